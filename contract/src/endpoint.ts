@@ -1,0 +1,91 @@
+import { z } from "zod";
+import type { ErrorCode } from "./errors.ts";
+import type { Access } from "./permissions.ts";
+
+export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
+type Shape = z.ZodObject;
+
+/** One endpoint as data: validation, handler types, OpenAPI and the reference are all made from it. */
+export interface Endpoint<
+  P extends Shape = Shape,
+  Q extends Shape = Shape,
+  B extends Shape = Shape,
+  D extends z.ZodType = z.ZodType,
+  A extends Access = Access,
+  L extends boolean = boolean,
+> {
+  /** The operationId, and the name of the method in clients: `products.list`. */
+  name: string;
+  method: Method;
+  /** Below /v1, parameters as `:name`. */
+  path: string;
+  tag: string;
+  summary: string;
+  description?: string;
+  access: A;
+  params: P;
+  query: Q;
+  /** null: the endpoint takes no body. */
+  body: B | null;
+  /** What stands in `data`; of a list, one item. */
+  data: D;
+  /** A list answers an array in `data` and page, limit, total in `meta`. */
+  list: L;
+  status: 200 | 201;
+  /** Also answers 202, with the same data, when the outcome is not known yet. */
+  maybeAccepted: boolean;
+  /** Honours If-Match. */
+  conditional: boolean;
+  /** The codes of its own; those that follow from its shape are added by errorsOf(). */
+  errors: readonly ErrorCode[];
+  /** A request body that works, for the reference. */
+  example?: z.input<B>;
+}
+
+type Draft<P extends Shape, Q extends Shape, B extends Shape, D extends z.ZodType, A extends Access, L extends boolean> =
+  Omit<Partial<Endpoint<P, Q, B, D, A, L>>, "name" | "method" | "path" | "summary" | "access" | "data"> &
+  Pick<Endpoint<P, Q, B, D, A, L>, "name" | "method" | "path" | "summary" | "access" | "data">;
+
+const nothing = z.strictObject({});
+
+export function endpoint<
+  const A extends Access,
+  D extends z.ZodType,
+  P extends Shape = z.ZodObject<Record<never, never>>,
+  Q extends Shape = z.ZodObject<Record<never, never>>,
+  B extends Shape = z.ZodObject<Record<never, never>>,
+  const L extends boolean = false,
+>(draft: Draft<P, Q, B, D, A, L>): Endpoint<P, Q, B, D, A, L> {
+  return {
+    tag: draft.name.split(".")[0]!,
+    params: nothing as unknown as P,
+    query: nothing as unknown as Q,
+    body: null,
+    list: false as L,
+    status: 200,
+    maybeAccepted: false,
+    conditional: false,
+    errors: [],
+    ...draft,
+  };
+}
+
+/** What a handler is given: parsed and typed. */
+export type Input<E extends Endpoint> = {
+  params: z.output<E["params"]>;
+  query: z.output<E["query"]>;
+  body: z.output<NonNullable<E["body"]>>;
+};
+
+/** What stands in `data`; of a list, one item. */
+export type Data<E extends Endpoint> = z.input<E["data"]>;
+
+/** Every code that the endpoint can answer with: its own and those that follow from its shape. */
+export function errorsOf(endpoint: Endpoint): ErrorCode[] {
+  const codes = new Set<ErrorCode>(["INVALID_REQUEST", ...endpoint.errors]);
+  if (endpoint.access.who !== "public") codes.add("INVALID_API_KEY").add("UNAUTHORIZED");
+  if (endpoint.method !== "GET") codes.add("PAYLOAD_TOO_LARGE").add("UNSUPPORTED_MEDIA_TYPE");
+  if (endpoint.method === "POST") codes.add("IDEMPOTENCY_IN_PROGRESS").add("IDEMPOTENCY_KEY_REUSED").add("CONFLICT");
+  if (endpoint.conditional) codes.add("PRECONDITION_FAILED");
+  return [...codes.add("INTERNAL_ERROR").add("SERVICE_UNAVAILABLE")];
+}

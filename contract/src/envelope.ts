@@ -1,0 +1,65 @@
+import { z } from "zod";
+import type { ErrorCode } from "./errors.ts";
+
+/** A moment: ISO 8601 in UTC with milliseconds and `Z`. */
+export const Timestamp = z.iso.datetime({ precision: 3 }).describe("ISO 8601, UTC, milliseconds");
+
+export const Meta = z
+  .object({ timestamp: Timestamp, request_id: z.string().describe("Also in the X-Request-Id header") })
+  .meta({ id: "Meta" });
+
+export const ListMeta = Meta.extend({
+  page: z.int().min(1),
+  limit: z.int().min(1).max(100),
+  total: z.int().min(0).describe("Exact, unless totalIsEstimate says that it is a lower bound"),
+  totalIsEstimate: z.literal(true).optional(),
+}).meta({ id: "ListMeta" });
+
+export const FieldProblem = z.object({ field: z.string(), reason: z.string() }).meta({ id: "FieldProblem" });
+
+export const Failure = z
+  .object({
+    success: z.literal(false),
+    error: z.object({
+      code: z.string(),
+      message: z.string(),
+      details: z
+        .looseObject({
+          field: z.string().optional(),
+          reason: z.string().optional(),
+          errors: z.array(FieldProblem).optional(),
+        })
+        .optional(),
+      docUrl: z.string(),
+    }),
+    meta: Meta,
+  })
+  .meta({ id: "Failure", description: "Every error of the service has this shape." });
+
+export type Meta = z.infer<typeof Meta>;
+export type ListMeta = z.infer<typeof ListMeta>;
+export type Success<D> = { success: true; data: D; meta: Meta | ListMeta };
+export type Failure = {
+  success: false;
+  error: { code: ErrorCode; message: string; details?: Record<string, unknown>; docUrl: string };
+  meta: Meta;
+};
+
+const DECIMAL = /^-?\d{1,15}(\.\d{1,10})?$/;
+
+/** A number in a query or path, where everything arrives as text: `inner` says which numbers are meant. */
+export const queryNumber = <T extends z.ZodType<number, number>>(inner: T) =>
+  z.string().regex(DECIMAL, "must be a number").transform(Number).pipe(inner);
+
+/** `page` and `limit` of every list. */
+export const paging = {
+  page: queryNumber(z.int().min(1).max(1_000_000)).default(1).describe("Page number, from 1"),
+  limit: queryNumber(z.int().min(1).max(100)).default(20).describe("Items a page"),
+};
+
+/** Money outside: a JSON number with the currency's own decimals. */
+export const Amount = z.number().min(0).describe("In the currency's unit, with its own decimals: 19.99");
+export const Currency = z
+  .string()
+  .regex(/^[A-Z]{3}$/, "must be an ISO 4217 code such as USD")
+  .describe("ISO 4217");

@@ -1,0 +1,51 @@
+/** Every error code that the service can answer with, its HTTP status and the message told when nothing better is known. */
+export const errorCatalogue = {
+  INVALID_REQUEST: { status: 400, message: "The request is invalid." },
+  VALIDATION_ERROR: { status: 422, message: "The request breaks a rule." },
+
+  INVALID_API_KEY: { status: 401, message: "The API key is missing, unknown, revoked or expired." },
+  UNAUTHORIZED: { status: 403, message: "The credential lacks the permission that this needs." },
+
+  INSUFFICIENT_FUNDS: { status: 402, message: "The payment method was declined." },
+
+  NOT_FOUND: { status: 404, message: "Nothing is found at this path." },
+  PRODUCT_NOT_FOUND: { status: 404, message: "No product has this id." },
+  ORDER_NOT_FOUND: { status: 404, message: "No order of yours has this id." },
+  EVENT_NOT_FOUND: { status: 404, message: "No event of yours has this id." },
+  EXECUTION_NOT_FOUND: { status: 404, message: "No execution of yours has this id." },
+  PAYMENT_METHOD_NOT_FOUND: { status: 404, message: "No payment method of yours has this id." },
+  PROVIDER_KEY_NOT_FOUND: { status: 404, message: "No provider key of yours has this id." },
+
+  METHOD_NOT_ALLOWED: { status: 405, message: "This path does not take this method." },
+  PAYLOAD_TOO_LARGE: { status: 413, message: "The request body is too large." },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, message: "The body must be application/json." },
+  PRECONDITION_FAILED: { status: 412, message: "The resource has changed since the ETag in If-Match." },
+
+  INVALID_STATE: { status: 409, message: "This is not possible in the present state." },
+  ALREADY_PURCHASED: { status: 409, message: "You own this product already." },
+  PRODUCT_UNAVAILABLE: { status: 409, message: "This product is not for sale now." },
+  PRICE_CHANGED: { status: 409, message: "The price differs from expectedPrice." },
+  CONFLICT: { status: 409, message: "This conflicts with something that exists." },
+  IDEMPOTENCY_IN_PROGRESS: { status: 409, message: "The first request with this Idempotency-Key still runs." },
+  IDEMPOTENCY_KEY_REUSED: { status: 422, message: "This Idempotency-Key was used with another request." },
+
+  RATE_LIMIT_EXCEEDED: { status: 429, message: "Too many requests." },
+  INTERNAL_ERROR: { status: 500, message: "Something went wrong on our side. Try again with backoff." },
+  SERVICE_UNAVAILABLE: { status: 503, message: "The service cannot answer right now. Try again soon." },
+
+  PROVIDER_NOT_SUPPORTED: { status: 422, message: "The product does not run on this key's provider." },
+  CONTENT_FILTERED: { status: 422, message: "The provider filtered the content." },
+  CONTEXT_LENGTH_EXCEEDED: { status: 422, message: "The prompt is too long for the model." },
+  PROVIDER_KEY_INVALID: { status: 424, message: "The provider refused the stored key." },
+  PROVIDER_PERMISSION_DENIED: { status: 424, message: "The provider does not let this key do that." },
+  PROVIDER_QUOTA_EXHAUSTED: { status: 424, message: "The provider account has no credit left." },
+  PROVIDER_RATE_LIMITED: { status: 429, message: "The provider limits the rate of this key." },
+  KEY_BUDGET_EXCEEDED: { status: 429, message: "The monthly budget of the stored key is used up." },
+  KEY_CONCURRENCY_LIMIT: { status: 429, message: "The stored key runs as many calls at once as it may." },
+  PROVIDER_ERROR: { status: 502, message: "The provider failed." },
+  PROVIDER_BAD_RESPONSE: { status: 502, message: "The provider's answer was broken or cut off." },
+  PROVIDER_TIMEOUT: { status: 504, message: "The provider did not answer in time." },
+} as const satisfies Record<string, { status: number; message: string }>;
+
+export type ErrorCode = keyof typeof errorCatalogue;
+export const errorCodes = Object.keys(errorCatalogue) as ErrorCode[];

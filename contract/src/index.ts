@@ -1,0 +1,65 @@
+import * as ai from "./ai.ts";
+import type { Endpoint } from "./endpoint.ts";
+import * as events from "./events.ts";
+import * as products from "./products.ts";
+import * as purchases from "./purchases.ts";
+
+/** Every endpoint by room and verb. */
+export const api = {
+  products: {
+    list: products.list,
+    get: products.get,
+    create: products.create,
+    change: products.change,
+    publish: products.publish,
+    unpublish: products.unpublish,
+    remove: products.remove,
+    categories: products.categories,
+  },
+  reviews: { list: products.reviews, create: products.postReview },
+  purchases: { create: purchases.create, list: purchases.list, get: purchases.get },
+  ai: {
+    execute: ai.execute,
+    executions: ai.executions,
+    execution: ai.execution,
+    removeExecution: ai.removeExecution,
+    keys: ai.keys,
+    createKey: ai.createKey,
+    changeKey: ai.changeKey,
+    removeKey: ai.removeKey,
+    verifyKey: ai.verifyKey,
+  },
+  events: { list: events.list, get: events.get },
+};
+
+export const endpoints: Endpoint[] = Object.values(api).flatMap((room) => Object.values(room) as Endpoint[]);
+
+export type {
+  ChangeProviderKey,
+  CreateProviderKey,
+  Execute,
+  Execution,
+  ExecutionDetail,
+  ExecutionResult,
+  ProviderKey,
+} from "./ai.ts";
+export { executionStatuses } from "./ai.ts";
+export { type Data, type Endpoint, endpoint, errorsOf, type Input, type Method } from "./endpoint.ts";
+export { Failure, ListMeta, Meta, type Success } from "./envelope.ts";
+export { type ErrorCode, errorCatalogue, errorCodes } from "./errors.ts";
+export { Event, type EventData, type EventType, eventData, eventTypes } from "./events.ts";
+export { type Access, type Permission, permissions, type Role, roles } from "./permissions.ts";
+export {
+  type ChangeProduct,
+  type CreateProduct,
+  type PostReview,
+  type ProductCard,
+  type ProductDetail,
+  type ProductStatus,
+  type Provider,
+  productTypes,
+  providers,
+  VARIABLE_NAME,
+  type Variable,
+} from "./products.ts";
+export type { CreatePurchase, NewPurchase, OrderStatus, Purchase, PurchaseDetail } from "./purchases.ts";

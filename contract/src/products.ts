@@ -1,0 +1,371 @@
+import { z } from "zod";
+import { endpoint } from "./endpoint.ts";
+import { Amount, Currency, paging, queryNumber, Timestamp } from "./envelope.ts";
+
+export const productTypes = ["PROMPT", "WORKFLOW"] as const;
+export const productStatuses = [
+  "draft",
+  "pending_review",
+  "published",
+  "rejected",
+  "unpublished",
+  "suspended",
+  "deleted",
+] as const;
+
+/** The AI providers that a product can be compatible with and a stored key can be of. */
+export const providers = [
+  "openai",
+  "anthropic",
+  "google",
+  "mistral",
+  "groq",
+  "deepseek",
+  "xai",
+  "openrouter",
+  "ollama",
+  "openai-compatible",
+  "sandbox",
+] as const;
+export const Provider = z.enum(providers).meta({ id: "Provider" });
+export type Provider = z.infer<typeof Provider>;
+
+export const productSorts = [
+  "relevance",
+  "createdAt",
+  "updatedAt",
+  "publishedAt",
+  "price",
+  "rating",
+  "popularity",
+  "views",
+  "trending",
+  "title",
+] as const;
+
+const ProductType = z.enum(productTypes).describe("An open set for readers");
+const Status = z.enum(productStatuses).describe("An open set for readers");
+const typeInAnyCase = z
+  .string()
+  .max(40)
+  .transform((type) => type.toUpperCase());
+
+const line = (max: number) => z.string().trim().min(1).max(max);
+const version = z
+  .string()
+  .max(40)
+  .regex(/^(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})$/, "must be a semantic version such as 1.0.0")
+  .describe("Semantic version");
+
+export const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
+/** An input of a prompt. Public, so that a buyer knows the inputs before buying. */
+export const Variable = z
+  .strictObject({
+    name: z.string().regex(VARIABLE_NAME, "must be a name such as topic"),
+    description: z.string().max(500).optional(),
+    required: z.boolean().default(true),
+    default: z.string().max(32_768).optional(),
+    enum: z.array(z.string().max(1_000)).min(1).max(100).optional(),
+    maxLength: z.int().min(1).max(32_768).optional().describe("Characters"),
+  })
+  .meta({ id: "Variable" });
+
+const author = z.object({ id: z.string(), name: z.string(), verified: z.boolean() });
+const shared = {
+  id: z.string(),
+  title: z.string(),
+  description: z.string(),
+  type: ProductType,
+  status: Status,
+  category: z.string().nullable(),
+  price: Amount,
+  currency: Currency,
+  compatibility: z.array(z.string()),
+  tags: z.array(z.string()),
+  createdAt: Timestamp,
+  updatedAt: Timestamp,
+  publishedAt: Timestamp.nullable(),
+};
+
+export const ProductCard = z
+  .object({
+    ...shared,
+    author,
+    rating: z.object({ average: z.number(), count: z.int() }),
+    stats: z.object({ views: z.int(), purchases: z.int() }),
+  })
+  .meta({ id: "ProductCard", description: "A product as lists show it." });
+
+export const ProductDetail = z
+  .object({
+    ...shared,
+    author: author.extend({ bio: z.string() }),
+    content: z.string().nullable().describe("The whole content; null unless you are its author or own it"),
+    contentFormat: z.enum(["text", "messages"]),
+    contentPreview: z.string(),
+    variables: z.array(Variable),
+    models: z.record(z.string(), z.string()).describe("Provider to default model"),
+    requirements: z.array(z.string()),
+    features: z.array(z.string()),
+    version: z.string(),
+    changelog: z.string().describe("The newest version's note"),
+    files: z.array(z.object({ name: z.string(), size: z.int(), type: z.string() })).nullable(),
+    images: z.array(z.string()),
+    stats: z.object({ views: z.int(), purchases: z.int(), rating: z.number(), reviews: z.int() }),
+    refundDays: z.int(),
+    access: z.object({
+      owned: z.boolean(),
+      reason: z.enum(["author", "purchased", "none"]),
+      revealForfeitsInstantRefund: z.boolean(),
+    }),
+  })
+  .meta({ id: "ProductDetail" });
+
+const price = z
+  .number()
+  .positive("price must be positive")
+  .describe("In the currency's unit; at most 99,999,999 of its smallest coins");
+const words = (count: number, length: number) => z.array(line(length)).max(count);
+const tags = z
+  .array(
+    line(40).transform((tag) => tag.toLowerCase()),
+  )
+  .max(20)
+  .transform((list) => [...new Set(list)]);
+const compatibility = z
+  .array(Provider)
+  .max(providers.length)
+  .transform((list) => [...new Set(list)]);
+
+const fields = {
+  title: line(120),
+  description: z.string().trim().max(10_000),
+  type: z.enum(productTypes),
+  category: line(60).describe("A slug of GET /categories"),
+  price,
+  content: z.string().min(1).max(200_000),
+  contentFormat: z
+    .enum(["text", "messages"])
+    .describe("text: content is one user message; messages: content is a JSON array of {role, content}"),
+  preview: z.string().max(2_000).describe("What everyone may read of the content"),
+  requirements: words(50, 500),
+  features: words(50, 500),
+  tags,
+  compatibility,
+  version,
+  changelog: z.string().max(5_000).describe("The note of the new version"),
+  currency: Currency,
+  variables: z.array(Variable).max(100).describe("Derived from the content when absent"),
+  models: z.partialRecord(Provider, line(200)).describe("Provider to default model"),
+};
+
+export const CreateProduct = z
+  .strictObject({
+    ...fields,
+    description: fields.description.default(""),
+    category: fields.category.optional(),
+    contentFormat: fields.contentFormat.default("text"),
+    preview: fields.preview.optional(),
+    requirements: fields.requirements.default([]),
+    features: fields.features.default([]),
+    tags: fields.tags.default([]),
+    compatibility: fields.compatibility.default([]),
+    version: fields.version.default("1.0.0"),
+    changelog: fields.changelog.default(""),
+    currency: fields.currency.optional(),
+    variables: fields.variables.optional(),
+    models: fields.models.default({}),
+  })
+  .meta({ id: "CreateProduct" });
+
+export const ChangeProduct = z
+  .strictObject({ ...fields, type: z.never("cannot be changed after creation") })
+  .partial()
+  .meta({ id: "ChangeProduct" });
+
+export type ProductCard = z.infer<typeof ProductCard>;
+export type ProductDetail = z.input<typeof ProductDetail>;
+export type CreateProduct = z.output<typeof CreateProduct>;
+export type ChangeProduct = z.output<typeof ChangeProduct>;
+export type Variable = z.output<typeof Variable>;
+export type ProductStatus = z.infer<typeof Status>;
+
+const reads = { who: "visitor", permission: "products:read" } as const;
+const writes = { who: "member", permission: "products:write" } as const;
+const params = z.object({ productId: z.string() });
+
+export const list = endpoint({
+  name: "products.list",
+  method: "GET",
+  path: "/products",
+  summary: "List and search products",
+  description:
+    "Published products; with author=me your own in every state. Totals are exact to 10,000 (1,000 with search), above that a lower bound.",
+  access: reads,
+  query: z.strictObject({
+    ...paging,
+    type: typeInAnyCase.optional().describe("In any case: prompt, workflow"),
+    category: z.string().max(60).optional().describe("A slug; its sub-categories are included"),
+    provider: z
+      .string()
+      .max(40)
+      .transform((provider) => provider.toLowerCase())
+      .optional(),
+    minPrice: queryNumber(z.number().min(0)).default(0),
+    maxPrice: queryNumber(z.number().min(0)).optional(),
+    sort: z.enum(productSorts).default("relevance"),
+    order: z.enum(["asc", "desc"]).default("desc").describe("Ignored by relevance, which is best first"),
+    search: z.string().trim().max(200).optional(),
+    author: z.string().max(100).optional().describe("An author's id, or me"),
+    status: z.enum(productStatuses).optional().describe("Only with author=me"),
+    tag: z.string().max(40).optional(),
+    minRating: queryNumber(z.number().min(0).max(5)).optional(),
+    currency: Currency.optional().describe("What minPrice, maxPrice and sort=price speak of"),
+  }),
+  data: ProductCard,
+  list: true,
+});
+
+export const get = endpoint({
+  name: "products.get",
+  method: "GET",
+  path: "/products/:productId",
+  summary: "Read one product",
+  access: reads,
+  params,
+  data: ProductDetail,
+  errors: ["PRODUCT_NOT_FOUND"],
+});
+
+export const create = endpoint({
+  name: "products.create",
+  method: "POST",
+  path: "/products",
+  summary: "Create a product as a draft",
+  description: "Your first product makes you a seller.",
+  access: writes,
+  body: CreateProduct,
+  data: z.object({ id: z.string(), status: z.literal("draft"), message: z.string() }),
+  status: 201,
+  errors: ["VALIDATION_ERROR"],
+  example: {
+    title: "Haiku about anything",
+    description: "Three lines on the topic that you name.",
+    type: "PROMPT",
+    category: "writing",
+    price: 4.99,
+    content: "Write a haiku about {{topic}} in {{language=English}}.",
+    tags: ["poetry"],
+    compatibility: ["openai", "anthropic"],
+  },
+});
+
+export const change = endpoint({
+  name: "products.change",
+  method: "PATCH",
+  path: "/products/:productId",
+  summary: "Change some fields of a product",
+  description:
+    "Only what you send changes. Once a product has been published, a change of its content makes a new immutable version (a minor bump unless you give one).",
+  access: writes,
+  params,
+  body: ChangeProduct,
+  data: ProductDetail,
+  conditional: true,
+  errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR", "INVALID_STATE"],
+  example: { price: 6.5, tags: ["poetry", "japanese"] },
+});
+
+const action = (name: string, verb: string, summary: string) =>
+  endpoint({
+    name: `products.${name}`,
+    method: "POST",
+    path: `/products/:productId/${verb}`,
+    summary,
+    access: writes,
+    params,
+    data: ProductDetail,
+    errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR", "INVALID_STATE"],
+  });
+
+export const publish = action("publish", "publish", "Offer a product for sale");
+export const unpublish = action("unpublish", "unpublish", "Take a product off sale; buyers keep access");
+
+export const remove = endpoint({
+  name: "products.delete",
+  method: "DELETE",
+  path: "/products/:productId",
+  summary: "Remove a product from the marketplace; buyers keep access",
+  access: writes,
+  params,
+  data: z.object({
+    id: z.string(),
+    status: z.literal("deleted"),
+    deletedAt: Timestamp,
+    message: z.string(),
+  }),
+  errors: ["PRODUCT_NOT_FOUND"],
+});
+
+export const Category = z
+  .object({
+    slug: z.string(),
+    name: z.string(),
+    parent: z.string().nullable(),
+    products: z.int().describe("Published products in it and below it"),
+  })
+  .meta({ id: "Category" });
+
+export const categories = endpoint({
+  name: "categories.list",
+  method: "GET",
+  path: "/categories",
+  summary: "List the categories with their counts",
+  access: reads,
+  query: z.strictObject(paging),
+  data: Category,
+  list: true,
+});
+
+export const Review = z
+  .object({
+    id: z.string(),
+    productId: z.string(),
+    author: z.object({ id: z.string(), name: z.string() }),
+    rating: z.int().min(1).max(5),
+    comment: z.string(),
+    createdAt: Timestamp,
+  })
+  .meta({ id: "Review" });
+
+export const PostReview = z
+  .strictObject({ rating: z.int().min(1).max(5), comment: z.string().trim().max(5_000).default("") })
+  .meta({ id: "PostReview" });
+export type PostReview = z.output<typeof PostReview>;
+
+export const reviews = endpoint({
+  name: "reviews.list",
+  method: "GET",
+  path: "/products/:productId/reviews",
+  summary: "List the reviews of a product",
+  access: reads,
+  params,
+  query: z.strictObject(paging),
+  data: Review,
+  list: true,
+  errors: ["PRODUCT_NOT_FOUND"],
+});
+
+export const postReview = endpoint({
+  name: "reviews.create",
+  method: "POST",
+  path: "/products/:productId/reviews",
+  summary: "Review a product that you bought",
+  access: { who: "member", permission: "purchases:write" },
+  params,
+  body: PostReview,
+  data: Review,
+  status: 201,
+  errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
+  example: { rating: 5, comment: "Does what it says." },
+});

@@ -1,0 +1,122 @@
+import { z } from "zod";
+import { endpoint } from "./endpoint.ts";
+import { Amount, Currency, paging, Timestamp } from "./envelope.ts";
+
+export const orderStatuses = [
+  "pending",
+  "requires_action",
+  "completed",
+  "failed",
+  "canceled",
+  "partially_refunded",
+  "refunded",
+  "disputed",
+] as const;
+
+const link = z.url().nullable().describe("Signed and short-lived; re-issued by GET. Null until completed");
+const receipt = z.object({ url: link, pdf: link });
+const nextAction = z
+  .object({ url: z.url() })
+  .optional()
+  .describe("Where the buyer confirms the payment, while the status is requires_action");
+
+export const NewPurchase = z
+  .object({
+    orderId: z.string(),
+    status: z.enum(orderStatuses),
+    amount: Amount,
+    currency: Currency,
+    downloadUrl: link,
+    receipt,
+    nextAction,
+  })
+  .meta({ id: "NewPurchase" });
+
+export const Purchase = NewPurchase.extend({
+  refundedAmount: Amount,
+  product: z.object({
+    id: z.string(),
+    title: z.string(),
+    type: z.string(),
+    version: z.string(),
+    author: z.object({ id: z.string(), name: z.string() }),
+  }),
+  createdAt: Timestamp,
+  completedAt: Timestamp.nullable(),
+}).meta({ id: "Purchase" });
+
+export const PurchaseDetail = Purchase.extend({
+  lines: z.object({ subtotal: Amount, discount: Amount, tax: Amount, total: Amount }),
+  paymentMethod: z.object({ brand: z.string(), last4: z.string() }).nullable(),
+  declineCode: z.string().nullable(),
+  entitlement: z
+    .object({ status: z.enum(["active", "revoked"]), version: z.string(), latestVersion: z.string() })
+    .nullable(),
+}).meta({ id: "PurchaseDetail" });
+
+export const CreatePurchase = z
+  .strictObject({
+    productId: z.string().min(1).max(100),
+    paymentMethodId: z.string().min(1).max(100).optional().describe("Your default method when omitted"),
+    referralCode: z.string().min(1).max(100).optional(),
+    expectedPrice: z.number().min(0).optional().describe("Refuse with PRICE_CHANGED when the total differs"),
+  })
+  .meta({ id: "CreatePurchase" });
+
+export type CreatePurchase = z.output<typeof CreatePurchase>;
+export type NewPurchase = z.input<typeof NewPurchase>;
+export type Purchase = z.input<typeof Purchase>;
+export type PurchaseDetail = z.input<typeof PurchaseDetail>;
+export type OrderStatus = (typeof orderStatuses)[number];
+
+const reads = { who: "member", permission: "purchases:read" } as const;
+
+export const create = endpoint({
+  name: "purchases.create",
+  method: "POST",
+  path: "/purchases",
+  summary: "Buy a product",
+  description:
+    "201 when the payment succeeded; 202 while it is pending or must be confirmed at nextAction.url; a decline is 402 and stays listed as failed.",
+  access: { who: "member", permission: "purchases:write" },
+  body: CreatePurchase,
+  data: NewPurchase,
+  status: 201,
+  maybeAccepted: true,
+  errors: [
+    "INSUFFICIENT_FUNDS",
+    "PRODUCT_NOT_FOUND",
+    "PAYMENT_METHOD_NOT_FOUND",
+    "PRODUCT_UNAVAILABLE",
+    "ALREADY_PURCHASED",
+    "PRICE_CHANGED",
+    "VALIDATION_ERROR",
+  ],
+  example: { productId: "prd_01kf5v8q3xe8hb1d6c1m2k3n4p" },
+});
+
+export const list = endpoint({
+  name: "purchases.list",
+  method: "GET",
+  path: "/purchases",
+  summary: "List your purchases, newest first",
+  access: reads,
+  query: z.strictObject({
+    ...paging,
+    status: z.enum(orderStatuses).optional(),
+    productId: z.string().max(100).optional(),
+  }),
+  data: Purchase,
+  list: true,
+});
+
+export const get = endpoint({
+  name: "purchases.get",
+  method: "GET",
+  path: "/purchases/:orderId",
+  summary: "Read one purchase",
+  access: reads,
+  params: z.object({ orderId: z.string() }),
+  data: PurchaseDetail,
+  errors: ["ORDER_NOT_FOUND"],
+});
