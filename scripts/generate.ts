@@ -1,0 +1,72 @@
+/**
+ * Makes what is generated and committed: the table types from the migrated database, and the OpenAPI document
+ * from the contract. With --check nothing is written, and anything stale fails.
+ */
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { openPool } from "@stoa/service/db/database.ts";
+import { migrate } from "@stoa/service/db/migrate.ts";
+import { startThrowaway, urlOf } from "@stoa/service/test/throwaway.ts";
+
+const root = new URL("../", import.meta.url);
+const checkOnly = process.argv.includes("--check");
+const codegen = new URL("node_modules/kysely-codegen/dist/cli/bin.js", root).pathname;
+const redocly = new URL("node_modules/@redocly/cli/bin/cli.js", root).pathname;
+const run = promisify(execFile);
+
+async function tableTypes(): Promise<string> {
+  const server = await startThrowaway();
+  const folder = await mkdtemp(join(tmpdir(), "stoa-generate-"));
+  const pool = openPool({ target: server.connection });
+  try {
+    await migrate(pool, new Date());
+    const file = join(folder, "tables.ts");
+    await run(process.execPath, [
+      ...[codegen, "--dialect", "postgres", "--url", urlOf(server, server.connection.database)],
+      ...["--type-mapping", '{"int8":"number"}', "--out-file", file],
+    ]);
+    return await readFile(file, "utf8");
+  } finally {
+    await pool.end();
+    await server.stop();
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function openApi(): Promise<string> {
+  const { endpoints } = await import("@stoa/contract");
+  const { openApiDocument } = await import("@stoa/service/http/openapi.ts");
+  return `${JSON.stringify(openApiDocument(endpoints, null), null, 2)}\n`;
+}
+
+async function keep(path: string, text: string): Promise<void> {
+  const file = new URL(path, root);
+  if ((await readFile(file, "utf8").catch(() => "")) === text) return;
+  if (checkOnly) {
+    console.error(`${path} is stale: run npm run generate and commit it`);
+    process.exitCode = 1;
+  } else {
+    await writeFile(file, text);
+    console.log(`wrote ${path}`);
+  }
+}
+
+async function lintOpenApi(): Promise<void> {
+  const file = new URL("docs/openapi.gen.json", root).pathname;
+  try {
+    await run(process.execPath, [redocly, "lint", file, "--config", new URL("redocly.yaml", root).pathname], {
+      env: { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" },
+    });
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout?: string; stderr?: string };
+    console.error(stdout, stderr);
+    process.exitCode = 1;
+  }
+}
+
+await keep("service/src/db/tables.gen.ts", await tableTypes());
+await keep("docs/openapi.gen.json", await openApi());
+await lintOpenApi();

@@ -1,0 +1,68 @@
+import type { Permission, Role } from "@stoa/contract";
+import type pg from "pg";
+import type { Logger } from "pino";
+import type { Config } from "./config.ts";
+import type { Database } from "./db/database.ts";
+import type { Links } from "./links.ts";
+import type { AiProviders } from "./outside/ai-provider.ts";
+import type { Payments } from "./outside/payments.ts";
+import type { Vault } from "./vault.ts";
+
+/** Everything that a verb depends on, as its first argument: a plain object, built in app.ts and in tests. */
+export interface Context {
+  config: Config;
+  db: Database;
+  /** For hot reads in plain SQL with named statements; everything else goes through db. */
+  pool: pg.Pool;
+  now(): Date;
+  /** A UUIDv7 of now(). */
+  newId(): string;
+  log: Logger;
+  vault: Vault;
+  links: Links;
+  /** Aborts with the reason "shutdown" when the process must end: calls to the outside give up. */
+  shutdown: AbortSignal;
+  outside: {
+    payments: Payments;
+    ai: AiProviders;
+    /** null when a user's URL may be called, else why not. */
+    refusedUrl(url: string): string | null;
+  };
+}
+
+interface Known {
+  userId: string;
+  role: Role;
+}
+
+export interface KeyCaller extends Known {
+  kind: "key";
+  keyId: string;
+  permissions: ReadonlySet<Permission>;
+}
+
+export interface SessionCaller extends Known {
+  kind: "session";
+  sessionId: string;
+}
+
+export interface TokenCaller extends Known {
+  kind: "token";
+  grantId: string;
+  permissions: ReadonlySet<Permission>;
+}
+
+/** A browser of the storefront without an account. */
+export interface Guest {
+  kind: "guest";
+  guestId: string;
+}
+
+/** Somebody with an account, whichever way they came in. */
+export type Member = KeyCaller | SessionCaller | TokenCaller;
+export type Caller = Member | Guest;
+
+export const isMember = (caller: Caller): caller is Member => caller.kind !== "guest";
+
+/** Who counts as one viewer. */
+export const viewerOf = (caller: Caller): string => (isMember(caller) ? caller.userId : caller.guestId);

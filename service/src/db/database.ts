@@ -1,0 +1,47 @@
+import { Kysely, PostgresDialect, type Transaction } from "kysely";
+import pg from "pg";
+import type { DB } from "./tables.gen.ts";
+
+export type Database = Kysely<DB>;
+export type Tx = Transaction<DB>;
+/** What a query runs on: a transaction where it must be part of one, else the pool. */
+export type Queries = Database | Tx;
+
+// Counts and sums of ours stay below 2^53, so a bigint reads as a number; anything larger is a defect, said aloud.
+pg.types.setTypeParser(pg.types.builtins.INT8, (text) => {
+  const number = Number(text);
+  if (!Number.isSafeInteger(number)) throw new RangeError(`bigint ${text} is too large for a number`);
+  return number;
+});
+
+export interface Connection {
+  /** A postgres:// URL, or the socket of the embedded server. */
+  target: string | { host: string; port: number; user: string; database: string };
+  maxConnections?: number;
+  /** Demo data only: a crash loses its last moments, and a restart loads it again. */
+  asynchronousCommit?: boolean;
+}
+
+/**
+ * PostgreSQL freezes one generic plan for a named statement after five runs, which costs lists 6 to 60 times
+ * (docs/decisions/0003-postgresql.md), so every statement is planned with its values.
+ */
+function sessionOptions(connection: Connection): string {
+  const commit = connection.asynchronousCommit ? " -c synchronous_commit=off" : "";
+  return `-c plan_cache_mode=force_custom_plan -c timezone=UTC -c statement_timeout=30000${commit}`;
+}
+
+export function openPool(connection: Connection): pg.Pool {
+  const target =
+    typeof connection.target === "string" ? { connectionString: connection.target } : connection.target;
+  return new pg.Pool({
+    ...target,
+    max: connection.maxConnections ?? 8,
+    options: sessionOptions(connection),
+    connectionTimeoutMillis: 10_000,
+    application_name: "stoa",
+  });
+}
+
+export const openDatabase = (pool: pg.Pool): Database =>
+  new Kysely<DB>({ dialect: new PostgresDialect({ pool }) });

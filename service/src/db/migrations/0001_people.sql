@@ -1,0 +1,52 @@
+-- One database, one environment: what the database belongs to, written once.
+create table installation (
+  singleton boolean primary key default true check (singleton),
+  environment text not null check (environment in ('test', 'production')),
+  -- Of the primary master key at the first start: another keyring could open nothing in here.
+  master_key_fingerprint text not null,
+  created_at timestamptz not null
+);
+
+create table users (
+  id uuid primary key,
+  email text not null,
+  name text not null,
+  bio text not null default '',
+  role text not null default 'user' check (role in ('user', 'seller', 'admin')),
+  plan text not null default 'free' check (plan in ('free', 'pro', 'business', 'enterprise')),
+  verified boolean not null default false,
+  refund_days smallint not null default 14 check (refund_days in (0, 7, 14, 30)),
+  demo boolean not null default false,
+  created_at timestamptz not null
+);
+create unique index users_email on users (lower(email));
+
+create table api_keys (
+  id uuid primary key,
+  user_id uuid not null references users on delete cascade,
+  -- The twelve public characters inside the key: what a key is looked up by.
+  lookup text not null unique,
+  digest bytea not null,
+  name text not null,
+  permissions text[] not null,
+  created_at timestamptz not null,
+  expires_at timestamptz,
+  revoked_at timestamptz,
+  last_used_at timestamptz
+);
+create index api_keys_user on api_keys (user_id);
+
+create table idempotency_keys (
+  caller text not null,
+  route text not null,
+  key text not null,
+  request_digest bytea not null,
+  -- Fences a request whose lease ran out: its late answer must not overwrite that of the one which took over.
+  lease_token uuid not null,
+  lease_until timestamptz not null,
+  status smallint,
+  sealed_body text,
+  created_at timestamptz not null,
+  primary key (caller, route, key)
+);
+create index idempotency_keys_created on idempotency_keys (created_at);

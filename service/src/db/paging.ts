@@ -1,0 +1,18 @@
+/** A page of a list, as a verb answers it. */
+export interface Page<T> {
+  items: T[];
+  total: number;
+  totalIsEstimate?: true;
+}
+
+export interface Paging {
+  page: number;
+  limit: number;
+}
+
+export const offsetOf = ({ page, limit }: Paging): number => (page - 1) * limit;
+
+export const mapPage = <A, B>(page: Page<A>, map: (item: A) => B): Page<B> => ({
+  ...page,
+  items: page.items.map(map),
+});

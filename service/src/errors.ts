@@ -1,0 +1,44 @@
+import { type ErrorCode, errorCatalogue } from "@stoa/contract";
+
+export interface FieldProblem {
+  /** A path such as `variables.topic`, `content.steps[1].needs` or `price`. */
+  field: string;
+  reason: string;
+}
+
+export interface ErrorDetails {
+  [name: string]: unknown;
+}
+
+/** What a verb throws to answer with an error of the catalogue; anything else thrown becomes INTERNAL_ERROR. */
+export class ApiError extends Error {
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails | undefined;
+  /** Seconds, sent as `Retry-After`. */
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(code: ErrorCode, message?: string, details?: ErrorDetails, retryAfterSeconds?: number) {
+    super(message ?? errorCatalogue[code].message);
+    this.name = "ApiError";
+    this.code = code;
+    this.details = details;
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+
+  get status(): number {
+    return errorCatalogue[this.code].status;
+  }
+}
+
+/** A request that breaks a field rule (400) or a rule that needs state (422): the first problem on top, all in the list. */
+export function fieldError(
+  code: "INVALID_REQUEST" | "VALIDATION_ERROR",
+  problems: FieldProblem[],
+): ApiError {
+  const [first] = problems;
+  if (!first) throw new TypeError("fieldError needs at least one problem");
+  return new ApiError(code, `${first.field}: ${first.reason}`, { ...first, errors: problems });
+}
+
+export const invalidRequest = (field: string, reason: string) => fieldError("INVALID_REQUEST", [{ field, reason }]);
+export const ruleBroken = (field: string, reason: string) => fieldError("VALIDATION_ERROR", [{ field, reason }]);

@@ -1,0 +1,24 @@
+import type { Context, Member } from "../context.ts";
+import { mapPage, type Paging } from "../db/paging.ts";
+import { ApiError } from "../errors.ts";
+import { RawJson } from "../http/route.ts";
+import { toUuid } from "../ids.ts";
+import { deleteEventsBefore, findEvent, listEvents } from "./queries.ts";
+
+export const EVENTS_KEPT_DAYS = 30;
+
+export async function listOwnEvents(ctx: Context, caller: Member, query: Paging & { type?: string | undefined }) {
+  return mapPage(await listEvents(ctx.db, caller.userId, query), (body) => new RawJson(body));
+}
+
+export async function readEvent(ctx: Context, caller: Member, eventId: string) {
+  const id = toUuid("evt", eventId);
+  const event = id ? await findEvent(ctx.db, caller.userId, id) : undefined;
+  if (!event) throw new ApiError("EVENT_NOT_FOUND");
+  return JSON.parse(event.body);
+}
+
+export async function forgetOldEvents(ctx: Context): Promise<void> {
+  const before = new Date(ctx.now().getTime() - EVENTS_KEPT_DAYS * 86_400_000);
+  await deleteEventsBefore(ctx.db, before);
+}

@@ -1,0 +1,22 @@
+import type { EventData, EventType } from "@stoa/contract";
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { toId } from "../ids.ts";
+import { insertEvent } from "./queries.ts";
+
+/**
+ * Writes an event for the accounts in `to` (uuids), in the transaction of the change that it tells of: it exists
+ * if and only if the change does. The body is made once: every delivery sends and signs the same bytes.
+ */
+export async function announce<T extends EventType>(
+  ctx: Context,
+  tx: Tx,
+  to: string[],
+  type: T,
+  data: EventData<T>,
+): Promise<void> {
+  const id = ctx.newId();
+  const now = ctx.now();
+  const body = JSON.stringify({ id: toId("evt", id), type, created: now.toISOString(), data });
+  await insertEvent(tx, { id, type, body, created_at: now }, [...new Set(to)]);
+}

@@ -1,0 +1,54 @@
+import { sql } from "kysely";
+import type { Queries, Tx } from "../db/database.ts";
+import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+
+export interface NewEvent {
+  id: string;
+  type: string;
+  body: string;
+  created_at: Date;
+}
+
+/** One statement for the event and all who receive it. */
+export async function insertEvent(tx: Tx, event: NewEvent, recipients: string[]): Promise<void> {
+  await sql`
+    with written as (
+      insert into events (id, type, body, created_at)
+      values (${event.id}, ${event.type}, ${event.body}, ${event.created_at}) returning id, type)
+    insert into event_recipients (user_id, event_id, type)
+    select recipient, written.id, written.type
+      from written, unnest(${recipients}::uuid[]) as recipient`.execute(tx);
+}
+
+const ownEvents = (db: Queries, userId: string, type: string | undefined) => {
+  const own = db.selectFrom("event_recipients as r").where("r.user_id", "=", userId);
+  return type === undefined ? own : own.where("r.type", "=", type);
+};
+
+export async function listEvents(
+  db: Queries,
+  userId: string,
+  filter: Paging & { type?: string | undefined },
+): Promise<Page<string>> {
+  const rows = await ownEvents(db, userId, filter.type)
+    .innerJoin("events as e", "e.id", "r.event_id")
+    .select("e.body")
+    .orderBy("r.event_id", "desc")
+    .limit(filter.limit)
+    .offset(offsetOf(filter))
+    .execute();
+  const { total } = await ownEvents(db, userId, filter.type)
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return { items: rows.map((row) => row.body), total };
+}
+
+export const findEvent = (db: Queries, userId: string, id: string) =>
+  ownEvents(db, userId, undefined)
+    .innerJoin("events as e", "e.id", "r.event_id")
+    .select("e.body")
+    .where("r.event_id", "=", id)
+    .executeTakeFirst();
+
+export const deleteEventsBefore = (db: Queries, before: Date) =>
+  db.deleteFrom("events").where("created_at", "<", before).execute();

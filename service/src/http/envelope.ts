@@ -1,0 +1,60 @@
+import { createHash } from "node:crypto";
+import type { Endpoint, ListMeta, Meta } from "@stoa/contract";
+import type { Page, Paging } from "../db/paging.ts";
+import type { ApiError } from "../errors.ts";
+import { Answer, RawJson } from "./route.ts";
+
+/** A finished answer: what goes over the wire, and what an Idempotency-Key keeps. */
+export interface Rendered {
+  status: number;
+  body: string;
+  headers: Record<string, string>;
+}
+
+const toJson = (value: unknown) => (value instanceof RawJson ? value.text : JSON.stringify(value));
+export const digest = (text: string) => createHash("sha256").update(text).digest("base64url").slice(0, 27);
+
+/** `Link` of RFC 8288 with first, prev, next and last; the paths keep the filters of the request. */
+function linkHeader(url: string, { page, limit }: Paging, total: number): string {
+  const last = Math.max(1, Math.ceil(total / limit));
+  const target = new URL(url, "http://origin");
+  target.searchParams.delete("api_key");
+  const link = (rel: string, number: number) => {
+    target.searchParams.set("page", String(number));
+    return `<${target.pathname}${target.search}>; rel="${rel}"`;
+  };
+  const links = [link("first", 1)];
+  if (page > 1) links.push(link("prev", Math.min(page - 1, last)));
+  if (page < last) links.push(link("next", page + 1));
+  return [...links, link("last", last)].join(", ");
+}
+
+export function renderPage(page: Page<unknown>, paging: Paging, url: string, meta: Meta): Rendered {
+  const listMeta: ListMeta = { ...meta, page: paging.page, limit: paging.limit, total: page.total };
+  if (page.totalIsEstimate) listMeta.totalIsEstimate = true;
+  const items = page.items.map(toJson).join(",");
+  return {
+    status: 200,
+    body: `{"success":true,"data":[${items}],"meta":${JSON.stringify(listMeta)}}`,
+    headers: { link: linkHeader(url, paging, page.total) },
+  };
+}
+
+export function renderOne(endpoint: Endpoint, result: unknown, meta: Meta): Rendered {
+  const answer = result instanceof Answer ? result : new Answer(result, {});
+  const data = toJson(answer.data);
+  return {
+    status: answer.status ?? endpoint.status,
+    body: `{"success":true,"data":${data},"meta":${JSON.stringify(meta)}}`,
+    headers: endpoint.method === "GET" || endpoint.conditional ? { etag: answer.etag ?? `"${digest(data)}"` } : {},
+  };
+}
+
+export function renderError(error: ApiError, docUrl: string, meta: Meta): Rendered {
+  const { code, message, details, status, retryAfterSeconds } = error;
+  const headers: Record<string, string> = {};
+  if (retryAfterSeconds !== undefined) headers["retry-after"] = String(retryAfterSeconds);
+  if (code === "INVALID_API_KEY") headers["www-authenticate"] = 'Bearer realm="stoa"';
+  const failure = { success: false, error: { code, message, ...(details && { details }), docUrl }, meta };
+  return { status, body: JSON.stringify(failure), headers };
+}

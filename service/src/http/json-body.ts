@@ -1,0 +1,82 @@
+import { ApiError, invalidRequest } from "../errors.ts";
+
+/** Levels of arrays and objects in a body. */
+export const MAX_DEPTH = 64;
+const OPEN = new Set([0x5b, 0x7b]);
+const CLOSE = new Set([0x5d, 0x7d]);
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** Counted on the bytes before parsing, so that no depth can trouble a parser or a walk. */
+function isTooDeep(bytes: Buffer): boolean {
+  let depth = 0;
+  let inString = false;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at]!;
+    if (inString) {
+      if (byte === BACKSLASH) at++;
+      else if (byte === QUOTE) inString = false;
+    } else if (byte === QUOTE) inString = true;
+    else if (OPEN.has(byte) && ++depth > MAX_DEPTH) return true;
+    else if (CLOSE.has(byte)) depth--;
+  }
+  return false;
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw invalidRequest("body", "is not valid UTF-8");
+  }
+}
+
+const whyBadText = (text: string): string | null =>
+  text.includes("\0")
+    ? "must not contain NUL characters"
+    : text.isWellFormed()
+      ? null
+      : "must not contain half of a surrogate pair";
+
+const pathTo = (path: string, key: string | number) =>
+  typeof key === "number" ? `${path}[${key}]` : path ? `${path}.${key}` : key;
+
+/** Refuses text that PostgreSQL could not keep as it is, and names that would reach an object's prototype. */
+export function mustBeStorable(value: unknown, path: string): void {
+  if (typeof value === "string") {
+    const why = whyBadText(value);
+    if (why) throw invalidRequest(path || "body", why);
+  } else if (Array.isArray(value)) {
+    value.forEach((item, index) => {
+      mustBeStorable(item, pathTo(path, index));
+    });
+  } else if (typeof value === "object" && value !== null) {
+    for (const [key, item] of Object.entries(value)) {
+      if (key === "__proto__") throw invalidRequest(pathTo(path, key), "is not a name that can be used");
+      if (whyBadText(key)) throw invalidRequest(path || "body", "has a name with characters that cannot be kept");
+      mustBeStorable(item, pathTo(path, key));
+    }
+  }
+}
+
+const isJson = (contentType: string | undefined) =>
+  /^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(contentType ?? "");
+
+/**
+ * Parses a request body: JSON, UTF-8, at most 64 deep; of duplicate keys the last counts. No body and no
+ * Content-Type is undefined, as action POSTs are sent.
+ */
+export function parseJsonBody(bytes: Buffer, contentType: string | undefined): unknown {
+  if (bytes.length === 0) return undefined;
+  if (!isJson(contentType)) throw new ApiError("UNSUPPORTED_MEDIA_TYPE");
+  if (isTooDeep(bytes)) throw invalidRequest("body", `is nested deeper than ${MAX_DEPTH} levels`);
+  const text = decode(bytes);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw invalidRequest("body", "is not valid JSON");
+  }
+  mustBeStorable(value, "");
+  return value;
+}

@@ -1,0 +1,186 @@
+import { type Endpoint, type ErrorCode, errorCatalogue, errorsOf, Failure, ListMeta, Meta } from "@stoa/contract";
+import { z } from "zod";
+
+type Json = Record<string, unknown>;
+const REFUSALS_FIRST = (a: ErrorCode, b: ErrorCode) => errorCatalogue[a].status - errorCatalogue[b].status;
+
+/** Collects the schemas that carry an id under components, so that each stands once in the document. */
+class Schemas {
+  readonly components: Record<string, Json> = {};
+
+  of(schema: z.ZodType, io: "input" | "output"): Json {
+    const { $schema: _, $defs, ...own } = z.toJSONSchema(schema, {
+      target: "draft-2020-12",
+      io,
+      unrepresentable: "any",
+    }) as Json;
+    for (const [id, definition] of Object.entries(($defs as Record<string, Json> | undefined) ?? {})) {
+      this.components[id] ??= hoisted(definition);
+    }
+    const id = schema.meta()?.id;
+    if (!id) return hoisted(own);
+    this.components[id] ??= hoisted(own);
+    return { $ref: `#/components/schemas/${id}` };
+  }
+}
+
+/** `#/$defs/X` of a lone schema is `#/components/schemas/X` in the document. */
+function hoisted(schema: Json): Json {
+  const text = JSON.stringify(schema, (key, value) => (key === "id" && typeof value === "string" ? undefined : value));
+  return JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/'));
+}
+
+const isRequired = (schema: z.ZodType) => !schema.safeParse(undefined).success;
+
+function parametersOf(endpoint: Endpoint, schemas: Schemas): Json[] {
+  const path = Object.entries(endpoint.params.shape).map(([name, schema]) => ({
+    name,
+    in: "path",
+    required: true,
+    schema: schemas.of(schema as z.ZodType, "output"),
+  }));
+  const query = Object.entries(endpoint.query.shape).map(([name, value]) => {
+    const schema = value as z.ZodType;
+    const { description, ...rest } = schemas.of(schema, "output");
+    return { name, in: "query", required: isRequired(schema), ...(description ? { description } : {}), schema: rest };
+  });
+  return [...path, ...query, ...headersOf(endpoint)];
+}
+
+function headersOf(endpoint: Endpoint): Json[] {
+  const header = (name: string, description: string) => ({
+    name,
+    in: "header",
+    description,
+    schema: { type: "string" },
+  });
+  const headers = [];
+  if (endpoint.method === "POST") {
+    headers.push(header("Idempotency-Key", "Makes a repeat safe for 24 hours: the first answer is sent again"));
+  }
+  if (endpoint.conditional) headers.push(header("If-Match", "Change only if this is still the ETag"));
+  if (endpoint.method === "GET" && !endpoint.list) {
+    headers.push(header("If-None-Match", "304 when this is still the ETag"));
+  }
+  return headers;
+}
+
+function successOf(endpoint: Endpoint, schemas: Schemas): Json {
+  const data = schemas.of(endpoint.data, "output");
+  const schema = {
+    type: "object",
+    required: ["success", "data", "meta"],
+    properties: {
+      success: { const: true },
+      data: endpoint.list ? { type: "array", items: data } : data,
+      meta: schemas.of(endpoint.list ? ListMeta : Meta, "output"),
+    },
+  };
+  return { description: "Success", content: { "application/json": { schema } } };
+}
+
+function exampleOf(code: ErrorCode): Json {
+  const { message } = errorCatalogue[code];
+  const field = { field: "price", reason: "price must be positive" };
+  const details = code === "INVALID_REQUEST" ? { details: { ...field, errors: [field] } } : {};
+  const meta = { timestamp: "2026-01-31T12:00:00.000Z", request_id: "01kf5v8q-example" };
+  return {
+    value: { success: false, error: { code, message, ...details, docUrl: `/docs/errors#${code}` }, meta },
+  };
+}
+
+function failuresOf(endpoint: Endpoint, schemas: Schemas): Json {
+  const byStatus = new Map<number, ErrorCode[]>();
+  for (const code of errorsOf(endpoint).sort(REFUSALS_FIRST)) {
+    const { status } = errorCatalogue[code];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  const schema = schemas.of(Failure, "output");
+  return Object.fromEntries(
+    [...byStatus].map(([status, codes]) => {
+      const examples = Object.fromEntries(codes.map((code) => [code, exampleOf(code)]));
+      return [status, { description: codes.join(", "), content: { "application/json": { schema, examples } } }];
+    }),
+  );
+}
+
+function operationOf(endpoint: Endpoint, schemas: Schemas): Json {
+  const success = successOf(endpoint, schemas);
+  const { access } = endpoint;
+  return {
+    operationId: endpoint.name,
+    tags: [endpoint.tag],
+    summary: endpoint.summary,
+    description: [
+      endpoint.description,
+      access.who === "public" ? null : `Needs the permission \`${access.permission}\`.`,
+    ]
+      .filter(Boolean)
+      .join("\n\n"),
+    security: access.who === "public" ? [] : [{ bearer: [] }, { apiKeyInQuery: [] }],
+    parameters: parametersOf(endpoint, schemas),
+    ...(endpoint.body && {
+      requestBody: {
+        required: true,
+        content: {
+          "application/json": {
+            schema: schemas.of(endpoint.body, "input"),
+            ...(endpoint.example && { example: endpoint.example }),
+          },
+        },
+      },
+    }),
+    responses: {
+      [endpoint.status]: success,
+      ...(endpoint.maybeAccepted && { 202: { ...success, description: "Accepted; the outcome is not known yet" } }),
+      ...(endpoint.method === "GET" && !endpoint.list && { 304: { description: "Not modified" } }),
+      ...failuresOf(endpoint, schemas),
+    },
+  };
+}
+
+const TAGS: Record<string, string> = {
+  products: "Find, read and manage products",
+  categories: "The tree that products are sorted into",
+  reviews: "What buyers say",
+  purchases: "Buy products, and read what you bought",
+  ai: "Run what you bought with your own provider keys",
+  events: "What happened to your products and purchases",
+};
+
+/** The OpenAPI 3.1 document of the contract's endpoints. `origin` is null in the committed copy. */
+export function openApiDocument(endpoints: Endpoint[], origin: string | null): Json {
+  const schemas = new Schemas();
+  const paths: Record<string, Json> = {};
+  for (const endpoint of endpoints) {
+    const path = endpoint.path.replace(/:(\w+)/g, "{$1}");
+    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operationOf(endpoint, schemas) };
+  }
+  return {
+    openapi: "3.1.1",
+    info: {
+      title: "Stoa",
+      version: "1.0.0",
+      summary: "A marketplace for AI prompts and workflows that anyone can host",
+      description:
+        "Every answer is an envelope: `success`, `data` or `error`, and `meta`. Unknown fields and parameters are refused. Of duplicate JSON keys the last counts.",
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: origin ? `${origin}/v1` : "/v1" }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    security: [{ bearer: [] }],
+    paths,
+    components: {
+      schemas: schemas.components,
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer", description: "An API key: stoa_test_… or stoa_live_…" },
+        apiKeyInQuery: {
+          type: "apiKey",
+          in: "query",
+          name: "api_key",
+          description: "Accepted, but queries end up in logs: prefer the header",
+        },
+      },
+    },
+  };
+}

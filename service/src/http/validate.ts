@@ -1,0 +1,49 @@
+import type { Endpoint } from "@stoa/contract";
+import type { z } from "zod";
+import { type FieldProblem, fieldError } from "../errors.ts";
+import { mustBeStorable } from "./json-body.ts";
+
+const toPath = (path: PropertyKey[]): string =>
+  path.reduce<string>(
+    (text, part) => (typeof part === "number" ? `${text}[${part}]` : text ? `${text}.${String(part)}` : String(part)),
+    "",
+  );
+
+/** A problem per wrong field, in the words of the schema; an unknown field is named itself, not its parent. */
+function problemsOf(error: z.ZodError, root: string): FieldProblem[] {
+  return error.issues.flatMap((issue) => {
+    if (issue.code === "unrecognized_keys") {
+      return issue.keys.map((key) => ({ field: toPath([...issue.path, key]), reason: "is not known here" }));
+    }
+    return [{ field: toPath(issue.path) || root, reason: reasonOf(issue) }];
+  });
+}
+
+function reasonOf(issue: z.core.$ZodIssue): string {
+  if (issue.code === "invalid_type" && issue.input === undefined) return "is required";
+  return issue.message.replace(/^Invalid input: /, "").replace(/^Too (small|big): /, "");
+}
+
+function parse<S extends z.ZodType>(schema: S, value: unknown, root: string): z.output<S> {
+  const result = schema.safeParse(value, { reportInput: true });
+  if (result.success) return result.data;
+  throw fieldError("INVALID_REQUEST", problemsOf(result.error, root));
+}
+
+export interface RawInput {
+  params: unknown;
+  query: Record<string, unknown>;
+  body: unknown;
+}
+
+/** Path, query and body as the endpoint's handler gets them; anything else is 400 with every field named. */
+export function validate(endpoint: Endpoint, raw: RawInput) {
+  mustBeStorable(raw.query, "");
+  return {
+    params: parse(endpoint.params, raw.params, "path"),
+    query: parse(endpoint.query, raw.query, "query"),
+    body: endpoint.body
+      ? parse(endpoint.body, raw.body ?? {}, "body")
+      : parse(endpoint.query.pick({}).strict(), raw.body ?? {}, "body"),
+  };
+}

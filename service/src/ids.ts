@@ -1,0 +1,26 @@
+import { TypeID } from "typeid-js";
+import { v7 } from "uuid";
+
+/** Prefix of every id that leaves the service; inside, the same id is a uuid. */
+export type Prefix = "usr" | "prd" | "ver" | "rev" | "ord" | "pay" | "key" | "pkey" | "evt" | "exec";
+
+let sequence = 0;
+
+/** A UUIDv7 of the given moment; ids of one process sort in the order in which they were made. */
+export function newUuid(at: Date): string {
+  sequence = (sequence + 1) % 0xffff_ffff;
+  return v7({ msecs: at.getTime(), seq: sequence });
+}
+
+/** The id as clients see it: a TypeID, such as `prd_01kf5v8q3xe8hb1d6c1m2k3n4p`. */
+export const toId = (prefix: Prefix, uuid: string): string => TypeID.fromUUID(prefix, uuid).toString();
+
+/** The uuid inside an id of that kind; null for anything else, which then names nothing. */
+export function toUuid(prefix: Prefix, id: string): string | null {
+  if (!id.startsWith(`${prefix}_`)) return null;
+  try {
+    return TypeID.fromString(id, prefix).toUUID();
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,61 @@
+import type { Role } from "@stoa/contract";
+import pg from "pg";
+import { z } from "zod";
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { ApiError, invalidRequest } from "../errors.ts";
+import { toId, toUuid } from "../ids.ts";
+import { findUserByEmail, findUserById, insertUser, markSeller } from "./queries.ts";
+
+export const plans = ["free", "pro", "business", "enterprise"] as const;
+export type Plan = (typeof plans)[number];
+
+export interface CreateUser {
+  email: string;
+  name: string;
+  bio?: string;
+  role?: Role;
+  plan?: Plan;
+  verified?: boolean;
+  demo?: boolean;
+}
+
+const Email = z.email().max(254);
+const UNIQUE_VIOLATION = "23505";
+
+/** Makes an account whose mailbox is taken as proven; answers its uuid. 409 when the address has one already. */
+export async function createUser(ctx: Context, wish: CreateUser): Promise<string> {
+  if (!Email.safeParse(wish.email).success) throw invalidRequest("email", "is not an e-mail address");
+  if (!wish.name.trim() || wish.name.length > 100) throw invalidRequest("name", "must have 1 to 100 characters");
+  const id = ctx.newId();
+  try {
+    await insertUser(ctx.db, {
+      id,
+      email: wish.email,
+      name: wish.name.trim(),
+      bio: wish.bio ?? "",
+      role: wish.role ?? "user",
+      plan: wish.plan ?? "free",
+      verified: wish.verified ?? false,
+      demo: wish.demo ?? false,
+      created_at: ctx.now(),
+    });
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError) || error.code !== UNIQUE_VIOLATION) throw error;
+    throw new ApiError("CONFLICT", "An account with this address exists already.", { field: "email" });
+  }
+  return id;
+}
+
+/** By id (`usr_…`) or address, as operators name people. */
+export async function findUser(ctx: Context, idOrEmail: string) {
+  const id = toUuid("usr", idOrEmail);
+  const user = id ? await findUserById(ctx.db, id) : await findUserByEmail(ctx.db, idOrEmail);
+  if (!user) throw new ApiError("NOT_FOUND", `No account has the id or address ${idOrEmail}.`);
+  return user;
+}
+
+/** The first product makes a user a seller. */
+export const becomeSeller = (tx: Tx, userId: string) => markSeller(tx, userId);
+
+export const toUserId = (uuid: string) => toId("usr", uuid);

@@ -1,0 +1,65 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+
+/** One key of the keyring: 32 bytes for AES-256. The first of the ring seals, all of them open. */
+export interface MasterKey {
+  id: string;
+  bytes: Buffer;
+}
+
+/** Envelope encryption (AES-256-GCM): a data key per secret, wrapped by the primary master key. */
+export interface Vault {
+  /** `context` binds the sealed text to its row and owner: moved elsewhere, it does not open. */
+  seal(plaintext: string, context: string): string;
+  /** Throws when the text was changed, moved to another context, or sealed by a key that is not in the ring. */
+  open(sealed: string, context: string): string;
+  /** Of the primary key; safe to store and to print. */
+  fingerprint: string;
+}
+
+const FORMAT = "v1";
+const TAG_BYTES = 16;
+const IV_BYTES = 12;
+
+function encrypt(key: Buffer, plaintext: Buffer, aad: string): Buffer {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(aad));
+  return Buffer.concat([iv, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
+}
+
+function decrypt(key: Buffer, box: Buffer, aad: string): Buffer {
+  const iv = box.subarray(0, IV_BYTES);
+  const tag = box.subarray(box.length - TAG_BYTES);
+  // Without authTagLength Node takes a 4-byte tag, which can be guessed.
+  const decipher = createDecipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES });
+  decipher.setAAD(Buffer.from(aad)).setAuthTag(tag);
+  return Buffer.concat([decipher.update(box.subarray(IV_BYTES, box.length - TAG_BYTES)), decipher.final()]);
+}
+
+export function fingerprintOf(key: MasterKey): string {
+  return createHash("sha256").update("stoa master key").update(key.bytes).digest("hex").slice(0, 16);
+}
+
+export function createVault(ring: MasterKey[]): Vault {
+  const [primary] = ring;
+  if (!primary) throw new TypeError("the keyring needs a key");
+  const byId = new Map(ring.map((key) => [key.id, key]));
+
+  return {
+    fingerprint: fingerprintOf(primary),
+    seal(plaintext, context) {
+      const aad = `${FORMAT}|${context}`;
+      const dataKey = randomBytes(32);
+      const wrapped = encrypt(primary.bytes, dataKey, aad);
+      const box = encrypt(dataKey, Buffer.from(plaintext), aad);
+      return [FORMAT, primary.id, wrapped.toString("base64url"), box.toString("base64url")].join(".");
+    },
+    open(sealed, context) {
+      const [format, keyId, wrapped, box] = sealed.split(".");
+      const key = byId.get(keyId ?? "");
+      if (format !== FORMAT || !key || !wrapped || !box) throw new Error("not sealed by a key of this keyring");
+      const aad = `${FORMAT}|${context}`;
+      const dataKey = decrypt(key.bytes, Buffer.from(wrapped, "base64url"), aad);
+      return decrypt(dataKey, Buffer.from(box, "base64url"), aad).toString();
+    },
+  };
+}
