@@ -6,6 +6,8 @@ import type { Database } from "./db/database.ts";
 import type { Links } from "./links.ts";
 import type { AiProviders } from "./outside/ai-provider.ts";
 import type { Payments } from "./outside/payments.ts";
+import type { Totals } from "./products/list.ts";
+import type { ViewBuffer } from "./products/views.ts";
 import type { Vault } from "./vault.ts";
 
 /** Everything that a verb depends on, as its first argument: a plain object, built in app.ts and in tests. */
@@ -20,6 +22,9 @@ export interface Context {
   log: Logger;
   vault: Vault;
   links: Links;
+  /** Kept in memory by this process alone. */
+  totals: Totals;
+  views: ViewBuffer;
   /** Aborts with the reason "shutdown" when the process must end: calls to the outside give up. */
   shutdown: AbortSignal;
   outside: {

@@ -122,6 +122,7 @@ export interface IdempotencyKeys {
 
 export interface Installation {
   created_at: Timestamp;
+  demo: Generated<string>;
   environment: string;
   master_key_fingerprint: string;
   singleton: Generated<boolean>;

@@ -24,6 +24,11 @@ export class Answer<D> {
 
 export interface RequestFacts {
   ifMatch: string | null;
+  /**
+   * Aborts when the client hangs up before it has its answer. null with an Idempotency-Key: then the work goes on
+   * to its end, so that the retry gets the answer.
+   */
+  clientGone(): AbortSignal | null;
 }
 
 type CallerOf<E extends Endpoint> = E["access"] extends { who: "member" } ? Member : Caller;

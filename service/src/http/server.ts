@@ -86,13 +86,14 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
   app.addHook("onRequest", async (request, reply) => {
     request.startedAt = performance.now();
     reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
+    if (request.is404) await enter(door, request);
   });
   app.addHook("onResponse", async (request, reply) => {
     const ms = performance.now() - request.startedAt;
     observe(door, request, reply, ms);
   });
   app.setErrorHandler((error, request, reply) => sendError(door, request, reply, error));
-  app.setNotFoundHandler({ preHandler: (request) => enter(door, request) }, (request) => {
+  app.setNotFoundHandler((request) => {
     throw notFound(door.routes, request);
   });
   for (const route of door.routes) addRoute(app, door, route);
@@ -159,7 +160,7 @@ function addRoute(app: FastifyInstance, door: Door, route: Route): void {
 
 async function answer(door: Door, route: Route, request: FastifyRequest, reply: FastifyReply) {
   const bytes = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-  const run = () => render(door, route, request, bytes);
+  const run = () => render(door, route, request, reply, bytes);
   const key = idempotencyKeyOf(request);
   const outcome =
     key === null || route.endpoint.method !== "POST"
@@ -183,7 +184,13 @@ function idempotencyKeyOf(request: FastifyRequest): string | null {
 }
 
 /** Parses, calls the verb and renders what it answers; an ApiError is an answer too. */
-async function render(door: Door, route: Route, request: FastifyRequest, bytes: Buffer): Promise<Outcome> {
+async function render(
+  door: Door,
+  route: Route,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  bytes: Buffer,
+): Promise<Outcome> {
   const { endpoint } = route;
   const meta = metaOf(door.ctx, request);
   let outcome: Outcome;
@@ -191,7 +198,7 @@ async function render(door: Door, route: Route, request: FastifyRequest, bytes: 
     const body = parseJsonBody(bytes, request.headers["content-type"]);
     const { api_key: _, ...query } = request.query as Record<string, unknown>;
     const input = validate(endpoint, { params: request.params, query, body });
-    const facts = { ifMatch: request.headers["if-match"] ?? null };
+    const facts = { ifMatch: request.headers["if-match"] ?? null, clientGone: () => goneSignal(request, reply) };
     const result = await route.handle(door.ctx, request.caller!, input as never, facts);
     outcome = endpoint.list
       ? renderPage(result as Page<unknown>, input.query as unknown as Paging, request.url, meta)
@@ -202,6 +209,15 @@ async function render(door: Door, route: Route, request: FastifyRequest, bytes: 
   }
   door.inspect?.(endpoint, outcome);
   return outcome;
+}
+
+function goneSignal(request: FastifyRequest, reply: FastifyReply): AbortSignal | null {
+  if (request.headers["idempotency-key"] !== undefined) return null;
+  const gone = new AbortController();
+  reply.raw.once("close", () => {
+    if (!reply.raw.writableFinished) gone.abort(new Error("the client went away"));
+  });
+  return gone.signal;
 }
 
 const docUrl = (ctx: Context, code: ErrorCode) => `${ctx.links.origin()}/docs/errors#${code}`;

@@ -1,0 +1,53 @@
+/**
+ * Runs every test, or the files that are named: starts one throw-away PostgreSQL, migrates the template that each
+ * test file clones, runs the files in parallel, and ends with a line that counts them.
+ */
+import { globSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { run } from "node:test";
+import { spec } from "node:test/reporters";
+import { openPool } from "@stoa/service/db/database.ts";
+import { migrate } from "@stoa/service/db/migrate.ts";
+import { TEMPLATE } from "@stoa/service/test/market.ts";
+import { startThrowaway, urlOf } from "@stoa/service/test/throwaway.ts";
+
+const PATTERNS = ["{contract,service}/**/*.test.ts", "e2e/**/*.e2e.ts"];
+const FILE_MINUTES = 8;
+
+function testFiles(): string[] {
+  const named = process.argv.slice(2);
+  if (named.length > 0) return named;
+  return globSync(PATTERNS, { exclude: ["**/node_modules/**"] }).sort();
+}
+
+const server = await startThrowaway();
+const admin = openPool({ target: server.connection, maxConnections: 1 });
+await admin.query(`create database ${TEMPLATE}`);
+await admin.end();
+const template = openPool({ target: { ...server.connection, database: TEMPLATE }, maxConnections: 1 });
+await migrate(template, new Date());
+await template.end();
+process.env["STOA_TEST_DATABASE"] = urlOf(server, "postgres");
+
+const counts = { passed: 0, failed: 0, skipped: 0 };
+const stream = run({
+  files: testFiles(),
+  concurrency: Math.max(2, availableParallelism()),
+  timeout: FILE_MINUTES * 60_000,
+});
+stream.on("test:pass", (event) => {
+  if (event.details.type === "suite") return;
+  if (event.skip !== undefined) counts.skipped++;
+  else counts.passed++;
+});
+stream.on("test:fail", (event) => {
+  if (event.details.type !== "suite") counts.failed++;
+});
+stream.compose(new spec()).pipe(process.stdout);
+stream.on("end", async () => {
+  await server.stop();
+  const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
+  // After the reporter's own summary, which it writes when the stream has ended.
+  setImmediate(() => console.log(`\n${counts.passed} passed, ${counts.failed} failed${skipped}`));
+  process.exitCode = counts.failed === 0 && counts.passed > 0 ? 0 : 1;
+});

@@ -1,0 +1,77 @@
+import { calcPrice, type Usage } from "@pydantic/genai-prices";
+import type { ProviderId, TokenUsage } from "../outside/ai-provider.ts";
+
+export interface Cost {
+  /** USD with at most 8 decimals; 0 where the price is unknown. */
+  estimatedCost: number;
+  costKnown: boolean;
+}
+
+export interface PricedCall {
+  provider: ProviderId;
+  /** As the provider's answer names it. */
+  model: string;
+  /** What was asked for, in case the price list knows only that name. */
+  askedModel?: string;
+  usage: TokenUsage;
+  /** Prices change, some by the hour. */
+  at: Date;
+}
+
+const unknownCost: Cost = { estimatedCost: 0, costKnown: false };
+
+/**
+ * The price list's names of our providers. Missing are `ollama` and `openai-compatible`: what such a server asks for
+ * is between its owner and the caller, whatever the model is called, so we say that we do not know rather than 0.
+ */
+const listedProviders: Partial<Record<ProviderId, string>> = {
+  openai: "openai",
+  anthropic: "anthropic",
+  google: "google",
+  mistral: "mistral",
+  groq: "groq",
+  deepseek: "deepseek",
+  xai: "x-ai",
+  openrouter: "openrouter",
+};
+
+/** What a call costs its caller at the provider's list price, by the price list that was installed. */
+export function costOf({ provider, model, askedModel = model, usage, at }: PricedCall): Cost {
+  if (provider === "sandbox") return { estimatedCost: 0, costKnown: true };
+  const providerId = listedProviders[provider];
+  if (!providerId) return unknownCost;
+  const billed = toBilledUsage(usage);
+  const options = { providerId, timestamp: at };
+  const price = calcPrice(billed, model, options) ?? calcPrice(billed, askedModel, options);
+  return price ? { estimatedCost: roundUsd(price.total_price), costKnown: true } : unknownCost;
+}
+
+/** The list refuses more cached tokens than there are tokens, and a run must not fail by its provider's odd counting. */
+function toBilledUsage({
+  promptTokens,
+  completionTokens,
+  cachedTokens = 0,
+  cacheWriteTokens = 0,
+}: TokenUsage): Usage {
+  const read = Math.min(cachedTokens, promptTokens);
+  return {
+    input_tokens: promptTokens,
+    cache_read_tokens: read,
+    cache_write_tokens: Math.min(cacheWriteTokens, promptTokens - read),
+    output_tokens: completionTokens,
+  };
+}
+
+const DECIMALS = 8;
+/** A double holds 15 decimal digits exactly; what stands behind them is noise of the sums before. */
+const EXACT_DIGITS = 15;
+
+/** Half-up to 8 decimals, on the decimal digits: 1.5e-8 is 2e-8, even if a sum left it at 1.4999999999999999e-8. */
+export function roundUsd(usd: number): number {
+  const [mantissa = "0", exponent = "0"] = usd.toExponential(EXACT_DIGITS - 1).split("e");
+  const digits = BigInt(mantissa.replace(".", ""));
+  const shift = Number(exponent) - (EXACT_DIGITS - 1) + DECIMALS;
+  if (shift >= 0) return Number(`${digits * 10n ** BigInt(shift)}e-${DECIMALS}`);
+  const divisor = 10n ** BigInt(-shift);
+  return Number(`${(digits + divisor / 2n) / divisor}e-${DECIMALS}`);
+}

@@ -1,0 +1,150 @@
+import type { Execute, ExecutionResult } from "@stoa/contract";
+import { type Context, isMember, type Member } from "../context.ts";
+import { noteUse } from "../entitlements/entitlements.ts";
+import { ApiError, fieldError, ruleBroken } from "../errors.ts";
+import { toId } from "../ids.ts";
+import { defaultModels, type Message, type ProviderAnswer, ProviderFault } from "../outside/ai-provider.ts";
+import { findProductToRun } from "../products/detail.ts";
+import { findRunnableVersion } from "../products/sales.ts";
+import { costOf } from "./cost.ts";
+import { completed, failed, type Run, startRun } from "./executions.ts";
+import { flagInvalid, keyToRunWith, type UsableKey } from "./provider-keys.ts";
+import { parseMessages, renderMessages } from "./template.ts";
+import { checkVariables } from "./variables.ts";
+
+type Product = Awaited<ReturnType<typeof findProductToRun>>;
+/** These pass every compatibility list: they speak for any model, or for none. */
+const FITS_EVERYTHING = new Set(["sandbox", "ollama", "openrouter", "openai-compatible"]);
+
+interface Prepared {
+  product: Product;
+  key: UsableKey;
+  model: string;
+  version: string;
+  messages: Message[];
+  variables: Record<string, string>;
+}
+
+/** Runs a prompt once with the caller's own key: what they may run, rendered, called, priced and recorded. */
+export async function executePrompt(
+  ctx: Context,
+  caller: Member,
+  wish: Execute,
+  clientGone: AbortSignal | null,
+): Promise<ExecutionResult> {
+  const prepared = await prepare(ctx, caller, wish);
+  const run = await startRun(ctx, caller, { ...prepared, store: wish.options.store });
+  const answer = await callProvider(ctx, run, prepared, wish, clientGone);
+  return finish(ctx, caller, run, prepared, answer);
+}
+
+async function prepare(ctx: Context, caller: Member, wish: Execute): Promise<Prepared> {
+  const product = await findProductToRun(ctx, caller, wish.productId);
+  const key = await keyToRunWith(ctx, caller, wish.apiKeyId);
+  mustBeBought(product);
+  if (product.type !== "PROMPT") throw ruleBroken("productId", "is a workflow, not a prompt");
+  mustFit(product, key);
+  const version = await versionToRun(ctx, product, wish.options.version);
+  const checked = checkVariables(version.variables, wish.variables);
+  if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
+  return {
+    product,
+    key,
+    model: modelFor(product, key, wish.options.model),
+    version: version.version,
+    messages: renderMessages(parseMessages(version.contentFormat, version.content), checked.values),
+    variables: wish.variables as Record<string, string>,
+  };
+}
+
+function mustBeBought(product: Product): void {
+  if (product.reason !== "none") return;
+  throw new ApiError("UNAUTHORIZED", "Buy the product before you run it.", { reason: "purchase_required" });
+}
+
+function mustFit(product: Product, key: UsableKey): void {
+  if (FITS_EVERYTHING.has(key.provider) || product.compatibility.includes(key.provider)) return;
+  throw new ApiError(
+    "PROVIDER_NOT_SUPPORTED",
+    `This product runs on ${product.compatibility.join(", ")}; the key is of ${key.provider}.`,
+    { source: "marketplace", provider: key.provider, supported: product.compatibility },
+  );
+}
+
+/** A pinned version must be of the line that the caller may run; without a pin it is that line's newest. */
+async function versionToRun(ctx: Context, product: Product, pinned: string | undefined) {
+  if (pinned === undefined || pinned === product.version) return product;
+  const version = await findRunnableVersion(ctx.db, product.id, { major: product.major, pinned });
+  if (!version) throw ruleBroken("options.version", "is not a version that you may run");
+  return version;
+}
+
+function modelFor(product: Product, key: UsableKey, wished: string | undefined): string {
+  const model = wished ?? product.models[key.provider] ?? defaultModels[key.provider];
+  if (!model) throw ruleBroken("options.model", `is needed: nobody knows the models of this ${key.provider} address`);
+  return model;
+}
+
+async function callProvider(
+  ctx: Context,
+  run: Run,
+  { key, model, messages, product, version }: Prepared,
+  { options }: Execute,
+  clientGone: AbortSignal | null,
+): Promise<ProviderAnswer> {
+  try {
+    return await ctx.outside.ai.run({
+      provider: key.provider,
+      apiKey: key.secret,
+      baseUrl: key.baseUrl,
+      model,
+      messages,
+      options: {
+        ...(options.temperature !== undefined && { temperature: options.temperature }),
+        ...(options.maxTokens !== undefined && { maxTokens: options.maxTokens }),
+      },
+      signal: clientGone ? AbortSignal.any([ctx.shutdown, clientGone]) : ctx.shutdown,
+      versionId: `${product.id}@${version}`,
+    });
+  } catch (error) {
+    if (error instanceof ProviderFault && error.code === "PROVIDER_KEY_INVALID" && key.id) {
+      await flagInvalid(ctx, key.id);
+    }
+    throw await failed(ctx, run, error, clientGone?.aborted ?? false);
+  }
+}
+
+async function finish(
+  ctx: Context,
+  caller: Member,
+  run: Run,
+  { key, product, version, model }: Prepared,
+  answer: ProviderAnswer,
+): Promise<ExecutionResult> {
+  const { estimatedCost, costKnown } = costOf({
+    provider: key.provider,
+    model: answer.model,
+    askedModel: model,
+    usage: answer.usage,
+    at: ctx.now(),
+  });
+  const durationMs = await completed(ctx, run, answer, { estimatedCost, costKnown });
+  if (product.reason === "purchased" && !product.usedAt && isMember(caller)) {
+    await noteUse(ctx, caller.userId, product.id);
+  }
+  const { promptTokens, completionTokens, totalTokens } = answer.usage;
+  return {
+    executionId: toId("exec", run.id),
+    output: answer.output,
+    usage: { promptTokens, completionTokens, totalTokens, estimatedCost, costKnown },
+    metadata: {
+      model: answer.model,
+      duration: durationMs / 1000,
+      provider: key.provider,
+      finishReason: answer.finishReason,
+      attempts: answer.attempts,
+      productVersion: version,
+      mode: "sync",
+    },
+  };
+}

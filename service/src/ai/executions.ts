@@ -1,0 +1,224 @@
+import type { Execution, ExecutionDetail } from "@stoa/contract";
+import type { Context, Member } from "../context.ts";
+import { mapPage, type Page, type Paging } from "../db/paging.ts";
+import { ApiError } from "../errors.ts";
+import { toId, toUuid } from "../ids.ts";
+import { type ProviderAnswer, ProviderFault } from "../outside/ai-provider.ts";
+import type { Cost } from "./cost.ts";
+import type { UsableKey } from "./provider-keys.ts";
+import {
+  deleteExecution,
+  endExecution,
+  eraseTextsBefore,
+  type ExecutionEnd,
+  type ExecutionRow,
+  failAbandoned,
+  findExecution,
+  insertExecution,
+  listExecutions,
+} from "./queries.ts";
+
+/** Past the last deadline of any run: whoever holds such a lease is dead. */
+const LEASE_MS = 180_000;
+const TEXTS_KEPT_DAYS = 30;
+
+export interface Run {
+  id: string;
+  userId: string;
+  /** Sealed with the output when it is done; null when nothing is to be stored. */
+  variables: Record<string, string> | null;
+  startedAtMs: number;
+}
+
+interface RunWish {
+  product: { id: string };
+  version: string;
+  key: UsableKey;
+  model: string;
+  variables: Record<string, string>;
+  store: boolean;
+}
+
+const sealContext = (userId: string, id: string) => `execution|${userId}|${id}`;
+const monthOf = (now: Date) => ({ start: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1)) });
+
+/** Writes the run down before the provider is called, within the limits that the key's owner set. */
+export async function startRun(ctx: Context, caller: Member, wish: RunWish): Promise<Run> {
+  const id = ctx.newId();
+  const now = ctx.now();
+  const refusedBy = await insertExecution(
+    ctx,
+    {
+      id,
+      userId: caller.userId,
+      productId: wish.product.id,
+      productVersion: wish.version,
+      providerKeyId: wish.key.id,
+      provider: wish.key.provider,
+      model: wish.model,
+      createdAt: now,
+      leaseUntil: new Date(now.getTime() + LEASE_MS),
+    },
+    monthOf(now),
+  );
+  if (refusedBy) {
+    const code = refusedBy === "budget" ? "KEY_BUDGET_EXCEEDED" : "KEY_CONCURRENCY_LIMIT";
+    throw new ApiError(code, undefined, { source: "marketplace" }, refusedBy === "budget" ? undefined : 1);
+  }
+  return {
+    id,
+    userId: caller.userId,
+    variables: wish.store ? wish.variables : null,
+    startedAtMs: performance.now(),
+  };
+}
+
+const durationOf = (run: Run) => Math.round(performance.now() - run.startedAtMs);
+
+/** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
+async function end(ctx: Context, run: Run, values: ExecutionEnd): Promise<void> {
+  try {
+    await endExecution(ctx.db, run.id, values);
+  } catch (error) {
+    ctx.log.error({ execution: run.id, err: error }, "the end of an execution could not be recorded");
+  }
+}
+
+export async function completed(ctx: Context, run: Run, answer: ProviderAnswer, cost: Cost): Promise<number> {
+  const duration_ms = durationOf(run);
+  const texts = run.variables && JSON.stringify({ variables: run.variables, output: answer.output });
+  await end(ctx, run, {
+    status: "completed",
+    model: answer.model,
+    sealed_texts: texts === null ? null : ctx.vault.seal(texts, sealContext(run.userId, run.id)),
+    finish_reason: answer.finishReason,
+    attempts: answer.attempts,
+    prompt_tokens: answer.usage.promptTokens,
+    completion_tokens: answer.usage.completionTokens,
+    cost_usd: cost.estimatedCost,
+    cost_known: cost.costKnown,
+    duration_ms,
+    completed_at: ctx.now(),
+  });
+  return duration_ms;
+}
+
+/** Records why there is no answer, and gives the error to throw. Nothing in it quotes the prompt or the key. */
+export async function failed(ctx: Context, run: Run, cause: unknown, clientGone: boolean): Promise<unknown> {
+  const attempts = cause instanceof ProviderFault ? cause.attempts : 0;
+  const told = toFailure(ctx, run, cause, clientGone);
+  await end(ctx, run, {
+    status: clientGone ? "canceled" : "failed",
+    ...(told && { error_code: told.recorded, error_message: told.error.message }),
+    attempts,
+    duration_ms: durationOf(run),
+    completed_at: ctx.now(),
+  });
+  return told?.error ?? cause;
+}
+
+function toFailure(ctx: Context, run: Run, cause: unknown, clientGone: boolean) {
+  if (cause instanceof ProviderFault) {
+    const details = { ...cause.details, executionId: toId("exec", run.id) };
+    return { recorded: cause.code, error: new ApiError(cause.code, cause.message, details, cause.retryAfterSeconds) };
+  }
+  if (ctx.shutdown.aborted) {
+    return {
+      recorded: "shutdown",
+      error: new ApiError("SERVICE_UNAVAILABLE", "The service is shutting down; the call was given up.", {
+        executionId: toId("exec", run.id),
+      }),
+    };
+  }
+  if (clientGone) return { recorded: "client_gone", error: new ApiError("SERVICE_UNAVAILABLE", "The caller went away.") };
+  return null;
+}
+
+function toExecution(row: ExecutionRow): Execution {
+  const { promptTokens, completionTokens } = row;
+  return {
+    id: toId("exec", row.id),
+    type: "PROMPT",
+    status: row.status,
+    productId: toId("prd", row.productId),
+    productVersion: row.productVersion,
+    provider: row.provider,
+    model: row.model,
+    usage:
+      promptTokens === null || completionTokens === null
+        ? null
+        : {
+            promptTokens,
+            completionTokens,
+            totalTokens: promptTokens + completionTokens,
+            estimatedCost: Number(row.costUsd ?? 0),
+            costKnown: row.costKnown ?? false,
+          },
+    duration: row.durationMs === null ? null : row.durationMs / 1000,
+    error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
+    createdAt: row.createdAt.toISOString(),
+    completedAt: row.completedAt?.toISOString() ?? null,
+  };
+}
+
+interface ExecutionQuery extends Paging {
+  status?: string | undefined;
+  productId?: string | undefined;
+  type?: string | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
+const nothing: Page<Execution> = { items: [], total: 0 };
+
+export async function listOwnExecutions(ctx: Context, caller: Member, query: ExecutionQuery): Promise<Page<Execution>> {
+  const productId = query.productId === undefined ? undefined : toUuid("prd", query.productId);
+  if (productId === null || (query.type !== undefined && query.type !== "PROMPT")) return nothing;
+  const page = await listExecutions(ctx.db, caller.userId, {
+    ...query,
+    productId,
+    from: query.from === undefined ? undefined : new Date(query.from),
+    to: query.to === undefined ? undefined : new Date(query.to),
+  });
+  return mapPage(page, toExecution);
+}
+
+async function mustFind(ctx: Context, caller: Member, executionId: string): Promise<ExecutionRow> {
+  const id = toUuid("exec", executionId);
+  const row = id ? await findExecution(ctx.db, caller.userId, id) : undefined;
+  if (!row) throw new ApiError("EXECUTION_NOT_FOUND");
+  return row;
+}
+
+export async function readExecution(ctx: Context, caller: Member, executionId: string): Promise<ExecutionDetail> {
+  const row = await mustFind(ctx, caller, executionId);
+  const texts = row.sealedTexts
+    ? (JSON.parse(ctx.vault.open(row.sealedTexts, sealContext(caller.userId, row.id))) as {
+        variables: Record<string, string>;
+        output: string;
+      })
+    : null;
+  return {
+    ...toExecution(row),
+    variables: texts?.variables ?? null,
+    output: texts?.output ?? null,
+    finishReason: row.finishReason,
+    attempts: row.attempts,
+  };
+}
+
+export async function removeExecution(ctx: Context, caller: Member, executionId: string) {
+  const row = await mustFind(ctx, caller, executionId);
+  if (row.status === "running") {
+    throw new ApiError("INVALID_STATE", "The execution still runs.", { current: row.status, allowed: ["completed", "failed", "canceled"] });
+  }
+  await deleteExecution(ctx.db, row.id);
+  return { id: toId("exec", row.id), deleted: true as const };
+}
+
+/** Ends runs whose process died, and forgets texts after 30 days. */
+export async function tidyExecutions(ctx: Context): Promise<void> {
+  const now = ctx.now();
+  await failAbandoned(ctx.db, now);
+  await eraseTextsBefore(ctx.db, new Date(now.getTime() - TEXTS_KEPT_DAYS * 86_400_000));
+}

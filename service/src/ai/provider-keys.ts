@@ -1,0 +1,141 @@
+import type { ChangeProviderKey, CreateProviderKey, ProviderKey } from "@stoa/contract";
+import type { Context, Member } from "../context.ts";
+import { mapPage, type Paging } from "../db/paging.ts";
+import { ApiError, invalidRequest } from "../errors.ts";
+import { toId, toUuid } from "../ids.ts";
+import {
+  eraseKey,
+  findKey,
+  insertKey,
+  type KeyRow,
+  listKeys,
+  updateKey,
+} from "./queries.ts";
+
+/** Whose servers are wherever the owner of the key says; the others have one address. */
+const WITH_BASE_URL = new Set(["openai-compatible", "ollama"]);
+
+/** Binds a sealed key to its owner and row: copied to another, it does not open. */
+const sealContext = (userId: string, id: string) => `provider-key|${userId}|${id}`;
+
+function mustHaveGoodUrl(ctx: Context, provider: string, baseUrl: string | null | undefined): void {
+  if (!WITH_BASE_URL.has(provider)) {
+    if (baseUrl) throw invalidRequest("baseUrl", "is only for openai-compatible and ollama");
+    return;
+  }
+  if (provider === "openai-compatible" && !baseUrl) throw invalidRequest("baseUrl", "is required for openai-compatible");
+  const why = baseUrl ? ctx.outside.refusedUrl(baseUrl) : null;
+  if (why) throw invalidRequest("baseUrl", why);
+}
+
+function toProviderKey(key: KeyRow): ProviderKey {
+  return {
+    id: toId("pkey", key.id),
+    provider: key.provider,
+    name: key.name,
+    last4: key.last4,
+    baseUrl: key.baseUrl,
+    status: key.status,
+    monthlyBudget: key.monthlyBudgetUsd === null ? null : Number(key.monthlyBudgetUsd),
+    maxConcurrency: key.maxConcurrency,
+    createdAt: key.createdAt.toISOString(),
+    lastUsedAt: key.lastUsedAt?.toISOString() ?? null,
+  };
+}
+
+/** What is kept of a key beside its sealed form: short keys show nothing, because four characters were too many. */
+const last4Of = (key: string) => (key.length >= 12 ? key.slice(-4) : "");
+
+async function mustFind(ctx: Context, caller: Member, providerKeyId: string): Promise<KeyRow> {
+  const id = toUuid("pkey", providerKeyId);
+  const key = id ? await findKey(ctx.db, caller.userId, id) : undefined;
+  if (!key) throw new ApiError("PROVIDER_KEY_NOT_FOUND");
+  return key;
+}
+
+const shown = async (ctx: Context, caller: Member, id: string) =>
+  toProviderKey((await findKey(ctx.db, caller.userId, id))!);
+
+export async function storeKey(ctx: Context, caller: Member, wish: CreateProviderKey): Promise<ProviderKey> {
+  mustHaveGoodUrl(ctx, wish.provider, wish.baseUrl);
+  const id = ctx.newId();
+  await insertKey(ctx.db, {
+    id,
+    user_id: caller.userId,
+    provider: wish.provider,
+    name: wish.name,
+    sealed_key: ctx.vault.seal(wish.key, sealContext(caller.userId, id)),
+    last4: last4Of(wish.key),
+    base_url: wish.baseUrl ?? null,
+    status: "unverified",
+    monthly_budget_usd: wish.monthlyBudget ?? null,
+    max_concurrency: wish.maxConcurrency ?? null,
+    created_at: ctx.now(),
+  });
+  return shown(ctx, caller, id);
+}
+
+export async function listOwnKeys(ctx: Context, caller: Member, query: Paging) {
+  return mapPage(await listKeys(ctx.db, caller.userId, query), toProviderKey);
+}
+
+export async function changeKey(ctx: Context, caller: Member, providerKeyId: string, change: ChangeProviderKey) {
+  const key = await mustFind(ctx, caller, providerKeyId);
+  if (change.baseUrl !== undefined) mustHaveGoodUrl(ctx, key.provider, change.baseUrl);
+  // A secret that was stored for one address must not be sent to another by whoever can only change settings.
+  if (change.baseUrl !== undefined && change.baseUrl !== key.baseUrl && change.key === undefined) {
+    throw invalidRequest("key", "is required when baseUrl changes");
+  }
+  const values = {
+    ...(change.name !== undefined && { name: change.name }),
+    ...(change.baseUrl !== undefined && { base_url: change.baseUrl }),
+    ...(change.monthlyBudget !== undefined && { monthly_budget_usd: change.monthlyBudget }),
+    ...(change.maxConcurrency !== undefined && { max_concurrency: change.maxConcurrency }),
+    ...(change.key !== undefined && {
+      sealed_key: ctx.vault.seal(change.key, sealContext(caller.userId, key.id)),
+      last4: last4Of(change.key),
+      status: "unverified" as const,
+    }),
+  };
+  if (Object.keys(values).length > 0) await updateKey(ctx.db, key.id, values);
+  return shown(ctx, caller, key.id);
+}
+
+export async function removeKey(ctx: Context, caller: Member, providerKeyId: string) {
+  const key = await mustFind(ctx, caller, providerKeyId);
+  await eraseKey(ctx.db, key.id, ctx.now());
+  return { id: toId("pkey", key.id), deleted: true as const };
+}
+
+/** Asks the provider, and keeps what it says. An unreachable one says nothing about the key. */
+export async function verifyKey(ctx: Context, caller: Member, providerKeyId: string): Promise<ProviderKey> {
+  const key = await mustFind(ctx, caller, providerKeyId);
+  const verdict = await ctx.outside.ai.verify(
+    { provider: key.provider, apiKey: openKey(ctx, key), baseUrl: key.baseUrl },
+    ctx.shutdown,
+  );
+  if (verdict === "unreachable") {
+    throw new ApiError("PROVIDER_ERROR", "The provider could not be reached, so nothing is known about the key.", {
+      source: "provider",
+      provider: key.provider,
+    });
+  }
+  await updateKey(ctx.db, key.id, { status: verdict });
+  return shown(ctx, caller, key.id);
+}
+
+/** The secret itself, for the moment of a call. */
+const openKey = (ctx: Context, key: KeyRow) => ctx.vault.open(key.sealedKey, sealContext(key.userId, key.id));
+
+export type UsableKey = Pick<KeyRow, "provider" | "baseUrl"> & { id: string | null; secret: string };
+
+/** The key to run with: a stored one of the caller's, or the built-in `sandbox` where the operator allows it. */
+export async function keyToRunWith(ctx: Context, caller: Member, apiKeyId: string): Promise<UsableKey> {
+  if (apiKeyId === "sandbox" && ctx.config.sandbox) {
+    return { id: null, provider: "sandbox", baseUrl: null, secret: "" };
+  }
+  const key = await mustFind(ctx, caller, apiKeyId);
+  return { id: key.id, provider: key.provider, baseUrl: key.baseUrl, secret: openKey(ctx, key) };
+}
+
+export const flagInvalid = (ctx: Context, id: string) => updateKey(ctx.db, id, { status: "invalid" });

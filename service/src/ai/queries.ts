@@ -1,0 +1,238 @@
+import type { Provider } from "@stoa/contract";
+import { sql } from "kysely";
+import type { Context } from "../context.ts";
+import type { Queries } from "../db/database.ts";
+import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+
+export interface KeyRow {
+  id: string;
+  userId: string;
+  provider: Provider;
+  name: string;
+  sealedKey: string;
+  last4: string;
+  baseUrl: string | null;
+  status: "unverified" | "valid" | "invalid";
+  monthlyBudgetUsd: string | null;
+  maxConcurrency: number | null;
+  createdAt: Date;
+  lastUsedAt: Date | null;
+}
+
+const ownKeys = (db: Queries, userId: string) =>
+  db
+    .selectFrom("provider_keys")
+    .where("user_id", "=", userId)
+    .where("deleted_at", "is", null)
+    .select([
+      ...(["id", "user_id as userId", "provider", "name", "sealed_key as sealedKey", "last4"] as const),
+      ...(["base_url as baseUrl", "status", "monthly_budget_usd as monthlyBudgetUsd"] as const),
+      ...(["max_concurrency as maxConcurrency", "created_at as createdAt", "last_used_at as lastUsedAt"] as const),
+    ])
+    .$castTo<KeyRow>();
+
+export const findKey = (db: Queries, userId: string, id: string) =>
+  ownKeys(db, userId).where("id", "=", id).executeTakeFirst();
+
+export async function listKeys(db: Queries, userId: string, paging: Paging): Promise<Page<KeyRow>> {
+  const items = await ownKeys(db, userId)
+    .orderBy("id", "desc")
+    .limit(paging.limit)
+    .offset(offsetOf(paging))
+    .execute();
+  const { total } = await db
+    .selectFrom("provider_keys")
+    .where("user_id", "=", userId)
+    .where("deleted_at", "is", null)
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return { items, total };
+}
+
+export interface KeyValues {
+  name: string;
+  sealed_key: string;
+  last4: string;
+  base_url: string | null;
+  status: KeyRow["status"];
+  monthly_budget_usd: number | null;
+  max_concurrency: number | null;
+}
+
+export const insertKey = (
+  db: Queries,
+  key: KeyValues & { id: string; user_id: string; provider: Provider; created_at: Date },
+) => db.insertInto("provider_keys").values(key).execute();
+
+export const updateKey = (db: Queries, id: string, values: Partial<KeyValues>) =>
+  db.updateTable("provider_keys").set(values).where("id", "=", id).execute();
+
+/** The row stays for the history that points at it; the secret does not. */
+export const eraseKey = (db: Queries, id: string, now: Date) =>
+  db
+    .updateTable("provider_keys")
+    .set({ deleted_at: now, sealed_key: "", last4: "" })
+    .where("id", "=", id)
+    .execute();
+
+export interface NewExecution {
+  id: string;
+  userId: string;
+  productId: string;
+  productVersion: string;
+  providerKeyId: string | null;
+  provider: string;
+  model: string | null;
+  createdAt: Date;
+  leaseUntil: Date;
+}
+
+export type KeyLimit = "budget" | "concurrency";
+
+/**
+ * Writes the run as running, unless a limit of its key stands against it. The key's row is locked while its runs
+ * are counted, so that parallel runs cannot slip through together. Answers the limit that refused.
+ */
+export async function insertExecution(
+  ctx: Context,
+  execution: NewExecution,
+  month: { start: Date },
+): Promise<KeyLimit | null> {
+  return ctx.db.transaction().execute(async (tx) => {
+    if (execution.providerKeyId) {
+      const { rows } = await sql<{ refusedBy: KeyLimit | null }>`
+        with key as (
+          update provider_keys set last_used_at = ${execution.createdAt} where id = ${execution.providerKeyId}
+          returning id, monthly_budget_usd, max_concurrency)
+        select case
+          when key.max_concurrency <= (
+            select count(*) from executions e
+             where e.provider_key_id = key.id and e.status = 'running' and e.lease_until > ${execution.createdAt})
+            then 'concurrency'
+          when key.monthly_budget_usd <= (
+            select coalesce(sum(e.cost_usd), 0) from executions e
+             where e.provider_key_id = key.id and e.created_at >= ${month.start})
+            then 'budget' end as "refusedBy" from key`.execute(tx);
+      if (rows[0]?.refusedBy) return rows[0].refusedBy;
+    }
+    await tx
+      .insertInto("executions")
+      .values({
+        id: execution.id,
+        user_id: execution.userId,
+        product_id: execution.productId,
+        product_version: execution.productVersion,
+        provider_key_id: execution.providerKeyId,
+        provider: execution.provider,
+        model: execution.model,
+        status: "running",
+        lease_until: execution.leaseUntil,
+        created_at: execution.createdAt,
+      })
+      .execute();
+    return null;
+  });
+}
+
+export interface ExecutionEnd {
+  status: "completed" | "failed" | "canceled";
+  model?: string;
+  sealed_texts?: string | null;
+  finish_reason?: string;
+  error_code?: string;
+  error_message?: string;
+  attempts: number;
+  prompt_tokens?: number;
+  completion_tokens?: number;
+  cost_usd?: number;
+  cost_known?: boolean;
+  duration_ms: number;
+  completed_at: Date;
+}
+
+/** Only a running one ends: what was declared dead stays so. */
+export const endExecution = (db: Queries, id: string, end: ExecutionEnd) =>
+  db.updateTable("executions").set(end).where("id", "=", id).where("status", "=", "running").execute();
+
+export interface ExecutionRow {
+  id: string;
+  productId: string;
+  productVersion: string;
+  provider: string;
+  model: string | null;
+  status: "queued" | "running" | "waiting" | "completed" | "failed" | "canceled";
+  sealedTexts: string | null;
+  finishReason: string | null;
+  errorCode: string | null;
+  errorMessage: string | null;
+  attempts: number;
+  promptTokens: number | null;
+  completionTokens: number | null;
+  costUsd: string | null;
+  costKnown: boolean | null;
+  durationMs: number | null;
+  createdAt: Date;
+  completedAt: Date | null;
+}
+
+const ownExecutions = (db: Queries, userId: string) =>
+  db
+    .selectFrom("executions")
+    .where("user_id", "=", userId)
+    .select([
+      ...(["id", "product_id as productId", "product_version as productVersion", "provider", "model"] as const),
+      ...(["status", "sealed_texts as sealedTexts", "finish_reason as finishReason", "attempts"] as const),
+      ...(["error_code as errorCode", "error_message as errorMessage", "prompt_tokens as promptTokens"] as const),
+      ...(["completion_tokens as completionTokens", "cost_usd as costUsd", "cost_known as costKnown"] as const),
+      ...(["duration_ms as durationMs", "created_at as createdAt", "completed_at as completedAt"] as const),
+    ])
+    .$castTo<ExecutionRow>();
+
+export const findExecution = (db: Queries, userId: string, id: string) =>
+  ownExecutions(db, userId).where("id", "=", id).executeTakeFirst();
+
+export interface ExecutionFilter extends Paging {
+  status?: string | undefined;
+  productId?: string | null | undefined;
+  from?: Date | undefined;
+  to?: Date | undefined;
+}
+
+export async function listExecutions(db: Queries, userId: string, filter: ExecutionFilter) {
+  let own = ownExecutions(db, userId);
+  if (filter.status) own = own.where("status", "=", filter.status);
+  if (filter.productId) own = own.where("product_id", "=", filter.productId);
+  if (filter.from) own = own.where("created_at", ">=", filter.from);
+  if (filter.to) own = own.where("created_at", "<", filter.to);
+  const items = await own.orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter)).execute();
+  const { total } = await own
+    .clearSelect()
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return { items, total };
+}
+
+export const deleteExecution = (db: Queries, id: string) =>
+  db.deleteFrom("executions").where("id", "=", id).execute();
+
+/** Runs whose process died: nobody will end them. */
+export const failAbandoned = (db: Queries, now: Date) =>
+  db
+    .updateTable("executions")
+    .set({
+      status: "failed",
+      error_code: "INTERNAL_ERROR",
+      error_message: "The process that ran this ended before it did.",
+      completed_at: now,
+    })
+    .where("status", "=", "running")
+    .where("lease_until", "<", now)
+    .execute();
+
+export const eraseTextsBefore = (db: Queries, before: Date) =>
+  db
+    .updateTable("executions")
+    .set({ sealed_texts: null })
+    .where("created_at", "<", before)
+    .where("sealed_texts", "is not", null)
+    .execute();

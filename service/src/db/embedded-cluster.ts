@@ -1,0 +1,192 @@
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import {
+  chmod,
+  lchown,
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Binaries } from "./embedded-binaries.ts";
+
+/** Where the parts of the embedded PostgreSQL of one data folder lie. */
+export interface Place {
+  dataDir: string;
+  cluster: string;
+  log: string;
+  sockets: string;
+  /** Held while PostgreSQL is being started or stopped. */
+  changeLock: string;
+  /** Held by the process that stops PostgreSQL, as long as that process lives. */
+  ownerLock: string;
+}
+
+export interface Connection {
+  host: string;
+  port: number;
+  user: string;
+  database: string;
+}
+
+export interface Postmaster {
+  pid: number;
+  connection: Connection;
+}
+
+const HALF_MADE = "postgres.new-";
+const PORT = 5432;
+const SOCKET_PATH_BYTES = 103;
+
+export async function placeOf(dataDir: string): Promise<Place> {
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const absolute = await realpath(dataDir);
+  return {
+    dataDir: absolute,
+    cluster: join(absolute, "postgres"),
+    log: join(absolute, "postgres.log"),
+    sockets: socketFolder(absolute),
+    changeLock: join(absolute, "postgres.change.lock"),
+    ownerLock: join(absolute, "postgres.owner.lock"),
+  };
+}
+
+// A data folder may lie deep, but the path of a socket ends at 107 bytes (103 on macOS).
+function socketFolder(dataDir: string): string {
+  const name = `stoa-${createHash("sha256").update(dataDir).digest("hex").slice(0, 16)}`;
+  const socket = join(tmpdir(), name, `.s.PGSQL.${PORT}`);
+  return join(Buffer.byteLength(socket) > SOCKET_PATH_BYTES ? "/tmp" : tmpdir(), name);
+}
+
+export function connectionOf(place: Place): Connection {
+  return { host: place.sockets, port: PORT, user: "postgres", database: "postgres" };
+}
+
+/** Makes what a start needs: the cluster, of the right version and owner, and an empty socket folder. */
+export async function prepareCluster(place: Place, binaries: Binaries, fsync: boolean): Promise<void> {
+  await removeHalfMade(place);
+  await letIn(place, binaries);
+  const major = await readFile(join(place.cluster, "PG_VERSION"), "utf8").catch(ignoreMissing);
+  if (major === undefined) await makeCluster(place, binaries, fsync);
+  else mustBeOurs(place, binaries, major.trim());
+  await handOver(place.cluster, binaries);
+  await disownDeadPid(place);
+  await makeSocketFolder(place, binaries);
+}
+
+async function removeHalfMade(place: Place): Promise<void> {
+  for (const name of await readdir(place.dataDir)) {
+    if (!name.startsWith(HALF_MADE)) continue;
+    // Retried, because an initdb whose parent was killed may still be writing into it.
+    await rm(join(place.dataDir, name), { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  }
+}
+
+/** When PostgreSQL really runs as another user, it must get through the data folder (but not list it). */
+async function letIn(place: Place, binaries: Binaries): Promise<void> {
+  if (binaries.uid !== process.getuid?.()) await chmod(place.dataDir, 0o711);
+}
+
+// Under another name until it is whole: a cluster called `postgres` is never half-made. The name is new each time,
+// so that an initdb left over from a killed start cannot write into ours. initdb's own sync stays: it is 0.1 s of
+// 0.7–1.5 s (median of 8 rounds; --sync-method=syncfs is no faster), and without it a power cut soon after the first
+// start could lose files that no recovery brings back.
+async function makeCluster(place: Place, binaries: Binaries, fsync: boolean): Promise<void> {
+  const draft = await mkdtemp(join(place.dataDir, HALF_MADE));
+  await handOver(draft, binaries);
+  const options = [
+    ...["--pgdata", draft, "--username=postgres", "--auth=trust", "--encoding=UTF8"],
+    ...["--locale-provider=builtin", "--builtin-locale=C.UTF-8", `--locale=${systemLocale()}`],
+    ...(fsync ? [] : ["--no-sync"]),
+  ];
+  await binaries.run("initdb", options).catch((error: { stderr?: string }) => {
+    throw new Error(`PostgreSQL cannot set up ${place.cluster}; set DATABASE_URL.\n${error.stderr}`);
+  });
+  await rename(draft, place.cluster);
+  await syncFolder(place.dataDir);
+}
+
+// Without a UTF-8 locale of the system, pg_trgm sees no trigrams in `żółć`. macOS has it under another name.
+function systemLocale(): string {
+  return process.platform === "darwin" ? "en_US.UTF-8" : "C.UTF-8";
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path);
+  await folder.sync().finally(() => folder.close());
+}
+
+function mustBeOurs(place: Place, binaries: Binaries, major: string): void {
+  if (major === binaries.major) return;
+  throw new Error(
+    `${place.cluster} was made by PostgreSQL ${major}, and this Stoa brings PostgreSQL ${binaries.major}. ` +
+      "Run `stoa-server backup` with the Stoa that made it, then `stoa-server restore` with this one " +
+      "into an empty data folder.",
+  );
+}
+
+/** The folder itself comes last, so that an interrupted hand-over is noticed and repeated. */
+async function handOver(folder: string, { uid, gid }: Binaries): Promise<void> {
+  if (process.getuid?.() !== 0 || (await stat(folder)).uid === uid) return;
+  for (const entry of await readdir(folder, { recursive: true })) await lchown(join(folder, entry), uid, gid);
+  await lchown(folder, uid, gid);
+}
+
+// After a crash the pid in the file may by now be someone else's, and PostgreSQL would refuse for ever. It takes the
+// pid of its own parent as stale; removing the file would also remove its check that no old child still writes.
+async function disownDeadPid(place: Place): Promise<void> {
+  const file = join(place.cluster, "postmaster.pid");
+  const text = await readFile(file, "utf8").catch(ignoreMissing);
+  if (text !== undefined) await writeFile(file, text.replace(/^\d+/, String(process.pid)));
+}
+
+// Always made anew: a folder that someone else put there first makes one of these two steps fail.
+async function makeSocketFolder(place: Place, { uid, gid }: Binaries): Promise<void> {
+  await rm(place.sockets, { recursive: true, force: true });
+  await mkdir(place.sockets, { mode: 0o700 });
+  await lchown(place.sockets, uid, gid);
+}
+
+/** The living PostgreSQL of this folder, found by what it writes down itself (another TMPDIR does not matter). */
+export async function findPostmaster(place: Place): Promise<Postmaster | undefined> {
+  const file = await readFile(join(place.cluster, "postmaster.pid"), "utf8").catch(ignoreMissing);
+  const [pid, , , port, host] = file?.split("\n") ?? [];
+  if (!pid || !(await isPostmaster(Number(pid), place.cluster))) return undefined;
+  const own = connectionOf(place);
+  return { pid: Number(pid), connection: { ...own, host: host || own.host, port: Number(port) || own.port } };
+}
+
+/** A clean shutdown removes the file, a crash leaves it. */
+export async function wasShutDown(place: Place): Promise<boolean> {
+  return (await readdir(place.cluster).catch(ignoreMissing))?.includes("postmaster.pid") === false;
+}
+
+async function isPostmaster(pid: number, cluster: string): Promise<boolean> {
+  if (process.platform !== "linux") return isPostgresByPs(pid);
+  const status = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
+  if (!/^\d+ \(postgres\) [^ZX]/.test(status)) return false;
+  // It lives in its cluster's folder; in a container root may not be allowed to see where nobody lives.
+  const home = await readlink(`/proc/${pid}/cwd`).catch(() => cluster);
+  return home === cluster;
+}
+
+async function isPostgresByPs(pid: number): Promise<boolean> {
+  const line = await promisify(execFile)("ps", ["-o", "stat=,comm=", "-p", String(pid)]).catch(
+    () => undefined,
+  );
+  return /^[^Z].*postgres\s*$/.test(line?.stdout ?? "");
+}
+
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT") throw error;
+}

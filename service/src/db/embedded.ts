@@ -1,0 +1,229 @@
+import { closeSync, openSync } from "node:fs";
+import { readFile, rm, rmdir, stat } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
+import { type Binaries, findBinaries, type Way } from "./embedded-binaries.ts";
+import {
+  type Connection,
+  connectionOf,
+  findPostmaster,
+  type Place,
+  placeOf,
+  prepareCluster,
+  wasShutDown,
+} from "./embedded-cluster.ts";
+import { alone, type FileLock, tryLock, waitForLock } from "./embedded-lock.ts";
+
+export interface EmbeddedDatabase {
+  /** For `pg`; `host` is the folder of the socket. */
+  connection: Connection;
+  /** True when this process started PostgreSQL, or adopted one whose owner died, and therefore stops it. */
+  owned: boolean;
+  /** Tells in a sentence that PostgreSQL went away without us asking. */
+  onLost(callback: (why: string) => void): void;
+  /** Shuts PostgreSQL down when it is ours; one that was only joined runs on. */
+  stop(): Promise<void>;
+}
+
+export interface EmbeddedOptions {
+  /** Settings of PostgreSQL, such as `{ fsync: "off" }` for a cluster that is thrown away. */
+  settings?: Record<string, string>;
+  /** How to run PostgreSQL here, best first; found out when left open. */
+  ways?: Way[];
+}
+
+const LEFTOVERS_SECONDS = 10;
+const ASK_AGAIN_MS = 15;
+
+/** Joins the PostgreSQL of this data folder, adopts it when its owner died, or starts it. */
+export async function startEmbedded(
+  dataDir: string,
+  options: EmbeddedOptions = {},
+): Promise<EmbeddedDatabase> {
+  const place = await placeOf(dataDir);
+  return alone(place.changeLock, async () => (await joinOrAdopt(place)) ?? start(place, options));
+}
+
+async function joinOrAdopt(place: Place): Promise<EmbeddedDatabase | undefined> {
+  const running = await findPostmaster(place);
+  const client = running && (await connectWhile(() => isRunning(place), running.connection));
+  return client && supervise(place, running.connection, client, tryLock(place.ownerLock));
+}
+
+async function start(place: Place, options: EmbeddedOptions): Promise<EmbeddedDatabase> {
+  const owner = await becomeOwner(place);
+  try {
+    const binaries = await findBinaries(options.ways);
+    await prepareCluster(place, binaries, options.settings?.fsync !== "off");
+    const client = await launchUntilUp(place, binaries, options.settings ?? {});
+    return supervise(place, connectionOf(place), client, owner);
+  } catch (error) {
+    owner.release();
+    throw error;
+  }
+}
+
+// An owner whose PostgreSQL has just died lets go at once. One that does not is alive where we cannot see its
+// PostgreSQL, such as in another container: a second one on the same files would destroy them.
+async function becomeOwner(place: Place): Promise<FileLock> {
+  const owner = await waitForLock(place.ownerLock, LEFTOVERS_SECONDS * 1000);
+  if (owner) return owner;
+  throw new Error(`Another process holds ${place.ownerLock}, but its PostgreSQL is out of sight.`);
+}
+
+// After kill -9 the children of the old PostgreSQL need a moment to notice; the new one refuses until then.
+async function launchUntilUp(
+  place: Place,
+  binaries: Binaries,
+  settings: Record<string, string>,
+): Promise<Client> {
+  const giveUpAt = Date.now() + LEFTOVERS_SECONDS * 1000;
+  for (;;) {
+    const attempt = await launch(place, binaries, settings);
+    // No time limit while it lives: recovery after a crash takes what it takes.
+    const client = await connectWhile(async () => attempt.lives(), connectionOf(place));
+    if (client) return client;
+    const said = await attempt.said();
+    if (!/shared memory block|lock file/.test(said) || Date.now() > giveUpAt) {
+      await rm(place.sockets, { recursive: true, force: true });
+      throw new Error(`PostgreSQL does not start (see ${place.log}):\n${said}`);
+    }
+    await sleep(100);
+  }
+}
+
+// In a process group of its own (detached), so that Ctrl-C in the terminal reaches us first and not PostgreSQL.
+async function launch(place: Place, binaries: Binaries, settings: Record<string, string>) {
+  const log = openSync(place.log, "a", 0o600);
+  const logged = (await stat(place.log)).size;
+  const child = binaries.spawn("postgres", serverArguments(place, settings), ["ignore", log, log]);
+  closeSync(log);
+  let lives = true;
+  child.once("exit", () => (lives = false)).once("error", () => (lives = false));
+  child.unref();
+  return {
+    lives: () => lives,
+    said: async () => (await readFile(place.log)).subarray(logged).toString().trim(),
+  };
+}
+
+function serverArguments(place: Place, settings: Record<string, string>): string[] {
+  const all = {
+    ...settings,
+    listen_addresses: "",
+    unix_socket_directories: place.sockets,
+    unix_socket_permissions: "0700",
+    port: String(connectionOf(place).port),
+  };
+  const flags = Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  return ["-D", place.cluster, ...flags];
+}
+
+async function isRunning(place: Place): Promise<boolean> {
+  return (await findPostmaster(place)) !== undefined;
+}
+
+/** Tries until it is connected, or until what it waits for is dead. */
+async function connectWhile(
+  lives: () => Promise<boolean>,
+  connection: Connection,
+): Promise<Client | undefined> {
+  while (await lives()) {
+    const client = await tryConnect(connection);
+    if (client) return client;
+    await sleep(ASK_AGAIN_MS);
+  }
+  return undefined;
+}
+
+async function tryConnect(connection: Connection): Promise<Client | undefined> {
+  const client = new Client({ ...connection, ssl: false, application_name: "stoa supervisor" });
+  client.on("error", () => {}); // told by "end", which follows
+  try {
+    await client.connect();
+    hold(client, false);
+    return client;
+  } catch (error) {
+    // No such role or database: waiting will not help. Anything else: not yet listening, recovering, shutting down.
+    if (/^(28|3D)/.test((error as { code?: string }).code ?? "")) throw error;
+    return undefined;
+  }
+}
+
+/** Watching must not keep the process alive, saying goodbye must. (The types of pg know neither call.) */
+function hold(client: Client, alive: boolean): void {
+  const { ref, unref } = client as Client & { ref(): void; unref(): void };
+  (alive ? ref : unref).call(client);
+}
+
+function supervise(
+  place: Place,
+  connection: Connection,
+  client: Client,
+  owner: FileLock | undefined,
+): EmbeddedDatabase {
+  const callbacks: ((why: string) => void)[] = [];
+  const watch = watchOver(place, connection, client);
+  let lost: string | undefined;
+  let stopping: Promise<void> | undefined;
+  void watch.gone.then(async () => {
+    if (stopping !== undefined) return;
+    lost = await explainLoss(place, owner !== undefined);
+    owner?.release();
+    for (const tell of callbacks) tell(lost);
+  });
+  const leave = async () => {
+    if (owner && !lost) await shutDown(place, connection, owner);
+    await watch.end();
+  };
+  return {
+    connection,
+    owned: owner !== undefined,
+    onLost: (callback) => void (lost ? callback(lost) : callbacks.push(callback)),
+    stop: () => (stopping ??= leave()),
+  };
+}
+
+/** Keeps one idle connection: its end is the quickest sign that PostgreSQL is gone, or only restarted its children. */
+function watchOver(place: Place, connection: Connection, first: Client) {
+  let client = first;
+  let ending = false;
+  const untilGone = async () => {
+    for (;;) {
+      await new Promise<void>((resolve) => client.once("end", () => resolve()));
+      const again = await connectWhile(async () => !ending && (await isRunning(place)), connection);
+      if (!again) return;
+      client = again;
+    }
+  };
+  const end = async () => {
+    ending = true;
+    hold(client, true);
+    await client.end();
+  };
+  return { gone: untilGone().catch(() => {}), end };
+}
+
+async function explainLoss(place: Place, owned: boolean): Promise<string> {
+  if (!(await wasShutDown(place))) return `PostgreSQL ended unexpectedly; see ${place.log}.`;
+  if (owned) return `PostgreSQL was shut down by someone else; see ${place.log}.`;
+  return "The process that started PostgreSQL stopped it.";
+}
+
+async function shutDown(place: Place, connection: Connection, owner: FileLock): Promise<void> {
+  await alone(place.changeLock, async () => {
+    interrupt((await findPostmaster(place))?.pid);
+    while (await isRunning(place)) await sleep(ASK_AGAIN_MS);
+    await rmdir(connection.host).catch(() => {}); // PostgreSQL has emptied it
+    owner.release();
+  });
+}
+
+/** SIGINT is PostgreSQL's fast shutdown: sessions are ended, then everything is written. */
+function interrupt(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(pid, "SIGINT");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}

@@ -1,0 +1,133 @@
+import { type Role, roles } from "@stoa/contract";
+import { Command, Option } from "commander";
+import { type Base, openBase } from "./app.ts";
+import { ConfigError } from "./config.ts";
+import { openPool } from "./db/database.ts";
+import { migrate } from "./db/migrate.ts";
+import { loadDemo, removeDemo } from "./demo/demo.ts";
+import { ApiError } from "./errors.ts";
+import { toId } from "./ids.ts";
+import { createKey, parsePermissions } from "./keys/keys.ts";
+import { examine } from "./operator/doctor.ts";
+import { openPlace, type Place } from "./operator/place.ts";
+import { reset } from "./operator/reset.ts";
+import { start } from "./operator/start.ts";
+import { createUser, findUser, type Plan, plans } from "./people/users.ts";
+
+const program = new Command("stoa-server").description("Runs and administers a Stoa marketplace.");
+
+/** Data goes to stdout: as JSON for programs, else a line a field. */
+function print(data: object, { json }: { json?: boolean }): void {
+  if (json) console.log(JSON.stringify(data));
+  else for (const [name, value] of Object.entries(data)) console.log(`${name}: ${value}`);
+}
+
+async function atPlace<T>(work: (place: Place) => Promise<T>): Promise<T> {
+  const place = await openPlace();
+  try {
+    return await work(place);
+  } finally {
+    await place.leave();
+  }
+}
+
+const withBase = <T>(work: (base: Base) => Promise<T>): Promise<T> =>
+  atPlace(async ({ config, target }) => {
+    const base = await openBase({ ...config, logLevel: "warn" }, { target });
+    try {
+      return await work(base);
+    } finally {
+      await base.close();
+    }
+  });
+
+program.command("start", { isDefault: true }).description("run the service").action(start);
+
+program
+  .command("migrate")
+  .description("bring the database to the newest migration")
+  .option("--json", "print JSON")
+  .action((options) =>
+    atPlace(async ({ target }) => {
+      const pool = openPool({ target, maxConnections: 1 });
+      const applied = await migrate(pool, new Date()).finally(() => pool.end());
+      print({ applied: options.json ? applied : applied.join(", ") || "nothing to do" }, options);
+    }),
+  );
+
+program
+  .command("user")
+  .description("accounts")
+  .command("create")
+  .requiredOption("--email <address>", "taken as proven")
+  .requiredOption("--name <name>")
+  .addOption(new Option("--role <role>").choices(roles).default("user"))
+  .addOption(new Option("--plan <plan>").choices(plans).default("free"))
+  .option("--json", "print JSON")
+  .action((options: { email: string; name: string; role: Role; plan: Plan; json?: boolean }) =>
+    withBase(async ({ ctx }) => {
+      const id = await createUser(ctx, options);
+      print({ id: toId("usr", id), email: options.email }, options);
+    }),
+  );
+
+program
+  .command("key")
+  .description("API keys")
+  .command("create")
+  .requiredOption("--user <id or email>")
+  .requiredOption("--name <name>")
+  .option("--permissions <list>", "names separated by commas, or all", "all")
+  .option("--json", "print JSON")
+  .action((options: { user: string; name: string; permissions: string; json?: boolean }) =>
+    withBase(async ({ ctx }) => {
+      const permissions = parsePermissions(options.permissions);
+      const user = await findUser(ctx, options.user);
+      print(await createKey(ctx, { userId: user.id, name: options.name, permissions }), options);
+    }),
+  );
+
+const demo = program.command("demo").description("the demo shop (test environment)");
+demo
+  .command("load")
+  .option("--json", "print JSON")
+  .action((options) => withBase(async ({ ctx }) => print(await loadDemo(ctx), options)));
+demo
+  .command("remove")
+  .option("--json", "print JSON")
+  .action((options) => withBase(async ({ ctx }) => print(await removeDemo(ctx), options)));
+
+program
+  .command("reset")
+  .description("empty the database (test environment)")
+  .option("--json", "print JSON")
+  .action((options) =>
+    atPlace(async (place) => {
+      await reset(place);
+      print({ reset: true }, options);
+    }),
+  );
+
+program
+  .command("doctor")
+  .description("look at everything that a start depends on")
+  .option("--json", "print JSON")
+  .action((options) =>
+    atPlace(async (place) => {
+      const findings = await examine(place);
+      if (options.json) console.log(JSON.stringify(findings));
+      else for (const { check, ok, note } of findings) console.log(`${ok ? "ok  " : "FAIL"} ${check}: ${note}`);
+      if (findings.some((finding) => !finding.ok)) process.exitCode = 1;
+    }),
+  );
+
+/** What an operator can mend is told in a sentence; anything else with its stack. */
+const isTold = (error: unknown) =>
+  error instanceof ConfigError ||
+  error instanceof ApiError ||
+  ["MigrationMismatch", "WrongInstallation", "Error"].includes((error as Error).name);
+
+program.parseAsync().catch((error) => {
+  console.error(isTold(error) ? (error as Error).message : error);
+  process.exit(1);
+});

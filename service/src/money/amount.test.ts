@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { currencies, formatMoney, isCurrency, MAX_MINOR, roundHalfUp, toDecimal, toMinor } from "./amount.ts";
+
+const anyMinor = fc.integer({ min: -MAX_MINOR, max: MAX_MINOR });
+const anyCurrency = fc.constantFrom(...currencies);
+
+test("an amount is counted in the minor units of its currency", () => {
+  assert.equal(toMinor(19.99, "USD"), 1999);
+  assert.equal(toMinor(19.9, "EUR"), 1990);
+  assert.equal(toMinor(500, "JPY"), 500);
+  assert.equal(toMinor(1.234, "KWD"), 1234);
+  assert.equal(toMinor(-0.05, "USD"), -5);
+});
+
+test("more decimals than the currency has are refused", () => {
+  assert.equal(toMinor(1.5, "JPY"), null);
+  assert.equal(toMinor(19.999, "USD"), null);
+  assert.equal(toMinor(1.2345, "KWD"), null);
+  assert.equal(toMinor(0.1 + 0.2, "USD"), null);
+});
+
+test("what is no finite amount within fifteen digits is refused", () => {
+  for (const amount of [Number.NaN, Number.POSITIVE_INFINITY, 1e-7, 1e21, 1e13, Number.MAX_VALUE]) {
+    assert.equal(toMinor(amount, "USD"), null, String(amount));
+  }
+  assert.equal(toMinor(9_999_999_999_999.99, "USD"), MAX_MINOR);
+  assert.throws(() => toDecimal(MAX_MINOR + 1, "USD"), RangeError);
+  assert.throws(() => formatMoney(0.5, "USD"), RangeError);
+});
+
+test("zero has no sign", () => {
+  assert.ok(Object.is(toMinor(-0, "USD"), 0));
+  assert.equal(formatMoney(-0, "USD"), "0.00 USD");
+});
+
+test("an amount is written with all decimals of its currency", () => {
+  assert.equal(formatMoney(1999, "USD"), "19.99 USD");
+  assert.equal(formatMoney(5, "USD"), "0.05 USD");
+  assert.equal(formatMoney(-5, "USD"), "-0.05 USD");
+  assert.equal(formatMoney(500, "JPY"), "500 JPY");
+  assert.equal(formatMoney(1, "KWD"), "0.001 KWD");
+});
+
+test("an unknown currency is refused everywhere", () => {
+  for (const code of ["XXX", "usd", "", "BGN", "toString"]) {
+    assert.equal(isCurrency(code), false, code);
+    assert.throws(() => toMinor(1, code), /Unknown currency/);
+    assert.throws(() => toDecimal(1, code), /Unknown currency/);
+    assert.throws(() => formatMoney(1, code), /Unknown currency/);
+  }
+});
+
+test("the table names each currency once", () => {
+  assert.equal(new Set(currencies).size, currencies.length);
+  assert.ok(currencies.every((code) => /^[A-Z]{3}$/.test(code)));
+});
+
+test("every amount in every currency survives the way to JSON and back", () => {
+  fc.assert(
+    fc.property(anyMinor, anyCurrency, (minor, currency) => {
+      const amount: number = JSON.parse(JSON.stringify(toDecimal(minor, currency)));
+      assert.equal(toMinor(amount, currency), minor);
+    }),
+  );
+});
+
+test("the number in JSON is the number for the person", () => {
+  fc.assert(
+    fc.property(anyMinor, anyCurrency, (minor, currency) => {
+      assert.equal(Number(formatMoney(minor, currency).slice(0, -4)), toDecimal(minor, currency));
+    }),
+  );
+});
+
+test("a double that is accepted is the amount that was written", () => {
+  fc.assert(
+    fc.property(fc.double(), anyCurrency, (amount, currency) => {
+      const minor = toMinor(amount, currency);
+      if (minor !== null) assert.equal(toDecimal(minor, currency), amount === 0 ? 0 : amount);
+    }),
+  );
+});
+
+test("a half rounds up, less rounds down", () => {
+  assert.equal(roundHalfUp(1999n, 2n), 1000n);
+  assert.equal(roundHalfUp(1n, 3n), 0n);
+  assert.equal(roundHalfUp(2n, 3n), 1n);
+  assert.equal(roundHalfUp(-1n, 2n), 0n);
+  assert.equal(roundHalfUp(-3n, 2n), -1n);
+  assert.throws(() => roundHalfUp(1n, 0n), RangeError);
+});
+
+test("the rounded number is the only one less than half away, or a half below", () => {
+  fc.assert(
+    fc.property(fc.bigInt(), fc.bigInt({ min: 1n }), (numerator, denominator) => {
+      const twiceError = 2n * (roundHalfUp(numerator, denominator) * denominator - numerator);
+      assert.ok(twiceError > -denominator && twiceError <= denominator);
+    }),
+  );
+});

@@ -1,0 +1,33 @@
+import { relative } from "node:path";
+import type { Config } from "../config.ts";
+
+export interface Welcome {
+  config: Config;
+  origin: string;
+  /** null in production. */
+  key: string | null;
+  seconds: string;
+  stillLoading: boolean;
+}
+
+/** What a start prints: addresses, a key, and a line to paste, unframed so that it can be copied whole. */
+export function welcome({ config, origin, key, seconds, stillLoading }: Welcome): string {
+  const rows = [
+    `Stoa is ready after ${seconds} s (${config.environment} environment)`,
+    "",
+    `API            ${origin}/v1`,
+    `API reference  ${origin}/docs`,
+    `Database       ${config.databaseUrl ? "DATABASE_URL" : `embedded, in ${relative(".", config.dataDir) || "."}`}`,
+    ...(key ? [`API key        ${key}`, "               (for 24 hours; the next start makes a new one)"] : []),
+    ...(stillLoading ? ["", "The demo shop's sales and reviews are still being loaded in the background."] : []),
+  ];
+  const curl = key ? [`\ncurl -s '${origin}/v1/products?limit=3' -H 'Authorization: Bearer ${key}'\n`] : [];
+  return [framed(rows), ...curl].join("\n");
+}
+
+function framed(rows: string[]): string {
+  const width = Math.max(...rows.map((row) => row.length));
+  const line = (row: string) => `│ ${row.padEnd(width)} │`;
+  const edge = "─".repeat(width + 2);
+  return [`┌${edge}┐`, ...rows.map(line), `└${edge}┘`].join("\n");
+}

@@ -1,0 +1,69 @@
+import { access, constants } from "node:fs/promises";
+import pg from "pg";
+import type { Config } from "../config.ts";
+import { openPool } from "../db/database.ts";
+import { isMigrated } from "../db/migrate.ts";
+import type { Place } from "./place.ts";
+
+export interface Finding {
+  check: string;
+  ok: boolean;
+  /** What was seen, and when it is not well, how to mend it. */
+  note: string;
+}
+
+const OLDEST_POSTGRESQL = 150_000;
+
+/** Looks at everything that a start depends on, and says how to mend what is not well. */
+export async function examine({ config, target }: Place): Promise<Finding[]> {
+  const pool = openPool({ target, maxConnections: 2 });
+  const finding = async (check: string, look: () => Promise<Omit<Finding, "check">>): Promise<Finding> => ({
+    check,
+    ...(await look().catch((error) => ({ ok: false, note: (error as Error).message }))),
+  });
+  try {
+    return [
+      await finding("data folder", () => dataFolder(config)),
+      await finding("database", () => serverVersion(pool)),
+      await finding("locale", () => trigrams(pool)),
+      await finding("migrations", () => migrations(pool)),
+      await finding("environment", () => environment(pool, config)),
+    ];
+  } finally {
+    await pool.end();
+  }
+}
+
+async function dataFolder({ dataDir, databaseUrl }: Config) {
+  if (databaseUrl) return { ok: true, note: "not used beside DATABASE_URL" };
+  await access(dataDir, constants.R_OK | constants.W_OK);
+  return { ok: true, note: dataDir };
+}
+
+async function serverVersion(pool: pg.Pool) {
+  const { rows } = await pool.query("select current_setting('server_version_num')::int as number, version()");
+  const ok = rows[0].number >= OLDEST_POSTGRESQL;
+  return { ok, note: ok ? rows[0].version : `${rows[0].version}: Stoa needs PostgreSQL 15 or newer` };
+}
+
+/** In a C locale letters like ż are no letters, and search would find none of them, for ever. */
+async function trigrams(pool: pg.Pool) {
+  await pool.query("create extension if not exists pg_trgm");
+  const { rows } = await pool.query("select cardinality(show_trgm('żół')) as count");
+  const ok = rows[0].count > 0;
+  return { ok, note: ok ? "knows letters beyond ASCII" : "create the database with LC_CTYPE C.UTF-8" };
+}
+
+async function migrations(pool: pg.Pool) {
+  const ok = await isMigrated(pool).catch(() => false);
+  return { ok, note: ok ? "all have run" : "some are missing: run stoa-server migrate" };
+}
+
+async function environment(pool: pg.Pool, config: Config) {
+  const { rows } = await pool
+    .query("select environment from installation")
+    .catch((error: pg.DatabaseError) => (error instanceof pg.DatabaseError ? { rows: [] } : Promise.reject(error)));
+  const kept = rows[0]?.environment ?? "none yet";
+  const ok = rows.length === 0 || kept === config.environment;
+  return { ok, note: ok ? kept : `the database is for ${kept}, STOA_ENVIRONMENT says ${config.environment}` };
+}

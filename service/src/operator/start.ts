@@ -1,0 +1,73 @@
+import { permissions } from "@stoa/contract";
+import { type Service, startService } from "../app.ts";
+import type { Context } from "../context.ts";
+import { demoState, loadDemoActivity, loadDemoShelf } from "../demo/demo.ts";
+import { replaceKey } from "../keys/keys.ts";
+import { createUser, findUser } from "../people/users.ts";
+import { welcome } from "./box.ts";
+import { openPlace, type Place } from "./place.ts";
+
+const HARD_END_MS = 14_500;
+const NEWCOMER = { email: "newcomer@stoa.example", name: "Newcomer", plan: "business" } as const;
+const PRINTED_KEY = "printed at the start";
+const PRINTED_KEY_HOURS = 24;
+
+/** `stoa-server start`: runs until SIGTERM or SIGINT. */
+export async function start(): Promise<void> {
+  const startedAt = performance.now();
+  const place = await openPlace();
+  const service = await startService(place.config, { target: place.target }).catch(async (error) => {
+    await place.leave();
+    throw error;
+  });
+  endOnSignal(place, service);
+  place.embedded?.onLost((why) => {
+    console.error(why);
+    process.exit(1);
+  });
+  await greet(place, service, startedAt);
+}
+
+/** On a first start in the test environment the shop is filled first, so that the line in the box lists products. */
+async function greet(place: Place, { ctx, origin }: Service, startedAt: number): Promise<void> {
+  const isTest = place.config.environment === "test";
+  const loading = isTest && (await demoState(ctx)) !== "settled" ? await loadDemoShelf(ctx) : null;
+  const key = isTest ? await printedKey(ctx) : null;
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+  console.log(welcome({ config: place.config, origin, key, seconds, stillLoading: loading !== null }));
+  if (!loading) return;
+  loadDemoActivity(ctx, loading).then(
+    () => ctx.log.info("the demo shop's sales and reviews are loaded"),
+    (error) => ctx.log.error({ err: error }, "the demo shop's sales were not loaded; `demo load` tries again"),
+  );
+}
+
+/** A fresh key for the newcomer; the one of the last start stops working. */
+async function printedKey(ctx: Context): Promise<string> {
+  const account = await findUser(ctx, NEWCOMER.email).catch(() => null);
+  const userId = account?.id ?? (await createUser(ctx, NEWCOMER));
+  const expiresAt = new Date(ctx.now().getTime() + PRINTED_KEY_HOURS * 3_600_000);
+  const { key } = await replaceKey(ctx, { userId, name: PRINTED_KEY, permissions: [...permissions], expiresAt });
+  return key;
+}
+
+function endOnSignal(place: Place, service: Service): void {
+  let ending = false;
+  const end = async (signal: string) => {
+    if (ending) return;
+    ending = true;
+    service.ctx.log.info({ signal }, "shutting down");
+    setTimeout(() => process.exit(1), HARD_END_MS).unref();
+    await service.close();
+    await place.leave();
+    process.exit(0);
+  };
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    process.on(signal, () => {
+      end(signal).catch((error) => {
+        console.error(error);
+        process.exit(1);
+      });
+    });
+  }
+}

@@ -1,0 +1,111 @@
+import { createHash } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
+import { toFailure } from "./ai-provider.faults.ts";
+import { type AiProviders, estimateTokens, type ProviderAnswer, type ProviderCall } from "./ai-provider.ts";
+
+export interface SandboxOptions {
+  sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** What every sandbox answer begins with, so that nobody takes it for a model's. */
+export const SANDBOX_LABEL = "[sandbox] ";
+
+/** Long enough to press cancel, short enough to wait for. */
+const SLOW_MS = 5_000;
+
+/**
+ * What a provider would have answered, by the magic model that asks for it. Read by the same table as the answers of
+ * real providers, so that an integration tried on the sandbox meets the very same faults.
+ */
+const magicFaults: ReadonlyMap<string, object> = new Map<string, object>([
+  ["sandbox-429", { statusCode: 429, responseHeaders: { "retry-after": "30" } }],
+  ["sandbox-500", { statusCode: 500 }],
+  ["sandbox-401", { statusCode: 401 }],
+  ["sandbox-filter", { statusCode: 400, responseBody: '{"code":"content_filter"}' }],
+  ["sandbox-context", { statusCode: 400, responseBody: '{"code":"context_length_exceeded"}' }],
+  ["sandbox-cut", { statusCode: 200, code: "UND_ERR_SOCKET" }],
+  ["sandbox-badsse", { statusCode: 200 }],
+]);
+
+const unknownModel = { statusCode: 404, responseBody: '{"code":"model_not_found"}' };
+
+/** A provider without a model behind it: the same call gets the same answer, no key is needed and nothing is billed. */
+export function createSandbox({
+  sleep = (ms, signal) => wait(ms, undefined, { signal }),
+}: SandboxOptions = {}): AiProviders {
+  return {
+    async run(call) {
+      call.signal.throwIfAborted();
+      if (call.model === "sandbox-slow") await sleepOrGiveUp(sleep, call.signal);
+      return answer(call);
+    },
+    verify: async () => "valid",
+  };
+}
+
+/** Sends sandbox calls to the sandbox and all others to the real providers. */
+export function withSandbox(real: AiProviders, sandbox: AiProviders): AiProviders {
+  const of = (provider: string) => (provider === "sandbox" ? sandbox : real);
+  return {
+    run: (call) => of(call.provider).run(call),
+    verify: (key, signal) => of(key.provider).verify(key, signal),
+    close: async () => real.close?.(),
+  };
+}
+
+async function sleepOrGiveUp(
+  sleep: NonNullable<SandboxOptions["sleep"]>,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await sleep(SLOW_MS, signal);
+  } finally {
+    signal.throwIfAborted();
+  }
+}
+
+function answer(call: ProviderCall): ProviderAnswer {
+  const prompt = call.messages.map(({ content }) => content).join("\n\n");
+  if (call.model === "sandbox-echo") return toAnswer(call, prompt, SANDBOX_LABEL + prompt);
+  if (call.model === "sandbox" || call.model === "sandbox-slow") {
+    return toAnswer(call, prompt, SANDBOX_LABEL + inventedText(call));
+  }
+  throw toFailure(magicFaults.get(call.model) ?? unknownModel, call, 1).fault;
+}
+
+/** Cut at `maxTokens` as a model would be, but never into the label; an echo is whole by definition. */
+function toAnswer(call: ProviderCall, prompt: string, whole: string): ProviderAnswer {
+  const mostTokens = call.model === "sandbox-echo" ? undefined : call.options.maxTokens;
+  const output = whole.slice(0, Math.max(SANDBOX_LABEL.length, (mostTokens ?? Number.POSITIVE_INFINITY) * 4));
+  const promptTokens = estimateTokens(prompt);
+  const completionTokens = estimateTokens(output);
+  return {
+    output,
+    model: call.model,
+    finishReason: output === whole ? "stop" : "length",
+    usage: { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens },
+    attempts: 1,
+  };
+}
+
+const vocabulary =
+  "agora amber anchor arch atlas bridge canvas cedar chorus column compass coral delta echo ember fable garden harbor horizon island lantern marble meadow mosaic olive orchard pebble plaza portico prism quill river signal stoa thread vessel".split(
+    " ",
+  );
+
+/**
+ * Words drawn by a fingerprint of all that the answer may depend on. Nothing of the prompt is in them: it is the
+ * author's, and a buyer who wants to see what was rendered asks `sandbox-echo`.
+ */
+function inventedText({ versionId = "", model, messages, options }: ProviderCall): string {
+  const seed = JSON.stringify([
+    versionId,
+    model,
+    messages.map(({ role, content }) => [role, content]),
+    options.temperature ?? null,
+    options.maxTokens ?? null,
+  ]);
+  const fingerprint = createHash("sha256").update(seed).digest();
+  const words = Array.from(fingerprint, (byte) => vocabulary[byte % vocabulary.length]).join(" ");
+  return `A practice answer; no model was asked. ${words}.`;
+}

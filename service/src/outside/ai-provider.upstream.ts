@@ -1,0 +1,151 @@
+import { type TimeoutPhase, timeoutPhases } from "./ai-provider.ts";
+
+/**
+ * What is left of an error of the SDK or of `fetch` when everything that can quote the prompt or the key is gone, but
+ * for `words`, which are only compared and never told.
+ */
+export interface Upstream {
+  status: number | undefined;
+  phase: TimeoutPhase | undefined;
+  retryAfterSeconds: number | undefined;
+  /** The short codes of the provider's JSON, in lower case. */
+  codes: string[];
+  /** The provider's sentence, in lower case. */
+  words: string;
+  isJson: boolean;
+  /** No connection came about, so the provider knows nothing of the call. */
+  isUnreached: boolean;
+  /** A connection was lost before the answer was whole. */
+  isLost: boolean;
+}
+
+const unreachedCodes = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
+const lostCodes = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET", "UND_ERR_RES_CONTENT_LENGTH_MISMATCH"]);
+
+// A fetch without deadlines of ours (tests, other runtimes) still has undici's own.
+const phaseOfCode: ReadonlyMap<unknown, TimeoutPhase> = new Map<unknown, TimeoutPhase>([
+  ["UND_ERR_CONNECT_TIMEOUT", "connect"],
+  ["ETIMEDOUT", "connect"],
+  ["UND_ERR_HEADERS_TIMEOUT", "first_byte"],
+  ["UND_ERR_BODY_TIMEOUT", "idle"],
+]);
+
+/** The fields that we read of APICallError; told by shape, so that knowing an error does not load the SDK. */
+interface CallError {
+  statusCode?: unknown;
+  responseHeaders?: Record<string, string>;
+  responseBody?: unknown;
+}
+
+export function readUpstream(thrown: unknown): Upstream {
+  const chain = causesOf(thrown);
+  const call = chain.find((error): error is Link & CallError => "statusCode" in error) ?? {};
+  const body = parseBody(call.responseBody);
+  return {
+    status: statusOf(call, body),
+    phase: chain.map(phaseOf).find((phase) => phase !== undefined),
+    retryAfterSeconds: retryAfterOf(call.responseHeaders ?? {}, body),
+    codes: codesOf(body),
+    words: wordsOf(body),
+    isJson: body !== undefined,
+    isUnreached: chain.some(({ code }) => unreachedCodes.has(String(code))),
+    isLost: chain.some(({ code }) => lostCodes.has(String(code))),
+  };
+}
+
+interface Link {
+  code?: unknown;
+  phase?: unknown;
+  cause?: unknown;
+  errors?: unknown;
+}
+
+const LONGEST_CHAIN = 10;
+
+/** The error and its causes. A host with several addresses fails with one error for each: they are causes too. */
+function causesOf(thrown: unknown): Link[] {
+  const chain: Link[] = [];
+  const open: unknown[] = [thrown];
+  while (open.length > 0 && chain.length < LONGEST_CHAIN) {
+    const error = open.shift();
+    if (typeof error !== "object" || error === null) continue;
+    chain.push(error);
+    const { cause, errors } = error as Link;
+    open.push(cause, ...(Array.isArray(errors) ? errors : []));
+  }
+  return chain;
+}
+
+function phaseOf({ phase, code }: Link): TimeoutPhase | undefined {
+  return timeoutPhases.find((known) => known === phase) ?? phaseOfCode.get(code);
+}
+
+/** The fault as the provider's JSON tells it, wherever that provider puts it. */
+interface Told {
+  code?: unknown;
+  type?: unknown;
+  status?: unknown;
+  message?: unknown;
+  error?: unknown;
+  detail?: unknown;
+  details?: unknown;
+  /** Google's, in one of the `details`. */
+  reason?: unknown;
+  retryDelay?: unknown;
+}
+
+/** OpenAI and its kin, Anthropic and Google wrap an `error`; Mistral tells it bare; xAI's `error` is the sentence. */
+function parseBody(text: unknown): Told | undefined {
+  if (typeof text !== "string") return undefined;
+  try {
+    const parsed: unknown = JSON.parse(text);
+    // Google's streaming door wraps its error in a list.
+    const whole = Array.isArray(parsed) ? parsed[0] : parsed;
+    if (!isObject(whole)) return undefined;
+    return isObject(whole.error) ? whole.error : whole;
+  } catch {
+    return undefined;
+  }
+}
+
+const isObject = (value: unknown): value is Told => typeof value === "object" && value !== null;
+
+/** OpenRouter may answer 200 and tell the status of the fault inside. */
+function statusOf(call: CallError, body: Told | undefined): number | undefined {
+  if (typeof call.statusCode !== "number") return undefined;
+  const inside = body?.code;
+  const isFaultInside = typeof inside === "number" && inside >= 400 && inside < 600;
+  return call.statusCode < 400 && isFaultInside ? inside : call.statusCode;
+}
+
+function codesOf(body: Told | undefined): string[] {
+  if (!body) return [];
+  const reasons = detailsOf(body).map((detail) => detail.reason);
+  return [body.code, body.type, body.status, ...reasons]
+    .filter((code) => typeof code === "string" || typeof code === "number")
+    .map((code) => String(code).toLowerCase());
+}
+
+function wordsOf(body: Told | undefined): string {
+  const told = [body?.message, body?.error, body?.detail].find((words) => typeof words === "string");
+  return typeof told === "string" ? told.toLowerCase() : "";
+}
+
+const detailsOf = ({ details }: Told): Told[] => (Array.isArray(details) ? details.filter(isObject) : []);
+
+function retryAfterOf(headers: Record<string, string>, body: Told | undefined): number | undefined {
+  const told = [
+    Number.parseFloat(headers["retry-after-ms"] ?? "") / 1000,
+    secondsOf(headers["retry-after"]),
+    ...(body ? detailsOf(body) : []).map(({ retryDelay }) => Number.parseFloat(String(retryDelay))),
+  ];
+  const seconds = told.find((value) => Number.isFinite(value) && value >= 0);
+  return seconds === undefined ? undefined : Math.ceil(seconds);
+}
+
+/** `Retry-After` is a number of seconds or a date. */
+function secondsOf(header: string | undefined): number {
+  if (header === undefined) return Number.NaN;
+  if (/^\d+(\.\d+)?$/.test(header.trim())) return Number(header);
+  return Math.max(0, (Date.parse(header) - Date.now()) / 1000);
+}

@@ -1,0 +1,53 @@
+import { toFailure } from "./ai-provider.faults.ts";
+import { type Access, baseUrlOf } from "./ai-provider.models.ts";
+import type { KeyVerdict, ProviderKey } from "./ai-provider.ts";
+
+const VERIFY_TIMEOUT_MS = 10_000;
+
+/** Asks for a list of models, which every provider gives for nothing and to holders of a key only. */
+export async function verifyKey(access: Access, key: ProviderKey, signal?: AbortSignal): Promise<KeyVerdict> {
+  const baseUrl = baseUrlOf(access, key);
+  if (baseUrl === undefined) return "unreachable";
+  const timeout = AbortSignal.timeout(VERIFY_TIMEOUT_MS);
+  try {
+    const response = await access.fetch(`${baseUrl}${listingPath(key)}`, {
+      headers: credential(key),
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+    });
+    return await readVerdict(response, key);
+  } catch {
+    signal?.throwIfAborted();
+    return "unreachable";
+  }
+}
+
+function listingPath({ provider }: ProviderKey): string {
+  // OpenRouter's list of models is open to everyone, so it says nothing about a key.
+  if (provider === "openrouter") return "/key";
+  return provider === "google" ? "/models?pageSize=1" : "/models";
+}
+
+function credential({ provider, apiKey }: ProviderKey): Record<string, string> {
+  if (provider === "anthropic") return { "x-api-key": apiKey, "anthropic-version": "2023-06-01" };
+  if (provider === "google") return { "x-goog-api-key": apiKey };
+  // A local server may have no key at all.
+  return apiKey === "" ? {} : { authorization: `Bearer ${apiKey}` };
+}
+
+async function readVerdict(response: Response, key: ProviderKey): Promise<KeyVerdict> {
+  if (response.ok) {
+    await response.body?.cancel();
+    return "valid";
+  }
+  const thrown = { statusCode: response.status, responseBody: await response.text() };
+  const { code } = toFailure(thrown, { provider: key.provider, model: "" }, 1).fault;
+  return verdicts.get(code) ?? "unreachable";
+}
+
+/** A key that may not list models, owes money or is too busy is still a key that the provider knows. */
+const verdicts: ReadonlyMap<string, KeyVerdict> = new Map<string, KeyVerdict>([
+  ["PROVIDER_KEY_INVALID", "invalid"],
+  ["PROVIDER_PERMISSION_DENIED", "valid"],
+  ["PROVIDER_QUOTA_EXHAUSTED", "valid"],
+  ["PROVIDER_RATE_LIMITED", "valid"],
+]);

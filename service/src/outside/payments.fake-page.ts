@@ -1,0 +1,81 @@
+import { createHash } from "node:crypto";
+import { formatMoney } from "../money/amount.ts";
+import type { Charge, ChargeState } from "./payments.fake-store.ts";
+
+/** What stands where the buttons were, once the charge has ended. */
+const endings: Record<Exclude<ChargeState, "requires_action">, string> = {
+  succeeded: "Approved. You can close this page and go back to your order.",
+  declined: "Declined. Nothing was charged; you can close this page.",
+  canceled: "This payment was canceled. Nothing was charged; you can close this page.",
+};
+
+const buttons = `<form method="post">
+<button name="decision" value="approve" class="approve">Approve</button>
+<button name="decision" value="decline">Decline</button>
+</form>`;
+
+const style = `
+:root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --paper: #fff; --ground: #f3f4f6; --line: #8c959f; --go: #116329; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6edf3; --soft: #9da7b1; --paper: #161b22; --ground: #0d1117; --line: #6e7681; --go: #2a7f3f; }
+}
+body { margin: 0; padding: 1rem; background: var(--ground); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
+main { max-width: 24rem; margin: 10vh auto 0; padding: 1.5rem; background: var(--paper); border-radius: .75rem; overflow-wrap: anywhere; }
+h1 { margin: 0; font-size: 1.125rem; }
+.amount { margin: .75rem 0 0; font-size: 2rem; line-height: 1.2; font-weight: 600; }
+.soft { margin: 0; color: var(--soft); }
+form { display: flex; gap: .75rem; margin: 1.5rem 0; }
+button { flex: 1; min-height: 2.75rem; border: 1px solid var(--line); border-radius: .5rem; background: transparent; color: inherit; font: inherit; font-weight: 600; cursor: pointer; }
+button.approve { border-color: var(--go); background: var(--go); color: #fff; }
+button:focus-visible { outline: 3px solid #539bf5; outline-offset: 2px; }
+`;
+
+/** What the browser may do on these pages: apply this one style and send the form back here. */
+export const authorizePagePolicy = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`,
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join("; ");
+
+/** Where the buyer approves or declines a charge. */
+export function authorizePage(charge: Charge): string {
+  const answer =
+    charge.state === "requires_action" ? buttons : `<p role="status">${endings[charge.state]}</p>`;
+  return htmlPage(
+    "Approve this payment",
+    `<p class="amount">${escapeHtml(formatMoney(charge.amountMinor, charge.currency))}</p>
+<p class="soft">${escapeHtml(charge.description)}</p>
+${answer}
+<p class="soft">This is the test payment provider: no money moves.</p>`,
+  );
+}
+
+/** For a charge that does not exist, or a form that we did not send. */
+export function notFoundPage(): string {
+  return htmlPage("No such payment", `<p class="soft">The link may be incomplete.</p>`);
+}
+
+function htmlPage(title: string, content: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+<style>${style}</style>
+</head>
+<body>
+<main>
+<h1>${title}</h1>
+${content}
+</main>
+</body>
+</html>
+`;
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

@@ -1,0 +1,209 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, test } from "node:test";
+import { fetch } from "undici";
+import { fakePayments } from "./payments.fake.ts";
+import { startFakeProvider } from "./payments.fake-server.ts";
+import { memoryChargeStore } from "./payments.fake-store.ts";
+import { type PaymentOutcome, PaymentUnknown } from "./payments.ts";
+
+const now = () => new Date("2026-08-01T12:00:00.000Z");
+const store = memoryChargeStore();
+const provider = await startFakeProvider({ store, now });
+const payments = fakePayments({ origin: provider.origin });
+after(() => provider.close());
+
+let orders = 0;
+const request = (methodId = "pm_test_ok") => ({
+  orderId: `ord_${++orders}`,
+  amountMinor: 1999,
+  currency: "USD",
+  methodId,
+  description: "Interview <coach>",
+});
+
+test("a good method is charged at once", async () => {
+  const outcome = await payments.charge(request());
+  assert.equal(outcome.state, "succeeded");
+  assert.deepEqual(methodOf(outcome), { brand: "visa", last4: "4242" });
+});
+
+test("a declined charge tells why", async () => {
+  assert.equal(declineCodeOf(await payments.charge(request("pm_test_declined"))), "card_declined");
+  const poor = await payments.charge(request("pm_test_insufficient_funds"));
+  assert.equal(declineCodeOf(poor), "insufficient_funds");
+});
+
+test("a method that does not exist leaves the order free for another", async () => {
+  const order = request("pm_test_nobody");
+  assert.deepEqual(await payments.charge(order), { state: "unknown_method" });
+  assert.equal(await payments.find(order.orderId), null);
+  assert.equal((await payments.charge({ ...order, methodId: "pm_test_ok" })).state, "succeeded");
+});
+
+test("asking twice for one order charges once", async () => {
+  const order = request();
+  assert.deepEqual(await payments.charge(order), await payments.charge(order));
+});
+
+test("asking twenty times at once charges once", async () => {
+  const order = request();
+  const outcomes = await Promise.all(Array.from({ length: 20 }, () => payments.charge(order)));
+  assert.equal(new Set(outcomes.map(paymentIdOf)).size, 1);
+});
+
+test("one order cannot be charged with two amounts", async () => {
+  const order = request();
+  await payments.charge(order);
+  await assert.rejects(payments.charge({ ...order, amountMinor: 1 }), /idempotency_key_reused/);
+});
+
+test("a charge is found by its order", async () => {
+  const order = request();
+  const charged = await payments.charge(order);
+  assert.deepEqual(await payments.find(order.orderId), charged);
+  assert.equal(await payments.find("ord_unheard_of"), null);
+});
+
+test("an order's id is no part of the address, whatever it holds", async () => {
+  const order = { ...request(), orderId: "a&order=b/..?#%" };
+  await payments.charge(order);
+  assert.equal((await payments.find(order.orderId))?.state, "succeeded");
+});
+
+test("a buyer who approves on the provider's page has paid", async () => {
+  const { order, url } = await waitingCharge();
+  await press(url, "approve");
+  assert.equal((await payments.find(order.orderId))?.state, "succeeded");
+  assert.equal((await payments.charge(order)).state, "succeeded");
+});
+
+test("a buyer who declines on the provider's page has not paid", async () => {
+  const { order, url } = await waitingCharge();
+  await press(url, "decline");
+  assert.equal(declineCodeOf(await payments.find(order.orderId)), "authentication_failed");
+});
+
+test("the first decision stands", async () => {
+  const { order, url } = await waitingCharge();
+  await press(url, "decline");
+  await press(url, "approve");
+  assert.equal((await payments.cancel(order.orderId))?.state, "declined");
+});
+
+test("a charge that waits for the buyer can be canceled", async () => {
+  const { order, url } = await waitingCharge();
+  assert.equal((await payments.cancel(order.orderId))?.state, "canceled");
+  await press(url, "approve");
+  assert.equal((await payments.find(order.orderId))?.state, "canceled");
+});
+
+test("cancelling too late answers with what was paid", async () => {
+  const order = request();
+  await payments.charge(order);
+  assert.equal((await payments.cancel(order.orderId))?.state, "succeeded");
+  assert.equal(await payments.cancel("ord_unheard_of"), null);
+});
+
+test("a program can confirm in the buyer's place", async () => {
+  const { order, outcome } = await waitingCharge();
+  await fetch(`${provider.origin}/v1/charges/${paymentIdOf(outcome)}/confirm`, { method: "POST" });
+  assert.equal((await payments.find(order.orderId))?.state, "succeeded");
+});
+
+test("the provider's page shows what is paid, escaped, and allows no script", async () => {
+  const { url } = await waitingCharge();
+  const response = await fetch(url);
+  const page = await response.text();
+  assert.match(page, /19\.99 USD/);
+  assert.match(page, /Interview &#60;coach&#62;/);
+  assert.match(page, /<form method="post">/);
+  const policy = response.headers.get("content-security-policy") ?? "";
+  assert.match(policy, /^default-src 'none'; style-src 'sha256-[^']+'; form-action 'self'/);
+});
+
+test("an ended charge's page has no buttons", async () => {
+  const { url } = await waitingCharge();
+  const page = await press(url, "approve");
+  assert.match(page, /role="status">Approved/);
+  assert.doesNotMatch(page, /<form/);
+});
+
+test("a page of no charge is 404, and an unknown button changes nothing", async () => {
+  assert.equal((await fetch(`${provider.origin}/authorize/ch_nobody`)).status, 404);
+  assert.equal((await fetch(`${provider.origin}/nowhere`)).status, 404);
+  const { order, url } = await waitingCharge();
+  await press(url, "steal");
+  assert.equal((await payments.find(order.orderId))?.state, "requires_action");
+});
+
+test("charges outlive a restart of the provider", async () => {
+  const order = request();
+  const charged = await payments.charge(order);
+  const restarted = await startFakeProvider({ store, now });
+  after(() => restarted.close());
+  assert.deepEqual(await fakePayments({ origin: restarted.origin }).find(order.orderId), charged);
+});
+
+test("a test account pays with pm_test_ok unless told otherwise", async () => {
+  assert.equal(await payments.defaultMethod("usr_1"), "pm_test_ok");
+});
+
+test("a provider that cannot be reached leaves the payment unknown", async () => {
+  const gone = await startFakeProvider({ store, now });
+  await gone.close();
+  await assert.rejects(fakePayments({ origin: gone.origin }).charge(request()), PaymentUnknown);
+});
+
+test("a provider that breaks or answers nonsense leaves the payment unknown", async () => {
+  const broken = await startFakeProvider({
+    store: { ...store, insertOrGet: () => Promise.reject(new Error("disk full")) },
+    now,
+  });
+  after(() => broken.close());
+  await assert.rejects(fakePayments({ origin: broken.origin }).charge(request()), PaymentUnknown);
+  const gateway = await listening((_request, response) => response.end("<h1>It works!</h1>"));
+  await assert.rejects(fakePayments({ origin: gateway }).find("ord_1"), PaymentUnknown);
+});
+
+test("a provider that does not answer in time leaves the payment unknown", async () => {
+  const patience = new AbortController();
+  const silent = await listening(() => patience.abort());
+  const impatient = fakePayments({ origin: silent, deadline: () => patience.signal });
+  await assert.rejects(impatient.charge(request()), PaymentUnknown);
+});
+
+async function waitingCharge() {
+  const order = request("pm_test_requires_action");
+  const outcome = await payments.charge(order);
+  assert.ok(outcome.state === "requires_action");
+  return { order, outcome, url: outcome.url };
+}
+
+async function press(url: string, decision: string): Promise<string> {
+  const response = await fetch(url, { method: "POST", body: new URLSearchParams({ decision }) });
+  return response.text();
+}
+
+async function listening(handler: Parameters<typeof createServer>[1]): Promise<string> {
+  const server = createServer(handler);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  after(() => server.close().closeAllConnections());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+function paymentIdOf(outcome: PaymentOutcome): string {
+  assert.ok(outcome.state !== "unknown_method");
+  return outcome.paymentId;
+}
+
+function methodOf(outcome: PaymentOutcome) {
+  assert.ok(outcome.state !== "unknown_method");
+  return outcome.method;
+}
+
+function declineCodeOf(outcome: PaymentOutcome | null): string {
+  assert.ok(outcome?.state === "declined");
+  return outcome.declineCode;
+}

@@ -1,0 +1,22 @@
+import { readFile } from "node:fs/promises";
+import type { Context } from "../context.ts";
+import type { Database } from "../db/database.ts";
+import type { Paging } from "../db/paging.ts";
+import { insertCategories, listCategories as listRows } from "./queries.ts";
+
+export interface Category {
+  slug: string;
+  name: string;
+  parent: string | null;
+}
+
+const TREE = new URL("./categories.json", import.meta.url);
+
+/** Adds what the shipped tree has and the database lacks; an operator's own categories stay. */
+export async function seedCategories(db: Database): Promise<void> {
+  const tree = JSON.parse(await readFile(TREE, "utf8")) as Category[];
+  await insertCategories(db, tree.toSorted((a, b) => Number(a.parent !== null) - Number(b.parent !== null)));
+}
+
+/** The tree, parents before their children, with how many products each holds. */
+export const listCategories = (ctx: Context, query: Paging) => listRows(ctx.db, query);

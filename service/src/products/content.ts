@@ -1,0 +1,69 @@
+import type { Variable } from "@stoa/contract";
+import { parseMessages, parseTemplate, variablesOf } from "../ai/template.ts";
+import { type FieldProblem, fieldError, invalidRequest } from "../errors.ts";
+
+export interface Content {
+  type: string;
+  content: string;
+  contentFormat: "text" | "messages";
+}
+
+function mustBeWorkflow(content: string): void {
+  let definition: unknown;
+  try {
+    definition = JSON.parse(content);
+  } catch {
+    throw invalidRequest("content", "must be the JSON text of a workflow/1 definition");
+  }
+  const isObject = typeof definition === "object" && definition !== null && !Array.isArray(definition);
+  if (!isObject) throw invalidRequest("content", "must be a JSON object");
+  if ((definition as { format?: unknown }).format !== "workflow/1") {
+    throw invalidRequest("content.format", 'must be "workflow/1"');
+  }
+}
+
+function variablesIn({ contentFormat, content }: Content): Variable[] {
+  const templates = parseMessages(contentFormat, content).map((message) => parseTemplate(message.content));
+  return variablesOf(...templates).map(({ name, default: value }) =>
+    value === undefined ? { name, required: true } : { name, required: false, default: value },
+  );
+}
+
+function undeclared(declared: Variable[], used: Variable[]): FieldProblem[] {
+  const names = new Set(declared.map((variable) => variable.name));
+  return used
+    .filter(({ name }) => !names.has(name))
+    .map(({ name }) => ({ field: "variables", reason: `does not declare ${name}, which the content uses` }));
+}
+
+function mustBeDistinct(declared: Variable[]): void {
+  const seen = new Set<string>();
+  declared.forEach(({ name }, index) => {
+    if (seen.has(name)) throw invalidRequest(`variables[${index}].name`, `${name} is declared twice`);
+    seen.add(name);
+  });
+}
+
+/** The inputs of a product: as declared by its author, else derived from the content. Faults are 400 by field. */
+export function inputsOf(product: Content, declared: Variable[] | undefined): Variable[] {
+  if (product.type === "WORKFLOW") {
+    mustBeWorkflow(product.content);
+    return declared ?? [];
+  }
+  const used = variablesIn(product);
+  if (!declared) return used;
+  mustBeDistinct(declared);
+  const problems = undeclared(declared, used);
+  if (problems.length > 0) throw fieldError("INVALID_REQUEST", problems);
+  return declared;
+}
+
+const PREVIEW_CHARACTERS = 200;
+
+/** What everyone may read: the author's own words, else the first fifth of the content, 200 characters at most. */
+export function previewOf(preview: string, content: string): string {
+  if (preview) return preview;
+  const characters = Array.from(content.slice(0, PREVIEW_CHARACTERS * 2));
+  const length = Math.min(PREVIEW_CHARACTERS, Math.floor(content.length / 5));
+  return `${characters.slice(0, length).join("").trimEnd()}…`;
+}

@@ -1,0 +1,84 @@
+import type { ProductDetail } from "@stoa/contract";
+import { type Caller, type Context, isMember } from "../context.ts";
+import { majorOf, noteUse } from "../entitlements/entitlements.ts";
+import { ApiError } from "../errors.ts";
+import { Answer } from "../http/route.ts";
+import { toUuid } from "../ids.ts";
+import { authorOf, averageRating, sharedFields } from "./card.ts";
+import { previewOf } from "./content.ts";
+import { findProductForReader, type ProductForReader } from "./queries.ts";
+import { noteView } from "./views.ts";
+
+type Reason = ProductDetail["access"]["reason"];
+
+const userIdOf = (caller: Caller) => (isMember(caller) ? caller.userId : null);
+
+/** Why the caller may read the content; admins read it by manage:all, in a session only. */
+function reasonFor(product: ProductForReader, caller: Caller): Reason {
+  if (product.authorId === userIdOf(caller)) return "author";
+  return product.entitled ? "purchased" : "none";
+}
+
+const isAdmin = (caller: Caller) => caller.kind === "session" && caller.role === "admin";
+
+/** Published products are everybody's to see; others are their author's, their buyers' and an admin's. */
+export function isVisible(product: ProductForReader, caller: Caller): boolean {
+  const reason = reasonFor(product, caller);
+  if (product.status === "deleted") return reason === "purchased" || isAdmin(caller);
+  return product.status === "published" || reason !== "none" || isAdmin(caller);
+}
+
+export function detailFor(product: ProductForReader, caller: Caller): ProductDetail {
+  const reason = reasonFor(product, caller);
+  const mayRead = reason !== "none" || isAdmin(caller);
+  return {
+    ...sharedFields(product),
+    author: { ...authorOf(product), bio: product.authorBio },
+    content: mayRead ? product.content : null,
+    contentFormat: product.contentFormat,
+    contentPreview: previewOf(product.preview, product.content),
+    variables: product.variables,
+    models: product.models,
+    requirements: product.requirements,
+    features: product.features,
+    version: product.version,
+    changelog: product.changelog,
+    files: mayRead ? [] : null,
+    images: [],
+    stats: {
+      views: product.views,
+      purchases: product.purchases,
+      rating: averageRating(product.ratingSum, product.ratingCount),
+      reviews: product.ratingCount,
+    },
+    refundDays: product.refundDays,
+    access: {
+      owned: reason === "purchased",
+      reason,
+      revealForfeitsInstantRefund: reason === "purchased" && product.usedAt === null,
+    },
+  };
+}
+
+/** What the author can change, and what this caller may see of it; counters are no part of it. */
+const tagFor = (product: ProductForReader, caller: Caller) =>
+  `"${product.revision}-${reasonFor(product, caller)}${product.usedAt ? "-used" : ""}"`;
+
+export async function readDetail(ctx: Context, caller: Caller, productId: string): Promise<Answer<ProductDetail>> {
+  const id = toUuid("prd", productId);
+  const product = id ? await findProductForReader(ctx, id, userIdOf(caller)) : undefined;
+  if (!product || !isVisible(product, caller)) throw new ApiError("PRODUCT_NOT_FOUND");
+  noteView(ctx, caller, product);
+  // A buyer's first look at the content is its reveal, written before it is shown.
+  if (product.entitled && product.usedAt === null && isMember(caller)) await noteUse(ctx, caller.userId, product.id);
+  return new Answer(detailFor(product, caller), { etag: tagFor(product, caller) });
+}
+
+/** A product as its runner gets it: the version of their line, and why they may run it, if they may. */
+export async function findProductToRun(ctx: Context, caller: Caller, productId: string) {
+  const id = toUuid("prd", productId);
+  const product = id ? await findProductForReader(ctx, id, userIdOf(caller)) : undefined;
+  if (!product || !isVisible(product, caller)) throw new ApiError("PRODUCT_NOT_FOUND");
+  const reason = reasonFor(product, caller);
+  return { ...product, reason, major: reason === "purchased" ? majorOf(product.version) : null };
+}

@@ -1,0 +1,83 @@
+import type { Context } from "../context.ts";
+import { findEntitlementOfOrder, noteUse } from "../entitlements/entitlements.ts";
+import { ApiError } from "../errors.ts";
+import { toId } from "../ids.ts";
+import { findRunnableVersion } from "../products/sales.ts";
+import type { OrderRow } from "./queries.ts";
+
+export interface Download {
+  name: string;
+  type: string;
+  text: string;
+}
+
+type Version = NonNullable<Awaited<ReturnType<typeof findRunnableVersion>>>;
+
+/** The bought prompt as a file: Markdown for people, JSON for programs. The entitlement is asked again each time. */
+export async function downloadOf(ctx: Context, order: OrderRow, format: "md" | "json"): Promise<Download> {
+  const entitlement = await findEntitlementOfOrder(ctx.db, order.id);
+  if (entitlement?.status !== "active") {
+    throw new ApiError("UNAUTHORIZED", "This purchase no longer gives access to the product.");
+  }
+  const version = await findRunnableVersion(ctx.db, order.productId, { major: entitlement.major, pinned: undefined });
+  if (!version) throw new ApiError("PRODUCT_NOT_FOUND");
+  await noteUse(ctx, order.buyerId, order.productId);
+  const name = `${slugOf(order.productTitle)}-${version.version}.${format}`;
+  return format === "json"
+    ? { name, type: "application/json; charset=utf-8", text: toJson(order, version) }
+    : { name, type: "text/markdown; charset=utf-8", text: toMarkdown(order, version) };
+}
+
+const slugOf = (title: string) =>
+  title
+    .normalize("NFKD")
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-+|-+$/g, "")
+    .slice(0, 60) || "prompt";
+
+const toJson = (order: OrderRow, version: Version) =>
+  `${JSON.stringify(
+    {
+      productId: toId("prd", order.productId),
+      orderId: toId("ord", order.id),
+      title: order.productTitle,
+      type: order.productType,
+      version: version.version,
+      contentFormat: version.contentFormat,
+      variables: version.variables,
+      content: version.content,
+    },
+    null,
+    2,
+  )}\n`;
+
+/** A fence longer than any run of backticks inside, so that the content cannot close it. */
+function fenced(text: string): string {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map((run) => run[0].length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}\n${text}\n${fence}`;
+}
+
+function toMarkdown(order: OrderRow, version: Version): string {
+  const inputs = version.variables.map(
+    ({ name, description, required, default: value }) =>
+      `- \`${name}\`${required ? "" : " (optional)"}${description ? `: ${description}` : ""}${value === undefined ? "" : ` Default: \`${value}\``}`,
+  );
+  return [
+    "---",
+    // JSON strings are YAML strings, whatever the title holds.
+    `title: ${JSON.stringify(order.productTitle)}`,
+    `version: ${JSON.stringify(version.version)}`,
+    `author: ${JSON.stringify(order.sellerName)}`,
+    `product: ${toId("prd", order.productId)}`,
+    `order: ${toId("ord", order.id)}`,
+    "---",
+    "",
+    ...(inputs.length > 0 ? ["## Variables", "", ...inputs, ""] : []),
+    "## Prompt",
+    "",
+    fenced(version.content),
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,41 @@
+import type { Context } from "../context.ts";
+import { ApiError } from "../errors.ts";
+import { toId, toUuid } from "../ids.ts";
+import { findOrder, type OrderRow } from "./queries.ts";
+
+/** Long enough for a person to click, short enough that a leaked link is soon worth nothing; GET issues new ones. */
+const LINK_MINUTES = 60;
+const paidFor = new Set<OrderRow["status"]>(["completed", "partially_refunded", "refunded", "disputed"]);
+
+export type LinkedPage = "download" | "receipt" | "receipt.pdf";
+const pathOf = (orderId: string, page: LinkedPage) => `/v1/purchases/${orderId}/${page}`;
+
+function link(ctx: Context, order: OrderRow, page: LinkedPage): string {
+  const expires = new Date(ctx.now().getTime() + LINK_MINUTES * 60_000);
+  return ctx.links.sign(pathOf(toId("ord", order.id), page), expires);
+}
+
+/** null until the purchase is completed, and again when its entitlement is gone. */
+export const downloadUrl = (ctx: Context, order: OrderRow): string | null =>
+  order.entitlementStatus === "active" ? link(ctx, order, "download") : null;
+
+export const receiptUrls = (ctx: Context, order: OrderRow) =>
+  paidFor.has(order.status)
+    ? { url: link(ctx, order, "receipt"), pdf: link(ctx, order, "receipt.pdf") }
+    : { url: null, pdf: null };
+
+/** The order behind a signed link, whose signature stands for the buyer. */
+export async function orderOfLink(
+  ctx: Context,
+  orderId: string,
+  page: LinkedPage,
+  query: { expires?: unknown; signature?: unknown },
+): Promise<OrderRow> {
+  if (!ctx.links.isValid(pathOf(orderId, page), query, ctx.now())) {
+    throw new ApiError("UNAUTHORIZED", "This link has expired or was changed. GET the purchase for a new one.");
+  }
+  const id = toUuid("ord", orderId);
+  const order = id ? await findOrder(ctx.db, id) : undefined;
+  if (!order || !paidFor.has(order.status)) throw new ApiError("ORDER_NOT_FOUND");
+  return order;
+}

@@ -1,0 +1,186 @@
+import type { CreatePurchase, NewPurchase, Purchase, PurchaseDetail } from "@stoa/contract";
+import type { Context, Member } from "../context.ts";
+import { mapPage } from "../db/paging.ts";
+import { findLiveEntitlement, majorOf } from "../entitlements/entitlements.ts";
+import { ApiError, ruleBroken } from "../errors.ts";
+import { Answer } from "../http/route.ts";
+import { toId, toUuid } from "../ids.ts";
+import { roundHalfUp, toDecimal, toMinor } from "../money/amount.ts";
+import { toUserId } from "../people/users.ts";
+import { findProductForSale, findRunnableVersion } from "../products/sales.ts";
+import { downloadUrl, receiptUrls } from "./links.ts";
+import { charge, refresh, replaceOpenOrder } from "./payment.ts";
+import {
+  findOpenOrder,
+  findOrder,
+  findOwnOrder,
+  insertOrder,
+  listOrders,
+  type NewOrder,
+  type OrderFilter,
+  type OrderRow,
+} from "./queries.ts";
+
+type ForSale = NonNullable<Awaited<ReturnType<typeof findProductForSale>>>;
+
+/** Buys a product: the order is written first, then the provider is asked under its id, then it is settled. */
+export async function buyProduct(ctx: Context, caller: Member, wish: CreatePurchase) {
+  const product = await findProductForSale(ctx, wish.productId);
+  mustBeForSale(product, caller);
+  await mustNotOwn(ctx, caller, product.id);
+  mustCost(product, wish.expectedPrice);
+  if (wish.referralCode) throw ruleBroken("referralCode", "is not a code that anybody uses");
+  const methodId = wish.paymentMethodId ?? (await ctx.outside.payments.defaultMethod(caller.userId));
+  if (!methodId) throw ruleBroken("paymentMethodId", "is needed: you have no default payment method");
+  const order = await placeOrder(ctx, caller, product, methodId);
+  return toAnswer(ctx, await charge(ctx, order));
+}
+
+function mustBeForSale(product: ForSale | undefined, caller: Member): asserts product is ForSale {
+  if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
+  if (product.authorId === caller.userId) throw ruleBroken("productId", "is your own product");
+  if (product.status === "published") return;
+  throw new ApiError(product.firstPublishedAt ? "PRODUCT_UNAVAILABLE" : "PRODUCT_NOT_FOUND");
+}
+
+const alreadyOwned = (orderId: string) =>
+  new ApiError("ALREADY_PURCHASED", undefined, { orderId: toId("ord", orderId) });
+
+async function mustNotOwn(ctx: Context, caller: Member, productId: string): Promise<void> {
+  const entitlement = await findLiveEntitlement(ctx.db, caller.userId, productId);
+  if (entitlement) throw alreadyOwned(entitlement.order_id);
+}
+
+function mustCost(product: ForSale, expectedPrice: number | undefined): void {
+  if (expectedPrice === undefined || toMinor(expectedPrice, product.currency) === product.priceMinor) return;
+  const price = toDecimal(product.priceMinor, product.currency);
+  throw new ApiError("PRICE_CHANGED", `The price is ${price} ${product.currency}.`, {
+    price,
+    currency: product.currency,
+  });
+}
+
+const feeOf = (priceMinor: number, basisPoints: number) =>
+  Number(roundHalfUp(BigInt(priceMinor) * BigInt(basisPoints), 10_000n));
+
+/**
+ * The buyer's one open order for the product: a new one, or the one that waits already. Whoever completed a
+ * purchase while ours was being inserted is seen by the second look, so that nobody pays twice.
+ */
+async function placeOrder(ctx: Context, caller: Member, product: ForSale, methodId: string): Promise<OrderRow> {
+  const id = ctx.newId();
+  const order: NewOrder = {
+    id,
+    buyer_id: caller.userId,
+    seller_id: product.authorId,
+    product_id: product.id,
+    product_title: product.title,
+    product_type: product.type,
+    product_version: product.version,
+    subtotal_minor: product.priceMinor,
+    total_minor: product.priceMinor,
+    fee_minor: feeOf(product.priceMinor, ctx.config.feeBasisPoints),
+    currency: product.currency,
+    refund_days: product.refundDays,
+    payment_method_id: methodId,
+    created_at: ctx.now(),
+  };
+  const placed = await ctx.db.transaction().execute(async (tx) => {
+    if (!(await insertOrder(tx, order))) return null;
+    const owned = await findLiveEntitlement(tx, caller.userId, product.id);
+    if (owned) throw alreadyOwned(owned.order_id);
+    return (await findOrder(tx, id))!;
+  });
+  if (placed) return placed;
+  return continueOpenOrder(ctx, caller, product, methodId);
+}
+
+/** The open order is carried on; when the buyer names another method, the old attempt is given up first. */
+async function continueOpenOrder(ctx: Context, caller: Member, product: ForSale, methodId: string) {
+  const open = await findOpenOrder(ctx.db, caller.userId, product.id);
+  const stillOpen = open && (open.paymentMethodId === methodId || !(await replaceOpenOrder(ctx, open)));
+  if (stillOpen) return open;
+  // It was settled or given up in between: from the start, which now sees how it ended.
+  await mustNotOwn(ctx, caller, product.id);
+  return placeOrder(ctx, caller, product, methodId);
+}
+
+function toAnswer(ctx: Context, order: OrderRow): Answer<NewPurchase> {
+  if (order.status === "failed") {
+    throw new ApiError("INSUFFICIENT_FUNDS", undefined, {
+      declineCode: order.declineCode,
+      orderId: toId("ord", order.id),
+    });
+  }
+  return new Answer(toNewPurchase(ctx, order), { status: order.status === "completed" ? 201 : 202 });
+}
+
+function toNewPurchase(ctx: Context, order: OrderRow): NewPurchase {
+  return {
+    orderId: toId("ord", order.id),
+    status: order.status,
+    amount: toDecimal(order.totalMinor, order.currency),
+    currency: order.currency,
+    downloadUrl: downloadUrl(ctx, order),
+    receipt: receiptUrls(ctx, order),
+    ...(order.status === "requires_action" && order.actionUrl && { nextAction: { url: order.actionUrl } }),
+  };
+}
+
+function toPurchase(ctx: Context, order: OrderRow): Purchase {
+  return {
+    ...toNewPurchase(ctx, order),
+    refundedAmount: toDecimal(order.refundedMinor, order.currency),
+    product: {
+      id: toId("prd", order.productId),
+      title: order.productTitle,
+      type: order.productType,
+      version: order.productVersion,
+      author: { id: toUserId(order.sellerId), name: order.sellerName },
+    },
+    createdAt: order.createdAt.toISOString(),
+    completedAt: order.completedAt?.toISOString() ?? null,
+  };
+}
+
+export async function listPurchases(
+  ctx: Context,
+  caller: Member,
+  query: Omit<OrderFilter, "productId"> & { productId?: string | undefined },
+) {
+  const productId = query.productId === undefined ? undefined : toUuid("prd", query.productId);
+  const page = await listOrders(ctx, caller.userId, { ...query, productId });
+  return mapPage(page, (order) => toPurchase(ctx, order));
+}
+
+/** One purchase. Of an open one the provider is asked first, because the buyer may just have confirmed it. */
+export async function readPurchase(ctx: Context, caller: Member, orderId: string): Promise<PurchaseDetail> {
+  const id = toUuid("ord", orderId);
+  const found = id ? await findOwnOrder(ctx.db, caller.userId, id) : undefined;
+  if (!found) throw new ApiError("ORDER_NOT_FOUND");
+  const order = await refresh(ctx, found);
+  const amount = (minor: number) => toDecimal(minor, order.currency);
+  return {
+    ...toPurchase(ctx, order),
+    lines: {
+      subtotal: amount(order.subtotalMinor),
+      discount: amount(order.discountMinor),
+      tax: amount(order.taxMinor),
+      total: amount(order.totalMinor),
+    },
+    paymentMethod: order.paymentMethod,
+    declineCode: order.declineCode,
+    entitlement: await entitlementOf(ctx, order),
+  };
+}
+
+async function entitlementOf(ctx: Context, order: OrderRow): Promise<PurchaseDetail["entitlement"]> {
+  if (!order.entitlementStatus) return null;
+  const major = majorOf(order.productVersion);
+  const newest = await findRunnableVersion(ctx.db, order.productId, { major, pinned: undefined });
+  return {
+    status: order.entitlementStatus,
+    version: newest?.version ?? order.productVersion,
+    latestVersion: order.latestVersion,
+  };
+}

@@ -1,0 +1,41 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { Context } from "../context.ts";
+import { type LinkedPage, orderOfLink } from "./links.ts";
+import { downloadOf } from "./download.ts";
+import { receiptHtml, receiptPdf, receiptPolicy } from "./receipt.ts";
+import { receiptOf } from "./receipt-of-order.ts";
+
+/** The signed pages of a purchase: they work in a browser without a header. */
+export function addPurchasePages(app: FastifyInstance, ctx: Context): void {
+  const order = (request: FastifyRequest, page: LinkedPage) => {
+    const { orderId } = request.params as { orderId: string };
+    return orderOfLink(ctx, orderId, page, request.query as Record<string, unknown>);
+  };
+
+  app.get("/v1/purchases/:orderId/download", async (request, reply) => {
+    const { format } = request.query as { format?: unknown };
+    const file = await downloadOf(ctx, await order(request, "download"), format === "json" ? "json" : "md");
+    return reply
+      .header("content-disposition", `attachment; filename="${file.name}"`)
+      .header("cache-control", "private, no-store")
+      .type(file.type)
+      .send(file.text);
+  });
+
+  app.get("/v1/purchases/:orderId/receipt", async (request, reply) => {
+    const receipt = await receiptOf(ctx, await order(request, "receipt"));
+    return reply
+      .headers({ "content-security-policy": receiptPolicy, "cache-control": "private, no-store" })
+      .type("text/html; charset=utf-8")
+      .send(receiptHtml(receipt));
+  });
+
+  app.get("/v1/purchases/:orderId/receipt.pdf", async (request, reply) => {
+    const receipt = await receiptOf(ctx, await order(request, "receipt.pdf"));
+    return reply
+      .header("content-disposition", `inline; filename="receipt-${receipt.number}.pdf"`)
+      .header("cache-control", "private, no-store")
+      .type("application/pdf")
+      .send(await receiptPdf(receipt));
+  });
+}

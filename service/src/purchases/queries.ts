@@ -1,0 +1,153 @@
+import type { OrderStatus } from "@stoa/contract";
+import type { Context } from "../context.ts";
+import type { Queries, Tx } from "../db/database.ts";
+import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+import type { CardSummary } from "../outside/payments.ts";
+
+export const OPEN: OrderStatus[] = ["pending", "requires_action"];
+
+export interface OrderRow {
+  id: string;
+  buyerId: string;
+  sellerId: string;
+  sellerName: string;
+  productId: string;
+  productTitle: string;
+  productType: string;
+  productVersion: string;
+  latestVersion: string;
+  status: OrderStatus;
+  subtotalMinor: number;
+  discountMinor: number;
+  taxMinor: number;
+  totalMinor: number;
+  refundedMinor: number;
+  currency: string;
+  paymentMethodId: string;
+  paymentMethod: CardSummary | null;
+  declineCode: string | null;
+  actionUrl: string | null;
+  createdAt: Date;
+  completedAt: Date | null;
+  entitlementStatus: "active" | "revoked" | null;
+}
+
+export interface NewOrder {
+  id: string;
+  buyer_id: string;
+  seller_id: string;
+  product_id: string;
+  product_title: string;
+  product_type: string;
+  product_version: string;
+  subtotal_minor: number;
+  total_minor: number;
+  fee_minor: number;
+  currency: string;
+  refund_days: number;
+  payment_method_id: string;
+  created_at: Date;
+}
+
+/** Writes the order as pending; false when the buyer has an open one for this product already. */
+export async function insertOrder(tx: Tx, order: NewOrder): Promise<boolean> {
+  const written = await tx
+    .insertInto("orders")
+    .values({ ...order, status: "pending" })
+    .onConflict((conflict) =>
+      conflict
+        .columns(["buyer_id", "product_id"])
+        .where("status", "in", ["pending", "requires_action"])
+        .doNothing(),
+    )
+    .returning("id")
+    .executeTakeFirst();
+  return written !== undefined;
+}
+
+const orders = (db: Queries) =>
+  db
+    .selectFrom("orders as o")
+    .innerJoin("users as s", "s.id", "o.seller_id")
+    .innerJoin("products as p", "p.id", "o.product_id")
+    .leftJoin("entitlements as e", "e.order_id", "o.id")
+    .select([
+      ...(["o.id", "o.status", "o.currency"] as const),
+      ...(["o.buyer_id as buyerId", "o.seller_id as sellerId", "s.name as sellerName"] as const),
+      ...(["o.product_id as productId", "o.product_title as productTitle", "o.product_type as productType"] as const),
+      ...(["o.product_version as productVersion", "p.version as latestVersion"] as const),
+      ...(["o.subtotal_minor as subtotalMinor", "o.discount_minor as discountMinor"] as const),
+      ...(["o.tax_minor as taxMinor", "o.total_minor as totalMinor"] as const),
+      ...(["o.refunded_minor as refundedMinor", "o.payment_method_id as paymentMethodId"] as const),
+      ...(["o.payment_method as paymentMethod", "o.decline_code as declineCode", "o.action_url as actionUrl"] as const),
+      ...(["o.created_at as createdAt", "o.completed_at as completedAt", "e.status as entitlementStatus"] as const),
+    ])
+    .$castTo<OrderRow>();
+
+export const findOrder = (db: Queries, id: string) => orders(db).where("o.id", "=", id).executeTakeFirst();
+
+export const findOwnOrder = (db: Queries, buyerId: string, id: string) =>
+  orders(db).where("o.id", "=", id).where("o.buyer_id", "=", buyerId).executeTakeFirst();
+
+export const findOpenOrder = (db: Queries, buyerId: string, productId: string) =>
+  orders(db)
+    .where("o.buyer_id", "=", buyerId)
+    .where("o.product_id", "=", productId)
+    .where("o.status", "in", OPEN)
+    .executeTakeFirst();
+
+/** Locks the order: an answer of the provider and a reconciling job cannot both move it. */
+export const lockOrder = (tx: Tx, id: string) =>
+  orders(tx).where("o.id", "=", id).forUpdate("o").executeTakeFirstOrThrow();
+
+export interface OrderFilter extends Paging {
+  status?: string | undefined;
+  /** null: an id that names no product, so that nothing fits. */
+  productId?: string | null | undefined;
+}
+
+export async function listOrders({ db }: Context, buyerId: string, filter: OrderFilter): Promise<Page<OrderRow>> {
+  if (filter.productId === null) return { items: [], total: 0 };
+  const conditions = {
+    "o.buyer_id": buyerId,
+    ...(filter.status && { "o.status": filter.status }),
+    ...(filter.productId && { "o.product_id": filter.productId }),
+  };
+  const items = await orders(db)
+    .where((row) => row.and(conditions))
+    .orderBy("o.id", "desc")
+    .limit(filter.limit)
+    .offset(offsetOf(filter))
+    .execute();
+  const { total } = await db
+    .selectFrom("orders as o")
+    .where((row) => row.and(conditions))
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return { items, total };
+}
+
+export interface OrderMove {
+  status: OrderStatus;
+  payment_id?: string;
+  payment_method?: string;
+  decline_code?: string;
+  action_url?: string | null;
+  completed_at?: Date;
+}
+
+export const moveOrder = (tx: Tx, id: string, move: OrderMove) =>
+  tx.updateTable("orders").set(move).where("id", "=", id).execute();
+
+/** An order for which nothing was ever asked of the provider. */
+export const deleteOrder = (db: Queries, id: string) => db.deleteFrom("orders").where("id", "=", id).execute();
+
+export const listOpenOrders = ({ db }: Context, before: Date, limit: number) =>
+  db
+    .selectFrom("orders")
+    .select(["id", "status", "created_at as createdAt"])
+    .where("status", "in", OPEN)
+    .where("created_at", "<", before)
+    .orderBy("created_at")
+    .limit(limit)
+    .execute();

@@ -1,0 +1,115 @@
+import type { OrderStatus } from "@stoa/contract";
+import { formatMoney } from "../money/amount.ts";
+import { drawReceiptPage } from "./receipt-html.ts";
+import { drawReceiptPdf } from "./receipt-pdf.ts";
+
+/** What a receipt is made from. All amounts are minor units of `currency`. */
+export interface Receipt {
+  number: string;
+  issuedAt: Date;
+  status: OrderStatus;
+  buyer: { name: string; email: string };
+  seller: { name: string };
+  lines: { title: string; version: string; amountMinor: number }[];
+  subtotalMinor: number;
+  discountMinor: number;
+  taxMinor: number;
+  totalMinor: number;
+  refundedMinor: number;
+  currency: string;
+  /** Null when nothing had to be paid. */
+  paymentMethod: { brand: string; last4: string } | null;
+  service: { name: string; origin: string };
+}
+
+/** What stands on a receipt, in words, whether it is drawn as a page or as a PDF. */
+export interface ReceiptText {
+  title: string;
+  issuedAt: Date;
+  service: { name: string; origin: string };
+  facts: { label: string; value: string }[];
+  parties: { role: string; name: string; email?: string }[];
+  lines: { title: string; version: string; amount: string }[];
+  sums: Sum[];
+}
+
+interface Sum {
+  label: string;
+  amount: string;
+  /** The number that the reader looks for. */
+  isMain?: boolean;
+}
+
+/** The receipt as one page of HTML, to be sent with `receiptPolicy` as its Content-Security-Policy. */
+export function receiptHtml(receipt: Receipt): string {
+  return drawReceiptPage(receiptText(receipt));
+}
+
+/** The receipt as a PDF; one receipt always gives the same bytes. */
+export function receiptPdf(receipt: Receipt): Promise<Buffer> {
+  return drawReceiptPdf(receiptText(receipt));
+}
+
+export { receiptPolicy } from "./receipt-html.ts";
+
+function receiptText(receipt: Receipt): ReceiptText {
+  const { service, issuedAt, buyer, seller } = receipt;
+  return {
+    title: `Receipt ${receipt.number}`,
+    issuedAt,
+    service,
+    facts: [
+      { label: "Receipt number", value: receipt.number },
+      { label: "Date", value: dateFormat.format(issuedAt) },
+      { label: "Status", value: statusNames[receipt.status] },
+      { label: "Payment", value: paymentText(receipt.paymentMethod) },
+    ],
+    parties: [
+      { role: "Bought by", name: buyer.name, email: buyer.email },
+      { role: "Sold by", name: seller.name },
+    ],
+    lines: receipt.lines.map(({ title, version, amountMinor }) => ({
+      title,
+      version: `Version ${version}`,
+      amount: printMoney(amountMinor, receipt.currency),
+    })),
+    sums: sumsOf(receipt),
+  };
+}
+
+function sumsOf(receipt: Receipt): Sum[] {
+  const sum = (label: string, minor: number): Sum => ({ label, amount: printMoney(minor, receipt.currency) });
+  const sums = [sum("Subtotal", receipt.subtotalMinor)];
+  if (receipt.discountMinor) sums.push(sum("Discount", -receipt.discountMinor));
+  if (receipt.taxMinor) sums.push(sum("Tax", receipt.taxMinor));
+  sums.push({ ...sum("Total", receipt.totalMinor), isMain: true });
+  if (receipt.refundedMinor) {
+    sums.push(sum("Refunded", -receipt.refundedMinor));
+    sums.push(sum("Paid after refund", receipt.totalMinor - receipt.refundedMinor));
+  }
+  return sums;
+}
+
+const statusNames: Record<OrderStatus, string> = {
+  pending: "Pending",
+  requires_action: "Waiting for the buyer",
+  completed: "Paid",
+  failed: "Failed",
+  canceled: "Canceled",
+  partially_refunded: "Partially refunded",
+  refunded: "Refunded",
+  disputed: "Disputed",
+};
+
+/** In UTC, as all our dates are: a receipt says the same day wherever it is opened. */
+const dateFormat = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeZone: "UTC" });
+
+function paymentText(method: Receipt["paymentMethod"]): string {
+  if (!method) return "Nothing to pay";
+  return `${method.brand.charAt(0).toUpperCase()}${method.brand.slice(1)} ending in ${method.last4}`;
+}
+
+/** With a true minus sign, which stands as wide as a digit. */
+function printMoney(minor: number, currency: string): string {
+  return formatMoney(minor, currency).replace("-", "−");
+}

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import type { Client } from "./market.ts";
+
+export const haiku = {
+  title: "Haiku about anything",
+  description: "Three lines on the topic that you name.",
+  type: "PROMPT",
+  category: "writing",
+  price: 4.99,
+  content: "Write a haiku about {{topic}} in {{language=English}}.",
+  tags: ["poetry"],
+  compatibility: ["openai", "anthropic"],
+};
+
+export type ProductWish = Partial<Record<keyof typeof haiku, unknown>> & Record<string, unknown>;
+
+/** A draft of the seller's; answers its id. */
+export async function hasDraft(seller: Client, wish: ProductWish = {}): Promise<string> {
+  const reply = await seller.post("/v1/products", { ...haiku, ...wish });
+  assert.equal(reply.status, 201, reply.text);
+  return reply.body.data.id;
+}
+
+/** A product for sale; answers its id. */
+export async function hasProduct(seller: Client, wish: ProductWish = {}): Promise<string> {
+  const id = await hasDraft(seller, wish);
+  const reply = await seller.post(`/v1/products/${id}/publish`);
+  assert.equal(reply.status, 200, reply.text);
+  return id;
+}
+
+/** Buys it; answers the order's id. */
+export async function hasBought(buyer: Client, productId: string): Promise<string> {
+  const reply = await buyer.post("/v1/purchases", { productId });
+  assert.equal(reply.status, 201, reply.text);
+  return reply.body.data.orderId;
+}

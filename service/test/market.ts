@@ -1,0 +1,192 @@
+import assert from "node:assert/strict";
+import { randomBytes, randomUUID } from "node:crypto";
+import type { ErrorCode, Permission, Role } from "@stoa/contract";
+import { permissions } from "@stoa/contract";
+import pg from "pg";
+import { pino } from "pino";
+import { type Overrides, type Service, startService } from "../src/app.ts";
+import type { Config } from "../src/config.ts";
+import { mustBeDeclared } from "../src/http/server.ts";
+import { createKey } from "../src/keys/keys.ts";
+import { createUser, type Plan } from "../src/people/users.ts";
+
+/** Where the databases of the tests are: the runner starts the server and migrates the template. */
+const SERVER_URL = process.env["STOA_TEST_DATABASE"];
+export const TEMPLATE = "stoa_template";
+
+export interface Reply {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects by asserting it
+  body: any;
+  text: string;
+}
+
+export interface Client {
+  userId: string;
+  key: string;
+  request(method: string, path: string, init?: RequestInit & { json?: unknown }): Promise<Reply>;
+  get(path: string, headers?: Record<string, string>): Promise<Reply>;
+  post(path: string, json?: unknown, headers?: Record<string, string>): Promise<Reply>;
+  patch(path: string, json?: unknown, headers?: Record<string, string>): Promise<Reply>;
+  delete(path: string): Promise<Reply>;
+}
+
+export interface Market {
+  service: Service;
+  origin: string;
+  /** The clock of the service: stands still unless it is moved. */
+  clock: { now: Date; forward(ms: number): void };
+  /** Every line that the service logged. */
+  logs: string[];
+  /** An account with a key of all permissions, or of those given. */
+  hasUser(wish?: {
+    name?: string;
+    role?: Role;
+    plan?: Plan;
+    permissions?: Permission[];
+  }): Promise<Client>;
+  /** Somebody with a key of their own making, or none. */
+  as(key: string | null): Client;
+  query(text: string, values?: unknown[]): Promise<pg.QueryResult>;
+  close(): Promise<void>;
+}
+
+export interface MarketWish extends Overrides {
+  config?: Partial<Config>;
+}
+
+function serverUrl(): string {
+  if (SERVER_URL) return SERVER_URL;
+  throw new Error("Tests need a database server: run them by `npm test`, or `node scripts/test.ts FILE`.");
+}
+
+const urlOf = (database: string) => {
+  const url = new URL(serverUrl());
+  url.pathname = `/${database}`;
+  return url.href;
+};
+
+async function onServer(text: string): Promise<void> {
+  const client = new pg.Client({ connectionString: urlOf("postgres") });
+  await client.connect();
+  await client.query(text);
+  await client.end();
+}
+
+const configOf = (wish: Partial<Config>): Config => ({
+  environment: "test",
+  host: "127.0.0.1",
+  port: 0,
+  dataDir: "",
+  databaseUrl: null,
+  publicUrl: null,
+  roles: { api: true, worker: false },
+  masterKeys: [{ id: "test", bytes: randomBytes(32) }],
+  sessionKeys: [randomBytes(32)],
+  allowedTargets: "loopback",
+  metricsToken: null,
+  sandbox: true,
+  feeBasisPoints: 1_000,
+  currency: "USD",
+  currencies: ["USD", "EUR", "JPY", "KWD"],
+  logLevel: "info",
+  ...wish,
+});
+
+/** A whole service on a database of its own, cloned from the migrated template. */
+export async function openMarket({ config = {}, ...overrides }: MarketWish = {}): Promise<Market> {
+  const database = `market_${randomUUID().replaceAll("-", "")}`;
+  await onServer(`create database ${database} template ${TEMPLATE}`);
+  const clock = {
+    now: new Date("2026-06-15T12:00:00.000Z"),
+    forward(ms: number) {
+      clock.now = new Date(clock.now.getTime() + ms);
+    },
+  };
+  const logs: string[] = [];
+  const undeclared: Error[] = [];
+  const service = await startService(
+    configOf(config),
+    { target: urlOf(database), maxConnections: 6 },
+    {
+      now: () => clock.now,
+      log: pino({ level: "info" }, { write: (line: string) => void logs.push(line) }),
+      inspect: (endpoint, answer) => {
+        try {
+          mustBeDeclared(endpoint, answer);
+        } catch (error) {
+          undeclared.push(error as Error);
+        }
+      },
+      ...overrides,
+    },
+  );
+  const as = (key: string | null, userId = "") => clientOf(service.origin, key, userId);
+
+  return {
+    service,
+    origin: service.origin,
+    clock,
+    logs,
+    as,
+    async hasUser({ name = "Somebody", role, plan, permissions: granted = [...permissions] } = {}) {
+      const { ctx } = service;
+      const email = `${randomUUID()}@example.com`;
+      const userId = await createUser(ctx, { email, name, ...(role && { role }), ...(plan && { plan }) });
+      const { key } = await createKey(ctx, { userId, name: "test", permissions: granted });
+      return as(key, userId);
+    },
+    query: (text, values) => service.ctx.pool.query(text, values),
+    async close() {
+      await service.close();
+      await onServer(`drop database ${database} with (force)`);
+      assert.deepEqual(undeclared.map(String), [], "every answer fits the contract");
+    },
+  };
+}
+
+export function clientOf(origin: string, key: string | null, userId = ""): Client {
+  const client: Client = {
+    userId,
+    key: key ?? "",
+    async request(method, path, { json, ...init } = {}) {
+      const headers = new Headers(init.headers);
+      if (key && !headers.has("authorization")) headers.set("authorization", `Bearer ${key}`);
+      if (json !== undefined) headers.set("content-type", "application/json");
+      const url = path.startsWith("http") ? path : `${origin}${path.startsWith("/") ? "" : "/"}${path}`;
+      const response = await fetch(url, {
+        ...init,
+        method,
+        headers,
+        redirect: "manual",
+        ...(json !== undefined && { body: JSON.stringify(json) }),
+      });
+      const text = await response.text();
+      return { status: response.status, headers: response.headers, text, body: jsonOrNull(text) };
+    },
+    get: (path, headers = {}) => client.request("GET", path, { headers }),
+    post: (path, json, headers = {}) => client.request("POST", path, { json, headers }),
+    patch: (path, json, headers = {}) => client.request("PATCH", path, { json, headers }),
+    delete: (path) => client.request("DELETE", path),
+  };
+  return client;
+}
+
+function jsonOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** The answer is this error, in the envelope, with a message; its details are returned. */
+export function assertError(reply: Reply, status: number, code: ErrorCode, field?: string) {
+  assert.equal(`${reply.status} ${reply.body?.error?.code}`, `${status} ${code}`, reply.text);
+  assert.equal(reply.body.success, false);
+  assert.ok(reply.body.error.message.length > 0);
+  assert.ok(reply.body.meta.request_id);
+  if (field !== undefined) assert.equal(reply.body.error.details?.field, field, reply.text);
+  return reply.body.error.details;
+}
