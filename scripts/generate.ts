@@ -7,9 +7,9 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { openPool } from "@stoa/service/db/database.ts";
-import { migrate } from "@stoa/service/db/migrate.ts";
-import { startThrowaway, urlOf } from "@stoa/service/test/throwaway.ts";
+import { openPool } from "../service/src/db/database.ts";
+import { migrate } from "../service/src/db/migrate.ts";
+import { startThrowaway, urlOf } from "../service/test/throwaway.ts";
 
 const root = new URL("../", import.meta.url);
 const checkOnly = process.argv.includes("--check");
@@ -37,8 +37,8 @@ async function tableTypes(): Promise<string> {
 }
 
 async function openApi(): Promise<string> {
-  const { endpoints } = await import("@stoa/contract");
-  const { openApiDocument } = await import("@stoa/service/http/openapi.ts");
+  const { endpoints } = await import("../contract/src/index.ts");
+  const { openApiDocument } = await import("../service/src/http/openapi.ts");
   return `${JSON.stringify(openApiDocument(endpoints, null), null, 2)}\n`;
 }
 

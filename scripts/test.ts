@@ -6,10 +6,10 @@ import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
-import { openPool } from "@stoa/service/db/database.ts";
-import { migrate } from "@stoa/service/db/migrate.ts";
-import { TEMPLATE } from "@stoa/service/test/market.ts";
-import { startThrowaway, urlOf } from "@stoa/service/test/throwaway.ts";
+import { openPool } from "../service/src/db/database.ts";
+import { migrate } from "../service/src/db/migrate.ts";
+import { TEMPLATE } from "../service/test/market.ts";
+import { startThrowaway, urlOf } from "../service/test/throwaway.ts";
 
 const PATTERNS = ["{contract,service}/**/*.test.ts", "e2e/**/*.e2e.ts"];
 const FILE_MINUTES = 8;
