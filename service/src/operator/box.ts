@@ -18,8 +18,12 @@ export function welcome({ config, origin, key, seconds, stillLoading }: Welcome)
     `API            ${origin}/v1`,
     `API reference  ${origin}/docs`,
     `Database       ${config.databaseUrl ? "DATABASE_URL" : `embedded, in ${relative(".", config.dataDir) || "."}`}`,
-    ...(key ? [`API key        ${key}`, "               (for 24 hours; the next start makes a new one)"] : []),
-    ...(stillLoading ? ["", "The demo shop's sales and reviews are still being loaded in the background."] : []),
+    ...(key
+      ? [`API key        ${key}`, "               (for 24 hours; the next start makes a new one)"]
+      : []),
+    ...(stillLoading
+      ? ["", "The demo shop's sales and reviews are still being loaded in the background."]
+      : []),
   ];
   const curl = key ? [`\ncurl -s '${origin}/v1/products?limit=3' -H 'Authorization: Bearer ${key}'\n`] : [];
   return [framed(rows), ...curl].join("\n");

@@ -62,7 +62,9 @@ async function migrations(pool: pg.Pool) {
 async function environment(pool: pg.Pool, config: Config) {
   const { rows } = await pool
     .query("select environment from installation")
-    .catch((error: pg.DatabaseError) => (error instanceof pg.DatabaseError ? { rows: [] } : Promise.reject(error)));
+    .catch((error: pg.DatabaseError) =>
+      error instanceof pg.DatabaseError ? { rows: [] } : Promise.reject(error),
+    );
   const kept = rows[0]?.environment ?? "none yet";
   const ok = rows.length === 0 || kept === config.environment;
   return { ok, note: ok ? kept : `the database is for ${kept}, STOA_ENVIRONMENT says ${config.environment}` };

@@ -17,12 +17,11 @@ export async function reset({ config, target }: Place): Promise<void> {
 }
 
 async function mustBeTestDatabase(query: (text: string) => Promise<{ rows: Record<string, unknown>[] }>) {
-  const { rows: kept } = await query(
-    "select to_regclass('public.installation') is not null as exists",
-  );
+  const { rows: kept } = await query("select to_regclass('public.installation') is not null as exists");
   if (kept[0]?.["exists"]) {
     const { rows } = await query("select environment from installation");
-    if (rows[0] && rows[0]["environment"] !== "test") throw new Error("this is a production database; nothing was changed");
+    if (rows[0] && rows[0]["environment"] !== "test")
+      throw new Error("this is a production database; nothing was changed");
   }
   const { rows: others } = await query(
     `select count(*) as count from pg_stat_activity

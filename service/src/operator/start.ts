@@ -1,7 +1,7 @@
 import { permissions } from "@stoa/contract";
 import { type Service, startService } from "../app.ts";
 import type { Context } from "../context.ts";
-import { demoState, loadDemoActivity, loadDemoShelf } from "../demo/demo.ts";
+import { openShop } from "../demo/demo.ts";
 import { replaceKey } from "../keys/keys.ts";
 import { createUser, findUser } from "../people/users.ts";
 import { welcome } from "./box.ts";
@@ -31,15 +31,23 @@ export async function start(): Promise<void> {
 /** On a first start in the test environment the shop is filled first, so that the line in the box lists products. */
 async function greet(place: Place, { ctx, origin }: Service, startedAt: number): Promise<void> {
   const isTest = place.config.environment === "test";
-  const loading = isTest && (await demoState(ctx)) !== "settled" ? await loadDemoShelf(ctx) : null;
+  const stillLoading = isTest && (await fillShop(ctx));
   const key = isTest ? await printedKey(ctx) : null;
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-  console.log(welcome({ config: place.config, origin, key, seconds, stillLoading: loading !== null }));
-  if (!loading) return;
-  loadDemoActivity(ctx, loading).then(
-    () => ctx.log.info("the demo shop's sales and reviews are loaded"),
-    (error) => ctx.log.error({ err: error }, "the demo shop's sales were not loaded; `demo load` tries again"),
+  console.log(welcome({ config: place.config, origin, key, seconds, stillLoading }));
+}
+
+/** Waits for the products alone; whether sales still come in behind. */
+async function fillShop(ctx: Context): Promise<boolean> {
+  const shop = openShop(ctx);
+  shop.done.then(
+    (figures) => figures && ctx.log.info(figures, "the demo shop is loaded"),
+    (error) => {
+      if (!ctx.pool.ending)
+        ctx.log.error({ err: error }, "the demo shop was not loaded; the next start goes on with it");
+    },
   );
+  return (await shop.stocked) !== null;
 }
 
 /** A fresh key for the newcomer; the one of the last start stops working. */
@@ -47,7 +55,12 @@ async function printedKey(ctx: Context): Promise<string> {
   const account = await findUser(ctx, NEWCOMER.email).catch(() => null);
   const userId = account?.id ?? (await createUser(ctx, NEWCOMER));
   const expiresAt = new Date(ctx.now().getTime() + PRINTED_KEY_HOURS * 3_600_000);
-  const { key } = await replaceKey(ctx, { userId, name: PRINTED_KEY, permissions: [...permissions], expiresAt });
+  const { key } = await replaceKey(ctx, {
+    userId,
+    name: PRINTED_KEY,
+    permissions: [...permissions],
+    expiresAt,
+  });
   return key;
 }
 

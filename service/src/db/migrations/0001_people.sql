@@ -4,8 +4,9 @@ create table installation (
   environment text not null check (environment in ('test', 'production')),
   -- Of the primary master key at the first start: another keyring could open nothing in here.
   master_key_fingerprint text not null,
-  -- Of the demo shop: none yet, loading (a start that died in between begins it anew), loaded, or removed for good.
-  demo text not null default 'none' check (demo in ('none', 'loading', 'loaded', 'removed')),
+  -- Of the demo shop: none yet, stocking (a start that died meanwhile begins anew), stocked (it goes on with the
+  -- sales), loaded, or removed for good.
+  demo text not null default 'none' check (demo in ('none', 'stocking', 'stocked', 'loaded', 'removed')),
   created_at timestamptz not null
 );
 

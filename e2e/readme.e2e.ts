@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import { GOOD_KEY, startProviderServer } from "@stoa/service/test/provider-server.ts";
+import { npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
+
+/** The shell blocks of the README, in their order. */
+const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
+const blocks = [...readme.matchAll(/```sh\n(.*?)```/gs)].map((block) => block[1]!.trim());
+const [install, testing, settings, buying, ownKey, operating, ...others] = blocks as [
+  ...[string, string, string, string, string, string],
+  ...string[],
+];
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let service: Started;
+let provider: Awaited<ReturnType<typeof startProviderServer>>;
+
+before(async () => {
+  folder = await temporaryFolder();
+  provider = await startProviderServer();
+  service = await npmStart(folder.path);
+});
+after(async () => {
+  await stop(service);
+  await provider.close();
+  await folder.remove();
+});
+
+/** The README's settings, with what the box of this start says in the place of the example's. */
+function settingsHere(): string {
+  assert.match(settings, /http:\/\/127\.0\.0\.1:4000/);
+  assert.match(settings, /stoa_test_…/);
+  return settings.replace("http://127.0.0.1:4000", service.origin).replace("stoa_test_…", service.key);
+}
+
+const inFolder = () => ({ STOA_DATA_DIR: folder.path });
+const lastJson = (stdout: string) =>
+  JSON.parse(
+    stdout
+      .trim()
+      .split(/\n|(?<=\})(?=\{)/)
+      .at(-1)!,
+  );
+
+test("the README has no shell block that these tests do not know", () => {
+  assert.deepEqual(others, []);
+  assert.equal(install, "npm ci && npm start");
+  assert.match(testing, /^npm test\b/);
+});
+
+test("npm start prints a line that lists real products", async () => {
+  const { stdout, code } = await shell(service.curl, {});
+  assert.equal(code, 0);
+  const { success, data, meta } = JSON.parse(stdout);
+  assert.equal(success, true);
+  assert.equal(data.length, 3);
+  assert.ok(meta.total >= 250, `only ${meta.total} products`);
+});
+
+test("the README's lines buy a prompt and run it in the sandbox", async () => {
+  const { stdout, stderr, code } = await shell(`${settingsHere()}\n${buying}`, {});
+  assert.equal(code, 0, stderr);
+  const { success, data } = lastJson(stdout);
+  assert.equal(success, true, stdout);
+  assert.match(data.output, /^\[sandbox\]/);
+});
+
+test("the README's lines run it with a key of one's own", async () => {
+  const ollama = "http://127.0.0.1:11434/v1";
+  assert.ok(ownKey.includes(ollama));
+  const lines = `${settingsHere()}\n${buying.split("\n")[0]}\n${ownKey.replace(ollama, provider.url).replace('"key":"ollama"', `"key":"${GOOD_KEY}"`)}`;
+  const { stdout, stderr, code } = await shell(lines, {});
+  assert.equal(code, 0, stderr);
+  const { success, data } = lastJson(stdout);
+  assert.equal(success, true, stdout);
+  assert.equal(data.metadata.provider, "ollama");
+  assert.ok(data.output.length > 0);
+});
+
+test("the README's operator commands work beside the running service", async () => {
+  const lines = operating.split("\n");
+  for (const line of lines.filter((command) => !command.includes(" demo "))) {
+    const { code, stdout, stderr } = await shell(line, inFolder());
+    assert.equal(code, 0, `${line}\n${stdout}${stderr}`);
+  }
+  assert.equal(lines.filter((command) => command.includes(" demo ")).length, 2);
+});
+
+test("everything is still there after the service and its PostgreSQL were killed", async () => {
+  const bought = await purchases();
+  assert.ok(bought.length > 0);
+  process.kill(service.postgresPid, "SIGKILL");
+  process.kill(service.servicePid, "SIGKILL");
+  await service.ended;
+  service = await npmStart(folder.path);
+  assert.deepEqual(
+    (await purchases()).map((order) => order.orderId),
+    bought.map((order) => order.orderId),
+  );
+});
+
+test("a key that an earlier start printed is dead after the next one", async () => {
+  const old = service.key;
+  assert.deepEqual(await stop(service).then(({ code }) => code), 0);
+  service = await npmStart(folder.path);
+  const reply = await fetch(`${service.origin}/v1/products`, { headers: { authorization: `Bearer ${old}` } });
+  assert.equal(reply.status, 401);
+});
+
+test("the demo shop can be removed and loaded again", async () => {
+  const [remove, load] = operating.split("\n").filter((command) => command.includes(" demo "));
+  assert.equal((await shell(remove!, inFolder())).code, 0);
+  assert.equal(await totalProducts(), 0);
+  const loaded = await shell(`${load} --json`, inFolder());
+  assert.equal(loaded.code, 0, loaded.stderr);
+  const { products, purchases: sales, reviews } = JSON.parse(loaded.stdout);
+  assert.equal(await totalProducts(), products);
+  assert.ok(products >= 250 && sales > 500 && reviews > 100, loaded.stdout);
+});
+
+async function api(path: string) {
+  const reply = await fetch(`${service.origin}/v1${path}`, {
+    headers: { authorization: `Bearer ${service.key}` },
+  });
+  return reply.json() as Promise<{ data: { orderId: string }[]; meta: { total: number } }>;
+}
+
+const purchases = async () => (await api("/purchases")).data;
+const totalProducts = async () => (await api("/products")).meta.total;

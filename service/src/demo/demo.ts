@@ -1,0 +1,244 @@
+import { readFile } from "node:fs/promises";
+import type { Provider } from "@stoa/contract";
+import type { Context, Member } from "../context.ts";
+import { ApiError } from "../errors.ts";
+import { newUuid, toId, toUuid } from "../ids.ts";
+import { toDecimal } from "../money/amount.ts";
+import { createUser, findUser } from "../people/users.ts";
+import { createProduct, publishProduct } from "../products/products.ts";
+import { buyProduct } from "../purchases/orders.ts";
+import { postReview } from "../reviews/reviews.ts";
+import { deleteDemo, findState, listStock, setState, setViews } from "./queries.ts";
+import { type Random, seededRandom } from "./random.ts";
+
+const SEED = 20_260_320;
+const DAY_MS = 86_400_000;
+/** Products appear in the half year before the last three months, sales happen in these. */
+const SHELF_DAYS = { from: 270, to: 95 };
+const SALES_DAYS = 90;
+const SALES = 1_200;
+const REVIEWS_PER_SALE = 0.35;
+
+interface DemoPrompt {
+  title: string;
+  description: string;
+  category: string;
+  tags: string[];
+  compatibility: Provider[];
+  priceMinor: number;
+  content: string;
+  variables: { name: string; description?: string; required: boolean; default?: string }[];
+  views: number;
+  weight: number;
+}
+
+interface DemoPeople {
+  sellers: { name: string; email: string; bio: string; verified: boolean }[];
+  buyers: string[];
+  comments: Record<string, string[]>;
+}
+
+interface ShelfItem {
+  productId: string;
+  weight: number;
+}
+
+/** Any number, but the same in every process: loading and removing wait for each other. */
+const DEMO_LOCK = 7_200_411;
+
+const read = async <T>(file: string): Promise<T> =>
+  JSON.parse(await readFile(new URL(file, import.meta.url), "utf8")) as T;
+
+/** The same service at another time: what is made through it is dated then. */
+function at(ctx: Context, time: Date): Context {
+  return { ...ctx, now: () => time, newId: () => newUuid(time) };
+}
+
+const member = (userId: string): Member => ({ kind: "session", sessionId: "demo", userId, role: "user" });
+const daysBefore = (now: Date, days: number) => new Date(now.getTime() - days * DAY_MS);
+
+function mustBeTest(ctx: Context): void {
+  if (ctx.config.environment === "test") return;
+  throw new ApiError("INVALID_STATE", "The demo shop is for the test environment alone.");
+}
+
+async function alone<T>(ctx: Context, work: () => Promise<T>): Promise<T> {
+  const client = await ctx.pool.connect();
+  try {
+    await client.query("select pg_advisory_lock($1)", [DEMO_LOCK]);
+    return await work();
+  } finally {
+    await client.query("select pg_advisory_unlock($1)", [DEMO_LOCK]).catch(() => {});
+    client.release();
+  }
+}
+
+export interface OpeningShop {
+  /** Resolves when products are listed; null when there is nothing to load. */
+  stocked: Promise<"now" | null>;
+  /** Resolves when sales and reviews are there too. */
+  done: Promise<DemoFigures | null>;
+}
+
+/** At a start: fills the shop of a database that nobody uses yet, or goes on where a killed start left off. */
+export function openShop(ctx: Context): OpeningShop {
+  const stocked = Promise.withResolvers<"now" | null>();
+  const done = alone(ctx, async () => {
+    const { demo, hasUsers } = await findState(ctx.db);
+    if (demo === "loaded" || demo === "removed" || (demo === "none" && hasUsers)) return null;
+    if (demo !== "stocked") await stock(ctx);
+    stocked.resolve("now");
+    return sellForThreeMonths(ctx);
+  });
+  done.then(() => stocked.resolve(null), stocked.reject);
+  return { stocked: stocked.promise, done };
+}
+
+/** Sellers and their products: enough for every list to look alive. */
+async function stock(ctx: Context): Promise<void> {
+  await deleteDemo(ctx.db);
+  await setState(ctx.db, "stocking");
+  const prompts = await read<DemoPrompt[]>("./prompts.json");
+  const people = await read<DemoPeople>("./people.json");
+  const random = seededRandom(SEED);
+  const opening = at(ctx, daysBefore(ctx.now(), SHELF_DAYS.from + 1));
+  const sellers = await Promise.all(
+    people.sellers.map((seller) => createUser(opening, { ...seller, demo: true })),
+  );
+  const views = await inTurns(prompts, 4, async (prompt) => {
+    const seller = member(random.pick(sellers));
+    const days = SHELF_DAYS.to + random.next() * (SHELF_DAYS.from - SHELF_DAYS.to);
+    const productId = await offer(at(ctx, daysBefore(ctx.now(), days)), seller, prompt);
+    return { productId: toUuid("prd", productId)!, views: prompt.views };
+  });
+  await setViews(ctx.db, views);
+  await setState(ctx.db, "stocked");
+}
+
+/** What stands on the shelf, in the order of titles, so that the seed sells the same things everywhere. */
+async function shelf(ctx: Context): Promise<ShelfItem[]> {
+  const prompts = await read<DemoPrompt[]>("./prompts.json");
+  const weights = new Map(prompts.map(({ title, weight }) => [title, weight]));
+  const products = await listStock(ctx.db);
+  return products.map(({ id, title }) => ({ productId: toId("prd", id), weight: weights.get(title) ?? 1 }));
+}
+
+async function offer(ctx: Context, seller: Member, prompt: DemoPrompt): Promise<string> {
+  const { priceMinor, views: _views, weight: _weight, ...rest } = prompt;
+  const { id } = await createProduct(ctx, seller, {
+    title: rest.title,
+    description: rest.description,
+    category: rest.category,
+    tags: rest.tags,
+    compatibility: rest.compatibility,
+    content: rest.content,
+    variables: rest.variables,
+    type: "PROMPT",
+    price: toDecimal(priceMinor, "USD"),
+    currency: "USD",
+    contentFormat: "text",
+    version: "1.0.0",
+    changelog: "",
+    requirements: [],
+    features: [],
+    models: {},
+  });
+  await publishProduct(ctx, seller, id);
+  return id;
+}
+
+/** Works through a list with a few at once, and keeps its order. */
+async function inTurns<T, R>(
+  items: readonly T[],
+  width: number,
+  work: (item: T) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = [];
+  for (let start = 0; start < items.length; start += width) {
+    results.push(...(await Promise.all(items.slice(start, start + width).map(work))));
+  }
+  return results;
+}
+
+export interface DemoFigures {
+  products: number;
+  purchases: number;
+  reviews: number;
+}
+
+/**
+ * Three months of sales and reviews, made one after the other through the rooms' own functions. The same seed makes
+ * the same ones, so that a second run after a crash goes on where the first one ended.
+ */
+async function sellForThreeMonths(ctx: Context): Promise<DemoFigures> {
+  const random = seededRandom(SEED + 1);
+  const people = await read<DemoPeople>("./people.json");
+  const items = await shelf(ctx);
+  const start = daysBefore(ctx.now(), SALES_DAYS);
+  const buyers = await inTurns(people.buyers, 4, (name) =>
+    demoBuyer(at(ctx, start), name, people.buyers.indexOf(name)),
+  );
+  const figures = { products: items.length, purchases: 0, reviews: 0 };
+  for (const day of saleDays(random)) {
+    const sale = { buyer: member(random.pick(buyers)), item: random.pickWeighted(items) };
+    const opinion = random.next() < REVIEWS_PER_SALE ? opinionOf(people, random) : null;
+    const reviewDay = Math.min(day + 5 * random.next(), SALES_DAYS);
+    const on = (days: number) => at(ctx, new Date(start.getTime() + days * DAY_MS));
+    if (await unlessRefused(() => buyProduct(on(day), sale.buyer, { productId: sale.item.productId })))
+      figures.purchases++;
+    if (
+      opinion &&
+      (await unlessRefused(() => postReview(on(reviewDay), sale.buyer, sale.item.productId, opinion)))
+    ) {
+      figures.reviews++;
+    }
+  }
+  await setState(ctx.db, "loaded");
+  return figures;
+}
+
+async function demoBuyer(ctx: Context, name: string, index: number): Promise<string> {
+  const email = `buyer${index + 1}@example.com`;
+  const known = await findUser(ctx, email).catch(() => null);
+  return known?.id ?? createUser(ctx, { name, email, demo: true });
+}
+
+/** Moments of sales in days since the start, ever denser, as of a shop that grows. */
+const saleDays = (random: Random): number[] =>
+  Array.from({ length: SALES }, () => SALES_DAYS * Math.sqrt(random.next())).toSorted((a, b) => a - b);
+
+/** Ratings lean to the good, as they do in shops. */
+function opinionOf(people: DemoPeople, random: Random) {
+  const rating = random.pick([5, 5, 5, 5, 4, 4, 4, 3, 3, 2, 1]);
+  return { rating, comment: random.pick(people.comments[String(rating)]!) };
+}
+
+/** False where a rule refuses: best sellers are bought twice by the same few buyers, and reviewed twice. */
+async function unlessRefused(work: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (error instanceof ApiError && error.status < 500) return false;
+    throw error;
+  }
+}
+
+/** `stoa-server demo load`: the whole shop, in place of one that is there. */
+export function loadDemo(ctx: Context): Promise<DemoFigures> {
+  mustBeTest(ctx);
+  return alone(ctx, async () => {
+    await stock(ctx);
+    return sellForThreeMonths(ctx);
+  });
+}
+
+/** `stoa-server demo remove`: as if it had never been, and no later start loads it again. */
+export function removeDemo(ctx: Context) {
+  mustBeTest(ctx);
+  return alone(ctx, async () => {
+    const removed = await deleteDemo(ctx.db);
+    await setState(ctx.db, "removed");
+    return { removed: true, ...removed };
+  });
+}

@@ -1,0 +1,66 @@
+import { sql } from "kysely";
+import type { Database } from "../db/database.ts";
+
+export type DemoState = "none" | "stocking" | "stocked" | "loaded" | "removed";
+
+export async function findState(db: Database): Promise<{ demo: DemoState; hasUsers: boolean }> {
+  const { rows } = await sql<{ demo: DemoState; hasUsers: boolean }>`
+    select demo, exists (select 1 from users) as "hasUsers" from installation`.execute(db);
+  return rows[0]!;
+}
+
+export const setState = (db: Database, demo: DemoState) =>
+  db.updateTable("installation").set({ demo }).execute();
+
+export const listStock = (db: Database) =>
+  db
+    .selectFrom("products as p")
+    .innerJoin("users as u", "u.id", "p.author_id")
+    .select(["p.id", "p.title"])
+    .where("u.demo", "=", true)
+    .orderBy("p.title")
+    .execute();
+
+/** Views as plain numbers: a demo needs no viewers. */
+export const setViews = (db: Database, views: { productId: string; views: number }[]) =>
+  sql`
+    update product_stats s set views = v.views
+      from unnest(${views.map((row) => row.productId)}::uuid[], ${views.map((row) => row.views)}::bigint[])
+           as v (product_id, views)
+     where s.product_id = v.product_id`.execute(db);
+
+/**
+ * Deletes the demo's people with all that hangs on them, and what others bought of them. It reaches into every
+ * room's tables, which nothing else may do: only here does anything vanish without a trace.
+ */
+export async function deleteDemo(
+  db: Database,
+): Promise<{ people: number; products: number; orders: number }> {
+  const { rows } = await sql<{ people: number; products: number; orders: number }>`
+    with gone_people as (select id from users where demo),
+         gone_products as (select id from products where author_id in (select id from gone_people)),
+         gone_orders as (select id from orders
+                          where product_id in (select id from gone_products)
+                             or buyer_id in (select id from gone_people))
+    select (select count(*) from gone_people) as people, (select count(*) from gone_products) as products,
+           (select count(*) from gone_orders) as orders`.execute(db);
+  const people = sql`select id from users where demo`;
+  const products = sql`select id from products where author_id in (${people})`;
+  await db.transaction().execute(async (tx) => {
+    await sql`delete from executions where product_id in (${products}) or user_id in (${people})`.execute(tx);
+    await sql`delete from reviews where product_id in (${products}) or author_id in (${people})`.execute(tx);
+    await sql`delete from entitlements where product_id in (${products}) or buyer_id in (${people})`.execute(
+      tx,
+    );
+    await sql`delete from orders where product_id in (${products}) or buyer_id in (${people})`.execute(tx);
+    await sql`delete from product_views where product_id in (${products})`.execute(tx);
+    await sql`delete from product_stats where product_id in (${products})`.execute(tx);
+    await sql`delete from product_versions where product_id in (${products})`.execute(tx);
+    await sql`delete from products where author_id in (${people})`.execute(tx);
+    await sql`delete from events e where exists (
+      select 1 from event_recipients r where r.event_id = e.id and r.user_id in (${people}))`.execute(tx);
+    await sql`delete from users where demo`.execute(tx);
+    await sql`update catalogue set revision = revision + 1`.execute(tx);
+  });
+  return rows[0]!;
+}

@@ -1,0 +1,33 @@
+/** A seeded generator (mulberry32, public domain, Tommy Ettinger): the demo shop is the same shop everywhere. */
+export interface Random {
+  /** From 0 up to, not including, 1. */
+  next(): number;
+  integer(min: number, max: number): number;
+  pick<T>(items: readonly T[]): T;
+  /** Items with a greater weight come up more often. */
+  pickWeighted<T extends { weight: number }>(items: readonly T[]): T;
+}
+
+export function seededRandom(seed: number): Random {
+  let state = seed;
+  const next = () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let bits = Math.imul(state ^ (state >>> 15), 1 | state);
+    bits = (bits + Math.imul(bits ^ (bits >>> 7), 61 | bits)) ^ bits;
+    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const integer = (min: number, max: number) => min + Math.floor(next() * (max - min + 1));
+  return {
+    next,
+    integer,
+    pick: (items) => items[integer(0, items.length - 1)]!,
+    pickWeighted(items) {
+      let rest = next() * items.reduce((sum, item) => sum + item.weight, 0);
+      for (const item of items) {
+        rest -= item.weight;
+        if (rest < 0) return item;
+      }
+      return items.at(-1)!;
+    },
+  };
+}
