@@ -1,0 +1,145 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { freePort, npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+before(async () => {
+  folder = await temporaryFolder();
+});
+after(() => folder.remove());
+
+const auth = ({ key }: Started) => ({ authorization: `Bearer ${key}`, "content-type": "application/json" });
+const post = (service: Started, path: string, body: object, headers = {}) =>
+  fetch(`${service.origin}/v1${path}`, {
+    method: "POST",
+    headers: { ...auth(service), ...headers },
+    body: JSON.stringify(body),
+  });
+
+async function anyProduct(service: Started): Promise<string> {
+  const reply = await fetch(`${service.origin}/v1/products?search=job%20interviewer`, {
+    headers: auth(service),
+  });
+  const { data } = (await reply.json()) as { data: { id: string }[] };
+  return data[0]!.id;
+}
+
+const runSlowly = (service: Started, productId: string) =>
+  post(service, "/ai/execute", {
+    productId,
+    apiKeyId: "sandbox",
+    variables: { position: "baker" },
+    options: { model: "sandbox-slow" },
+  });
+
+test("SIGTERM to npm lets a running call end, refuses new ones and exits 0", async () => {
+  const service = await npmStart(folder.path);
+  const productId = await anyProduct(service);
+  assert.equal((await post(service, "/purchases", { productId })).status, 201);
+  const running = runSlowly(service, productId);
+  await sleep(300);
+  service.npm.kill("SIGTERM");
+  const answer = await running;
+  assert.equal(answer.status, 200, await answer.text());
+  const { code } = await service.ended;
+  assert.equal(code, 0);
+  await assert.rejects(fetch(`${service.origin}/healthz`));
+});
+
+test("a second service on the same data folder joins the database, and ends with it", async () => {
+  const first = await npmStart(folder.path);
+  const second = await npmStart(folder.path);
+  assert.equal(second.postgresPid, first.postgresPid);
+  const reply = await fetch(`${second.origin}/v1/products`, { headers: auth(second) });
+  assert.equal(reply.status, 200);
+  assert.equal((await stop(first)).code, 0);
+  const { code, stderr } = await second.ended;
+  assert.equal(code, 1);
+  assert.match(stderr, /The process that started PostgreSQL stopped it/);
+});
+
+test("every mistake in the settings is told at once, and nothing starts", async () => {
+  const { code, stderr } = await shell("npx stoa-server start", {
+    STOA_DATA_DIR: folder.path,
+    PORT: "99999",
+    STOA_ENVIRONMENT: "staging",
+    STOA_CURRENCIES: "USD,BTC",
+  });
+  assert.equal(code, 1);
+  for (const name of ["PORT", "STOA_ENVIRONMENT", "STOA_CURRENCIES"]) assert.match(stderr, new RegExp(name));
+});
+
+test("production refuses to start without its secrets", async () => {
+  const { code, stderr } = await shell("npx stoa-server start", {
+    STOA_DATA_DIR: folder.path,
+    STOA_ENVIRONMENT: "production",
+  });
+  assert.equal(code, 1);
+  assert.match(stderr, /STOA_MASTER_KEYS must be set in production/);
+  assert.match(stderr, /STOA_SESSION_KEYS must be set in production/);
+});
+
+test("a test database refuses a production process, and one with other master keys", async () => {
+  const key = `1:${Buffer.alloc(32, 7).toString("base64")}`;
+  const settings = { STOA_DATA_DIR: folder.path, STOA_MASTER_KEYS: key, STOA_SESSION_KEYS: key };
+  const production = await shell("npx stoa-server user create --email a@example.com --name A", {
+    ...settings,
+    STOA_ENVIRONMENT: "production",
+  });
+  assert.equal(production.code, 1);
+  assert.match(production.stderr, /This database is a test database/);
+  const foreign = await shell("npx stoa-server user create --email a@example.com --name A", settings);
+  assert.equal(foreign.code, 1);
+  assert.match(foreign.stderr, /STOA_MASTER_KEYS lacks the key/);
+});
+
+test("reset refuses while a service uses the database, and empties it afterwards", async () => {
+  const service = await npmStart(folder.path);
+  const refused = await shell("npx stoa-server reset", { STOA_DATA_DIR: folder.path });
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /a service is using this database/);
+  await stop(service);
+  const done = await shell("npx stoa-server reset --json", { STOA_DATA_DIR: folder.path });
+  assert.deepEqual(JSON.parse(done.stdout), { reset: true });
+  const migrated = await shell("npx stoa-server migrate --json", { STOA_DATA_DIR: folder.path });
+  assert.ok(JSON.parse(migrated.stdout).applied.includes("0001_people.sql"));
+});
+
+test("a database whose migrations differ from those on disk stops the start and names reset", async () => {
+  const other = await temporaryFolder();
+  const server = await import("@stoa/service/db/embedded.ts").then(({ startEmbedded }) =>
+    startEmbedded(other.path),
+  );
+  const { openPool } = await import("@stoa/service/db/database.ts");
+  const pool = openPool({ target: server.connection });
+  await pool.query(
+    "create table schema_migrations (name text primary key, checksum text, applied_at timestamptz)",
+  );
+  await pool.query("insert into schema_migrations values ('0001_people.sql', 'other', now())");
+  await pool.end();
+  const { code, stderr } = await shell("npx stoa-server start", {
+    STOA_DATA_DIR: other.path,
+    PORT: String(await freePort()),
+  });
+  assert.equal(code, 1);
+  assert.match(stderr, /0001_people\.sql was changed after it ran/);
+  assert.match(stderr, /stoa-server reset/);
+  await server.stop();
+  await other.remove();
+});
+
+test("a Node that is too old is told so in a sentence", async () => {
+  const fake = `Object.defineProperty(process, "versions", { value: { node: "20.1.0" } }); await import("./service/bin/stoa-server.mjs")`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", fake], {
+    cwd: new URL("../", import.meta.url).pathname,
+  });
+  let stderr = "";
+  child.stderr.on("data", (chunk) => {
+    stderr += chunk;
+  });
+  const code = await new Promise((resolve) => child.once("close", resolve));
+  assert.equal(code, 1);
+  assert.match(stderr, /needs Node 22\.19 or newer/);
+});
