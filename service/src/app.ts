@@ -1,4 +1,5 @@
 import { hkdfSync } from "node:crypto";
+import type { AddressInfo } from "node:net";
 import { endpoints } from "@stoa/contract";
 import type { FastifyInstance } from "fastify";
 import type pg from "pg";
@@ -21,9 +22,9 @@ import { every } from "./jobs/every.ts";
 import { type Queue, startQueue } from "./jobs/queue.ts";
 import { identifyKey } from "./keys/keys.ts";
 import { createLinks } from "./links.ts";
-import { type AiProviders, defaultDeadlines } from "./outside/ai-provider.ts";
 import { createSandbox, withSandbox } from "./outside/ai-provider.sandbox.ts";
 import { createSdkProviders, type SdkProvidersOptions } from "./outside/ai-provider.sdk.ts";
+import { type AiProviders, defaultDeadlines } from "./outside/ai-provider.ts";
 import { type Guard, parseAllowedTargets, refusedUrl } from "./outside/allowed-targets.ts";
 import { fakePayments } from "./outside/payments.fake.ts";
 import { startFakeProvider } from "./outside/payments.fake-server.ts";
@@ -63,16 +64,23 @@ export interface Overrides {
 export interface Base {
   ctx: Context;
   close(): Promise<void>;
-  /** Where the server listens, once it does: links that leave the service begin with it. */
-  listening(origin: string): void;
+  /** Where the server listens, once it does: what users give must not lead there, and links begin there. */
+  listening(address: AddressInfo, origin: string): void;
   giveUp(): void;
 }
 
 export const createLog = (level: string): Logger =>
-  pino({ level, timestamp: pino.stdTimeFunctions.isoTime, base: null }, pino.destination({ fd: 2, sync: false }));
+  pino(
+    { level, timestamp: pino.stdTimeFunctions.isoTime, base: null },
+    pino.destination({ fd: 2, sync: false }),
+  );
 
 /** Opens the database, brings it up to date and builds the context. */
-export async function openBase(config: Config, connection: Connection, overrides: Overrides = {}): Promise<Base> {
+export async function openBase(
+  config: Config,
+  connection: Connection,
+  overrides: Overrides = {},
+): Promise<Base> {
   const log = overrides.log ?? createLog(config.logLevel);
   const now = overrides.now ?? (() => new Date());
   const pool = openPool(connection);
@@ -100,9 +108,10 @@ async function buildBase(
   });
   await seedCategories(db);
   let origin = config.publicUrl ?? `http://${config.host}:${config.port}`;
+  let own: ReturnType<Guard["own"]> = null;
   const guard: Guard = {
     allowed: parseAllowedTargets(config.allowedTargets),
-    own: () => ownAddress(config, origin),
+    own: () => own,
     ownPathsAllowed: config.environment === "test" ? ["/dev/hooks/"] : [],
   };
   const shutdown = new AbortController();
@@ -125,7 +134,8 @@ async function buildBase(
   };
   return {
     ctx,
-    listening: (listensAt) => {
+    listening: ({ address, port }, listensAt) => {
+      own = { addresses: [address], port };
       if (!config.publicUrl) origin = listensAt;
     },
     giveUp: () => shutdown.abort(new Error("shutdown")),
@@ -135,11 +145,6 @@ async function buildBase(
       await pool.end();
     },
   };
-}
-
-function ownAddress(config: Config, origin: string) {
-  const port = Number(new URL(origin).port) || config.port;
-  return { addresses: [config.host === "localhost" ? "127.0.0.1" : config.host], port };
 }
 
 async function openPayments(config: Config, pool: pg.Pool, now: () => Date, given: Payments | undefined) {
@@ -201,7 +206,7 @@ export async function startService(
   if (config.roles.worker) queue = await startQueue(ctx.pool, ctx.log, jobsOf(ctx));
   await app.listen({ host: config.host, port: config.roles.api ? config.port : 0 });
   const origin = originOf(app);
-  base.listening(origin);
+  base.listening(app.server.address() as AddressInfo, origin);
   return {
     ctx,
     origin,

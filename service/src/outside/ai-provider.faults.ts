@@ -131,17 +131,17 @@ function timedOut(phase: (typeof timeoutPhases)[number]): Verdict {
   return { code: "PROVIDER_TIMEOUT", repeat: phase === "connect" ? "soon" : "never", facts: { phase } };
 }
 
-function unanswered({ isUnreached, isLost }: Upstream): Verdict {
-  if (isUnreached) {
-    return {
-      code: "PROVIDER_ERROR",
-      repeat: "soon",
-      facts: { reason: "unreachable" },
-      message: "The provider could not be reached.",
-    };
-  }
+function unanswered({ isUnreached, isLost, isBlocked }: Upstream): Verdict {
+  if (isUnreached)
+    return { ...withoutAnswer("unreachable", "The provider could not be reached."), repeat: "soon" };
   if (isLost) return { code: "PROVIDER_BAD_RESPONSE" };
-  return { code: "PROVIDER_ERROR", facts: { reason: "call_failed" } };
+  if (isBlocked)
+    return withoutAnswer("address_refused", "The key's baseUrl is an address that may not be called.");
+  return withoutAnswer("call_failed", "The provider could not be called.");
+}
+
+function withoutAnswer(reason: string, message: string): Verdict {
+  return { code: "PROVIDER_ERROR", facts: { reason }, message };
 }
 
 function says(upstream: Upstream, { codes, words }: Refusal): boolean {

@@ -26,7 +26,7 @@ export interface SdkProvidersOptions {
   random?: () => number;
 }
 
-export type SdkProviders = Required<SdkProvidersOptions>;
+type SdkProviders = Required<SdkProvidersOptions>;
 
 const MAX_REPEATS = 2;
 const LONGEST_WAIT_SECONDS = 10;

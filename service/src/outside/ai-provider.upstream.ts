@@ -15,12 +15,22 @@ export interface Upstream {
   isJson: boolean;
   /** No connection came about, so the provider knows nothing of the call. */
   isUnreached: boolean;
-  /** A connection was lost before the answer was whole. */
+  /** What came was no whole answer: the connection was lost, or it was not HTTP, or more than we take. */
   isLost: boolean;
+  /** The guard of our own `fetch` did not let the call out. */
+  isBlocked: boolean;
 }
 
 const unreachedCodes = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
-const lostCodes = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET", "UND_ERR_RES_CONTENT_LENGTH_MISMATCH"]);
+const lostCodes = new Set([
+  "ECONNRESET",
+  "EPIPE",
+  "UND_ERR_SOCKET",
+  "UND_ERR_RES_CONTENT_LENGTH_MISMATCH",
+  "INVALID_RESPONSE",
+  "HEADERS_TOO_LARGE",
+  "RESPONSE_TOO_LARGE",
+]);
 
 // A fetch without deadlines of ours (tests, other runtimes) still has undici's own.
 const phaseOfCode: ReadonlyMap<unknown, TimeoutPhase> = new Map<unknown, TimeoutPhase>([
@@ -50,10 +60,12 @@ export function readUpstream(thrown: unknown): Upstream {
     isJson: body !== undefined,
     isUnreached: chain.some(({ code }) => unreachedCodes.has(String(code))),
     isLost: chain.some(({ code }) => lostCodes.has(String(code))),
+    isBlocked: chain.some(({ name }) => name === "BlockedTarget"),
   };
 }
 
 interface Link {
+  name?: unknown;
   code?: unknown;
   phase?: unknown;
   cause?: unknown;

@@ -58,7 +58,9 @@ async function askProvider(url: URL, init: RequestInit): Promise<ProviderReply> 
     if (response.status >= 500) throw new Error(`The provider answered ${response.status}`);
     return ProviderReply.parse(await response.json());
   } catch (cause) {
-    throw new PaymentUnknown(`No answer to ${init.method} ${url.pathname} of the payment provider`, { cause });
+    throw new PaymentUnknown(`No answer to ${init.method} ${url.pathname} of the payment provider`, {
+      cause,
+    });
   }
 }
 

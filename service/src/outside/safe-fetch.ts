@@ -234,6 +234,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    // Undici hands on an empty chunk when it resumes with nothing read: pausing for that would never end.
+    if (chunk.length === 0) return;
     this.#receivedBytes += chunk.length;
     if (this.#receivedBytes > this.#limits.maxResponseBytes) throw new TargetFailure("RESPONSE_TOO_LARGE");
     this.#await("idle", this.#limits.bodyIdleMs);

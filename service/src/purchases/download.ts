@@ -19,7 +19,10 @@ export async function downloadOf(ctx: Context, order: OrderRow, format: "md" | "
   if (entitlement?.status !== "active") {
     throw new ApiError("UNAUTHORIZED", "This purchase no longer gives access to the product.");
   }
-  const version = await findRunnableVersion(ctx.db, order.productId, { major: entitlement.major, pinned: undefined });
+  const version = await findRunnableVersion(ctx.db, order.productId, {
+    major: entitlement.major,
+    pinned: undefined,
+  });
   if (!version) throw new ApiError("PRODUCT_NOT_FOUND");
   await noteUse(ctx, order.buyerId, order.productId);
   const name = `${slugOf(order.productTitle)}-${version.version}.${format}`;

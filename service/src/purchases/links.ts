@@ -32,7 +32,10 @@ export async function orderOfLink(
   query: { expires?: unknown; signature?: unknown },
 ): Promise<OrderRow> {
   if (!ctx.links.isValid(pathOf(orderId, page), query, ctx.now())) {
-    throw new ApiError("UNAUTHORIZED", "This link has expired or was changed. GET the purchase for a new one.");
+    throw new ApiError(
+      "UNAUTHORIZED",
+      "This link has expired or was changed. GET the purchase for a new one.",
+    );
   }
   const id = toUuid("ord", orderId);
   const order = id ? await findOrder(ctx.db, id) : undefined;

@@ -67,7 +67,12 @@ const feeOf = (priceMinor: number, basisPoints: number) =>
  * The buyer's one open order for the product: a new one, or the one that waits already. Whoever completed a
  * purchase while ours was being inserted is seen by the second look, so that nobody pays twice.
  */
-async function placeOrder(ctx: Context, caller: Member, product: ForSale, methodId: string): Promise<OrderRow> {
+async function placeOrder(
+  ctx: Context,
+  caller: Member,
+  product: ForSale,
+  methodId: string,
+): Promise<OrderRow> {
   const id = ctx.newId();
   const order: NewOrder = {
     id,

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Context } from "../context.ts";
-import { type LinkedPage, orderOfLink } from "./links.ts";
 import { downloadOf } from "./download.ts";
+import { type LinkedPage, orderOfLink } from "./links.ts";
 import { receiptHtml, receiptPdf, receiptPolicy } from "./receipt.ts";
 import { receiptOf } from "./receipt-of-order.ts";
 

@@ -8,7 +8,15 @@ import { toDecimal } from "../money/amount.ts";
 import { type PaymentOutcome, PaymentUnknown } from "../outside/payments.ts";
 import { toUserId } from "../people/users.ts";
 import { countSale } from "../products/sales.ts";
-import { deleteOrder, findOrder, listOpenOrders, lockOrder, moveOrder, OPEN, type OrderRow } from "./queries.ts";
+import {
+  deleteOrder,
+  findOrder,
+  listOpenOrders,
+  lockOrder,
+  moveOrder,
+  OPEN,
+  type OrderRow,
+} from "./queries.ts";
 
 /** Younger open orders are being charged right now. */
 const RECONCILE_AFTER_MS = 60_000;
@@ -135,7 +143,10 @@ async function reconcile(ctx: Context, orderId: string, ageMs: number): Promise<
     if (outcome) await settle(ctx, orderId, outcome);
     else if (ageMs > GIVE_UP_UNHEARD_MS) await giveUp(ctx, orderId);
   } catch (error) {
-    ctx.log.warn({ order: orderId, err: error }, "an open order could not be reconciled; the next round tries again");
+    ctx.log.warn(
+      { order: orderId, err: error },
+      "an open order could not be reconciled; the next round tries again",
+    );
   }
 }
 

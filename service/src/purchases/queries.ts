@@ -74,13 +74,25 @@ const orders = (db: Queries) =>
     .select([
       ...(["o.id", "o.status", "o.currency"] as const),
       ...(["o.buyer_id as buyerId", "o.seller_id as sellerId", "s.name as sellerName"] as const),
-      ...(["o.product_id as productId", "o.product_title as productTitle", "o.product_type as productType"] as const),
+      ...([
+        "o.product_id as productId",
+        "o.product_title as productTitle",
+        "o.product_type as productType",
+      ] as const),
       ...(["o.product_version as productVersion", "p.version as latestVersion"] as const),
       ...(["o.subtotal_minor as subtotalMinor", "o.discount_minor as discountMinor"] as const),
       ...(["o.tax_minor as taxMinor", "o.total_minor as totalMinor"] as const),
       ...(["o.refunded_minor as refundedMinor", "o.payment_method_id as paymentMethodId"] as const),
-      ...(["o.payment_method as paymentMethod", "o.decline_code as declineCode", "o.action_url as actionUrl"] as const),
-      ...(["o.created_at as createdAt", "o.completed_at as completedAt", "e.status as entitlementStatus"] as const),
+      ...([
+        "o.payment_method as paymentMethod",
+        "o.decline_code as declineCode",
+        "o.action_url as actionUrl",
+      ] as const),
+      ...([
+        "o.created_at as createdAt",
+        "o.completed_at as completedAt",
+        "e.status as entitlementStatus",
+      ] as const),
     ])
     .$castTo<OrderRow>();
 
@@ -106,7 +118,11 @@ export interface OrderFilter extends Paging {
   productId?: string | null | undefined;
 }
 
-export async function listOrders({ db }: Context, buyerId: string, filter: OrderFilter): Promise<Page<OrderRow>> {
+export async function listOrders(
+  { db }: Context,
+  buyerId: string,
+  filter: OrderFilter,
+): Promise<Page<OrderRow>> {
   if (filter.productId === null) return { items: [], total: 0 };
   const conditions = {
     "o.buyer_id": buyerId,
@@ -140,7 +156,8 @@ export const moveOrder = (tx: Tx, id: string, move: OrderMove) =>
   tx.updateTable("orders").set(move).where("id", "=", id).execute();
 
 /** An order for which nothing was ever asked of the provider. */
-export const deleteOrder = (db: Queries, id: string) => db.deleteFrom("orders").where("id", "=", id).execute();
+export const deleteOrder = (db: Queries, id: string) =>
+  db.deleteFrom("orders").where("id", "=", id).execute();
 
 export const listOpenOrders = ({ db }: Context, before: Date, limit: number) =>
   db

@@ -16,6 +16,7 @@ dl { margin: 0; }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(15rem, 100%), 1fr)); gap: 1rem 1.5rem; }
 dt, .soft { color: var(--soft); font-size: .875rem; }
 dd { margin: 0; }
+.facts dd { font-size: .9375rem; }
 table { width: 100%; margin: 2rem 0 1rem; border-collapse: collapse; }
 caption { position: absolute; clip-path: inset(50%); }
 th, td { padding: .75rem 0; border-bottom: 1px solid var(--line); text-align: start; vertical-align: top; font-weight: 400; }
@@ -29,8 +30,9 @@ th .soft { display: block; }
 footer { margin-top: 2.5rem; }
 @media print {
   @page { margin: 18mm; }
+  :root { color-scheme: light; }
   body { padding: 0; background: none; }
-  main { max-width: none; margin: 0; padding: 0; border: 0; }
+  main { max-width: none; margin: 0; padding: 0; border: 0; border-radius: 0; }
 }
 `;
 

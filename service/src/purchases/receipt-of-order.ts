@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts";
-import { findUser, toUserId } from "../people/users.ts";
 import { toId } from "../ids.ts";
+import { findUser, toUserId } from "../people/users.ts";
 import type { OrderRow } from "./queries.ts";
 import type { Receipt } from "./receipt.ts";
 

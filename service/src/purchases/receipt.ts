@@ -1,7 +1,6 @@
 import type { OrderStatus } from "@stoa/contract";
 import { formatMoney } from "../money/amount.ts";
 import { drawReceiptPage } from "./receipt-html.ts";
-import { drawReceiptPdf } from "./receipt-pdf.ts";
 
 /** What a receipt is made from. All amounts are minor units of `currency`. */
 export interface Receipt {
@@ -46,7 +45,9 @@ export function receiptHtml(receipt: Receipt): string {
 }
 
 /** The receipt as a PDF; one receipt always gives the same bytes. */
-export function receiptPdf(receipt: Receipt): Promise<Buffer> {
+export async function receiptPdf(receipt: Receipt): Promise<Buffer> {
+  // Loaded when the first PDF is asked for: the library costs a quarter of a second that a start need not pay.
+  const { drawReceiptPdf } = await import("./receipt-pdf.ts");
   return drawReceiptPdf(receiptText(receipt));
 }
 

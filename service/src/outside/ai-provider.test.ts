@@ -1,0 +1,516 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { inspect } from "node:util";
+import {
+  GOOD_KEY,
+  type Misbehaviour,
+  type ProviderServer,
+  type Raw,
+  refusedUrl,
+  startProviderServer,
+} from "../../test/provider-server.ts";
+import { createSandbox, withSandbox } from "./ai-provider.sandbox.ts";
+import { createSdkProviders, type SdkProvidersOptions } from "./ai-provider.sdk.ts";
+import {
+  type AiProviders,
+  type ProviderCall,
+  ProviderFault,
+  type ProviderId,
+  providerIds,
+} from "./ai-provider.ts";
+import { parseAllowedTargets } from "./allowed-targets.ts";
+import { createSafeFetch, type Limits, TargetTimeout } from "./safe-fetch.ts";
+
+const formats = ["openai", "anthropic", "google"] as const;
+const PROMPT_MARKER = "the-secret-of-the-author";
+
+interface Setting extends Partial<SdkProvidersOptions> {
+  limits?: Partial<Limits>;
+}
+
+/** All providers, served by one local server through the guarded fetch of production. `sleeps` are the waits asked for. */
+async function providersOn(t: TestContext, { limits, ...options }: Setting = {}) {
+  const server = await startProviderServer();
+  const guard = { allowed: parseAllowedTargets("loopback"), own: () => null, ownPathsAllowed: [] };
+  const safe = createSafeFetch(guard, {
+    connectMs: 1_000,
+    headersMs: 1_000,
+    bodyIdleMs: 1_000,
+    maxResponseBytes: 1_000_000,
+    ...limits,
+  });
+  t.after(() => Promise.all([server.close(), safe.close()]));
+  const sleeps: number[] = [];
+  const providers = createSdkProviders({
+    fetch: safe.fetch,
+    baseUrls: Object.fromEntries(providerIds.map((id) => [id, server.url])),
+    sleep: async (ms) => void sleeps.push(ms),
+    random: () => 0.5,
+    ...options,
+  });
+  return { server, providers, sleeps };
+}
+
+function callTo(provider: ProviderId, more: Partial<ProviderCall> = {}): ProviderCall {
+  return {
+    provider,
+    apiKey: GOOD_KEY,
+    baseUrl: null,
+    model: "some-model",
+    messages: [
+      { role: "system", content: `Instructions: ${PROMPT_MARKER}` },
+      { role: "user", content: `Do ${PROMPT_MARKER}` },
+    ],
+    options: {},
+    signal: new AbortController().signal,
+    ...more,
+  };
+}
+
+/** The fault of a call, which is always one of ours and never holds what was sent. */
+async function faultOf(providers: AiProviders, call: ProviderCall): Promise<ProviderFault> {
+  const fault = await providers.run(call).then(
+    () => assert.fail("the call should have failed"),
+    (error: unknown) => error,
+  );
+  assert.ok(fault instanceof ProviderFault, inspect(fault));
+  mustNotTell(fault, PROMPT_MARKER);
+  mustNotTell(fault, call.apiKey);
+  return fault;
+}
+
+function mustNotTell(fault: ProviderFault, secret: string): void {
+  const everything = [
+    inspect(fault, { depth: Number.POSITIVE_INFINITY, showHidden: true, getters: true }),
+    JSON.stringify(fault),
+    JSON.stringify(fault.details),
+    fault.message,
+    fault.stack,
+    inspect(fault.cause),
+  ];
+  for (const text of everything) assert.ok(!text?.includes(secret), `a fault tells ${secret}: ${text}`);
+}
+
+const lastOf = (server: ProviderServer) => server.requests.at(-1)!;
+
+for (const provider of formats) {
+  test(`${provider}: an answer comes with its text, model, finish reason and usage`, async (t) => {
+    const { server, providers } = await providersOn(t);
+    const usage = { input: 100, output: 20, cached: 40 };
+    server.next({ answer: { text: "Hello", usage, model: "some-model" } });
+    const answer = await providers.run(callTo(provider));
+    assert.deepEqual(answer, {
+      output: "Hello",
+      model: "some-model",
+      finishReason: "stop",
+      usage: { promptTokens: 100, completionTokens: 20, totalTokens: 120, cachedTokens: 40 },
+      attempts: 1,
+    });
+  });
+
+  test(`${provider}: model, messages by role and options reach the provider`, async (t) => {
+    const { server, providers } = await providersOn(t);
+    await providers.run(callTo(provider, { options: { temperature: 0.5, maxTokens: 77 } }));
+    const sent = JSON.stringify(lastOf(server).body) + lastOf(server).url;
+    for (const part of ["some-model", "Instructions: ", "Do ", "0.5", "77"])
+      assert.ok(sent.includes(part), part);
+  });
+
+  test(`${provider}: an answer that ran out of tokens is an answer that says so`, async (t) => {
+    const { server, providers } = await providersOn(t);
+    server.next({ answer: { text: "Half an", stop: "length" } });
+    const { output, finishReason } = await providers.run(callTo(provider));
+    assert.deepEqual({ output, finishReason }, { output: "Half an", finishReason: "length" });
+  });
+
+  test(`${provider}: a partly filtered answer is an answer that says so`, async (t) => {
+    const { server, providers } = await providersOn(t);
+    server.next({ answer: { text: "Some text", stop: "filter" } });
+    const { output, finishReason } = await providers.run(callTo(provider));
+    assert.deepEqual({ output, finishReason }, { output: "Some text", finishReason: "content_filter" });
+  });
+
+  test(`${provider}: an answer without a finish reason is not passed off as whole`, async (t) => {
+    const { server, providers } = await providersOn(t);
+    server.next({ answer: { stop: null } });
+    assert.equal((await faultOf(providers, callTo(provider))).code, "PROVIDER_BAD_RESPONSE");
+  });
+
+  test(`${provider}: a key that the provider does not know is PROVIDER_KEY_INVALID`, async (t) => {
+    const { providers } = await providersOn(t);
+    const fault = await faultOf(providers, callTo(provider, { apiKey: "some-wrong-key" }));
+    assert.equal(fault.code, "PROVIDER_KEY_INVALID");
+    assert.deepEqual({ provider: fault.provider, attempts: fault.attempts }, { provider, attempts: 1 });
+  });
+
+  test(`${provider}: a listing tells a valid key from an invalid one and from silence`, async (t) => {
+    const { server, providers } = await providersOn(t);
+    const key = { provider, apiKey: GOOD_KEY, baseUrl: null };
+    assert.equal(await providers.verify(key), "valid");
+    assert.equal(await providers.verify({ ...key, apiKey: "some-wrong-key" }), "invalid");
+    server.next({ status: 403 });
+    assert.equal(await providers.verify(key), "valid");
+    server.next({ status: 500 });
+    assert.equal(await providers.verify(key), "unreachable");
+    assert.equal(await providers.verify({ ...key, baseUrl: await refusedUrl() }), "unreachable");
+  });
+}
+
+interface Row {
+  when: string;
+  reply: Misbehaviour | Raw;
+  code: string;
+  /** As many replies are lined up as attempts are expected. */
+  attempts?: number;
+  details?: Record<string, unknown>;
+}
+
+const echo = {
+  error: { message: `You sent ${PROMPT_MARKER} with ${GOOD_KEY}`, type: "error", status: "X", code: 1 },
+};
+
+const faultTable: Row[] = [
+  { when: "403", reply: { status: 403, body: echo }, code: "PROVIDER_PERMISSION_DENIED" },
+  { when: "402", reply: { status: 402, body: echo }, code: "PROVIDER_QUOTA_EXHAUSTED" },
+  { when: "the account is empty", reply: "quota", code: "PROVIDER_QUOTA_EXHAUSTED" },
+  { when: "the prompt is too long", reply: "context", code: "CONTEXT_LENGTH_EXCEEDED" },
+  { when: "the request is too large", reply: { status: 413, body: echo }, code: "CONTEXT_LENGTH_EXCEEDED" },
+  {
+    when: "the model is unknown",
+    reply: "no-model",
+    code: "PROVIDER_NOT_SUPPORTED",
+    details: { reason: "model_not_found" },
+  },
+  { when: "all text is filtered", reply: "filter", code: "CONTENT_FILTERED", details: { stage: "output" } },
+  {
+    when: "429 says 30 s",
+    reply: { status: 429, headers: { "retry-after": "30" }, body: echo },
+    code: "PROVIDER_RATE_LIMITED",
+    details: { retryAfterSeconds: 30 },
+  },
+  {
+    when: "429 says nothing",
+    reply: { status: 429, body: echo },
+    code: "PROVIDER_RATE_LIMITED",
+    details: { retryAfterSeconds: 10 },
+  },
+  {
+    when: "500",
+    reply: { status: 500, body: echo },
+    code: "PROVIDER_ERROR",
+    attempts: 3,
+    details: { status: 500 },
+  },
+  { when: "529 in HTML", reply: { status: 529, body: "<h1>busy</h1>" }, code: "PROVIDER_ERROR", attempts: 3 },
+  {
+    when: "another refusal",
+    reply: { status: 422, body: echo },
+    code: "PROVIDER_ERROR",
+    details: { status: 422 },
+  },
+  { when: "404 in HTML", reply: { status: 404, body: "<h1>?</h1>" }, code: "PROVIDER_ERROR" },
+  { when: "a redirect", reply: { status: 307, headers: { location: "/" } }, code: "PROVIDER_BAD_RESPONSE" },
+  { when: "half a JSON", reply: "bad-json", code: "PROVIDER_BAD_RESPONSE" },
+  { when: "other JSON", reply: { status: 200, body: { echo } }, code: "PROVIDER_BAD_RESPONSE" },
+  {
+    when: "an HTML page",
+    reply: { status: 200, body: `<p>${PROMPT_MARKER}</p>` },
+    code: "PROVIDER_BAD_RESPONSE",
+  },
+  { when: "the answer is cut", reply: "cut", code: "PROVIDER_BAD_RESPONSE" },
+  { when: "the connection is lost without a byte", reply: "reset", code: "PROVIDER_BAD_RESPONSE" },
+];
+
+for (const provider of formats) {
+  for (const { when, reply, code, attempts = 1, details = {} } of faultTable) {
+    test(`${provider}: ${when} is ${code} after ${attempts === 1 ? "one call" : `${attempts} calls`}`, async (t) => {
+      const { server, providers } = await providersOn(t);
+      for (let i = 0; i < attempts; i++) server.next(reply);
+      const fault = await faultOf(providers, callTo(provider));
+      assert.equal(fault.code, code, inspect(fault));
+      assert.equal(fault.attempts, attempts);
+      assert.equal(server.requests.length, attempts);
+      const told = Object.fromEntries(Object.keys(details).map((name) => [name, fault.details[name]]));
+      assert.deepEqual(told, details);
+      assert.equal(fault.details.source, "provider");
+    });
+  }
+
+  const deadlines: { when: string; reply: Misbehaviour; setting: Setting; phase: string }[] = [
+    { when: "no byte comes", reply: "hang", setting: { limits: { headersMs: 30 } }, phase: "first_byte" },
+    {
+      when: "the answer stops half-way",
+      reply: "stall",
+      setting: { limits: { bodyIdleMs: 30 } },
+      phase: "idle",
+    },
+    { when: "all takes too long", reply: "hang", setting: { deadlines: { totalMs: 50 } }, phase: "total" },
+    {
+      when: "a body takes too long",
+      reply: "stall",
+      setting: { deadlines: { totalMs: 50 } },
+      phase: "total",
+    },
+  ];
+  for (const { when, reply, setting, phase } of deadlines) {
+    test(`${provider}: when ${when} it is PROVIDER_TIMEOUT in phase ${phase}, never repeated`, async (t) => {
+      const { server, providers } = await providersOn(t, setting);
+      // The SDK is loaded with the first call, which must not eat a small deadline.
+      await createSdkProviders({ fetch: async () => Response.error() })
+        .run(callTo(provider))
+        .catch(() => {});
+      server.next(reply);
+      const fault = await faultOf(providers, callTo(provider));
+      assert.deepEqual([fault.code, fault.details.phase, fault.attempts], ["PROVIDER_TIMEOUT", phase, 1]);
+    });
+  }
+
+  test(`${provider}: a refused connection is PROVIDER_ERROR after three attempts`, async (t) => {
+    const { providers, sleeps } = await providersOn(t);
+    const fault = await faultOf(providers, callTo(provider, { baseUrl: await refusedUrl() }));
+    assert.deepEqual(
+      [fault.code, fault.details.reason, fault.attempts],
+      ["PROVIDER_ERROR", "unreachable", 3],
+    );
+    assert.deepEqual(sleeps, [250, 500], "half of 500 ms and of 1 s");
+  });
+}
+
+test("a connect timeout is repeated twice, then told", async (t) => {
+  const { providers } = await providersOn(t, {
+    fetch: async () => {
+      throw new TargetTimeout("connect");
+    },
+  });
+  const fault = await faultOf(providers, callTo("openai"));
+  assert.deepEqual([fault.code, fault.details.phase, fault.attempts], ["PROVIDER_TIMEOUT", "connect", 3]);
+});
+
+test("a 5xx is repeated, and the answer counts the attempts", async (t) => {
+  const { server, providers } = await providersOn(t);
+  server.next({ status: 503 });
+  server.next({ status: 500 });
+  assert.equal((await providers.run(callTo("anthropic"))).attempts, 3);
+});
+
+test("a 429 is repeated after its Retry-After if that is 10 s at most", async (t) => {
+  const { server, providers, sleeps } = await providersOn(t);
+  server.next({ status: 429, headers: { "retry-after": "7" } });
+  assert.equal((await providers.run(callTo("openai"))).attempts, 2);
+  assert.deepEqual(sleeps, [7_000]);
+});
+
+test("a 429 whose Retry-After does not fit into the deadline is told at once", async (t) => {
+  const { server, providers, sleeps } = await providersOn(t, { deadlines: { totalMs: 4_000 } });
+  server.next({ status: 429, headers: { "retry-after": "5" } });
+  const fault = await faultOf(providers, callTo("openai"));
+  assert.deepEqual([fault.code, fault.retryAfterSeconds], ["PROVIDER_RATE_LIMITED", 5]);
+  assert.deepEqual(sleeps, []);
+});
+
+test("a Retry-After may be a date, milliseconds, or Google's retryDelay", async (t) => {
+  const { server, providers } = await providersOn(t);
+  const inAMinute = new Date(Date.now() + 60_000).toUTCString();
+  server.next({ status: 429, headers: { "retry-after": inAMinute } });
+  const byDate = (await faultOf(providers, callTo("openai"))).retryAfterSeconds!;
+  assert.ok(byDate >= 58 && byDate <= 60, String(byDate));
+  server.next({ status: 429, headers: { "retry-after-ms": "20500" } });
+  assert.equal((await faultOf(providers, callTo("openai"))).retryAfterSeconds, 21);
+  const error = {
+    code: 429,
+    status: "RESOURCE_EXHAUSTED",
+    message: "Slow",
+    details: [{ retryDelay: "42s" }],
+  };
+  server.next({ status: 429, body: { error } });
+  assert.equal((await faultOf(providers, callTo("google"))).retryAfterSeconds, 42);
+});
+
+test("a caller who gives up ends the call upstream and gets back the own reason", async (t) => {
+  const { server, providers } = await providersOn(t);
+  const caller = new AbortController();
+  server.next("hang");
+  const arrived = server.nextRequest();
+  const running = providers.run(callTo("openai", { signal: caller.signal }));
+  await arrived;
+  caller.abort(new Error("gone"));
+  await assert.rejects(running, { message: "gone" });
+  await server.clientGone;
+});
+
+test("a caller who gives up while a repeat is waited for gets back the own reason", async (t) => {
+  const caller = new AbortController();
+  const sleep = async () => {
+    caller.abort(new Error("gone"));
+    throw new Error("the sleep was aborted");
+  };
+  const { server, providers } = await providersOn(t, { sleep });
+  server.next({ status: 500 });
+  await assert.rejects(providers.run(callTo("openai", { signal: caller.signal })), { message: "gone" });
+  assert.equal(server.requests.length, 1);
+});
+
+test("Google's refusal of a prompt is CONTENT_FILTERED at the input", async (t) => {
+  const { server, providers } = await providersOn(t);
+  server.next({ status: 200, body: { promptFeedback: { blockReason: "SAFETY" } } });
+  const fault = await faultOf(providers, callTo("google"));
+  assert.deepEqual([fault.code, fault.details.stage], ["CONTENT_FILTERED", "input"]);
+});
+
+test("OpenAI's refusal of a prompt is CONTENT_FILTERED at the input", async (t) => {
+  const { server, providers } = await providersOn(t);
+  server.next({ status: 400, body: { error: { message: PROMPT_MARKER, code: "content_filter" } } });
+  const fault = await faultOf(providers, callTo("openai"));
+  assert.deepEqual([fault.code, fault.details.stage], ["CONTENT_FILTERED", "input"]);
+});
+
+test("a model that only reasoned until its tokens were used up has answered nothing, by length", async (t) => {
+  const { server, providers } = await providersOn(t);
+  server.next({ answer: { text: "", stop: "length", usage: { input: 5, output: 9, reasoning: 9 } } });
+  const { output, finishReason, usage } = await providers.run(callTo("openai"));
+  assert.deepEqual([output, finishReason, usage.reasoningTokens], ["", "length", 9]);
+});
+
+test("tokens that a server does not count are estimated and marked", async (t) => {
+  const { server, providers } = await providersOn(t);
+  server.next({ answer: { text: "twelve bytes", usage: null } });
+  const messages = [{ role: "user", content: "8 bytes." } as const];
+  const { usage } = await providers.run(callTo("ollama", { messages }));
+  assert.deepEqual(usage, { promptTokens: 2, completionTokens: 3, totalTokens: 5, estimated: true });
+});
+
+test("a fault that OpenRouter tells inside a 200 is read as what it is", async (t) => {
+  const { server, providers } = await providersOn(t);
+  server.next({ status: 200, body: { error: { code: 402, message: "Insufficient credits" } } });
+  assert.equal((await faultOf(providers, callTo("openrouter"))).code, "PROVIDER_QUOTA_EXHAUSTED");
+});
+
+test("an unknown model is named in the message, for it is the caller's own word", async (t) => {
+  const { server, providers } = await providersOn(t);
+  server.next("no-model");
+  const fault = await faultOf(providers, callTo("openai", { model: "gpt-nonsense" }));
+  assert.match(fault.message, /gpt-nonsense/);
+});
+
+test("an address that the guard refuses is told as such and not tried again", async (t) => {
+  const { providers } = await providersOn(t);
+  const fault = await faultOf(providers, callTo("openai-compatible", { baseUrl: "http://10.0.0.1/v1" }));
+  assert.deepEqual(
+    [fault.code, fault.details.reason, fault.attempts],
+    ["PROVIDER_ERROR", "address_refused", 1],
+  );
+});
+
+test("a key without an address cannot be run where the provider has none of its own", async (t) => {
+  const { providers } = await providersOn(t, { baseUrls: {} });
+  const call = callTo("openai-compatible");
+  assert.equal((await faultOf(providers, call)).code, "PROVIDER_NOT_SUPPORTED");
+  assert.equal(await providers.verify(call), "unreachable");
+});
+
+test("a local server is called without a key", async (t) => {
+  const { server, providers } = await providersOn(t);
+  await faultOf(
+    providers,
+    callTo("ollama", { apiKey: "", messages: [{ role: "user", content: "Hi" }] }),
+  ).catch(() => {});
+  assert.equal(lastOf(server).headers.authorization, undefined);
+});
+
+for (const provider of [
+  "mistral",
+  "groq",
+  "deepseek",
+  "xai",
+  "openrouter",
+  "ollama",
+  "openai-compatible",
+] as const) {
+  test(`${provider}: speaks OpenAI's format`, async (t) => {
+    const { server, providers } = await providersOn(t);
+    const { output, usage } = await providers.run(callTo(provider));
+    assert.deepEqual([output, usage.totalTokens, usage.estimated], ["An answer.", 17, undefined]);
+    assert.equal(lastOf(server).url, "/v1/chat/completions");
+    assert.equal(await providers.verify({ provider, apiKey: GOOD_KEY, baseUrl: null }), "valid");
+    assert.equal(lastOf(server).url, provider === "openrouter" ? "/v1/key" : "/v1/models");
+  });
+}
+
+const sandboxed = (model: string, more: Partial<ProviderCall> = {}) =>
+  callTo("sandbox", { model, apiKey: "", ...more });
+
+test("the sandbox answers the same call alike, says what it is and counts tokens", async () => {
+  const sandbox = createSandbox();
+  const call = sandboxed("sandbox", { versionId: "ver_1" });
+  const answer = await sandbox.run(call);
+  assert.deepEqual(await sandbox.run({ ...call }), answer);
+  assert.match(answer.output, /^\[sandbox\] /);
+  assert.ok(!answer.output.includes(PROMPT_MARKER));
+  assert.equal(answer.usage.totalTokens, answer.usage.promptTokens + answer.usage.completionTokens);
+});
+
+test("another version, prompt or option gets another answer from the sandbox", async () => {
+  const sandbox = createSandbox();
+  const calls = [
+    sandboxed("sandbox"),
+    sandboxed("sandbox", { versionId: "ver_1" }),
+    sandboxed("sandbox", { messages: [{ role: "user", content: "Other" }] }),
+    sandboxed("sandbox", { options: { temperature: 1 } }),
+  ];
+  const outputs = await Promise.all(calls.map(async (call) => (await sandbox.run(call)).output));
+  assert.equal(new Set(outputs).size, calls.length);
+});
+
+test("the sandbox stops at maxTokens and says so, but never cuts its label", async () => {
+  const answer = await createSandbox().run(sandboxed("sandbox", { options: { maxTokens: 5 } }));
+  assert.deepEqual(
+    [answer.output.length, answer.finishReason, answer.usage.completionTokens],
+    [20, "length", 5],
+  );
+  const shortest = await createSandbox().run(sandboxed("sandbox", { options: { maxTokens: 1 } }));
+  assert.equal(shortest.output, "[sandbox] ");
+});
+
+test("sandbox-echo answers the rendered prompt unchanged", async () => {
+  const answer = await createSandbox().run(sandboxed("sandbox-echo"));
+  assert.equal(answer.output, `[sandbox] Instructions: ${PROMPT_MARKER}\n\nDo ${PROMPT_MARKER}`);
+});
+
+const magic = {
+  "sandbox-429": "PROVIDER_RATE_LIMITED",
+  "sandbox-500": "PROVIDER_ERROR",
+  "sandbox-401": "PROVIDER_KEY_INVALID",
+  "sandbox-filter": "CONTENT_FILTERED",
+  "sandbox-context": "CONTEXT_LENGTH_EXCEEDED",
+  "sandbox-cut": "PROVIDER_BAD_RESPONSE",
+  "sandbox-badsse": "PROVIDER_BAD_RESPONSE",
+  "sandbox-nonsense": "PROVIDER_NOT_SUPPORTED",
+  "gpt-5": "PROVIDER_NOT_SUPPORTED",
+};
+for (const [model, code] of Object.entries(magic)) {
+  test(`the sandbox model ${model} is ${code}`, async () => {
+    const call = { ...sandboxed(model), apiKey: "no-key" };
+    assert.equal((await faultOf(createSandbox(), call)).code, code);
+  });
+}
+
+test("sandbox-slow answers after a while, and not at all once it is given up", async () => {
+  const sleeps: number[] = [];
+  const sandbox = createSandbox({ sleep: async (ms) => void sleeps.push(ms) });
+  assert.match((await sandbox.run(sandboxed("sandbox-slow"))).output, /^\[sandbox\] /);
+  assert.deepEqual(sleeps, [5_000]);
+
+  const caller = new AbortController();
+  const waiting = createSandbox().run(sandboxed("sandbox-slow", { signal: caller.signal }));
+  caller.abort(new Error("gone"));
+  await assert.rejects(waiting, { message: "gone" });
+});
+
+test("sandbox calls go to the sandbox and all others to the providers", async (t) => {
+  const { server, providers } = await providersOn(t);
+  const both = withSandbox(providers, createSandbox());
+  assert.match((await both.run(sandboxed("sandbox"))).output, /^\[sandbox\] /);
+  assert.equal(await both.verify(sandboxed("sandbox")), "valid");
+  assert.equal(server.requests.length, 0);
+  assert.equal((await both.run(callTo("openai"))).output, "An answer.");
+});

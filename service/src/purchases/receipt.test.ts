@@ -1,0 +1,166 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { test } from "node:test";
+import { inflateSync } from "node:zlib";
+import { type Receipt, receiptHtml, receiptPdf, receiptPolicy } from "./receipt.ts";
+import { printable } from "./receipt-pdf.ts";
+
+const paid: Receipt = {
+  number: "ord_01kf5v8q3xe8hb1d6c1m2k3n4p",
+  issuedAt: new Date("2026-08-01T23:30:00.000Z"),
+  status: "completed",
+  buyer: { name: "Łukasz Żółć", email: "lukasz@example.com" },
+  seller: { name: "Prompt Atelier" },
+  lines: [{ title: "Talk about your salary in €", version: "1.2.0", amountMinor: 1999 }],
+  subtotalMinor: 1999,
+  discountMinor: 0,
+  taxMinor: 0,
+  totalMinor: 1999,
+  refundedMinor: 0,
+  currency: "USD",
+  paymentMethod: { brand: "visa", last4: "4242" },
+  service: { name: "Stoa", origin: "https://stoa.example.com" },
+};
+
+test("a receipt says who bought what from whom, when, and how it was paid", () => {
+  const page = receiptHtml(paid);
+  for (const words of [
+    paid.number,
+    "1 August 2026",
+    "Łukasz Żółć",
+    "lukasz@example.com",
+    "Prompt Atelier",
+    "Talk about your salary in €",
+    "Version 1.2.0",
+    "19.99 USD",
+    "Visa ending in 4242",
+    "Paid",
+    "https://stoa.example.com",
+  ]) {
+    assert.ok(page.includes(words), words);
+  }
+});
+
+test("a receipt has no rows for a discount, a tax or a refund that there was not", () => {
+  assert.doesNotMatch(receiptHtml(paid), /Discount|Tax|refund/i);
+});
+
+test("discount, tax and refund each have their row", () => {
+  const page = receiptHtml({
+    ...paid,
+    status: "partially_refunded",
+    discountMinor: 1000,
+    taxMinor: 190,
+    totalMinor: 1189,
+    refundedMinor: 500,
+  });
+  assert.match(page, /<dt>Discount<\/dt><dd>−10\.00 USD/);
+  assert.match(page, /<dt>Tax<\/dt><dd>1\.90 USD/);
+  assert.match(page, /<dt>Total<\/dt><dd>11\.89 USD/);
+  assert.match(page, /<dt>Refunded<\/dt><dd>−5\.00 USD/);
+  assert.match(page, /<dt>Paid after refund<\/dt><dd>6\.89 USD/);
+  assert.match(page, /Partially refunded/);
+});
+
+test("a free copy has a receipt too", () => {
+  const page = receiptHtml({ ...paid, discountMinor: 1999, totalMinor: 0, paymentMethod: null });
+  assert.match(page, /Nothing to pay/);
+  assert.match(page, /<dt>Total<\/dt><dd>0\.00 USD/);
+});
+
+test("what people wrote is escaped", () => {
+  const attack = `"><script>alert('1')</script>&amp;`;
+  const page = receiptHtml({
+    ...paid,
+    number: attack,
+    buyer: { name: attack, email: attack },
+    seller: { name: attack },
+    lines: [{ title: attack, version: attack, amountMinor: 1999 }],
+    paymentMethod: { brand: attack, last4: attack },
+    service: { name: attack, origin: attack },
+  });
+  assert.doesNotMatch(page, /<script|'1'|&amp;/);
+  assert.match(page, /&#60;script&#62;/);
+});
+
+test("the policy lets the page's own style apply and nothing else", () => {
+  const style = /<style>(.*)<\/style>/s.exec(receiptHtml(paid))?.[1] ?? "";
+  const hash = createHash("sha256").update(style).digest("base64");
+  assert.match(receiptPolicy, /^default-src 'none'; /);
+  assert.ok(receiptPolicy.includes(`style-src 'sha256-${hash}'`));
+  assert.doesNotMatch(receiptHtml(paid), / style=|<script|<link|<img/);
+});
+
+test("the PDF prints Łukasz Żółć and the euro sign", async () => {
+  const text = readPdf(await receiptPdf(paid));
+  for (const words of ["Łukasz Żółć", "Talk about your salary in €", "19.99 USD", "Visa ending in 4242"]) {
+    assert.ok(text.includes(words), `${words} in ${text}`);
+  }
+  assert.doesNotMatch(text, /□/);
+});
+
+test("letters that the PDF's font lacks leave the rest of the line readable, and the reader is told", async () => {
+  const text = readPdf(await receiptPdf({ ...paid, buyer: { ...paid.buyer, name: "李小龍 👨‍👩‍👧 Łukasz" } }));
+  assert.match(text, /□□□ □ Łukasz/);
+  assert.match(text, /□ stands for a letter/);
+});
+
+test("one letter of many code points has one stand-in", () => {
+  const onlyLatin = (codePoint: number) => codePoint < 0x250;
+  assert.deepEqual(printable("a👩🏽‍🚀b", onlyLatin), { text: "a□b", hasStandIns: true });
+  assert.deepEqual(printable("Zoe\u0308", onlyLatin), { text: "Zoë", hasStandIns: false });
+  assert.deepEqual(printable("two\nlines\there", onlyLatin), { text: "two lines here", hasStandIns: false });
+});
+
+test("a receipt always gives the same PDF", async () => {
+  assert.ok((await receiptPdf(paid)).equals(await receiptPdf(paid)));
+});
+
+test("a receipt of many lines goes on on the next page", async () => {
+  const lines = Array.from({ length: 40 }, (_, at) => ({
+    title: `Line ${at} of forty`,
+    version: "1.0.0",
+    amountMinor: 100,
+  }));
+  const pdf = await receiptPdf({ ...paid, lines });
+  assert.equal(pdf.toString("latin1").match(/\/Type \/Page\n/g)?.length, 4);
+  assert.ok(readPdf(pdf).includes("Line 39 of forty"));
+});
+
+/** The words of a PDF as a reader would copy them: each font's glyph numbers through its own ToUnicode table. */
+function readPdf(pdf: Buffer): string {
+  const objects = new Map(
+    [...pdf.toString("latin1").matchAll(/(\d+) 0 obj\n(.*?)\nendobj/gs)].map(([, id, body]) => [id!, body!]),
+  );
+  const unpack = (body: string) => {
+    const [, packed = ""] = /stream\n(.*)\nendstream/s.exec(body) ?? [];
+    return inflateSync(Buffer.from(packed, "latin1")).toString("latin1");
+  };
+  const letters = new Map<string, string[]>();
+  for (const [, font, id] of [...objects.values()].join("\n").matchAll(/\/(F\d+) (\d+) 0 R/g)) {
+    const [, table] = /\/ToUnicode (\d+)/.exec(objects.get(id!)!)!;
+    letters.set(font!, glyphTable(unpack(objects.get(table!)!)));
+  }
+  const pages = [...objects.values()].filter((body) => /\/Contents/.test(body));
+  return pages
+    .map((page) => pageText(unpack(objects.get(/\/Contents (\d+)/.exec(page)![1]!)!), letters))
+    .join("\n");
+}
+
+/** pdfkit writes the table as ranges of arrays, in the order of its glyph numbers. */
+function glyphTable(cmap: string): string[] {
+  const entries = [...cmap.matchAll(/\[(.*?)\]/gs)].flatMap(([, range]) => range!.match(/<[^>]*>/g) ?? []);
+  return entries.map((entry) => Buffer.from(entry.replace(/[<> ]/g, ""), "hex").swap16().toString("utf16le"));
+}
+
+function pageText(content: string, letters: Map<string, string[]>): string {
+  let font: string[] = [];
+  let text = "";
+  for (const [, name, shown] of content.matchAll(/\/(F\d+) [\d.]+ Tf|\[(.*?)\] TJ/g)) {
+    if (name) font = letters.get(name) ?? [];
+    for (const glyph of shown?.match(/(?<=<[^>]*)[0-9a-f]{4}/g) ?? [])
+      text += font[Number.parseInt(glyph, 16)];
+    if (shown) text += "\n";
+  }
+  return text;
+}
