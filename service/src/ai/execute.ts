@@ -6,11 +6,11 @@ import { toId } from "../ids.ts";
 import { defaultModels, type Message, type ProviderAnswer, ProviderFault } from "../outside/ai-provider.ts";
 import { findProductToRun } from "../products/detail.ts";
 import { findRunnableVersion } from "../products/sales.ts";
+import { parseMessages, renderMessages } from "../prompts/template.ts";
+import { checkVariables } from "../prompts/variables.ts";
 import { costOf } from "./cost.ts";
 import { completed, failed, type Run, startRun } from "./executions.ts";
 import { flagInvalid, keyToRunWith, type UsableKey } from "./provider-keys.ts";
-import { parseMessages, renderMessages } from "./template.ts";
-import { checkVariables } from "./variables.ts";
 
 type Product = Awaited<ReturnType<typeof findProductToRun>>;
 /** These pass every compatibility list: they speak for any model, or for none. */
@@ -81,7 +81,8 @@ async function versionToRun(ctx: Context, product: Product, pinned: string | und
 
 function modelFor(product: Product, key: UsableKey, wished: string | undefined): string {
   const model = wished ?? product.models[key.provider] ?? defaultModels[key.provider];
-  if (!model) throw ruleBroken("options.model", `is needed: nobody knows the models of this ${key.provider} address`);
+  if (!model)
+    throw ruleBroken("options.model", `is needed: nobody knows the models of this ${key.provider} address`);
   return model;
 }
 

@@ -8,10 +8,10 @@ import type { Cost } from "./cost.ts";
 import type { UsableKey } from "./provider-keys.ts";
 import {
   deleteExecution,
-  endExecution,
-  eraseTextsBefore,
   type ExecutionEnd,
   type ExecutionRow,
+  endExecution,
+  eraseTextsBefore,
   failAbandoned,
   findExecution,
   insertExecution,
@@ -120,7 +120,10 @@ export async function failed(ctx: Context, run: Run, cause: unknown, clientGone:
 function toFailure(ctx: Context, run: Run, cause: unknown, clientGone: boolean) {
   if (cause instanceof ProviderFault) {
     const details = { ...cause.details, executionId: toId("exec", run.id) };
-    return { recorded: cause.code, error: new ApiError(cause.code, cause.message, details, cause.retryAfterSeconds) };
+    return {
+      recorded: cause.code,
+      error: new ApiError(cause.code, cause.message, details, cause.retryAfterSeconds),
+    };
   }
   if (ctx.shutdown.aborted) {
     return {
@@ -130,7 +133,8 @@ function toFailure(ctx: Context, run: Run, cause: unknown, clientGone: boolean) 
       }),
     };
   }
-  if (clientGone) return { recorded: "client_gone", error: new ApiError("SERVICE_UNAVAILABLE", "The caller went away.") };
+  if (clientGone)
+    return { recorded: "client_gone", error: new ApiError("SERVICE_UNAVAILABLE", "The caller went away.") };
   return null;
 }
 
@@ -171,7 +175,11 @@ interface ExecutionQuery extends Paging {
 
 const nothing: Page<Execution> = { items: [], total: 0 };
 
-export async function listOwnExecutions(ctx: Context, caller: Member, query: ExecutionQuery): Promise<Page<Execution>> {
+export async function listOwnExecutions(
+  ctx: Context,
+  caller: Member,
+  query: ExecutionQuery,
+): Promise<Page<Execution>> {
   const productId = query.productId === undefined ? undefined : toUuid("prd", query.productId);
   if (productId === null || (query.type !== undefined && query.type !== "PROMPT")) return nothing;
   const page = await listExecutions(ctx.db, caller.userId, {
@@ -190,7 +198,11 @@ async function mustFind(ctx: Context, caller: Member, executionId: string): Prom
   return row;
 }
 
-export async function readExecution(ctx: Context, caller: Member, executionId: string): Promise<ExecutionDetail> {
+export async function readExecution(
+  ctx: Context,
+  caller: Member,
+  executionId: string,
+): Promise<ExecutionDetail> {
   const row = await mustFind(ctx, caller, executionId);
   const texts = row.sealedTexts
     ? (JSON.parse(ctx.vault.open(row.sealedTexts, sealContext(caller.userId, row.id))) as {
@@ -210,7 +222,10 @@ export async function readExecution(ctx: Context, caller: Member, executionId: s
 export async function removeExecution(ctx: Context, caller: Member, executionId: string) {
   const row = await mustFind(ctx, caller, executionId);
   if (row.status === "running") {
-    throw new ApiError("INVALID_STATE", "The execution still runs.", { current: row.status, allowed: ["completed", "failed", "canceled"] });
+    throw new ApiError("INVALID_STATE", "The execution still runs.", {
+      current: row.status,
+      allowed: ["completed", "failed", "canceled"],
+    });
   }
   await deleteExecution(ctx.db, row.id);
   return { id: toId("exec", row.id), deleted: true as const };

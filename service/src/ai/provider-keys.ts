@@ -3,14 +3,7 @@ import type { Context, Member } from "../context.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
-import {
-  eraseKey,
-  findKey,
-  insertKey,
-  type KeyRow,
-  listKeys,
-  updateKey,
-} from "./queries.ts";
+import { eraseKey, findKey, insertKey, type KeyRow, listKeys, updateKey } from "./queries.ts";
 
 /** Whose servers are wherever the owner of the key says; the others have one address. */
 const WITH_BASE_URL = new Set(["openai-compatible", "ollama"]);
@@ -23,7 +16,8 @@ function mustHaveGoodUrl(ctx: Context, provider: string, baseUrl: string | null 
     if (baseUrl) throw invalidRequest("baseUrl", "is only for openai-compatible and ollama");
     return;
   }
-  if (provider === "openai-compatible" && !baseUrl) throw invalidRequest("baseUrl", "is required for openai-compatible");
+  if (provider === "openai-compatible" && !baseUrl)
+    throw invalidRequest("baseUrl", "is required for openai-compatible");
   const why = baseUrl ? ctx.outside.refusedUrl(baseUrl) : null;
   if (why) throw invalidRequest("baseUrl", why);
 }
@@ -79,7 +73,12 @@ export async function listOwnKeys(ctx: Context, caller: Member, query: Paging) {
   return mapPage(await listKeys(ctx.db, caller.userId, query), toProviderKey);
 }
 
-export async function changeKey(ctx: Context, caller: Member, providerKeyId: string, change: ChangeProviderKey) {
+export async function changeKey(
+  ctx: Context,
+  caller: Member,
+  providerKeyId: string,
+  change: ChangeProviderKey,
+) {
   const key = await mustFind(ctx, caller, providerKeyId);
   if (change.baseUrl !== undefined) mustHaveGoodUrl(ctx, key.provider, change.baseUrl);
   // A secret that was stored for one address must not be sent to another by whoever can only change settings.
@@ -115,10 +114,14 @@ export async function verifyKey(ctx: Context, caller: Member, providerKeyId: str
     ctx.shutdown,
   );
   if (verdict === "unreachable") {
-    throw new ApiError("PROVIDER_ERROR", "The provider could not be reached, so nothing is known about the key.", {
-      source: "provider",
-      provider: key.provider,
-    });
+    throw new ApiError(
+      "PROVIDER_ERROR",
+      "The provider could not be reached, so nothing is known about the key.",
+      {
+        source: "provider",
+        provider: key.provider,
+      },
+    );
   }
   await updateKey(ctx.db, key.id, { status: verdict });
   return shown(ctx, caller, key.id);

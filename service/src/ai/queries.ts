@@ -27,7 +27,11 @@ const ownKeys = (db: Queries, userId: string) =>
     .select([
       ...(["id", "user_id as userId", "provider", "name", "sealed_key as sealedKey", "last4"] as const),
       ...(["base_url as baseUrl", "status", "monthly_budget_usd as monthlyBudgetUsd"] as const),
-      ...(["max_concurrency as maxConcurrency", "created_at as createdAt", "last_used_at as lastUsedAt"] as const),
+      ...([
+        "max_concurrency as maxConcurrency",
+        "created_at as createdAt",
+        "last_used_at as lastUsedAt",
+      ] as const),
     ])
     .$castTo<KeyRow>();
 
@@ -180,10 +184,24 @@ const ownExecutions = (db: Queries, userId: string) =>
     .selectFrom("executions")
     .where("user_id", "=", userId)
     .select([
-      ...(["id", "product_id as productId", "product_version as productVersion", "provider", "model"] as const),
+      ...([
+        "id",
+        "product_id as productId",
+        "product_version as productVersion",
+        "provider",
+        "model",
+      ] as const),
       ...(["status", "sealed_texts as sealedTexts", "finish_reason as finishReason", "attempts"] as const),
-      ...(["error_code as errorCode", "error_message as errorMessage", "prompt_tokens as promptTokens"] as const),
-      ...(["completion_tokens as completionTokens", "cost_usd as costUsd", "cost_known as costKnown"] as const),
+      ...([
+        "error_code as errorCode",
+        "error_message as errorMessage",
+        "prompt_tokens as promptTokens",
+      ] as const),
+      ...([
+        "completion_tokens as completionTokens",
+        "cost_usd as costUsd",
+        "cost_known as costKnown",
+      ] as const),
       ...(["duration_ms as durationMs", "created_at as createdAt", "completed_at as completedAt"] as const),
     ])
     .$castTo<ExecutionRow>();

@@ -7,7 +7,7 @@
  */
 import { readFile, writeFile } from "node:fs/promises";
 import type { Provider } from "@stoa/contract";
-import { parseTemplate, variablesOf } from "../ai/template.ts";
+import { parseTemplate, variablesOf } from "../prompts/template.ts";
 import { type Random, seededRandom } from "./random.ts";
 
 const SEED = 20_260_320;

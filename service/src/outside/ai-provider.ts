@@ -1,21 +1,7 @@
-import { type ErrorCode, errorCatalogue } from "@stoa/contract";
+import { type ErrorCode, errorCatalogue, type Provider } from "@stoa/contract";
 
 /** Every provider that a stored key can belong to; `sandbox` is built in and needs no key. */
-export const providerIds = [
-  "openai",
-  "anthropic",
-  "google",
-  "mistral",
-  "groq",
-  "deepseek",
-  "xai",
-  "openrouter",
-  "ollama",
-  "openai-compatible",
-  "sandbox",
-] as const;
-
-export type ProviderId = (typeof providerIds)[number];
+export type ProviderId = Provider;
 
 /** The model of a call that names none; null where only the owner of the server knows what it holds. */
 export const defaultModels: Readonly<Record<ProviderId, string | null>> = {

@@ -1,6 +1,7 @@
 import type { Variable } from "@stoa/contract";
-import { parseMessages, parseTemplate, variablesOf } from "../ai/template.ts";
 import { type FieldProblem, fieldError, invalidRequest } from "../errors.ts";
+import { parseMessages } from "../prompts/template.ts";
+import { deriveVariables } from "../prompts/variables.ts";
 
 export interface Content {
   type: string;
@@ -20,13 +21,6 @@ function mustBeWorkflow(content: string): void {
   if ((definition as { format?: unknown }).format !== "workflow/1") {
     throw invalidRequest("content.format", 'must be "workflow/1"');
   }
-}
-
-function variablesIn({ contentFormat, content }: Content): Variable[] {
-  const templates = parseMessages(contentFormat, content).map((message) => parseTemplate(message.content));
-  return variablesOf(...templates).map(({ name, default: value }) =>
-    value === undefined ? { name, required: true } : { name, required: false, default: value },
-  );
 }
 
 function undeclared(declared: Variable[], used: Variable[]): FieldProblem[] {
@@ -50,7 +44,7 @@ export function inputsOf(product: Content, declared: Variable[] | undefined): Va
     mustBeWorkflow(product.content);
     return declared ?? [];
   }
-  const used = variablesIn(product);
+  const used = deriveVariables(parseMessages(product.contentFormat, product.content));
   if (!declared) return used;
   mustBeDistinct(declared);
   const problems = undeclared(declared, used);

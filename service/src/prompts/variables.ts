@@ -1,17 +1,7 @@
+import type { Variable } from "@stoa/contract";
 import type { FieldProblem } from "../errors.ts";
 import type { Message } from "../outside/ai-provider.ts";
 import { parseTemplate, variablesOf } from "./template.ts";
-
-/** An input of a prompt, as its author declares it or as it follows from the template. */
-export interface Variable {
-  name: string;
-  description?: string | undefined;
-  required: boolean;
-  default?: string | undefined;
-  enum?: readonly string[] | undefined;
-  /** In characters (code points), as JSON Schema counts. */
-  maxLength?: number | undefined;
-}
 
 export type CheckedVariables = { values: ReadonlyMap<string, string> } | { problems: FieldProblem[] };
 

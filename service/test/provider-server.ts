@@ -1,0 +1,307 @@
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+
+/** The three wire formats; Mistral, Groq, Ollama and most others speak OpenAI's. */
+export type WireFormat = "openai" | "anthropic" | "google";
+
+export type Stop = "stop" | "length" | "filter";
+
+/** An answer in terms that all formats have; each format tells it in its own words. */
+export interface Answer {
+  text?: string;
+  /** null: the server does not say why the model stopped. */
+  stop?: Stop | null;
+  /** null: the server does not count. */
+  usage?: { input: number; output: number; cached?: number; reasoning?: number } | null;
+  model?: string;
+}
+
+export interface Raw {
+  status: number;
+  headers?: Record<string, string>;
+  /** A string is sent as it is, anything else as JSON. */
+  body?: unknown;
+}
+
+/**
+ * - `cut`: promises more bytes than it sends, then closes · `reset`: closes without a byte
+ * - `hang`: never answers · `stall`: answers half and falls silent · `bad-json`: half a JSON text as if it were whole
+ * - `filter`: nothing but "filtered" · `context`, `quota`, `no-model`, `bad-key`: the format's refusals, which quote
+ *   the prompt as real ones do
+ */
+export type Misbehaviour =
+  | "cut"
+  | "reset"
+  | "hang"
+  | "stall"
+  | "bad-json"
+  | "filter"
+  | "context"
+  | "quota"
+  | "no-model"
+  | "bad-key";
+
+type Next = Misbehaviour | Raw | { answer: Answer };
+
+export interface RecordedRequest {
+  method: string;
+  /** With path and query. */
+  url: string;
+  headers: IncomingHttpHeaders;
+  body: unknown;
+}
+
+export interface ProviderServer {
+  /** Base URL for every format, as `http://127.0.0.1:4711/v1`. */
+  url: string;
+  requests: RecordedRequest[];
+  /** What the next request gets; several calls line up. Without any, requests get a plain answer. */
+  next(reply: Next): void;
+  /** Resolves with the next request that comes in, answered or not. */
+  nextRequest(): Promise<RecordedRequest>;
+  /** Resolves when a client has gone before it had its answer. */
+  clientGone: Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface ProviderServerOptions {
+  /** Other keys get 401. */
+  key?: string;
+}
+
+export const GOOD_KEY = "good-provider-key";
+
+/** A provider on a loopback port that speaks all three formats, remembers what it was asked and fails on demand. */
+export async function startProviderServer({
+  key = GOOD_KEY,
+}: ProviderServerOptions = {}): Promise<ProviderServer> {
+  const requests: RecordedRequest[] = [];
+  const replies: Next[] = [];
+  const sockets = new Set<Socket>();
+  let arrival = Promise.withResolvers<RecordedRequest>();
+  const gone = Promise.withResolvers<void>();
+
+  const server = createServer(async (incoming, response) => {
+    response.on("close", () => {
+      if (!response.writableFinished) gone.resolve();
+    });
+    const request = await record(incoming);
+    requests.push(request);
+    arrival.resolve(request);
+    arrival = Promise.withResolvers();
+    if (keyOf(request.headers) !== key) send(response, refusal(request, "bad-key"));
+    else if (request.method === "GET") send(response, replyToListing(replies.shift()));
+    else reply(request, response, replies.shift() ?? { answer: {} });
+  });
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    requests,
+    next: (next) => void replies.push(next),
+    nextRequest: () => arrival.promise,
+    clientGone: gone.promise,
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** A base URL where nobody listens. */
+export async function refusedUrl(): Promise<string> {
+  const server = await startProviderServer();
+  await server.close();
+  return server.url;
+}
+
+async function record(incoming: IncomingMessage): Promise<RecordedRequest> {
+  let text = "";
+  for await (const chunk of incoming.setEncoding("utf8")) text += chunk;
+  const { method = "", url = "", headers } = incoming;
+  return { method, url, headers, body: text === "" ? undefined : JSON.parse(text) };
+}
+
+function keyOf(headers: IncomingHttpHeaders): unknown {
+  return headers["x-api-key"] ?? headers["x-goog-api-key"] ?? headers.authorization?.replace(/^Bearer /, "");
+}
+
+function formatOf({ url }: RecordedRequest): WireFormat {
+  if (url.includes(":generateContent") || url.includes("pageSize=")) return "google";
+  return url.endsWith("/messages") ? "anthropic" : "openai";
+}
+
+function replyToListing(next: Next | undefined): Raw {
+  const isRaw = typeof next === "object" && "status" in next;
+  return isRaw ? next : { status: 200, body: { object: "list", data: [], models: [] } };
+}
+
+function reply(request: RecordedRequest, response: ServerResponse, next: Next): void {
+  const whole = JSON.stringify(inWords(request, {}));
+  const half = whole.slice(0, whole.length / 2);
+  if (next === "hang") return;
+  if (next === "reset") response.socket?.destroy();
+  else if (next === "stall") startAnswer(response, whole.length, half);
+  // Closed only once the half is on its way: else the connection would end without a byte.
+  else if (next === "cut") startAnswer(response, whole.length, half, () => response.socket?.destroySoon());
+  else if (next === "bad-json") send(response, { status: 200, body: half });
+  else send(response, toRaw(request, next));
+}
+
+function toRaw(request: RecordedRequest, next: Refusal | "filter" | Raw | { answer: Answer }): Raw {
+  if (next === "filter") return { status: 200, body: inWords(request, { text: "", stop: "filter" }) };
+  if (typeof next === "string") return refusal(request, next);
+  return "answer" in next ? { status: 200, body: inWords(request, next.answer) } : next;
+}
+
+function startAnswer(response: ServerResponse, length: number, half: string, then?: () => void): void {
+  response.writeHead(200, { "content-type": "application/json", "content-length": length });
+  response.write(half, then);
+}
+
+function send(response: ServerResponse, { status, headers, body }: Raw): void {
+  response.writeHead(status, { "content-type": "application/json", ...headers });
+  response.end(typeof body === "string" ? body : JSON.stringify(body ?? {}));
+}
+
+const ANSWER_TEXT = "An answer.";
+const USAGE = { input: 12, output: 5 };
+
+function inWords(request: RecordedRequest, answer: Answer): object {
+  const { text = ANSWER_TEXT, stop = "stop", usage = USAGE } = answer;
+  const model = answer.model ?? modelOf(request);
+  return answerIn[formatOf(request)]({ text, stop, usage, model });
+}
+
+/** Google names the model in the path. */
+function modelOf({ url, body }: RecordedRequest): string {
+  return (body as { model?: string }).model ?? /models\/([^:]+):/.exec(url)?.[1] ?? "";
+}
+
+const answerIn: Record<WireFormat, (answer: Required<Answer>) => object> = {
+  openai: ({ text, stop, usage, model }) => ({
+    id: "chatcmpl-1",
+    object: "chat.completion",
+    created: 1_700_000_000,
+    model,
+    choices: [
+      {
+        index: 0,
+        message: { role: "assistant", content: text },
+        finish_reason: stop === "filter" ? "content_filter" : stop,
+      },
+    ],
+    usage: usage && {
+      prompt_tokens: usage.input,
+      completion_tokens: usage.output,
+      total_tokens: usage.input + usage.output,
+      prompt_tokens_details: { cached_tokens: usage.cached ?? 0 },
+      completion_tokens_details: { reasoning_tokens: usage.reasoning ?? 0 },
+    },
+  }),
+  anthropic: ({ text, stop, usage, model }) => ({
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    model,
+    content: text === "" ? [] : [{ type: "text", text }],
+    stop_reason: stop && { stop: "end_turn", length: "max_tokens", filter: "refusal" }[stop],
+    stop_sequence: null,
+    usage: {
+      input_tokens: (usage?.input ?? 0) - (usage?.cached ?? 0),
+      cache_read_input_tokens: usage?.cached ?? 0,
+      output_tokens: usage?.output ?? 0,
+    },
+  }),
+  google: ({ text, stop, usage, model }) => ({
+    candidates: [
+      {
+        content: { role: "model", parts: text === "" ? [] : [{ text }] },
+        ...(stop && { finishReason: { stop: "STOP", length: "MAX_TOKENS", filter: "SAFETY" }[stop] }),
+      },
+    ],
+    usageMetadata: usage && {
+      promptTokenCount: usage.input,
+      candidatesTokenCount: usage.output - (usage.reasoning ?? 0),
+      totalTokenCount: usage.input + usage.output,
+      cachedContentTokenCount: usage.cached ?? 0,
+      thoughtsTokenCount: usage.reasoning ?? 0,
+    },
+    modelVersion: model,
+  }),
+};
+
+type Refusal = "context" | "quota" | "no-model" | "bad-key";
+
+/** Quotes the request, key and all, at the end of its sentence: what may leak does. */
+function refusal(request: RecordedRequest, kind: Refusal): Raw {
+  const { status, message, ...codes } = refusals[kind][formatOf(request)];
+  const quoted = `${message} ${JSON.stringify(request.body)} ${keyOf(request.headers)}`;
+  return { status, body: wrapIn[formatOf(request)](status, quoted, codes) };
+}
+
+interface Codes {
+  code?: string;
+  type?: string;
+  reason?: string;
+}
+
+const wrapIn: Record<WireFormat, (status: number, message: string, codes: Codes) => object> = {
+  openai: (_, message, { code, type = "invalid_request_error" }) => ({
+    error: { message, type, param: null, code: code ?? null },
+  }),
+  anthropic: (_, message, { type = "invalid_request_error" }) => ({
+    type: "error",
+    error: { type, message },
+  }),
+  google: (status, message, { type = "INVALID_ARGUMENT", reason }) => ({
+    error: { code: status, message, status: type, ...(reason && { details: [{ reason }] }) },
+  }),
+};
+
+const refusals: Record<Refusal, Record<WireFormat, Codes & { status: number; message: string }>> = {
+  context: {
+    openai: {
+      status: 400,
+      message: "This model's maximum context length is 128000 tokens.",
+      code: "context_length_exceeded",
+    },
+    anthropic: { status: 400, message: "prompt is too long: 210000 tokens > 200000 maximum" },
+    google: {
+      status: 400,
+      message: "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+    },
+  },
+  quota: {
+    openai: {
+      status: 429,
+      message: "You exceeded your current quota, please check your plan and billing details.",
+      code: "insufficient_quota",
+      type: "insufficient_quota",
+    },
+    anthropic: { status: 400, message: "Your credit balance is too low to access the Anthropic API." },
+    google: {
+      status: 429,
+      message: "Your prepayment credits are depleted.",
+      type: "RESOURCE_EXHAUSTED",
+    },
+  },
+  "no-model": {
+    openai: { status: 404, message: "The model does not exist.", code: "model_not_found" },
+    anthropic: { status: 404, message: "model: no-such-model", type: "not_found_error" },
+    google: {
+      status: 404,
+      message: "models/no-such-model is not found for API version v1beta",
+      type: "NOT_FOUND",
+    },
+  },
+  "bad-key": {
+    openai: { status: 401, message: "Incorrect API key provided.", code: "invalid_api_key" },
+    anthropic: { status: 401, message: "invalid x-api-key", type: "authentication_error" },
+    google: { status: 400, message: "API key not valid.", reason: "API_KEY_INVALID" },
+  },
+};
