@@ -126,11 +126,7 @@ export const executions = endpoint({
     ...paging,
     status: z.enum(executionStatuses).optional(),
     productId: z.string().max(100).optional(),
-    type: z
-      .string()
-      .max(40)
-      .transform((type) => type.toUpperCase())
-      .optional(),
+    type: z.string().max(40).toUpperCase().optional(),
     from: z.iso.datetime({ offset: true }).optional(),
     to: z.iso.datetime({ offset: true }).optional(),
   }),
@@ -167,7 +163,8 @@ export const removeExecution = endpoint({
 const limits = {
   monthlyBudget: z
     .number()
-    .positive()
+    .min(0.01)
+    .multipleOf(0.01, "has more decimals than USD")
     .max(1_000_000)
     .nullable()
     .describe("USD a calendar month (UTC), by our estimate"),

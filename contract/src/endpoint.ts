@@ -42,8 +42,14 @@ export interface Endpoint<
   example?: z.input<B>;
 }
 
-type Draft<P extends Shape, Q extends Shape, B extends Shape, D extends z.ZodType, A extends Access, L extends boolean> =
-  Omit<Partial<Endpoint<P, Q, B, D, A, L>>, "name" | "method" | "path" | "summary" | "access" | "data"> &
+type Draft<
+  P extends Shape,
+  Q extends Shape,
+  B extends Shape,
+  D extends z.ZodType,
+  A extends Access,
+  L extends boolean,
+> = Omit<Partial<Endpoint<P, Q, B, D, A, L>>, "name" | "method" | "path" | "summary" | "access" | "data"> &
   Pick<Endpoint<P, Q, B, D, A, L>, "name" | "method" | "path" | "summary" | "access" | "data">;
 
 const nothing = z.strictObject({});
@@ -85,7 +91,8 @@ export function errorsOf(endpoint: Endpoint): ErrorCode[] {
   const codes = new Set<ErrorCode>(["INVALID_REQUEST", ...endpoint.errors]);
   if (endpoint.access.who !== "public") codes.add("INVALID_API_KEY").add("UNAUTHORIZED");
   if (endpoint.method !== "GET") codes.add("PAYLOAD_TOO_LARGE").add("UNSUPPORTED_MEDIA_TYPE");
-  if (endpoint.method === "POST") codes.add("IDEMPOTENCY_IN_PROGRESS").add("IDEMPOTENCY_KEY_REUSED").add("CONFLICT");
+  if (endpoint.method === "POST")
+    codes.add("IDEMPOTENCY_IN_PROGRESS").add("IDEMPOTENCY_KEY_REUSED").add("CONFLICT");
   if (endpoint.conditional) codes.add("PRECONDITION_FAILED");
   return [...codes.add("INTERNAL_ERROR").add("SERVICE_UNAVAILABLE")];
 }

@@ -26,7 +26,10 @@ export const errorCatalogue = {
   PRODUCT_UNAVAILABLE: { status: 409, message: "This product is not for sale now." },
   PRICE_CHANGED: { status: 409, message: "The price differs from expectedPrice." },
   CONFLICT: { status: 409, message: "This conflicts with something that exists." },
-  IDEMPOTENCY_IN_PROGRESS: { status: 409, message: "The first request with this Idempotency-Key still runs." },
+  IDEMPOTENCY_IN_PROGRESS: {
+    status: 409,
+    message: "The first request with this Idempotency-Key still runs.",
+  },
   IDEMPOTENCY_KEY_REUSED: { status: 422, message: "This Idempotency-Key was used with another request." },
 
   RATE_LIMIT_EXCEEDED: { status: 429, message: "Too many requests." },

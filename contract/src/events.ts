@@ -10,7 +10,10 @@ export const eventData = {
     product: z.object({ id, title: z.string(), type: z.string(), price: Amount, authorId: id }),
   }),
   "product.updated": z.object({
-    product: z.object({ id, changes: z.record(z.string(), z.object({ old: z.unknown(), new: z.unknown() })) }),
+    product: z.object({
+      id,
+      changes: z.record(z.string(), z.object({ old: z.unknown(), new: z.unknown() })),
+    }),
   }),
   "product.unpublished": z.object({
     product: z.object({

@@ -45,10 +45,7 @@ export const productSorts = [
 
 const ProductType = z.enum(productTypes).describe("An open set for readers");
 const Status = z.enum(productStatuses).describe("An open set for readers");
-const typeInAnyCase = z
-  .string()
-  .max(40)
-  .transform((type) => type.toUpperCase());
+const typeInAnyCase = z.string().max(40).toUpperCase();
 
 const line = (max: number) => z.string().trim().min(1).max(max);
 const version = z
@@ -127,9 +124,7 @@ const price = z
   .describe("In the currency's unit; at most 99,999,999 of its smallest coins");
 const words = (count: number, length: number) => z.array(line(length)).max(count);
 const tags = z
-  .array(
-    line(40).transform((tag) => tag.toLowerCase()),
-  )
+  .array(line(40).transform((tag) => tag.toLowerCase()))
   .max(20)
   .transform((list) => [...new Set(list)]);
 const compatibility = z
@@ -206,11 +201,7 @@ export const list = endpoint({
     ...paging,
     type: typeInAnyCase.optional().describe("In any case: prompt, workflow"),
     category: z.string().max(60).optional().describe("A slug; its sub-categories are included"),
-    provider: z
-      .string()
-      .max(40)
-      .transform((provider) => provider.toLowerCase())
-      .optional(),
+    provider: z.string().max(40).toLowerCase().optional(),
     minPrice: queryNumber(z.number().min(0)).default(0),
     maxPrice: queryNumber(z.number().min(0)).optional(),
     sort: z.enum(productSorts).default("relevance"),

@@ -58,6 +58,8 @@ export interface Overrides {
   providers?: Partial<SdkProvidersOptions>;
   deadlines?: Partial<typeof defaultDeadlines>;
   payments?: Payments;
+  /** How long requests may run after the service was told to end. */
+  graceMs?: number;
 }
 
 /** The rooms and what they stand on, without a door: enough for operator commands and the demo. */
@@ -117,7 +119,9 @@ async function buildBase(
   const shutdown = new AbortController();
   const payments = await openPayments(config, pool, now, overrides.payments);
   const ai = openProviders(guard, overrides);
-  const linkSecret = Buffer.from(hkdfSync("sha256", config.sessionKeys[0]!, "", "stoa signed links", 32));
+  const linkSecrets = config.sessionKeys.map((key) =>
+    Buffer.from(hkdfSync("sha256", key, "", "stoa signed links", 32)),
+  );
   const ctx: Context = {
     config,
     db,
@@ -126,7 +130,7 @@ async function buildBase(
     newId: () => newUuid(now()),
     log,
     vault: createVault(config.masterKeys),
-    links: createLinks(() => origin, linkSecret),
+    links: createLinks(() => origin, linkSecrets),
     totals: new Totals(),
     views: new ViewBuffer(),
     shutdown: shutdown.signal,
@@ -187,7 +191,8 @@ export async function startService(
   const metrics = createMetrics();
   const app = await buildServer({
     ctx,
-    routes,
+    // A worker opens its door for health and figures alone.
+    routes: config.roles.api ? routes : [],
     metrics,
     identify: { key: (value) => identifyKey(ctx, value) },
     ...(overrides.inspect && { inspect: overrides.inspect }),
@@ -204,7 +209,7 @@ export async function startService(
   });
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
   if (config.roles.worker) queue = await startQueue(ctx.pool, ctx.log, jobsOf(ctx));
-  await app.listen({ host: config.host, port: config.roles.api ? config.port : 0 });
+  await app.listen({ host: config.host, port: config.port });
   const origin = originOf(app);
   base.listening(app.server.address() as AddressInfo, origin);
   return {
@@ -212,7 +217,7 @@ export async function startService(
     origin,
     app,
     async close() {
-      await closeDoor(app, base);
+      await closeDoor(app, base, overrides.graceMs ?? GRACE_MS);
       await queue?.stop();
       await views.stop();
       await base.close();
@@ -236,10 +241,10 @@ async function whyNotReady(ctx: Context, queue: () => Queue | null): Promise<str
   return problems;
 }
 
-/** No new connections; what runs may end; after ten seconds calls to the outside are aborted and recorded as failed. */
-async function closeDoor(app: FastifyInstance, base: Base): Promise<void> {
-  const giveUp = setTimeout(() => base.giveUp(), GRACE_MS);
-  const cutOff = setTimeout(() => app.server.closeAllConnections(), GRACE_MS + LAST_WORDS_MS);
+/** No new connections; what runs may end; after the grace calls to the outside are aborted and recorded as failed. */
+async function closeDoor(app: FastifyInstance, base: Base, graceMs: number): Promise<void> {
+  const giveUp = setTimeout(() => base.giveUp(), graceMs);
+  const cutOff = setTimeout(() => app.server.closeAllConnections(), graceMs + LAST_WORDS_MS);
   await app.close();
   clearTimeout(giveUp);
   clearTimeout(cutOff);

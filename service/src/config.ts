@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isCurrency } from "./money/amount.ts";
+import { parseAllowedTargets } from "./outside/allowed-targets.ts";
 import type { MasterKey } from "./vault.ts";
 
 export type Environment = "test" | "production";
@@ -95,7 +96,9 @@ class Reader {
       const [id = "", base64 = ""] = item.trim().split(":");
       const bytes = Buffer.from(base64, "base64");
       if (!/^[A-Za-z0-9_-]{1,40}$/.test(id) || bytes.length !== 32) {
-        this.problems.push(`${name}: entry ${index + 1} is not id:base64 of 32 bytes (openssl rand -base64 32)`);
+        this.problems.push(
+          `${name}: entry ${index + 1} is not id:base64 of 32 bytes (openssl rand -base64 32)`,
+        );
       }
       return { id, bytes };
     });
@@ -127,7 +130,10 @@ function secretsOf(dataDir: string): Secrets {
 }
 
 /** Keys come from settings; the data folder's own stand in for them, but only beside its own database. */
-function secretsFor(read: Reader, config: { environment: Environment; databaseUrl: string | null; dataDir: string }) {
+function secretsFor(
+  read: Reader,
+  config: { environment: Environment; databaseUrl: string | null; dataDir: string },
+) {
   const given = { masterKeys: read.keys("STOA_MASTER_KEYS"), sessionKeys: read.keys("STOA_SESSION_KEYS") };
   const mustBeGiven =
     config.environment === "production"
@@ -160,8 +166,17 @@ export function readConfig(variables: Variables = process.env): Config {
   const roles = read.list("STOA_ROLES", (role) => role === "api" || role === "worker", ["api", "worker"]);
   const currency = read.text("STOA_CURRENCY") ?? "USD";
   const currencies = read.list("STOA_CURRENCIES", isCurrency, [currency]);
-  if (!currencies.includes(currency)) read.problems.push(`STOA_CURRENCY "${currency}" is not in STOA_CURRENCIES`);
+  if (!currencies.includes(currency))
+    read.problems.push(`STOA_CURRENCY "${currency}" is not in STOA_CURRENCIES`);
   if (!isCurrency(currency)) read.problems.push(`STOA_CURRENCY "${currency}" is no ISO 4217 code`);
+
+  const allowedTargets =
+    read.text("STOA_ALLOWED_TARGETS") ?? (environment === "test" && isLoopback(host) ? "loopback" : "");
+  try {
+    parseAllowedTargets(allowedTargets);
+  } catch (error) {
+    read.problems.push(`STOA_ALLOWED_TARGETS: ${(error as Error).message}`);
+  }
 
   const config = {
     environment,
@@ -171,8 +186,7 @@ export function readConfig(variables: Variables = process.env): Config {
     databaseUrl,
     publicUrl: read.url("STOA_PUBLIC_URL", ["http:", "https:"]),
     roles: { api: roles.includes("api"), worker: roles.includes("worker") },
-    allowedTargets:
-      read.text("STOA_ALLOWED_TARGETS") ?? (environment === "test" && isLoopback(host) ? "loopback" : ""),
+    allowedTargets,
     metricsToken: read.text("STOA_METRICS_TOKEN"),
     sandbox: read.choice("STOA_SANDBOX", ["on", "off"], environment === "test" ? "on" : "off") === "on",
     feeBasisPoints: read.integer("STOA_FEES", 0, 10_000, 1_000),

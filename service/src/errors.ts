@@ -30,15 +30,20 @@ export class ApiError extends Error {
   }
 }
 
+/** Enough to mend a request by; a body of a million unknown fields shall not get an answer ten times its size. */
+const MAX_PROBLEMS = 100;
+
 /** A request that breaks a field rule (400) or a rule that needs state (422): the first problem on top, all in the list. */
-export function fieldError(
-  code: "INVALID_REQUEST" | "VALIDATION_ERROR",
-  problems: FieldProblem[],
-): ApiError {
+export function fieldError(code: "INVALID_REQUEST" | "VALIDATION_ERROR", problems: FieldProblem[]): ApiError {
   const [first] = problems;
   if (!first) throw new TypeError("fieldError needs at least one problem");
-  return new ApiError(code, `${first.field}: ${first.reason}`, { ...first, errors: problems });
+  return new ApiError(code, `${first.field}: ${first.reason}`, {
+    ...first,
+    errors: problems.slice(0, MAX_PROBLEMS),
+  });
 }
 
-export const invalidRequest = (field: string, reason: string) => fieldError("INVALID_REQUEST", [{ field, reason }]);
-export const ruleBroken = (field: string, reason: string) => fieldError("VALIDATION_ERROR", [{ field, reason }]);
+export const invalidRequest = (field: string, reason: string) =>
+  fieldError("INVALID_REQUEST", [{ field, reason }]);
+export const ruleBroken = (field: string, reason: string) =>
+  fieldError("VALIDATION_ERROR", [{ field, reason }]);

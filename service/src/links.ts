@@ -10,25 +10,28 @@ export interface Links {
   isValid(path: string, query: { expires?: unknown; signature?: unknown }, now: Date): boolean;
 }
 
-export function createLinks(origin: () => string, secret: Buffer): Links {
-  const signatureOf = (path: string, expires: number) =>
+/** The first secret signs, all of them verify. */
+export function createLinks(origin: () => string, secrets: Buffer[]): Links {
+  const signatureOf = (secret: Buffer, path: string, expires: number) =>
     createHmac("sha256", secret).update(`${expires}\n${path}`).digest();
 
   return {
     origin,
     sign(path, expires) {
       const seconds = Math.floor(expires.getTime() / 1000);
-      const signature = signatureOf(path, seconds).toString("base64url");
+      const signature = signatureOf(secrets[0]!, path, seconds).toString("base64url");
       return `${origin()}${path}?expires=${seconds}&signature=${signature}`;
     },
     isValid(path, query, now) {
       if (typeof query.signature !== "string" || typeof query.expires !== "string") return false;
       if (!/^\d{1,12}$/.test(query.expires)) return false;
       const expires = Number(query.expires);
-      const expected = signatureOf(path, expires);
       const given = Buffer.from(query.signature, "base64url");
-      if (given.length !== expected.length || !timingSafeEqual(given, expected)) return false;
-      return expires * 1000 > now.getTime();
+      const isSigned = secrets.some((secret) => {
+        const expected = signatureOf(secret, path, expires);
+        return given.length === expected.length && timingSafeEqual(given, expected);
+      });
+      return isSigned && expires * 1000 > now.getTime();
     },
   };
 }

@@ -116,7 +116,8 @@ program
     atPlace(async (place) => {
       const findings = await examine(place);
       if (options.json) console.log(JSON.stringify(findings));
-      else for (const { check, ok, note } of findings) console.log(`${ok ? "ok  " : "FAIL"} ${check}: ${note}`);
+      else
+        for (const { check, ok, note } of findings) console.log(`${ok ? "ok  " : "FAIL"} ${check}: ${note}`);
       if (findings.some((finding) => !finding.ok)) process.exitCode = 1;
     }),
   );

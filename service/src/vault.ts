@@ -22,7 +22,9 @@ const IV_BYTES = 12;
 
 function encrypt(key: Buffer, plaintext: Buffer, aad: string): Buffer {
   const iv = randomBytes(IV_BYTES);
-  const cipher = createCipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(aad));
+  const cipher = createCipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES }).setAAD(
+    Buffer.from(aad),
+  );
   return Buffer.concat([iv, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
 }
 
@@ -33,6 +35,13 @@ function decrypt(key: Buffer, box: Buffer, aad: string): Buffer {
   const decipher = createDecipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES });
   decipher.setAAD(Buffer.from(aad)).setAuthTag(tag);
   return Buffer.concat([decipher.update(box.subarray(IV_BYTES, box.length - TAG_BYTES)), decipher.final()]);
+}
+
+/** As we write it, and no other way: Node skips what it does not know, so one box would have many texts. */
+function unpack(text: string): Buffer {
+  const bytes = Buffer.from(text, "base64url");
+  if (bytes.toString("base64url") !== text) throw new Error("not base64url");
+  return bytes;
 }
 
 export function fingerprintOf(key: MasterKey): string {
@@ -54,12 +63,13 @@ export function createVault(ring: MasterKey[]): Vault {
       return [FORMAT, primary.id, wrapped.toString("base64url"), box.toString("base64url")].join(".");
     },
     open(sealed, context) {
-      const [format, keyId, wrapped, box] = sealed.split(".");
+      const [format, keyId, wrapped, box, ...more] = sealed.split(".");
       const key = byId.get(keyId ?? "");
-      if (format !== FORMAT || !key || !wrapped || !box) throw new Error("not sealed by a key of this keyring");
+      if (format !== FORMAT || !key || !wrapped || !box || more.length > 0)
+        throw new Error("not sealed by a key of this keyring");
       const aad = `${FORMAT}|${context}`;
-      const dataKey = decrypt(key.bytes, Buffer.from(wrapped, "base64url"), aad);
-      return decrypt(dataKey, Buffer.from(box, "base64url"), aad).toString();
+      const dataKey = decrypt(key.bytes, unpack(wrapped), aad);
+      return decrypt(dataKey, unpack(box), aad).toString();
     },
   };
 }

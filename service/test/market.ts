@@ -40,12 +40,7 @@ export interface Market {
   /** Every line that the service logged. */
   logs: string[];
   /** An account with a key of all permissions, or of those given. */
-  hasUser(wish?: {
-    name?: string;
-    role?: Role;
-    plan?: Plan;
-    permissions?: Permission[];
-  }): Promise<Client>;
+  hasUser(wish?: { name?: string; role?: Role; plan?: Plan; permissions?: Permission[] }): Promise<Client>;
   /** Somebody with a key of their own making, or none. */
   as(key: string | null): Client;
   query(text: string, values?: unknown[]): Promise<pg.QueryResult>;

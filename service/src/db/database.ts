@@ -45,3 +45,16 @@ export function openPool(connection: Connection): pg.Pool {
 
 export const openDatabase = (pool: pg.Pool): Database =>
   new Kysely<DB>({ dialect: new PostgresDialect({ pool }) });
+
+/** Connection and shutdown errors: of sockets, of PostgreSQL (classes 08 and 57P, 53300) and of the pool's own waiting. */
+const DOWN = /^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|08\w{3}|57P0\d|53300)$/;
+
+/** Whether an error says that the database is away, rather than that a query was wrong. */
+export function isDatabaseDown(error: unknown): boolean {
+  const { code, message, syscall } = error as { code?: string; message?: string; syscall?: string };
+  if (code === "ENOENT" && syscall !== "connect") return false;
+  return (
+    DOWN.test(code ?? "") ||
+    /timeout exceeded when trying to connect|^Connection terminated/.test(message ?? "")
+  );
+}

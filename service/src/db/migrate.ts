@@ -22,6 +22,10 @@ export class MigrationMismatch extends Error {
   }
 }
 
+let known: Promise<Migration[]> | undefined;
+/** Read once: `/readyz` asks again and again. */
+const migrationsOnDisk = () => (known ??= readMigrations());
+
 async function readMigrations(): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => name.endsWith(".sql")).sort();
   return Promise.all(
@@ -60,10 +64,12 @@ async function apply(client: pg.PoolClient, migration: Migration, now: Date): Pr
 
 /** Brings the database to the newest migration; answers the names of those that it ran. */
 export async function migrate(pool: pg.Pool, now: Date): Promise<string[]> {
-  const migrations = await readMigrations();
+  const migrations = await migrationsOnDisk();
   const client = await pool.connect();
   try {
     // Under the lock of the session, not of a transaction: each migration has a transaction of its own.
+    // Neither the wait for another process nor a migration itself is bounded like a request's statement.
+    await client.query("set statement_timeout = 0");
     await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
     await client.query(
       "create table if not exists schema_migrations (name text primary key, checksum text not null, applied_at timestamptz not null)",
@@ -75,14 +81,14 @@ export async function migrate(pool: pg.Pool, now: Date): Promise<string[]> {
     for (const migration of pending) await apply(client, migration, now);
     return pending.map((migration) => migration.name);
   } finally {
-    await client.query("select pg_advisory_unlock($1)", [MIGRATION_LOCK]).catch(() => {});
-    client.release();
+    // Not back to the pool: the connection holds a lock and a setting that no request should get.
+    client.release(true);
   }
 }
 
 /** Whether every migration on disk has run, as `/readyz` asks. */
 export async function isMigrated(pool: pg.Pool): Promise<boolean> {
-  const migrations = await readMigrations();
+  const migrations = await migrationsOnDisk();
   const { rows } = await pool.query("select count(*)::int as count from schema_migrations");
   return rows[0]?.count === migrations.length;
 }

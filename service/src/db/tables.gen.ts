@@ -79,6 +79,7 @@ export interface Executions {
   cost_known: boolean | null;
   cost_usd: Numeric | null;
   created_at: Timestamp;
+  deleted_at: Timestamp | null;
   duration_ms: number | null;
   error_code: string | null;
   error_message: string | null;
@@ -130,6 +131,7 @@ export interface Installation {
 
 export interface Orders {
   action_url: string | null;
+  asked_at: Timestamp | null;
   buyer_id: string;
   completed_at: Timestamp | null;
   created_at: Timestamp;

@@ -7,7 +7,11 @@ import { deleteEventsBefore, findEvent, listEvents } from "./queries.ts";
 
 export const EVENTS_KEPT_DAYS = 30;
 
-export async function listOwnEvents(ctx: Context, caller: Member, query: Paging & { type?: string | undefined }) {
+export async function listOwnEvents(
+  ctx: Context,
+  caller: Member,
+  query: Paging & { type?: string | undefined },
+) {
   return mapPage(await listEvents(ctx.db, caller.userId, query), (body) => new RawJson(body));
 }
 

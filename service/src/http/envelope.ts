@@ -14,9 +14,17 @@ export interface Rendered {
 const toJson = (value: unknown) => (value instanceof RawJson ? value.text : JSON.stringify(value));
 export const digest = (text: string) => createHash("sha256").update(text).digest("base64url").slice(0, 27);
 
-/** `Link` of RFC 8288 with first, prev, next and last; the paths keep the filters of the request. */
-function linkHeader(url: string, { page, limit }: Paging, total: number): string {
+/**
+ * `Link` of RFC 8288 with first, prev, next and last; the paths keep the filters of the request. Of an estimated total
+ * nobody knows the last page: there is a next one as long as this one is full.
+ */
+function linkHeader(
+  url: string,
+  { page, limit }: Paging,
+  { items, total, totalIsEstimate }: Page<unknown>,
+): string {
   const last = Math.max(1, Math.ceil(total / limit));
+  const hasNext = totalIsEstimate ? items.length === limit : page < last;
   const target = new URL(url, "http://origin");
   target.searchParams.delete("api_key");
   const link = (rel: string, number: number) => {
@@ -24,9 +32,10 @@ function linkHeader(url: string, { page, limit }: Paging, total: number): string
     return `<${target.pathname}${target.search}>; rel="${rel}"`;
   };
   const links = [link("first", 1)];
-  if (page > 1) links.push(link("prev", Math.min(page - 1, last)));
-  if (page < last) links.push(link("next", page + 1));
-  return [...links, link("last", last)].join(", ");
+  if (page > 1) links.push(link("prev", totalIsEstimate ? page - 1 : Math.min(page - 1, last)));
+  if (hasNext) links.push(link("next", page + 1));
+  if (!totalIsEstimate) links.push(link("last", last));
+  return links.join(", ");
 }
 
 export function renderPage(page: Page<unknown>, paging: Paging, url: string, meta: Meta): Rendered {
@@ -36,7 +45,7 @@ export function renderPage(page: Page<unknown>, paging: Paging, url: string, met
   return {
     status: 200,
     body: `{"success":true,"data":[${items}],"meta":${JSON.stringify(listMeta)}}`,
-    headers: { link: linkHeader(url, paging, page.total) },
+    headers: { link: linkHeader(url, paging, page) },
   };
 }
 
@@ -46,7 +55,7 @@ export function renderOne(endpoint: Endpoint, result: unknown, meta: Meta): Rend
   return {
     status: answer.status ?? endpoint.status,
     body: `{"success":true,"data":${data},"meta":${JSON.stringify(meta)}}`,
-    headers: endpoint.method === "GET" || endpoint.conditional ? { etag: answer.etag ?? `"${digest(data)}"` } : {},
+    headers: answer.etag || endpoint.method === "GET" ? { etag: answer.etag ?? `"${digest(data)}"` } : {},
   };
 }
 

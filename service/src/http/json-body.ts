@@ -42,19 +42,20 @@ const pathTo = (path: string, key: string | number) =>
   typeof key === "number" ? `${path}[${key}]` : path ? `${path}.${key}` : key;
 
 /** Refuses text that PostgreSQL could not keep as it is, and names that would reach an object's prototype. */
-export function mustBeStorable(value: unknown, path: string): void {
+export function mustBeStorable(value: unknown, root: string, path = ""): void {
   if (typeof value === "string") {
     const why = whyBadText(value);
-    if (why) throw invalidRequest(path || "body", why);
+    if (why) throw invalidRequest(path || root, why);
   } else if (Array.isArray(value)) {
     value.forEach((item, index) => {
-      mustBeStorable(item, pathTo(path, index));
+      mustBeStorable(item, root, pathTo(path, index));
     });
   } else if (typeof value === "object" && value !== null) {
     for (const [key, item] of Object.entries(value)) {
       if (key === "__proto__") throw invalidRequest(pathTo(path, key), "is not a name that can be used");
-      if (whyBadText(key)) throw invalidRequest(path || "body", "has a name with characters that cannot be kept");
-      mustBeStorable(item, pathTo(path, key));
+      if (whyBadText(key))
+        throw invalidRequest(path || root, "has a name with characters that cannot be kept");
+      mustBeStorable(item, root, pathTo(path, key));
     }
   }
 }
@@ -77,6 +78,6 @@ export function parseJsonBody(bytes: Buffer, contentType: string | undefined): u
   } catch {
     throw invalidRequest("body", "is not valid JSON");
   }
-  mustBeStorable(value, "");
+  mustBeStorable(value, "body");
   return value;
 }

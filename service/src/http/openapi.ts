@@ -1,4 +1,12 @@
-import { type Endpoint, type ErrorCode, errorCatalogue, errorsOf, Failure, ListMeta, Meta } from "@stoa/contract";
+import {
+  type Endpoint,
+  type ErrorCode,
+  errorCatalogue,
+  errorsOf,
+  Failure,
+  ListMeta,
+  Meta,
+} from "@stoa/contract";
 import { z } from "zod";
 
 type Json = Record<string, unknown>;
@@ -9,7 +17,11 @@ class Schemas {
   readonly components: Record<string, Json> = {};
 
   of(schema: z.ZodType, io: "input" | "output"): Json {
-    const { $schema: _, $defs, ...own } = z.toJSONSchema(schema, {
+    const {
+      $schema: _,
+      $defs,
+      ...own
+    } = z.toJSONSchema(schema, {
       target: "draft-2020-12",
       io,
       unrepresentable: "any",
@@ -26,7 +38,9 @@ class Schemas {
 
 /** `#/$defs/X` of a lone schema is `#/components/schemas/X` in the document. */
 function hoisted(schema: Json): Json {
-  const text = JSON.stringify(schema, (key, value) => (key === "id" && typeof value === "string" ? undefined : value));
+  const text = JSON.stringify(schema, (key, value) =>
+    key === "id" && typeof value === "string" ? undefined : value,
+  );
   return JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/'));
 }
 
@@ -42,7 +56,13 @@ function parametersOf(endpoint: Endpoint, schemas: Schemas): Json[] {
   const query = Object.entries(endpoint.query.shape).map(([name, value]) => {
     const schema = value as z.ZodType;
     const { description, ...rest } = schemas.of(schema, "output");
-    return { name, in: "query", required: isRequired(schema), ...(description ? { description } : {}), schema: rest };
+    return {
+      name,
+      in: "query",
+      required: isRequired(schema),
+      ...(description ? { description } : {}),
+      schema: rest,
+    };
   });
   return [...path, ...query, ...headersOf(endpoint)];
 }
@@ -56,7 +76,9 @@ function headersOf(endpoint: Endpoint): Json[] {
   });
   const headers = [];
   if (endpoint.method === "POST") {
-    headers.push(header("Idempotency-Key", "Makes a repeat safe for 24 hours: the first answer is sent again"));
+    headers.push(
+      header("Idempotency-Key", "Makes a repeat safe for 24 hours: the first answer is sent again"),
+    );
   }
   if (endpoint.conditional) headers.push(header("If-Match", "Change only if this is still the ETag"));
   if (endpoint.method === "GET" && !endpoint.list) {
@@ -99,7 +121,10 @@ function failuresOf(endpoint: Endpoint, schemas: Schemas): Json {
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => {
       const examples = Object.fromEntries(codes.map((code) => [code, exampleOf(code)]));
-      return [status, { description: codes.join(", "), content: { "application/json": { schema, examples } } }];
+      return [
+        status,
+        { description: codes.join(", "), content: { "application/json": { schema, examples } } },
+      ];
     }),
   );
 }
@@ -132,7 +157,9 @@ function operationOf(endpoint: Endpoint, schemas: Schemas): Json {
     }),
     responses: {
       [endpoint.status]: success,
-      ...(endpoint.maybeAccepted && { 202: { ...success, description: "Accepted; the outcome is not known yet" } }),
+      ...(endpoint.maybeAccepted && {
+        202: { ...success, description: "Accepted; the outcome is not known yet" },
+      }),
       ...(endpoint.method === "GET" && !endpoint.list && { 304: { description: "Not modified" } }),
       ...failuresOf(endpoint, schemas),
     },

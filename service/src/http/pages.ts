@@ -21,13 +21,19 @@ export function addPages(app: FastifyInstance, pages: Pages): void {
   app.get("/healthz", async () => ({ status: "ok" }));
   app.get("/readyz", async (_request, reply) => {
     const problems = await pages.whyNotReady();
-    return reply.code(problems.length === 0 ? 200 : 503).send({ status: problems.length === 0 ? "ready" : "not ready", problems });
+    return reply
+      .code(problems.length === 0 ? 200 : 503)
+      .send({ status: problems.length === 0 ? "ready" : "not ready", problems });
   });
   app.get("/metrics", async (request, reply) => {
     mustMeasure(request, pages.metricsToken);
     return reply.type(pages.metrics.contentType).send(await pages.metrics.text());
   });
-  app.get("/v1/openapi.json", async () => openApiDocument(pages.endpoints, pages.origin()));
+  let document: string | undefined;
+  app.get("/v1/openapi.json", async (_request, reply) => {
+    document ??= JSON.stringify(openApiDocument(pages.endpoints, pages.origin()));
+    return reply.type("application/json; charset=utf-8").send(document);
+  });
   app.get("/", async (_request, reply) => reply.redirect("/docs"));
   addReference(app);
 }
@@ -36,7 +42,8 @@ export function addPages(app: FastifyInstance, pages: Pages): void {
 function mustMeasure(request: FastifyRequest, token: string | null): void {
   const allowed = token
     ? request.headers.authorization === `Bearer ${token}`
-    : /^(::ffff:)?127\.|^::1$/.test(request.socket.remoteAddress ?? "") && !request.headers["x-forwarded-for"];
+    : /^(::ffff:)?127\.|^::1$/.test(request.socket.remoteAddress ?? "") &&
+      !request.headers["x-forwarded-for"];
   if (!allowed) throw new ApiError("NOT_FOUND");
 }
 
@@ -68,9 +75,15 @@ function addReference(app: FastifyInstance): void {
   const dist = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
   const html = (reply: FastifyReply, text: string) =>
     reply.header("content-security-policy", REFERENCE_POLICY).type("text/html; charset=utf-8").send(text);
-  const reference = page("API reference", '<div id="reference"></div>\n<script src="/docs/swagger-ui.js"></script>\n<script src="/docs/docs.js"></script>', ["/docs/swagger-ui.css", "/docs/docs.css"]);
+  const reference = page(
+    "API reference",
+    '<div id="reference"></div>\n<script src="/docs/swagger-ui.js"></script>\n<script src="/docs/docs.js"></script>',
+    ["/docs/swagger-ui.css", "/docs/docs.css"],
+  );
   app.get("/docs", async (_request, reply) => html(reply, reference));
-  app.get("/docs/errors", async (_request, reply) => html(reply, page("Errors", errorTable(), ["/docs/docs.css"])));
+  app.get("/docs/errors", async (_request, reply) =>
+    html(reply, page("Errors", errorTable(), ["/docs/docs.css"])),
+  );
   addFile(app, "/docs/swagger-ui.js", join(dist, "swagger-ui-bundle.js"), "text/javascript");
   addFile(app, "/docs/swagger-ui.css", join(dist, "swagger-ui.css"), "text/css");
   addFile(app, "/docs/docs.js", SCRIPT, "text/javascript");
@@ -78,9 +91,12 @@ function addReference(app: FastifyInstance): void {
 }
 
 function addFile(app: FastifyInstance, path: string, file: string | URL, type: string): void {
+  let read: Promise<{ bytes: Buffer; etag: string }> | undefined;
   app.get(path, async (request, reply) => {
-    const bytes = await readFile(file);
-    const etag = `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}"`;
+    const { bytes, etag } = await (read ??= readFile(file).then((content) => ({
+      bytes: content,
+      etag: `"${createHash("sha256").update(content).digest("base64url").slice(0, 27)}"`,
+    })));
     reply.headers({ etag, "cache-control": "no-cache" });
     if (request.headers["if-none-match"] === etag) return reply.code(304).send();
     return reply.type(`${type}; charset=utf-8`).send(bytes);

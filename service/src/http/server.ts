@@ -1,16 +1,19 @@
-import type { AddressInfo } from "node:net";
+import { maxHeaderSize } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
 import cors from "@fastify/cors";
 import { type Endpoint, type ErrorCode, errorsOf } from "@stoa/contract";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { v7 } from "uuid";
 import { type Caller, type Context, isMember } from "../context.ts";
+import { isDatabaseDown } from "../db/database.ts";
 import type { Page, Paging } from "../db/paging.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { authenticate, type Identify, mustBeAllowed } from "./authenticate.ts";
-import { type Rendered, renderError, renderOne, renderPage } from "./envelope.ts";
+import { digest, type Rendered, renderError, renderOne, renderPage } from "./envelope.ts";
 import { type Outcome, runOnce } from "./idempotency.ts";
 import { parseJsonBody } from "./json-body.ts";
 import type { Metrics } from "./metrics.ts";
+import { isApi, pathOf, toRoutable } from "./request-path.ts";
 import type { Route } from "./route.ts";
 import { validate } from "./validate.ts";
 
@@ -47,15 +50,12 @@ const SECURITY_HEADERS = {
   "x-frame-options": "DENY",
 };
 
-const isApi = (request: FastifyRequest) => request.url.startsWith("/v1/") || request.url === "/v1";
-const pathOf = (request: FastifyRequest) => request.url.split("?", 1)[0]!;
 const metaOf = (ctx: Context, request: FastifyRequest) => ({
   timestamp: ctx.now().toISOString(),
   request_id: request.id,
 });
 
 export async function buildServer(door: Door): Promise<FastifyInstance> {
-  const { ctx } = door;
   const app = Fastify({
     bodyLimit: BODY_LIMIT_BYTES,
     requestIdHeader: false,
@@ -63,30 +63,34 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
       const given = request.headers["x-request-id"];
       return typeof given === "string" && REQUEST_ID.test(given) ? given : v7();
     },
-    routerOptions: { maxParamLength: 300 },
+    rewriteUrl: (request) => toRoutable(request.url ?? "/"),
+    // Node takes no longer target: an id of any length is looked for, and not found.
+    routerOptions: { maxParamLength: maxHeaderSize },
     forceCloseConnections: "idle",
-    frameworkErrors: (error, request, reply) => {
-      void sendError(door, request, reply as FastifyReply, error);
-    },
+    clientErrorHandler: (error, socket) => refuseUnreadable(door, error, socket),
   });
   app.decorateRequest("caller", null);
   app.decorateRequest("startedAt", 0);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
 
+  // Before CORS, which answers a preflight by itself.
+  app.addHook("onRequest", async (request, reply) => {
+    request.startedAt = performance.now();
+    reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
+  });
   await app.register(cors, {
-    delegator: (request: { url?: string }, done: (error: null, options: object) => void) =>
+    delegator: (request: FastifyRequest, done: (error: null, options: object) => void) =>
       done(null, {
-        origin: request.url?.startsWith("/v1") ? "*" : false,
+        origin: isApi(request) ? "*" : false,
+        strictPreflight: false,
         exposedHeaders: ["ETag", "Link", "Retry-After", "X-Request-Id", "Idempotent-Replayed"],
         methods: ["GET", "POST", "PATCH", "PUT", "DELETE"],
         maxAge: 86_400,
       }),
   });
-  app.addHook("onRequest", async (request, reply) => {
-    request.startedAt = performance.now();
-    reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
-    if (request.is404) await enter(door, request);
+  app.addHook("onRequest", async (request) => {
+    if (request.is404 && isApi(request)) await enter(door, request);
   });
   app.addHook("onResponse", async (request, reply) => {
     const ms = performance.now() - request.startedAt;
@@ -117,7 +121,6 @@ function observe({ ctx, metrics }: Door, request: FastifyRequest, reply: Fastify
 
 /** The API's first question, before a path is told to exist: who asks? */
 async function enter(door: Door, request: FastifyRequest): Promise<void> {
-  if (!isApi(request)) return;
   const apiKeyInQuery = (request.query as Record<string, unknown>)["api_key"];
   request.caller = await authenticate(door.identify, {
     authorization: request.headers.authorization,
@@ -139,7 +142,9 @@ function notFound(routes: Route[], request: FastifyRequest): ApiError {
 function matches(pattern: string, path: string): boolean {
   const wanted = pattern.split("/");
   const given = path.split("/");
-  return wanted.length === given.length && wanted.every((part, at) => part.startsWith(":") || part === given[at]);
+  return (
+    wanted.length === given.length && wanted.every((part, at) => part.startsWith(":") || part === given[at])
+  );
 }
 
 function addRoute(app: FastifyInstance, door: Door, route: Route): void {
@@ -149,10 +154,9 @@ function addRoute(app: FastifyInstance, door: Door, route: Route): void {
     url: `/v1${endpoint.path}`,
     config: { endpoint },
     exposeHeadRoute: false,
-    onRequest: async (request, reply) => {
+    onRequest: async (request) => {
       await enter(door, request);
       mustBeAllowed(request.caller!, endpoint.access);
-      if ("api_key" in (request.query as object)) reply.header("cache-control", "no-store");
     },
     handler: (request, reply) => answer(door, route, request, reply),
   });
@@ -167,7 +171,7 @@ async function answer(door: Door, route: Route, request: FastifyRequest, reply: 
       ? await run()
       : await runOnce(
           door.ctx,
-          { caller: callerKey(request), route: `POST ${pathOf(request)}`, key, body: bytes },
+          { caller: callerKey(request), route: routeKey(request), key, body: bytes },
           run,
         );
   return send(request, reply, outcome);
@@ -175,6 +179,9 @@ async function answer(door: Door, route: Route, request: FastifyRequest, reply: 
 
 const callerKey = ({ caller }: FastifyRequest) =>
   caller && isMember(caller) ? caller.userId : (caller?.guestId ?? "");
+
+/** A digest, because a path may be longer than an index takes. */
+const routeKey = (request: FastifyRequest) => digest(`POST ${pathOf(request)}`);
 
 function idempotencyKeyOf(request: FastifyRequest): string | null {
   const key = request.headers["idempotency-key"];
@@ -198,7 +205,10 @@ async function render(
     const body = parseJsonBody(bytes, request.headers["content-type"]);
     const { api_key: _, ...query } = request.query as Record<string, unknown>;
     const input = validate(endpoint, { params: request.params, query, body });
-    const facts = { ifMatch: request.headers["if-match"] ?? null, clientGone: () => goneSignal(request, reply) };
+    const facts = {
+      ifMatch: request.headers["if-match"] ?? null,
+      clientGone: () => goneSignal(request, reply),
+    };
     const result = await route.handle(door.ctx, request.caller!, input as never, facts);
     outcome = endpoint.list
       ? renderPage(result as Page<unknown>, input.query as unknown as Paging, request.url, meta)
@@ -214,6 +224,7 @@ async function render(
 function goneSignal(request: FastifyRequest, reply: FastifyReply): AbortSignal | null {
   if (request.headers["idempotency-key"] !== undefined) return null;
   const gone = new AbortController();
+  if (reply.raw.destroyed) gone.abort(new Error("the client went away"));
   reply.raw.once("close", () => {
     if (!reply.raw.writableFinished) gone.abort(new Error("the client went away"));
   });
@@ -225,6 +236,7 @@ const docUrl = (ctx: Context, code: ErrorCode) => `${ctx.links.origin()}/docs/er
 function send(request: FastifyRequest, reply: FastifyReply, { status, body, headers }: Rendered) {
   reply.headers(headers);
   if (headers["etag"]) reply.headers({ "cache-control": "private", vary: "Authorization, Cookie" });
+  if ("api_key" in (request.query as object)) reply.header("cache-control", "no-store");
   if (status === 200 && request.method === "GET" && isCurrent(request, headers["etag"])) {
     return reply.code(304).send();
   }
@@ -243,17 +255,36 @@ const FRAMEWORK_ERRORS: Record<string, () => ApiError> = {
   FST_ERR_CTP_BODY_TOO_LARGE: () =>
     new ApiError("PAYLOAD_TOO_LARGE", `The request body is larger than ${BODY_LIMIT_BYTES} bytes.`),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new ApiError("UNSUPPORTED_MEDIA_TYPE"),
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => invalidRequest("body", "has another length than Content-Length says"),
-  FST_ERR_BAD_URL: () => invalidRequest("path", "is not a valid URL path"),
-  FST_ERR_MAX_PARAM_LENGTH: () => new ApiError("NOT_FOUND"),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
+    invalidRequest("body", "has another length than Content-Length says"),
 };
 
 function toApiError({ ctx }: Door, request: FastifyRequest, error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const known = FRAMEWORK_ERRORS[(error as { code?: string }).code ?? ""];
   if (known) return known();
-  ctx.log.error({ request: request.id, route: request.routeOptions?.url, err: error }, "unexpected error");
+  if (!request.raw.complete) return invalidRequest("body", "ended before it was whole");
+  if (isDatabaseDown(error)) {
+    ctx.log.error({ request: request.id, err: withoutValues(error) }, "the database does not answer");
+    return new ApiError("SERVICE_UNAVAILABLE", undefined, undefined, 1);
+  }
+  const err = withoutValues(error);
+  ctx.log.error({ request: request.id, route: request.routeOptions?.url, err }, "unexpected error");
   return new ApiError("INTERNAL_ERROR");
+}
+
+/** What failed and where. Not `detail` and the like: there PostgreSQL quotes the row that it refused, people's texts and all. */
+function withoutValues(error: unknown): unknown {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const { name, message, stack, cause } = error;
+  const { code } = error as { code?: unknown };
+  return {
+    name,
+    message,
+    stack,
+    ...(code !== undefined && { code }),
+    ...(cause !== undefined && { cause: withoutValues(cause) }),
+  };
 }
 
 function sendError(door: Door, request: FastifyRequest, reply: FastifyReply, error: unknown) {
@@ -261,10 +292,33 @@ function sendError(door: Door, request: FastifyRequest, reply: FastifyReply, err
   const rendered = renderError(known, docUrl(door.ctx, known.code), metaOf(door.ctx, request));
   const { endpoint } = request.routeOptions?.config ?? {};
   if (endpoint) door.inspect?.(endpoint, { ...rendered, error: known.code });
-  if (known.code === "METHOD_NOT_ALLOWED") {
-    reply.header("allow", (known.details?.["allowed"] as string[]).join(", "));
-  }
+  const allowed = known.details?.["allowed"];
+  if (known.code === "METHOD_NOT_ALLOWED" && Array.isArray(allowed))
+    reply.header("allow", allowed.join(", "));
   return send(request, reply, rendered);
+}
+
+/** What is no HTTP, or has too many headers for a request to be made of it, is told so in the envelope all the same. */
+function refuseUnreadable({ ctx }: Door, { code }: { code?: string }, socket: Socket): void {
+  if (code === "ECONNRESET" || socket.destroyed) return;
+  const refusal =
+    code === "HPE_HEADER_OVERFLOW"
+      ? invalidRequest(
+          "headers",
+          `must be shorter than ${maxHeaderSize} bytes together with the path and query`,
+        )
+      : invalidRequest("request", "is not readable as HTTP");
+  const meta = { timestamp: ctx.now().toISOString(), request_id: v7() };
+  const { body } = renderError(refusal, docUrl(ctx, refusal.code), meta);
+  const headers = {
+    ...SECURITY_HEADERS,
+    "x-request-id": meta.request_id,
+    "content-type": "application/json; charset=utf-8",
+    "content-length": Buffer.byteLength(body),
+    connection: "close",
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  socket.end(`HTTP/1.1 400 Bad Request\r\n${lines.join("\r\n")}\r\n\r\n${body}`);
 }
 
 /** The origin at which the server listens. */
@@ -292,7 +346,8 @@ export function mustBeDeclared(
 
 function strictly(endpoint: Endpoint, item: unknown): void {
   const result = endpoint.data.safeParse(item);
-  if (!result.success) throw new Error(`${endpoint.name} answered what its schema refuses: ${result.error.message}`);
+  if (!result.success)
+    throw new Error(`${endpoint.name} answered what its schema refuses: ${result.error.message}`);
   const lost = JSON.stringify(result.data).length < JSON.stringify(item).length;
   if (lost) throw new Error(`${endpoint.name} answered fields that its schema does not declare`);
 }

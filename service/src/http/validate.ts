@@ -1,11 +1,15 @@
 import type { Endpoint } from "@stoa/contract";
-import type { z } from "zod";
+import { z } from "zod";
 import { type FieldProblem, fieldError } from "../errors.ts";
 import { mustBeStorable } from "./json-body.ts";
 
+/** Of an endpoint that takes no body: an empty object passes, any field is unknown. */
+const NO_FIELDS = z.strictObject({});
+
 const toPath = (path: PropertyKey[]): string =>
   path.reduce<string>(
-    (text, part) => (typeof part === "number" ? `${text}[${part}]` : text ? `${text}.${String(part)}` : String(part)),
+    (text, part) =>
+      typeof part === "number" ? `${text}[${part}]` : text ? `${text}.${String(part)}` : String(part),
     "",
   );
 
@@ -19,9 +23,11 @@ function problemsOf(error: z.ZodError, root: string): FieldProblem[] {
   });
 }
 
+const IS_MISSING = new Set(["invalid_type", "invalid_value"]);
+
 function reasonOf(issue: z.core.$ZodIssue): string {
-  if (issue.code === "invalid_type" && issue.input === undefined) return "is required";
-  return issue.message.replace(/^Invalid input: /, "").replace(/^Too (small|big): /, "");
+  if (issue.input === undefined && IS_MISSING.has(issue.code)) return "is required";
+  return issue.message.replace(/^(Invalid (input|option)|Too (small|big)): /, "");
 }
 
 function parse<S extends z.ZodType>(schema: S, value: unknown, root: string): z.output<S> {
@@ -38,12 +44,12 @@ export interface RawInput {
 
 /** Path, query and body as the endpoint's handler gets them; anything else is 400 with every field named. */
 export function validate(endpoint: Endpoint, raw: RawInput) {
-  mustBeStorable(raw.query, "");
+  mustBeStorable(raw.query, "query");
+  // An absent body is that of an action; a `null` that was sent is no object.
+  const body = raw.body === undefined ? {} : raw.body;
   return {
     params: parse(endpoint.params, raw.params, "path"),
     query: parse(endpoint.query, raw.query, "query"),
-    body: endpoint.body
-      ? parse(endpoint.body, raw.body ?? {}, "body")
-      : parse(endpoint.query.pick({}).strict(), raw.body ?? {}, "body"),
+    body: parse(endpoint.body ?? NO_FIELDS, body, "body"),
   };
 }

@@ -1,5 +1,5 @@
-import { PgBoss } from "pg-boss";
 import type pg from "pg";
+import { PgBoss } from "pg-boss";
 import type { Logger } from "pino";
 
 /** A job that runs by the clock on one of all worker processes. */
@@ -23,9 +23,9 @@ export async function startQueue(pool: pg.Pool, log: Logger, jobs: ScheduledJob[
   boss.on("error", (error) => log.error({ err: error }, "job queue"));
   await boss.start();
   for (const job of jobs) {
-    await boss.createQueue(job.name);
-    // One at a time and none in store: a round that was missed is not made up for, the next one does its work.
-    await boss.schedule(job.name, job.cron, null, { singletonKey: job.name, retryLimit: 0 });
+    // One at a time on all nodes and none in store: a round that was missed is not made up for, the next does its work.
+    await boss.createQueue(job.name, { policy: "exclusive", retryLimit: 0 });
+    await boss.schedule(job.name, job.cron);
     await boss.work(job.name, async () => {
       try {
         await job.run();

@@ -33,7 +33,9 @@ function noteUse(ctx: Context, key: KeyRow): void {
   const now = ctx.now();
   const before = new Date(now.getTime() - LAST_USED_EVERY_MS);
   if (key.lastUsedAt && key.lastUsedAt > before) return;
-  touchKey(ctx, key.id, now, before).catch((error) => ctx.log.warn({ err: error }, "last use of a key not kept"));
+  touchKey(ctx, key.id, now, before).catch((error) =>
+    ctx.log.warn({ err: error }, "last use of a key not kept"),
+  );
 }
 
 export interface CreateKey {

@@ -15,17 +15,31 @@ const PRINTED_KEY_HOURS = 24;
 /** `stoa-server start`: runs until SIGTERM or SIGINT. */
 export async function start(): Promise<void> {
   const startedAt = performance.now();
-  const place = await openPlace();
-  const service = await startService(place.config, { target: place.target }).catch(async (error) => {
-    await place.leave();
+  const opened: Opened = { place: null, service: null };
+  endOnSignal(opened);
+  try {
+    opened.place = await openPlace();
+    opened.place.embedded?.onLost((why) => {
+      console.error(why);
+      process.exit(1);
+    });
+    opened.service = await startService(opened.place.config, { target: opened.place.target });
+    await greet(opened.place, opened.service, startedAt);
+  } catch (error) {
+    await close(opened);
     throw error;
-  });
-  endOnSignal(place, service);
-  place.embedded?.onLost((why) => {
-    console.error(why);
-    process.exit(1);
-  });
-  await greet(place, service, startedAt);
+  }
+}
+
+/** What a signal has to close, however far the start has come. */
+interface Opened {
+  place: Place | null;
+  service: Service | null;
+}
+
+async function close({ service, place }: Opened): Promise<void> {
+  await service?.close();
+  await place?.leave();
 }
 
 /** On a first start in the test environment the shop is filled first, so that the line in the box lists products. */
@@ -64,15 +78,14 @@ async function printedKey(ctx: Context): Promise<string> {
   return key;
 }
 
-function endOnSignal(place: Place, service: Service): void {
+function endOnSignal(opened: Opened): void {
   let ending = false;
   const end = async (signal: string) => {
     if (ending) return;
     ending = true;
-    service.ctx.log.info({ signal }, "shutting down");
+    opened.service?.ctx.log.info({ signal }, "shutting down");
     setTimeout(() => process.exit(1), HARD_END_MS).unref();
-    await service.close();
-    await place.leave();
+    await close(opened);
     process.exit(0);
   };
   for (const signal of ["SIGTERM", "SIGINT"] as const) {

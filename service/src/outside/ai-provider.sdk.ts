@@ -211,9 +211,12 @@ function toUsage(usage: LanguageModelUsage, call: ProviderCall, output: string):
   };
 }
 
+/** More than any model reads or writes, and as many as the history's column holds. */
+const MAX_TOKENS = 2 ** 31 - 1;
+
 /** Counts become money: from a server that anyone may run, only what can be a count is taken. */
 function countOf(tokens: number | undefined): number | undefined {
-  return Number.isSafeInteger(tokens) && tokens! >= 0 ? tokens : undefined;
+  return Number.isInteger(tokens) && tokens! >= 0 && tokens! <= MAX_TOKENS ? tokens : undefined;
 }
 
 function counted<Name extends string>(name: Name, tokens: number | undefined): { [name in Name]?: number } {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { inspect } from "node:util";
+import { providers as allProviders } from "@stoa/contract";
 import {
   GOOD_KEY,
   type Misbehaviour,
@@ -11,13 +12,7 @@ import {
 } from "../../test/provider-server.ts";
 import { createSandbox, withSandbox } from "./ai-provider.sandbox.ts";
 import { createSdkProviders, type SdkProvidersOptions } from "./ai-provider.sdk.ts";
-import {
-  type AiProviders,
-  type ProviderCall,
-  ProviderFault,
-  type ProviderId,
-  providerIds,
-} from "./ai-provider.ts";
+import { type AiProviders, type ProviderCall, ProviderFault, type ProviderId } from "./ai-provider.ts";
 import { parseAllowedTargets } from "./allowed-targets.ts";
 import { createSafeFetch, type Limits, TargetTimeout } from "./safe-fetch.ts";
 
@@ -43,7 +38,7 @@ async function providersOn(t: TestContext, { limits, ...options }: Setting = {})
   const sleeps: number[] = [];
   const providers = createSdkProviders({
     fetch: safe.fetch,
-    baseUrls: Object.fromEntries(providerIds.map((id) => [id, server.url])),
+    baseUrls: Object.fromEntries(allProviders.map((id) => [id, server.url])),
     sleep: async (ms) => void sleeps.push(ms),
     random: () => 0.5,
     ...options,

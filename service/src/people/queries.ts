@@ -16,14 +16,23 @@ export interface NewUser {
 export const insertUser = (db: Queries, user: NewUser) => db.insertInto("users").values(user).execute();
 
 export const findUserById = (db: Queries, id: string) =>
-  db.selectFrom("users").select(["id", "email", "name", "role"]).where("id", "=", id).executeTakeFirst();
+  db
+    .selectFrom("users")
+    .select(["id", "email", "name", "role", "verified"])
+    .where("id", "=", id)
+    .executeTakeFirst();
 
 export const findUserByEmail = (db: Queries, email: string) =>
   db
     .selectFrom("users")
-    .select(["id", "email", "name", "role"])
+    .select(["id", "email", "name", "role", "verified"])
     .where((row) => row(row.fn("lower", ["email"]), "=", email.toLowerCase()))
     .executeTakeFirst();
 
 export const markSeller = (db: Queries, userId: string) =>
-  db.updateTable("users").set({ role: "seller" }).where("id", "=", userId).where("role", "=", "user").execute();
+  db
+    .updateTable("users")
+    .set({ role: "seller" })
+    .where("id", "=", userId)
+    .where("role", "=", "user")
+    .execute();

@@ -26,7 +26,8 @@ const UNIQUE_VIOLATION = "23505";
 /** Makes an account whose mailbox is taken as proven; answers its uuid. 409 when the address has one already. */
 export async function createUser(ctx: Context, wish: CreateUser): Promise<string> {
   if (!Email.safeParse(wish.email).success) throw invalidRequest("email", "is not an e-mail address");
-  if (!wish.name.trim() || wish.name.length > 100) throw invalidRequest("name", "must have 1 to 100 characters");
+  if (!wish.name.trim() || wish.name.length > 100)
+    throw invalidRequest("name", "must have 1 to 100 characters");
   const id = ctx.newId();
   try {
     await insertUser(ctx.db, {

@@ -1,9 +1,12 @@
-import { toDecimal } from "../money/amount.ts";
 import { toId } from "../ids.ts";
+import { toDecimal } from "../money/amount.ts";
 import { toUserId } from "../people/users.ts";
 import type { ProductRow } from "./queries.ts";
 
-type CardFacts = Omit<ProductRow, "models" | "requirements" | "features" | "preview" | "revision" | "authorBio">;
+type CardFacts = Omit<
+  ProductRow,
+  "models" | "requirements" | "features" | "preview" | "revision" | "authorBio"
+>;
 
 export interface VolatileNumbers {
   views: number;
@@ -45,7 +48,10 @@ export const averageRating = (sum: number, count: number): number =>
   count === 0 ? 0 : Math.round((sum / count) * 100) / 100;
 
 /** Splices the volatile numbers into a card: cheaper by far than rendering it for each request. */
-export function withNumbers(card: string, { views, purchases, ratingSum, ratingCount }: VolatileNumbers): string {
+export function withNumbers(
+  card: string,
+  { views, purchases, ratingSum, ratingCount }: VolatileNumbers,
+): string {
   const average = averageRating(ratingSum, ratingCount);
   return `${card.slice(0, -1)},"rating":{"average":${average},"count":${ratingCount}},"stats":{"views":${views},"purchases":${purchases}}}`;
 }

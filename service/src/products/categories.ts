@@ -15,7 +15,10 @@ const TREE = new URL("./categories.json", import.meta.url);
 /** Adds what the shipped tree has and the database lacks; an operator's own categories stay. */
 export async function seedCategories(db: Database): Promise<void> {
   const tree = JSON.parse(await readFile(TREE, "utf8")) as Category[];
-  await insertCategories(db, tree.toSorted((a, b) => Number(a.parent !== null) - Number(b.parent !== null)));
+  await insertCategories(
+    db,
+    tree.toSorted((a, b) => Number(a.parent !== null) - Number(b.parent !== null)),
+  );
 }
 
 /** The tree, parents before their children, with how many products each holds. */

@@ -64,13 +64,18 @@ export function detailFor(product: ProductForReader, caller: Caller): ProductDet
 const tagFor = (product: ProductForReader, caller: Caller) =>
   `"${product.revision}-${reasonFor(product, caller)}${product.usedAt ? "-used" : ""}"`;
 
-export async function readDetail(ctx: Context, caller: Caller, productId: string): Promise<Answer<ProductDetail>> {
+export async function readDetail(
+  ctx: Context,
+  caller: Caller,
+  productId: string,
+): Promise<Answer<ProductDetail>> {
   const id = toUuid("prd", productId);
   const product = id ? await findProductForReader(ctx, id, userIdOf(caller)) : undefined;
   if (!product || !isVisible(product, caller)) throw new ApiError("PRODUCT_NOT_FOUND");
   noteView(ctx, caller, product);
   // A buyer's first look at the content is its reveal, written before it is shown.
-  if (product.entitled && product.usedAt === null && isMember(caller)) await noteUse(ctx, caller.userId, product.id);
+  if (product.entitled && product.usedAt === null && isMember(caller))
+    await noteUse(ctx, caller.userId, product.id);
   return new Answer(detailFor(product, caller), { etag: tagFor(product, caller) });
 }
 

@@ -5,7 +5,7 @@ import { offsetOf, type Page } from "../db/paging.ts";
 import { invalidRequest } from "../errors.ts";
 import { RawJson } from "../http/route.ts";
 import { toUuid } from "../ids.ts";
-import { toMinor } from "../money/amount.ts";
+import { isCurrency, toMinor } from "../money/amount.ts";
 import { type VolatileNumbers, withNumbers } from "./card.ts";
 
 type ListQuery = Input<typeof api.products.list>["query"];
@@ -51,7 +51,7 @@ const SORT_COLUMNS = {
 
 function priceBound(query: ListQuery, field: "minPrice" | "maxPrice", currency: string): number {
   const minor = toMinor(query[field]!, currency);
-  if (minor === null) throw invalidRequest(field, `has more decimals than ${currency}`);
+  if (minor === null) throw invalidRequest(field, `is no amount of ${currency}`);
   return minor;
 }
 
@@ -60,7 +60,8 @@ function addAuthor(where: Where, caller: Caller, { author, status }: ListQuery):
   const callerId = isMember(caller) ? caller.userId : null;
   const authorId = author === "me" ? callerId : author === undefined ? undefined : toUuid("usr", author);
   const own = callerId !== null && authorId === callerId;
-  if (status !== undefined && !own) throw invalidRequest("status", "is only for your own products: add author=me");
+  if (status !== undefined && !own)
+    throw invalidRequest("status", "is only for your own products: add author=me");
   if (!own) where.add("p.status = 'published'");
   else if (status) where.add("p.status = $", status);
   else where.add("p.status <> 'deleted'");
@@ -70,22 +71,24 @@ function addAuthor(where: Where, caller: Caller, { author, status }: ListQuery):
 function whereOf(ctx: Context, caller: Caller, query: ListQuery): Where {
   const where = new Where();
   const currency = query.currency ?? ctx.config.currency;
+  if (!isCurrency(currency)) throw invalidRequest("currency", "is no ISO 4217 code");
   const byPrice = query.minPrice > 0 || query.maxPrice !== undefined || query.sort === "price";
   addAuthor(where, caller, query);
   if (query.maxPrice !== undefined && query.minPrice > query.maxPrice) {
     throw invalidRequest("minPrice", "must not be greater than maxPrice");
   }
   if (byPrice || query.currency) where.add("p.currency = $", currency);
-  if (query.minPrice > 0) where.add("p.price_minor >= $", priceBound(query, "minPrice", currency));
-  if (query.maxPrice !== undefined) where.add("p.price_minor <= $", priceBound(query, "maxPrice", currency));
+  if (query.minPrice > 0) where.add("p.price_minor >= $::bigint", priceBound(query, "minPrice", currency));
+  if (query.maxPrice !== undefined) {
+    where.add("p.price_minor <= $::bigint", priceBound(query, "maxPrice", currency));
+  }
   if (query.type) where.add("p.type = $", query.type);
   if (query.category) {
-    const slug = where.value(query.category);
-    where.add(`p.category in (select slug from categories where slug = ${slug} or parent = ${slug})`);
+    where.add("p.category in (select slug from categories where $ in (slug, parent))", query.category);
   }
   if (query.provider) where.add("p.compatibility @> array[$]::text[]", query.provider);
   if (query.tag) where.add("p.tags @> array[$]::text[]", query.tag.toLowerCase());
-  if (query.minRating !== undefined) {
+  if (query.minRating) {
     where.add("s.rating_count > 0 and s.rating_sum >= s.rating_count * $::numeric", query.minRating);
   }
   if (query.search) where.add("p.search @@ stoa_search_query($)", query.search);
@@ -100,7 +103,9 @@ function orderOf(where: Where, query: ListQuery): string {
   }
   const way = query.sort === "relevance" ? "desc" : query.order;
   const id = SORT_COLUMNS[query.sort].startsWith("s.") ? "s.product_id" : "p.id";
-  return `${SORT_COLUMNS[query.sort]} ${way}${way === "desc" && query.sort === "publishedAt" ? " nulls last" : ""}, ${id} ${way}`;
+  // Drafts were never published: they come last, and first when the order is turned around.
+  const nulls = query.sort === "publishedAt" ? (way === "desc" ? " nulls last" : " nulls first") : "";
+  return `${SORT_COLUMNS[query.sort]} ${way}${nulls}, ${id} ${way}`;
 }
 
 const named = new Map<string, string>();
@@ -136,7 +141,7 @@ interface Total {
 }
 
 async function countOf(ctx: Context, caller: Caller, query: ListQuery): Promise<Total> {
-  const where = whereOf(ctx, caller, { ...query, sort: query.sort === "price" ? "price" : "relevance" });
+  const where = whereOf(ctx, caller, query);
   const bound = query.search ? EXACT_TOTAL.searched : EXACT_TOTAL.filtered;
   const stats = query.minRating === undefined ? "" : "join product_stats s on s.product_id = p.id";
   const text = `select (select revision from catalogue) as revision, count(*) as total
@@ -145,12 +150,12 @@ async function countOf(ctx: Context, caller: Caller, query: ListQuery): Promise<
   return rows[0]!;
 }
 
-/** What decides the total of a list: its filters and, on one's own shelf, whose it is. */
-function totalKey(ctx: Context, caller: Caller, query: ListQuery): string | null {
+/** What decides the total of a list; null where it is not kept. */
+function totalKey(query: ListQuery): string | null {
   // Ratings move without a new revision of the catalogue, and what one author sees is not worth keeping.
   if (query.minRating !== undefined || query.author !== undefined) return null;
   const { page: _page, limit: _limit, order: _order, sort, ...filters } = query;
-  return JSON.stringify([filters, sort === "price", ctx.config.currency]);
+  return JSON.stringify([filters, sort === "price"]);
 }
 
 /**
@@ -172,7 +177,7 @@ export class Totals {
 }
 
 async function totalOf(ctx: Context, caller: Caller, query: ListQuery, rows: CardRow[]): Promise<number> {
-  const key = totalKey(ctx, caller, query);
+  const key = totalKey(query);
   const known = key && rows[0] ? ctx.totals.find(key, rows[0].revision) : undefined;
   if (known !== undefined) return known;
   const counted = await countOf(ctx, caller, query);

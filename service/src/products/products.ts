@@ -1,16 +1,17 @@
-import type { ChangeProduct, CreateProduct, Variable } from "@stoa/contract";
 import { createHash } from "node:crypto";
-import type { Caller, Context, Member } from "../context.ts";
+import { isDeepStrictEqual } from "node:util";
+import type { ChangeProduct, CreateProduct, Variable } from "@stoa/contract";
+import type { Context, Member } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { announce } from "../events/outbox.ts";
 import { ApiError, type FieldProblem, fieldError, invalidRequest, ruleBroken } from "../errors.ts";
+import { announce } from "../events/outbox.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
 import { becomeSeller, findUser, toUserId } from "../people/users.ts";
 import { renderCard } from "./card.ts";
 import { inputsOf } from "./content.ts";
-import { detailFor, isVisible, readDetail } from "./detail.ts";
+import { detailFor, isVisible } from "./detail.ts";
 import {
   bumpCatalogue,
   findProductForReader,
@@ -96,7 +97,9 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
   };
 }
 
-const pick = (wish: Pick<Locked, "title" | "description" | "compatibility" | "tags" | "requirements" | "features">) => ({
+const pick = (
+  wish: Pick<Locked, "title" | "description" | "compatibility" | "tags" | "requirements" | "features">,
+) => ({
   title: wish.title,
   description: wish.description,
   compatibility: wish.compatibility,
@@ -105,14 +108,23 @@ const pick = (wish: Pick<Locked, "title" | "description" | "compatibility" | "ta
   features: wish.features,
 });
 
-/** Locks a product for its author. What the caller cannot see is 404, what is another's is 403. */
-async function lockOwn(ctx: Context, tx: Tx, caller: Member, productId: string): Promise<Locked> {
+/** What the caller cannot see is 404, what is another's is 403. Answers the product's uuid. */
+async function mustBeAuthor(ctx: Context, caller: Member, productId: string): Promise<string> {
   const id = toUuid("prd", productId);
-  const product = id ? await lockProduct(tx, id) : undefined;
-  if (product?.authorId === caller.userId && product.status !== "deleted") return product;
   const seen = id ? await findProductForReader(ctx, id, caller.userId) : undefined;
   if (!seen || !isVisible(seen, caller)) throw new ApiError("PRODUCT_NOT_FOUND");
+  if (seen.authorId === caller.userId) return seen.id;
   throw new ApiError("UNAUTHORIZED", "Only its author may change this product.", { required: "author" });
+}
+
+/**
+ * Locks a product of which mustBeAuthor() was asked. It is asked before the transaction begins: asking takes a
+ * connection, and whoever waits for a second one while holding the first can bring the whole pool to a stand.
+ */
+async function lockOwn(tx: Tx, id: string): Promise<Locked> {
+  const product = await lockProduct(tx, id);
+  if (!product || product.status === "deleted") throw new ApiError("PRODUCT_NOT_FOUND");
+  return product;
 }
 
 const AUTHORS_FIELDS = [
@@ -121,9 +133,8 @@ const AUTHORS_FIELDS = [
 ] as const as readonly (keyof Locked)[];
 const VERSIONED_FIELDS: readonly (keyof Locked)[] = ["content", "contentFormat", "variables"];
 
-const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 const changedFields = (before: Locked, after: Locked) =>
-  AUTHORS_FIELDS.filter((field) => !isSame(before[field], after[field]));
+  AUTHORS_FIELDS.filter((field) => !isDeepStrictEqual(before[field], after[field]));
 
 /** The product as the change would leave it, before a version is given to it. */
 function applied(ctx: Context, product: Locked, change: ChangeProduct): Locked {
@@ -143,33 +154,36 @@ const withoutUndefined = (change: ChangeProduct) =>
 function declaredAfter(product: Locked, change: ChangeProduct): Variable[] | undefined {
   if (change.variables) return change.variables;
   const derived = inputsOf(product, undefined);
-  return isSame(derived, product.variables) ? undefined : product.variables;
+  return isDeepStrictEqual(derived, product.variables) ? undefined : product.variables;
 }
 
 /** Once published a version is immutable: a change of what buyers run makes the next one. */
 function versioned(before: Locked, after: Locked, change: ChangeProduct): Locked {
   if (!before.firstPublishedAt) return after;
-  const newContent = VERSIONED_FIELDS.some((field) => !isSame(before[field], after[field]));
-  if (change.version === undefined && !newContent) {
-    if (change.changelog === undefined || change.changelog === before.changelog) return after;
+  const newContent = VERSIONED_FIELDS.some((field) => !isDeepStrictEqual(before[field], after[field]));
+  if (!newContent && (change.version ?? before.version) === before.version) {
+    if ((change.changelog ?? before.changelog) === before.changelog) return after;
     throw ruleBroken("changelog", "belongs to a new version: send content or version with it");
   }
-  if (change.version === before.version && !newContent) return after;
   const version = change.version ?? nextMinor(before.version);
-  if (!isAfter(version, before.version)) throw ruleBroken("version", `must be greater than ${before.version}`);
+  if (!isAfter(version, before.version))
+    throw ruleBroken("version", `must be greater than ${before.version}`);
   return { ...after, version, changelog: change.changelog ?? "" };
 }
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
-/** `{field: {old, new}}` under the API's names; of content only its SHA-256. */
+/** An event may have 256 KiB, and tells the old value beside the new one. */
+const MAX_TOLD_CHARACTERS = 8_000;
+
+/** `{field: {old, new}}` under the API's names; of content, and of what is long, only the SHA-256. */
 function changesOf(before: Locked, after: Locked, fields: readonly (keyof Locked)[]) {
-  const shown = (product: Locked, field: keyof Locked) =>
-    field === "priceMinor"
-      ? toDecimal(product.priceMinor, product.currency)
-      : field === "content"
-        ? `sha256:${sha256(product.content)}`
-        : product[field];
+  const shown = (product: Locked, field: keyof Locked) => {
+    if (field === "priceMinor") return toDecimal(product.priceMinor, product.currency);
+    if (field === "content") return `sha256:${sha256(product.content)}`;
+    const text = JSON.stringify(product[field]);
+    return text.length > MAX_TOLD_CHARACTERS ? `sha256:${sha256(text)}` : product[field];
+  };
   return Object.fromEntries(
     fields.map((field) => [
       field === "priceMinor" ? "price" : field,
@@ -204,8 +218,9 @@ export async function changeProduct(
   ifMatch: string | null,
 ) {
   await mustBeCategory(ctx, change.category);
+  const id = await mustBeAuthor(ctx, caller, productId);
   await ctx.db.transaction().execute(async (tx) => {
-    const before = await lockOwn(ctx, tx, caller, productId);
+    const before = await lockOwn(tx, id);
     mustMatch(ifMatch, before);
     if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
       throw ruleBroken("currency", "is fixed once the product has been published");
@@ -262,10 +277,14 @@ function mustStayComplete(product: Locked): void {
 
 function mustBeIn(product: Locked, allowed: string[]): void {
   if (allowed.includes(product.status)) return;
-  throw new ApiError("INVALID_STATE", `The product is ${product.status}; this needs ${allowed.join(" or ")}.`, {
-    current: product.status,
-    allowed,
-  });
+  throw new ApiError(
+    "INVALID_STATE",
+    `The product is ${product.status}; this needs ${allowed.join(" or ")}.`,
+    {
+      current: product.status,
+      allowed,
+    },
+  );
 }
 
 async function moveTo(ctx: Context, tx: Tx, product: Locked, status: Locked["status"]): Promise<void> {
@@ -277,8 +296,9 @@ async function moveTo(ctx: Context, tx: Tx, product: Locked, status: Locked["sta
 }
 
 export async function publishProduct(ctx: Context, caller: Member, productId: string) {
+  const id = await mustBeAuthor(ctx, caller, productId);
   await ctx.db.transaction().execute(async (tx) => {
-    const product = await lockOwn(ctx, tx, caller, productId);
+    const product = await lockOwn(tx, id);
     mustBeIn(product, ["draft", "rejected", "unpublished"]);
     mustBeComplete(product);
     await moveTo(ctx, tx, product, "published");
@@ -308,8 +328,9 @@ const announceUnpublished = (ctx: Context, tx: Tx, product: Locked, reason: "unp
   });
 
 export async function unpublishProduct(ctx: Context, caller: Member, productId: string) {
+  const id = await mustBeAuthor(ctx, caller, productId);
   await ctx.db.transaction().execute(async (tx) => {
-    const product = await lockOwn(ctx, tx, caller, productId);
+    const product = await lockOwn(tx, id);
     mustBeIn(product, ["published"]);
     await moveTo(ctx, tx, product, "unpublished");
     await announceUnpublished(ctx, tx, product, "unpublished");
@@ -319,8 +340,9 @@ export async function unpublishProduct(ctx: Context, caller: Member, productId: 
 
 /** Soft: buyers keep what they bought, everybody else finds nothing here any more. */
 export async function deleteProduct(ctx: Context, caller: Member, productId: string) {
+  const id = await mustBeAuthor(ctx, caller, productId);
   return ctx.db.transaction().execute(async (tx) => {
-    const product = await lockOwn(ctx, tx, caller, productId);
+    const product = await lockOwn(tx, id);
     await moveTo(ctx, tx, product, "deleted");
     if (product.firstPublishedAt) await announceUnpublished(ctx, tx, product, "deleted");
     return {
@@ -331,4 +353,3 @@ export async function deleteProduct(ctx: Context, caller: Member, productId: str
     };
   });
 }
-

@@ -81,16 +81,19 @@ export async function findProductForReader({ pool }: Context, id: string, reader
   return rows[0];
 }
 
-/** Locks the product with its newest version: two changes of it cannot both start from the same state. */
+/**
+ * Locks the product, then reads it with its newest version: two changes of it cannot both start from the same state.
+ * Two statements, because one that had to wait for its lock goes on with the versions of before it waited.
+ */
 export async function lockProduct(tx: Tx, id: string): Promise<(ProductRow & VersionRow) | undefined> {
+  await sql`select from products where id = ${id} for update`.execute(tx);
   const { rows } = await sql<ProductRow & VersionRow>`
     select ${sql.raw(PRODUCT_COLUMNS)}, v.version, v.content, v.content_format as "contentFormat", v.variables,
            v.changelog
       from products p
       join users u on u.id = p.author_id
       join product_versions v on v.product_id = p.id and v.version = p.version
-     where p.id = ${id}
-       for update of p`.execute(tx);
+     where p.id = ${id}`.execute(tx);
   return rows[0];
 }
 
@@ -209,7 +212,8 @@ export const bumpCatalogue = (tx: Tx) =>
     .execute();
 
 export const isCategory = async (db: Queries, slug: string): Promise<boolean> =>
-  (await db.selectFrom("categories").select("slug").where("slug", "=", slug).executeTakeFirst()) !== undefined;
+  (await db.selectFrom("categories").select("slug").where("slug", "=", slug).executeTakeFirst()) !==
+  undefined;
 
 /** Every category with the count of published products in it and below it. */
 export async function listCategories(db: Queries, paging: Paging) {
@@ -249,19 +253,28 @@ export interface View {
   viewer: string;
 }
 
-/** Keeps the views that are new today and adds them to the counters, in one statement for all of them. */
+/**
+ * Keeps the views that are new today and adds them to the counters, in one statement for all of them. Products that
+ * went meanwhile are left out, and the order is the same everywhere, so that two nodes cannot wait for each other.
+ */
 export const addViews = (db: Queries, views: View[]) =>
   sql`
     with seen as (
       insert into product_views (product_id, day, viewer)
-      select * from unnest(${views.map((view) => view.productId)}::uuid[], ${views.map((view) => view.day)}::date[],
-                           ${views.map((view) => view.viewer)}::text[])
+      select v.* from unnest(${views.map((view) => view.productId)}::uuid[],
+                             ${views.map((view) => view.day)}::date[],
+                             ${views.map((view) => view.viewer)}::text[]) as v (product_id, day, viewer)
+        join products p on p.id = v.product_id
+       order by v.product_id, v.day, v.viewer
       on conflict do nothing returning product_id)
     update product_stats s set views = s.views + n.count
       from (select product_id, count(*) as count from seen group by product_id) n
      where s.product_id = n.product_id`.execute(db);
 
-export const insertCategories = (db: Queries, categories: { slug: string; name: string; parent: string | null }[]) =>
+export const insertCategories = (
+  db: Queries,
+  categories: { slug: string; name: string; parent: string | null }[],
+) =>
   db
     .insertInto("categories")
     .values(categories)

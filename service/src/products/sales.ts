@@ -12,7 +12,8 @@ export async function findProductForSale(ctx: Context, productId: string) {
 }
 
 /** Counts a sale for popularity and trending. */
-export const countSale = (tx: Tx, productId: string, at: Date) => addSale(tx, productId, at.getTime() / HALF_LIFE_MS);
+export const countSale = (tx: Tx, productId: string, at: Date) =>
+  addSale(tx, productId, at.getTime() / HALF_LIFE_MS);
 
 export const countRating = (tx: Tx, productId: string, rating: number) => addRating(tx, productId, rating);
 

@@ -34,6 +34,7 @@ export async function downloadOf(ctx: Context, order: OrderRow, format: "md" | "
 const slugOf = (title: string) =>
   title
     .normalize("NFKD")
+    .replace(/\p{Mark}/gu, "")
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, "-")
     .replace(/^-+|-+$/g, "")
@@ -57,7 +58,7 @@ const toJson = (order: OrderRow, version: Version) =>
 
 /** A fence longer than any run of backticks inside, so that the content cannot close it. */
 function fenced(text: string): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map((run) => run[0].length));
+  const longest = [...text.matchAll(/`+/g)].reduce((most, [run]) => Math.max(most, run.length), 2);
   const fence = "`".repeat(longest + 1);
   return `${fence}\n${text}\n${fence}`;
 }

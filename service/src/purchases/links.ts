@@ -5,13 +5,17 @@ import { findOrder, type OrderRow } from "./queries.ts";
 
 /** Long enough for a person to click, short enough that a leaked link is soon worth nothing; GET issues new ones. */
 const LINK_MINUTES = 60;
+/** Links of one quarter of an hour are the same, so that an unchanged purchase keeps its ETag. */
+const ROUNDED_TO_MS = 15 * 60_000;
 const paidFor = new Set<OrderRow["status"]>(["completed", "partially_refunded", "refunded", "disputed"]);
 
 export type LinkedPage = "download" | "receipt" | "receipt.pdf";
 const pathOf = (orderId: string, page: LinkedPage) => `/v1/purchases/${orderId}/${page}`;
 
 function link(ctx: Context, order: OrderRow, page: LinkedPage): string {
-  const expires = new Date(ctx.now().getTime() + LINK_MINUTES * 60_000);
+  const expires = new Date(
+    Math.ceil((ctx.now().getTime() + LINK_MINUTES * 60_000) / ROUNDED_TO_MS) * ROUNDED_TO_MS,
+  );
   return ctx.links.sign(pathOf(toId("ord", order.id), page), expires);
 }
 

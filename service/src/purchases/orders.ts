@@ -2,7 +2,7 @@ import type { CreatePurchase, NewPurchase, Purchase, PurchaseDetail } from "@sto
 import type { Context, Member } from "../context.ts";
 import { mapPage } from "../db/paging.ts";
 import { findLiveEntitlement, majorOf } from "../entitlements/entitlements.ts";
-import { ApiError, ruleBroken } from "../errors.ts";
+import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { roundHalfUp, toDecimal, toMinor } from "../money/amount.ts";
@@ -33,8 +33,12 @@ export async function buyProduct(ctx: Context, caller: Member, wish: CreatePurch
   const methodId = wish.paymentMethodId ?? (await ctx.outside.payments.defaultMethod(caller.userId));
   if (!methodId) throw ruleBroken("paymentMethodId", "is needed: you have no default payment method");
   const order = await placeOrder(ctx, caller, product, methodId);
-  return toAnswer(ctx, await charge(ctx, order));
+  return toAnswer(ctx, isAsAsked(order, product, methodId) ? await charge(ctx, order) : order);
 }
+
+/** Only an order by this method and at this price is charged: another open one may just have to be waited for. */
+const isAsAsked = (order: OrderRow, product: ForSale, methodId: string) =>
+  order.paymentMethodId === methodId && order.totalMinor === product.priceMinor;
 
 function mustBeForSale(product: ForSale | undefined, caller: Member): asserts product is ForSale {
   if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
@@ -52,7 +56,10 @@ async function mustNotOwn(ctx: Context, caller: Member, productId: string): Prom
 }
 
 function mustCost(product: ForSale, expectedPrice: number | undefined): void {
-  if (expectedPrice === undefined || toMinor(expectedPrice, product.currency) === product.priceMinor) return;
+  if (expectedPrice === undefined) return;
+  const expected = toMinor(expectedPrice, product.currency);
+  if (expected === null) throw invalidRequest("expectedPrice", `is no amount of ${product.currency}`);
+  if (expected === product.priceMinor) return;
   const price = toDecimal(product.priceMinor, product.currency);
   throw new ApiError("PRICE_CHANGED", `The price is ${price} ${product.currency}.`, {
     price,
@@ -100,20 +107,19 @@ async function placeOrder(
   return continueOpenOrder(ctx, caller, product, methodId);
 }
 
-/** The open order is carried on; when the buyer names another method, the old attempt is given up first. */
+/** The open order is carried on; by another method or at another price, the old attempt is given up first. */
 async function continueOpenOrder(ctx: Context, caller: Member, product: ForSale, methodId: string) {
   const open = await findOpenOrder(ctx.db, caller.userId, product.id);
-  const stillOpen = open && (open.paymentMethodId === methodId || !(await replaceOpenOrder(ctx, open)));
-  if (stillOpen) return open;
+  if (open && (isAsAsked(open, product, methodId) || !(await replaceOpenOrder(ctx, open)))) return open;
   // It was settled or given up in between: from the start, which now sees how it ended.
   await mustNotOwn(ctx, caller, product.id);
   return placeOrder(ctx, caller, product, methodId);
 }
 
 function toAnswer(ctx: Context, order: OrderRow): Answer<NewPurchase> {
-  if (order.status === "failed") {
+  if (order.status === "failed" || order.status === "canceled") {
     throw new ApiError("INSUFFICIENT_FUNDS", undefined, {
-      declineCode: order.declineCode,
+      declineCode: order.declineCode ?? "canceled",
       orderId: toId("ord", order.id),
     });
   }

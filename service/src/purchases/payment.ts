@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { grantUse } from "../entitlements/entitlements.ts";
+import { findLiveEntitlement, grantUse } from "../entitlements/entitlements.ts";
 import { ApiError } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
 import { toId } from "../ids.ts";
@@ -9,27 +9,28 @@ import { type PaymentOutcome, PaymentUnknown } from "../outside/payments.ts";
 import { toUserId } from "../people/users.ts";
 import { countSale } from "../products/sales.ts";
 import {
-  deleteOrder,
+  deleteOpenOrder,
   findOrder,
   listOpenOrders,
   lockOrder,
   moveOrder,
   OPEN,
   type OrderRow,
+  stampAsked,
 } from "./queries.ts";
 
-/** Younger open orders are being charged right now. */
+/** Whoever asked more recently may still be waiting for the answer. */
 const RECONCILE_AFTER_MS = 60_000;
 /** The provider never heard of it by then: nobody waits for it any more. */
 const GIVE_UP_UNHEARD_MS = 10 * 60_000;
 /** How long a buyer may take to confirm. */
 const GIVE_UP_UNCONFIRMED_MS = 24 * 3_600_000;
-const RECONCILE_BATCH = 100;
 
 const isOpen = (order: Pick<OrderRow, "status">) => OPEN.includes(order.status);
 
 /** Asks under our row's id, so that asking twice charges once. No answer leaves the order pending for the job. */
 export async function charge(ctx: Context, order: OrderRow): Promise<OrderRow> {
+  if (!(await stampAsked(ctx.db, order.id, ctx.now()))) return (await findOrder(ctx.db, order.id)) ?? order;
   const outcome = await orUnknown(ctx, order.id, () =>
     ctx.outside.payments.charge({
       orderId: toId("ord", order.id),
@@ -40,7 +41,7 @@ export async function charge(ctx: Context, order: OrderRow): Promise<OrderRow> {
     }),
   );
   if (outcome?.state === "unknown_method") {
-    await deleteOrder(ctx.db, order.id);
+    await deleteOpenOrder(ctx.db, order.id);
     throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
   }
   return outcome ? settle(ctx, order.id, outcome) : order;
@@ -60,10 +61,27 @@ async function orUnknown<T>(ctx: Context, orderId: string, ask: () => Promise<T>
 export async function settle(ctx: Context, orderId: string, outcome: PaymentOutcome): Promise<OrderRow> {
   return ctx.db.transaction().execute(async (tx) => {
     const order = await lockOrder(tx, orderId);
-    if (!isOpen(order)) return order;
+    if (!order) throw new ApiError("ORDER_NOT_FOUND");
+    if (!isOpen(order) && !(await isPaidAfterAll(ctx, tx, order, outcome))) return order;
     await applyOutcome(ctx, tx, order, outcome);
     return (await findOrder(tx, orderId))!;
   });
+}
+
+/** We gave the order up, and the money came all the same: the buyer gets what was paid for. */
+async function isPaidAfterAll(
+  ctx: Context,
+  tx: Tx,
+  order: OrderRow,
+  outcome: PaymentOutcome,
+): Promise<boolean> {
+  if (order.status !== "canceled" || outcome.state !== "succeeded") return false;
+  if (!(await findLiveEntitlement(tx, order.buyerId, order.productId))) return true;
+  ctx.log.error(
+    { order: order.id },
+    "a canceled order was paid, and its buyer has the product: give it back",
+  );
+  return false;
 }
 
 async function applyOutcome(ctx: Context, tx: Tx, order: OrderRow, outcome: PaymentOutcome): Promise<void> {
@@ -117,7 +135,7 @@ export async function refresh(ctx: Context, order: OrderRow): Promise<OrderRow> 
   return outcome ? settle(ctx, order.id, outcome) : order;
 }
 
-/** Gives an open order up for another method; false when the provider cannot tell, so that it must stay. */
+/** Gives an open order up for another one; false when the provider cannot tell, so that it must stay. */
 export async function replaceOpenOrder(ctx: Context, order: OrderRow): Promise<boolean> {
   const outcome = await orUnknown(ctx, order.id, () => ctx.outside.payments.cancel(toId("ord", order.id)));
   if (!outcome) return false;
@@ -128,20 +146,20 @@ export async function replaceOpenOrder(ctx: Context, order: OrderRow): Promise<b
 /** Settles what is open for over a minute: the provider's word counts, silence for long enough ends it. */
 export async function reconcileOrders(ctx: Context): Promise<void> {
   const now = ctx.now().getTime();
-  for (const order of await listOpenOrders(ctx, new Date(now - RECONCILE_AFTER_MS), RECONCILE_BATCH)) {
-    await reconcile(ctx, order.id, now - order.createdAt.getTime());
+  for (const order of await listOpenOrders(ctx, new Date(now - RECONCILE_AFTER_MS))) {
+    await reconcile(ctx, order.id, now - order.askedAt.getTime());
   }
 }
 
-async function reconcile(ctx: Context, orderId: string, ageMs: number): Promise<void> {
+async function reconcile(ctx: Context, orderId: string, silentMs: number): Promise<void> {
   const { payments } = ctx.outside;
   const providersId = toId("ord", orderId);
   try {
     const found = await payments.find(providersId);
-    const outdated = found?.state === "requires_action" && ageMs > GIVE_UP_UNCONFIRMED_MS;
+    const outdated = found?.state === "requires_action" && silentMs > GIVE_UP_UNCONFIRMED_MS;
     const outcome = outdated ? await payments.cancel(providersId) : found;
     if (outcome) await settle(ctx, orderId, outcome);
-    else if (ageMs > GIVE_UP_UNHEARD_MS) await giveUp(ctx, orderId);
+    else if (silentMs > GIVE_UP_UNHEARD_MS) await giveUp(ctx, orderId);
   } catch (error) {
     ctx.log.warn(
       { order: orderId, err: error },
@@ -153,5 +171,5 @@ async function reconcile(ctx: Context, orderId: string, ageMs: number): Promise<
 const giveUp = (ctx: Context, orderId: string) =>
   ctx.db.transaction().execute(async (tx) => {
     const order = await lockOrder(tx, orderId);
-    if (isOpen(order)) await moveOrder(tx, orderId, { status: "canceled" });
+    if (order && isOpen(order)) await moveOrder(tx, orderId, { status: "canceled" });
   });

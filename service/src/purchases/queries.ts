@@ -108,9 +108,14 @@ export const findOpenOrder = (db: Queries, buyerId: string, productId: string) =
     .where("o.status", "in", OPEN)
     .executeTakeFirst();
 
-/** Locks the order: an answer of the provider and a reconciling job cannot both move it. */
-export const lockOrder = (tx: Tx, id: string) =>
-  orders(tx).where("o.id", "=", id).forUpdate("o").executeTakeFirstOrThrow();
+/**
+ * Locks the order, then reads it: an answer of the provider and a reconciling job cannot both move it. Two statements,
+ * because one that had to wait for its lock goes on with the entitlements of before it waited.
+ */
+export async function lockOrder(tx: Tx, id: string): Promise<OrderRow | undefined> {
+  await tx.selectFrom("orders").select("id").where("id", "=", id).forUpdate().execute();
+  return findOrder(tx, id);
+}
 
 export interface OrderFilter extends Paging {
   status?: string | undefined;
@@ -155,16 +160,27 @@ export interface OrderMove {
 export const moveOrder = (tx: Tx, id: string, move: OrderMove) =>
   tx.updateTable("orders").set(move).where("id", "=", id).execute();
 
-/** An order for which nothing was ever asked of the provider. */
-export const deleteOrder = (db: Queries, id: string) =>
-  db.deleteFrom("orders").where("id", "=", id).execute();
+/** Notes that the provider is asked now; false when the order is open no more, so that nobody must ask. */
+export async function stampAsked(db: Queries, id: string, now: Date): Promise<boolean> {
+  const stamped = await db
+    .updateTable("orders")
+    .set({ asked_at: now })
+    .where("id", "=", id)
+    .where("status", "in", OPEN)
+    .returning("id")
+    .executeTakeFirst();
+  return stamped !== undefined;
+}
 
-export const listOpenOrders = ({ db }: Context, before: Date, limit: number) =>
+/** An open order whose method the provider does not know: nothing happened, so nothing stays. */
+export const deleteOpenOrder = (db: Queries, id: string) =>
+  db.deleteFrom("orders").where("id", "=", id).where("status", "in", OPEN).execute();
+
+export const listOpenOrders = ({ db }: Context, before: Date) =>
   db
     .selectFrom("orders")
-    .select(["id", "status", "created_at as createdAt"])
+    .select((row) => ["id", row.fn.coalesce("asked_at", "created_at").as("askedAt")])
     .where("status", "in", OPEN)
-    .where("created_at", "<", before)
+    .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
     .orderBy("created_at")
-    .limit(limit)
     .execute();

@@ -21,7 +21,8 @@ const reviews = (db: Queries) =>
     ])
     .$castTo<ReviewRow>();
 
-export const findReview = (db: Queries, id: string) => reviews(db).where("r.id", "=", id).executeTakeFirstOrThrow();
+export const findReview = (db: Queries, id: string) =>
+  reviews(db).where("r.id", "=", id).executeTakeFirstOrThrow();
 
 export async function listReviews(db: Queries, productId: string, paging: Paging): Promise<Page<ReviewRow>> {
   const items = await reviews(db)

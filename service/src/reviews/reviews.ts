@@ -39,7 +39,12 @@ export async function postReview(ctx: Context, caller: Member, productId: string
     if (!written) throw new ApiError("CONFLICT", "You have reviewed this product already.");
     await countRating(tx, product.id, review.rating);
     await announce(ctx, tx, [product.authorId], "review.created", {
-      review: { id: toId("rev", id), productId: toId("prd", product.id), ...review, authorId: toUserId(caller.userId) },
+      review: {
+        id: toId("rev", id),
+        productId: toId("prd", product.id),
+        ...review,
+        authorId: toUserId(caller.userId),
+      },
     });
     return toReview(await findReview(tx, id));
   });

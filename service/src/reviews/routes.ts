@@ -6,5 +6,7 @@ export const reviewRoutes = [
   route(api.reviews.list, (ctx, caller, { params, query }) =>
     listProductReviews(ctx, caller, params.productId, query),
   ),
-  route(api.reviews.create, (ctx, caller, { params, body }) => postReview(ctx, caller, params.productId, body)),
+  route(api.reviews.create, (ctx, caller, { params, body }) =>
+    postReview(ctx, caller, params.productId, body),
+  ),
 ];

@@ -54,13 +54,15 @@ create table products (
   deleted_at timestamptz
 );
 create index products_author on products (author_id, id);
-create index products_published on products (published_at desc, id desc) where status = 'published';
+create index products_published on products (published_at desc nulls last, id desc) where status = 'published';
 create index products_created on products (created_at desc, id desc) where status = 'published';
 create index products_updated on products (updated_at desc, id desc) where status = 'published';
 create index products_price on products (currency, price_minor, id) where status = 'published';
 create index products_title on products (title, id) where status = 'published';
 create index products_category on products (category, published_at desc) where status = 'published';
 create index products_search on products using gin (search) where status = 'published';
+create index products_tags on products using gin (tags) where status = 'published';
+create index products_compatibility on products using gin (compatibility) where status = 'published';
 
 create table product_versions (
   product_id uuid not null references products,

@@ -23,6 +23,8 @@ create table orders (
   decline_code text,
   action_url text,
   created_at timestamptz not null,
+  -- When the provider was last asked to charge: silence is counted from here.
+  asked_at timestamptz,
   completed_at timestamptz,
   check (total_minor = subtotal_minor - discount_minor + tax_minor),
   check (refunded_minor between 0 and total_minor)

@@ -39,9 +39,11 @@ create table executions (
   -- A run that nobody renews is a run whose process died.
   lease_until timestamptz not null,
   created_at timestamptz not null,
-  completed_at timestamptz
+  completed_at timestamptz,
+  -- Gone from its owner's history; the row stays for the budget of its key.
+  deleted_at timestamptz
 );
-create index executions_user on executions (user_id, id desc);
+create index executions_user on executions (user_id, id desc) where deleted_at is null;
 create index executions_running on executions (lease_until) where status = 'running';
-create index executions_created on executions (created_at);
+create index executions_texts on executions (created_at) where sealed_texts is not null;
 create index executions_key on executions (provider_key_id, created_at);

@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, suite, test } from "node:test";
+import { type Endpoint, endpoints, errorCatalogue, errorCodes, errorsOf } from "@stoa/contract";
+import { type Market, openMarket } from "../../test/market.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: a document whose parts are asserted one by one
+type Json = any;
+
+let market: Market;
+let served: Json;
+before(async () => {
+  market = await openMarket();
+  served = (await market.as(null).get("/v1/openapi.json")).body;
+});
+after(() => market.close());
+
+const operationOf = ({ path, method }: Endpoint) =>
+  served.paths[path.replace(/:(\w+)/g, "{$1}")]?.[method.toLowerCase()];
+
+/** Every object inside the document, with its path. */
+function* walk(value: Json, path = "#"): Generator<[path: string, value: Json]> {
+  if (typeof value !== "object" || value === null) return;
+  yield [path, value];
+  for (const [key, item] of Object.entries(value)) yield* walk(item, `${path}/${key}`);
+}
+
+const at = (pointer: string) =>
+  pointer
+    .slice(2)
+    .split("/")
+    .reduce((value: Json, key) => value?.[key.replaceAll("~1", "/").replaceAll("~0", "~")], served);
+const resolved = (schema: Json): Json => (schema.$ref ? at(schema.$ref) : schema);
+
+suite("the OpenAPI document", () => {
+  test("needs no credential, and is the committed one but for the address of the server", async () => {
+    const file = new URL("../../../docs/openapi.gen.json", import.meta.url);
+    const committed = JSON.parse(await readFile(file, "utf8"));
+    assert.deepEqual(served.servers, [{ url: `${market.origin}/v1` }]);
+    assert.deepEqual(committed.servers, [{ url: "/v1" }]);
+    assert.deepEqual({ ...served, servers: null }, { ...committed, servers: null });
+  });
+
+  test("tells every endpoint of the contract once, and nothing else", () => {
+    const operations = Object.values(served.paths).flatMap((path: Json) => Object.values(path) as Json[]);
+    const names = operations.map(({ operationId }) => operationId);
+    assert.deepEqual(names.sort(), endpoints.map(({ name }) => name).sort());
+    assert.equal(new Set(names).size, names.length);
+    assert.equal(served.openapi, "3.1.1");
+  });
+
+  test("refers to nothing that it does not hold, and holds no schema that nothing refers to", () => {
+    const used = new Set<string>();
+    for (const [path, value] of walk(served)) {
+      if (typeof value.$ref !== "string") continue;
+      assert.ok(at(value.$ref), `${path} refers to ${value.$ref}`);
+      used.add(value.$ref);
+    }
+    for (const name of Object.keys(served.components.schemas)) {
+      assert.ok(used.has(`#/components/schemas/${name}`), `${name} is used by nothing`);
+    }
+  });
+
+  test("has a described tag for every tag in use", () => {
+    const described = new Set(
+      served.tags.filter(({ description }: Json) => description).map(({ name }: Json) => name),
+    );
+    for (const { tag, name } of endpoints) assert.ok(described.has(tag), `${tag} of ${name}`);
+  });
+});
+
+for (const endpoint of endpoints) {
+  suite(`${endpoint.name} in the OpenAPI document`, () => {
+    test("has a summary, its tag, and says which permission it needs", () => {
+      const operation = operationOf(endpoint);
+      assert.equal(operation.summary, endpoint.summary);
+      assert.ok(endpoint.summary.length > 5);
+      assert.deepEqual(operation.tags, [endpoint.tag]);
+      if (endpoint.access.who === "public") return;
+      assert.match(operation.description, new RegExp(`\`${endpoint.access.permission}\``));
+      assert.deepEqual(operation.security, [{ bearer: [] }, { apiKeyInQuery: [] }]);
+    });
+
+    test("has every parameter of its path and query, each with a schema", () => {
+      const { parameters } = operationOf(endpoint);
+      const named = (place: string) =>
+        parameters.filter((parameter: Json) => parameter.in === place).map(({ name }: Json) => name);
+      const inPath = [...endpoint.path.matchAll(/:(\w+)/g)].map(([, name]) => name);
+      assert.deepEqual(named("path"), inPath);
+      assert.deepEqual(named("query"), Object.keys(endpoint.query.shape));
+      assert.equal(named("header").includes("Idempotency-Key"), endpoint.method === "POST");
+      assert.equal(named("header").includes("If-Match"), endpoint.conditional);
+      for (const { name, schema, required, in: place } of parameters) {
+        assert.ok(schema.type ?? schema.enum ?? schema.$ref ?? schema.anyOf, `${name} has a type`);
+        if (place === "path") assert.equal(required, true);
+      }
+    });
+
+    test("has the schema of its answer, in the envelope", () => {
+      const operation = operationOf(endpoint);
+      const { schema } = operation.responses[endpoint.status].content["application/json"];
+      assert.deepEqual(schema.required, ["success", "data", "meta"]);
+      const { data, meta } = schema.properties;
+      assert.equal(data.type === "array", endpoint.list);
+      const item = resolved(endpoint.list ? data.items : data);
+      assert.ok(Object.keys(item.properties).length > 0);
+      const wanted = endpoint.list ? ["page", "limit", "total"] : ["timestamp", "request_id"];
+      for (const field of wanted) assert.ok(resolved(meta).properties[field], `meta has ${field}`);
+      assert.equal(202 in operation.responses, endpoint.maybeAccepted);
+      assert.equal(304 in operation.responses, endpoint.method === "GET" && !endpoint.list);
+    });
+
+    test("has every error that it can answer with, under its status, with an example", () => {
+      const { responses } = operationOf(endpoint);
+      for (const code of errorsOf(endpoint)) {
+        const { content } = responses[errorCatalogue[code].status];
+        const { schema, examples } = content["application/json"];
+        assert.equal(schema.$ref, "#/components/schemas/Failure");
+        assert.equal(examples[code].value.error.code, code);
+      }
+      const told = Object.values(responses).flatMap(({ content }: Json) =>
+        Object.keys(content?.["application/json"].examples ?? {}),
+      );
+      assert.deepEqual(told.sort(), errorsOf(endpoint).sort());
+    });
+
+    if (endpoint.body) {
+      test("has the schema of its body, and an example that its own schema takes as it is", () => {
+        const { schema, example } = operationOf(endpoint).requestBody.content["application/json"];
+        const fields = resolved(schema);
+        assert.deepEqual(Object.keys(fields.properties).sort(), Object.keys(endpoint.body!.shape).sort());
+        assert.equal(fields.additionalProperties, false, "unknown fields are refused");
+        const result = endpoint.body!.safeParse(example);
+        assert.ok(result.success, result.error?.message);
+        for (const name of fields.required ?? []) assert.ok(name in example, `the example lacks ${name}`);
+      });
+
+      test("asks for no field that its schema does without", () => {
+        const { schema } = operationOf(endpoint).requestBody.content["application/json"];
+        const needed = Object.entries(endpoint.body!.shape)
+          .filter(([, field]) => !field.safeParse(undefined).success)
+          .map(([name]) => name);
+        assert.deepEqual([...(resolved(schema).required ?? [])].sort(), needed.sort());
+      });
+    } else {
+      test("has no body", () => assert.equal(operationOf(endpoint).requestBody, undefined));
+    }
+  });
+}
+
+test("every error code has a status of its own class and a message that is a sentence", () => {
+  for (const code of errorCodes) {
+    const { status, message } = errorCatalogue[code];
+    assert.ok(status >= 400 && status < 600, code);
+    assert.match(message, /^[A-Z].*\.$/, code);
+  }
+});

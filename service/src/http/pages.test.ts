@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { errorCatalogue, errorCodes } from "@stoa/contract";
+import { hasProduct } from "../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+
+let market: Market;
+let nobody: Client;
+before(async () => {
+  market = await openMarket();
+  nobody = market.as(null);
+});
+after(() => market.close());
+
+suite("health", () => {
+  test("/healthz tells that the process lives, to anybody", async () => {
+    const reply = await nobody.get("/healthz");
+    assert.deepEqual([reply.status, reply.body], [200, { status: "ok" }]);
+  });
+
+  test("/readyz tells that the database is there and up to date", async () => {
+    const reply = await nobody.get("/readyz");
+    assert.deepEqual([reply.status, reply.body], [200, { status: "ready", problems: [] }]);
+  });
+
+  test("/readyz is 503 with the reason when a migration is missing, while /healthz stays 200", async () => {
+    const unready = await openMarket();
+    await unready.query(
+      "delete from schema_migrations where ctid = (select max(ctid) from schema_migrations)",
+    );
+    const reply = await unready.as(null).get("/readyz");
+    assert.equal(reply.status, 503);
+    assert.deepEqual(reply.body, { status: "not ready", problems: ["the database lacks migrations"] });
+    assert.equal((await unready.as(null).get("/healthz")).status, 200);
+    await unready.close();
+  });
+});
+
+suite("/metrics", () => {
+  test("tells the machine itself how long requests took, by route and never by path", async () => {
+    const member = await market.hasUser();
+    const productId = await hasProduct(member);
+    await member.get(`/v1/products/${productId}?api_key=${member.key}`);
+    const reply = await nobody.get("/metrics");
+    assert.equal(reply.status, 200);
+    assert.match(reply.headers.get("content-type")!, /^text\/plain; version=0\.0\.4/);
+    assert.match(
+      reply.text,
+      /http_request_duration_seconds_count\{method="GET",route="\/v1\/products\/:productId",status="200"\} 1\n/,
+    );
+    assert.ok(!reply.text.includes(productId) && !reply.text.includes("stoa_test_"));
+  });
+
+  test("counts what exists nowhere under one name, so that a scanner makes no new figures", async () => {
+    for (const path of ["/a", "/b", "/wp-login.php"]) await nobody.get(path);
+    const { text } = await nobody.get("/metrics");
+    assert.doesNotMatch(text, /wp-login/);
+    assert.match(text, /_count\{method="GET",route="unknown",status="404"\} 3\n/);
+  });
+
+  test("tells nothing to whom a proxy speaks for", async () => {
+    for (const header of ["203.0.113.7", "127.0.0.1", "::1"]) {
+      assertError(await nobody.get("/metrics", { "x-forwarded-for": header }), 404, "NOT_FOUND");
+    }
+  });
+
+  test("with a token asks for it, wherever the question comes from", async () => {
+    const guarded = await openMarket({ config: { metricsToken: "figures-for-me" } });
+    const ask = (headers: Record<string, string>) => guarded.as(null).get("/metrics", headers);
+    assertError(await ask({}), 404, "NOT_FOUND");
+    for (const wrong of [
+      "Bearer",
+      "Bearer figures",
+      "figures-for-me",
+      "Bearer figures-for-me2",
+      "Basic figures-for-me",
+    ]) {
+      assertError(await ask({ authorization: wrong }), 404, "NOT_FOUND");
+    }
+    const authorization = "Bearer figures-for-me";
+    assert.equal((await ask({ authorization })).status, 200);
+    assert.equal((await ask({ authorization, "x-forwarded-for": "203.0.113.7" })).status, 200);
+    await guarded.close();
+  });
+});
+
+suite("the reference", () => {
+  const pages = ["/docs", "/docs/errors"];
+
+  test("is where the root leads to", async () => {
+    const reply = await nobody.get("/");
+    assert.deepEqual([reply.status, reply.headers.get("location")], [302, "/docs"]);
+  });
+
+  for (const path of pages) {
+    test(`${path} runs scripts and styles of this origin alone, and none that stand in the page`, async () => {
+      const reply = await nobody.get(path);
+      assert.equal(reply.status, 200);
+      assert.equal(reply.headers.get("content-type"), "text/html; charset=utf-8");
+      const policy = reply.headers.get("content-security-policy")!;
+      assert.match(policy, /default-src 'none'/);
+      assert.match(policy, /script-src 'self'(;|$)/);
+      assert.match(policy, /frame-ancestors 'none'/);
+      assert.match(policy, /base-uri 'none'/);
+      assert.match(policy, /form-action 'none'/);
+      assert.doesNotMatch(policy, /unsafe|\*|https?:/);
+      assert.doesNotMatch(reply.text, /<script(?! src=)|<style|\son\w+=|javascript:/i);
+    });
+
+    test(`${path} names no other place on the web, and every file that it names is here`, async () => {
+      const { text } = await nobody.get(path);
+      assert.doesNotMatch(text, /(https?:)?\/\/\w/);
+      const named = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, target]) => target!);
+      const files = named.filter((target) => !target.startsWith("data:"));
+      assert.ok(files.length >= 3);
+      for (const file of files) assert.equal((await nobody.get(file)).status, 200, file);
+    });
+  }
+
+  test("explains every error code, with its status", async () => {
+    const { text } = await nobody.get("/docs/errors");
+    for (const code of errorCodes) {
+      assert.ok(text.includes(`<tr id="${code}"><td>${errorCatalogue[code].status}</td>`), code);
+    }
+  });
+
+  for (const [file, type] of [
+    ["/docs/docs.js", "text/javascript"],
+    ["/docs/docs.css", "text/css"],
+    ["/docs/swagger-ui.js", "text/javascript"],
+    ["/docs/swagger-ui.css", "text/css"],
+  ] as const) {
+    test(`${file} is ${type}, and asked again by its ETag`, async () => {
+      const reply = await nobody.get(file);
+      assert.equal(reply.headers.get("content-type"), `${type}; charset=utf-8`);
+      assert.equal(reply.headers.get("cache-control"), "no-cache");
+      const again = await nobody.get(file, { "if-none-match": reply.headers.get("etag")! });
+      assert.deepEqual([again.status, again.text], [304, ""]);
+      assert.equal((await nobody.get(file, { "if-none-match": '"other"' })).status, 200);
+    });
+  }
+});

@@ -1,0 +1,29 @@
+import type { FastifyRequest } from "fastify";
+
+const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
+const endOfPath = (url: string) => (url.search(/[?#]/) + 1 || url.length + 1) - 1;
+
+function isDecodable(path: string): boolean {
+  try {
+    return decodeURI(path) !== "";
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * The target of a request as the router can take it. A path that cannot be decoded, such as `/v1/products/%zz`, is
+ * taken letter by letter: it then names nothing, and is answered like any other id that names nothing.
+ */
+export function toRoutable(target: string): string {
+  const url = target.replace(ABSOLUTE_FORM, "");
+  const end = endOfPath(url);
+  const path = url.slice(0, end);
+  return isDecodable(path) ? url : path.replaceAll("%", "%25") + url.slice(end);
+}
+
+/** The path as the router matches it, so that `/%761/products` is no other door than `/v1/products`. */
+export const pathOf = ({ url }: FastifyRequest): string => decodeURI(url.slice(0, endOfPath(url)));
+
+/** Below /v1 everybody is asked who they are, whether or not the path exists. */
+export const isApi = (request: FastifyRequest): boolean => /^\/v1(\/|$)/.test(pathOf(request));

@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { permissions } from "@stoa/contract";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
+import { ApiError } from "../errors.ts";
+import { mintKey } from "./api-key.ts";
+import { createKey, parsePermissions, replaceKey } from "./keys.ts";
+
+const MINUTE_MS = 60_000;
+
+let market: Market;
+let owner: Client;
+before(async () => {
+  market = await openMarket();
+  owner = await market.hasUser({ name: "Owner" });
+});
+after(() => market.close());
+
+const ask = (key: string) => market.as(key).get("/v1/categories");
+const makeKey = (wish: object = {}) =>
+  createKey(market.service.ctx, {
+    userId: owner.userId,
+    name: "made",
+    permissions: ["products:read"],
+    ...wish,
+  });
+
+const lookup = (key: string) => key.slice(10, 22);
+async function lastUsed(key: string): Promise<Date | null> {
+  const { rows } = await market.query("select last_used_at from api_keys where lookup = $1", [lookup(key)]);
+  return rows[0].last_used_at;
+}
+
+/** The last use is written beside the request, so it may come a moment later. */
+async function lastUsedIs(key: string, expected: Date): Promise<void> {
+  for (let tries = 0; tries < 200; tries++) {
+    if ((await lastUsed(key))?.getTime() === expected.getTime()) return;
+  }
+  assert.deepEqual(await lastUsed(key), expected);
+}
+
+test("whatever is wrong with a key, the answer is one", async () => {
+  const { key: expired } = await makeKey({ expiresAt: market.clock.now });
+  const { key: revoked } = await makeKey();
+  await market.query("update api_keys set revoked_at = $1 where lookup = $2", [
+    market.clock.now,
+    lookup(revoked),
+  ]);
+  const { key: known } = await makeKey();
+  const minted = mintKey("test").value;
+  const wrong = {
+    expired,
+    revoked,
+    "of another environment": mintKey("production").value,
+    "never made": minted,
+    mistyped: `${known.slice(0, -1)}${known.endsWith("0") ? "1" : "0"}`,
+    "no key at all": "hello",
+    empty: "",
+  };
+  const answers = new Set<string>();
+  for (const [why, key] of Object.entries(wrong)) {
+    const reply = await market.as(null).get("/v1/categories", { authorization: `Bearer ${key}` });
+    assertError(reply, 401, "INVALID_API_KEY");
+    answers.add(JSON.stringify([reply.body.error, reply.headers.get("www-authenticate")]));
+    assert.equal(answers.size, 1, why);
+  }
+});
+
+test("a key whose secret was never given out finds no account, though its lookup is known", async () => {
+  const { key } = await makeKey();
+  const digest = mintKey("test").digest;
+  await market.query("update api_keys set digest = $1 where lookup = $2", [digest, lookup(key)]);
+  assertError(await ask(key), 401, "INVALID_API_KEY");
+});
+
+test("a key works until it expires", async () => {
+  const { key } = await makeKey({ expiresAt: new Date(market.clock.now.getTime() + MINUTE_MS) });
+  market.clock.forward(MINUTE_MS - 1);
+  assert.equal((await ask(key)).status, 200);
+  market.clock.forward(1);
+  assertError(await ask(key), 401, "INVALID_API_KEY");
+});
+
+test("a key is kept as its digest, and its value in no column and no log", async () => {
+  const { key } = await makeKey();
+  await ask(key);
+  const secret = key.slice(22, 54);
+  const { rows } = await market.query("select api_keys::text as row from api_keys where lookup = $1", [
+    lookup(key),
+  ]);
+  assert.ok(!rows[0].row.includes(secret));
+  assert.ok(market.logs.every((line) => !line.includes(secret)));
+});
+
+test("the last use is kept once a minute", async () => {
+  const { key } = await makeKey();
+  assert.equal(await lastUsed(key), null);
+  const first = market.clock.now;
+  await ask(key);
+  await lastUsedIs(key, first);
+  market.clock.forward(MINUTE_MS - 1);
+  await ask(key);
+  market.clock.forward(2);
+  await ask(key);
+  await lastUsedIs(key, market.clock.now);
+});
+
+test("a key that replaces those of its name ends them, and no others", async () => {
+  const { ctx } = market.service;
+  const wish = { userId: owner.userId, name: "printed", permissions: ["products:read"] as const };
+  const { key: other } = await makeKey();
+  const replace = () => replaceKey(ctx, { ...wish, permissions: [...wish.permissions] });
+  const [first, second] = [(await replace()).key, (await replace()).key];
+  const statuses = (await Promise.all([first, second, other, owner.key].map(ask))).map(
+    ({ status }: Reply) => status,
+  );
+  assert.deepEqual(statuses, [401, 200, 200, 200]);
+});
+
+test("a key may do what its permissions say and nothing else", async () => {
+  const { key } = await makeKey({ permissions: ["purchases:read"] });
+  const client = market.as(key);
+  assert.equal((await client.get("/v1/purchases")).status, 200);
+  const refused: [reply: Promise<Reply>, permission: string][] = [
+    [client.get("/v1/products"), "products:read"],
+    [client.post("/v1/products", {}), "products:write"],
+    [client.post("/v1/purchases", {}), "purchases:write"],
+    [client.get("/v1/events"), "webhooks:write"],
+    [client.post("/v1/ai/execute", {}), "ai:execute"],
+  ];
+  for (const [reply, permission] of refused) {
+    assert.equal(assertError(await reply, 403, "UNAUTHORIZED").required, permission);
+  }
+});
+
+test("permissions are written as all, or by their names", () => {
+  assert.deepEqual(parsePermissions("all"), [...permissions]);
+  assert.deepEqual(parsePermissions("products:read, ai:execute"), ["products:read", "ai:execute"]);
+  for (const text of ["", "products:read,", "admin", "ALL"]) {
+    assert.throws(() => parsePermissions(text), ApiError);
+  }
+});

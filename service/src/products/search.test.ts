@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import fc from "fast-check";
+import { hasDraft, hasProduct } from "../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+
+let market: Market;
+let author: Client;
+let reader: Client;
+before(async () => {
+  market = await openMarket();
+  author = await market.hasUser({ name: "Author" });
+  reader = await market.hasUser({ name: "Reader" });
+  for (const [title, description, tags] of shop) await hasProduct(author, { title, description, tags });
+});
+after(() => market.close());
+
+const shop: [title: string, description: string, tags: string[]][] = [
+  ["Haiku about anything", "Three lines of poetry.", ["japan"]],
+  ["Poetry slam", "Loud verses.", ["stage"]],
+  ["Love letter", "Somebody's haiku may be inside.", ["poetry"]],
+  ["Przewodnik po Łodzi", "Zwiedzaj miasto Łódź w jeden dzień.", ["podróże"]],
+  ["Crème brûlée", "Une recette détaillée.", ["cuisine française"]],
+  ["Größenwahn", "Straßennamen erfinden.", ["deutsch"]],
+  ["Помощник писателя", "Проверяет рукописи.", ["русский"]],
+  ["Ελληνική ποίηση", "Στίχοι για τη θάλασσα.", ["ελληνικά"]],
+  ["俳句 生成", "トピックから 俳句 を作ります。", ["日本語"]],
+  ["مساعد الكتابة", "يكتب رسائل جميلة.", ["عربي"]],
+  ["C++ & SQL review", "Finds O'Reilly-class bugs in state-of-the-art code.", ["node.js"]],
+  ["Summarise a URL", "Reads https://example.com/page and mails me@example.com.", []],
+];
+
+async function found(words: string): Promise<string[]> {
+  const { status, body, text } = await reader.get(
+    `/v1/products?limit=100&search=${encodeURIComponent(words)}`,
+  );
+  assert.equal(status, 200, text);
+  assert.equal(body.meta.total, body.data.length);
+  return body.data.map(({ title }: { title: string }) => title);
+}
+
+async function assertFinds(title: string, ...searches: string[]): Promise<void> {
+  for (const words of searches) assert.ok((await found(words)).includes(title), `"${words}" finds ${title}`);
+}
+
+test("a word is found in title, tags and description, in that order of weight", async () => {
+  assert.deepEqual(await found("poetry"), ["Poetry slam", "Love letter", "Haiku about anything"]);
+});
+
+test("every word must be there", async () => {
+  assert.deepEqual(await found("haiku poetry love"), ["Love letter"]);
+  assert.deepEqual(await found("haiku motorcycle"), []);
+});
+
+test("the beginning of a word is enough, in any case", async () => {
+  await assertFinds("Haiku about anything", "hai", "HAIKU", "anyth hAi");
+  assert.deepEqual(await found("aiku"), []);
+});
+
+test("accents may be written or left out", async () => {
+  await assertFinds("Przewodnik po Łodzi", "Łódź", "lodz", "ŁÓDŹ", "Łodzi", "podroze", "dzien");
+  await assertFinds("Crème brûlée", "creme brulee", "CRÈME", "detaillee", "francaise");
+  await assertFinds("Größenwahn", "grossenwahn", "größenwahn", "GRÖSSEN", "strassennamen");
+});
+
+test("other scripts are found in any case", async () => {
+  await assertFinds("Помощник писателя", "помощник", "ПОМОЩ", "рукописи", "Русский");
+  await assertFinds("Ελληνική ποίηση", "ελληνική", "ΠΟΊΗΣΗ", "θάλασσα");
+  await assertFinds("俳句 生成", "俳句", "生", "日本");
+  await assertFinds("مساعد الكتابة", "مساعد", "رسائل");
+});
+
+test("technical words are found as they are written", async () => {
+  await assertFinds("C++ & SQL review", "c++", "sql", "o'reilly", "state-of-the-art", "node.js");
+  await assertFinds("Summarise a URL", "example.com", "me@example.com", "https://example.com/page");
+});
+
+test("quotes, operators and other tricks are only text", async () => {
+  const all = (await reader.get("/v1/products")).body.meta.total;
+  for (const words of [
+    "'); drop table products; --",
+    "haiku' or '1'='1",
+    "haiku & !poetry | (love",
+    "poetry:*A <-> slam",
+    '"love letter"',
+    "\\' \\\\ E'\\x41'",
+    "$1 $$ %s {1}",
+    "!!! ((( &&& :* <->",
+  ]) {
+    await found(words);
+  }
+  assert.deepEqual(await found("!!!"), []);
+  assert.equal((await reader.get("/v1/products")).body.meta.total, all);
+});
+
+test("no text at all makes the search fail", async () => {
+  const anyText = fc.oneof(
+    fc.string({ unit: "grapheme", maxLength: 60 }),
+    fc.string({
+      unit: fc.constantFrom("'", '"', "\\", ":", "*", "&", "|", "!", "(", ")", "<", "-", ">", "/", ".", "a"),
+      maxLength: 60,
+    }),
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      anyText.filter((text) => !text.includes("\0") && text.length <= 200),
+      async (words) => void (await found(words)),
+    ),
+    { numRuns: 150 },
+  );
+});
+
+test("whatever a title is, its own first word finds it", async () => {
+  const word = fc.stringMatching(/^[a-zA-Zäöüéèłñçßабвгд]{2,20}$/);
+  await fc.assert(
+    fc.asyncProperty(word, async (title) => {
+      const id = await hasProduct(author, { title });
+      const { body } = await reader.get(
+        `/v1/products?limit=100&search=${encodeURIComponent(title)}&sort=createdAt`,
+      );
+      assert.ok(
+        body.data.some((card: { id: string }) => card.id === id),
+        title,
+      );
+      await author.delete(`/v1/products/${id}`);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test("an empty search is none", async () => {
+  const all = (await reader.get("/v1/products")).body.meta.total;
+  assert.equal((await reader.get("/v1/products?search=")).body.meta.total, all);
+  assert.equal((await reader.get("/v1/products?search=%20%20")).body.meta.total, all);
+});
+
+test("a search has at most 200 characters and no NUL", async () => {
+  assertError(await reader.get(`/v1/products?search=${"x".repeat(201)}`), 400, "INVALID_REQUEST", "search");
+  assertError(await reader.get("/v1/products?search=a%00b"), 400, "INVALID_REQUEST", "search");
+});
+
+test("a search goes with filters and any order, and finds drafts on the own shelf alone", async () => {
+  await hasDraft(author, { title: "Haiku in a drawer", price: 1 });
+  const titles = async (who: Client, query: string) => {
+    const { body } = await who.get(`/v1/products?search=haiku&${query}`);
+    return body.data.map(({ title }: { title: string }) => title);
+  };
+  assert.deepEqual(await titles(reader, "sort=title&order=asc"), ["Haiku about anything", "Love letter"]);
+  assert.deepEqual(await titles(reader, "tag=poetry"), ["Love letter"]);
+  assert.deepEqual(await titles(author, "author=me&status=draft"), ["Haiku in a drawer"]);
+  assert.deepEqual(await titles(reader, "author=me"), []);
+});
+
+test("of two equally good matches the one that is bought more comes first", async () => {
+  const first = await hasProduct(author, { title: "Zebra", tags: [], description: "x" });
+  const second = await hasProduct(author, { title: "Zebra", tags: [], description: "x" });
+  const order = async () =>
+    (await reader.get("/v1/products?search=zebra")).body.data.map(({ id }: { id: string }) => id);
+  assert.deepEqual(await order(), [second, first], "the newer one while nobody has bought");
+  await reader.post("/v1/purchases", { productId: first });
+  assert.deepEqual(await order(), [first, second]);
+});

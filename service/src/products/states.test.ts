@@ -1,0 +1,235 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import fc from "fast-check";
+import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
+import { toUuid } from "../ids.ts";
+import { toUserId } from "../people/users.ts";
+
+let market: Market;
+let author: Client;
+let stranger: Client;
+before(async () => {
+  market = await openMarket();
+  author = await market.hasUser({ name: "Author" });
+  stranger = await market.hasUser({ name: "Stranger" });
+});
+after(() => market.close());
+
+const actions = ["publish", "unpublish", "delete", "patch"] as const;
+type Action = (typeof actions)[number];
+type State = "draft" | "published" | "unpublished" | "deleted";
+
+/** The product's life as a table: from where each action goes where, and what it tells. */
+const moves: Record<Action, { from: State[]; to: State | "same"; allowed: string[]; event: string }> = {
+  publish: {
+    from: ["draft", "unpublished"],
+    to: "published",
+    allowed: ["draft", "rejected", "unpublished"],
+    event: "product.published",
+  },
+  unpublish: {
+    from: ["published"],
+    to: "unpublished",
+    allowed: ["published"],
+    event: "product.unpublished unpublished",
+  },
+  delete: {
+    from: ["draft", "published", "unpublished"],
+    to: "deleted",
+    allowed: [],
+    event: "product.unpublished deleted",
+  },
+  patch: { from: ["draft", "published", "unpublished"], to: "same", allowed: [], event: "product.updated" },
+};
+
+interface Model {
+  state: State;
+  everPublished: boolean;
+  events: string[];
+}
+
+/** What the author is answered, and the model after it. */
+function afterwards(model: Model, action: Action): { answer: string; model: Model } {
+  const { from, to, event } = moves[action];
+  if (model.state === "deleted") return { answer: "404 PRODUCT_NOT_FOUND", model };
+  if (!from.includes(model.state)) return { answer: "409 INVALID_STATE", model };
+  const isSilent = action === "delete" && !model.everPublished;
+  return {
+    answer: "200",
+    model: {
+      state: to === "same" ? model.state : to,
+      everPublished: model.everPublished || to === "published",
+      events: isSilent ? model.events : [...model.events, event],
+    },
+  };
+}
+
+let titles = 0;
+function act(who: Client, action: Action, id: string): Promise<Reply> {
+  market.clock.forward(1_000);
+  if (action === "delete") return who.delete(`/v1/products/${id}`);
+  if (action === "patch") return who.patch(`/v1/products/${id}`, { title: `Title ${++titles}` });
+  return who.post(`/v1/products/${id}/${action}`);
+}
+
+const answerOf = ({ status, body }: Reply) => [status, body.error?.code].filter(Boolean).join(" ");
+
+/** The bodies of all events of a product as they are kept, in the order of their making, each with its receivers. */
+async function keptEvents(id: string): Promise<{ body: string; to: string[] }[]> {
+  const { rows } = await market.query(
+    `select e.body, array_agg(r.user_id::text) as to from events e left join event_recipients r on r.event_id = e.id
+      where strpos(e.body, $1) > 0 group by e.id order by e.id`,
+    [id],
+  );
+  return rows;
+}
+
+const nameOf = (body: string) => {
+  const { type, data } = JSON.parse(body);
+  return [type, data.product.reason].filter(Boolean).join(" ");
+};
+
+async function assertEvents(id: string, expected: string[]): Promise<void> {
+  const kept = await keptEvents(id);
+  assert.deepEqual(
+    kept.map(({ body }) => nameOf(body)),
+    expected,
+  );
+  for (const { to } of kept) assert.deepEqual(to, [author.userId], "the author alone is told");
+  const bodies = kept.map(({ body }) => body).reverse();
+  const { text } = await author.get(`/v1/events?limit=${Math.max(1, bodies.length)}`);
+  if (bodies.length > 0)
+    assert.ok(text.includes(`"data":[${bodies.join(",")}]`), "byte for byte, newest first");
+}
+
+test("every history of moves goes as the table says, and each move is told once and in order", async () => {
+  const history = fc.array(fc.record({ action: fc.constantFrom(...actions), byStranger: fc.boolean() }), {
+    maxLength: 14,
+  });
+  await fc.assert(
+    fc.asyncProperty(history, async (steps) => {
+      const id = await hasDraft(author);
+      let model: Model = { state: "draft", everPublished: false, events: [] };
+      for (const { action, byStranger } of steps) {
+        if (byStranger) {
+          const refusal = model.state === "published" ? "403 UNAUTHORIZED" : "404 PRODUCT_NOT_FOUND";
+          assert.equal(answerOf(await act(stranger, action, id)), refusal, `${action} in ${model.state}`);
+          continue;
+        }
+        const { answer, model: next } = afterwards(model, action);
+        const reply = await act(author, action, id);
+        assert.equal(answerOf(reply), answer, `${action} in ${model.state}`);
+        if (answer === "200") assert.equal(reply.body.data.status, next.state);
+        if (answer.startsWith("409")) {
+          const { current, allowed } = reply.body.error.details;
+          assert.deepEqual([current, allowed], [model.state, moves[action].allowed]);
+        }
+        model = next;
+      }
+      await assertEvents(id, model.events);
+      const seen = [author, stranger].map((who) => who.get(`/v1/products/${id}`));
+      const [own, strange] = (await Promise.all(seen)).map(answerOf);
+      assert.equal(own, model.state === "deleted" ? "404 PRODUCT_NOT_FOUND" : "200");
+      assert.equal(strange, model.state === "published" ? "200" : "404 PRODUCT_NOT_FOUND");
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test("publishing tells everything that a buyer would miss", async () => {
+  const { title, type, price } = haiku;
+  const created = await author.post("/v1/products", { title, type, price, content: "  " });
+  const reply = await author.post(`/v1/products/${created.body.data.id}/publish`);
+  const { errors } = assertError(reply, 422, "VALIDATION_ERROR", "description");
+  assert.deepEqual(
+    errors.map(({ field }: { field: string }) => field),
+    ["description", "category", "content", "compatibility"],
+  );
+});
+
+test("an incomplete product stays a draft without an event", async () => {
+  const id = await hasDraft(author, { description: "" });
+  assertError(await author.post(`/v1/products/${id}/publish`), 422, "VALIDATION_ERROR", "description");
+  assert.equal((await author.get(`/v1/products/${id}`)).body.data.status, "draft");
+  await assertEvents(id, []);
+});
+
+test("a workflow can be drafted and is not sold yet", async () => {
+  const content = '{"format":"workflow/1","steps":[]}';
+  const id = await hasDraft(author, { type: "WORKFLOW", content });
+  assertError(await author.post(`/v1/products/${id}/publish`), 422, "VALIDATION_ERROR", "type");
+});
+
+test("publishing answers the product and moves publishedAt, first and again", async () => {
+  const id = await hasDraft(author);
+  const publish = async () => (await act(author, "publish", id)).body.data;
+  const first = await publish();
+  assert.equal(first.publishedAt, market.clock.now.toISOString());
+  assert.equal(first.updatedAt, first.publishedAt);
+  assert.equal(first.content, haiku.content);
+  const taken = (await act(author, "unpublish", id)).body.data;
+  assert.deepEqual([taken.status, taken.publishedAt], ["unpublished", first.publishedAt]);
+  assert.equal((await publish()).publishedAt, market.clock.now.toISOString());
+});
+
+test("the events of the moves carry what the specification says", async () => {
+  const id = await hasProduct(author, { title: "Told", price: 7 });
+  await act(author, "unpublish", id);
+  await act(author, "delete", id);
+  const at = market.clock.now;
+  const [published, unpublished, deleted] = (await keptEvents(id)).map(({ body }) => JSON.parse(body));
+  const product = { id, title: "Told", type: "PROMPT", authorId: toUserId(author.userId) };
+  assert.deepEqual(published.data, { product: { ...product, price: 7 } });
+  assert.deepEqual(unpublished.data, {
+    product: {
+      ...product,
+      reason: "unpublished",
+      unpublishedAt: new Date(at.getTime() - 1_000).toISOString(),
+    },
+  });
+  assert.deepEqual(deleted.data, {
+    product: { ...product, reason: "deleted", unpublishedAt: at.toISOString() },
+  });
+  assert.equal(deleted.created, at.toISOString());
+});
+
+test("deleting answers when it happened, once, and the row stays for the buyers", async () => {
+  const id = await hasProduct(author);
+  const reply = await act(author, "delete", id);
+  const deletedAt = market.clock.now;
+  const { message, ...data } = reply.body.data;
+  assert.deepEqual(data, { id, status: "deleted", deletedAt: deletedAt.toISOString() });
+  assert.ok(message);
+  assertError(await act(author, "delete", id), 404, "PRODUCT_NOT_FOUND");
+  const { rows } = await market.query("select status, deleted_at from products where id = $1", [
+    toUuid("prd", id),
+  ]);
+  assert.deepEqual(rows, [{ status: "deleted", deleted_at: deletedAt }]);
+});
+
+test("a buyer is no author: 403 in every state, because buyers keep seeing what they bought", async () => {
+  const id = await hasProduct(author);
+  const buyer = await market.hasUser();
+  await hasBought(buyer, id);
+  for (const move of ["unpublish", "publish", "unpublish", "delete"] as const) {
+    assert.equal((await act(author, move, id)).status, 200);
+    for (const action of actions) assertError(await act(buyer, action, id), 403, "UNAUTHORIZED");
+  }
+});
+
+test("of parallel moves one wins and is told once", async () => {
+  const id = await hasDraft(author);
+  const replies = await Promise.all(Array.from({ length: 10 }, () => act(author, "publish", id)));
+  assert.deepEqual(replies.map(answerOf).sort(), ["200", ...Array(9).fill("409 INVALID_STATE")]);
+  await assertEvents(id, ["product.published"]);
+});
+
+test("a move that is repeated under its Idempotency-Key is answered alike and told once", async () => {
+  const id = await hasDraft(author);
+  const publish = () =>
+    author.post(`/v1/products/${id}/publish`, undefined, { "idempotency-key": `publish ${id}` });
+  const [first, second] = [await publish(), await publish()];
+  assert.deepEqual([second.status, second.text], [200, first.text]);
+  await assertEvents(id, ["product.published"]);
+});

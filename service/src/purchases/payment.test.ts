@@ -1,0 +1,373 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import { hasProduct } from "../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { toUuid } from "../ids.ts";
+import { fakePayments } from "../outside/payments.fake.ts";
+import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
+import { memoryChargeStore } from "../outside/payments.fake-store.ts";
+import { type PaymentOutcome, type Payments, PaymentUnknown } from "../outside/payments.ts";
+import { reconcileOrders, settle } from "./payment.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const WAITS = { paymentMethodId: "pm_test_requires_action" };
+
+const store = memoryChargeStore();
+/** What goes wrong between us and the provider: it charges and is not heard, or it hears nothing. */
+let trouble: "none" | "answers get lost" | "down" = "none";
+
+let provider: FakeProvider;
+let market: Market;
+let seller: Client;
+before(async () => {
+  provider = await startFakeProvider({ store, now: () => market.clock.now });
+  market = await openMarket({ payments: troubled(fakePayments({ origin: provider.origin })) });
+  seller = await market.hasUser({ name: "Seller" });
+});
+beforeEach(() => {
+  trouble = "none";
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+function troubled(payments: Payments): Payments {
+  const ask = async <T>(question: () => Promise<T>): Promise<T> => {
+    if (trouble === "down") throw new PaymentUnknown("nobody is there");
+    const answer = await question();
+    if (trouble === "answers get lost") throw new PaymentUnknown("no answer");
+    return answer;
+  };
+  return {
+    ...payments,
+    charge: (request) => ask(() => payments.charge(request)),
+    find: (orderId) => ask(() => payments.find(orderId)),
+    cancel: (orderId) => ask(() => payments.cancel(orderId)),
+  };
+}
+
+const buy = (buyer: Client, productId: string, wish: object = {}) =>
+  buyer.post("/v1/purchases", { productId, ...wish });
+const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purchases/${id}`)).body.data;
+const listed = async (buyer: Client) =>
+  (await buyer.get("/v1/purchases")).body.data.map(
+    (order: { status: string; amount: number }) => order.status,
+  );
+const reconcile = () => reconcileOrders(market.service.ctx);
+const chargeOf = async (orderId: string) => (await store.findByOrder(orderId))?.state;
+
+/** Presses a button on the provider's page, as a browser does. */
+async function press(url: string, decision: "approve" | "decline"): Promise<void> {
+  const reply = await fetch(url, {
+    method: "POST",
+    body: new URLSearchParams({ decision }),
+    redirect: "manual",
+  });
+  assert.equal(reply.status, 303);
+}
+
+async function soldEvents(productId: string): Promise<number> {
+  const { rows } = await market.query(
+    "select count(*) from events where type = 'purchase.completed' and strpos(body, $1) > 0",
+    [productId],
+  );
+  return rows[0].count;
+}
+
+interface Waiting {
+  buyer: Client;
+  productId: string;
+  orderId: string;
+  url: string;
+}
+
+/** A purchase that waits for its buyer. */
+async function hasWaiting(price = 10): Promise<Waiting> {
+  const buyer = await market.hasUser();
+  const productId = await hasProduct(seller, { price });
+  const { status, body, text } = await buy(buyer, productId, WAITS);
+  assert.equal(status, 202, text);
+  return { buyer, productId, orderId: body.data.orderId, url: body.data.nextAction.url };
+}
+
+/** A purchase of which we do not know how it ended. */
+async function hasPending(kind: "answers get lost" | "down"): Promise<Omit<Waiting, "url">> {
+  const buyer = await market.hasUser();
+  const productId = await hasProduct(seller);
+  trouble = kind;
+  const { status, body } = await buy(buyer, productId);
+  trouble = "none";
+  assert.deepEqual([status, body.data.status], [202, "pending"]);
+  return { buyer, productId, orderId: body.data.orderId };
+}
+
+test("a payment that the buyer must confirm is 202 and says where", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
+    status: "requires_action",
+    nextAction: { url },
+    downloadUrl: null,
+    receipt: { url: null, pdf: null },
+    entitlement: null,
+  });
+  assert.match(await (await fetch(url)).text(), /Approve/);
+  assert.equal((await buyer.get(`/v1/products/${productId}`)).body.data.content, null);
+  assert.equal(await soldEvents(productId), 0);
+});
+
+test("approved at the provider, the purchase is completed when it is next read", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  market.clock.forward(MINUTE_MS);
+  await press(url, "approve");
+  const order = await orderOf(buyer, orderId);
+  assert.partialDeepStrictEqual(order, {
+    status: "completed",
+    completedAt: market.clock.now.toISOString(),
+    paymentMethod: { brand: "mastercard", last4: "3155" },
+    entitlement: { status: "active" },
+  });
+  assert.ok(order.downloadUrl && order.receipt.pdf);
+  assert.equal(order.nextAction, undefined);
+  assert.equal(await soldEvents(productId), 1);
+});
+
+test("declined at the provider, the purchase has failed when it is next read", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  await press(url, "decline");
+  assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
+    status: "failed",
+    declineCode: "authentication_failed",
+    entitlement: null,
+  });
+  assert.equal(await soldEvents(productId), 0);
+});
+
+test("buying again while an order waits answers that order, and after its approval completes it", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  const again = await buy(buyer, productId, WAITS);
+  assert.equal(again.status, 202);
+  assert.partialDeepStrictEqual(again.body.data, { orderId, nextAction: { url } });
+  await press(url, "approve");
+  const completed = await buy(buyer, productId, WAITS);
+  assert.partialDeepStrictEqual(completed.body.data, { orderId, status: "completed" });
+  assert.deepEqual(await listed(buyer), ["completed"]);
+});
+
+test("another method replaces an order that waits, and what is approved too late moves nothing", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  assert.equal((await buy(buyer, productId, { paymentMethodId: "pm_test_ok" })).status, 201);
+  assert.deepEqual(await listed(buyer), ["completed", "canceled"]);
+  assert.equal(await chargeOf(orderId), "canceled");
+  await press(url, "approve");
+  assert.equal(await chargeOf(orderId), "canceled");
+  assert.equal((await orderOf(buyer, orderId)).status, "canceled");
+  assert.equal(await soldEvents(productId), 1);
+});
+
+test("another method that comes after the approval buys nothing a second time", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  await press(url, "approve");
+  const reply = await buy(buyer, productId, { paymentMethodId: "pm_test_ok" });
+  assert.equal(assertError(reply, 409, "ALREADY_PURCHASED").orderId, orderId);
+  assert.deepEqual(await listed(buyer), ["completed"]);
+});
+
+test("an order that waits at an old price is replaced by one at the price that is expected", async () => {
+  const { buyer, orderId, productId } = await hasWaiting(10);
+  await seller.patch(`/v1/products/${productId}`, { price: 5 });
+  const reply = await buy(buyer, productId, { ...WAITS, expectedPrice: 5 });
+  assert.equal(reply.status, 202);
+  assert.partialDeepStrictEqual(reply.body.data, { amount: 5, status: "requires_action" });
+  assert.equal(await chargeOf(orderId), "canceled");
+});
+
+test("a charge without an answer leaves the order pending until the provider tells", async () => {
+  const { buyer, productId, orderId } = await hasPending("answers get lost");
+  assert.equal(await chargeOf(orderId), "succeeded", "it was charged");
+  trouble = "down";
+  assert.equal((await orderOf(buyer, orderId)).status, "pending");
+  trouble = "none";
+  market.clock.forward(MINUTE_MS - 1);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["pending"], "not before a minute: it may still be under way");
+  market.clock.forward(2);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["completed"]);
+  await reconcile();
+  assert.equal(await soldEvents(productId), 1);
+});
+
+test("a pending order that is bought again is the same charge", async () => {
+  const { buyer, productId, orderId } = await hasPending("answers get lost");
+  const again = await buy(buyer, productId);
+  assert.equal(again.status, 201);
+  assert.equal(again.body.data.orderId, orderId);
+  assert.deepEqual(await listed(buyer), ["completed"]);
+});
+
+test("an order that the provider never heard of is canceled after ten minutes", async () => {
+  const { buyer, productId, orderId } = await hasPending("down");
+  market.clock.forward(10 * MINUTE_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["pending"]);
+  market.clock.forward(1);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["canceled"]);
+  assert.equal(await chargeOf(orderId), undefined);
+  assert.equal((await buy(buyer, productId)).status, 201, "and it can be bought anew");
+});
+
+test("a pending order is never charged by another method than the one that was named for it", async () => {
+  const { buyer, productId, orderId } = await hasPending("down");
+  const reply = await buy(buyer, productId, { paymentMethodId: "pm_test_declined" });
+  assert.equal(reply.status, 202, "it is not known yet how the first try ended");
+  assert.partialDeepStrictEqual(reply.body.data, { orderId, status: "pending" });
+  assert.equal(await chargeOf(orderId), undefined, "nor charged by the first one, now that another is named");
+});
+
+test("a provider that is down cancels nobody's order", async () => {
+  const { buyer } = await hasPending("answers get lost");
+  trouble = "down";
+  market.clock.forward(HOUR_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["pending"]);
+  trouble = "none";
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["completed"]);
+});
+
+test("an order that its buyer never confirms is given up after a day, at the provider too", async () => {
+  const { buyer, orderId, url } = await hasWaiting();
+  market.clock.forward(24 * HOUR_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["requires_action"]);
+  market.clock.forward(1);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["canceled"]);
+  assert.equal(await chargeOf(orderId), "canceled");
+  assert.doesNotMatch(await (await fetch(url)).text(), /Approve<\/button>/);
+});
+
+test("orders that wait for their buyers keep no other from being settled", async () => {
+  const { orderId } = await hasWaiting();
+  await market.query(
+    `with people as (
+       insert into users (id, email, name, created_at)
+       select gen_random_uuid(), 'waiting-' || n, 'Waiting', $2 from generate_series(1, 150) n returning id)
+     insert into orders (id, buyer_id, seller_id, product_id, product_title, product_type, product_version, status,
+                         subtotal_minor, total_minor, fee_minor, currency, refund_days, payment_method_id, created_at)
+     select gen_random_uuid(), people.id, seller_id, product_id, product_title, product_type, product_version, status,
+            subtotal_minor, total_minor, fee_minor, currency, refund_days, payment_method_id, created_at
+       from people, orders where orders.id = $1`,
+    [toUuid("ord", orderId), market.clock.now],
+  );
+  market.clock.forward(1);
+  const { buyer } = await hasPending("answers get lost");
+  market.clock.forward(2 * MINUTE_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["completed"]);
+});
+
+test("an outcome that comes twice, or too late, moves nothing", async () => {
+  const { ctx } = market.service;
+  const { buyer, productId, orderId, url } = await hasWaiting();
+  await press(url, "approve");
+  const paid = (await ctx.outside.payments.find(orderId)) as PaymentOutcome;
+  const id = toUuid("ord", orderId)!;
+  const settled = await Promise.all(Array.from({ length: 5 }, () => settle(ctx, id, paid)));
+  for (const order of settled) {
+    assert.deepEqual(
+      [order.status, order.entitlementStatus],
+      ["completed", "active"],
+      "all see it as it stands",
+    );
+  }
+  const before = await orderOf(buyer, orderId);
+  const { paymentId, method } = paid as Extract<PaymentOutcome, { state: "succeeded" }>;
+  market.clock.forward(1_000);
+  for (const late of [
+    paid,
+    { state: "declined", declineCode: "late", paymentId, method },
+    { state: "canceled", paymentId, method },
+    { state: "requires_action", url: "http://late.example", paymentId, method },
+  ] as PaymentOutcome[]) {
+    assert.equal((await settle(ctx, id, late)).status, "completed");
+  }
+  const { downloadUrl, receipt, ...same } = before;
+  assert.partialDeepStrictEqual(await orderOf(buyer, orderId), same);
+  assert.equal(await soldEvents(productId), 1);
+  assert.equal((await seller.get(`/v1/products/${productId}`)).body.data.stats.purchases, 1);
+});
+
+test("money that comes after the order was given up still buys the product, once", async () => {
+  const { ctx } = market.service;
+  const { buyer, productId, orderId } = await hasPending("down");
+  market.clock.forward(11 * MINUTE_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["canceled"]);
+  const method = { brand: "visa", last4: "4242" };
+  const paid = { state: "succeeded", paymentId: "ch_late", method } as const;
+  await settle(ctx, toUuid("ord", orderId)!, paid);
+  await settle(ctx, toUuid("ord", orderId)!, paid);
+  assert.deepEqual(await listed(buyer), ["completed"]);
+  assert.equal(await soldEvents(productId), 1);
+});
+
+test("money that comes for a second order of what is owned already grants nothing twice", async () => {
+  const { ctx } = market.service;
+  const { buyer, productId, orderId } = await hasPending("down");
+  market.clock.forward(11 * MINUTE_MS);
+  await reconcile();
+  assert.equal((await buy(buyer, productId)).status, 201);
+  const method = { brand: "visa", last4: "4242" };
+  await settle(ctx, toUuid("ord", orderId)!, { state: "succeeded", paymentId: "ch_twice", method });
+  assert.deepEqual(await listed(buyer), ["completed", "canceled"]);
+  assert.equal(await soldEvents(productId), 1);
+});
+
+test("an order that is asked for again is not given up while the answer may still come", async () => {
+  const { buyer, productId } = await hasPending("down");
+  market.clock.forward(10 * MINUTE_MS);
+  trouble = "down";
+  assert.equal((await buy(buyer, productId)).status, 202);
+  trouble = "none";
+  market.clock.forward(MINUTE_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["pending"]);
+  market.clock.forward(9 * MINUTE_MS + 1);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["canceled"]);
+});
+
+test("a price that changes between two looks of the buyer changes no order", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting(10);
+  await seller.patch(`/v1/products/${productId}`, { price: 20 });
+  await press(url, "approve");
+  assert.partialDeepStrictEqual(await orderOf(buyer, orderId), { status: "completed", amount: 10 });
+});
+
+test("the buyer of a product that went off sale meanwhile still gets what was paid for", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  await seller.post(`/v1/products/${productId}/unpublish`);
+  await press(url, "approve");
+  assert.equal((await orderOf(buyer, orderId)).status, "completed");
+  assert.ok((await buyer.get(`/v1/products/${productId}`)).body.data.content);
+});
+
+test("a failure inside the settling leaves the order open, and the next round settles it", async () => {
+  const { buyer, productId } = await hasPending("answers get lost");
+  const id = toUuid("prd", productId);
+  await market.query(
+    `alter table entitlements add constraint broken check (product_id <> '${id}') not valid`,
+  );
+  market.clock.forward(2 * MINUTE_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["pending"]);
+  assert.equal(await soldEvents(productId), 0, "no event without its change");
+  await market.query("alter table entitlements drop constraint broken");
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["completed"]);
+  assert.equal(await soldEvents(productId), 1);
+});

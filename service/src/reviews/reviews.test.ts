@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { newUuid, toId, toUuid } from "../ids.ts";
+import { toUserId } from "../people/users.ts";
+
+let market: Market;
+let author: Client;
+before(async () => {
+  market = await openMarket();
+  author = await market.hasUser({ name: "Author" });
+});
+after(() => market.close());
+
+const review = (who: Client, productId: string, body: object) =>
+  who.post(`/v1/products/${productId}/reviews`, body);
+const reviewsOf = async (productId: string, query = "") =>
+  (await author.get(`/v1/products/${productId}/reviews?${query}`)).body;
+
+async function hasBuyer(productId: string, name = "Buyer"): Promise<Client> {
+  const buyer = await market.hasUser({ name });
+  await hasBought(buyer, productId);
+  return buyer;
+}
+
+async function ratingOf(productId: string) {
+  const { rating, reviews } = (await author.get(`/v1/products/${productId}`)).body.data.stats;
+  return { rating, reviews };
+}
+
+async function reviewEvents(who: Client) {
+  return (await who.get("/v1/events?type=review.created")).body.data;
+}
+
+test("a buyer reviews, and everybody may read it", async () => {
+  const productId = await hasProduct(author);
+  const buyer = await hasBuyer(productId, "Bea");
+  const reply = await review(buyer, productId, { rating: 4, comment: "  Good.  " });
+  assert.equal(reply.status, 201);
+  const { id, ...rest } = reply.body.data;
+  assert.match(id, /^rev_[0-9a-z]{26}$/);
+  assert.deepEqual(rest, {
+    productId,
+    author: { id: toUserId(buyer.userId), name: "Bea" },
+    rating: 4,
+    comment: "Good.",
+    createdAt: market.clock.now.toISOString(),
+  });
+  const stranger = await market.hasUser();
+  assert.deepEqual((await stranger.get(`/v1/products/${productId}/reviews`)).body.data, [reply.body.data]);
+});
+
+test("a review is told to the product's author, and to nobody else", async () => {
+  const seller = await market.hasUser();
+  const productId = await hasProduct(seller);
+  const buyer = await hasBuyer(productId);
+  const { body } = await review(buyer, productId, { rating: 5, comment: "Yes." });
+  const [event, ...others] = await reviewEvents(seller);
+  assert.deepEqual(others, []);
+  assert.deepEqual(event.data, {
+    review: { id: body.data.id, productId, rating: 5, comment: "Yes.", authorId: toUserId(buyer.userId) },
+  });
+  assert.deepEqual(await reviewEvents(buyer), []);
+});
+
+test("only those who hold the product review it", async () => {
+  const productId = await hasProduct(author);
+  const stranger = await market.hasUser();
+  assertError(await review(stranger, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
+  assertError(await review(author, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
+  await stranger.post("/v1/purchases", { productId, paymentMethodId: "pm_test_declined" });
+  assertError(await review(stranger, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
+  const buyer = await hasBuyer(productId);
+  await market.query("update entitlements set status = 'revoked' where product_id = $1", [
+    toUuid("prd", productId),
+  ]);
+  assertError(await review(buyer, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
+  assert.deepEqual(await ratingOf(productId), { rating: 0, reviews: 0 });
+});
+
+test("a product that cannot be seen has no reviews to read or write", async () => {
+  const stranger = await market.hasUser();
+  for (const id of [await hasDraft(author), toId("prd", newUuid(new Date())), "nonsense"]) {
+    assertError(await stranger.get(`/v1/products/${id}/reviews`), 404, "PRODUCT_NOT_FOUND");
+    assertError(await review(stranger, id, { rating: 5 }), 404, "PRODUCT_NOT_FOUND");
+  }
+});
+
+test("a buyer may review what has left the shelf", async () => {
+  const productId = await hasProduct(author);
+  const buyer = await hasBuyer(productId);
+  await author.delete(`/v1/products/${productId}`);
+  assert.equal((await review(buyer, productId, { rating: 1 })).status, 201);
+});
+
+test("a second review of one buyer is a conflict and moves nothing", async () => {
+  const productId = await hasProduct(author);
+  const buyer = await hasBuyer(productId);
+  await review(buyer, productId, { rating: 5, comment: "First" });
+  assertError(await review(buyer, productId, { rating: 1, comment: "Second" }), 409, "CONFLICT");
+  assert.deepEqual(await ratingOf(productId), { rating: 5, reviews: 1 });
+  const { data, meta } = await reviewsOf(productId);
+  assert.deepEqual([data[0].comment, meta.total], ["First", 1]);
+});
+
+test("of parallel reviews of one buyer one stays", async () => {
+  const productId = await hasProduct(author);
+  const buyer = await hasBuyer(productId);
+  const told = (await reviewEvents(author)).length;
+  const replies = await Promise.all(
+    Array.from({ length: 10 }, () => review(buyer, productId, { rating: 3 })),
+  );
+  assert.deepEqual(replies.map(({ status }) => status).sort(), [201, ...Array(9).fill(409)]);
+  assert.deepEqual(await ratingOf(productId), { rating: 3, reviews: 1 });
+  assert.equal((await reviewEvents(author)).length, told + 1);
+});
+
+test("the average moves with every review, rounded to two decimals", async () => {
+  const productId = await hasProduct(author, { tags: ["averaged"] });
+  const averages = [];
+  for (const rating of [5, 4, 4, 1]) {
+    await review(await hasBuyer(productId), productId, { rating });
+    averages.push((await ratingOf(productId)).rating);
+  }
+  assert.deepEqual(averages, [5, 4.5, 4.33, 3.5]);
+  const { body } = await author.get("/v1/products?tag=averaged");
+  assert.deepEqual(body.data[0].rating, { average: 3.5, count: 4 });
+});
+
+test("parallel reviews of many buyers all count", async () => {
+  const productId = await hasProduct(author);
+  const buyers = await Promise.all(Array.from({ length: 8 }, () => hasBuyer(productId)));
+  await Promise.all(buyers.map((buyer, at) => review(buyer, productId, { rating: (at % 2) * 4 + 1 })));
+  assert.deepEqual(await ratingOf(productId), { rating: 3, reviews: 8 });
+});
+
+test("a rating is a whole number from 1 to 5, a comment has at most 5,000 characters", async () => {
+  const productId = await hasProduct(author);
+  const buyer = await hasBuyer(productId);
+  for (const rating of [0, 6, 4.5, "5", null, undefined]) {
+    assertError(await review(buyer, productId, { rating }), 400, "INVALID_REQUEST", "rating");
+  }
+  assertError(
+    await review(buyer, productId, { rating: 5, comment: "x".repeat(5_001) }),
+    400,
+    "INVALID_REQUEST",
+    "comment",
+  );
+  assertError(await review(buyer, productId, { rating: 5, stars: 5 }), 400, "INVALID_REQUEST", "stars");
+});
+
+test("reviews are listed newest first, page by page", async () => {
+  const productId = await hasProduct(author);
+  const ids: string[] = [];
+  for (let at = 0; at < 5; at++) {
+    const { body } = await review(await hasBuyer(productId), productId, { rating: 5 });
+    ids.unshift(body.data.id);
+  }
+  const pages = [
+    await reviewsOf(productId, "limit=2"),
+    await reviewsOf(productId, "limit=2&page=2"),
+    await reviewsOf(productId, "limit=2&page=3"),
+  ];
+  assert.deepEqual(
+    pages.flatMap(({ data }) => data.map(({ id }: { id: string }) => id)),
+    ids,
+  );
+  assert.deepEqual(
+    pages.map(({ meta }) => meta.total),
+    [5, 5, 5],
+  );
+});

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { providers } from "@stoa/contract";
+import type { SdkProvidersOptions } from "../src/outside/ai-provider.sdk.ts";
+import type { Client, Market, Reply } from "./market.ts";
+import { GOOD_KEY, type ProviderServer } from "./provider-server.ts";
+
+/** Every provider at this server's address; no pause before a repeat. */
+export const allAt = (server: ProviderServer): Partial<SdkProvidersOptions> => ({
+  baseUrls: Object.fromEntries(providers.map((id) => [id, server.url])),
+  sleep: async () => {},
+});
+
+/** A stored provider key of the owner's, which the provider server takes; answers its id. */
+export async function hasKey(owner: Client, wish: Record<string, unknown> = {}): Promise<string> {
+  const reply = await owner.post("/v1/ai/keys", { provider: "openai", name: "Key", key: GOOD_KEY, ...wish });
+  assert.equal(reply.status, 201, reply.text);
+  return reply.body.data.id;
+}
+
+export interface RunWish {
+  productId: string;
+  apiKeyId?: string;
+  variables?: unknown;
+  options?: Record<string, unknown>;
+}
+
+/** Runs it on the sandbox, unless told otherwise. */
+export const run = (caller: Client, wish: RunWish, headers: Record<string, string> = {}): Promise<Reply> =>
+  caller.post("/v1/ai/execute", { apiKeyId: "sandbox", variables: { topic: "rain" }, ...wish }, headers);
+
+/** What a run answered, which must have been an answer. */
+export async function ran(caller: Client, wish: RunWish) {
+  const reply = await run(caller, wish);
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body.data;
+}
+
+/** Every row of every table, as text: what a copy of the database would tell. */
+export async function everyRow(market: Market): Promise<string> {
+  const tables = await market.query(
+    "select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'",
+  );
+  const texts: string[] = [];
+  for (const { name } of tables.rows) {
+    const { rows } = await market.query(`select row_to_json(t)::text as row from "${name}" t`);
+    texts.push(...rows.map(({ row }) => `${name} ${row}`));
+  }
+  return texts.join("\n");
+}
+
+/** The newest run in somebody's history. */
+export async function newestRun(owner: Client) {
+  const list = await owner.get("/v1/ai/executions?limit=1");
+  assert.equal(list.status, 200, list.text);
+  return list.body.data[0];
+}
+
+const ANSWER = {
+  id: "chatcmpl-1",
+  object: "chat.completion",
+  created: 1_700_000_000,
+  model: "gpt-4o",
+  choices: [{ index: 0, message: { role: "assistant", content: "At last." }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 1_000, completion_tokens: 100, total_tokens: 1_100 },
+};
+
+/** A provider in OpenAI's words that takes requests in and answers all of them when it is told to, later ones at once. */
+export async function startHeldProvider() {
+  const told = Promise.withResolvers<number>();
+  const server = createServer(async (request, response) => {
+    request.resume();
+    const status = await told.promise;
+    response.writeHead(status, { "content-type": "application/json" });
+    response.end(status === 200 ? JSON.stringify(ANSWER) : "{}");
+  });
+  let arrived = 0;
+  server.on("request", () => arrived++);
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    arrived: () => arrived,
+    async arrivals(count: number) {
+      while (arrived < count) await once(server, "request");
+    },
+    answer: (status = 200) => told.resolve(status),
+    async close() {
+      server.closeAllConnections();
+      await once(server.close(), "close");
+    },
+  };
+}
