@@ -1,9 +1,15 @@
 import type { Execute, ExecutionResult } from "@stoa/contract";
-import { type Context, isMember, type Member } from "../context.ts";
+import type { Context, Member } from "../context.ts";
 import { noteUse } from "../entitlements/entitlements.ts";
 import { ApiError, fieldError, ruleBroken } from "../errors.ts";
 import { toId } from "../ids.ts";
-import { defaultModels, type Message, type ProviderAnswer, ProviderFault } from "../outside/ai-provider.ts";
+import {
+  defaultModels,
+  type Message,
+  type ProviderAnswer,
+  ProviderFault,
+  type TokenUsage,
+} from "../outside/ai-provider.ts";
 import { findProductToRun } from "../products/detail.ts";
 import { findRunnableVersion } from "../products/sales.ts";
 import { parseMessages, renderMessages } from "../prompts/template.ts";
@@ -34,8 +40,9 @@ export async function executePrompt(
 ): Promise<ExecutionResult> {
   const prepared = await prepare(ctx, caller, wish);
   const run = await startRun(ctx, caller, { ...prepared, store: wish.options.store });
+  await noteFirstUse(ctx, caller, prepared.product);
   const answer = await callProvider(ctx, run, prepared, wish, clientGone);
-  return finish(ctx, caller, run, prepared, answer);
+  return finish(ctx, run, prepared, answer);
 }
 
 async function prepare(ctx: Context, caller: Member, wish: Execute): Promise<Prepared> {
@@ -59,7 +66,10 @@ async function prepare(ctx: Context, caller: Member, wish: Execute): Promise<Pre
 
 function mustBeBought(product: Product): void {
   if (product.reason !== "none") return;
-  throw new ApiError("UNAUTHORIZED", "Buy the product before you run it.", { reason: "purchase_required" });
+  throw new ApiError("UNAUTHORIZED", "Buy the product before you run it.", {
+    source: "marketplace",
+    reason: "purchase_required",
+  });
 }
 
 function mustFit(product: Product, key: UsableKey): void {
@@ -86,13 +96,19 @@ function modelFor(product: Product, key: UsableKey, wished: string | undefined):
   return model;
 }
 
+/** Before the call: a server of the buyer's own has the whole prompt, even if it then answers with an error. */
+async function noteFirstUse(ctx: Context, caller: Member, product: Product): Promise<void> {
+  if (product.reason === "purchased" && !product.usedAt) await noteUse(ctx, caller.userId, product.id);
+}
+
 async function callProvider(
   ctx: Context,
   run: Run,
-  { key, model, messages, product, version }: Prepared,
+  prepared: Prepared,
   { options }: Execute,
   clientGone: AbortSignal | null,
 ): Promise<ProviderAnswer> {
+  const { key, model, messages, product, version } = prepared;
   try {
     return await ctx.outside.ai.run({
       provider: key.provider,
@@ -107,44 +123,41 @@ async function callProvider(
       signal: clientGone ? AbortSignal.any([ctx.shutdown, clientGone]) : ctx.shutdown,
       versionId: `${product.id}@${version}`,
     });
-  } catch (error) {
-    if (error instanceof ProviderFault && error.code === "PROVIDER_KEY_INVALID" && key.id) {
-      await flagInvalid(ctx, key.id);
-    }
-    throw await failed(ctx, run, error, clientGone?.aborted ?? false);
+  } catch (cause) {
+    const fault = cause instanceof ProviderFault ? cause : null;
+    if (fault?.code === "PROVIDER_KEY_INVALID") await flagInvalid(ctx, key);
+    const counted = fault?.facts.usage;
+    throw await failed(ctx, run, {
+      cause,
+      clientGone: clientGone?.aborted ?? false,
+      spent: counted ? { usage: counted, cost: priceOf(ctx, prepared, counted) } : null,
+    });
   }
 }
 
+const priceOf = (ctx: Context, { key, model }: Prepared, usage: TokenUsage, answeredModel = model) =>
+  costOf({ provider: key.provider, model: answeredModel, askedModel: model, usage, at: ctx.now() });
+
 async function finish(
   ctx: Context,
-  caller: Member,
   run: Run,
-  { key, product, version, model }: Prepared,
+  prepared: Prepared,
   answer: ProviderAnswer,
 ): Promise<ExecutionResult> {
-  const { estimatedCost, costKnown } = costOf({
-    provider: key.provider,
-    model: answer.model,
-    askedModel: model,
-    usage: answer.usage,
-    at: ctx.now(),
-  });
-  const durationMs = await completed(ctx, run, answer, { estimatedCost, costKnown });
-  if (product.reason === "purchased" && !product.usedAt && isMember(caller)) {
-    await noteUse(ctx, caller.userId, product.id);
-  }
+  const cost = priceOf(ctx, prepared, answer.usage, answer.model);
+  const durationMs = await completed(ctx, run, answer, cost);
   const { promptTokens, completionTokens, totalTokens } = answer.usage;
   return {
     executionId: toId("exec", run.id),
     output: answer.output,
-    usage: { promptTokens, completionTokens, totalTokens, estimatedCost, costKnown },
+    usage: { promptTokens, completionTokens, totalTokens, ...cost },
     metadata: {
       model: answer.model,
       duration: durationMs / 1000,
-      provider: key.provider,
+      provider: prepared.key.provider,
       finishReason: answer.finishReason,
       attempts: answer.attempts,
-      productVersion: version,
+      productVersion: prepared.version,
       mode: "sync",
     },
   };

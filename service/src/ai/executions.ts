@@ -3,17 +3,18 @@ import type { Context, Member } from "../context.ts";
 import { mapPage, type Page, type Paging } from "../db/paging.ts";
 import { ApiError } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
-import { type ProviderAnswer, ProviderFault } from "../outside/ai-provider.ts";
+import { type ProviderAnswer, ProviderFault, type TokenUsage } from "../outside/ai-provider.ts";
 import type { Cost } from "./cost.ts";
 import type { UsableKey } from "./provider-keys.ts";
 import {
-  deleteExecution,
   type ExecutionEnd,
   type ExecutionRow,
   endExecution,
+  eraseExecution,
   eraseTextsBefore,
   failAbandoned,
   findExecution,
+  findTexts,
   insertExecution,
   listExecutions,
 } from "./queries.ts";
@@ -84,6 +85,19 @@ async function end(ctx: Context, run: Run, values: ExecutionEnd): Promise<void> 
   }
 }
 
+/** What the provider counted, and what that costs. */
+export interface Spent {
+  usage: TokenUsage;
+  cost: Cost;
+}
+
+const spentValues = ({ usage, cost }: Spent) => ({
+  prompt_tokens: usage.promptTokens,
+  completion_tokens: usage.completionTokens,
+  cost_usd: cost.estimatedCost,
+  cost_known: cost.costKnown,
+});
+
 export async function completed(ctx: Context, run: Run, answer: ProviderAnswer, cost: Cost): Promise<number> {
   const duration_ms = durationOf(run);
   const texts = run.variables && JSON.stringify({ variables: run.variables, output: answer.output });
@@ -93,49 +107,52 @@ export async function completed(ctx: Context, run: Run, answer: ProviderAnswer, 
     sealed_texts: texts === null ? null : ctx.vault.seal(texts, sealContext(run.userId, run.id)),
     finish_reason: answer.finishReason,
     attempts: answer.attempts,
-    prompt_tokens: answer.usage.promptTokens,
-    completion_tokens: answer.usage.completionTokens,
-    cost_usd: cost.estimatedCost,
-    cost_known: cost.costKnown,
+    ...spentValues({ usage: answer.usage, cost }),
     duration_ms,
     completed_at: ctx.now(),
   });
   return duration_ms;
 }
 
+interface Failure {
+  cause: unknown;
+  clientGone: boolean;
+  /** A provider may count, and bill, although it gave no answer. */
+  spent: Spent | null;
+}
+
 /** Records why there is no answer, and gives the error to throw. Nothing in it quotes the prompt or the key. */
-export async function failed(ctx: Context, run: Run, cause: unknown, clientGone: boolean): Promise<unknown> {
-  const attempts = cause instanceof ProviderFault ? cause.attempts : 0;
+export async function failed(ctx: Context, run: Run, failure: Failure): Promise<unknown> {
+  const { cause, clientGone, spent } = failure;
   const told = toFailure(ctx, run, cause, clientGone);
   await end(ctx, run, {
     status: clientGone ? "canceled" : "failed",
-    ...(told && { error_code: told.recorded, error_message: told.error.message }),
-    attempts,
+    error_code: told.recorded,
+    error_message: told.error.message,
+    attempts: cause instanceof ProviderFault ? cause.attempts : 0,
+    ...(spent && spentValues(spent)),
     duration_ms: durationOf(run),
     completed_at: ctx.now(),
   });
-  return told?.error ?? cause;
+  return told.recorded === "INTERNAL_ERROR" ? cause : told.error;
 }
 
 function toFailure(ctx: Context, run: Run, cause: unknown, clientGone: boolean) {
+  const executionId = toId("exec", run.id);
   if (cause instanceof ProviderFault) {
-    const details = { ...cause.details, executionId: toId("exec", run.id) };
+    const details = { ...cause.details, executionId };
     return {
       recorded: cause.code,
       error: new ApiError(cause.code, cause.message, details, cause.retryAfterSeconds),
     };
   }
+  const unavailable = (message: string) => new ApiError("SERVICE_UNAVAILABLE", message, { executionId });
+  if (clientGone) return { recorded: "client_gone", error: unavailable("The caller went away.") };
   if (ctx.shutdown.aborted) {
-    return {
-      recorded: "shutdown",
-      error: new ApiError("SERVICE_UNAVAILABLE", "The service is shutting down; the call was given up.", {
-        executionId: toId("exec", run.id),
-      }),
-    };
+    const error = unavailable("The service is shutting down; the call was given up.");
+    return { recorded: "shutdown", error };
   }
-  if (clientGone)
-    return { recorded: "client_gone", error: new ApiError("SERVICE_UNAVAILABLE", "The caller went away.") };
-  return null;
+  return { recorded: "INTERNAL_ERROR", error: new ApiError("INTERNAL_ERROR") };
 }
 
 function toExecution(row: ExecutionRow): Execution {
@@ -204,8 +221,9 @@ export async function readExecution(
   executionId: string,
 ): Promise<ExecutionDetail> {
   const row = await mustFind(ctx, caller, executionId);
-  const texts = row.sealedTexts
-    ? (JSON.parse(ctx.vault.open(row.sealedTexts, sealContext(caller.userId, row.id))) as {
+  const sealed = (await findTexts(ctx.db, row.id))?.sealed;
+  const texts = sealed
+    ? (JSON.parse(ctx.vault.open(sealed, sealContext(caller.userId, row.id))) as {
         variables: Record<string, string>;
         output: string;
       })
@@ -227,7 +245,7 @@ export async function removeExecution(ctx: Context, caller: Member, executionId:
       allowed: ["completed", "failed", "canceled"],
     });
   }
-  await deleteExecution(ctx.db, row.id);
+  await eraseExecution(ctx.db, row.id, ctx.now());
   return { id: toId("exec", row.id), deleted: true as const };
 }
 

@@ -3,7 +3,7 @@ import type { Context, Member } from "../context.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
-import { eraseKey, findKey, insertKey, type KeyRow, listKeys, updateKey } from "./queries.ts";
+import { eraseKey, findKey, insertKey, type KeyRow, listKeys, noteVerdict, updateKey } from "./queries.ts";
 
 /** Whose servers are wherever the owner of the key says; the others have one address. */
 const WITH_BASE_URL = new Set(["openai-compatible", "ollama"]);
@@ -11,14 +11,14 @@ const WITH_BASE_URL = new Set(["openai-compatible", "ollama"]);
 /** Binds a sealed key to its owner and row: copied to another, it does not open. */
 const sealContext = (userId: string, id: string) => `provider-key|${userId}|${id}`;
 
-function mustHaveGoodUrl(ctx: Context, provider: string, baseUrl: string | null | undefined): void {
-  if (!WITH_BASE_URL.has(provider)) {
-    if (baseUrl) throw invalidRequest("baseUrl", "is only for openai-compatible and ollama");
-    return;
-  }
-  if (provider === "openai-compatible" && !baseUrl)
+function mustHaveGoodUrl(ctx: Context, provider: string, baseUrl: string | undefined): void {
+  if (baseUrl === undefined) {
+    if (provider !== "openai-compatible") return;
     throw invalidRequest("baseUrl", "is required for openai-compatible");
-  const why = baseUrl ? ctx.outside.refusedUrl(baseUrl) : null;
+  }
+  if (!WITH_BASE_URL.has(provider))
+    throw invalidRequest("baseUrl", "is only for openai-compatible and ollama");
+  const why = ctx.outside.refusedUrl(baseUrl);
   if (why) throw invalidRequest("baseUrl", why);
 }
 
@@ -43,12 +43,16 @@ const last4Of = (key: string) => (key.length >= 12 ? key.slice(-4) : "");
 async function mustFind(ctx: Context, caller: Member, providerKeyId: string): Promise<KeyRow> {
   const id = toUuid("pkey", providerKeyId);
   const key = id ? await findKey(ctx.db, caller.userId, id) : undefined;
-  if (!key) throw new ApiError("PROVIDER_KEY_NOT_FOUND");
+  if (!key) throw new ApiError("PROVIDER_KEY_NOT_FOUND", undefined, { source: "marketplace" });
   return key;
 }
 
-const shown = async (ctx: Context, caller: Member, id: string) =>
-  toProviderKey((await findKey(ctx.db, caller.userId, id))!);
+/** As it is now; a key that was forgotten meanwhile is not found. */
+async function shown(ctx: Context, caller: Member, id: string): Promise<ProviderKey> {
+  const key = await findKey(ctx.db, caller.userId, id);
+  if (!key) throw new ApiError("PROVIDER_KEY_NOT_FOUND");
+  return toProviderKey(key);
+}
 
 export async function storeKey(ctx: Context, caller: Member, wish: CreateProviderKey): Promise<ProviderKey> {
   mustHaveGoodUrl(ctx, wish.provider, wish.baseUrl);
@@ -123,22 +127,28 @@ export async function verifyKey(ctx: Context, caller: Member, providerKeyId: str
       },
     );
   }
-  await updateKey(ctx.db, key.id, { status: verdict });
+  await noteVerdict(ctx.db, key, verdict);
   return shown(ctx, caller, key.id);
 }
 
 /** The secret itself, for the moment of a call. */
 const openKey = (ctx: Context, key: KeyRow) => ctx.vault.open(key.sealedKey, sealContext(key.userId, key.id));
 
-export type UsableKey = Pick<KeyRow, "provider" | "baseUrl"> & { id: string | null; secret: string };
+export type UsableKey = Pick<KeyRow, "provider" | "baseUrl" | "sealedKey"> & {
+  id: string | null;
+  secret: string;
+};
 
 /** The key to run with: a stored one of the caller's, or the built-in `sandbox` where the operator allows it. */
 export async function keyToRunWith(ctx: Context, caller: Member, apiKeyId: string): Promise<UsableKey> {
   if (apiKeyId === "sandbox" && ctx.config.sandbox) {
-    return { id: null, provider: "sandbox", baseUrl: null, secret: "" };
+    return { id: null, provider: "sandbox", baseUrl: null, sealedKey: "", secret: "" };
   }
   const key = await mustFind(ctx, caller, apiKeyId);
-  return { id: key.id, provider: key.provider, baseUrl: key.baseUrl, secret: openKey(ctx, key) };
+  const { id, provider, baseUrl, sealedKey } = key;
+  return { id, provider, baseUrl, sealedKey, secret: openKey(ctx, key) };
 }
 
-export const flagInvalid = (ctx: Context, id: string) => updateKey(ctx.db, id, { status: "invalid" });
+export async function flagInvalid(ctx: Context, { id, sealedKey }: UsableKey): Promise<void> {
+  if (id) await noteVerdict(ctx.db, { id, sealedKey }, "invalid");
+}

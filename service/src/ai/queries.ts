@@ -1,7 +1,7 @@
 import type { Provider } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Context } from "../context.ts";
-import type { Queries } from "../db/database.ts";
+import type { Queries, Tx } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 
 export interface KeyRow {
@@ -68,8 +68,22 @@ export const insertKey = (
   key: KeyValues & { id: string; user_id: string; provider: Provider; created_at: Date },
 ) => db.insertInto("provider_keys").values(key).execute();
 
+/** Nothing of a key that was forgotten meanwhile: its secret must not come back. */
 export const updateKey = (db: Queries, id: string, values: Partial<KeyValues>) =>
-  db.updateTable("provider_keys").set(values).where("id", "=", id).execute();
+  db.updateTable("provider_keys").set(values).where("id", "=", id).where("deleted_at", "is", null).execute();
+
+/** Only of the secret that was tried: its owner may have replaced it meanwhile. */
+export const noteVerdict = (
+  db: Queries,
+  tried: { id: string; sealedKey: string },
+  status: "valid" | "invalid",
+) =>
+  db
+    .updateTable("provider_keys")
+    .set({ status })
+    .where("id", "=", tried.id)
+    .where("sealed_key", "=", tried.sealedKey)
+    .execute();
 
 /** The row stays for the history that points at it; the secret does not. */
 export const eraseKey = (db: Queries, id: string, now: Date) =>
@@ -94,8 +108,8 @@ export interface NewExecution {
 export type KeyLimit = "budget" | "concurrency";
 
 /**
- * Writes the run as running, unless a limit of its key stands against it. The key's row is locked while its runs
- * are counted, so that parallel runs cannot slip through together. Answers the limit that refused.
+ * Writes the run as running, unless a limit of its key stands against it, and answers which one. What still runs has
+ * no cost yet: the budget is that of the runs that ended.
  */
 export async function insertExecution(
   ctx: Context,
@@ -103,22 +117,8 @@ export async function insertExecution(
   month: { start: Date },
 ): Promise<KeyLimit | null> {
   return ctx.db.transaction().execute(async (tx) => {
-    if (execution.providerKeyId) {
-      const { rows } = await sql<{ refusedBy: KeyLimit | null }>`
-        with key as (
-          update provider_keys set last_used_at = ${execution.createdAt} where id = ${execution.providerKeyId}
-          returning id, monthly_budget_usd, max_concurrency)
-        select case
-          when key.max_concurrency <= (
-            select count(*) from executions e
-             where e.provider_key_id = key.id and e.status = 'running' and e.lease_until > ${execution.createdAt})
-            then 'concurrency'
-          when key.monthly_budget_usd <= (
-            select coalesce(sum(e.cost_usd), 0) from executions e
-             where e.provider_key_id = key.id and e.created_at >= ${month.start})
-            then 'budget' end as "refusedBy" from key`.execute(tx);
-      if (rows[0]?.refusedBy) return rows[0].refusedBy;
-    }
+    const refusedBy = execution.providerKeyId ? await limitAgainst(tx, execution, month.start) : null;
+    if (refusedBy) return refusedBy;
     await tx
       .insertInto("executions")
       .values({
@@ -136,6 +136,28 @@ export async function insertExecution(
       .execute();
     return null;
   });
+}
+
+/**
+ * Locks the key, then counts its runs, in two statements: one that had to wait for the lock would count as of before
+ * it waited, and let parallel runs slip through together.
+ */
+async function limitAgainst(tx: Tx, { providerKeyId, createdAt }: NewExecution, monthStart: Date) {
+  await tx
+    .updateTable("provider_keys")
+    .set({ last_used_at: createdAt })
+    .where("id", "=", providerKeyId)
+    .execute();
+  const { rows } = await sql<{ refusedBy: KeyLimit | null }>`
+    select case
+      when max_concurrency <= (
+        select count(*) from executions e
+         where e.provider_key_id = k.id and e.status = 'running' and e.lease_until > ${createdAt}) then 'concurrency'
+      when monthly_budget_usd <= (
+        select coalesce(sum(e.cost_usd), 0) from executions e
+         where e.provider_key_id = k.id and e.created_at >= ${monthStart}) then 'budget' end as "refusedBy"
+      from provider_keys k where k.id = ${providerKeyId}`.execute(tx);
+  return rows[0]?.refusedBy ?? null;
 }
 
 export interface ExecutionEnd {
@@ -165,7 +187,6 @@ export interface ExecutionRow {
   provider: string;
   model: string | null;
   status: "queued" | "running" | "waiting" | "completed" | "failed" | "canceled";
-  sealedTexts: string | null;
   finishReason: string | null;
   errorCode: string | null;
   errorMessage: string | null;
@@ -183,6 +204,7 @@ const ownExecutions = (db: Queries, userId: string) =>
   db
     .selectFrom("executions")
     .where("user_id", "=", userId)
+    .where("deleted_at", "is", null)
     .select([
       ...([
         "id",
@@ -191,7 +213,7 @@ const ownExecutions = (db: Queries, userId: string) =>
         "provider",
         "model",
       ] as const),
-      ...(["status", "sealed_texts as sealedTexts", "finish_reason as finishReason", "attempts"] as const),
+      ...(["status", "finish_reason as finishReason", "attempts"] as const),
       ...([
         "error_code as errorCode",
         "error_message as errorMessage",
@@ -208,6 +230,10 @@ const ownExecutions = (db: Queries, userId: string) =>
 
 export const findExecution = (db: Queries, userId: string, id: string) =>
   ownExecutions(db, userId).where("id", "=", id).executeTakeFirst();
+
+/** Apart from the row: texts can be megabytes, and lists show none. */
+export const findTexts = (db: Queries, id: string) =>
+  db.selectFrom("executions").select("sealed_texts as sealed").where("id", "=", id).executeTakeFirst();
 
 export interface ExecutionFilter extends Paging {
   status?: string | undefined;
@@ -230,8 +256,9 @@ export async function listExecutions(db: Queries, userId: string, filter: Execut
   return { items, total };
 }
 
-export const deleteExecution = (db: Queries, id: string) =>
-  db.deleteFrom("executions").where("id", "=", id).execute();
+/** Its texts are gone; its cost stays, because the key's budget counts it. */
+export const eraseExecution = (db: Queries, id: string, now: Date) =>
+  db.updateTable("executions").set({ deleted_at: now, sealed_texts: null }).where("id", "=", id).execute();
 
 /** Runs whose process died: nobody will end them. */
 export const failAbandoned = (db: Queries, now: Date) =>

@@ -215,7 +215,8 @@ test("a name is resolved once a connection, so a rebinding DNS changes nothing a
   const { port, heard } = await listen(t);
   const answers = ["127.0.0.1", "10.0.0.1"];
   const fetch = fetchWith(t, guardWith("127.0.0.1", { resolve: async () => answers.splice(0, 1) }), {
-    connectMs: 50,
+    // Long enough for the connection to arrive on a busy machine; TLS never comes.
+    connectMs: 500,
   });
   await assert.rejects(fetch(`https://rebind.example.com:${port}/`), timedOut("connect"));
   assert.deepEqual(answers, ["10.0.0.1"]);
