@@ -9,15 +9,10 @@ import type { Rendered } from "./envelope.ts";
 export const LEASE_SECONDS = 180;
 export const KEPT_HOURS = 24;
 
-/** Errors that tell what was done, not that it was refused: a repeat must hear the same. */
+/** Errors after which money may have moved or a provider may have billed: a repeat must hear the same, and do nothing. */
 const OUTCOMES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "INSUFFICIENT_FUNDS",
   "CONTENT_FILTERED",
-  "CONTEXT_LENGTH_EXCEEDED",
-  "PROVIDER_KEY_INVALID",
-  "PROVIDER_PERMISSION_DENIED",
-  "PROVIDER_QUOTA_EXHAUSTED",
-  "PROVIDER_RATE_LIMITED",
   "PROVIDER_ERROR",
   "PROVIDER_BAD_RESPONSE",
   "PROVIDER_TIMEOUT",
@@ -109,8 +104,13 @@ export async function runOnce(
   if (kept.leaseToken !== token) return replay(ctx, request, kept);
   const row = mine(ctx, request, token);
   const outcome = await run();
-  if (outcome.error && !OUTCOMES.has(outcome.error)) await row.release();
-  else await row.keep(outcome);
+  const isRefusal = outcome.error !== undefined && !OUTCOMES.has(outcome.error);
+  try {
+    await (isRefusal ? row.release() : row.keep(outcome));
+  } catch (error) {
+    // The work is done: its answer goes out, and the lease keeps a repeat away for a while.
+    ctx.log.error({ route: request.route, err: error }, "the answer to an Idempotency-Key was not kept");
+  }
   return outcome;
 }
 

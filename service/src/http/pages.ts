@@ -90,17 +90,20 @@ function addReference(app: FastifyInstance): void {
   addFile(app, "/docs/docs.css", STYLE, "text/css");
 }
 
+/** Read when it is first asked for, and kept. */
 function addFile(app: FastifyInstance, path: string, file: string | URL, type: string): void {
-  let read: Promise<{ bytes: Buffer; etag: string }> | undefined;
+  let kept: { bytes: Buffer; etag: string } | undefined;
   app.get(path, async (request, reply) => {
-    const { bytes, etag } = await (read ??= readFile(file).then((content) => ({
-      bytes: content,
-      etag: `"${createHash("sha256").update(content).digest("base64url").slice(0, 27)}"`,
-    })));
-    reply.headers({ etag, "cache-control": "no-cache" });
-    if (request.headers["if-none-match"] === etag) return reply.code(304).send();
-    return reply.type(`${type}; charset=utf-8`).send(bytes);
+    kept ??= await readTagged(file);
+    reply.headers({ etag: kept.etag, "cache-control": "no-cache" });
+    if (request.headers["if-none-match"] === kept.etag) return reply.code(304).send();
+    return reply.type(`${type}; charset=utf-8`).send(kept.bytes);
   });
+}
+
+async function readTagged(file: string | URL) {
+  const bytes = await readFile(file);
+  return { bytes, etag: `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}"` };
 }
 
 function errorTable(): string {
