@@ -54,23 +54,10 @@ interface Attempt {
 }
 
 const oddText = fc.oneof(
+  fc.constantFrom("\0", "a\0b", "\ud800", "b\udc00"),
   fc.string({ unit: "binary", maxLength: 60 }),
   fc.string({ maxLength: 300 }),
-  fc.constantFrom(
-    "",
-    " ",
-    "\0",
-    "\ud800",
-    "%00",
-    "%zz",
-    "../..",
-    "null",
-    "me",
-    "sandbox",
-    "__proto__",
-    "{{a}}",
-    "{{",
-  ),
+  fc.constantFrom("", " ", "%00", "%zz", "../..", "null", "me", "sandbox", "__proto__", "{{a}}", "{{"),
   fc.constantFrom(
     "NaN",
     "-1",
@@ -106,7 +93,7 @@ const oddId = (names: string[]) =>
   fc.oneof(
     { weight: 4, arbitrary: fc.constantFrom(...names) },
     { weight: 2, arbitrary: oddText.map((name) => encodeURIComponent(name.toWellFormed()) || "x") },
-    { weight: 1, arbitrary: fc.constantFrom("%zz", "%ff", "%00", "%", "%2e%2e", "..", "x".repeat(3_000)) },
+    { weight: 2, arbitrary: fc.constantFrom("%zz", "%ff", "%00", "%", "%2e%2e", "..", "x".repeat(3_000)) },
   );
 
 function oddPath(endpoint: Endpoint): fc.Arbitrary<string> {
@@ -159,7 +146,7 @@ const encode = (value: string) => encodeURIComponent(value.toWellFormed());
 /** Mostly the endpoint's example with a field or two replaced; else any JSON, or none. */
 function oddBody(endpoint: Endpoint): fc.Arbitrary<Attempt["body"]> {
   const example = (endpoint.example ?? {}) as Record<string, unknown>;
-  const fields = Object.keys(endpoint.body?.shape ?? { nothing: 0 });
+  const fields = [...Object.keys(example), ...Object.keys(endpoint.body?.shape ?? { nothing: 0 })];
   // A number for a number: of another type would be refused at the first look.
   const oddField = (name: string) =>
     endpoint.body?.shape[name]?.safeParse(1).success ? fc.oneof(oddNumber, oddNumber, oddValue) : oddValue;

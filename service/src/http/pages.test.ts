@@ -23,8 +23,9 @@ suite("health", () => {
     assert.deepEqual([reply.status, reply.body], [200, { status: "ready", problems: [] }]);
   });
 
-  test("/readyz is 503 with the reason when a migration is missing, while /healthz stays 200", async () => {
+  test("/readyz is 503 with the reason when a migration is missing, while /healthz stays 200", async (t) => {
     const unready = await openMarket();
+    t.after(() => unready.close());
     await unready.query(
       "delete from schema_migrations where ctid = (select max(ctid) from schema_migrations)",
     );
@@ -32,7 +33,6 @@ suite("health", () => {
     assert.equal(reply.status, 503);
     assert.deepEqual(reply.body, { status: "not ready", problems: ["the database lacks migrations"] });
     assert.equal((await unready.as(null).get("/healthz")).status, 200);
-    await unready.close();
   });
 });
 
@@ -64,8 +64,9 @@ suite("/metrics", () => {
     }
   });
 
-  test("with a token asks for it, wherever the question comes from", async () => {
+  test("with a token asks for it, wherever the question comes from", async (t) => {
     const guarded = await openMarket({ config: { metricsToken: "figures-for-me" } });
+    t.after(() => guarded.close());
     const ask = (headers: Record<string, string>) => guarded.as(null).get("/metrics", headers);
     assertError(await ask({}), 404, "NOT_FOUND");
     for (const wrong of [
@@ -80,7 +81,6 @@ suite("/metrics", () => {
     const authorization = "Bearer figures-for-me";
     assert.equal((await ask({ authorization })).status, 200);
     assert.equal((await ask({ authorization, "x-forwarded-for": "203.0.113.7" })).status, 200);
-    await guarded.close();
   });
 });
 

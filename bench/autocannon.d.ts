@@ -1,0 +1,29 @@
+/** What load.ts uses of autocannon, which ships no types. */
+declare module "autocannon" {
+  import type { EventEmitter } from "node:events";
+
+  interface Request {
+    method: string;
+    path: string;
+    headers?: Record<string, string>;
+    body?: string;
+  }
+  export interface Client {
+    setRequests(requests: Request[]): void;
+  }
+  interface Options {
+    url: string;
+    connections: number;
+    duration: number;
+    setupClient(client: Client): void;
+  }
+  interface Result {
+    duration: number;
+    errors: number;
+    timeouts: number;
+  }
+  export default function autocannon(
+    options: Options,
+    done: (error: Error | null, result: Result) => void,
+  ): EventEmitter;
+}

@@ -1,0 +1,63 @@
+/**
+ * Sends the requests of a job, read as JSON from stdin, for some seconds, and prints what came of it as JSON. It runs
+ * in a process of its own, so that making the load does not slow down what is under load.
+ */
+import { text } from "node:stream/consumers";
+import autocannon, { type Client } from "autocannon";
+import { startScript } from "./processes.ts";
+import { quantile } from "./quantile.ts";
+
+/** The requests of one connection, sent in turn and from the start again. */
+export type Lane = { method: string; path: string; headers?: Record<string, string>; body?: string }[];
+
+export interface Job {
+  origin: string;
+  seconds: number;
+  connections: number;
+  /** Connection n sends lane n; with fewer lanes than connections they share. */
+  lanes: Lane[];
+}
+
+export interface Outcome {
+  requests: number;
+  perSecond: number;
+  p50: number;
+  p95: number;
+  p99: number;
+}
+
+function run({ origin, seconds, connections, lanes }: Job): Promise<Outcome> {
+  const times: number[] = [];
+  const refused = new Map<number, number>();
+  let next = 0;
+  return new Promise((resolve, reject) => {
+    const begun = performance.now();
+    const setupClient = (client: Client) => client.setRequests(lanes[next++ % lanes.length]!);
+    const options = { url: origin, connections, duration: seconds, setupClient };
+    const load = autocannon(options, (error, { errors, timeouts }) => {
+      const elapsed = (performance.now() - begun) / 1000;
+      const failures = [...refused].map(([status, count]) => `${count} × ${status}`);
+      if (errors + timeouts > 0) failures.push(`${errors} errors, ${timeouts} timeouts`);
+      if (error) reject(error);
+      else if (failures.length > 0) reject(new Error(`not every request succeeded: ${failures.join(", ")}`));
+      else resolve({ requests: times.length, perSecond: times.length / elapsed, ...quantilesOf(times) });
+    });
+    load.on("response", (_client: unknown, status: number, _bytes: number, ms: number) => {
+      times.push(ms);
+      if (status < 200 || status > 299) refused.set(status, (refused.get(status) ?? 0) + 1);
+    });
+  });
+}
+
+function quantilesOf(times: number[]) {
+  const sorted = times.toSorted((a, b) => a - b);
+  return { p50: quantile(sorted, 0.5), p95: quantile(sorted, 0.95), p99: quantile(sorted, 0.99) };
+}
+
+/** Runs a job in another process. */
+export async function putUnderLoad(job: Job): Promise<Outcome> {
+  const process = startScript(new URL(import.meta.url), [], { input: JSON.stringify(job) });
+  return JSON.parse(await process.output()) as Outcome;
+}
+
+if (import.meta.main) console.log(JSON.stringify(await run(JSON.parse(await text(process.stdin)) as Job)));

@@ -1,0 +1,41 @@
+/** Runs the scenarios that are named, or all; prints their tables and writes them into README.md. */
+import { machine } from "./machine.ts";
+import { type Options, readOptions } from "./options.ts";
+import { endAll } from "./processes.ts";
+import { keep, type Report, toMarkdown } from "./report.ts";
+import { measureExecute } from "./scenarios/execute.ts";
+import { measureList } from "./scenarios/list.ts";
+import { measureSize } from "./scenarios/size.ts";
+import { measureStart } from "./scenarios/start.ts";
+
+const scenarios: Record<string, (options: Options) => Promise<Report>> = {
+  start: measureStart,
+  size: measureSize,
+  list: measureList,
+  execute: measureExecute,
+};
+
+async function runAll(options: Options): Promise<void> {
+  const names = options.scenarios.length > 0 ? options.scenarios : Object.keys(scenarios);
+  const unknown = names.find((name) => !scenarios[name]);
+  if (unknown)
+    throw new Error(`There is no scenario ${unknown}; there are ${Object.keys(scenarios).join(", ")}.`);
+  for (const name of names) {
+    const where = machine();
+    const text = `${toMarkdown(await scenarios[name]!(options))}\n\n_${where}_`;
+    console.log(`\n## ${name}\n\n${text}`);
+    if (!options.profile) await keep(name, text);
+  }
+}
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => void endAll().finally(() => process.exit(1)));
+}
+try {
+  await runAll(readOptions());
+} catch (error) {
+  console.error(error);
+  process.exitCode = 1;
+} finally {
+  await endAll();
+}

@@ -1,0 +1,94 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { EventEmitter, once } from "node:events";
+import { openSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+export const ROOT = fileURLToPath(new URL("../", import.meta.url));
+const devNull = openSync("/dev/null", "w");
+const HARD_END_MS = 20_000;
+
+const endings: (() => Promise<unknown>)[] = [];
+
+/** What must be undone at the end of the run, however it ends. */
+export const atEnd = (end: () => Promise<unknown>) => void endings.push(end);
+
+/** The last thing begun is ended first. */
+export async function endAll(): Promise<void> {
+  for (let end = endings.pop(); end; end = endings.pop()) await end();
+}
+
+export interface Started {
+  pid: number;
+  /** Resolves with the first line that fits; rejects when the process ends before. */
+  says(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Everything on stdout until the process ends by itself. */
+  output(): Promise<string>;
+  /** SIGTERM, and SIGKILL for what does not listen. */
+  end(): Promise<void>;
+}
+
+export interface Start {
+  env?: Record<string, string>;
+  /** What it gets on stdin; without, nothing. */
+  input?: string;
+  /** Where stderr goes, to which the service logs: `read` adds it to what `says` looks at. */
+  errors?: "inherit" | "discard" | "read";
+}
+
+/** Starts a process of ours; it is ended by its id, at the end of the run at the latest. */
+export function start(command: string, args: string[], { env, input, errors = "inherit" }: Start): Started {
+  const child = spawn(command, args, {
+    cwd: ROOT,
+    env: { ...process.env, ...env },
+    stdio: [
+      "pipe",
+      "pipe",
+      { inherit: "inherit", discard: devNull, read: "pipe" }[errors] as "pipe" | number,
+    ],
+  });
+  child.stdin!.end(input);
+  const lines: string[] = [];
+  const told = new EventEmitter();
+  for (const stream of [child.stdout, child.stderr]) {
+    if (!stream) continue;
+    createInterface({ input: stream }).on("line", (line) => {
+      lines.push(line);
+      told.emit("line", line);
+    });
+  }
+  const gone = once(child, "exit");
+  const end = () => endProcess(child, gone);
+  atEnd(end);
+  return {
+    pid: child.pid!,
+    says: (pattern) =>
+      new Promise((resolve, reject) => {
+        const look = (line: string) => {
+          const match = pattern.exec(line);
+          if (match) resolve(match);
+        };
+        lines.forEach(look);
+        told.on("line", look);
+        gone.then(([code]) => reject(new Error(`${command} ${args.join(" ")} ended with ${code}`)), reject);
+      }),
+    async output() {
+      await once(child, "close");
+      if (child.exitCode !== 0) throw new Error(`${command} ${args.join(" ")} ended with ${child.exitCode}`);
+      return lines.join("\n");
+    },
+    end,
+  };
+}
+
+async function endProcess(child: ChildProcess, gone: Promise<unknown>): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill("SIGTERM");
+  const hardEnd = setTimeout(() => child.kill("SIGKILL"), HARD_END_MS);
+  await gone;
+  clearTimeout(hardEnd);
+}
+
+/** One of the scripts of this folder, in a process of its own. */
+export const startScript = (script: URL, args: string[], options: Start = {}) =>
+  start(process.execPath, [fileURLToPath(script), ...args], options);

