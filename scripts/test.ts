@@ -29,6 +29,13 @@ await migrate(template, new Date());
 await template.end();
 process.env["STOA_TEST_DATABASE"] = urlOf(server, "postgres");
 
+// Ended early, the run leaves no server behind.
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => {
+    void server.stop().finally(() => process.exit(1));
+  });
+}
+
 const counts = { passed: 0, failed: 0, skipped: 0 };
 const stream = run({
   files: testFiles(),

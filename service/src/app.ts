@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { endpoints } from "@stoa/contract";
 import type { FastifyInstance } from "fastify";
 import type pg from "pg";
-import { type Logger, pino } from "pino";
+import type { Logger } from "pino";
 import { tidyExecutions } from "./ai/executions.ts";
 import { aiRoutes } from "./ai/routes.ts";
 import type { Config } from "./config.ts";
@@ -22,6 +22,7 @@ import { every } from "./jobs/every.ts";
 import { type Queue, startQueue } from "./jobs/queue.ts";
 import { identifyKey } from "./keys/keys.ts";
 import { createLinks } from "./links.ts";
+import { createLog } from "./log.ts";
 import { createSandbox, withSandbox } from "./outside/ai-provider.sandbox.ts";
 import { createSdkProviders, type SdkProvidersOptions } from "./outside/ai-provider.sdk.ts";
 import { type AiProviders, defaultDeadlines } from "./outside/ai-provider.ts";
@@ -70,12 +71,6 @@ export interface Base {
   listening(address: AddressInfo, origin: string): void;
   giveUp(): void;
 }
-
-export const createLog = (level: string): Logger =>
-  pino(
-    { level, timestamp: pino.stdTimeFunctions.isoTime, base: null },
-    pino.destination({ fd: 2, sync: false }),
-  );
 
 /** Opens the database, brings it up to date and builds the context. */
 export async function openBase(

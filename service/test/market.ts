@@ -3,11 +3,11 @@ import { randomBytes, randomUUID } from "node:crypto";
 import type { ErrorCode, Permission, Role } from "@stoa/contract";
 import { permissions } from "@stoa/contract";
 import pg from "pg";
-import { pino } from "pino";
 import { type Overrides, type Service, startService } from "../src/app.ts";
 import type { Config } from "../src/config.ts";
 import { mustBeDeclared } from "../src/http/server.ts";
 import { createKey } from "../src/keys/keys.ts";
+import { createLog } from "../src/log.ts";
 import { createUser, type Plan } from "../src/people/users.ts";
 
 /** Where the databases of the tests are: the runner starts the server and migrates the template. */
@@ -106,7 +106,7 @@ export async function openMarket({ config = {}, ...overrides }: MarketWish = {})
     { target: urlOf(database), maxConnections: 6 },
     {
       now: () => clock.now,
-      log: pino({ level: "info" }, { write: (line: string) => void logs.push(line) }),
+      log: createLog("info", { write: (line: string) => void logs.push(line) }),
       inspect: (endpoint, answer) => {
         try {
           mustBeDeclared(endpoint, answer);

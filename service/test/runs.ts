@@ -67,6 +67,9 @@ const ANSWER = {
   usage: { prompt_tokens: 1_000, completion_tokens: 100, total_tokens: 1_100 },
 };
 
+/** A call that has not come by then never will. */
+const ARRIVAL_MS = 5_000;
+
 /** A provider in OpenAI's words that takes requests in and answers all of them when it is told to, later ones at once. */
 export async function startHeldProvider() {
   const told = Promise.withResolvers<number>();
@@ -83,7 +86,8 @@ export async function startHeldProvider() {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     arrived: () => arrived,
     async arrivals(count: number) {
-      while (arrived < count) await once(server, "request");
+      const signal = AbortSignal.timeout(ARRIVAL_MS);
+      while (arrived < count) await once(server, "request", { signal });
     },
     answer: (status = 200) => told.resolve(status),
     async close() {

@@ -211,8 +211,9 @@ suite("a provider's fault", () => {
     }
   });
 
-  test("a 401 does not flag the key that has replaced the refused one meanwhile", async () => {
+  test("a 401 does not flag the key that has replaced the refused one meanwhile", async (t) => {
     const held = await startHeldProvider();
+    t.after(() => held.close());
     const apiKeyId = await keyOf("openai-compatible", { baseUrl: held.url });
     const [failing, verifying] = [fails(apiKeyId), owner.post(`/v1/ai/keys/${apiKeyId}/verify`)];
     await held.arrivals(2);
@@ -220,7 +221,6 @@ suite("a provider's fault", () => {
     held.answer(401);
     assertError(await failing, 424, "PROVIDER_KEY_INVALID");
     await verifying;
-    await held.close();
     assert.equal(await statusOf(apiKeyId), "unverified");
   });
 

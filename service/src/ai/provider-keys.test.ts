@@ -319,8 +319,9 @@ suite("baseUrl", () => {
     }
   });
 
-  test("changes only together with the key, which must not go where it was not meant to", async () => {
+  test("changes only together with the key, which must not go where it was not meant to", async (t) => {
     const elsewhere = await startProviderServer();
+    t.after(() => elsewhere.close());
     const { id } = (await create({ ...compatible(provider.url), key: GOOD_KEY })).body.data;
     assertError(await patch(id, { baseUrl: elsewhere.url }), 400, "INVALID_REQUEST", "key");
     assert.equal((await patch(id, { baseUrl: provider.url, name: "Same" })).status, 200);
@@ -329,7 +330,6 @@ suite("baseUrl", () => {
     assert.equal((await patch(id, { baseUrl: elsewhere.url, key: GOOD_KEY })).status, 200);
     assert.equal((await verify(id)).body.data.status, "valid");
     assert.equal(elsewhere.requests.length, 1);
-    await elsewhere.close();
   });
 });
 

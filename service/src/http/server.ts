@@ -265,26 +265,11 @@ function toApiError({ ctx }: Door, request: FastifyRequest, error: unknown): Api
   if (known) return known();
   if (!request.raw.complete) return invalidRequest("body", "ended before it was whole");
   if (isDatabaseDown(error)) {
-    ctx.log.error({ request: request.id, err: withoutValues(error) }, "the database does not answer");
+    ctx.log.error({ request: request.id, err: error }, "the database does not answer");
     return new ApiError("SERVICE_UNAVAILABLE", undefined, undefined, 1);
   }
-  const err = withoutValues(error);
-  ctx.log.error({ request: request.id, route: request.routeOptions?.url, err }, "unexpected error");
+  ctx.log.error({ request: request.id, route: request.routeOptions?.url, err: error }, "unexpected error");
   return new ApiError("INTERNAL_ERROR");
-}
-
-/** What failed and where. Not `detail` and the like: there PostgreSQL quotes the row that it refused, people's texts and all. */
-function withoutValues(error: unknown): unknown {
-  if (!(error instanceof Error)) return { message: String(error) };
-  const { name, message, stack, cause } = error;
-  const { code } = error as { code?: unknown };
-  return {
-    name,
-    message,
-    stack,
-    ...(code !== undefined && { code }),
-    ...(cause !== undefined && { cause: withoutValues(cause) }),
-  };
 }
 
 function sendError(door: Door, request: FastifyRequest, reply: FastifyReply, error: unknown) {

@@ -1,0 +1,28 @@
+import { type DestinationStream, type Logger, pino } from "pino";
+
+/**
+ * What failed and where. Not `detail` and the like: there PostgreSQL quotes the row that it refused, people's texts
+ * and all.
+ */
+function withoutValues(error: unknown): unknown {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const { name, message, stack, cause } = error;
+  const { code } = error as { code?: unknown };
+  return {
+    name,
+    message,
+    stack,
+    ...(code !== undefined && { code }),
+    ...(cause !== undefined && { cause: withoutValues(cause) }),
+  };
+}
+
+/** JSON lines on stderr; whatever is logged as `err` is stripped of people's texts. */
+export const createLog = (
+  level: string,
+  destination: DestinationStream = pino.destination({ fd: 2, sync: false }),
+): Logger =>
+  pino(
+    { level, timestamp: pino.stdTimeFunctions.isoTime, base: null, serializers: { err: withoutValues } },
+    destination,
+  );
