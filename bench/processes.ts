@@ -13,9 +13,14 @@ const endings: (() => Promise<unknown>)[] = [];
 /** What must be undone at the end of the run, however it ends. */
 export const atEnd = (end: () => Promise<unknown>) => void endings.push(end);
 
-/** The last thing begun is ended first. */
-export async function endAll(): Promise<void> {
-  for (let end = endings.pop(); end; end = endings.pop()) await end();
+let ending: Promise<void> | undefined;
+
+/** The last thing begun is ended first. A signal and the end of the run may both ask for it. */
+export function endAll(): Promise<void> {
+  ending ??= (async () => {
+    for (let end = endings.pop(); end; end = endings.pop()) await end();
+  })();
+  return ending;
 }
 
 export interface Started {
