@@ -18,18 +18,9 @@ export interface Connection {
   /** A postgres:// URL, or the socket of the embedded server. */
   target: string | { host: string; port: number; user: string; database: string };
   maxConnections?: number;
-  /** Demo data only: a crash loses its last moments, and a restart loads it again. */
-  asynchronousCommit?: boolean;
 }
 
-/**
- * PostgreSQL freezes one generic plan for a named statement after five runs, which costs lists 6 to 60 times
- * (docs/decisions/0003-postgresql.md), so every statement is planned with its values.
- */
-function sessionOptions(connection: Connection): string {
-  const commit = connection.asynchronousCommit ? " -c synchronous_commit=off" : "";
-  return `-c plan_cache_mode=force_custom_plan -c timezone=UTC -c statement_timeout=30000${commit}`;
-}
+const SESSION_OPTIONS = "-c timezone=UTC -c statement_timeout=30000";
 
 export function openPool(connection: Connection): pg.Pool {
   const target =
@@ -37,7 +28,7 @@ export function openPool(connection: Connection): pg.Pool {
   return new pg.Pool({
     ...target,
     max: connection.maxConnections ?? 8,
-    options: sessionOptions(connection),
+    options: SESSION_OPTIONS,
     connectionTimeoutMillis: 10_000,
     application_name: "stoa",
   });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { permissions } from "@stoa/contract";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { ApiError } from "../errors.ts";
@@ -33,8 +34,9 @@ async function lastUsed(key: string): Promise<Date | null> {
 
 /** The last use is written beside the request, so it may come a moment later. */
 async function lastUsedIs(key: string, expected: Date): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
+  for (let tries = 0; tries < 500; tries++) {
     if ((await lastUsed(key))?.getTime() === expected.getTime()) return;
+    await sleep(10);
   }
   assert.deepEqual(await lastUsed(key), expected);
 }

@@ -161,7 +161,8 @@ const finishReasons: ReadonlyMap<string, FinishReason> = new Map<string, FinishR
 function toAnswer(result: SdkAnswer, call: ProviderCall, attempts: number): ProviderAnswer {
   const answer: ProviderAnswer = {
     output: result.text,
-    model: result.response.modelId.slice(0, LONGEST_MODEL_NAME),
+    // From a server that anyone may run: what no database could keep must not keep the run from being recorded.
+    model: result.response.modelId.toWellFormed().replaceAll("\0", "").slice(0, LONGEST_MODEL_NAME),
     finishReason: finishReasons.get(result.finishReason) ?? "other",
     usage: toUsage(result.usage, call, result.text),
     attempts,
