@@ -67,7 +67,7 @@ export async function seed(ctx: Context, prompts: Prompt[], count: number): Prom
   await ctx.pool.query("update catalogue set revision = revision + 1");
   await ctx.pool.query("vacuum analyze");
   return {
-    products: rows.map((row) => toId("prd", row.id)),
+    products: rows.map((row) => toId("prod", row.id)),
     buyers: await Promise.all(Array.from({ length: BUYERS }, (_, at) => keyOf(ctx, `buyer${at}`))),
     reader: await keyOf(ctx, "reader"),
     category: categories[FILTERED_CATEGORY]!.slug,

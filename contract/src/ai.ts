@@ -108,7 +108,7 @@ export const execute = endpoint({
     "PROVIDER_TIMEOUT",
   ],
   example: {
-    productId: "prd_01kf5v8q3xe8hb1d6c1m2k3n4p",
+    productId: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p",
     apiKeyId: "sandbox",
     variables: { topic: "autumn" },
     options: { temperature: 0.7 },

@@ -92,7 +92,7 @@ export const create = endpoint({
     "PRICE_CHANGED",
     "VALIDATION_ERROR",
   ],
-  example: { productId: "prd_01kf5v8q3xe8hb1d6c1m2k3n4p" },
+  example: { productId: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p" },
 });
 
 export const list = endpoint({

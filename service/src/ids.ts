@@ -2,7 +2,7 @@ import { TypeID } from "typeid-js";
 import { v7 } from "uuid";
 
 /** Prefix of every id that leaves the service; inside, the same id is a uuid. */
-export type Prefix = "usr" | "prd" | "ver" | "rev" | "ord" | "pay" | "key" | "pkey" | "evt" | "exec";
+export type Prefix = "usr" | "prod" | "ver" | "rev" | "ord" | "pay" | "key" | "pkey" | "evt" | "exec";
 
 let sequence = 0;
 
@@ -12,7 +12,7 @@ export function newUuid(at: Date): string {
   return v7({ msecs: at.getTime(), seq: sequence });
 }
 
-/** The id as clients see it: a TypeID, such as `prd_01kf5v8q3xe8hb1d6c1m2k3n4p`. */
+/** The id as clients see it: a TypeID, such as `prod_01kf5v8q3xe8hb1d6c1m2k3n4p`. */
 export const toId = (prefix: Prefix, uuid: string): string => TypeID.fromUUID(prefix, uuid).toString();
 
 /** The uuid inside an id of that kind; null for anything else, which then names nothing. */

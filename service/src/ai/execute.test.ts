@@ -71,7 +71,7 @@ suite("who may run a prompt", () => {
     const stranger = await market.hasUser();
     const withdrawn = await hasProduct(author);
     await author.post(`/v1/products/${withdrawn}/unpublish`);
-    const ids = ["prd_00000000000000000000000000", "nonsense", await hasDraft(author), withdrawn];
+    const ids = ["prod_00000000000000000000000000", "nonsense", await hasDraft(author), withdrawn];
     for (const productId of ids) assertError(await run(stranger, { productId }), 404, "PRODUCT_NOT_FOUND");
   });
 
@@ -89,7 +89,7 @@ suite("who may run a prompt", () => {
     const productId = await hasProduct(author);
     const buyer = await hasBuyer(productId);
     await market.query("update entitlements set status = 'revoked' where product_id = $1", [
-      toUuid("prd", productId),
+      toUuid("prod", productId),
     ]);
     assert.equal(
       assertError(await run(buyer, { productId }), 403, "UNAUTHORIZED").reason,
@@ -109,7 +109,7 @@ suite("who may run a prompt", () => {
 
   test("a workflow is not run here", async () => {
     const productId = await hasDraft(author);
-    await market.query("update products set type = 'WORKFLOW' where id = $1", [toUuid("prd", productId)]);
+    await market.query("update products set type = 'WORKFLOW' where id = $1", [toUuid("prod", productId)]);
     assertError(await run(author, { productId }), 422, "VALIDATION_ERROR", "productId");
   });
 });
@@ -447,7 +447,7 @@ suite("a run", () => {
 
   const usedAt = async (productId: string): Promise<string | null> => {
     const { rows } = await market.query("select used_at from entitlements where product_id = $1", [
-      toUuid("prd", productId),
+      toUuid("prod", productId),
     ]);
     return rows[0].used_at?.toISOString() ?? null;
   };

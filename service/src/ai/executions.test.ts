@@ -100,7 +100,7 @@ suite("the history", () => {
       idsWhere((run) => run.productId === second),
     );
     assert.equal(meta.total, 2);
-    for (const other of [productId, "prd_00000000000000000000000000", "nonsense", runs[0]!.id]) {
+    for (const other of [productId, "prod_00000000000000000000000000", "nonsense", runs[0]!.id]) {
       const { ids, meta } = await list(by, `?productId=${other}`);
       assert.deepEqual([ids, meta.total], [[], 0]);
     }

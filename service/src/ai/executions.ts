@@ -161,7 +161,7 @@ function toExecution(row: ExecutionRow): Execution {
     id: toId("exec", row.id),
     type: "PROMPT",
     status: row.status,
-    productId: toId("prd", row.productId),
+    productId: toId("prod", row.productId),
     productVersion: row.productVersion,
     provider: row.provider,
     model: row.model,
@@ -197,7 +197,7 @@ export async function listOwnExecutions(
   caller: Member,
   query: ExecutionQuery,
 ): Promise<Page<Execution>> {
-  const productId = query.productId === undefined ? undefined : toUuid("prd", query.productId);
+  const productId = query.productId === undefined ? undefined : toUuid("prod", query.productId);
   if (productId === null || (query.type !== undefined && query.type !== "PROMPT")) return nothing;
   const page = await listExecutions(ctx.db, caller.userId, {
     ...query,

@@ -111,7 +111,7 @@ async function stock(ctx: Context): Promise<void> {
     const seller = member(random.pick(sellers));
     const days = SHELF_DAYS.to + random.next() * (SHELF_DAYS.from - SHELF_DAYS.to);
     const productId = await offer(at(ctx, daysBefore(ctx.now(), days)), seller, prompt);
-    return { productId: toUuid("prd", productId)!, views: prompt.views };
+    return { productId: toUuid("prod", productId)!, views: prompt.views };
   });
   await setViews(ctx.db, views);
   await setState(ctx.db, "stocked");
@@ -122,7 +122,7 @@ async function shelf(ctx: Context): Promise<ShelfItem[]> {
   const prompts = await read<DemoPrompt[]>("./prompts.json");
   const weights = new Map(prompts.map(({ title, weight }) => [title, weight]));
   const products = await listStock(ctx.db);
-  return products.map(({ id, title }) => ({ productId: toId("prd", id), weight: weights.get(title) ?? 1 }));
+  return products.map(({ id, title }) => ({ productId: toId("prod", id), weight: weights.get(title) ?? 1 }));
 }
 
 async function offer(ctx: Context, seller: Member, prompt: DemoPrompt): Promise<string> {

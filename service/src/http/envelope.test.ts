@@ -55,7 +55,7 @@ suite("an answer", () => {
   });
 
   test("to an error links to a page of the docs that explains its code", async () => {
-    const reply = await seller.get("/v1/products/prd_nothing");
+    const reply = await seller.get("/v1/products/prod_nothing");
     const page = await market.as(null).get(reply.body.error.docUrl);
     assert.equal(page.status, 200);
     assert.match(page.text, /id="PRODUCT_NOT_FOUND"/);
@@ -202,7 +202,7 @@ suite("unknown input", () => {
   });
 
   test("in the body of an action that takes none is refused", async () => {
-    const reply = await seller.post("/v1/products/prd_any/publish", { now: true });
+    const reply = await seller.post("/v1/products/prod_any/publish", { now: true });
     assertError(reply, 400, "INVALID_REQUEST", "now");
   });
 

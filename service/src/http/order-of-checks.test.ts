@@ -66,7 +66,7 @@ test("403 of a missing permission names it, and comes before 413, 415, 400 and 4
     );
     assert.equal(details.required, "products:write");
   }
-  assertError(await reader.post("/v1/products/prd_nothing/publish"), 403, "UNAUTHORIZED");
+  assertError(await reader.post("/v1/products/prod_nothing/publish"), 403, "UNAUTHORIZED");
   assertError(await reader.get("/v1/purchases?unknown=1"), 403, "UNAUTHORIZED");
 });
 
@@ -86,9 +86,9 @@ test("413 comes before 415, and 415 before 400", async () => {
 });
 
 test("a bad request is told before the object is looked for", async () => {
-  assertError(await seller.patch("/v1/products/prd_nothing", { price: -1 }), 400, "INVALID_REQUEST", "price");
+  assertError(await seller.patch("/v1/products/prod_nothing", { price: -1 }), 400, "INVALID_REQUEST", "price");
   assertError(
-    await seller.post("/v1/products/prd_nothing/reviews", { rating: 6 }),
+    await seller.post("/v1/products/prod_nothing/reviews", { rating: 6 }),
     400,
     "INVALID_REQUEST",
     "rating",
@@ -110,7 +110,7 @@ test("403 of the owner comes before 409 of the state and 422 of a rule", async (
 });
 
 test("an id of any shape that names nothing is 404 with the code of its noun", async () => {
-  for (const id of ["x", "1", productId.replace("prd", "ord"), "prd_", "..;", "%F0%9F%8C%B8"]) {
+  for (const id of ["x", "1", productId.replace("prod", "ord"), "prod_", "..;", "%F0%9F%8C%B8"]) {
     assertError(await seller.get(`/v1/products/${id}`), 404, "PRODUCT_NOT_FOUND");
     assertError(await seller.get(`/v1/products/${id}/reviews`), 404, "PRODUCT_NOT_FOUND");
     assertError(await seller.get(`/v1/purchases/${id}`), 404, "ORDER_NOT_FOUND");

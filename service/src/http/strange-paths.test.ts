@@ -58,7 +58,7 @@ suite("an id that cannot be", () => {
     "%c0%af",
     "%ED%A0%80",
     "%00",
-    "prd_%00",
+    "prod_%00",
     "%2e%2e",
     "..%2f..%2fetc%2fpasswd",
     "%252e",
@@ -73,7 +73,7 @@ suite("an id that cannot be", () => {
     "x".repeat(301),
     "x".repeat(10_000),
     "%E4%B8%AD".repeat(1_000),
-    `prd_${"0".repeat(5_000)}`,
+    `prod_${"0".repeat(5_000)}`,
   ]) {
     const words = id.length > 40 ? `${id.slice(0, 12)}… of ${id.length} characters` : id;
     test(`is 404 with the code of its noun: ${words}`, async () => {

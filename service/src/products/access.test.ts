@@ -20,7 +20,7 @@ const read = (who: Client, id: string, headers = {}) => who.get(`/v1/products/${
 const detail = async (who: Client, id: string) => (await read(who, id)).body.data;
 const usedAt = async (productId: string): Promise<Date | null> => {
   const { rows } = await market.query("select used_at from entitlements where product_id = $1", [
-    toUuid("prd", productId),
+    toUuid("prod", productId),
   ]);
   return rows[0].used_at;
 };
@@ -90,8 +90,8 @@ test("a draft of another answers just as an id that names nothing", async () => 
   const withoutRequest = ({ status, body }: Reply) => [status, body.error];
   const answers = [
     draft,
-    toId("prd", newUuid(new Date(0))),
-    "prd_x",
+    toId("prod", newUuid(new Date(0))),
+    "prod_x",
     "nonsense",
     toId("ord", newUuid(new Date(0))),
   ];
@@ -127,7 +127,7 @@ test("what was deleted stays with its buyers alone", async () => {
 test("a revoked entitlement takes the content away, and what is off sale too", async () => {
   const id = await hasProduct(author);
   const buyer = await hasBuyer(id);
-  await market.query("update entitlements set status = 'revoked' where product_id = $1", [toUuid("prd", id)]);
+  await market.query("update entitlements set status = 'revoked' where product_id = $1", [toUuid("prod", id)]);
   const seen = await detail(buyer, id);
   assert.deepEqual([seen.content, seen.access.reason], [null, "none"]);
   await author.post(`/v1/products/${id}/unpublish`);

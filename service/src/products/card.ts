@@ -18,7 +18,7 @@ export interface VolatileNumbers {
 /** The fields that a list item and the detail have in common, but for the author and the numbers. */
 export function sharedFields(product: Omit<CardFacts, "refundDays">) {
   return {
-    id: toId("prd", product.id),
+    id: toId("prod", product.id),
     title: product.title,
     description: product.description,
     type: product.type as "PROMPT" | "WORKFLOW",

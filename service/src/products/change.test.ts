@@ -38,7 +38,7 @@ async function changesOf(id: string): Promise<Record<string, { old: unknown; new
 async function versionsOf(id: string): Promise<unknown[]> {
   const { rows } = await market.query(
     "select version, content, changelog from product_versions where product_id = $1 order by numbers",
-    [toUuid("prd", id)],
+    [toUuid("prod", id)],
   );
   return rows;
 }

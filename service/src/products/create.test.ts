@@ -31,7 +31,7 @@ async function assertRefused(field: string, wish: Record<string, unknown>): Prom
 test("a new product is a draft and says so", async () => {
   const reply = await create({});
   assert.equal(reply.status, 201);
-  assert.match(reply.body.data.id, /^prd_[0-9a-z]{26}$/);
+  assert.match(reply.body.data.id, /^prod_[0-9a-z]{26}$/);
   assert.equal(reply.body.data.status, "draft");
   assert.ok(reply.body.data.message);
 });

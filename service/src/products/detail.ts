@@ -69,7 +69,7 @@ export async function readDetail(
   caller: Caller,
   productId: string,
 ): Promise<Answer<ProductDetail>> {
-  const id = toUuid("prd", productId);
+  const id = toUuid("prod", productId);
   const product = id ? await findProductForReader(ctx, id, userIdOf(caller)) : undefined;
   if (!product || !isVisible(product, caller)) throw new ApiError("PRODUCT_NOT_FOUND");
   noteView(ctx, caller, product);
@@ -81,7 +81,7 @@ export async function readDetail(
 
 /** A product as its runner gets it: the version of their line, and why they may run it, if they may. */
 export async function findProductToRun(ctx: Context, caller: Caller, productId: string) {
-  const id = toUuid("prd", productId);
+  const id = toUuid("prod", productId);
   const product = id ? await findProductForReader(ctx, id, userIdOf(caller)) : undefined;
   if (!product || !isVisible(product, caller)) throw new ApiError("PRODUCT_NOT_FOUND");
   const reason = reasonFor(product, caller);

@@ -106,7 +106,7 @@ async function stock(wish: Wish): Promise<Item> {
   await market.query(
     `update product_stats set views = $2, purchases = $3, rating_count = $4, rating_sum = $5, trending = $6
       where product_id = $1`,
-    [toUuid("prd", id), views, purchases, ratingCount, ratingSum, trending],
+    [toUuid("prod", id), views, purchases, ratingCount, ratingSum, trending],
   );
   const updatedAt = market.clock.now.getTime();
   return {
@@ -180,7 +180,7 @@ function inOrder({ sort = "relevance", order = "desc" }: Query) {
   const way = order === "desc" || sort === "relevance" ? -1 : 1;
   const keyOf = (item: Item) => sortKeys[sort](item) ?? Number.NEGATIVE_INFINITY;
   return (a: Item, b: Item): number =>
-    way * (compare(keyOf(a), keyOf(b)) || compare(toUuid("prd", a.id)!, toUuid("prd", b.id)!));
+    way * (compare(keyOf(a), keyOf(b)) || compare(toUuid("prod", a.id)!, toUuid("prod", b.id)!));
 }
 
 function toSearch({ minMinor, maxMinor, author, ...query }: Query, caller: Client): string {

@@ -91,7 +91,7 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
     await becomeSeller(tx, caller.userId);
   });
   return {
-    id: toId("prd", id),
+    id: toId("prod", id),
     status: "draft" as const,
     message: "The draft is saved. Publish it to offer it for sale.",
   };
@@ -110,7 +110,7 @@ const pick = (
 
 /** What the caller cannot see is 404, what is another's is 403. Answers the product's uuid. */
 async function mustBeAuthor(ctx: Context, caller: Member, productId: string): Promise<string> {
-  const id = toUuid("prd", productId);
+  const id = toUuid("prod", productId);
   const seen = id ? await findProductForReader(ctx, id, caller.userId) : undefined;
   if (!seen || !isVisible(seen, caller)) throw new ApiError("PRODUCT_NOT_FOUND");
   if (seen.authorId === caller.userId) return seen.id;
@@ -231,7 +231,7 @@ export async function changeProduct(
     mustStayComplete(after);
     await writeChange(tx, before, after, ctx.now());
     if (before.status === "published") await bumpCatalogue(tx);
-    const product = { id: toId("prd", before.id), changes: changesOf(before, after, fields) };
+    const product = { id: toId("prod", before.id), changes: changesOf(before, after, fields) };
     await announce(ctx, tx, [before.authorId], "product.updated", { product });
   });
   return authorsView(ctx, caller, productId);
@@ -247,7 +247,7 @@ function mustMatch(ifMatch: string | null, product: Locked): void {
 const authorsTag = (product: Pick<Locked, "revision">) => `"${product.revision}-author"`;
 
 async function authorsView(ctx: Context, caller: Member, productId: string) {
-  const row = await findProductForReader(ctx, toUuid("prd", productId)!, caller.userId);
+  const row = await findProductForReader(ctx, toUuid("prod", productId)!, caller.userId);
   if (!row) throw new ApiError("PRODUCT_NOT_FOUND");
   return new Answer(detailFor(row, caller), { etag: authorsTag(row) });
 }
@@ -304,7 +304,7 @@ export async function publishProduct(ctx: Context, caller: Member, productId: st
     await moveTo(ctx, tx, product, "published");
     await announce(ctx, tx, [product.authorId], "product.published", {
       product: {
-        id: toId("prd", product.id),
+        id: toId("prod", product.id),
         title: product.title,
         type: product.type,
         price: toDecimal(product.priceMinor, product.currency),
@@ -318,7 +318,7 @@ export async function publishProduct(ctx: Context, caller: Member, productId: st
 const announceUnpublished = (ctx: Context, tx: Tx, product: Locked, reason: "unpublished" | "deleted") =>
   announce(ctx, tx, [product.authorId], "product.unpublished", {
     product: {
-      id: toId("prd", product.id),
+      id: toId("prod", product.id),
       title: product.title,
       type: product.type,
       authorId: toUserId(product.authorId),
@@ -346,7 +346,7 @@ export async function deleteProduct(ctx: Context, caller: Member, productId: str
     await moveTo(ctx, tx, product, "deleted");
     if (product.firstPublishedAt) await announceUnpublished(ctx, tx, product, "deleted");
     return {
-      id: toId("prd", product.id),
+      id: toId("prod", product.id),
       status: "deleted" as const,
       deletedAt: ctx.now().toISOString(),
       message: "The product is removed from the marketplace. Buyers keep access.",

@@ -7,7 +7,7 @@ const HALF_LIFE_MS = 7 * 86_400_000;
 
 /** What a purchase has to know of a product; undefined for an id that names nothing. */
 export async function findProductForSale(ctx: Context, productId: string) {
-  const id = toUuid("prd", productId);
+  const id = toUuid("prod", productId);
   return id ? findForSale(ctx.db, id) : undefined;
 }
 

@@ -203,7 +203,7 @@ test("deleting answers when it happened, once, and the row stays for the buyers"
   assert.ok(message);
   assertError(await act(author, "delete", id), 404, "PRODUCT_NOT_FOUND");
   const { rows } = await market.query("select status, deleted_at from products where id = $1", [
-    toUuid("prd", id),
+    toUuid("prod", id),
   ]);
   assert.deepEqual(rows, [{ status: "deleted", deleted_at: deletedAt }]);
 });

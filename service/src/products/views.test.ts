@@ -102,7 +102,7 @@ test("views order the list and show on its items", async () => {
 test("views that could not be written wait for the next time", async () => {
   const { ctx } = market.service;
   const buffer = new ViewBuffer();
-  const productId = toUuid("prd", await hasProduct(author))!;
+  const productId = toUuid("prod", await hasProduct(author))!;
   buffer.add({ productId, day: "2026-06-15", viewer: "somebody" });
   await market.query("alter table product_views rename to elsewhere");
   await assert.rejects(buffer.flush(ctx.db));
@@ -119,7 +119,7 @@ test("a view of a product that is gone keeps no other from being counted", async
   const id = await hasProduct(author);
   const seen = { day: "2026-06-15", viewer: "somebody" };
   buffer.add({ ...seen, productId: "00000000-0000-7000-8000-000000000000" });
-  buffer.add({ ...seen, productId: toUuid("prd", id)! });
+  buffer.add({ ...seen, productId: toUuid("prod", id)! });
   await buffer.flush(ctx.db);
   assert.equal(await viewsOf(id), 1);
 });

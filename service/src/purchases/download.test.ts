@@ -138,7 +138,7 @@ test("a download is the first use, stamped once", async () => {
   const { productId, url } = await hasDownload();
   const usedAt = async () => {
     const { rows } = await market.query("select used_at from entitlements where product_id = $1", [
-      toUuid("prd", productId),
+      toUuid("prod", productId),
     ]);
     return rows[0].used_at;
   };

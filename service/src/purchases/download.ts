@@ -43,7 +43,7 @@ const slugOf = (title: string) =>
 const toJson = (order: OrderRow, version: Version) =>
   `${JSON.stringify(
     {
-      productId: toId("prd", order.productId),
+      productId: toId("prod", order.productId),
       orderId: toId("ord", order.id),
       title: order.productTitle,
       type: order.productType,
@@ -74,7 +74,7 @@ function toMarkdown(order: OrderRow, version: Version): string {
     `title: ${JSON.stringify(order.productTitle)}`,
     `version: ${JSON.stringify(version.version)}`,
     `author: ${JSON.stringify(order.sellerName)}`,
-    `product: ${toId("prd", order.productId)}`,
+    `product: ${toId("prod", order.productId)}`,
     `order: ${toId("ord", order.id)}`,
     "---",
     "",

@@ -26,7 +26,7 @@ async function events(who: Client, type: string) {
 
 async function counted(table: string, productId: string): Promise<number> {
   const { rows } = await market.query(`select count(*) from ${table} where product_id = $1`, [
-    toUuid("prd", productId),
+    toUuid("prod", productId),
   ]);
   return rows[0].count;
 }
@@ -126,7 +126,7 @@ test("what the buyer could never see is not found, what went off sale is unavail
   const buyer = await market.hasUser();
   for (const id of [
     await hasDraft(seller),
-    toId("prd", newUuid(new Date())),
+    toId("prod", newUuid(new Date())),
     "nonsense",
     toId("ord", newUuid(new Date())),
   ]) {
@@ -181,8 +181,8 @@ test("an unknown payment method is not found, and no order stays behind", async 
 test("a wrong field of a purchase is named", async () => {
   const buyer = await market.hasUser();
   assertError(await buyer.post("/v1/purchases", {}), 400, "INVALID_REQUEST", "productId");
-  assertError(await buy(buyer, "prd_x", { coupon: "FREE" }), 400, "INVALID_REQUEST", "coupon");
-  assertError(await buy(buyer, "prd_x", { expectedPrice: "10" }), 400, "INVALID_REQUEST", "expectedPrice");
+  assertError(await buy(buyer, "prod_x", { coupon: "FREE" }), 400, "INVALID_REQUEST", "coupon");
+  assertError(await buy(buyer, "prod_x", { expectedPrice: "10" }), 400, "INVALID_REQUEST", "expectedPrice");
 });
 
 test("a declined purchase is 402, stays listed as failed, and gives no access", async () => {

@@ -143,7 +143,7 @@ function toPurchase(ctx: Context, order: OrderRow): Purchase {
     ...toNewPurchase(ctx, order),
     refundedAmount: toDecimal(order.refundedMinor, order.currency),
     product: {
-      id: toId("prd", order.productId),
+      id: toId("prod", order.productId),
       title: order.productTitle,
       type: order.productType,
       version: order.productVersion,
@@ -159,7 +159,7 @@ export async function listPurchases(
   caller: Member,
   query: Omit<OrderFilter, "productId"> & { productId?: string | undefined },
 ) {
-  const productId = query.productId === undefined ? undefined : toUuid("prd", query.productId);
+  const productId = query.productId === undefined ? undefined : toUuid("prod", query.productId);
   const page = await listOrders(ctx, caller.userId, { ...query, productId });
   return mapPage(page, (order) => toPurchase(ctx, order));
 }

@@ -358,7 +358,7 @@ test("the buyer of a product that went off sale meanwhile still gets what was pa
 
 test("a failure inside the settling leaves the order open, and the next round settles it", async () => {
   const { buyer, productId } = await hasPending("answers get lost");
-  const id = toUuid("prd", productId);
+  const id = toUuid("prod", productId);
   await market.query(
     `alter table entitlements add constraint broken check (product_id <> '${id}') not valid`,
   );

@@ -120,7 +120,7 @@ async function complete(
   await announce(ctx, tx, [order.sellerId, order.buyerId], "purchase.completed", {
     order: {
       id: toId("ord", order.id),
-      productId: toId("prd", order.productId),
+      productId: toId("prod", order.productId),
       buyerId: toUserId(order.buyerId),
       amount: toDecimal(order.totalMinor, order.currency),
       currency: order.currency,

@@ -73,7 +73,7 @@ test("only those who hold the product review it", async () => {
   assertError(await review(stranger, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
   const buyer = await hasBuyer(productId);
   await market.query("update entitlements set status = 'revoked' where product_id = $1", [
-    toUuid("prd", productId),
+    toUuid("prod", productId),
   ]);
   assertError(await review(buyer, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
   assert.deepEqual(await ratingOf(productId), { rating: 0, reviews: 0 });
@@ -81,7 +81,7 @@ test("only those who hold the product review it", async () => {
 
 test("a product that cannot be seen has no reviews to read or write", async () => {
   const stranger = await market.hasUser();
-  for (const id of [await hasDraft(author), toId("prd", newUuid(new Date())), "nonsense"]) {
+  for (const id of [await hasDraft(author), toId("prod", newUuid(new Date())), "nonsense"]) {
     assertError(await stranger.get(`/v1/products/${id}/reviews`), 404, "PRODUCT_NOT_FOUND");
     assertError(await review(stranger, id, { rating: 5 }), 404, "PRODUCT_NOT_FOUND");
   }

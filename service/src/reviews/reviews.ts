@@ -11,7 +11,7 @@ import { findReview, insertReview, listReviews, type ReviewRow } from "./queries
 
 const toReview = (row: ReviewRow) => ({
   id: toId("rev", row.id),
-  productId: toId("prd", row.productId),
+  productId: toId("prod", row.productId),
   author: { id: toUserId(row.authorId), name: row.authorName },
   rating: row.rating,
   comment: row.comment,
@@ -41,7 +41,7 @@ export async function postReview(ctx: Context, caller: Member, productId: string
     await announce(ctx, tx, [product.authorId], "review.created", {
       review: {
         id: toId("rev", id),
-        productId: toId("prd", product.id),
+        productId: toId("prod", product.id),
         ...review,
         authorId: toUserId(caller.userId),
       },
