@@ -17,7 +17,9 @@ export interface Endpoint<
   /** The operationId, and the name of the method in clients: `products.list`. */
   name: string;
   method: Method;
-  /** Below /v1, parameters as `:name`. */
+  /** `/v1` is the API; `/api/auth` is sign-in, which knows no Idempotency-Key. */
+  base: "/v1" | "/api/auth";
+  /** Below the base, parameters as `:name`. */
   path: string;
   tag: string;
   summary: string;
@@ -34,6 +36,8 @@ export interface Endpoint<
   status: 200 | 201;
   /** Also answers 202, with the same data, when the outcome is not known yet. */
   maybeAccepted: boolean;
+  /** Its answer shows a secret once: it is not kept for a repeat of the Idempotency-Key, which is then 409 CONFLICT. */
+  showsSecret: boolean;
   /** Honours If-Match. */
   conditional: boolean;
   /** The codes of its own; those that follow from its shape are added by errorsOf(). */
@@ -69,7 +73,9 @@ export function endpoint<
     body: null,
     list: false as L,
     status: 200,
+    base: "/v1",
     maybeAccepted: false,
+    showsSecret: false,
     conditional: false,
     errors: [],
     ...draft,
@@ -88,11 +94,15 @@ export type Data<E extends Endpoint> = z.input<E["data"]>;
 
 /** Every code that the endpoint can answer with: its own and those that follow from its shape. */
 export function errorsOf(endpoint: Endpoint): ErrorCode[] {
-  const codes = new Set<ErrorCode>(["INVALID_REQUEST", ...endpoint.errors]);
+  const codes = new Set<ErrorCode>(["INVALID_REQUEST", "RATE_LIMIT_EXCEEDED", ...endpoint.errors]);
   if (endpoint.access.who !== "public") codes.add("INVALID_API_KEY").add("UNAUTHORIZED");
+  if (endpoint.base === "/api/auth") codes.add("UNAUTHORIZED");
   if (endpoint.method !== "GET") codes.add("PAYLOAD_TOO_LARGE").add("UNSUPPORTED_MEDIA_TYPE");
-  if (endpoint.method === "POST")
+  if (isRepeatable(endpoint))
     codes.add("IDEMPOTENCY_IN_PROGRESS").add("IDEMPOTENCY_KEY_REUSED").add("CONFLICT");
   if (endpoint.conditional) codes.add("PRECONDITION_FAILED");
   return [...codes.add("INTERNAL_ERROR").add("SERVICE_UNAVAILABLE")];
 }
+
+/** Whether it takes an Idempotency-Key. */
+export const isRepeatable = ({ method, base }: Endpoint) => method === "POST" && base === "/v1";

@@ -4,6 +4,10 @@ export const errorCatalogue = {
   VALIDATION_ERROR: { status: 422, message: "The request breaks a rule." },
 
   INVALID_API_KEY: { status: 401, message: "The API key is missing, unknown, revoked or expired." },
+  INVALID_SESSION: { status: 401, message: "Nobody is signed in here, or no longer." },
+  INVALID_CREDENTIALS: { status: 401, message: "The address or the password is wrong." },
+  INVALID_TOKEN: { status: 401, message: "This link or code is unknown, used or expired." },
+  TWO_FACTOR_REQUIRED: { status: 401, message: "A code of your authenticator app is needed." },
   UNAUTHORIZED: { status: 403, message: "The credential lacks the permission that this needs." },
 
   INSUFFICIENT_FUNDS: { status: 402, message: "The payment method was declined." },
@@ -14,6 +18,11 @@ export const errorCatalogue = {
   EVENT_NOT_FOUND: { status: 404, message: "No event of yours has this id." },
   EXECUTION_NOT_FOUND: { status: 404, message: "No execution of yours has this id." },
   PAYMENT_METHOD_NOT_FOUND: { status: 404, message: "No payment method of yours has this id." },
+  API_KEY_NOT_FOUND: { status: 404, message: "No API key of yours has this id." },
+  SESSION_NOT_FOUND: { status: 404, message: "No session of yours has this id." },
+  OAUTH_CLIENT_NOT_FOUND: { status: 404, message: "No OAuth client of yours has this id." },
+  GRANT_NOT_FOUND: { status: 404, message: "No grant of yours has this id." },
+  USER_NOT_FOUND: { status: 404, message: "No account has this id." },
   PROVIDER_KEY_NOT_FOUND: { status: 404, message: "No provider key of yours has this id." },
 
   METHOD_NOT_ALLOWED: { status: 405, message: "This path does not take this method." },

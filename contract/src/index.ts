@@ -44,11 +44,28 @@ export type {
   ProviderKey,
 } from "./ai.ts";
 export { executionStatuses } from "./ai.ts";
-export { type Data, type Endpoint, endpoint, errorsOf, type Input, type Method } from "./endpoint.ts";
+export {
+  type Data,
+  type Endpoint,
+  endpoint,
+  errorsOf,
+  type Input,
+  isRepeatable,
+  type Method,
+} from "./endpoint.ts";
 export { Failure, ListMeta, Meta, type Success } from "./envelope.ts";
 export { type ErrorCode, errorCatalogue, errorCodes } from "./errors.ts";
 export { Event, type EventData, type EventType, eventData, eventTypes } from "./events.ts";
-export { type Access, type Permission, permissions, type Role, roles } from "./permissions.ts";
+export {
+  type Access,
+  type Permission,
+  permissions,
+  type Role,
+  type RolePermission,
+  rolePermissions,
+  roles,
+} from "./permissions.ts";
+export { type Plan, plans, Quota } from "./plans.ts";
 export {
   type ChangeProduct,
   type CreateProduct,

@@ -13,10 +13,12 @@ import { claimInstallation } from "./db/installation.ts";
 import { isMigrated, migrate } from "./db/migrate.ts";
 import { forgetOldEvents } from "./events/events.ts";
 import { eventRoutes } from "./events/routes.ts";
+import type { Door } from "./http/door.ts";
+import { createGuests } from "./http/guests.ts";
 import { forgetOldAnswers } from "./http/idempotency.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { addPages } from "./http/pages.ts";
-import { buildServer, type Door, originOf } from "./http/server.ts";
+import { buildServer, originOf } from "./http/server.ts";
 import { newUuid } from "./ids.ts";
 import { every } from "./jobs/every.ts";
 import { type Queue, startQueue } from "./jobs/queue.ts";
@@ -41,6 +43,7 @@ import { addPurchasePages } from "./purchases/pages.ts";
 import { reconcileOrders } from "./purchases/payment.ts";
 import { purchaseRoutes } from "./purchases/routes.ts";
 import { reviewRoutes } from "./reviews/routes.ts";
+import { identifySession } from "./sessions/sessions.ts";
 import { createVault, fingerprintOf } from "./vault.ts";
 
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
@@ -114,9 +117,8 @@ async function buildBase(
   const shutdown = new AbortController();
   const payments = await openPayments(config, pool, now, overrides.payments);
   const ai = openProviders(guard, overrides);
-  const linkSecrets = config.sessionKeys.map((key) =>
-    Buffer.from(hkdfSync("sha256", key, "", "stoa signed links", 32)),
-  );
+  const secretsFor = (purpose: string) =>
+    config.sessionKeys.map((key) => Buffer.from(hkdfSync("sha256", key, "", purpose, 32)));
   const ctx: Context = {
     config,
     db,
@@ -125,7 +127,8 @@ async function buildBase(
     newId: () => newUuid(now()),
     log,
     vault: createVault(config.masterKeys),
-    links: createLinks(() => origin, linkSecrets),
+    links: createLinks(() => origin, secretsFor("stoa signed links")),
+    guests: createGuests(secretsFor("stoa guests")),
     totals: new Totals(),
     views: new ViewBuffer(),
     shutdown: shutdown.signal,
@@ -189,7 +192,12 @@ export async function startService(
     // A worker opens its door for health and figures alone.
     routes: config.roles.api ? routes : [],
     metrics,
-    identify: { key: (value) => identifyKey(ctx, value) },
+    identify: {
+      key: (value) => identifyKey(ctx, value),
+      session: (token) => identifySession(ctx, token),
+      token: async () => null,
+      guest: (cookie) => ctx.guests.identify(cookie),
+    },
     ...(overrides.inspect && { inspect: overrides.inspect }),
     pages: (server) => {
       addPages(server, {

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import ipaddr from "ipaddr.js";
 import { isCurrency } from "./money/amount.ts";
 import { parseAllowedTargets } from "./outside/allowed-targets.ts";
 import type { MasterKey } from "./vault.ts";
@@ -19,9 +20,22 @@ export interface Config {
   publicUrl: string | null;
   roles: { api: boolean; worker: boolean };
   masterKeys: MasterKey[];
-  /** Signs links and, later, sessions: the first signs, all of them verify. */
+  /** Sign links and sessions, each by a key made from them: the first signs, all of them verify. */
   sessionKeys: Buffer[];
   allowedTargets: string;
+  /** `smtp`: sent to smtpUrl. `dev`: kept, to be read at /dev/mail. `off`: not sent at all. */
+  mail: "smtp" | "dev" | "off";
+  smtpUrl: string | null;
+  /** What stands in From. */
+  mailFrom: string;
+  /** Where rate limits are counted for all nodes together; null: each process counts for itself. */
+  redisUrl: string | null;
+  /** Addresses and networks of the reverse proxies whose X-Forwarded-For is believed; null: nobody's. */
+  trustProxy: string[] | null;
+  github: SocialProvider | null;
+  google: SocialProvider | null;
+  /** A JSON file that changes quotas and prices of plans. */
+  plansFile: string | null;
   metricsToken: string | null;
   sandbox: boolean;
   /** Basis points of the price before tax that the platform keeps. */
@@ -29,6 +43,13 @@ export interface Config {
   currency: string;
   currencies: string[];
   logLevel: string;
+}
+
+/** Our client at an identity provider. `issuer` is its address, another one in tests. */
+export interface SocialProvider {
+  clientId: string;
+  clientSecret: string;
+  issuer: string;
 }
 
 /** All mistakes in the settings at once, a line each. */
@@ -103,6 +124,41 @@ class Reader {
       return { id, bytes };
     });
   }
+}
+
+/** Client id and secret come together or not at all. */
+function socialProvider(read: Reader, prefix: "GITHUB" | "GOOGLE", issuer: string): SocialProvider | null {
+  const clientId = read.text(`${prefix}_CLIENT_ID`);
+  const clientSecret = read.text(`${prefix}_CLIENT_SECRET`);
+  if (!clientId && !clientSecret) return null;
+  if (!clientId || !clientSecret)
+    read.problems.push(`${prefix}_CLIENT_ID and ${prefix}_CLIENT_SECRET must be set together`);
+  return {
+    clientId: clientId ?? "",
+    clientSecret: clientSecret ?? "",
+    issuer: read.url(`${prefix}_ISSUER`, ["http:", "https:"]) ?? issuer,
+  };
+}
+
+function isNetwork(text: string): boolean {
+  const [address = "", bits] = text.split("/");
+  return ipaddr.isValid(address) && (bits === undefined || /^\d{1,3}$/.test(bits));
+}
+
+function mailOf(read: Reader, environment: Environment) {
+  const smtpUrl = read.url("SMTP_URL", ["smtp:", "smtps:"]);
+  const otherwise = smtpUrl ? "smtp" : environment === "test" ? "dev" : "unset";
+  const mail = read.choice("STOA_MAIL", ["smtp", "dev", "off"], otherwise as "smtp");
+  if (mail === ("unset" as string)) {
+    read.problems.pop();
+    read.problems.push(
+      "SMTP_URL must be set in production, or STOA_MAIL=off: nobody can sign in by mail then",
+    );
+  }
+  if (mail === "smtp" && !smtpUrl) read.problems.push("STOA_MAIL=smtp needs SMTP_URL");
+  if (mail === "dev" && environment === "production")
+    read.problems.push("STOA_MAIL=dev shows everybody's mail: it is for the test environment");
+  return { mail, smtpUrl, mailFrom: read.text("STOA_MAIL_FROM") ?? "Stoa <stoa@localhost>" };
 }
 
 interface Secrets {
@@ -187,6 +243,12 @@ export function readConfig(variables: Variables = process.env): Config {
     publicUrl: read.url("STOA_PUBLIC_URL", ["http:", "https:"]),
     roles: { api: roles.includes("api"), worker: roles.includes("worker") },
     allowedTargets,
+    ...mailOf(read, environment),
+    redisUrl: read.url("REDIS_URL", ["redis:", "rediss:"]),
+    trustProxy: read.text("STOA_TRUST_PROXY") ? read.list("STOA_TRUST_PROXY", isNetwork, []) : null,
+    github: socialProvider(read, "GITHUB", "https://github.com"),
+    google: socialProvider(read, "GOOGLE", "https://accounts.google.com"),
+    plansFile: read.text("STOA_PLANS_FILE"),
     metricsToken: read.text("STOA_METRICS_TOKEN"),
     sandbox: read.choice("STOA_SANDBOX", ["on", "off"], environment === "test" ? "on" : "off") === "on",
     feeBasisPoints: read.integer("STOA_FEES", 0, 10_000, 1_000),

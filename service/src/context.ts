@@ -1,8 +1,9 @@
-import type { Permission, Role } from "@stoa/contract";
+import type { Permission, Plan, Quota, Role } from "@stoa/contract";
 import type pg from "pg";
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import type { Database } from "./db/database.ts";
+import type { Guests } from "./http/guests.ts";
 import type { Links } from "./links.ts";
 import type { AiProviders } from "./outside/ai-provider.ts";
 import type { Payments } from "./outside/payments.ts";
@@ -22,6 +23,7 @@ export interface Context {
   log: Logger;
   vault: Vault;
   links: Links;
+  guests: Guests;
   /** Kept in memory by this process alone. */
   totals: Totals;
   views: ViewBuffer;
@@ -35,9 +37,19 @@ export interface Context {
   };
 }
 
+/** Where a request comes from. */
+export interface Source {
+  ip: string;
+  userAgent: string | null;
+  requestId: string;
+}
+
 interface Known {
   userId: string;
   role: Role;
+  plan: Plan;
+  /** The account's own numbers in the place of its plan's. */
+  quota: Quota[] | null;
 }
 
 export interface KeyCaller extends Known {
@@ -49,11 +61,15 @@ export interface KeyCaller extends Known {
 export interface SessionCaller extends Known {
   kind: "session";
   sessionId: string;
+  /** Whether a code of the second factor was given at sign-in. */
+  secondFactor: boolean;
+  authenticatedAt: Date;
 }
 
 export interface TokenCaller extends Known {
   kind: "token";
-  grantId: string;
+  /** null: a client that acts for its owner (client credentials). */
+  grantId: string | null;
   permissions: ReadonlySet<Permission>;
 }
 

@@ -2,7 +2,20 @@ import { TypeID } from "typeid-js";
 import { v7 } from "uuid";
 
 /** Prefix of every id that leaves the service; inside, the same id is a uuid. */
-export type Prefix = "usr" | "prod" | "ver" | "rev" | "ord" | "pay" | "key" | "pkey" | "evt" | "exec";
+export type Prefix =
+  | "usr"
+  | "prod"
+  | "ver"
+  | "rev"
+  | "ord"
+  | "pay"
+  | "key"
+  | "pkey"
+  | "evt"
+  | "exec"
+  | "ses"
+  | "grant"
+  | "aud";
 
 let sequence = 0;
 

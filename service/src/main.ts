@@ -1,4 +1,4 @@
-import { type Role, roles } from "@stoa/contract";
+import { type Plan, plans, type Role, roles } from "@stoa/contract";
 import { Command, Option } from "commander";
 import { type Base, openBase } from "./app.ts";
 import { ConfigError } from "./config.ts";
@@ -12,7 +12,7 @@ import { examine } from "./operator/doctor.ts";
 import { openPlace, type Place } from "./operator/place.ts";
 import { reset } from "./operator/reset.ts";
 import { start } from "./operator/start.ts";
-import { createUser, findUser, type Plan, plans } from "./people/users.ts";
+import { createUser, findUser } from "./people/users.ts";
 
 const program = new Command("stoa-server").description("Runs and administers a Stoa marketplace.");
 

@@ -1,14 +1,16 @@
 import assert from "node:assert/strict";
 import { randomBytes, randomUUID } from "node:crypto";
-import type { ErrorCode, Permission, Role } from "@stoa/contract";
+import type { ErrorCode, Permission, Plan, Role } from "@stoa/contract";
 import { permissions } from "@stoa/contract";
 import pg from "pg";
 import { type Overrides, type Service, startService } from "../src/app.ts";
 import type { Config } from "../src/config.ts";
-import { mustBeDeclared } from "../src/http/server.ts";
+import { mustBeDeclared } from "../src/http/declared.ts";
+import { toId } from "../src/ids.ts";
 import { createKey } from "../src/keys/keys.ts";
 import { createLog } from "../src/log.ts";
-import { createUser, type Plan } from "../src/people/users.ts";
+import { createUser, findUser } from "../src/people/users.ts";
+import { startSession } from "../src/sessions/sessions.ts";
 
 /** Where the databases of the tests are: the runner starts the server and migrates the template. */
 const SERVER_URL = process.env["STOA_TEST_DATABASE"];
@@ -29,6 +31,7 @@ export interface Client {
   get(path: string, headers?: Record<string, string>): Promise<Reply>;
   post(path: string, json?: unknown, headers?: Record<string, string>): Promise<Reply>;
   patch(path: string, json?: unknown, headers?: Record<string, string>): Promise<Reply>;
+  put(path: string, json?: unknown, headers?: Record<string, string>): Promise<Reply>;
   delete(path: string): Promise<Reply>;
 }
 
@@ -43,6 +46,8 @@ export interface Market {
   hasUser(wish?: { name?: string; role?: Role; plan?: Plan; permissions?: Permission[] }): Promise<Client>;
   /** Somebody with a key of their own making, or none. */
   as(key: string | null): Client;
+  /** Somebody who signed in: their session is the credential. */
+  hasSession(userId: string, wish?: { secondFactor?: boolean }): Promise<Client>;
   query(text: string, values?: unknown[]): Promise<pg.QueryResult>;
   close(): Promise<void>;
 }
@@ -80,6 +85,14 @@ const configOf = (wish: Partial<Config>): Config => ({
   masterKeys: [{ id: "test", bytes: randomBytes(32) }],
   sessionKeys: [randomBytes(32)],
   allowedTargets: "loopback",
+  mail: "dev",
+  smtpUrl: null,
+  mailFrom: "Stoa <stoa@localhost>",
+  redisUrl: null,
+  trustProxy: null,
+  github: null,
+  google: null,
+  plansFile: null,
   metricsToken: null,
   sandbox: true,
   feeBasisPoints: 1_000,
@@ -132,6 +145,12 @@ export async function openMarket({ config = {}, ...overrides }: MarketWish = {})
       const { key } = await createKey(ctx, { userId, name: "test", permissions: granted });
       return as(key, userId);
     },
+    async hasSession(userId, { secondFactor = false } = {}) {
+      const { ctx } = service;
+      const user = await findUser(ctx, toId("usr", userId));
+      const source = { ip: "127.0.0.1", userAgent: null, requestId: "test" };
+      return as(await startSession(ctx, ctx.db, { user, via: "operator", secondFactor, source }), userId);
+    },
     query: (text, values) => service.ctx.pool.query(text, values),
     async close() {
       await service.close();
@@ -163,6 +182,7 @@ export function clientOf(origin: string, key: string | null, userId = ""): Clien
     get: (path, headers = {}) => client.request("GET", path, { headers }),
     post: (path, json, headers = {}) => client.request("POST", path, { json, headers }),
     patch: (path, json, headers = {}) => client.request("PATCH", path, { json, headers }),
+    put: (path, json, headers = {}) => client.request("PUT", path, { json, headers }),
     delete: (path) => client.request("DELETE", path),
   };
   return client;

@@ -38,6 +38,19 @@ export interface ApiKeys {
   user_id: string;
 }
 
+export interface AuditLog {
+  action: string;
+  actor_id: string | null;
+  created_at: Timestamp;
+  details: Generated<Json>;
+  id: string;
+  ip: string | null;
+  request_id: string | null;
+  target_id: string | null;
+  target_type: string | null;
+  user_agent: string | null;
+}
+
 export interface Catalogue {
   revision: number;
   singleton: Generated<boolean>;
@@ -127,6 +140,25 @@ export interface Installation {
   environment: string;
   master_key_fingerprint: string;
   singleton: Generated<boolean>;
+}
+
+export interface Mails {
+  created_at: Timestamp;
+  id: string;
+  recipient: string;
+  sealed_letter: string | null;
+  sent_at: Timestamp | null;
+}
+
+export interface OneTimeTokens {
+  created_at: Timestamp;
+  data: Generated<Json>;
+  digest: Buffer;
+  email: string | null;
+  expires_at: Timestamp;
+  purpose: string;
+  used_at: Timestamp | null;
+  user_id: string | null;
 }
 
 export interface Orders {
@@ -241,14 +273,32 @@ export interface SchemaMigrations {
   name: string;
 }
 
+export interface Sessions {
+  created_at: Timestamp;
+  ended_at: Timestamp | null;
+  expires_at: Timestamp;
+  id: string;
+  ip: string;
+  last_seen_at: Timestamp;
+  second_factor: boolean;
+  user_agent: string | null;
+  user_id: string;
+  via: string;
+}
+
 export interface Users {
+  ban_reason: string | null;
+  banned_at: Timestamp | null;
   bio: Generated<string>;
+  closed_at: Timestamp | null;
   created_at: Timestamp;
   demo: Generated<boolean>;
   email: string;
   id: string;
   name: string;
+  password_hash: string | null;
   plan: Generated<string>;
+  quota: Json | null;
   refund_days: Generated<number>;
   role: Generated<string>;
   verified: Generated<boolean>;
@@ -256,6 +306,7 @@ export interface Users {
 
 export interface DB {
   api_keys: ApiKeys;
+  audit_log: AuditLog;
   catalogue: Catalogue;
   categories: Categories;
   entitlements: Entitlements;
@@ -265,6 +316,8 @@ export interface DB {
   "fake_provider.charges": FakeProviderCharges;
   idempotency_keys: IdempotencyKeys;
   installation: Installation;
+  mails: Mails;
+  one_time_tokens: OneTimeTokens;
   orders: Orders;
   product_stats: ProductStats;
   product_versions: ProductVersions;
@@ -273,5 +326,6 @@ export interface DB {
   provider_keys: ProviderKeys;
   reviews: Reviews;
   schema_migrations: SchemaMigrations;
+  sessions: Sessions;
   users: Users;
 }

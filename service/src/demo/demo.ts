@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import type { Provider } from "@stoa/contract";
+import { type Provider, permissions } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { newUuid, toId, toUuid } from "../ids.ts";
@@ -54,7 +54,15 @@ function at(ctx: Context, time: Date): Context {
   return { ...ctx, now: () => time, newId: () => newUuid(time) };
 }
 
-const member = (userId: string): Member => ({ kind: "session", sessionId: "demo", userId, role: "user" });
+const member = (userId: string): Member => ({
+  kind: "key",
+  keyId: "demo",
+  userId,
+  role: "user",
+  plan: "free",
+  quota: null,
+  permissions: new Set(permissions),
+});
 const daysBefore = (now: Date, days: number) => new Date(now.getTime() - days * DAY_MS);
 
 function mustBeTest(ctx: Context): void {

@@ -1,50 +1,110 @@
-import type { Access } from "@stoa/contract";
-import type { Caller } from "../context.ts";
+import { type Access, type Role, type RolePermission, rolePermissions } from "@stoa/contract";
+import type { Caller, Member } from "../context.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
+
+export const SESSION_COOKIE = "__Host-session";
+export const GUEST_COOKIE = "__Host-guest";
 
 /** Who a credential belongs to; null when it is unknown, revoked, expired or of another environment. */
 export interface Identify {
   key(value: string): Promise<Caller | null>;
+  session(token: string): Promise<Caller | null>;
+  /** An access token of our own OAuth server. */
+  token(value: string): Promise<Caller | null>;
+  guest(cookie: string): Caller | null;
 }
 
 export interface Presented {
   authorization: string | undefined;
   apiKeyInQuery: unknown;
+  sessionCookie: string | undefined;
+  guestCookie: string | undefined;
+  /** Throws when a browser was made to send its cookies by another site. */
+  cameByCookie(): void;
 }
 
 const BEARER = /^Bearer ([\x21-\x7e]{1,4096})$/i;
+/** The three parts of a signed JWT: base64url and two dots. */
+const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 const refused = () => new ApiError("INVALID_API_KEY");
 
-/** One credential out of what was sent. The header wins; two that differ are a mistake to tell, not to guess about. */
-function credentialOf({ authorization, apiKeyInQuery }: Presented): string {
-  const inHeader = authorization === undefined ? null : (BEARER.exec(authorization.trim())?.[1] ?? "");
-  if (apiKeyInQuery !== undefined && typeof apiKeyInQuery !== "string") {
-    throw invalidRequest("api_key", "must be given once");
-  }
-  if (inHeader !== null && apiKeyInQuery !== undefined && inHeader !== apiKeyInQuery) {
-    throw invalidRequest("api_key", "differs from the Authorization header; send one of them");
-  }
-  return inHeader ?? apiKeyInQuery ?? "";
-}
-
-/** The only place where a credential becomes a caller. A bad header never falls through to another credential. */
+/**
+ * The only place where a credential becomes a caller. The header beats the query, which beats the cookies; a bad one
+ * never falls through to the next.
+ */
 export async function authenticate(identify: Identify, presented: Presented): Promise<Caller> {
-  const credential = credentialOf(presented);
-  if (!credential.startsWith("stoa_")) throw refused();
-  const caller = await identify.key(credential);
+  const caller = await callerOf(identify, presented);
   if (!caller) throw refused();
   return caller;
 }
 
+async function callerOf(identify: Identify, presented: Presented): Promise<Caller | null> {
+  const inHeader = inAuthorization(presented.authorization);
+  const inQuery = inApiKey(presented.apiKeyInQuery);
+  if (inHeader !== null && inQuery !== null && inHeader !== inQuery) {
+    throw invalidRequest("api_key", "differs from the Authorization header; send one of them");
+  }
+  if (inHeader !== null) return byBearer(identify, inHeader);
+  if (inQuery !== null) return inQuery.startsWith("stoa_") ? identify.key(inQuery) : null;
+  if (presented.sessionCookie !== undefined) {
+    const caller = await identify.session(presented.sessionCookie);
+    if (caller) presented.cameByCookie();
+    return caller;
+  }
+  return presented.guestCookie === undefined ? null : identify.guest(presented.guestCookie);
+}
+
+/** null: there is no such header; empty: there is one that says nothing readable. */
+const inAuthorization = (header: string | undefined) =>
+  header === undefined ? null : (BEARER.exec(header.trim())?.[1] ?? "");
+
+function inApiKey(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (typeof value !== "string") throw invalidRequest("api_key", "must be given once");
+  return value;
+}
+
+function byBearer(identify: Identify, credential: string): Promise<Caller | null> | null {
+  if (credential === "") return null;
+  if (credential.startsWith("stoa_")) return identify.key(credential);
+  return JWT.test(credential) ? identify.session(credential) : identify.token(credential);
+}
+
+const forbidden = (required: string, message: string) => new ApiError("UNAUTHORIZED", message, { required });
+
 /** Deny by default: what the endpoint does not open to this kind of caller stays shut. */
 export function mustBeAllowed(caller: Caller, access: Access): void {
-  if (access.who === "public" || caller.kind === "session") return;
+  const problem = access.who === "public" ? null : whyNotAllowed(caller, access);
+  if (problem) throw problem;
+}
+
+type Asking = Exclude<Access, { who: "public" }>;
+
+function whyNotAllowed(caller: Caller, access: Asking): ApiError | null {
   if (caller.kind === "guest") {
-    if (access.who === "visitor") return;
-    throw new ApiError("UNAUTHORIZED", "A visitor may only look around; sign in for this.");
+    if (access.who === "visitor") return null;
+    return new ApiError("UNAUTHORIZED", "A visitor may only look around; sign in for this.");
   }
-  if (caller.permissions.has(access.permission)) return;
-  throw new ApiError("UNAUTHORIZED", `The credential lacks the permission ${access.permission}.`, {
-    required: access.permission,
-  });
+  if (access.who === "admin") return whyNoAdmin(caller);
+  if (caller.kind !== "session") {
+    if (access.who === "session")
+      return forbidden("session", "This needs a person who is signed in; a key or token cannot do it.");
+    const { permission } = access;
+    if (permission !== null && !caller.permissions.has(permission))
+      return forbidden(permission, `The credential lacks the permission ${permission}.`);
+  }
+  const { rolePermission } = { rolePermission: undefined, ...access };
+  if (rolePermission === undefined || hasRolePermission(caller.role, rolePermission)) return null;
+  return forbidden(rolePermission, `The account's role lacks ${rolePermission}.`);
+}
+
+export const hasRolePermission = (role: Role, permission: RolePermission) =>
+  (rolePermissions[role] as readonly RolePermission[]).includes(permission);
+
+/** Administrators act in sessions that they entered with two factors, and in no other way. */
+function whyNoAdmin(caller: Member): ApiError | null {
+  if (caller.kind !== "session" || !hasRolePermission(caller.role, "view:admin_panel"))
+    return forbidden("view:admin_panel", "Only an administrator's session may do this.");
+  if (caller.secondFactor) return null;
+  return forbidden("two-factor", "Set up two-factor authentication and sign in with it.");
 }

@@ -2,13 +2,14 @@ import { createHash } from "node:crypto";
 import type { Endpoint, ListMeta, Meta } from "@stoa/contract";
 import type { Page, Paging } from "../db/paging.ts";
 import type { ApiError } from "../errors.ts";
-import { Answer, RawJson } from "./route.ts";
+import { Answer, type Cookie, RawJson } from "./route.ts";
 
 /** A finished answer: what goes over the wire, and what an Idempotency-Key keeps. */
 export interface Rendered {
   status: number;
   body: string;
   headers: Record<string, string>;
+  cookies?: Cookie[];
 }
 
 const toJson = (value: unknown) => (value instanceof RawJson ? value.text : JSON.stringify(value));
@@ -52,9 +53,13 @@ export function renderPage(page: Page<unknown>, paging: Paging, url: string, met
 export function renderOne(endpoint: Endpoint, result: unknown, meta: Meta): Rendered {
   const answer = result instanceof Answer ? result : new Answer(result, {});
   const data = toJson(answer.data);
+  const beside = Object.entries(answer.beside).map(
+    ([name, value]) => `${JSON.stringify(name)}:${toJson(value)},`,
+  );
   return {
     status: answer.status ?? endpoint.status,
-    body: `{"success":true,"data":${data},"meta":${JSON.stringify(meta)}}`,
+    body: `{"success":true,${beside.join("")}"data":${data},"meta":${JSON.stringify(meta)}}`,
+    cookies: answer.cookies,
     headers: answer.etag || endpoint.method === "GET" ? { etag: answer.etag ?? `"${digest(data)}"` } : {},
   };
 }

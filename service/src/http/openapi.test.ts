@@ -76,9 +76,20 @@ for (const endpoint of endpoints) {
       assert.equal(operation.summary, endpoint.summary);
       assert.ok(endpoint.summary.length > 5);
       assert.deepEqual(operation.tags, [endpoint.tag]);
-      if (endpoint.access.who === "public") return;
-      assert.match(operation.description, new RegExp(`\`${endpoint.access.permission}\``));
-      assert.deepEqual(operation.security, [{ bearer: [] }, { apiKeyInQuery: [] }]);
+      const { access } = endpoint;
+      if (access.who === "public") return assert.deepEqual(operation.security, []);
+      const isForPeople = access.who === "session" || access.who === "admin";
+      const session = [{ sessionToken: [] }, { sessionCookie: [] }];
+      assert.deepEqual(
+        operation.security,
+        isForPeople ? session : [{ bearer: [] }, { apiKeyInQuery: [] }, ...session],
+      );
+      if (isForPeople) assert.match(operation.description, /session/);
+      else
+        assert.match(
+          operation.description,
+          access.permission ? new RegExp(`\`${access.permission}\``) : /any credential/,
+        );
     });
 
     test("has every parameter of its path and query, each with a schema", () => {

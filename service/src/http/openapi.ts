@@ -1,9 +1,11 @@
 import {
+  type Access,
   type Endpoint,
   type ErrorCode,
   errorCatalogue,
   errorsOf,
   Failure,
+  isRepeatable,
   ListMeta,
   Meta,
 } from "@stoa/contract";
@@ -75,7 +77,7 @@ function headersOf(endpoint: Endpoint): Json[] {
     schema: { type: "string" },
   });
   const headers = [];
-  if (endpoint.method === "POST") {
+  if (isRepeatable(endpoint)) {
     headers.push(
       header("Idempotency-Key", "Makes a repeat safe for 24 hours: the first answer is sent again"),
     );
@@ -129,20 +131,32 @@ function failuresOf(endpoint: Endpoint, schemas: Schemas): Json {
   );
 }
 
+/** The row of the role matrix that an endpoint is, in words. */
+function whoMayCall(access: Access): string | null {
+  if (access.who === "public") return null;
+  if (access.who === "admin") return "Needs an administrator's session, entered with two factors.";
+  const role =
+    "rolePermission" in access ? ` The account's role must have \`${access.rolePermission}\`.` : "";
+  if (access.who === "session") return `Needs a session; API keys and OAuth tokens are refused.${role}`;
+  if (access.permission === null) return `Takes any credential of an account.${role}`;
+  return `Needs the permission \`${access.permission}\`.${role}`;
+}
+
+function securityOf({ who }: Access): Json[] {
+  if (who === "public") return [];
+  const session = [{ sessionToken: [] }, { sessionCookie: [] }];
+  if (who === "session" || who === "admin") return session;
+  return [{ bearer: [] }, { apiKeyInQuery: [] }, ...session];
+}
+
 function operationOf(endpoint: Endpoint, schemas: Schemas): Json {
   const success = successOf(endpoint, schemas);
-  const { access } = endpoint;
   return {
     operationId: endpoint.name,
     tags: [endpoint.tag],
     summary: endpoint.summary,
-    description: [
-      endpoint.description,
-      access.who === "public" ? null : `Needs the permission \`${access.permission}\`.`,
-    ]
-      .filter(Boolean)
-      .join("\n\n"),
-    security: access.who === "public" ? [] : [{ bearer: [] }, { apiKeyInQuery: [] }],
+    description: [endpoint.description, whoMayCall(endpoint.access)].filter(Boolean).join("\n\n"),
+    security: securityOf(endpoint.access),
     parameters: parametersOf(endpoint, schemas),
     ...(endpoint.body && {
       requestBody: {
@@ -181,7 +195,12 @@ export function openApiDocument(endpoints: Endpoint[], origin: string | null): J
   const paths: Record<string, Json> = {};
   for (const endpoint of endpoints) {
     const path = endpoint.path.replace(/:(\w+)/g, "{$1}");
-    paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operationOf(endpoint, schemas) };
+    const atRoot = endpoint.base === "/v1" ? {} : { servers: [{ url: (origin ?? "") + endpoint.base }] };
+    paths[path] = {
+      ...paths[path],
+      ...atRoot,
+      [endpoint.method.toLowerCase()]: operationOf(endpoint, schemas),
+    };
   }
   return {
     openapi: "3.1.1",
@@ -200,7 +219,17 @@ export function openApiDocument(endpoints: Endpoint[], origin: string | null): J
     components: {
       schemas: schemas.components,
       securitySchemes: {
-        bearer: { type: "http", scheme: "bearer", description: "An API key: stoa_test_… or stoa_live_…" },
+        bearer: {
+          type: "http",
+          scheme: "bearer",
+          description: "An API key (stoa_test_… or stoa_live_…) or an OAuth access token",
+        },
+        sessionToken: {
+          type: "http",
+          scheme: "bearer",
+          description: "What signing in answers as sessionToken",
+        },
+        sessionCookie: { type: "apiKey", in: "cookie", name: "__Host-session" },
         apiKeyInQuery: {
           type: "apiKey",
           in: "query",

@@ -86,7 +86,12 @@ test("413 comes before 415, and 415 before 400", async () => {
 });
 
 test("a bad request is told before the object is looked for", async () => {
-  assertError(await seller.patch("/v1/products/prod_nothing", { price: -1 }), 400, "INVALID_REQUEST", "price");
+  assertError(
+    await seller.patch("/v1/products/prod_nothing", { price: -1 }),
+    400,
+    "INVALID_REQUEST",
+    "price",
+  );
   assertError(
     await seller.post("/v1/products/prod_nothing/reviews", { rating: 6 }),
     400,

@@ -1,5 +1,5 @@
 import type { Data, Endpoint, Input } from "@stoa/contract";
-import type { Caller, Context, Member } from "../context.ts";
+import type { Caller, Context, Member, SessionCaller, Source } from "../context.ts";
 import type { Page } from "../db/paging.ts";
 
 /** JSON that is rendered already, such as a product's card. */
@@ -10,20 +10,41 @@ export class RawJson {
   }
 }
 
-/** An answer that says more than its data: another status, or an ETag that is not the data's digest. */
+/** A cookie in our one shape: `__Host-`, HttpOnly, Secure, SameSite=Lax, Path=/. Age 0 takes it away. */
+export interface Cookie {
+  name: `__Host-${string}`;
+  value: string;
+  maxAgeSeconds: number;
+}
+
+interface More {
+  status?: 200 | 201 | 202;
+  etag?: string;
+  cookies?: Cookie[];
+  /** Members of the envelope beside `data`: sign-in's `sessionToken`. */
+  beside?: Record<string, unknown>;
+}
+
+/** An answer that says more than its data: another status, an ETag that is not the data's digest, a cookie. */
 export class Answer<D> {
   readonly data: D;
   readonly status: 200 | 201 | 202 | undefined;
   readonly etag: string | undefined;
-  constructor(data: D, how: { status?: 200 | 201 | 202; etag?: string }) {
+  readonly cookies: Cookie[];
+  readonly beside: Record<string, unknown>;
+  constructor(data: D, { status, etag, cookies = [], beside = {} }: More) {
     this.data = data;
-    this.status = how.status;
-    this.etag = how.etag;
+    this.status = status;
+    this.etag = etag;
+    this.cookies = cookies;
+    this.beside = beside;
   }
 }
 
 export interface RequestFacts {
   ifMatch: string | null;
+  source: Source;
+  cookies: Record<string, string | undefined>;
   /**
    * Aborts when the client hangs up before it has its answer. null with an Idempotency-Key: then the work goes on
    * to its end, so that the retry gets the answer.
@@ -31,7 +52,14 @@ export interface RequestFacts {
   clientGone(): AbortSignal | null;
 }
 
-type CallerOf<E extends Endpoint> = E["access"] extends { who: "member" } ? Member : Caller;
+/** At a public endpoint nobody was asked: there is no caller. */
+type CallerOf<E extends Endpoint> = E["access"] extends { who: "session" | "admin" }
+  ? SessionCaller
+  : E["access"] extends { who: "member" }
+    ? Member
+    : E["access"] extends { who: "public" }
+      ? null
+      : Caller;
 type Result<E extends Endpoint> = E["list"] extends true
   ? Page<Data<E> | RawJson>
   : Data<E> | Answer<Data<E>>;

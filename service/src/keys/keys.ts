@@ -24,6 +24,8 @@ export async function identifyKey(ctx: Context, value: string): Promise<KeyCalle
     keyId: key.id,
     userId: key.userId,
     role: key.role,
+    plan: key.plan,
+    quota: key.quota,
     permissions: new Set(key.permissions),
   };
 }

@@ -1,10 +1,12 @@
-import type { Permission, Role } from "@stoa/contract";
+import type { Permission, Plan, Quota, Role } from "@stoa/contract";
 import type { Context } from "../context.ts";
 
 export interface KeyRow {
   id: string;
   userId: string;
   role: Role;
+  plan: Plan;
+  quota: Quota[] | null;
   digest: Buffer;
   permissions: Permission[];
   expiresAt: Date | null;
@@ -14,10 +16,10 @@ export interface KeyRow {
 /** Asked by every request, hence plain SQL with a name: PostgreSQL parses it once a connection. */
 const FIND_KEY = {
   name: "find_key",
-  text: `select k.id, k.user_id as "userId", u.role, k.digest, k.permissions, k.expires_at as "expiresAt",
+  text: `select k.id, k.user_id as "userId", u.role, u.plan, u.quota, k.digest, k.permissions, k.expires_at as "expiresAt",
                 k.last_used_at as "lastUsedAt"
            from api_keys k join users u on u.id = k.user_id
-          where k.lookup = $1 and k.revoked_at is null`,
+          where k.lookup = $1 and k.revoked_at is null and u.banned_at is null and u.closed_at is null`,
 };
 
 export async function findKey({ pool }: Context, lookup: string): Promise<KeyRow | undefined> {

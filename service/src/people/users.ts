@@ -1,4 +1,4 @@
-import type { Role } from "@stoa/contract";
+import type { Plan, Role } from "@stoa/contract";
 import pg from "pg";
 import { z } from "zod";
 import type { Context } from "../context.ts";
@@ -6,9 +6,6 @@ import type { Tx } from "../db/database.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
 import { findUserByEmail, findUserById, insertUser, markSeller } from "./queries.ts";
-
-export const plans = ["free", "pro", "business", "enterprise"] as const;
-export type Plan = (typeof plans)[number];
 
 export interface CreateUser {
   email: string;

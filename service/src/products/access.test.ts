@@ -127,7 +127,9 @@ test("what was deleted stays with its buyers alone", async () => {
 test("a revoked entitlement takes the content away, and what is off sale too", async () => {
   const id = await hasProduct(author);
   const buyer = await hasBuyer(id);
-  await market.query("update entitlements set status = 'revoked' where product_id = $1", [toUuid("prod", id)]);
+  await market.query("update entitlements set status = 'revoked' where product_id = $1", [
+    toUuid("prod", id),
+  ]);
   const seen = await detail(buyer, id);
   assert.deepEqual([seen.content, seen.access.reason], [null, "none"]);
   await author.post(`/v1/products/${id}/unpublish`);

@@ -17,7 +17,17 @@ create table users (
   bio text not null default '',
   role text not null default 'user' check (role in ('user', 'seller', 'admin')),
   plan text not null default 'free' check (plan in ('free', 'pro', 'business', 'enterprise')),
+  -- Their own numbers in the place of the plan's: [{"requests": 5000, "seconds": 3600}].
+  quota jsonb,
+  -- Argon2id; works once the mailbox is proven, whose first proof wipes it otherwise.
+  password_hash text,
+  -- Whether somebody proved to read this mailbox.
   verified boolean not null default false,
+  -- Set: nobody gets in by any credential of theirs.
+  banned_at timestamptz,
+  ban_reason text,
+  -- Closed for good: what the books need stays, name and address are gone.
+  closed_at timestamptz,
   refund_days smallint not null default 14 check (refund_days in (0, 7, 14, 30)),
   demo boolean not null default false,
   created_at timestamptz not null

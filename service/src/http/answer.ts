@@ -1,0 +1,96 @@
+import { type Endpoint, isRepeatable } from "@stoa/contract";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { isMember } from "../context.ts";
+import type { Page, Paging } from "../db/paging.ts";
+import { invalidRequest } from "../errors.ts";
+import type { Door } from "./door.ts";
+import { digest, renderError, renderOne, renderPage } from "./envelope.ts";
+import { type Outcome, runOnce } from "./idempotency.ts";
+import { parseJsonBody } from "./json-body.ts";
+import { docUrl, metaOf, toApiError } from "./refusal.ts";
+import { pathOf } from "./request-path.ts";
+import type { Route } from "./route.ts";
+import { send } from "./send.ts";
+import { sourceOf } from "./source.ts";
+import { validate } from "./validate.ts";
+
+const MAX_IDEMPOTENCY_KEY = 255;
+
+/** Runs the verb of a route, once for its Idempotency-Key, and sends what it answers. */
+export async function answer(door: Door, route: Route, request: FastifyRequest, reply: FastifyReply) {
+  const bytes = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  const run = () => render(door, route, request, reply, bytes);
+  const key = isRepeatable(route.endpoint) ? idempotencyKeyOf(request) : null;
+  const outcome =
+    key === null
+      ? await run()
+      : await runOnce(
+          door.ctx,
+          { caller: callerKey(request), route: routeKey(request), key, body: bytes },
+          run,
+        );
+  return send(request, reply, outcome);
+}
+
+const callerKey = ({ caller }: FastifyRequest) =>
+  caller && isMember(caller) ? caller.userId : (caller?.guestId ?? "");
+
+/** A digest, because a path may be longer than an index takes. */
+const routeKey = (request: FastifyRequest) => digest(`POST ${pathOf(request)}`);
+
+function idempotencyKeyOf(request: FastifyRequest): string | null {
+  const key = request.headers["idempotency-key"];
+  if (key === undefined) return null;
+  if (typeof key === "string" && /^[\x20-\x7e]+$/.test(key) && key.length <= MAX_IDEMPOTENCY_KEY) return key;
+  throw invalidRequest("Idempotency-Key", `must be 1 to ${MAX_IDEMPOTENCY_KEY} printable ASCII characters`);
+}
+
+/** Parses, calls the verb and renders what it answers; an ApiError is an answer too. */
+async function render(
+  door: Door,
+  route: Route,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  bytes: Buffer,
+): Promise<Outcome> {
+  const { endpoint } = route;
+  const meta = metaOf(door.ctx, request);
+  let outcome: Outcome;
+  try {
+    const body = parseJsonBody(bytes, request.headers["content-type"]);
+    const input = validate(endpoint, { params: request.params, query: queryOf(endpoint, request), body });
+    const facts = {
+      ifMatch: request.headers["if-match"] ?? null,
+      source: sourceOf(request),
+      cookies: request.cookies,
+      clientGone: () => goneSignal(request, reply),
+    };
+    const result = await route.handle(door.ctx, request.caller!, input as never, facts);
+    outcome = endpoint.list
+      ? renderPage(result as Page<unknown>, input.query as unknown as Paging, request.url, meta)
+      : renderOne(endpoint, result, meta);
+  } catch (error) {
+    const known = toApiError(door, request, error);
+    outcome = { ...renderError(known, docUrl(door.ctx, known.code), meta), error: known.code };
+  }
+  door.inspect?.(endpoint, outcome);
+  return outcome;
+}
+
+/** Every query below /v1 takes `api_key`, which the door has read already. */
+function queryOf({ base }: Endpoint, request: FastifyRequest): Record<string, unknown> {
+  const query = request.query as Record<string, unknown>;
+  if (base !== "/v1") return query;
+  const { api_key: _, ...rest } = query;
+  return rest;
+}
+
+function goneSignal(request: FastifyRequest, reply: FastifyReply): AbortSignal | null {
+  if (request.headers["idempotency-key"] !== undefined) return null;
+  const gone = new AbortController();
+  if (reply.raw.destroyed) gone.abort(new Error("the client went away"));
+  reply.raw.once("close", () => {
+    if (!reply.raw.writableFinished) gone.abort(new Error("the client went away"));
+  });
+  return gone.signal;
+}

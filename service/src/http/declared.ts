@@ -1,0 +1,26 @@
+import { type Endpoint, type ErrorCode, errorsOf } from "@stoa/contract";
+
+/** Throws when an answer is none that the contract declares: what tests give as `inspect`. */
+export function mustBeDeclared(
+  endpoint: Endpoint,
+  answer: { status: number; body: string; error?: ErrorCode },
+): void {
+  if (answer.error) {
+    if (answer.error === "METHOD_NOT_ALLOWED" || errorsOf(endpoint).includes(answer.error)) return;
+    throw new Error(`${endpoint.name} answered ${answer.error}, which it does not declare`);
+  }
+  const statuses = [endpoint.status, ...(endpoint.maybeAccepted ? [202] : [])];
+  if (!statuses.includes(answer.status as 200)) {
+    throw new Error(`${endpoint.name} answered ${answer.status}, declared are ${statuses.join(", ")}`);
+  }
+  const { data } = JSON.parse(answer.body) as { data: unknown };
+  for (const item of endpoint.list ? (data as unknown[]) : [data]) strictly(endpoint, item);
+}
+
+function strictly(endpoint: Endpoint, item: unknown): void {
+  const result = endpoint.data.safeParse(item);
+  if (!result.success)
+    throw new Error(`${endpoint.name} answered what its schema refuses: ${result.error.message}`);
+  const lost = JSON.stringify(result.data).length < JSON.stringify(item).length;
+  if (lost) throw new Error(`${endpoint.name} answered fields that its schema does not declare`);
+}

@@ -1,0 +1,36 @@
+import type { Endpoint, ErrorCode } from "@stoa/contract";
+import type { FastifyInstance } from "fastify";
+import type { Caller, Context } from "../context.ts";
+import type { Identify } from "./authenticate.ts";
+import type { Metrics } from "./metrics.ts";
+import type { Route } from "./route.ts";
+
+/** What the door is given by app.ts, since it knows no room. */
+export interface Door {
+  ctx: Context;
+  routes: Route[];
+  identify: Identify;
+  metrics: Metrics;
+  /** Pages and documents beside the API: reference, health, signed links. */
+  pages(app: FastifyInstance): void;
+  /** Tests: sees every answer before it is sent, and throws when it is not as the contract says. */
+  inspect?(endpoint: Endpoint, answer: { status: number; body: string; error?: ErrorCode }): void;
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    caller: Caller | null;
+    startedAt: number;
+  }
+  interface FastifyContextConfig {
+    endpoint?: Endpoint;
+  }
+}
+
+export const SECURITY_HEADERS = {
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  "cross-origin-opener-policy": "same-origin",
+  "x-frame-options": "DENY",
+};

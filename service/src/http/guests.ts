@@ -1,0 +1,35 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { v7 } from "uuid";
+import type { Guest } from "../context.ts";
+import { GUEST_COOKIE } from "./authenticate.ts";
+import type { Cookie } from "./route.ts";
+
+const DAY_SECONDS = 86_400;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Browsers of the storefront without an account: a signed id in a cookie, and nothing kept here. */
+export interface Guests {
+  /** A cookie for a browser that has neither a session nor such a cookie. */
+  cookie(): Cookie;
+  identify(cookie: string): Guest | null;
+}
+
+/** The first secret signs, all of them verify. */
+export function createGuests(secrets: Buffer[]): Guests {
+  const sign = (secret: Buffer, id: string) => createHmac("sha256", secret).update(id).digest("base64url");
+  return {
+    cookie() {
+      const id = v7();
+      return { name: GUEST_COOKIE, value: `${id}.${sign(secrets[0]!, id)}`, maxAgeSeconds: 30 * DAY_SECONDS };
+    },
+    identify(cookie) {
+      const [id = "", signature = "", ...more] = cookie.split(".");
+      if (!UUID.test(id) || more.length > 0) return null;
+      const isSigned = secrets.some((secret) => {
+        const [expected, given] = [Buffer.from(sign(secret, id)), Buffer.from(signature)];
+        return given.length === expected.length && timingSafeEqual(given, expected);
+      });
+      return isSigned ? { kind: "guest", guestId: id } : null;
+    },
+  };
+}

@@ -1,0 +1,98 @@
+import { maxHeaderSize } from "node:http";
+import type { Socket } from "node:net";
+import type { ErrorCode } from "@stoa/contract";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { v7 } from "uuid";
+import type { Context } from "../context.ts";
+import { isDatabaseDown } from "../db/database.ts";
+import { ApiError, invalidRequest } from "../errors.ts";
+import { type Door, SECURITY_HEADERS } from "./door.ts";
+import { renderError } from "./envelope.ts";
+import { pathOf } from "./request-path.ts";
+import type { Route } from "./route.ts";
+import { send } from "./send.ts";
+
+export const BODY_LIMIT_BYTES = 1024 * 1024;
+
+export const metaOf = (ctx: Context, request: FastifyRequest) => ({
+  timestamp: ctx.now().toISOString(),
+  request_id: request.id,
+});
+
+export const docUrl = (ctx: Context, code: ErrorCode) => `${ctx.links.origin()}/docs/errors#${code}`;
+
+/** No route takes this path, or none takes it with this method. */
+export function notFound(routes: Route[], request: FastifyRequest): ApiError {
+  const path = pathOf(request);
+  const allowed = routes
+    .filter(({ endpoint }) => matches(endpoint.base + endpoint.path, path))
+    .map(({ endpoint }) => endpoint.method);
+  if (allowed.length === 0) return new ApiError("NOT_FOUND");
+  return new ApiError("METHOD_NOT_ALLOWED", `This path takes ${[...new Set(allowed)].join(", ")}.`, {
+    allowed: [...new Set(allowed)],
+  });
+}
+
+function matches(pattern: string, path: string): boolean {
+  const wanted = pattern.split("/");
+  const given = path.split("/");
+  return (
+    wanted.length === given.length && wanted.every((part, at) => part.startsWith(":") || part === given[at])
+  );
+}
+
+/** What Fastify itself refuses, in our words. */
+const FRAMEWORK_ERRORS: Record<string, (limitBytes: number) => ApiError> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: (limitBytes) =>
+    new ApiError("PAYLOAD_TOO_LARGE", `The request body is larger than ${limitBytes} bytes.`),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new ApiError("UNSUPPORTED_MEDIA_TYPE"),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
+    invalidRequest("body", "has another length than Content-Length says"),
+};
+
+export function toApiError({ ctx }: Door, request: FastifyRequest, error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  const known = FRAMEWORK_ERRORS[(error as { code?: string }).code ?? ""];
+  if (known) return known(request.routeOptions?.bodyLimit ?? BODY_LIMIT_BYTES);
+  if (!request.raw.complete) return invalidRequest("body", "ended before it was whole");
+  if (isDatabaseDown(error)) {
+    ctx.log.error({ request: request.id, err: error }, "the database does not answer");
+    return new ApiError("SERVICE_UNAVAILABLE", undefined, undefined, 1);
+  }
+  ctx.log.error({ request: request.id, route: request.routeOptions?.url, err: error }, "unexpected error");
+  return new ApiError("INTERNAL_ERROR");
+}
+
+export function sendError(door: Door, request: FastifyRequest, reply: FastifyReply, error: unknown) {
+  const known = toApiError(door, request, error);
+  const rendered = renderError(known, docUrl(door.ctx, known.code), metaOf(door.ctx, request));
+  const { endpoint } = request.routeOptions?.config ?? {};
+  if (endpoint) door.inspect?.(endpoint, { ...rendered, error: known.code });
+  const allowed = known.details?.["allowed"];
+  if (known.code === "METHOD_NOT_ALLOWED" && Array.isArray(allowed))
+    reply.header("allow", allowed.join(", "));
+  return send(request, reply, rendered);
+}
+
+/** What is no HTTP, or has too many headers for a request to be made of it, is told so in the envelope all the same. */
+export function refuseUnreadable({ ctx }: Door, { code }: { code?: string }, socket: Socket): void {
+  if (code === "ECONNRESET" || socket.destroyed) return;
+  const refusal =
+    code === "HPE_HEADER_OVERFLOW"
+      ? invalidRequest(
+          "headers",
+          `must be shorter than ${maxHeaderSize} bytes together with the path and query`,
+        )
+      : invalidRequest("request", "is not readable as HTTP");
+  const meta = { timestamp: ctx.now().toISOString(), request_id: v7() };
+  const { body } = renderError(refusal, docUrl(ctx, refusal.code), meta);
+  const headers = {
+    ...SECURITY_HEADERS,
+    "x-request-id": meta.request_id,
+    "content-type": "application/json; charset=utf-8",
+    "content-length": Buffer.byteLength(body),
+    connection: "close",
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  socket.end(`HTTP/1.1 400 Bad Request\r\n${lines.join("\r\n")}\r\n\r\n${body}`);
+}

@@ -1,0 +1,31 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Rendered } from "./envelope.ts";
+
+/** Sends a finished answer with its cookies; 304 when the client has it already. */
+export function send(request: FastifyRequest, reply: FastifyReply, rendered: Rendered) {
+  const { status, body, headers, cookies = [] } = rendered;
+  reply.headers(headers);
+  for (const { name, value, maxAgeSeconds } of cookies) {
+    // __Host- demands Secure, Path=/ and no Domain; browsers keep it on http://localhost too.
+    reply.setCookie(name, value, {
+      path: "/",
+      httpOnly: true,
+      secure: true,
+      sameSite: "lax",
+      maxAge: maxAgeSeconds,
+    });
+  }
+  if (headers["etag"]) reply.headers({ "cache-control": "private", vary: "Authorization, Cookie" });
+  if (cookies.length > 0 || "api_key" in (request.query as object)) reply.header("cache-control", "no-store");
+  if (status === 200 && request.method === "GET" && isCurrent(request, headers["etag"])) {
+    return reply.code(304).send();
+  }
+  return reply.code(status).header("content-type", "application/json; charset=utf-8").send(body);
+}
+
+/** RFC 9110, 13.1.2: If-None-Match compares weakly and may list several. */
+function isCurrent(request: FastifyRequest, etag: string | undefined): boolean {
+  const given = request.headers["if-none-match"];
+  if (!given || !etag) return false;
+  return given === "*" || given.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag);
+}

@@ -1,0 +1,83 @@
+import type { Context, SessionCaller, Source } from "../context.ts";
+import type { Queries } from "../db/database.ts";
+import {
+  endOldestSessions,
+  endSessionsOf,
+  findLiveSession,
+  insertSession,
+  type SessionRow,
+  touchSession,
+} from "./queries.ts";
+import { readSessionToken, SESSION_SECONDS, signSessionToken } from "./token.ts";
+
+const DAY_MS = 86_400_000;
+const IDLE_MS = 14 * DAY_MS;
+const SEEN_EVERY_MS = 5 * 60_000;
+const SESSIONS_PER_ACCOUNT = 20;
+
+export interface StartSession {
+  user: { id: string; email: string; name: string };
+  /** How they came in: `magic-link`, `password`, `github`, `google`, `operator`. */
+  via: string;
+  secondFactor: boolean;
+  source: Source;
+}
+
+/** Starts a session, under a new id every time; answers its token. The oldest of too many ends. */
+export async function startSession(ctx: Context, db: Queries, wish: StartSession): Promise<string> {
+  const now = ctx.now();
+  const id = ctx.newId();
+  await insertSession(db, {
+    id,
+    user_id: wish.user.id,
+    second_factor: wish.secondFactor,
+    via: wish.via,
+    ip: wish.source.ip,
+    user_agent: wish.source.userAgent,
+    created_at: now,
+    last_seen_at: now,
+    expires_at: new Date(now.getTime() + SESSION_SECONDS * 1000),
+  });
+  await endOldestSessions(db, wish.user.id, SESSIONS_PER_ACCOUNT, now);
+  const { email, name } = wish.user;
+  return signSessionToken(ctx, { sessionId: id, userId: wish.user.id, email, name, createdAt: now });
+}
+
+/** Whose session a token is; null when it is none, over, ended, idle too long, or of somebody who may not enter. */
+export async function identifySession(ctx: Context, token: string): Promise<SessionCaller | null> {
+  const id = await readSessionToken(ctx, token);
+  if (!id) return null;
+  const now = ctx.now();
+  const session = await findLiveSession(ctx, id, now, new Date(now.getTime() - IDLE_MS));
+  if (!session) return null;
+  noteSeen(ctx, session);
+  return {
+    kind: "session",
+    sessionId: session.id,
+    userId: session.userId,
+    role: session.role,
+    plan: session.plan,
+    quota: session.quota,
+    secondFactor: session.secondFactor,
+    authenticatedAt: session.createdAt,
+  };
+}
+
+/** Written now and then, beside the request: nobody waits for it. */
+function noteSeen(ctx: Context, session: SessionRow): void {
+  const before = new Date(ctx.now().getTime() - SEEN_EVERY_MS);
+  if (session.lastSeenAt > before) return;
+  touchSession(ctx, session.id, ctx.now(), before).catch((error) =>
+    ctx.log.warn({ err: error }, "the last use of a session was not kept"),
+  );
+}
+
+/** Ends one session of the account, all, or all but one; answers how many were ended. */
+export async function endSessions(
+  ctx: Context,
+  db: Queries,
+  userId: string,
+  which: { only?: string; but?: string } = {},
+): Promise<number> {
+  return (await endSessionsOf(db, userId, ctx.now(), which)).length;
+}

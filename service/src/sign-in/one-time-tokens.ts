@@ -1,0 +1,63 @@
+import { createHash, randomBytes } from "node:crypto";
+import type { Context } from "../context.ts";
+import type { Queries } from "../db/database.ts";
+import { ApiError } from "../errors.ts";
+
+export type TokenPurpose = "magic-link" | "registration" | "two-factor" | "password-reset" | "first-admin";
+
+export interface OneTimeToken {
+  email: string | null;
+  userId: string | null;
+  data: Record<string, unknown>;
+}
+
+interface MintToken {
+  purpose: TokenPurpose;
+  email?: string;
+  userId?: string;
+  data?: Record<string, unknown>;
+  lifetimeMs: number;
+}
+
+// Hashed, not sealed: it is only ever compared, and a leaked table must not open accounts.
+const digestOf = (value: string) => createHash("sha256").update(value).digest();
+
+/** Makes a token of 256 random bits; its value is in this answer and nowhere else. */
+export async function mintOneTimeToken(ctx: Context, db: Queries, wish: MintToken): Promise<string> {
+  const value = randomBytes(32).toString("base64url");
+  const now = ctx.now();
+  await db
+    .insertInto("one_time_tokens")
+    .values({
+      digest: digestOf(value),
+      purpose: wish.purpose,
+      email: wish.email ?? null,
+      user_id: wish.userId ?? null,
+      data: JSON.stringify(wish.data ?? {}),
+      created_at: now,
+      expires_at: new Date(now.getTime() + wish.lifetimeMs),
+    })
+    .execute();
+  return value;
+}
+
+/** Uses a token up. Unknown, used and expired alike are INVALID_TOKEN; of parallel calls one statement lets one win. */
+export async function redeemOneTimeToken(
+  ctx: Context,
+  db: Queries,
+  value: string,
+  purposes: TokenPurpose[],
+): Promise<OneTimeToken & { purpose: TokenPurpose }> {
+  const now = ctx.now();
+  const row = await db
+    .updateTable("one_time_tokens")
+    .set({ used_at: now })
+    .where("digest", "=", digestOf(value))
+    .where("purpose", "in", purposes)
+    .where("used_at", "is", null)
+    .where("expires_at", ">", now)
+    .returning(["email", "user_id as userId", "data", "purpose"])
+    .executeTakeFirst();
+  if (!row) throw new ApiError("INVALID_TOKEN");
+  return row as OneTimeToken & { purpose: TokenPurpose };
+}
