@@ -1,0 +1,79 @@
+/** Checks who imports whom inside the service: `npm run check` fails on a door through a wall. */
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+
+const SOURCE = resolve(import.meta.dirname, "../service/src");
+
+/** What each room stands on, from the ground up. A room enters only what is listed; files beside the rooms are open to all. */
+const mayEnter: Record<string, string[]> = {
+  db: [],
+  jobs: [],
+  money: [],
+  outside: ["money"],
+  http: ["db"],
+  prompts: ["outside"],
+  audit: ["db"],
+  mail: ["db"],
+  events: ["db", "http"],
+  sessions: ["db"],
+  people: ["db"],
+  "two-factor": ["db"],
+  keys: [],
+  "sign-in": ["db", "http", "audit", "sessions", "two-factor"],
+  entitlements: ["db"],
+  products: ["db", "http", "money", "prompts", "events", "people", "entitlements"],
+  reviews: ["db", "http", "events", "people", "products"],
+  purchases: ["db", "http", "outside", "money", "events", "people", "entitlements", "products"],
+  ai: ["db", "http", "outside", "prompts", "entitlements", "products"],
+  demo: ["db", "money", "prompts", "people", "products", "purchases", "reviews"],
+  operator: ["db", "people", "keys", "demo"],
+};
+
+interface Import {
+  from: string;
+  to: string;
+}
+
+const IMPORT = /^(?:import|export)\b[^;]*?from "(\.{1,2}\/[^"]+)";/gms;
+const roomOf = (file: string) => (file.includes("/") ? file.slice(0, file.indexOf("/")) : null);
+
+const importsOf = (file: string): Import[] =>
+  [...readFileSync(join(SOURCE, file), "utf8").matchAll(IMPORT)].map(([, path]) => ({
+    from: file,
+    to: relative(SOURCE, resolve(SOURCE, dirname(file), path!)),
+  }));
+
+function problemOf({ from, to }: Import): string | null {
+  const [room, other] = [roomOf(from), roomOf(to)];
+  if (room === null || other === null || room === other) return null;
+  if (/\/(queries|routes)\.ts$/.test(to))
+    return "a room is entered by its nouns, not by its queries or routes";
+  if (!mayEnter[room]) return `the room ${room} is not listed in scripts/walls.ts`;
+  if (!mayEnter[room].includes(other)) return `${room} does not stand on ${other} (scripts/walls.ts)`;
+  return null;
+}
+
+/** The rooms that can be reached from one; a circle reaches itself. */
+function reachable(room: string, seen = new Set<string>()): Set<string> {
+  for (const next of mayEnter[room] ?? []) {
+    if (!seen.has(next)) reachable(next, seen.add(next));
+  }
+  return seen;
+}
+
+const files = globSync("**/*.ts", { cwd: SOURCE }).filter((file) => !file.endsWith(".test.ts"));
+const imports = files.flatMap(importsOf);
+const problems = imports.flatMap((one) => {
+  const problem = problemOf(one);
+  return problem ? [`${one.from} imports ${one.to}: ${problem}`] : [];
+});
+const circles = Object.keys(mayEnter).filter((room) => reachable(room).has(room));
+if (circles.length > 0) problems.push(`the rooms ${circles.join(", ")} stand on each other in a circle`);
+const used = new Set(imports.map(({ from, to }) => `${roomOf(from)} ${roomOf(to)}`));
+for (const [room, others] of Object.entries(mayEnter)) {
+  for (const other of others)
+    if (!used.has(`${room} ${other}`)) problems.push(`${room} no longer needs ${other}`);
+}
+for (const problem of problems) console.error(problem);
+if (imports.length === 0) console.error("no import was read: the pattern is broken");
+process.exitCode = problems.length > 0 || imports.length === 0 ? 1 : 0;
