@@ -34,6 +34,7 @@ export const api = {
 
 export const endpoints: Endpoint[] = Object.values(api).flatMap((room) => Object.values(room) as Endpoint[]);
 
+export { Address } from "./address.ts";
 export type {
   ChangeProviderKey,
   CreateProviderKey,

@@ -1,4 +1,5 @@
 import type { Role } from "@stoa/contract";
+import { sql } from "kysely";
 import type { Queries } from "../db/database.ts";
 
 export interface NewUser {
@@ -9,6 +10,7 @@ export interface NewUser {
   role: Role;
   plan: string;
   verified: boolean;
+  password_hash: string | null;
   demo: boolean;
   created_at: Date;
 }
@@ -36,3 +38,52 @@ export const markSeller = (db: Queries, userId: string) =>
     .where("id", "=", userId)
     .where("role", "=", "user")
     .execute();
+
+/** Unless the address has an account; answers whether this one was made. */
+export async function insertUserUnlessKnown(db: Queries, user: NewUser): Promise<boolean> {
+  const made = await db
+    .insertInto("users")
+    .values(user)
+    .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
+    .returning("id")
+    .executeTakeFirst();
+  return made !== undefined;
+}
+
+/** Of those who may enter: neither banned nor closed. */
+const entrants = (db: Queries) =>
+  db
+    .selectFrom("users")
+    .select(["id", "email", "name", "verified", "password_hash as passwordHash"])
+    .where("banned_at", "is", null)
+    .where("closed_at", "is", null);
+
+export const findEntrant = (db: Queries, userId: string) =>
+  entrants(db).where("id", "=", userId).executeTakeFirst();
+
+export const findEntrantByEmail = (db: Queries, email: string) =>
+  entrants(db)
+    .where((row) => row(row.fn("lower", ["email"]), "=", email.toLowerCase()))
+    .executeTakeFirst();
+
+/** Locks the row until the transaction ends, so that the password cannot change meanwhile. */
+export const lockPassword = (tx: Queries, userId: string, passwordHash: string) =>
+  tx
+    .selectFrom("users")
+    .select("id")
+    .where("id", "=", userId)
+    .where("password_hash", "=", passwordHash)
+    .forShare()
+    .executeTakeFirst();
+
+export const markProven = (db: Queries, userId: string) =>
+  db
+    .updateTable("users")
+    .set({ verified: true, password_hash: null })
+    .where("id", "=", userId)
+    .where("verified", "=", false)
+    .returning("id")
+    .executeTakeFirst();
+
+export const updatePassword = (db: Queries, userId: string, passwordHash: string) =>
+  db.updateTable("users").set({ password_hash: passwordHash }).where("id", "=", userId).execute();

@@ -1,6 +1,5 @@
-import type { Plan, Role } from "@stoa/contract";
+import { Address, type Plan, type Role } from "@stoa/contract";
 import pg from "pg";
-import { z } from "zod";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
@@ -14,27 +13,29 @@ export interface CreateUser {
   role?: Role;
   plan?: Plan;
   verified?: boolean;
+  passwordHash?: string | null;
   demo?: boolean;
 }
 
-const Email = z.email().max(254);
 const UNIQUE_VIOLATION = "23505";
 
 /** Makes an account whose mailbox is taken as proven; answers its uuid. 409 when the address has one already. */
 export async function createUser(ctx: Context, wish: CreateUser): Promise<string> {
-  if (!Email.safeParse(wish.email).success) throw invalidRequest("email", "is not an e-mail address");
+  const email = Address.safeParse(wish.email);
+  if (!email.success) throw invalidRequest("email", email.error.issues[0]!.message);
   if (!wish.name.trim() || wish.name.length > 100)
     throw invalidRequest("name", "must have 1 to 100 characters");
   const id = ctx.newId();
   try {
     await insertUser(ctx.db, {
       id,
-      email: wish.email,
+      email: email.data,
       name: wish.name.trim(),
       bio: wish.bio ?? "",
       role: wish.role ?? "user",
       plan: wish.plan ?? "free",
-      verified: wish.verified ?? false,
+      verified: wish.verified ?? true,
+      password_hash: wish.passwordHash ?? null,
       demo: wish.demo ?? false,
       created_at: ctx.now(),
     });

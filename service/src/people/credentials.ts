@@ -1,0 +1,61 @@
+import type { Context } from "../context.ts";
+import type { Queries, Tx } from "../db/database.ts";
+import {
+  findEntrant,
+  findEntrantByEmail,
+  insertUserUnlessKnown,
+  lockPassword,
+  markProven,
+  updatePassword,
+} from "./queries.ts";
+
+/** An account that may enter, with what its password is judged by: for sign-in alone, never for an answer. */
+export interface Entrant {
+  id: string;
+  email: string;
+  name: string;
+  /** Whether somebody proved to read its mailbox. */
+  verified: boolean;
+  passwordHash: string | null;
+}
+
+export const entrantById = (db: Queries, userId: string): Promise<Entrant | undefined> =>
+  findEntrant(db, userId);
+
+export const entrantByEmail = (db: Queries, email: string): Promise<Entrant | undefined> =>
+  findEntrantByEmail(db, email);
+
+export interface ProvenMailbox {
+  email: string;
+  name: string;
+  passwordHash: string | null;
+}
+
+/** Makes the account of a mailbox that was proven just now; false when it has one already. */
+export const openAccount = (ctx: Context, tx: Tx, { email, name, passwordHash }: ProvenMailbox) =>
+  insertUserUnlessKnown(tx, {
+    id: ctx.newId(),
+    email,
+    name,
+    bio: "",
+    role: "user",
+    plan: "free",
+    verified: true,
+    password_hash: passwordHash,
+    demo: false,
+    created_at: ctx.now(),
+  });
+
+/** Notes the first proof of a mailbox; whoever set a password before it may be somebody else, so that is gone. */
+export async function proveMailbox(tx: Tx, userId: string): Promise<boolean> {
+  return (await markProven(tx, userId)) !== undefined;
+}
+
+export async function setPassword(tx: Tx, userId: string, passwordHash: string): Promise<void> {
+  await updatePassword(tx, userId, passwordHash);
+}
+
+/** Whether this still is the account's password; if so it stays until the transaction ends. */
+export async function isStillPassword(tx: Tx, userId: string, passwordHash: string): Promise<boolean> {
+  return (await lockPassword(tx, userId, passwordHash)) !== undefined;
+}
