@@ -3,6 +3,7 @@ import type { Endpoint } from "./endpoint.ts";
 import * as events from "./events.ts";
 import * as products from "./products.ts";
 import * as purchases from "./purchases.ts";
+import * as signIn from "./sign-in.ts";
 
 /** Every endpoint by room and verb. */
 export const api = {
@@ -30,6 +31,15 @@ export const api = {
     verifyKey: ai.verifyKey,
   },
   events: { list: events.list, get: events.get },
+  signIn: {
+    magicLink: signIn.magicLink,
+    verify: signIn.verify,
+    register: signIn.register,
+    logIn: signIn.logIn,
+    twoFactor: signIn.twoFactor,
+    logOut: signIn.logOut,
+    changePassword: signIn.changePassword,
+  },
 };
 
 export const endpoints: Endpoint[] = Object.values(api).flatMap((room) => Object.values(room) as Endpoint[]);
@@ -81,3 +91,4 @@ export {
   type Variable,
 } from "./products.ts";
 export type { CreatePurchase, NewPurchase, OrderStatus, Purchase, PurchaseDetail } from "./purchases.ts";
+export { type ChangePassword, type LogIn, NewPassword, type Register, type TwoFactor } from "./sign-in.ts";

@@ -44,6 +44,8 @@ import { reconcileOrders } from "./purchases/payment.ts";
 import { purchaseRoutes } from "./purchases/routes.ts";
 import { reviewRoutes } from "./reviews/routes.ts";
 import { identifySession } from "./sessions/sessions.ts";
+import { forgetOldTokens } from "./sign-in/one-time-tokens.ts";
+import { signInRoutes } from "./sign-in/routes.ts";
 import { createVault, fingerprintOf } from "./vault.ts";
 
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
@@ -52,7 +54,14 @@ const FLUSH_VIEWS_MS = 500;
 const GRACE_MS = 10_000;
 const LAST_WORDS_MS = 3_000;
 
-export const routes = [...productRoutes, ...reviewRoutes, ...purchaseRoutes, ...aiRoutes, ...eventRoutes];
+export const routes = [
+  ...productRoutes,
+  ...reviewRoutes,
+  ...purchaseRoutes,
+  ...aiRoutes,
+  ...eventRoutes,
+  ...signInRoutes,
+];
 
 /** What tests put in the place of the real thing; everything else is as in production. */
 export interface Overrides {
@@ -232,6 +241,7 @@ const jobsOf = (ctx: Context) => [
   { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileOrders(ctx) },
   { name: "tidy-executions", cron: "*/5 * * * *", run: () => tidyExecutions(ctx) },
   { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
+  { name: "forget-sign-in-tokens", cron: "29 * * * *", run: () => forgetOldTokens(ctx) },
   { name: "forget-events", cron: "43 3 * * *", run: () => forgetOldEvents(ctx) },
 ];
 

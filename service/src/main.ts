@@ -12,9 +12,21 @@ import { examine } from "./operator/doctor.ts";
 import { openPlace, type Place } from "./operator/place.ts";
 import { reset } from "./operator/reset.ts";
 import { start } from "./operator/start.ts";
+import { hashPassword } from "./people/password-hash.ts";
 import { createUser, findUser } from "./people/users.ts";
+import { startOperatorSession } from "./sign-in/operator-session.ts";
+import { mustBeGoodPassword } from "./sign-in/password-rules.ts";
 
 const program = new Command("stoa-server").description("Runs and administers a Stoa marketplace.");
+
+interface CreateUserOptions {
+  email: string;
+  name: string;
+  role: Role;
+  plan: Plan;
+  password?: string;
+  json?: boolean;
+}
 
 /** Data goes to stdout: as JSON for programs, else a line a field. */
 function print(data: object, { json }: { json?: boolean }): void {
@@ -63,11 +75,28 @@ program
   .requiredOption("--name <name>")
   .addOption(new Option("--role <role>").choices(roles).default("user"))
   .addOption(new Option("--plan <plan>").choices(plans).default("free"))
+  .option("--password <text>", "to sign in with; 8 to 200 characters")
   .option("--json", "print JSON")
-  .action((options: { email: string; name: string; role: Role; plan: Plan; json?: boolean }) =>
+  .action((options: CreateUserOptions) =>
     withBase(async ({ ctx }) => {
-      const id = await createUser(ctx, options);
+      const { password, ...wish } = options;
+      if (password !== undefined) mustBeGoodPassword(password, wish.email.toLowerCase());
+      const passwordHash = password === undefined ? null : await hashPassword(password);
+      const id = await createUser(ctx, { ...wish, passwordHash });
       print({ id: toId("usr", id), email: options.email }, options);
+    }),
+  );
+
+program
+  .command("session")
+  .description("sessions of people who cannot sign in themselves, and for tests")
+  .command("create")
+  .requiredOption("--user <id or email>")
+  .option("--json", "print JSON")
+  .action((options: { user: string; json?: boolean }) =>
+    withBase(async ({ ctx }) => {
+      const user = await findUser(ctx, options.user);
+      print({ sessionToken: await startOperatorSession(ctx, user.id) }, options);
     }),
   );
 

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { isMember } from "../context.ts";
 import type { Page, Paging } from "../db/paging.ts";
 import { invalidRequest } from "../errors.ts";
+import { inAuthorization } from "./authenticate.ts";
 import type { Door } from "./door.ts";
 import { digest, renderError, renderOne, renderPage } from "./envelope.ts";
 import { type Outcome, runOnce } from "./idempotency.ts";
@@ -63,6 +64,7 @@ async function render(
       ifMatch: request.headers["if-match"] ?? null,
       source: sourceOf(request),
       cookies: request.cookies,
+      bearer: inAuthorization(request.headers.authorization),
       clientGone: () => goneSignal(request, reply),
     };
     const result = await route.handle(door.ctx, request.caller!, input as never, facts);

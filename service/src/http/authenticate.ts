@@ -55,7 +55,7 @@ async function callerOf(identify: Identify, presented: Presented): Promise<Calle
 }
 
 /** null: there is no such header; empty: there is one that says nothing readable. */
-const inAuthorization = (header: string | undefined) =>
+export const inAuthorization = (header: string | undefined) =>
   header === undefined ? null : (BEARER.exec(header.trim())?.[1] ?? "");
 
 function inApiKey(value: unknown): string | null {

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { Endpoint, ListMeta, Meta } from "@stoa/contract";
 import type { Page, Paging } from "../db/paging.ts";
 import type { ApiError } from "../errors.ts";
+import { SESSION_COOKIE } from "./authenticate.ts";
 import { Answer, type Cookie, RawJson } from "./route.ts";
 
 /** A finished answer: what goes over the wire, and what an Idempotency-Key keeps. */
@@ -11,6 +12,9 @@ export interface Rendered {
   headers: Record<string, string>;
   cookies?: Cookie[];
 }
+
+/** Takes the session's cookie away: on leaving, and where it is worth nothing any more. */
+export const noSession: Cookie = { name: SESSION_COOKIE, value: "", maxAgeSeconds: 0 };
 
 const toJson = (value: unknown) => (value instanceof RawJson ? value.text : JSON.stringify(value));
 export const digest = (text: string) => createHash("sha256").update(text).digest("base64url").slice(0, 27);
@@ -69,6 +73,7 @@ export function renderError(error: ApiError, docUrl: string, meta: Meta): Render
   const headers: Record<string, string> = {};
   if (retryAfterSeconds !== undefined) headers["retry-after"] = String(retryAfterSeconds);
   if (code === "INVALID_API_KEY") headers["www-authenticate"] = 'Bearer realm="stoa"';
+  const cookies = code === "INVALID_SESSION" ? [noSession] : [];
   const failure = { success: false, error: { code, message, ...(details && { details }), docUrl }, meta };
-  return { status, body: JSON.stringify(failure), headers };
+  return { status, body: JSON.stringify(failure), headers, cookies };
 }

@@ -187,6 +187,8 @@ const TAGS: Record<string, string> = {
   purchases: "Buy products, and read what you bought",
   ai: "Run what you bought with your own provider keys",
   events: "What happened to your products and purchases",
+  "sign-in": "Come in by a mailed link or a password, and leave again",
+  account: "Your own account",
 };
 
 /** The OpenAPI 3.1 document of the contract's endpoints. `origin` is null in the committed copy. */

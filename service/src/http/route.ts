@@ -45,6 +45,8 @@ export interface RequestFacts {
   ifMatch: string | null;
   source: Source;
   cookies: Record<string, string | undefined>;
+  /** What the Authorization header says, which nobody has judged at a public endpoint; null: there is none. */
+  bearer: string | null;
   /**
    * Aborts when the client hangs up before it has its answer. null with an Idempotency-Key: then the work goes on
    * to its end, so that the retry gets the answer.

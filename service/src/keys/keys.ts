@@ -1,9 +1,10 @@
 import { type Permission, permissions } from "@stoa/contract";
 import type { Context, KeyCaller } from "../context.ts";
+import type { Queries } from "../db/database.ts";
 import { invalidRequest } from "../errors.ts";
 import { toId } from "../ids.ts";
 import { digestOf, isSameDigest, lookupOf, mintKey } from "./api-key.ts";
-import { findKey, insertKey, type KeyRow, revokeKeysNamed, touchKey } from "./queries.ts";
+import { findKey, insertKey, type KeyRow, revokeKeysNamed, revokeKeysOf, touchKey } from "./queries.ts";
 
 const LAST_USED_EVERY_MS = 60_000;
 /** Compared when no key is found, so that a miss costs what a hit costs. */
@@ -68,6 +69,11 @@ export async function createKey(ctx: Context, wish: CreateKey): Promise<{ id: st
 export async function replaceKey(ctx: Context, wish: CreateKey): Promise<{ id: string; key: string }> {
   await revokeKeysNamed(ctx, wish.userId, wish.name, ctx.now());
   return createKey(ctx, wish);
+}
+
+/** Revokes every key of an account; answers how many. */
+export async function revokeAllKeys(ctx: Context, tx: Queries, userId: string): Promise<number> {
+  return (await revokeKeysOf(tx, userId, ctx.now())).length;
 }
 
 /** `all`, or permission names separated by commas. */

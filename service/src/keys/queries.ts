@@ -1,5 +1,6 @@
 import type { Permission, Plan, Quota, Role } from "@stoa/contract";
 import type { Context } from "../context.ts";
+import type { Queries } from "../db/database.ts";
 
 export interface KeyRow {
   id: string;
@@ -57,4 +58,13 @@ export const revokeKeysNamed = ({ db }: Context, userId: string, name: string, n
     .where("user_id", "=", userId)
     .where("name", "=", name)
     .where("revoked_at", "is", null)
+    .execute();
+
+export const revokeKeysOf = (db: Queries, userId: string, now: Date) =>
+  db
+    .updateTable("api_keys")
+    .set({ revoked_at: now })
+    .where("user_id", "=", userId)
+    .where("revoked_at", "is", null)
+    .returning("id")
     .execute();

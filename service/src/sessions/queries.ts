@@ -82,3 +82,9 @@ export const endOldestSessions = (db: Queries, userId: string, kept: number, now
         .offset(kept),
     )
     .execute();
+
+export const deleteSessionsOverBefore = (db: Queries, moment: Date) =>
+  db
+    .deleteFrom("sessions")
+    .where((row) => row(row.fn.coalesce("ended_at", "expires_at"), "<", moment))
+    .execute();

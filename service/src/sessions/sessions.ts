@@ -1,6 +1,7 @@
 import type { Context, SessionCaller, Source } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 import {
+  deleteSessionsOverBefore,
   endOldestSessions,
   endSessionsOf,
   findLiveSession,
@@ -12,6 +13,7 @@ import { readSessionToken, SESSION_SECONDS, signSessionToken } from "./token.ts"
 
 const DAY_MS = 86_400_000;
 const IDLE_MS = 14 * DAY_MS;
+const KEPT_AFTER_END_MS = 30 * DAY_MS;
 const SEEN_EVERY_MS = 5 * 60_000;
 const SESSIONS_PER_ACCOUNT = 20;
 
@@ -80,4 +82,9 @@ export async function endSessions(
   which: { only?: string; but?: string } = {},
 ): Promise<number> {
   return (await endSessionsOf(db, userId, ctx.now(), which)).length;
+}
+
+/** Sessions that were over this long ago are gone from their owner's list, too. */
+export async function forgetOldSessions(ctx: Context): Promise<void> {
+  await deleteSessionsOverBefore(ctx.db, new Date(ctx.now().getTime() - KEPT_AFTER_END_MS));
 }

@@ -2,6 +2,9 @@ import { createHash, randomBytes } from "node:crypto";
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
+import { forgetOldSessions } from "../sessions/sessions.ts";
+import { LONGEST_WINDOW_SECONDS } from "./attempts.ts";
+import { deleteAttemptsBefore, deleteTokensBefore } from "./queries.ts";
 
 export type TokenPurpose = "magic-link" | "registration" | "two-factor" | "password-reset" | "first-admin";
 
@@ -60,4 +63,30 @@ export async function redeemOneTimeToken(
     .executeTakeFirst();
   if (!row) throw new ApiError("INVALID_TOKEN");
   return row as OneTimeToken & { purpose: TokenPurpose };
+}
+
+/** Whose token this is, without using it up; INVALID_TOKEN as when redeeming. */
+export async function mustFindOneTimeToken(
+  ctx: Context,
+  value: string,
+  purpose: TokenPurpose,
+): Promise<OneTimeToken> {
+  const row = await ctx.db
+    .selectFrom("one_time_tokens")
+    .select(["email", "user_id as userId", "data"])
+    .where("digest", "=", digestOf(value))
+    .where("purpose", "=", purpose)
+    .where("used_at", "is", null)
+    .where("expires_at", ">", ctx.now())
+    .executeTakeFirst();
+  if (!row) throw new ApiError("INVALID_TOKEN");
+  return row as OneTimeToken;
+}
+
+/** What nobody can use any more: expired tokens, attempts that count no longer, sessions that ended long ago. */
+export async function forgetOldTokens(ctx: Context): Promise<void> {
+  const now = ctx.now();
+  await deleteTokensBefore(ctx.db, now);
+  await deleteAttemptsBefore(ctx.db, new Date(now.getTime() - LONGEST_WINDOW_SECONDS * 1000));
+  await forgetOldSessions(ctx);
 }

@@ -28,3 +28,15 @@ create table one_time_tokens (
 );
 create index one_time_tokens_expires on one_time_tokens (expires_at);
 create index one_time_tokens_user on one_time_tokens (user_id);
+
+-- How often something was tried, by whom. Of the address, network or account that tried only a digest is kept: most
+-- addresses in here have no account, and are nobody's business.
+create table sign_in_attempts (
+  kind text not null,
+  subject bytea not null,
+  -- Within the longest window of the kind.
+  tried_at timestamptz[] not null,
+  last_at timestamptz not null,
+  primary key (kind, subject)
+);
+create index sign_in_attempts_last on sign_in_attempts (last_at);

@@ -1,0 +1,86 @@
+import { createHash } from "node:crypto";
+import ipaddr from "ipaddr.js";
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { ApiError } from "../errors.ts";
+import { addAttempt, dropAttempt, listAttempts } from "./queries.ts";
+
+export interface Window {
+  times: number;
+  seconds: number;
+}
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+export const LONGEST_WINDOW_SECONDS = DAY;
+
+/** All windows of a kind hold together, and slide: there is no border at which twice as many would pass. */
+const LIMITS = {
+  "magic-link of an address": [
+    { times: 1, seconds: 30 },
+    { times: 5, seconds: 15 * MINUTE },
+    { times: 20, seconds: DAY },
+  ],
+  "registration of an address": [
+    { times: 5, seconds: 15 * MINUTE },
+    { times: 20, seconds: DAY },
+  ],
+  "letters for a network": [{ times: 20, seconds: HOUR }],
+  "login of an address": [{ times: 10, seconds: 15 * MINUTE }],
+  "login from a network": [{ times: 100, seconds: 10 * MINUTE }],
+  "password of an account": [{ times: 10, seconds: 15 * MINUTE }],
+} satisfies Record<string, Window[]>;
+
+type Kind = keyof typeof LIMITS;
+/** A subject of null is nobody who could be told apart from others, and is not limited. */
+type Tried = [kind: Kind, subject: string | null];
+
+/** What was counted, to be given back when it turns out not to have been one of those that are limited. */
+export interface Attempt {
+  at: Date;
+  tried: Tried[];
+}
+
+const digestOf = (subject: string) => createHash("sha256").update(subject).digest();
+
+/**
+ * Counts before the outcome is known, so that parallel tries cannot slip through together; RATE_LIMIT_EXCEEDED when a window
+ * is full, and then nothing is counted, since it ends the transaction. Addresses come before networks: with one order
+ * of locks two transactions never wait for each other.
+ */
+export async function countAttempts(ctx: Context, tx: Tx, tried: Tried[]): Promise<Attempt> {
+  const at = ctx.now();
+  for (const [kind, subject] of tried) {
+    if (subject === null) continue;
+    if (await addAttempt(tx, { kind, subject: digestOf(subject), at, windows: LIMITS[kind] })) continue;
+    const times = await listAttempts(tx, kind, digestOf(subject));
+    throw new ApiError("RATE_LIMIT_EXCEEDED", undefined, undefined, waitSeconds(times, LIMITS[kind], at));
+  }
+  return { at, tried };
+}
+
+export async function giveBack(tx: Tx, { at, tried }: Attempt): Promise<void> {
+  for (const [kind, subject] of tried) {
+    if (subject !== null) await dropAttempt(tx, kind, digestOf(subject), at);
+  }
+}
+
+/** Until every window has room again. */
+function waitSeconds(times: Date[], windows: Window[], now: Date): number {
+  const newestFirst = times.map((time) => time.getTime()).sort((a, b) => b - a);
+  const free = windows.map((window) => (newestFirst[window.times - 1] ?? 0) + window.seconds * 1000);
+  return Math.max(1, Math.ceil((Math.max(...free) - now.getTime()) / 1000));
+}
+
+/**
+ * Who shares an allowance: an IPv4 address, or the /64 that one subscriber of IPv6 has. Not loopback: that is this machine, or
+ * a proxy that nobody told us of, behind which one stranger would use up everybody's.
+ */
+export function networkOf(ip: string): string | null {
+  if (!ipaddr.isValid(ip)) return ip;
+  const address = ipaddr.process(ip);
+  if (address.range() === "loopback") return null;
+  if (address instanceof ipaddr.IPv4) return address.toString();
+  return new ipaddr.IPv6([...address.parts.slice(0, 4), 0, 0, 0, 0]).toString();
+}

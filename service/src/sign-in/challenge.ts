@@ -1,0 +1,24 @@
+import type { TwoFactor } from "@stoa/contract";
+import type { Context } from "../context.ts";
+import { ApiError } from "../errors.ts";
+import { SESSION_COOKIE } from "../http/authenticate.ts";
+import type { RequestFacts } from "../http/route.ts";
+import { entrantById } from "../people/credentials.ts";
+import { type Entry, enter, mustBeRightCode, sessionAnswer } from "./complete.ts";
+import { mustFindOneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
+
+/** The second half of a sign-in. A wrong code leaves the challenge; the right one uses it up, and so does one of parallel calls. */
+export async function answerChallenge(ctx: Context, { challenge, code }: TwoFactor, facts: RequestFacts) {
+  const { userId, data } = await mustFindOneTimeToken(ctx, challenge, "two-factor");
+  const user = await entrantById(ctx.db, userId!);
+  if (!user) throw new ApiError("INVALID_TOKEN");
+  const entry: Entry = {
+    user,
+    via: data["via"] as string,
+    source: facts.source,
+    earlierToken: facts.cookies[SESSION_COOKIE],
+    mustStillHold: async (tx) => void (await redeemOneTimeToken(ctx, tx, challenge, ["two-factor"])),
+  };
+  await mustBeRightCode(ctx, entry, code);
+  return sessionAnswer(await enter(ctx, entry, true));
+}

@@ -1,0 +1,35 @@
+import { record } from "../audit/audit.ts";
+import type { Context, Source } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { revokeAllKeys } from "../keys/keys.ts";
+import { type Entrant, proveMailbox } from "../people/credentials.ts";
+import { endSessions } from "../sessions/sessions.ts";
+import { deleteChallengesOf } from "./queries.ts";
+
+interface Proof {
+  /** What proved it: `magic-link`, `github`, `google`. */
+  by: string;
+  source: Source;
+}
+
+/**
+ * The first proof of an account's mailbox. Whatever was set up before it may be a stranger's, who waits for the owner to
+ * come and fill the account (pre-account hijack): password, sessions, keys and half-done sign-ins are gone.
+ */
+export async function wipeUnproven(
+  ctx: Context,
+  tx: Tx,
+  { id }: Entrant,
+  { by, source }: Proof,
+): Promise<void> {
+  await proveMailbox(tx, id);
+  const sessionsEnded = await endSessions(ctx, tx, id);
+  const keysRevoked = await revokeAllKeys(ctx, tx, id);
+  await deleteChallengesOf(tx, id);
+  await record(ctx, tx, {
+    actorId: id,
+    action: "mailbox.proven",
+    source,
+    details: { by, sessionsEnded, keysRevoked },
+  });
+}

@@ -1,0 +1,42 @@
+import type { LogIn } from "@stoa/contract";
+import type { Context } from "../context.ts";
+import { ApiError } from "../errors.ts";
+import { SESSION_COOKIE } from "../http/authenticate.ts";
+import type { RequestFacts } from "../http/route.ts";
+import { type Entrant, entrantByEmail, isStillPassword } from "../people/credentials.ts";
+import { passwordFits } from "../people/password-hash.ts";
+import { countAttempts, giveBack, networkOf } from "./attempts.ts";
+import { completeSignIn, sessionAnswer } from "./complete.ts";
+
+const refused = () => new ApiError("INVALID_CREDENTIALS");
+
+/** Unknown, unproven, banned, without a password, or with another one: the same work and the same answer. */
+export async function logIn(ctx: Context, { email, password, code }: LogIn, facts: RequestFacts) {
+  const { source, cookies } = facts;
+  const attempt = await ctx.db.transaction().execute((tx) =>
+    countAttempts(ctx, tx, [
+      ["login of an address", email],
+      ["login from a network", networkOf(source.ip)],
+    ]),
+  );
+  const account = await entrantByEmail(ctx.db, email);
+  const isRight = await passwordFits(account?.passwordHash, password);
+  if (!account?.verified || !isRight) throw refused();
+  await ctx.db.transaction().execute((tx) => giveBack(tx, attempt));
+  const token = await completeSignIn(ctx, {
+    user: account,
+    via: "password",
+    source,
+    code,
+    earlierToken: cookies[SESSION_COOKIE],
+    mustStillHold: passwordOf(account),
+  });
+  return sessionAnswer(token);
+}
+
+/** Changed while we hashed: the session would outlive the change that ends all others. */
+const passwordOf =
+  ({ id, passwordHash }: Entrant) =>
+  async (tx: Parameters<typeof isStillPassword>[0]) => {
+    if (!(await isStillPassword(tx, id, passwordHash!))) throw refused();
+  };

@@ -1,0 +1,47 @@
+import { record } from "../audit/audit.ts";
+import type { Context, Source } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { ApiError } from "../errors.ts";
+import { SESSION_COOKIE } from "../http/authenticate.ts";
+import type { RequestFacts } from "../http/route.ts";
+import { entrantByEmail, openAccount } from "../people/credentials.ts";
+import { completeSignIn, sessionAnswer } from "./complete.ts";
+import { wipeUnproven } from "./first-proof.ts";
+import { type OneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
+
+const MAX_NAME = 100;
+
+/** Uses a mailed link up: whoever holds it reads the mailbox, whose account is made now if there is none. */
+export async function redeemLink(ctx: Context, value: string, { source, cookies }: RequestFacts) {
+  const user = await ctx.db.transaction().execute(async (tx) => {
+    const token = await redeemOneTimeToken(ctx, tx, value, ["magic-link", "registration"]);
+    return accountOf(ctx, tx, token, source);
+  });
+  const earlierToken = cookies[SESSION_COOKIE];
+  return sessionAnswer(await completeSignIn(ctx, { user, via: "magic-link", source, earlierToken }));
+}
+
+/** A registration's password is for the account that it makes; on one that exists it might be a stranger's. */
+async function accountOf(ctx: Context, tx: Tx, { email, data }: OneTimeToken, source: Source) {
+  const wish = data as { name?: string; passwordHash?: string };
+  const isNew = await openAccount(ctx, tx, {
+    email: email!,
+    name: wish.name ?? nameIn(email!),
+    passwordHash: wish.passwordHash ?? null,
+  });
+  const account = await entrantByEmail(tx, email!);
+  // Banned or closed: the link is worth what an unknown one is.
+  if (!account) throw new ApiError("INVALID_TOKEN");
+  const withPassword = wish.passwordHash !== undefined;
+  if (isNew)
+    await record(ctx, tx, {
+      actorId: account.id,
+      action: "user.registered",
+      source,
+      details: { withPassword },
+    });
+  if (!account.verified) await wipeUnproven(ctx, tx, account, { by: "magic-link", source });
+  return account;
+}
+
+const nameIn = (email: string) => email.split(/[@+]/)[0]!.slice(0, MAX_NAME) || email.slice(0, MAX_NAME);

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { hasAccount, isIn, lettersTo, someAddress, tokenIn, withoutMeta } from "../../test/letters.ts";
+import { assertError, type Market, openMarket } from "../../test/market.ts";
+
+const PASSWORD = "correct horse battery staple";
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+const register = (wish: object) =>
+  market
+    .as(null)
+    .post("/api/auth/register", { email: someAddress(), password: PASSWORD, name: "Ada", ...wish });
+const logIn = (email: string, password = PASSWORD) =>
+  market.as(null).post("/api/auth/login", { email, password });
+
+test("a registration makes an account when its link is used, and then the password works", async () => {
+  const email = someAddress();
+  assert.equal((await register({ email, name: "  Ada Lovelace " })).status, 200);
+  assertError(await logIn(email), 401, "INVALID_CREDENTIALS");
+  const token = await tokenIn(market, email);
+  const reply = await market.as(null).post("/api/auth/verify", { token });
+  assert.ok(await isIn(market.as(reply.body.sessionToken)));
+  assert.equal((await logIn(email)).status, 200);
+  const { rows } = await market.query("select name, verified from users where email = $1", [email]);
+  assert.deepEqual(rows, [{ name: "Ada Lovelace", verified: true }]);
+});
+
+test("a known address gets the same answer, a letter that says so, and keeps its password", async () => {
+  const email = someAddress();
+  await hasAccount(market, email, PASSWORD);
+  const [known, unknown] = [
+    await register({ email, password: "another password", name: "Eve" }),
+    await register({ password: "another password", name: "Eve" }),
+  ];
+  assert.equal(known.status, 200);
+  assert.deepEqual(withoutMeta(known), withoutMeta(unknown));
+  const [letter] = await lettersTo(market, email);
+  assert.match(letter!.subject, /already/);
+  assert.equal(
+    (await market.as(null).post("/api/auth/verify", { token: await tokenIn(market, email) })).status,
+    200,
+  );
+  assertError(await logIn(email, "another password"), 401, "INVALID_CREDENTIALS");
+  assert.equal((await logIn(email)).status, 200);
+});
+
+test("of two registrations the one that is confirmed first sets the password", async () => {
+  const email = someAddress();
+  await register({ email, password: "the first one" });
+  const first = await tokenIn(market, email);
+  await register({ email, password: "the second one" });
+  const second = await tokenIn(market, email);
+  await market.as(null).post("/api/auth/verify", { token: second });
+  await market.as(null).post("/api/auth/verify", { token: first });
+  assert.equal((await logIn(email, "the second one")).status, 200);
+  assertError(await logIn(email, "the first one"), 401, "INVALID_CREDENTIALS");
+});
+
+test("no stranger's words reach a mailbox: the name is not in the letter", async () => {
+  const email = someAddress();
+  await register({ email, name: "You won! http://evil.example" });
+  assert.doesNotMatch(JSON.stringify(await lettersTo(market, email)), /evil/);
+});
+
+test("an address gets five letters of this kind in 15 minutes", async () => {
+  const email = someAddress();
+  for (let tries = 0; tries < 5; tries++) assert.equal((await register({ email })).status, 200);
+  assertError(await register({ email }), 429, "RATE_LIMIT_EXCEEDED");
+  assert.equal((await lettersTo(market, email)).length, 5);
+});
+
+suite("refused with the field:", () => {
+  for (const [why, wish, field] of [
+    ["a short password", { password: "7 chars" }, "password"],
+    ["an endless password", { password: "x1".repeat(101) }, "password"],
+    ["a common password", { password: "Password1" }, "password"],
+    ["one character again and again", { password: "ⓧ".repeat(12) }, "password"],
+    ["the address as the password", { email: "ada@example.com", password: "Ada@Example.com" }, "password"],
+    ["its local part", { email: "ada.lovelace@example.com", password: "ada.Lovelace" }, "password"],
+    ["no name", { name: "   " }, "name"],
+    ["a name of two lines", { name: "Ada\r\nBcc: eve@evil.example" }, "name"],
+    ["a mailbox trick", { email: "ada@example.com,eve@evil.example" }, "email"],
+    ["an unknown field", { role: "admin" }, "role"],
+  ] as const) {
+    test(why, async () => {
+      assertError(await register(wish), 400, "INVALID_REQUEST", field);
+    });
+  }
+});

@@ -1,0 +1,34 @@
+import type { Register } from "@stoa/contract";
+import type { Context, Source } from "../context.ts";
+import { sendMail } from "../mail/mail.ts";
+import { entrantByEmail } from "../people/credentials.ts";
+import { hashPassword } from "../people/password-hash.ts";
+import { countAttempts, networkOf } from "./attempts.ts";
+import { knownAlreadyLetter, LINK_LIFETIME_SECONDS, mintLink, registrationLetter } from "./letters.ts";
+import { mustBeGoodPassword } from "./password-rules.ts";
+
+/**
+ * Makes no account: name and password wait in the token of the letter for whoever reads the mailbox, so that nobody can
+ * put a password on an address that is not theirs. A known address costs the same work and gets the same answer.
+ */
+export async function register(ctx: Context, { email, password, name }: Register, { ip }: Source) {
+  mustBeGoodPassword(password, email);
+  await ctx.db.transaction().execute((tx) =>
+    countAttempts(ctx, tx, [
+      ["registration of an address", email],
+      ["letters for a network", networkOf(ip)],
+    ]),
+  );
+  const passwordHash = await hashPassword(password);
+  await ctx.db.transaction().execute(async (tx) => {
+    const isKnown = (await entrantByEmail(tx, email)) !== undefined;
+    const link = isKnown
+      ? await mintLink(ctx, tx, { purpose: "magic-link", email })
+      : await mintLink(ctx, tx, { purpose: "registration", email, data: { name, passwordHash } });
+    await sendMail(ctx, tx, email, isKnown ? knownAlreadyLetter(link) : registrationLetter(link));
+  });
+  return {
+    message: "A letter is on its way to this address: its link finishes the registration.",
+    lifetimeSeconds: LINK_LIFETIME_SECONDS,
+  };
+}

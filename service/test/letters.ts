@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import type { Letter } from "../src/mail/letter.ts";
+import type { Client, Market, Reply } from "./market.ts";
+
+export const someAddress = () => `${randomUUID()}@example.com`;
+
+/** What was written to a mailbox, newest first, as its owner reads it. */
+export async function lettersTo(market: Market, address: string): Promise<Letter[]> {
+  const { rows } = await market.query(
+    "select id, sealed_letter from mails where recipient = $1 order by id desc",
+    [address],
+  );
+  return rows.map((row) => JSON.parse(market.service.ctx.vault.open(row.sealed_letter, `mail|${row.id}`)));
+}
+
+/** The token of the link in the newest letter. */
+export async function tokenIn(market: Market, address: string): Promise<string> {
+  const [letter] = await lettersTo(market, address);
+  const link = /^(\S+)\/auth\/verify#token=([\w-]{43})$/m.exec(letter?.text ?? "");
+  assert.ok(link, `no link for ${address}: ${letter?.text}`);
+  assert.equal(link[1], market.service.ctx.links.origin());
+  return link[2]!;
+}
+
+/** Asks for a link and answers its token. */
+export async function linkFor(market: Market, email: string): Promise<string> {
+  const reply = await market.as(null).post("/api/auth/magic-link", { email });
+  assert.equal(reply.status, 200, reply.text);
+  return tokenIn(market, email);
+}
+
+/** Signs in by a mailed link: an account with this address, and its session. */
+export async function signedInByLink(market: Market, email: string): Promise<Client> {
+  const token = await linkFor(market, email);
+  const reply = await market.as(null).post("/api/auth/verify", { token });
+  assert.equal(reply.status, 200, reply.text);
+  return market.as(reply.body.sessionToken);
+}
+
+/** Registers, proves the mailbox and so has an account with a password. */
+export async function hasAccount(market: Market, email: string, password: string): Promise<Client> {
+  const asked = await market.as(null).post("/api/auth/register", { email, password, name: "Ada" });
+  assert.equal(asked.status, 200, asked.text);
+  const reply = await market.as(null).post("/api/auth/verify", { token: await tokenIn(market, email) });
+  assert.equal(reply.status, 200, reply.text);
+  return market.as(reply.body.sessionToken);
+}
+
+/** Whether a session still opens anything. */
+export const isIn = async (session: Client): Promise<boolean> =>
+  (await session.get("/v1/purchases")).status === 200;
+
+/** The session's id, from its token. */
+export const sessionIdOf = (token: string): string =>
+  JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString()).jti;
+
+/** Everything of an answer but the moment and the request that it was given at. */
+export const withoutMeta = ({ status, body, headers }: Reply) => ({
+  status,
+  body: { ...body, meta: null },
+  headers: [...headers].filter(([name]) => !["date", "x-request-id"].includes(name)),
+});
