@@ -7,6 +7,7 @@ import {
   findLiveSession,
   insertSession,
   type SessionRow,
+  setSecondFactor,
   touchSession,
 } from "./queries.ts";
 import { readSessionToken, SESSION_SECONDS, signSessionToken } from "./token.ts";
@@ -88,3 +89,9 @@ export async function endSessions(
 export async function forgetOldSessions(ctx: Context): Promise<void> {
   await deleteSessionsOverBefore(ctx.db, new Date(ctx.now().getTime() - KEPT_AFTER_END_MS));
 }
+/** From now on the session counts as entered with two factors: a code was just given in it. */
+export const noteSecondFactor = (db: Queries, { sessionId, userId }: SessionCaller) =>
+  setSecondFactor(db, userId, true, sessionId);
+
+/** The account has no second factor any more: none of its sessions counts as entered with one. */
+export const forgetSecondFactor = (db: Queries, userId: string) => setSecondFactor(db, userId, false);
