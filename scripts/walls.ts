@@ -17,7 +17,7 @@ const mayEnter: Record<string, string[]> = {
   events: ["db", "http"],
   sessions: ["db"],
   people: ["db"],
-  "two-factor": ["db"],
+  "two-factor": ["db", "http", "audit", "mail", "sessions", "people"],
   keys: [],
   "sign-in": ["db", "http", "audit", "sessions", "two-factor"],
   entitlements: ["db"],

@@ -4,6 +4,7 @@ import * as events from "./events.ts";
 import * as products from "./products.ts";
 import * as purchases from "./purchases.ts";
 import * as signIn from "./sign-in.ts";
+import * as twoFactor from "./two-factor.ts";
 
 /** Every endpoint by room and verb. */
 export const api = {
@@ -39,6 +40,12 @@ export const api = {
     twoFactor: signIn.twoFactor,
     logOut: signIn.logOut,
     changePassword: signIn.changePassword,
+  twoFactor: {
+    get: twoFactor.state,
+    setUp: twoFactor.setUp,
+    confirm: twoFactor.confirm,
+    renewBackupCodes: twoFactor.renewBackupCodes,
+    remove: twoFactor.remove,
   },
 };
 

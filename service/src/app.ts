@@ -46,6 +46,7 @@ import { reviewRoutes } from "./reviews/routes.ts";
 import { identifySession } from "./sessions/sessions.ts";
 import { forgetOldTokens } from "./sign-in/one-time-tokens.ts";
 import { signInRoutes } from "./sign-in/routes.ts";
+import { twoFactorRoutes } from "./two-factor/routes.ts";
 import { createVault, fingerprintOf } from "./vault.ts";
 
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
@@ -61,6 +62,7 @@ export const routes = [
   ...aiRoutes,
   ...eventRoutes,
   ...signInRoutes,
+  ...twoFactorRoutes,
 ];
 
 /** What tests put in the place of the real thing; everything else is as in production. */

@@ -87,3 +87,11 @@ export const markProven = (db: Queries, userId: string) =>
 
 export const updatePassword = (db: Queries, userId: string, passwordHash: string) =>
   db.updateTable("users").set({ password_hash: passwordHash }).where("id", "=", userId).execute();
+export async function findPasswordHash(db: Queries, userId: string): Promise<string | null> {
+  const user = await db
+    .selectFrom("users")
+    .select("password_hash")
+    .where("id", "=", userId)
+    .executeTakeFirst();
+  return user?.password_hash ?? null;
+}

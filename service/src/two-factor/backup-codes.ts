@@ -1,0 +1,19 @@
+import { createHash, randomBytes } from "node:crypto";
+
+const CODES = 10;
+const LETTERS = 25;
+const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+/** 125 random bits in five groups of five, so that a person can copy it from paper. */
+function newCode(): string {
+  const letters = Array.from(randomBytes(LETTERS), (byte) => BASE32[byte % BASE32.length]).join("");
+  return letters.match(/.{5}/g)!.join("-");
+}
+
+export const newBackupCodes = (): string[] => Array.from({ length: CODES }, newCode);
+
+/** As it was made, however it was typed. */
+const tidied = (code: string) => code.replace(/[\s-]/g, "").toUpperCase();
+
+/** No slow hash: 125 random bits cannot be guessed, however fast the guessing is. */
+export const digestOf = (code: string): Buffer => createHash("sha256").update(tidied(code)).digest();

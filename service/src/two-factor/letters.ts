@@ -1,0 +1,42 @@
+import { composeLetter, type Letter } from "../mail/letter.ts";
+
+const NOT_YOU =
+  "If this was not you, somebody else is in your account: sign in, end all other sessions, and change your password.";
+
+export const turnedOnLetter = (): Letter =>
+  composeLetter({
+    subject: "Two-factor authentication is on",
+    paragraphs: [
+      "From now on, signing in to your account needs a code of your authenticator app.",
+      "Keep your backup codes where you find them without your phone. All your other sessions were ended.",
+    ],
+    footnotes: [NOT_YOU],
+  });
+
+export const turnedOffLetter = (): Letter =>
+  composeLetter({
+    subject: "Two-factor authentication is off",
+    paragraphs: [
+      "Signing in to your account no longer needs a code. Your backup codes are worth nothing now.",
+    ],
+    footnotes: [NOT_YOU],
+  });
+
+export const backupCodeUsedLetter = (left: number): Letter =>
+  composeLetter({
+    subject: "A backup code was used",
+    paragraphs: [
+      "A backup code was given in the place of a code of your authenticator app. It will not work again.",
+      left === 0
+        ? "It was the last one: make new ones in your account's settings."
+        : `You have ${left} left. You can make new ones in your account's settings.`,
+    ],
+    footnotes: [NOT_YOU],
+  });
+
+export const newBackupCodesLetter = (): Letter =>
+  composeLetter({
+    subject: "You have new backup codes",
+    paragraphs: ["Ten new backup codes were made for your account. The ones before them no longer work."],
+    footnotes: [NOT_YOU],
+  });

@@ -1,0 +1,23 @@
+import { api } from "@stoa/contract";
+import { route } from "../http/route.ts";
+import {
+  confirmTwoFactor,
+  readTwoFactor,
+  removeTwoFactor,
+  renewBackupCodes,
+  setUpTwoFactor,
+} from "./two-factor.ts";
+
+const { twoFactor } = api;
+
+export const twoFactorRoutes = [
+  route(twoFactor.get, (ctx, caller) => readTwoFactor(ctx, caller)),
+  route(twoFactor.setUp, (ctx, caller) => setUpTwoFactor(ctx, caller)),
+  route(twoFactor.confirm, (ctx, caller, { body }, { source }) =>
+    confirmTwoFactor(ctx, caller, body.code, source),
+  ),
+  route(twoFactor.renewBackupCodes, (ctx, caller, { body }, { source }) =>
+    renewBackupCodes(ctx, caller, body.code, source),
+  ),
+  route(twoFactor.remove, (ctx, caller, { body }, { source }) => removeTwoFactor(ctx, caller, body, source)),
+];

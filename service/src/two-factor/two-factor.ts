@@ -1,0 +1,131 @@
+import { record } from "../audit/audit.ts";
+import type { Context, SessionCaller, Source } from "../context.ts";
+import { ApiError, ruleBroken } from "../errors.ts";
+import { sendMail } from "../mail/mail.ts";
+import { isPasswordOf } from "../people/password.ts";
+import { findUser, toUserId } from "../people/users.ts";
+import { mustBeFresh } from "../sessions/fresh.ts";
+import { endSessions, forgetSecondFactor, noteSecondFactor } from "../sessions/sessions.ts";
+import { newSecret, otpauthUri, qrCodeOf } from "./app-code.ts";
+import { digestOf, newBackupCodes } from "./backup-codes.ts";
+import { newBackupCodesLetter, turnedOffLetter, turnedOnLetter } from "./letters.ts";
+import {
+  confirmAuthenticator,
+  countBackupCodes,
+  eraseAuthenticator,
+  findAuthenticator,
+  putAuthenticator,
+  replaceBackupCodes,
+} from "./queries.ts";
+import {
+  acceptSecondFactor,
+  hasSecondFactor,
+  noteWrong,
+  sealSecret,
+  stepOfTried,
+  takeTry,
+} from "./second-factor.ts";
+
+const isOn = () =>
+  new ApiError("INVALID_STATE", "Two-factor authentication is on already.", {
+    current: "on",
+    allowed: ["off"],
+  });
+const isOff = () =>
+  new ApiError("INVALID_STATE", "Two-factor authentication is off.", { current: "off", allowed: ["on"] });
+const notSetUp = () =>
+  new ApiError("INVALID_STATE", "No authenticator app waits to be confirmed: set one up first.", {
+    current: "not set up",
+    allowed: ["set up"],
+  });
+const wrongCode = () => ruleBroken("code", "is wrong, too old, or was used already");
+
+export async function readTwoFactor({ db }: Context, { userId }: SessionCaller) {
+  const confirmedAt = (await findAuthenticator(db, userId))?.confirmedAt ?? null;
+  return {
+    enabled: confirmedAt !== null,
+    confirmedAt: confirmedAt?.toISOString() ?? null,
+    backupCodesLeft: await countBackupCodes(db, userId),
+  };
+}
+
+/** Makes a secret for an app; it counts for nothing until a code of it was given. */
+export async function setUpTwoFactor(ctx: Context, caller: SessionCaller) {
+  mustBeFresh(ctx, caller);
+  const { email } = await findUser(ctx, toUserId(caller.userId));
+  const secret = newSecret();
+  const isPut = await putAuthenticator(ctx.db, {
+    user_id: caller.userId,
+    sealed_secret: sealSecret(ctx, caller.userId, secret),
+    created_at: ctx.now(),
+  });
+  if (!isPut) throw isOn();
+  const uri = otpauthUri(secret, email);
+  return { secret, otpauthUri: uri, qrCode: qrCodeOf(uri) };
+}
+
+/** Turns it on: whoever else is signed in must sign in anew, with a code. */
+export async function confirmTwoFactor(ctx: Context, caller: SessionCaller, code: string, source: Source) {
+  const { userId, sessionId } = caller;
+  const { email } = await findUser(ctx, toUserId(userId));
+  const judged = await judgePending(ctx, userId, code, source);
+  const backupCodes = newBackupCodes();
+  await ctx.db.transaction().execute(async (tx) => {
+    if (!(await confirmAuthenticator(tx, userId, judged))) throw notSetUp();
+    await replaceBackupCodes(tx, userId, backupCodes.map(digestOf));
+    await endSessions(ctx, tx, userId, { but: sessionId });
+    await noteSecondFactor(tx, caller);
+    await sendMail(ctx, tx, email, turnedOnLetter());
+    await record(ctx, tx, { actorId: userId, action: "two_factor.turned_on", source });
+  });
+  return { backupCodes };
+}
+
+/** Counted and locked like a code at sign-in: whoever guesses here would turn a stolen session into one with two factors. */
+async function judgePending(ctx: Context, userId: string, code: string, source: Source) {
+  const tried = await takeTry(ctx, userId, "pending");
+  if (!tried) throw (await hasSecondFactor(ctx.db, userId)) ? isOn() : notSetUp();
+  const step = stepOfTried(ctx, userId, tried, code.replace(/\s/g, ""));
+  if (step !== null) return { sealedSecret: tried.sealedSecret, step, now: ctx.now() };
+  await noteWrong(ctx, userId, tried, source);
+  throw wrongCode();
+}
+
+async function mustGiveCode(ctx: Context, { userId }: SessionCaller, code: string, source: Source) {
+  if (!(await hasSecondFactor(ctx.db, userId))) throw isOff();
+  if (!(await acceptSecondFactor(ctx, userId, code, source))) throw wrongCode();
+}
+
+export async function renewBackupCodes(ctx: Context, caller: SessionCaller, code: string, source: Source) {
+  const { email } = await findUser(ctx, toUserId(caller.userId));
+  await mustGiveCode(ctx, caller, code, source);
+  const backupCodes = newBackupCodes();
+  await ctx.db.transaction().execute(async (tx) => {
+    await replaceBackupCodes(tx, caller.userId, backupCodes.map(digestOf));
+    await sendMail(ctx, tx, email, newBackupCodesLetter());
+    await record(ctx, tx, { actorId: caller.userId, action: "two_factor.backup_codes_renewed", source });
+  });
+  return { backupCodes };
+}
+
+/** The code is judged before the password: whoever guesses passwords here needs a new code for each guess. */
+export async function removeTwoFactor(
+  ctx: Context,
+  caller: SessionCaller,
+  { code, password }: { code: string; password?: string | undefined },
+  source: Source,
+) {
+  const { userId } = caller;
+  if (password === undefined) mustBeFresh(ctx, caller);
+  const { email } = await findUser(ctx, toUserId(userId));
+  await mustGiveCode(ctx, caller, code, source);
+  if (password !== undefined && !(await isPasswordOf(ctx, userId, password)))
+    throw ruleBroken("password", "is not the account's password");
+  await ctx.db.transaction().execute(async (tx) => {
+    if (!(await eraseAuthenticator(tx, userId))) throw isOff();
+    await forgetSecondFactor(tx, userId);
+    await sendMail(ctx, tx, email, turnedOffLetter());
+    await record(ctx, tx, { actorId: userId, action: "two_factor.turned_off", source });
+  });
+  return { enabled: false as const };
+}

@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { generateSync } from "otplib";
+import type { Client, Market } from "./market.ts";
+
+const STEP_MS = 30_000;
+
+/** An authenticator app that is set to the market's clock. */
+export interface Authenticator {
+  secret: string;
+  backupCodes: string[];
+  /** What the app shows now. */
+  code(): string;
+  /** Waits until the app shows another code than the one that was used last. */
+  nextCode(): string;
+  wrongCode(): string;
+}
+
+export function appOf(market: Market, secret: string, backupCodes: string[] = []): Authenticator {
+  const codeAt = (ms: number) => generateSync({ secret, epoch: Math.floor(ms / 1000) });
+  const app: Authenticator = {
+    secret,
+    backupCodes,
+    code: () => codeAt(market.clock.now.getTime()),
+    nextCode() {
+      market.clock.forward(STEP_MS);
+      return app.code();
+    },
+    wrongCode() {
+      const now = market.clock.now.getTime();
+      const near = [-STEP_MS, 0, STEP_MS].map((ms) => codeAt(now + ms));
+      return ["000000", "111111", "222222", "333333"].find((code) => !near.includes(code))!;
+    },
+  };
+  return app;
+}
+
+/** Turns two-factor authentication on for whoever is signed in here. */
+export async function turnsOnTwoFactor(market: Market, session: Client): Promise<Authenticator> {
+  const setUp = await session.post("/v1/account/two-factor");
+  assert.equal(setUp.status, 201, setUp.text);
+  const app = appOf(market, setUp.body.data.secret);
+  const confirmed = await session.post("/v1/account/two-factor/confirm", { code: app.code() });
+  assert.equal(confirmed.status, 200, confirmed.text);
+  app.backupCodes.push(...confirmed.body.data.backupCodes);
+  return app;
+}
