@@ -40,6 +40,7 @@ export const api = {
     twoFactor: signIn.twoFactor,
     logOut: signIn.logOut,
     changePassword: signIn.changePassword,
+  },
   twoFactor: {
     get: twoFactor.state,
     setUp: twoFactor.setUp,

@@ -5,6 +5,14 @@
 
 import type { ColumnType } from "kysely";
 
+export type ArrayType<T> = ArrayTypeImpl<T> extends (infer U)[]
+  ? U[]
+  : ArrayTypeImpl<T>;
+
+export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
+  ? ColumnType<S[], I[], U[]>
+  : T[];
+
 export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S, I | undefined, U>
   : ColumnType<T, T | undefined, T>;
@@ -49,6 +57,22 @@ export interface AuditLog {
   target_id: string | null;
   target_type: string | null;
   user_agent: string | null;
+}
+
+export interface Authenticators {
+  confirmed_at: Timestamp | null;
+  created_at: Timestamp;
+  last_step: Generated<number>;
+  locked_until: Timestamp | null;
+  sealed_secret: string;
+  tries: Generated<number>;
+  user_id: string;
+}
+
+export interface BackupCodes {
+  digest: Buffer;
+  used_at: Timestamp | null;
+  user_id: string;
 }
 
 export interface Catalogue {
@@ -286,6 +310,13 @@ export interface Sessions {
   via: string;
 }
 
+export interface SignInAttempts {
+  kind: string;
+  last_at: Timestamp;
+  subject: Buffer;
+  tried_at: ArrayType<Timestamp>;
+}
+
 export interface Users {
   ban_reason: string | null;
   banned_at: Timestamp | null;
@@ -307,6 +338,8 @@ export interface Users {
 export interface DB {
   api_keys: ApiKeys;
   audit_log: AuditLog;
+  authenticators: Authenticators;
+  backup_codes: BackupCodes;
   catalogue: Catalogue;
   categories: Categories;
   entitlements: Entitlements;
@@ -327,5 +360,6 @@ export interface DB {
   reviews: Reviews;
   schema_migrations: SchemaMigrations;
   sessions: Sessions;
+  sign_in_attempts: SignInAttempts;
   users: Users;
 }
