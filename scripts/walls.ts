@@ -20,6 +20,7 @@ const mayEnter: Record<string, string[]> = {
   "two-factor": ["db", "http", "audit", "mail", "sessions", "people"],
   keys: ["db"],
   "sign-in": ["db", "http", "audit", "mail", "sessions", "people", "keys", "two-factor"],
+  "sign-in": ["db", "http", "audit", "mail", "sessions", "people", "two-factor", "keys"],
   entitlements: ["db"],
   products: ["db", "http", "money", "prompts", "events", "people", "entitlements"],
   reviews: ["db", "http", "events", "people", "products"],

@@ -51,15 +51,6 @@ export interface NewKey {
 
 export const insertKey = ({ db }: Context, key: NewKey) => db.insertInto("api_keys").values(key).execute();
 
-export const revokeKeysNamed = ({ db }: Context, userId: string, name: string, now: Date) =>
-  db
-    .updateTable("api_keys")
-    .set({ revoked_at: now })
-    .where("user_id", "=", userId)
-    .where("name", "=", name)
-    .where("revoked_at", "is", null)
-    .execute();
-
 export const revokeKeysOf = (db: Queries, userId: string, now: Date) =>
   db
     .updateTable("api_keys")
@@ -67,4 +58,13 @@ export const revokeKeysOf = (db: Queries, userId: string, now: Date) =>
     .where("user_id", "=", userId)
     .where("revoked_at", "is", null)
     .returning("id")
+    .execute();
+
+export const revokeKeysNamed = ({ db }: Context, userId: string, name: string, now: Date) =>
+  db
+    .updateTable("api_keys")
+    .set({ revoked_at: now })
+    .where("user_id", "=", userId)
+    .where("name", "=", name)
+    .where("revoked_at", "is", null)
     .execute();

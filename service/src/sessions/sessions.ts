@@ -85,10 +85,11 @@ export async function endSessions(
   return (await endSessionsOf(db, userId, ctx.now(), which)).length;
 }
 
-/** Sessions that were over this long ago are gone from their owner's list, too. */
+/** Forgets sessions that were over a month ago. */
 export async function forgetOldSessions(ctx: Context): Promise<void> {
   await deleteSessionsOverBefore(ctx.db, new Date(ctx.now().getTime() - KEPT_AFTER_END_MS));
 }
+
 /** From now on the session counts as entered with two factors: a code was just given in it. */
 export const noteSecondFactor = (db: Queries, { sessionId, userId }: SessionCaller) =>
   setSecondFactor(db, userId, true, sessionId);

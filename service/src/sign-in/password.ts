@@ -5,17 +5,12 @@ import { ApiError, ruleBroken } from "../errors.ts";
 import { sendMail } from "../mail/mail.ts";
 import { type Entrant, entrantById, setPassword } from "../people/credentials.ts";
 import { hashPassword, passwordFits } from "../people/password-hash.ts";
+import { mustBeFresh } from "../sessions/fresh.ts";
 import { endSessions } from "../sessions/sessions.ts";
 import { countAttempts, giveBack } from "./attempts.ts";
 import { passwordChangedLetter } from "./letters.ts";
 import { mustBeGoodPassword } from "./password-rules.ts";
 import { deleteChallengesOf } from "./queries.ts";
-
-const FRESH_MS = 15 * 60_000;
-
-/** Whether the caller signed in so lately that nobody asks for another proof. */
-export const isFreshSignIn = (ctx: Context, caller: SessionCaller) =>
-  ctx.now().getTime() - caller.authenticatedAt.getTime() <= FRESH_MS;
 
 /** Sets a password, the first one too. Whoever came in elsewhere, or is about to, is out. */
 export async function changePassword(
@@ -50,13 +45,8 @@ async function mustBeOwner(
   account: Entrant,
   currentPassword: string | undefined,
 ): Promise<void> {
-  if (currentPassword !== undefined) return mustBePassword(ctx, account, currentPassword);
-  if (isFreshSignIn(ctx, caller)) return;
-  throw new ApiError(
-    "UNAUTHORIZED",
-    "Give currentPassword, or sign in again: your sign-in is older than 15 minutes.",
-    { required: "fresh-sign-in" },
-  );
+  if (currentPassword === undefined) mustBeFresh(ctx, caller);
+  else await mustBePassword(ctx, account, currentPassword);
 }
 
 /** A session that was left open must not be a place to guess the password at. */
