@@ -88,6 +88,7 @@ export const deleteSessionsOverBefore = (db: Queries, moment: Date) =>
     .deleteFrom("sessions")
     .where((row) => row(row.fn.coalesce("ended_at", "expires_at"), "<", moment))
     .execute();
+
 /** Of one session, or of all that the account has. */
 export const setSecondFactor = (db: Queries, userId: string, given: boolean, only?: string) => {
   const all = db.updateTable("sessions").set({ second_factor: given }).where("user_id", "=", userId);

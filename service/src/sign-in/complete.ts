@@ -55,7 +55,7 @@ export async function mustBeRightCode(
   { user, via, source }: Entry,
   code: string,
 ): Promise<void> {
-  if (await acceptSecondFactor(ctx, user.id, code)) return;
+  if (await acceptSecondFactor(ctx, user.id, code, source)) return;
   await record(ctx, ctx.db, { actorId: user.id, action: "second_factor.failed", source, details: { via } });
   throw new ApiError("INVALID_CREDENTIALS", "The code is wrong, over, or was used before.");
 }

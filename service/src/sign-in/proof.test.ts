@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { turnsOnTwoFactor } from "../../test/authenticator.ts";
 import {
   hasAccount,
   isIn,
@@ -164,7 +165,7 @@ suite("pre-account hijack:", () => {
     assert.ok(await isIn(owner));
   });
 
-  test("the first proof wipes password, sessions, keys and challenges of an unproven account", async () => {
+  test("the first proof wipes password, second factor, sessions, keys and challenges of an unproven account", async () => {
     const email = someAddress();
     const { ctx } = market.service;
     const donor = someAddress();
@@ -177,6 +178,7 @@ suite("pre-account hijack:", () => {
     });
     const { key } = await createKey(ctx, { userId, name: "squatter", permissions: ["purchases:read"] });
     const session = await market.hasSession(userId);
+    await turnsOnTwoFactor(market, session);
     const challenge = await mintOneTimeToken(ctx, ctx.db, {
       purpose: "two-factor",
       userId,

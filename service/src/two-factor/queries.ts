@@ -97,6 +97,10 @@ export async function eraseAuthenticator(db: Queries, userId: string): Promise<b
   return numDeletedRows === 1n;
 }
 
+/** Confirmed or not, with its backup codes. */
+export const deleteAuthenticator = (db: Queries, userId: string) =>
+  db.deleteFrom("authenticators").where("user_id", "=", userId).execute();
+
 export async function replaceBackupCodes(db: Queries, userId: string, digests: Buffer[]): Promise<void> {
   await db.deleteFrom("backup_codes").where("user_id", "=", userId).execute();
   await db

@@ -10,6 +10,7 @@ import { backupCodeUsedLetter } from "./letters.ts";
 import {
   acceptStep,
   countBackupCodes,
+  deleteAuthenticator,
   findAuthenticator,
   forgetTries,
   raiseTries,
@@ -44,6 +45,11 @@ export async function acceptSecondFactor(
     : await acceptBackupCode(ctx, userId, code, source);
   if (!isAccepted) await noteWrong(ctx, userId, tried, source);
   return isAccepted;
+}
+
+/** Whoever set it up may not be whose account it is. */
+export async function forgetAuthenticator(db: Queries, userId: string): Promise<void> {
+  await deleteAuthenticator(db, userId);
 }
 
 /** Counts a try before it is judged: guesses that come all at once are counted like any other. */
