@@ -19,7 +19,6 @@ const mayEnter: Record<string, string[]> = {
   people: ["db"],
   "two-factor": ["db", "http", "audit", "mail", "sessions", "people"],
   keys: ["db"],
-  "sign-in": ["db", "http", "audit", "mail", "sessions", "people", "keys", "two-factor"],
   "sign-in": ["db", "http", "audit", "mail", "sessions", "people", "two-factor", "keys"],
   entitlements: ["db"],
   products: ["db", "http", "money", "prompts", "events", "people", "entitlements"],
