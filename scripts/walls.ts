@@ -19,7 +19,7 @@ const mayEnter: Record<string, string[]> = {
   people: ["db"],
   "two-factor": ["db", "http", "audit", "mail", "sessions", "people"],
   keys: ["db"],
-  "sign-in": ["db", "http", "audit", "mail", "sessions", "people", "two-factor", "keys"],
+  "sign-in": ["db", "http", "outside", "audit", "mail", "sessions", "people", "keys", "two-factor"],
   entitlements: ["db"],
   products: ["db", "http", "money", "prompts", "events", "people", "entitlements"],
   reviews: ["db", "http", "events", "people", "products"],

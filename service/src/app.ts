@@ -29,6 +29,7 @@ import { createSandbox, withSandbox } from "./outside/ai-provider.sandbox.ts";
 import { createSdkProviders, type SdkProvidersOptions } from "./outside/ai-provider.sdk.ts";
 import { type AiProviders, defaultDeadlines } from "./outside/ai-provider.ts";
 import { type Guard, parseAllowedTargets, refusedUrl } from "./outside/allowed-targets.ts";
+import { createIdentityProviders } from "./outside/identity-provider.ts";
 import { fakePayments } from "./outside/payments.fake.ts";
 import { startFakeProvider } from "./outside/payments.fake-server.ts";
 import { postgresChargeStore } from "./outside/payments.fake-store.ts";
@@ -46,6 +47,7 @@ import { reviewRoutes } from "./reviews/routes.ts";
 import { identifySession } from "./sessions/sessions.ts";
 import { forgetOldTokens } from "./sign-in/one-time-tokens.ts";
 import { signInRoutes } from "./sign-in/routes.ts";
+import { addSocialPages } from "./sign-in/social-pages.ts";
 import { twoFactorRoutes } from "./two-factor/routes.ts";
 import { createVault, fingerprintOf } from "./vault.ts";
 
@@ -54,6 +56,7 @@ const FLUSH_VIEWS_MS = 500;
 /** Requests may run this long after SIGTERM; then calls to the outside are given up. */
 const GRACE_MS = 10_000;
 const LAST_WORDS_MS = 3_000;
+const IDENTITY_PROVIDER_MS = 5_000;
 
 export const routes = [
   ...productRoutes,
@@ -73,6 +76,8 @@ export interface Overrides {
   providers?: Partial<SdkProvidersOptions>;
   deadlines?: Partial<typeof defaultDeadlines>;
   payments?: Payments;
+  /** How long a call to GitHub or Google may take. */
+  identityProviderMs?: number;
   /** How long requests may run after the service was told to end. */
   graceMs?: number;
 }
@@ -143,7 +148,15 @@ async function buildBase(
     totals: new Totals(),
     views: new ViewBuffer(),
     shutdown: shutdown.signal,
-    outside: { payments: payments.port, ai, refusedUrl: (url) => refusedUrl(guard, url) },
+    outside: {
+      payments: payments.port,
+      ai,
+      identityProviders: createIdentityProviders({
+        ...config,
+        timeoutMs: overrides.identityProviderMs ?? IDENTITY_PROVIDER_MS,
+      }),
+      refusedUrl: (url) => refusedUrl(guard, url),
+    },
   };
   return {
     ctx,
@@ -219,6 +232,7 @@ export async function startService(
         whyNotReady: () => whyNotReady(ctx, () => queue),
       });
       addPurchasePages(server, ctx);
+      addSocialPages(server, ctx);
     },
   });
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));

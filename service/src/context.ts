@@ -6,6 +6,7 @@ import type { Database } from "./db/database.ts";
 import type { Guests } from "./http/guests.ts";
 import type { Links } from "./links.ts";
 import type { AiProviders } from "./outside/ai-provider.ts";
+import type { IdentityProviders } from "./outside/identity-provider.ts";
 import type { Payments } from "./outside/payments.ts";
 import type { Totals } from "./products/list.ts";
 import type { ViewBuffer } from "./products/views.ts";
@@ -32,6 +33,7 @@ export interface Context {
   outside: {
     payments: Payments;
     ai: AiProviders;
+    identityProviders: IdentityProviders;
     /** null when a user's URL may be called, else why not. */
     refusedUrl(url: string): string | null;
   };

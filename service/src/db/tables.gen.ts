@@ -158,6 +158,13 @@ export interface IdempotencyKeys {
   status: number | null;
 }
 
+export interface Identities {
+  created_at: Timestamp;
+  provider: string;
+  subject: string;
+  user_id: string;
+}
+
 export interface Installation {
   created_at: Timestamp;
   demo: Generated<string>;
@@ -348,6 +355,7 @@ export interface DB {
   executions: Executions;
   "fake_provider.charges": FakeProviderCharges;
   idempotency_keys: IdempotencyKeys;
+  identities: Identities;
   installation: Installation;
   mails: Mails;
   one_time_tokens: OneTimeTokens;

@@ -1,12 +1,10 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Rendered } from "./envelope.ts";
+import type { Cookie } from "./route.ts";
 
-/** Sends a finished answer with its cookies; 304 when the client has it already. */
-export function send(request: FastifyRequest, reply: FastifyReply, rendered: Rendered) {
-  const { status, body, headers, cookies = [] } = rendered;
-  reply.headers(headers);
+/** Cookies in our one shape. `__Host-` demands Secure, Path=/ and no Domain; browsers keep it on http://localhost too. */
+export function setCookies(reply: FastifyReply, cookies: Cookie[]): void {
   for (const { name, value, maxAgeSeconds } of cookies) {
-    // __Host- demands Secure, Path=/ and no Domain; browsers keep it on http://localhost too.
     reply.setCookie(name, value, {
       path: "/",
       httpOnly: true,
@@ -15,6 +13,13 @@ export function send(request: FastifyRequest, reply: FastifyReply, rendered: Ren
       maxAge: maxAgeSeconds,
     });
   }
+}
+
+/** Sends a finished answer with its cookies; 304 when the client has it already. */
+export function send(request: FastifyRequest, reply: FastifyReply, rendered: Rendered) {
+  const { status, body, headers, cookies = [] } = rendered;
+  reply.headers(headers);
+  setCookies(reply, cookies);
   if (headers["etag"]) reply.headers({ "cache-control": "private", vary: "Authorization, Cookie" });
   if (cookies.length > 0 || "api_key" in (request.query as object)) reply.header("cache-control", "no-store");
   if (status === 200 && request.method === "GET" && isCurrent(request, headers["etag"])) {

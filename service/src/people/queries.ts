@@ -95,3 +95,22 @@ export async function findPasswordHash(db: Queries, userId: string): Promise<str
     .executeTakeFirst();
   return user?.password_hash ?? null;
 }
+
+export const findIdentity = (db: Queries, provider: string, subject: string) =>
+  db
+    .selectFrom("identities")
+    .select("user_id as userId")
+    .where("provider", "=", provider)
+    .where("subject", "=", subject)
+    .executeTakeFirst();
+
+/** Unless it was linked in the same moment. */
+export const insertIdentity = (
+  db: Queries,
+  identity: { provider: string; subject: string; user_id: string; created_at: Date },
+) =>
+  db
+    .insertInto("identities")
+    .values(identity)
+    .onConflict((conflict) => conflict.columns(["provider", "subject"]).doNothing())
+    .execute();

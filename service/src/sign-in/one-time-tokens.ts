@@ -6,7 +6,13 @@ import { forgetOldSessions } from "../sessions/sessions.ts";
 import { LONGEST_WINDOW_SECONDS } from "./attempts.ts";
 import { deleteAttemptsBefore, deleteTokensBefore } from "./queries.ts";
 
-export type TokenPurpose = "magic-link" | "registration" | "two-factor" | "password-reset" | "first-admin";
+export type TokenPurpose =
+  | "magic-link"
+  | "registration"
+  | "two-factor"
+  | "password-reset"
+  | "first-admin"
+  | "social";
 
 export interface OneTimeToken {
   email: string | null;
