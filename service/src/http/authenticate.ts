@@ -1,5 +1,5 @@
 import { type Access, type Role, type RolePermission, rolePermissions } from "@stoa/contract";
-import type { Caller, Member } from "../context.ts";
+import type { Caller, Member, SessionCaller } from "../context.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 
 export const SESSION_COOKIE = "__Host-session";
@@ -102,6 +102,9 @@ export const hasRolePermission = (role: Role, permission: RolePermission) =>
   (rolePermissions[role] as readonly RolePermission[]).includes(permission);
 
 /** Administrators act in sessions that they entered with two factors, and in no other way. */
+export const isAdmin = (caller: Caller): caller is SessionCaller =>
+  caller.kind !== "guest" && whyNoAdmin(caller) === null;
+
 function whyNoAdmin(caller: Member): ApiError | null {
   if (caller.kind !== "session" || !hasRolePermission(caller.role, "view:admin_panel"))
     return forbidden("view:admin_panel", "Only an administrator's session may do this.");

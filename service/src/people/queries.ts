@@ -31,13 +31,16 @@ export const findUserByEmail = (db: Queries, email: string) =>
     .where((row) => row(row.fn("lower", ["email"]), "=", email.toLowerCase()))
     .executeTakeFirst();
 
+/** Locks the account, so that a name cannot change while something is written under it. */
 export const markSeller = (db: Queries, userId: string) =>
   db
     .updateTable("users")
-    .set({ role: "seller" })
+    .set((row) => ({
+      role: row.case().when("role", "=", "user").then("seller").else(row.ref("role")).end(),
+    }))
     .where("id", "=", userId)
-    .where("role", "=", "user")
-    .execute();
+    .returning(["name", "verified"])
+    .executeTakeFirstOrThrow();
 
 /** Unless the address has an account; answers whether this one was made. */
 export async function insertUserUnlessKnown(db: Queries, user: NewUser): Promise<boolean> {

@@ -54,7 +54,7 @@ export async function findUser(ctx: Context, idOrEmail: string) {
   return user;
 }
 
-/** The first product makes a user a seller. */
+/** The first product makes a user a seller; answers under which name. */
 export const becomeSeller = (tx: Tx, userId: string) => markSeller(tx, userId);
 
 export const toUserId = (uuid: string) => toId("usr", uuid);

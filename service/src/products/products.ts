@@ -3,32 +3,29 @@ import { isDeepStrictEqual } from "node:util";
 import type { ChangeProduct, CreateProduct, Variable } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { ApiError, type FieldProblem, fieldError, invalidRequest, ruleBroken } from "../errors.ts";
+import { invalidRequest, ruleBroken } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
-import { Answer } from "../http/route.ts";
-import { toId, toUuid } from "../ids.ts";
+import { mustMatch } from "../http/conditional.ts";
+import type { RequestFacts } from "../http/route.ts";
+import { toId } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
-import { becomeSeller, findUser, toUserId } from "../people/users.ts";
+import { becomeSeller } from "../people/users.ts";
 import { renderCard } from "./card.ts";
+import { mustStayComplete } from "./checklist.ts";
 import { inputsOf } from "./content.ts";
-import { detailFor, isVisible } from "./detail.ts";
+import { tagFor } from "./detail.ts";
+import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
 import {
   bumpCatalogue,
-  findProductForReader,
   insertProduct,
   insertVersion,
   isCategory,
-  lockProduct,
-  type ProductRow,
   type ProductValues,
   replaceVersion,
-  setStatus,
   updateProduct,
-  type VersionRow,
 } from "./queries.ts";
 import { isAfter, nextMinor } from "./version.ts";
 
-type Locked = ProductRow & VersionRow;
 const MAX_PRICE_MINOR = 99_999_999;
 
 function priceOf(price: number, currency: string): number {
@@ -60,8 +57,7 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
   await mustBeCategory(ctx, wish.category);
   const id = ctx.newId();
   const now = ctx.now();
-  const author = await findUser(ctx, toUserId(caller.userId));
-  const values: ProductValues = {
+  const values = {
     ...pick(wish),
     category: wish.category ?? null,
     price_minor: priceMinor,
@@ -69,7 +65,10 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
     models: JSON.stringify(wish.models),
     preview: wish.preview ?? "",
     version: wish.version,
-    card: renderCard({
+  };
+  await ctx.db.transaction().execute(async (tx) => {
+    const author = await becomeSeller(tx, caller.userId);
+    const card = renderCard({
       ...wish,
       id,
       authorId: caller.userId,
@@ -83,12 +82,10 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
       updatedAt: now,
       publishedAt: null,
       firstPublishedAt: null,
-    }),
-  };
-  await ctx.db.transaction().execute(async (tx) => {
-    await insertProduct(tx, { ...values, id, author_id: caller.userId, type: wish.type, created_at: now });
+    });
+    const product = { ...values, card, id, author_id: caller.userId, type: wish.type, created_at: now };
+    await insertProduct(tx, product);
     await insertVersion(tx, id, { ...wish, variables }, now);
-    await becomeSeller(tx, caller.userId);
   });
   return {
     id: toId("prod", id),
@@ -107,25 +104,6 @@ const pick = (
   requirements: wish.requirements,
   features: wish.features,
 });
-
-/** What the caller cannot see is 404, what is another's is 403. Answers the product's uuid. */
-async function mustBeAuthor(ctx: Context, caller: Member, productId: string): Promise<string> {
-  const id = toUuid("prod", productId);
-  const seen = id ? await findProductForReader(ctx, id, caller.userId) : undefined;
-  if (!seen || !isVisible(seen, caller)) throw new ApiError("PRODUCT_NOT_FOUND");
-  if (seen.authorId === caller.userId) return seen.id;
-  throw new ApiError("UNAUTHORIZED", "Only its author may change this product.", { required: "author" });
-}
-
-/**
- * Locks a product of which mustBeAuthor() was asked. It is asked before the transaction begins: asking takes a
- * connection, and whoever waits for a second one while holding the first can bring the whole pool to a stand.
- */
-async function lockOwn(tx: Tx, id: string): Promise<Locked> {
-  const product = await lockProduct(tx, id);
-  if (!product || product.status === "deleted") throw new ApiError("PRODUCT_NOT_FOUND");
-  return product;
-}
 
 const AUTHORS_FIELDS = [
   ...["title", "description", "category", "priceMinor", "currency", "compatibility", "tags", "requirements"],
@@ -215,13 +193,13 @@ export async function changeProduct(
   caller: Member,
   productId: string,
   change: ChangeProduct,
-  ifMatch: string | null,
+  { ifMatch, source }: Pick<RequestFacts, "ifMatch" | "source">,
 ) {
   await mustBeCategory(ctx, change.category);
-  const id = await mustBeAuthor(ctx, caller, productId);
+  const seen = await mustMayChange(ctx, caller, productId);
   await ctx.db.transaction().execute(async (tx) => {
-    const before = await lockOwn(tx, id);
-    mustMatch(ifMatch, before);
+    const before = await lockToChange(tx, seen.id);
+    mustMatch(ifMatch, tagFor({ ...seen, revision: before.revision }, caller));
     if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
       throw ruleBroken("currency", "is fixed once the product has been published");
     }
@@ -231,125 +209,12 @@ export async function changeProduct(
     mustStayComplete(after);
     await writeChange(tx, before, after, ctx.now());
     if (before.status === "published") await bumpCatalogue(tx);
-    const product = { id: toId("prod", before.id), changes: changesOf(before, after, fields) };
-    await announce(ctx, tx, [before.authorId], "product.updated", { product });
-  });
-  return authorsView(ctx, caller, productId);
-}
-
-function mustMatch(ifMatch: string | null, product: Locked): void {
-  if (ifMatch === null || ifMatch.trim() === "*") return;
-  const tags = ifMatch.split(",").map((tag) => tag.trim());
-  if (!tags.includes(authorsTag(product))) throw new ApiError("PRECONDITION_FAILED");
-}
-
-/** What an author can change is all that its author's ETag depends on. */
-const authorsTag = (product: Pick<Locked, "revision">) => `"${product.revision}-author"`;
-
-async function authorsView(ctx: Context, caller: Member, productId: string) {
-  const row = await findProductForReader(ctx, toUuid("prod", productId)!, caller.userId);
-  if (!row) throw new ApiError("PRODUCT_NOT_FOUND");
-  return new Answer(detailFor(row, caller), { etag: authorsTag(row) });
-}
-
-/** Everything that a buyer needs and that is missing. */
-function missingForSale(product: Locked): FieldProblem[] {
-  const missing: FieldProblem[] = [];
-  const need = (ok: boolean, field: string, reason: string) => ok || missing.push({ field, reason });
-  need(product.type !== "WORKFLOW", "type", "workflows can be drafted but not sold yet");
-  need(product.title !== "", "title", "is missing");
-  need(product.description !== "", "description", "is missing: say what a buyer gets");
-  need(product.category !== null, "category", "is missing");
-  need(product.content.trim() !== "", "content", "is empty");
-  need(product.compatibility.length > 0, "compatibility", "needs at least one provider");
-  return missing;
-}
-
-function mustBeComplete(product: Locked): void {
-  const missing = missingForSale(product);
-  if (missing.length > 0) throw fieldError("VALIDATION_ERROR", missing);
-}
-
-/** What is on sale may not lose what the checklist asks for. */
-function mustStayComplete(product: Locked): void {
-  if (product.status === "published") mustBeComplete(product);
-}
-
-function mustBeIn(product: Locked, allowed: string[]): void {
-  if (allowed.includes(product.status)) return;
-  throw new ApiError(
-    "INVALID_STATE",
-    `The product is ${product.status}; this needs ${allowed.join(" or ")}.`,
-    {
-      current: product.status,
-      allowed,
-    },
-  );
-}
-
-async function moveTo(ctx: Context, tx: Tx, product: Locked, status: Locked["status"]): Promise<void> {
-  const now = ctx.now();
-  const publishedAt = status === "published" ? now : product.publishedAt;
-  const card = renderCard({ ...product, status, updatedAt: now, publishedAt });
-  await setStatus(tx, product.id, { status, card }, now);
-  await bumpCatalogue(tx);
-}
-
-export async function publishProduct(ctx: Context, caller: Member, productId: string) {
-  const id = await mustBeAuthor(ctx, caller, productId);
-  await ctx.db.transaction().execute(async (tx) => {
-    const product = await lockOwn(tx, id);
-    mustBeIn(product, ["draft", "rejected", "unpublished"]);
-    mustBeComplete(product);
-    await moveTo(ctx, tx, product, "published");
-    await announce(ctx, tx, [product.authorId], "product.published", {
-      product: {
-        id: toId("prod", product.id),
-        title: product.title,
-        type: product.type,
-        price: toDecimal(product.priceMinor, product.currency),
-        authorId: toUserId(product.authorId),
-      },
+    const changes = changesOf(before, after, fields);
+    await announce(ctx, tx, [before.authorId], "product.updated", {
+      product: { id: toId("prod", before.id), changes },
     });
+    const deed = { action: "product.updated", source, details: { changes } };
+    await recordIfAnothers(ctx, tx, caller, before, deed);
   });
-  return authorsView(ctx, caller, productId);
-}
-
-const announceUnpublished = (ctx: Context, tx: Tx, product: Locked, reason: "unpublished" | "deleted") =>
-  announce(ctx, tx, [product.authorId], "product.unpublished", {
-    product: {
-      id: toId("prod", product.id),
-      title: product.title,
-      type: product.type,
-      authorId: toUserId(product.authorId),
-      reason,
-      unpublishedAt: ctx.now().toISOString(),
-    },
-  });
-
-export async function unpublishProduct(ctx: Context, caller: Member, productId: string) {
-  const id = await mustBeAuthor(ctx, caller, productId);
-  await ctx.db.transaction().execute(async (tx) => {
-    const product = await lockOwn(tx, id);
-    mustBeIn(product, ["published"]);
-    await moveTo(ctx, tx, product, "unpublished");
-    await announceUnpublished(ctx, tx, product, "unpublished");
-  });
-  return authorsView(ctx, caller, productId);
-}
-
-/** Soft: buyers keep what they bought, everybody else finds nothing here any more. */
-export async function deleteProduct(ctx: Context, caller: Member, productId: string) {
-  const id = await mustBeAuthor(ctx, caller, productId);
-  return ctx.db.transaction().execute(async (tx) => {
-    const product = await lockOwn(tx, id);
-    await moveTo(ctx, tx, product, "deleted");
-    if (product.firstPublishedAt) await announceUnpublished(ctx, tx, product, "deleted");
-    return {
-      id: toId("prod", product.id),
-      status: "deleted" as const,
-      deletedAt: ctx.now().toISOString(),
-      message: "The product is removed from the marketplace. Buyers keep access.",
-    };
-  });
+  return changersView(ctx, caller, seen.id);
 }

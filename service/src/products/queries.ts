@@ -18,6 +18,7 @@ export interface ProductRow {
   authorName: string;
   authorVerified: boolean;
   authorBio: string;
+  authorClosedAt: Date | null;
   refundDays: number;
   title: string;
   description: string;
@@ -50,7 +51,7 @@ export interface ProductForReader extends ProductRow, VersionRow {
 }
 
 const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName", u.verified as "authorVerified",
-  u.bio as "authorBio", u.refund_days as "refundDays", p.title, p.description, p.type, p.status, p.category,
+  u.bio as "authorBio", u.closed_at as "authorClosedAt", u.refund_days as "refundDays", p.title, p.description, p.type, p.status, p.category,
   p.price_minor as "priceMinor", p.currency, p.compatibility, p.tags, p.requirements, p.features, p.models, p.preview,
   p.revision, p.created_at as "createdAt", p.updated_at as "updatedAt", p.published_at as "publishedAt",
   p.first_published_at as "firstPublishedAt"`;
@@ -95,6 +96,19 @@ export async function lockProduct(tx: Tx, id: string): Promise<(ProductRow & Ver
       join product_versions v on v.product_id = p.id and v.version = p.version
      where p.id = ${id}`.execute(tx);
   return rows[0];
+}
+
+/** All of an author's, with their newest versions; one that is just being published is waited for. */
+export async function lockProductsOf(tx: Tx, authorId: string): Promise<(ProductRow & VersionRow)[]> {
+  await sql`select from products where author_id = ${authorId} order by id for update`.execute(tx);
+  const { rows } = await sql<ProductRow & VersionRow>`
+    select ${sql.raw(PRODUCT_COLUMNS)}, v.version, v.content, v.content_format as "contentFormat", v.variables,
+           v.changelog
+      from products p
+      join users u on u.id = p.author_id
+      join product_versions v on v.product_id = p.id and v.version = p.version
+     where p.author_id = ${authorId} order by p.id`.execute(tx);
+  return rows;
 }
 
 /** Locks nothing, but sees what a purchase has to know. */
@@ -203,6 +217,12 @@ export async function setStatus(
     .where("id", "=", id)
     .execute();
 }
+
+/** Gives all of an author's cards another end, whatever state they are in: their name stands there. */
+export const replaceAuthor = (tx: Tx, authorId: string, card: { begins: string; end: string }) =>
+  sql`
+    update products set card = split_part(card, ${card.begins}, 1) || ${card.end}, revision = revision + 1
+     where author_id = ${authorId}`.execute(tx);
 
 /** Totals that were counted before this change are wrong after it. */
 export const bumpCatalogue = (tx: Tx) =>

@@ -3,17 +3,24 @@ import { route } from "../http/route.ts";
 import { listCategories } from "./categories.ts";
 import { readDetail } from "./detail.ts";
 import { listProducts } from "./list.ts";
-import { changeProduct, createProduct, deleteProduct, publishProduct, unpublishProduct } from "./products.ts";
+import { changeProduct, createProduct } from "./products.ts";
+import { deleteProduct, publishProduct, unpublishProduct } from "./states.ts";
 
 export const productRoutes = [
   route(api.products.list, (ctx, caller, { query }) => listProducts(ctx, caller, query)),
   route(api.products.get, (ctx, caller, { params }) => readDetail(ctx, caller, params.productId)),
   route(api.products.create, (ctx, caller, { body }) => createProduct(ctx, caller, body)),
-  route(api.products.change, (ctx, caller, { params, body }, { ifMatch }) =>
-    changeProduct(ctx, caller, params.productId, body, ifMatch),
+  route(api.products.change, (ctx, caller, { params, body }, facts) =>
+    changeProduct(ctx, caller, params.productId, body, facts),
   ),
-  route(api.products.publish, (ctx, caller, { params }) => publishProduct(ctx, caller, params.productId)),
-  route(api.products.unpublish, (ctx, caller, { params }) => unpublishProduct(ctx, caller, params.productId)),
-  route(api.products.remove, (ctx, caller, { params }) => deleteProduct(ctx, caller, params.productId)),
+  route(api.products.publish, (ctx, caller, { params }, { source }) =>
+    publishProduct(ctx, caller, params.productId, source),
+  ),
+  route(api.products.unpublish, (ctx, caller, { params }, { source }) =>
+    unpublishProduct(ctx, caller, params.productId, source),
+  ),
+  route(api.products.remove, (ctx, caller, { params }, { source }) =>
+    deleteProduct(ctx, caller, params.productId, source),
+  ),
   route(api.products.categories, (ctx, _caller, { query }) => listCategories(ctx, query)),
 ];

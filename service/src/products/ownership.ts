@@ -1,0 +1,60 @@
+import { record } from "../audit/audit.ts";
+import type { Context, Member, Source } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { ApiError } from "../errors.ts";
+import { isAdmin } from "../http/authenticate.ts";
+import { Answer } from "../http/route.ts";
+import { toId, toUuid } from "../ids.ts";
+import { detailFor, isVisible, tagFor } from "./detail.ts";
+import {
+  findProductForReader,
+  lockProduct,
+  type ProductForReader,
+  type ProductRow,
+  type VersionRow,
+} from "./queries.ts";
+
+export type Locked = ProductRow & VersionRow;
+
+/** What the caller cannot see is 404, what is another's is 403. Its author may change it, and administrators. */
+export async function mustMayChange(
+  ctx: Context,
+  caller: Member,
+  productId: string,
+): Promise<ProductForReader> {
+  const id = toUuid("prod", productId);
+  const seen = id ? await findProductForReader(ctx, id, caller.userId) : undefined;
+  if (!seen || !isVisible(seen, caller)) throw new ApiError("PRODUCT_NOT_FOUND");
+  if (seen.authorId === caller.userId || isAdmin(caller)) return seen;
+  throw new ApiError("UNAUTHORIZED", "Only its author may change this product.", { required: "author" });
+}
+
+/**
+ * Locks a product of which mustMayChange() was asked. It is asked before the transaction begins: asking takes a
+ * connection, and whoever waits for a second one while holding the first can bring the whole pool to a stand.
+ */
+export async function lockToChange(tx: Tx, id: string): Promise<Locked> {
+  const product = await lockProduct(tx, id);
+  if (!product || product.status === "deleted") throw new ApiError("PRODUCT_NOT_FOUND");
+  return product;
+}
+
+/** What an administrator does to another's product is kept in the audit log; its author's own work is not. */
+export async function recordIfAnothers(
+  ctx: Context,
+  tx: Tx,
+  caller: Member,
+  product: Locked,
+  deed: { action: string; source: Source | null; details: Record<string, unknown> },
+): Promise<void> {
+  if (product.authorId === caller.userId) return;
+  const target = { type: "product", id: toId("prod", product.id) };
+  await record(ctx, tx, { ...deed, actorId: caller.userId, target });
+}
+
+/** The product after a change, as whoever changed it sees it. */
+export async function changersView(ctx: Context, caller: Member, id: string) {
+  const row = await findProductForReader(ctx, id, caller.userId);
+  if (!row) throw new ApiError("PRODUCT_NOT_FOUND");
+  return new Answer(detailFor(row, caller), { etag: tagFor(row, caller) });
+}
