@@ -1,3 +1,5 @@
+import * as account from "./account.ts";
+import * as admin from "./admin.ts";
 import * as ai from "./ai.ts";
 import type { Endpoint } from "./endpoint.ts";
 import * as events from "./events.ts";
@@ -48,11 +50,32 @@ export const api = {
     renewBackupCodes: twoFactor.renewBackupCodes,
     remove: twoFactor.remove,
   },
+  account: {
+    get: account.get,
+    change: account.change,
+    close: account.close,
+    sessions: account.sessions,
+    endOthers: account.endOthers,
+    endSession: account.endSession,
+  },
+  admin: {
+    users: admin.users,
+    user: admin.user,
+    changeUser: admin.changeUser,
+    ban: admin.ban,
+    unban: admin.unban,
+    endSessions: admin.endSessions,
+    audit: admin.audit,
+    stats: admin.stats,
+    becomeFirst: admin.becomeFirst,
+  },
 };
 
 export const endpoints: Endpoint[] = Object.values(api).flatMap((room) => Object.values(room) as Endpoint[]);
 
+export type { Account, ChangeAccount, Session } from "./account.ts";
 export { Address } from "./address.ts";
+export type { AdminUser, AdminUserDetail, AuditEntry, ChangeUser, Stats } from "./admin.ts";
 export type {
   ChangeProviderKey,
   CreateProviderKey,

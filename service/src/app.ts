@@ -4,8 +4,11 @@ import { endpoints } from "@stoa/contract";
 import type { FastifyInstance } from "fastify";
 import type pg from "pg";
 import type { Logger } from "pino";
+import { accountRoutes } from "./account/routes.ts";
+import { adminRoutes } from "./admin/routes.ts";
 import { tidyExecutions } from "./ai/executions.ts";
 import { aiRoutes } from "./ai/routes.ts";
+import { auditRoutes } from "./audit/routes.ts";
 import type { Config } from "./config.ts";
 import type { Context } from "./context.ts";
 import { type Connection, openDatabase, openPool } from "./db/database.ts";
@@ -44,6 +47,7 @@ import { addPurchasePages } from "./purchases/pages.ts";
 import { reconcileOrders } from "./purchases/payment.ts";
 import { purchaseRoutes } from "./purchases/routes.ts";
 import { reviewRoutes } from "./reviews/routes.ts";
+import { sessionRoutes } from "./sessions/routes.ts";
 import { identifySession } from "./sessions/sessions.ts";
 import { forgetOldTokens } from "./sign-in/one-time-tokens.ts";
 import { signInRoutes } from "./sign-in/routes.ts";
@@ -66,6 +70,10 @@ export const routes = [
   ...eventRoutes,
   ...signInRoutes,
   ...twoFactorRoutes,
+  ...accountRoutes,
+  ...sessionRoutes,
+  ...adminRoutes,
+  ...auditRoutes,
 ];
 
 /** What tests put in the place of the real thing; everything else is as in production. */

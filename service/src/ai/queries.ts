@@ -176,9 +176,14 @@ export interface ExecutionEnd {
   completed_at: Date;
 }
 
-/** Only a running one ends: what was declared dead stays so. */
-export const endExecution = (db: Queries, id: string, end: ExecutionEnd) =>
-  db.updateTable("executions").set(end).where("id", "=", id).where("status", "=", "running").execute();
+/** Only a running one ends: what was declared dead stays so. Texts of one that was forgotten meanwhile do not come back. */
+export const endExecution = (db: Queries, id: string, { sealed_texts = null, ...end }: ExecutionEnd) =>
+  db
+    .updateTable("executions")
+    .set({ ...end, sealed_texts: sql<string | null>`case when deleted_at is null then ${sealed_texts} end` })
+    .where("id", "=", id)
+    .where("status", "=", "running")
+    .execute();
 
 export interface ExecutionRow {
   id: string;
@@ -281,3 +286,17 @@ export const eraseTextsBefore = (db: Queries, before: Date) =>
     .where("created_at", "<", before)
     .where("sealed_texts", "is not", null)
     .execute();
+
+/** The rows stay for the history that points at them; what they hold does not. */
+export async function eraseAllOf(db: Queries, userId: string, now: Date): Promise<void> {
+  await db
+    .updateTable("provider_keys")
+    .set({ deleted_at: now, sealed_key: "", last4: "", name: "", base_url: null })
+    .where("user_id", "=", userId)
+    .execute();
+  await db
+    .updateTable("executions")
+    .set({ deleted_at: now, sealed_texts: null, error_message: null })
+    .where("user_id", "=", userId)
+    .execute();
+}

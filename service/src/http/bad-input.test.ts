@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, suite, test } from "node:test";
 import { type Endpoint, endpoints } from "@stoa/contract";
+import { openDoors } from "../../test/callers.ts";
 import { haiku, hasBought, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 
 let market: Market;
 let member: Client;
+let enter: (endpoint: Endpoint) => Client;
 let productId: string;
 /** Path parameters that name something of the member's, so that what is refused is the body. */
 let ids: Record<string, string>;
@@ -19,6 +21,7 @@ before(async () => {
   const key = { provider: "openai", name: "Mine", key: "sk-0123456789abcdef" };
   const stored = await member.post("/v1/ai/keys", key);
   ids = { productId, providerKeyId: stored.body.data.id };
+  enter = await openDoors(market, member);
   rowsBefore = await rowCounts();
 });
 // Nothing that is refused leaves anything behind.
@@ -37,11 +40,12 @@ async function rowCounts(): Promise<Record<string, number>> {
 
 type Body = NonNullable<RequestInit["body"]>;
 
-const pathOf = ({ path }: Endpoint) => `/v1${path.replace(/:(\w+)/g, (_, name) => ids[name] ?? "nothing")}`;
+const pathOf = ({ base, path }: Endpoint) =>
+  `${base}${path.replace(/:(\w+)/g, (_, name) => ids[name] ?? "nothing")}`;
 
 function send(endpoint: Endpoint, body: Body, contentType = "application/json"): Promise<Reply> {
   const headers = { "content-type": contentType };
-  return member.request(endpoint.method, pathOf(endpoint), { body, headers });
+  return enter(endpoint).request(endpoint.method, pathOf(endpoint), { body, headers });
 }
 
 function assertRefused(reply: Reply, field: string, status = 400) {
@@ -106,7 +110,9 @@ for (const endpoint of [...takers, ...actions]) {
     }
 
     test("a body without a media type", async () => {
-      const reply = await member.request(endpoint.method, pathOf(endpoint), { body: utf8(0x7b, 0x7d) });
+      const reply = await enter(endpoint).request(endpoint.method, pathOf(endpoint), {
+        body: utf8(0x7b, 0x7d),
+      });
       assertError(reply, 415, "UNSUPPORTED_MEDIA_TYPE");
     });
 
@@ -115,7 +121,7 @@ for (const endpoint of [...takers, ...actions]) {
       assertError(await send(endpoint, body), 413, "PAYLOAD_TOO_LARGE");
       const init = { body: new Blob([body]).stream(), duplex: "half" } as RequestInit;
       const headers = { "content-type": "application/json" };
-      const chunked = await member.request(endpoint.method, pathOf(endpoint), { ...init, headers });
+      const chunked = await enter(endpoint).request(endpoint.method, pathOf(endpoint), { ...init, headers });
       assertError(chunked, 413, "PAYLOAD_TOO_LARGE");
     });
   });

@@ -18,6 +18,8 @@ export const noSession: Cookie = { name: SESSION_COOKIE, value: "", maxAgeSecond
 
 const toJson = (value: unknown) => (value instanceof RawJson ? value.text : JSON.stringify(value));
 export const digest = (text: string) => createHash("sha256").update(text).digest("base64url").slice(0, 27);
+/** The ETag of what has no revision: its own digest. */
+export const etagOf = (data: unknown) => `"${digest(toJson(data))}"`;
 
 /**
  * `Link` of RFC 8288 with first, prev, next and last; the paths keep the filters of the request. Of an estimated total
@@ -64,7 +66,7 @@ export function renderOne(endpoint: Endpoint, result: unknown, meta: Meta): Rend
     status: answer.status ?? endpoint.status,
     body: `{"success":true,${beside.join("")}"data":${data},"meta":${JSON.stringify(meta)}}`,
     cookies: answer.cookies,
-    headers: answer.etag || endpoint.method === "GET" ? { etag: answer.etag ?? `"${digest(data)}"` } : {},
+    headers: answer.etag || endpoint.method === "GET" ? { etag: answer.etag ?? etagOf(answer.data) } : {},
   };
 }
 

@@ -4,8 +4,11 @@ import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { type Endpoint, endpoints, errorCatalogue, errorsOf } from "@stoa/contract";
 import fc from "fast-check";
+import { decodeJwt } from "jose";
+import { openDoors } from "../../test/callers.ts";
 import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
+import { toId } from "../ids.ts";
 
 const SEED = Number(process.env["STOA_TEST_SEED"] ?? 20260615);
 const REQUESTS = 2_000;
@@ -14,6 +17,7 @@ const BUDGET_MS = 25_000;
 
 let market: Market;
 let member: Client;
+let enter: (endpoint: Endpoint) => Client;
 /** Ids that name something, so that garbage gets past the first question too. */
 let ids: Record<string, string[]>;
 before(async () => {
@@ -39,10 +43,14 @@ before(async () => {
     executionId: [executionId],
     providerKeyId: [providerKeyId],
     eventId: [event.id],
+    userId: [toId("usr", seller.userId), toId("usr", member.userId)],
+    sessionId: [sessionIdOf(await market.hasSession(member.userId))],
   };
+  enter = await openDoors(market, member);
 });
 after(() => market.close());
 
+const sessionIdOf = ({ key }: Client) => decodeJwt(key).jti!;
 const named = (name: string) => endpoints.find((endpoint) => endpoint.name === name)!;
 
 interface Attempt {
@@ -101,7 +109,7 @@ function oddPath(endpoint: Endpoint): fc.Arbitrary<string> {
   const arbitraries = parts.map((part) =>
     part.startsWith(":") ? oddId(ids[part.slice(1)]!) : fc.constant(part),
   );
-  return fc.tuple(...arbitraries).map((chosen) => `/v1/${chosen.join("/")}`);
+  return fc.tuple(...arbitraries).map((chosen) => `${endpoint.base}/${chosen.join("/")}`);
 }
 
 /** Mostly parameters that the endpoint knows, with values that it may not. */
@@ -230,7 +238,8 @@ async function send({ endpoint, path, headers, body }: Attempt) {
   const { hostname, port } = new URL(market.origin);
   const response = Promise.withResolvers<{ status: number; text: string }>();
   const length = body === null ? {} : { "content-length": String(Buffer.byteLength(body)) };
-  const all = { authorization: `Bearer ${member.key}`, ...headers, ...length };
+  const { key } = enter(named(endpoint));
+  const all = { ...(key && { authorization: `Bearer ${key}` }), ...headers, ...length };
   const sent = request({ hostname, port, path, method: named(endpoint).method, headers: all }, (incoming) => {
     text(incoming).then(
       (answer) => response.resolve({ status: incoming.statusCode!, text: answer }),

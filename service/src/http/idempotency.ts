@@ -2,6 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import type { ErrorCode } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Context } from "../context.ts";
+import type { Queries } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import type { Rendered } from "./envelope.ts";
 
@@ -121,3 +122,7 @@ export async function forgetOldAnswers(ctx: Context): Promise<void> {
     .where("created_at", "<", afterSeconds(ctx.now(), -KEPT_HOURS * 3600))
     .execute();
 }
+
+/** Of an account that closes: answers hold what it bought and ran. */
+export const forgetAnswersTo = (db: Queries, caller: string) =>
+  db.deleteFrom("idempotency_keys").where("caller", "=", caller).execute();

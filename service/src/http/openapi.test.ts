@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, suite, test } from "node:test";
-import { type Endpoint, endpoints, errorCatalogue, errorCodes, errorsOf } from "@stoa/contract";
+import { type Endpoint, endpoints, errorCatalogue, errorCodes, errorsOf, isRepeatable } from "@stoa/contract";
 import { type Market, openMarket } from "../../test/market.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a document whose parts are asserted one by one
@@ -38,12 +38,13 @@ suite("the OpenAPI document", () => {
     const committed = JSON.parse(await readFile(file, "utf8"));
     assert.deepEqual(served.servers, [{ url: `${market.origin}/v1` }]);
     assert.deepEqual(committed.servers, [{ url: "/v1" }]);
-    assert.deepEqual({ ...served, servers: null }, { ...committed, servers: null });
+    const anywhere = JSON.parse(JSON.stringify(served).replaceAll(market.origin, ""));
+    assert.deepEqual(anywhere, committed);
   });
 
   test("tells every endpoint of the contract once, and nothing else", () => {
-    const operations = Object.values(served.paths).flatMap((path: Json) => Object.values(path) as Json[]);
-    const names = operations.map(({ operationId }) => operationId);
+    const parts = Object.values(served.paths).flatMap((path: Json) => Object.values(path) as Json[]);
+    const names = parts.flatMap(({ operationId }) => operationId ?? []);
     assert.deepEqual(names.sort(), endpoints.map(({ name }) => name).sort());
     assert.equal(new Set(names).size, names.length);
     assert.equal(served.openapi, "3.1.1");
@@ -99,7 +100,7 @@ for (const endpoint of endpoints) {
       const inPath = [...endpoint.path.matchAll(/:(\w+)/g)].map(([, name]) => name);
       assert.deepEqual(named("path"), inPath);
       assert.deepEqual(named("query"), Object.keys(endpoint.query.shape));
-      assert.equal(named("header").includes("Idempotency-Key"), endpoint.method === "POST");
+      assert.equal(named("header").includes("Idempotency-Key"), isRepeatable(endpoint));
       assert.equal(named("header").includes("If-Match"), endpoint.conditional);
       for (const { name, schema, required, in: place } of parameters) {
         assert.ok(schema.type ?? schema.enum ?? schema.$ref ?? schema.anyOf, `${name} has a type`);

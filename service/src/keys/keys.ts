@@ -4,7 +4,15 @@ import type { Queries } from "../db/database.ts";
 import { invalidRequest } from "../errors.ts";
 import { toId } from "../ids.ts";
 import { digestOf, isSameDigest, lookupOf, mintKey } from "./api-key.ts";
-import { findKey, insertKey, type KeyRow, revokeKeysNamed, revokeKeysOf, touchKey } from "./queries.ts";
+import {
+  deleteKeysOf,
+  findKey,
+  insertKey,
+  type KeyRow,
+  revokeKeysNamed,
+  revokeKeysOf,
+  touchKey,
+} from "./queries.ts";
 
 const LAST_USED_EVERY_MS = 60_000;
 /** Compared when no key is found, so that a miss costs what a hit costs. */
@@ -75,6 +83,9 @@ export async function replaceKey(ctx: Context, wish: CreateKey): Promise<{ id: s
 export async function revokeAllKeys(ctx: Context, tx: Queries, userId: string): Promise<number> {
   return (await revokeKeysOf(tx, userId, ctx.now())).length;
 }
+
+/** Of an account that closes. */
+export const forgetKeys = (db: Queries, userId: string) => deleteKeysOf(db, userId);
 
 /** `all`, or permission names separated by commas. */
 export function parsePermissions(text: string): Permission[] {

@@ -68,3 +68,6 @@ export const revokeKeysNamed = ({ db }: Context, userId: string, name: string, n
     .where("name", "=", name)
     .where("revoked_at", "is", null)
     .execute();
+
+export const deleteKeysOf = (db: Queries, userId: string) =>
+  db.deleteFrom("api_keys").where("user_id", "=", userId).execute();

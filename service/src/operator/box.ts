@@ -8,10 +8,12 @@ export interface Welcome {
   key: string | null;
   seconds: string;
   stillLoading: boolean;
+  /** Makes whoever opens it the first administrator; null when there is one. */
+  adminLink: string | null;
 }
 
-/** What a start prints: addresses, a key, and a line to paste, unframed so that it can be copied whole. */
-export function welcome({ config, origin, key, seconds, stillLoading }: Welcome): string {
+/** What a start prints: addresses and a key, then a link and a line to paste, unframed so that they can be copied whole. */
+export function welcome({ config, origin, key, seconds, stillLoading, adminLink }: Welcome): string {
   const rows = [
     `Stoa is ready after ${seconds} s (${config.environment} environment)`,
     "",
@@ -25,8 +27,11 @@ export function welcome({ config, origin, key, seconds, stillLoading }: Welcome)
       ? ["", "The demo shop's sales and reviews are still being loaded in the background."]
       : []),
   ];
+  const admin = adminLink
+    ? [`\nTo become its administrator, sign in and open (within 30 minutes, once):\n${adminLink}`]
+    : [];
   const curl = key ? [`\ncurl -s '${origin}/v1/products?limit=3' -H 'Authorization: Bearer ${key}'\n`] : [];
-  return [framed(rows), ...curl].join("\n");
+  return [framed(rows), ...admin, ...curl].join("\n");
 }
 
 function framed(rows: string[]): string {

@@ -1,4 +1,5 @@
 import { permissions } from "@stoa/contract";
+import { firstAdminLink } from "../admin/first-admin.ts";
 import { type Service, startService } from "../app.ts";
 import type { Context } from "../context.ts";
 import { openShop } from "../demo/demo.ts";
@@ -47,8 +48,10 @@ async function greet(place: Place, { ctx, origin }: Service, startedAt: number):
   const isTest = place.config.environment === "test";
   const stillLoading = isTest && (await fillShop(ctx));
   const key = isTest ? await printedKey(ctx) : null;
+  // Where no door is, nobody could open it.
+  const adminLink = place.config.roles.api ? await firstAdminLink(ctx) : null;
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-  console.log(welcome({ config: place.config, origin, key, seconds, stillLoading }));
+  console.log(welcome({ config: place.config, origin, key, seconds, stillLoading, adminLink }));
 }
 
 /** Waits for the products alone; whether sales still come in behind. */

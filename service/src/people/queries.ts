@@ -1,6 +1,6 @@
-import type { Role } from "@stoa/contract";
+import type { Plan, Quota, Role } from "@stoa/contract";
 import { sql } from "kysely";
-import type { Queries } from "../db/database.ts";
+import type { Queries, Tx } from "../db/database.ts";
 
 export interface NewUser {
   id: string;
@@ -90,6 +90,7 @@ export const markProven = (db: Queries, userId: string) =>
 
 export const updatePassword = (db: Queries, userId: string, passwordHash: string) =>
   db.updateTable("users").set({ password_hash: passwordHash }).where("id", "=", userId).execute();
+
 export async function findPasswordHash(db: Queries, userId: string): Promise<string | null> {
   const user = await db
     .selectFrom("users")
@@ -117,3 +118,77 @@ export const insertIdentity = (
     .values(identity)
     .onConflict((conflict) => conflict.columns(["provider", "subject"]).doNothing())
     .execute();
+
+/** A whole account, but for how its owner proves who they are. */
+export interface AccountRow {
+  id: string;
+  email: string;
+  name: string;
+  bio: string;
+  role: Role;
+  plan: Plan;
+  quota: Quota[] | null;
+  verified: boolean;
+  bannedAt: Date | null;
+  banReason: string | null;
+  closedAt: Date | null;
+  refundDays: 0 | 7 | 14 | 30;
+  createdAt: Date;
+}
+
+const accounts = (db: Queries) =>
+  db
+    .selectFrom("users")
+    .select([
+      ...(["id", "email", "name", "bio", "role", "plan", "quota", "verified"] as const),
+      ...(["banned_at as bannedAt", "ban_reason as banReason", "closed_at as closedAt"] as const),
+      ...(["refund_days as refundDays", "created_at as createdAt"] as const),
+    ])
+    .$castTo<AccountRow>();
+
+export const findAccountById = (db: Queries, id: string) =>
+  accounts(db).where("id", "=", id).executeTakeFirst();
+
+/** Not against foreign keys: what hangs on the account may be written while it is held. */
+export const lockAccountById = (tx: Tx, id: string) =>
+  accounts(tx).where("id", "=", id).forNoKeyUpdate().executeTakeFirst();
+
+/** In one order for everybody, so that two who lock them do not wait for each other. */
+export const lockActiveAdmins = (tx: Tx) =>
+  tx
+    .selectFrom("users")
+    .select("id")
+    .where("role", "=", "admin")
+    .where("banned_at", "is", null)
+    .where("closed_at", "is", null)
+    .orderBy("id")
+    .forNoKeyUpdate()
+    .execute();
+
+/** Against being closed until the transaction ends. */
+export const shareOpenAccounts = (tx: Tx, ids: string[]) =>
+  tx
+    .selectFrom("users")
+    .select(["id", "name", "email"])
+    .where("id", "in", ids)
+    .where("closed_at", "is", null)
+    .orderBy("id")
+    .forShare()
+    .execute();
+
+export interface AccountValues {
+  name: string;
+  email: string;
+  bio: string;
+  role: Role;
+  plan: Plan;
+  quota: string | null;
+  password_hash: null;
+  banned_at: Date | null;
+  ban_reason: string | null;
+  closed_at: Date;
+  refund_days: number;
+}
+
+export const updateAccount = (tx: Tx, id: string, values: Partial<AccountValues>) =>
+  tx.updateTable("users").set(values).where("id", "=", id).execute();

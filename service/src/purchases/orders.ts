@@ -1,11 +1,13 @@
 import type { CreatePurchase, NewPurchase, Purchase, PurchaseDetail } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
+import type { Tx } from "../db/database.ts";
 import { mapPage } from "../db/paging.ts";
 import { findLiveEntitlement, majorOf } from "../entitlements/entitlements.ts";
 import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { roundHalfUp, toDecimal, toMinor } from "../money/amount.ts";
+import { keepOpen } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { findProductForSale, findRunnableVersion } from "../products/sales.ts";
 import { downloadUrl, receiptUrls } from "./links.ts";
@@ -81,7 +83,7 @@ async function placeOrder(
   methodId: string,
 ): Promise<OrderRow> {
   const id = ctx.newId();
-  const order: NewOrder = {
+  const order: Omit<NewOrder, keyof Parties> = {
     id,
     buyer_id: caller.userId,
     seller_id: product.authorId,
@@ -98,13 +100,26 @@ async function placeOrder(
     created_at: ctx.now(),
   };
   const placed = await ctx.db.transaction().execute(async (tx) => {
-    if (!(await insertOrder(tx, order))) return null;
+    const parties = await partiesOf(tx, caller, product);
+    if (!(await insertOrder(tx, { ...order, ...parties }))) return null;
     const owned = await findLiveEntitlement(tx, caller.userId, product.id);
     if (owned) throw alreadyOwned(owned.order_id);
     return (await findOrder(tx, id))!;
   });
   if (placed) return placed;
   return continueOpenOrder(ctx, caller, product, methodId);
+}
+
+type Parties = Pick<NewOrder, "buyer_name" | "buyer_email" | "seller_name">;
+
+/** As a receipt names them. Neither account can be closed before the order is written, which would then hold it open. */
+async function partiesOf(tx: Tx, caller: Member, product: ForSale): Promise<Parties> {
+  const people = await keepOpen(tx, [caller.userId, product.authorId]);
+  const buyer = people.find(({ id }) => id === caller.userId);
+  const seller = people.find(({ id }) => id === product.authorId);
+  if (!buyer) throw new ApiError("INVALID_API_KEY");
+  if (!seller) throw new ApiError("PRODUCT_UNAVAILABLE");
+  return { buyer_name: buyer.name, buyer_email: buyer.email, seller_name: seller.name };
 }
 
 /** The open order is carried on; by another method or at another price, the old attempt is given up first. */

@@ -1,4 +1,5 @@
 import type { OrderStatus } from "@stoa/contract";
+import { jsonBuildObject } from "kysely/helpers/postgres";
 import type { Context } from "../context.ts";
 import type { Queries, Tx } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
@@ -12,6 +13,8 @@ export interface OrderRow {
   sellerId: string;
   sellerName: string;
   productId: string;
+  /** As they were called when the order was made; sellerName is what the seller is called now. */
+  parties: { buyer: { name: string; email: string }; seller: { name: string } };
   productTitle: string;
   productType: string;
   productVersion: string;
@@ -37,6 +40,9 @@ export interface NewOrder {
   buyer_id: string;
   seller_id: string;
   product_id: string;
+  buyer_name: string;
+  buyer_email: string;
+  seller_name: string;
   product_title: string;
   product_type: string;
   product_version: string;
@@ -94,6 +100,12 @@ const orders = (db: Queries) =>
         "e.status as entitlementStatus",
       ] as const),
     ])
+    .select((row) =>
+      jsonBuildObject({
+        buyer: jsonBuildObject({ name: row.ref("o.buyer_name"), email: row.ref("o.buyer_email") }),
+        seller: jsonBuildObject({ name: row.ref("o.seller_name") }),
+      }).as("parties"),
+    )
     .$castTo<OrderRow>();
 
 export const findOrder = (db: Queries, id: string) => orders(db).where("o.id", "=", id).executeTakeFirst();
@@ -184,3 +196,16 @@ export const listOpenOrders = ({ db }: Context, before: Date) =>
     .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
     .orderBy("created_at")
     .execute();
+
+/** Of purchases and sales of an account, how many the provider has not settled. */
+export async function countOpenOrders(db: Queries, userId: string) {
+  const mine = (side: "buyer_id" | "seller_id") =>
+    db
+      .selectFrom("orders")
+      .where(side, "=", userId)
+      .where("status", "in", OPEN)
+      .select((row) => row.fn.countAll<number>().as("count"))
+      .executeTakeFirstOrThrow();
+  const [purchases, sales] = [await mine("buyer_id"), await mine("seller_id")];
+  return { purchases: purchases.count, sales: sales.count };
+}

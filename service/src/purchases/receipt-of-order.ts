@@ -1,17 +1,14 @@
 import type { Context } from "../context.ts";
 import { toId } from "../ids.ts";
-import { findUser, toUserId } from "../people/users.ts";
 import type { OrderRow } from "./queries.ts";
 import type { Receipt } from "./receipt.ts";
 
-/** What a receipt says of an order, as it stands now: a later refund shows on it. */
-export async function receiptOf(ctx: Context, order: OrderRow): Promise<Receipt> {
-  const buyer = await findUser(ctx, toUserId(order.buyerId));
+/** What a receipt says of an order: the parties as they were, the money as it stands now, so that a later refund shows. */
+export function receiptOf(ctx: Context, order: OrderRow): Receipt {
   return {
     number: toId("ord", order.id),
     issuedAt: order.completedAt ?? order.createdAt,
-    buyer: { name: buyer.name, email: buyer.email },
-    seller: { name: order.sellerName },
+    ...order.parties,
     lines: [{ title: order.productTitle, version: order.productVersion, amountMinor: order.subtotalMinor }],
     subtotalMinor: order.subtotalMinor,
     discountMinor: order.discountMinor,

@@ -1,6 +1,7 @@
 import type { Plan, Quota, Role } from "@stoa/contract";
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
+import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 
 export interface SessionRow {
   id: string;
@@ -94,3 +95,42 @@ export const setSecondFactor = (db: Queries, userId: string, given: boolean, onl
   const all = db.updateTable("sessions").set({ second_factor: given }).where("user_id", "=", userId);
   return (only === undefined ? all : all.where("id", "=", only)).execute();
 };
+
+export interface OwnSessionRow {
+  id: string;
+  via: string;
+  secondFactor: boolean;
+  ip: string;
+  userAgent: string | null;
+  createdAt: Date;
+  lastSeenAt: Date;
+}
+
+export async function listLiveSessions(
+  db: Queries,
+  userId: string,
+  now: Date,
+  seenAfter: Date,
+  paging: Paging,
+): Promise<Page<OwnSessionRow>> {
+  const live = db
+    .selectFrom("sessions")
+    .where("user_id", "=", userId)
+    .where("ended_at", "is", null)
+    .where("expires_at", ">", now)
+    .where("last_seen_at", ">", seenAfter);
+  const items = await live
+    .select(["id", "via", "second_factor as secondFactor", "ip", "user_agent as userAgent"])
+    .select(["created_at as createdAt", "last_seen_at as lastSeenAt"])
+    .orderBy("id", "desc")
+    .limit(paging.limit)
+    .offset(offsetOf(paging))
+    .execute();
+  const { total } = await live
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return { items, total };
+}
+
+export const deleteSessionsOf = (db: Queries, userId: string) =>
+  db.deleteFrom("sessions").where("user_id", "=", userId).execute();

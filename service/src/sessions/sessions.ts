@@ -1,6 +1,7 @@
 import type { Context, SessionCaller, Source } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 import {
+  deleteSessionsOf,
   deleteSessionsOverBefore,
   endOldestSessions,
   endSessionsOf,
@@ -15,6 +16,8 @@ import { readSessionToken, SESSION_SECONDS, signSessionToken } from "./token.ts"
 const DAY_MS = 86_400_000;
 const IDLE_MS = 14 * DAY_MS;
 const KEPT_AFTER_END_MS = 30 * DAY_MS;
+/** Sessions that were not seen since are over. */
+export const idleSince = (now: Date) => new Date(now.getTime() - IDLE_MS);
 const SEEN_EVERY_MS = 5 * 60_000;
 const SESSIONS_PER_ACCOUNT = 20;
 
@@ -51,7 +54,7 @@ export async function identifySession(ctx: Context, token: string): Promise<Sess
   const id = await readSessionToken(ctx, token);
   if (!id) return null;
   const now = ctx.now();
-  const session = await findLiveSession(ctx, id, now, new Date(now.getTime() - IDLE_MS));
+  const session = await findLiveSession(ctx, id, now, idleSince(now));
   if (!session) return null;
   noteSeen(ctx, session);
   return {
@@ -96,3 +99,5 @@ export const noteSecondFactor = (db: Queries, { sessionId, userId }: SessionCall
 
 /** The account has no second factor any more: none of its sessions counts as entered with one. */
 export const forgetSecondFactor = (db: Queries, userId: string) => setSecondFactor(db, userId, false);
+/** Of an account that closes: where and when somebody signed in is theirs, and goes with them. */
+export const forgetSessions = (db: Queries, userId: string) => deleteSessionsOf(db, userId);

@@ -96,3 +96,21 @@ export async function forgetOldTokens(ctx: Context): Promise<void> {
   await deleteAttemptsBefore(ctx.db, new Date(now.getTime() - LONGEST_WINDOW_SECONDS * 1000));
   await forgetOldSessions(ctx);
 }
+
+/** What was sent to somebody opens nothing any more. */
+export const forgetTokensOf = (db: Queries, { userId, email }: { userId: string; email: string }) =>
+  db
+    .deleteFrom("one_time_tokens")
+    .where((row) =>
+      row.or([row("user_id", "=", userId), row(row.fn("lower", ["email"]), "=", email.toLowerCase())]),
+    )
+    .execute();
+
+/** Unused tokens of a purpose are worth nothing any more: a new one takes their place. */
+export const withdrawTokens = (ctx: Context, db: Queries, purpose: TokenPurpose) =>
+  db
+    .updateTable("one_time_tokens")
+    .set({ used_at: ctx.now() })
+    .where("purpose", "=", purpose)
+    .where("used_at", "is", null)
+    .execute();

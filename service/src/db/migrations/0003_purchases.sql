@@ -3,7 +3,11 @@ create table orders (
   buyer_id uuid not null references users,
   seller_id uuid not null references users,
   product_id uuid not null references products,
-  -- Copied when bought: a later change of the product changes no order.
+  -- Copied when bought: a receipt stays as it was, whoever takes another name or closes the account.
+  buyer_name text not null,
+  buyer_email text not null,
+  seller_name text not null,
+  -- Copied too: a later change of the product changes no order.
   product_title text not null,
   product_type text not null,
   product_version text not null,

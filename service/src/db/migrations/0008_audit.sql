@@ -12,8 +12,9 @@ create table audit_log (
   details jsonb not null default '{}',
   created_at timestamptz not null
 );
+create index audit_log_action on audit_log (action, id);
 create index audit_log_actor on audit_log (actor_id, id);
-create index audit_log_target on audit_log (target_type, target_id, id);
+create index audit_log_target on audit_log (target_id, id);
 
 create function refuse_change() returns trigger language plpgsql as $$
 begin

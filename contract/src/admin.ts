@@ -1,0 +1,202 @@
+import { z } from "zod";
+import { Account } from "./account.ts";
+import { endpoint } from "./endpoint.ts";
+import { paging, Timestamp } from "./envelope.ts";
+import { roles } from "./permissions.ts";
+import { plans, Quota } from "./plans.ts";
+
+const quota = z
+  .array(Quota)
+  .min(1)
+  .max(10)
+  .nullable()
+  .describe("The account's own numbers in the place of its plan's; null: its plan's");
+const reason = z.string().trim().min(1).max(500).describe("Kept in the audit log");
+
+export const AdminUser = Account.omit({ permissions: true, twoFactor: true })
+  .extend({
+    quota,
+    bannedAt: Timestamp.nullable(),
+    banReason: z.string().nullable(),
+    closedAt: Timestamp.nullable(),
+  })
+  .meta({ id: "AdminUser", description: "An account as administrators see it." });
+
+export const AdminUserDetail = AdminUser.extend({ twoFactor: z.object({ enabled: z.boolean() }) }).meta({
+  id: "AdminUserDetail",
+});
+
+export const ChangeUser = z
+  .strictObject({ role: z.enum(roles), plan: z.enum(plans), quota, reason })
+  .partial()
+  .meta({ id: "ChangeUser" });
+
+export const AuditEntry = z
+  .object({
+    id: z.string(),
+    actor: z
+      .object({ id: z.string(), name: z.string().nullable() })
+      .nullable()
+      .describe("null: the operator at the command line, or the service by itself"),
+    action: z.string().describe("A noun and a past participle: user.banned"),
+    target: z.object({ type: z.string(), id: z.string() }).nullable(),
+    ip: z.string().nullable(),
+    userAgent: z.string().nullable(),
+    requestId: z.string().nullable(),
+    details: z.record(z.string(), z.unknown()),
+    createdAt: Timestamp,
+  })
+  .meta({ id: "AuditEntry" });
+
+export const Stats = z
+  .object({
+    users: z.object({
+      total: z.int().describe("Without closed accounts"),
+      byRole: z.record(z.string(), z.int()),
+      byPlan: z.record(z.string(), z.int()),
+      banned: z.int(),
+      closed: z.int(),
+    }),
+    products: z.object({ total: z.int(), byStatus: z.record(z.string(), z.int()) }),
+    orders: z.object({ total: z.int(), byStatus: z.record(z.string(), z.int()) }),
+  })
+  .meta({ id: "Stats" });
+
+export type AdminUser = z.input<typeof AdminUser>;
+export type AdminUserDetail = z.input<typeof AdminUserDetail>;
+export type ChangeUser = z.output<typeof ChangeUser>;
+export type AuditEntry = z.input<typeof AuditEntry>;
+export type Stats = z.input<typeof Stats>;
+
+const admin = { who: "admin" } as const;
+const params = z.object({ userId: z.string() });
+
+export const users = endpoint({
+  name: "admin.users.list",
+  method: "GET",
+  path: "/admin/users",
+  summary: "List and search accounts, newest first",
+  access: admin,
+  query: z.strictObject({
+    ...paging,
+    search: z.string().trim().min(1).max(254).optional().describe("Part of an address or a name, or an id"),
+    role: z.enum(roles).optional(),
+    plan: z.enum(plans).optional(),
+    status: z.enum(["active", "banned", "closed"]).optional(),
+  }),
+  data: AdminUser,
+  list: true,
+});
+
+export const user = endpoint({
+  name: "admin.users.get",
+  method: "GET",
+  path: "/admin/users/:userId",
+  summary: "Read one account",
+  access: admin,
+  params,
+  data: AdminUserDetail,
+  errors: ["USER_NOT_FOUND"],
+});
+
+export const changeUser = endpoint({
+  name: "admin.users.change",
+  method: "PATCH",
+  path: "/admin/users/:userId",
+  summary: "Change the role, plan or quota of an account",
+  description:
+    "Acts at the account's next request. Nobody changes their own role, and the last administrator stays one.",
+  access: admin,
+  params,
+  body: ChangeUser,
+  data: AdminUserDetail,
+  conditional: true,
+  errors: ["USER_NOT_FOUND", "INVALID_STATE", "VALIDATION_ERROR"],
+  example: { plan: "enterprise", quota: [{ requests: 50_000, seconds: 3_600 }], reason: "Agreed by mail" },
+});
+
+export const ban = endpoint({
+  name: "admin.users.ban",
+  method: "POST",
+  path: "/admin/users/:userId/ban",
+  summary: "Shut somebody out",
+  description:
+    "Acts at once: their sessions end, and no key or token of theirs works until they are let in again.",
+  access: admin,
+  params,
+  body: z.strictObject({ reason }).meta({ id: "BanUser" }),
+  data: AdminUserDetail,
+  errors: ["USER_NOT_FOUND", "INVALID_STATE", "VALIDATION_ERROR"],
+  example: { reason: "Sold prompts that were not theirs" },
+});
+
+export const unban = endpoint({
+  name: "admin.users.unban",
+  method: "POST",
+  path: "/admin/users/:userId/unban",
+  summary: "Let somebody in again; they sign in anew",
+  access: admin,
+  params,
+  data: AdminUserDetail,
+  errors: ["USER_NOT_FOUND", "INVALID_STATE"],
+});
+
+export const endSessions = endpoint({
+  name: "admin.users.endSessions",
+  method: "POST",
+  path: "/admin/users/:userId/end-sessions",
+  summary: "Sign somebody out everywhere",
+  access: admin,
+  params,
+  data: z.object({ ended: z.int().describe("How many sessions were ended") }),
+  errors: ["USER_NOT_FOUND"],
+});
+
+export const audit = endpoint({
+  name: "admin.audit.list",
+  method: "GET",
+  path: "/admin/audit",
+  summary: "Read who did what, newest first",
+  description: "Append-only. Totals are exact to 10,000, above that a lower bound.",
+  access: admin,
+  query: z.strictObject({
+    ...paging,
+    actor: z.string().max(100).optional().describe("The id of the account that did it"),
+    action: z.string().max(100).optional().describe("user.banned, or user.* for all of a noun"),
+    target: z.string().max(100).optional().describe("The id of what it was done to"),
+    from: z.iso.datetime({ offset: true }).optional().describe("From this moment on"),
+    to: z.iso.datetime({ offset: true }).optional().describe("Before this moment"),
+  }),
+  data: AuditEntry,
+  list: true,
+});
+
+export const stats = endpoint({
+  name: "admin.stats.get",
+  method: "GET",
+  path: "/admin/stats",
+  summary: "Count accounts, products and orders",
+  access: admin,
+  data: Stats,
+});
+
+export const becomeFirst = endpoint({
+  name: "signIn.becomeFirstAdmin",
+  method: "POST",
+  base: "/api/auth",
+  tag: "sign-in",
+  path: "/first-admin",
+  summary: "Become the first administrator",
+  description:
+    "Takes the token of the link that a start prints while there is no administrator, and a session: whoever is signed in becomes one. Set up two-factor authentication afterwards, and sign in with it: only then administrators act.",
+  access: { who: "public" },
+  body: z.strictObject({ token: z.string().min(1).max(200) }).meta({ id: "BecomeFirstAdmin" }),
+  data: z.object({
+    id: z.string(),
+    role: z.literal("admin"),
+    twoFactor: z.object({ enabled: z.boolean() }),
+    message: z.string(),
+  }),
+  errors: ["INVALID_SESSION", "INVALID_TOKEN", "INVALID_STATE"],
+  example: { token: "dGhpcyBpcyBub3QgYSByZWFsIHRva2VuLCBvZiBjb3Vyc2U" },
+});

@@ -1,0 +1,68 @@
+import { forgetAllRuns } from "../ai/forgetting.ts";
+import { record } from "../audit/audit.ts";
+import type { Context, SessionCaller, Source } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { ruleBroken } from "../errors.ts";
+import { noSession } from "../http/envelope.ts";
+import { forgetAnswersTo } from "../http/idempotency.ts";
+import { Answer } from "../http/route.ts";
+import { forgetKeys } from "../keys/keys.ts";
+import { composeLetter } from "../mail/letter.ts";
+import { sendMail } from "../mail/mail.ts";
+import { type AccountRow, anonymise, lockAccount, mustNotBeLastAdmin } from "../people/accounts.ts";
+import { toUserId } from "../people/users.ts";
+import { showAuthorAnew } from "../products/author.ts";
+import { takeAllOffSale } from "../products/states.ts";
+import { mustHaveNoOpenMoney } from "../purchases/open-money.ts";
+import { mustBeFresh } from "../sessions/fresh.ts";
+import { forgetSessions } from "../sessions/sessions.ts";
+import { forgetTokensOf } from "../sign-in/one-time-tokens.ts";
+
+/** What each room gives up of somebody who leaves; a room that keeps things of people has its line here. */
+const farewells: ((ctx: Context, tx: Tx, user: AccountRow) => Promise<unknown>)[] = [
+  (_ctx, tx, user) => forgetSessions(tx, user.id),
+  (_ctx, tx, user) => forgetKeys(tx, user.id),
+  (_ctx, tx, user) => forgetTokensOf(tx, { userId: user.id, email: user.email }),
+  (_ctx, tx, user) => forgetAnswersTo(tx, user.id),
+  (ctx, tx, user) => forgetAllRuns(ctx, tx, user.id),
+  (ctx, tx, user) => takeAllOffSale(ctx, tx, user.id),
+];
+
+/**
+ * Closes the account for good, all in one transaction. What the books need stays, under no name; buyers keep what they
+ * bought; the address is free for a new account.
+ */
+export async function closeAccount(ctx: Context, caller: SessionCaller, confirm: string, source: Source) {
+  mustBeFresh(ctx, caller);
+  await ctx.db.transaction().execute(async (tx) => {
+    await mustNotBeLastAdmin(tx, caller.userId);
+    const user = (await lockAccount(tx, caller.userId))!;
+    mustBeConfirmed(user, confirm);
+    await mustHaveNoOpenMoney(tx, user.id);
+    for (const farewell of farewells) await farewell(ctx, tx, user);
+    await sendMail(ctx, tx, user.email, farewellLetter(ctx, user));
+    const name = await anonymise(ctx, tx, user);
+    await showAuthorAnew(tx, { ...user, name });
+    await record(ctx, tx, { actorId: user.id, action: "account.closed", source });
+  });
+  const closed = { id: toUserId(caller.userId), closed: true as const, closedAt: ctx.now().toISOString() };
+  return new Answer(closed, { cookies: [noSession] });
+}
+
+function mustBeConfirmed(user: AccountRow, confirm: string): void {
+  if (confirm.trim().toLowerCase() === user.email.toLowerCase()) return;
+  throw ruleBroken("confirm", "is not the address of this account");
+}
+
+const farewellLetter = (ctx: Context, { name }: AccountRow) =>
+  composeLetter({
+    subject: "Your Stoa account is closed",
+    paragraphs: [
+      `Goodbye, ${name}.`,
+      `Your account at ${ctx.links.origin()} is closed: you are signed out everywhere, your keys have stopped working, and your products are off sale. Those who bought them keep them.`,
+      "Your name, this address and what you ran are removed. Orders and their receipts are kept, because the books need them.",
+    ],
+    footnotes: [
+      "If you did not do this, write to whoever runs this marketplace. This address may register anew.",
+    ],
+  });

@@ -1,0 +1,67 @@
+import { type Account, type ChangeAccount, rolePermissions } from "@stoa/contract";
+import { record } from "../audit/audit.ts";
+import type { Context, Member, SessionCaller } from "../context.ts";
+import { mustMatch } from "../http/conditional.ts";
+import { etagOf } from "../http/envelope.ts";
+import { Answer, type RequestFacts } from "../http/route.ts";
+import { type AccountRow, findAccount, lockAccount, writeAccount } from "../people/accounts.ts";
+import { toUserId } from "../people/users.ts";
+import { showAuthorAnew } from "../products/author.ts";
+import { hasSecondFactor } from "../two-factor/second-factor.ts";
+
+const toAccount = (user: AccountRow, secondFactor: boolean): Account => ({
+  id: toUserId(user.id),
+  email: user.email,
+  name: user.name,
+  bio: user.bio,
+  role: user.role,
+  permissions: [...rolePermissions[user.role]],
+  plan: user.plan,
+  verified: user.verified,
+  twoFactor: { enabled: secondFactor },
+  refundDays: user.refundDays,
+  createdAt: user.createdAt.toISOString(),
+});
+
+export async function readAccount(ctx: Context, { userId }: Member): Promise<Account> {
+  const user = await findAccount(ctx.db, userId);
+  return toAccount(user!, await hasSecondFactor(ctx.db, userId));
+}
+
+type Profile = Pick<AccountRow, "name" | "bio" | "refundDays">;
+const FIELDS = ["name", "bio", "refundDays"] as const;
+
+const changedFields = (before: Profile, after: Profile) =>
+  FIELDS.filter((field) => before[field] !== after[field]);
+
+/** What is sent, over what is there. */
+const applied = (user: AccountRow, change: ChangeAccount): AccountRow => ({
+  ...user,
+  name: change.name ?? user.name,
+  bio: change.bio ?? user.bio,
+  refundDays: change.refundDays ?? user.refundDays,
+});
+
+/** Changes what is sent; everything that shows the author's name shows the new one from the same moment on. */
+export async function changeProfile(
+  ctx: Context,
+  { userId }: SessionCaller,
+  change: ChangeAccount,
+  { ifMatch, source }: Pick<RequestFacts, "ifMatch" | "source">,
+): Promise<Answer<Account>> {
+  const account = await ctx.db.transaction().execute(async (tx) => {
+    const before = (await lockAccount(tx, userId))!;
+    const secondFactor = await hasSecondFactor(tx, userId);
+    mustMatch(ifMatch, etagOf(toAccount(before, secondFactor)));
+    const after = applied(before, change);
+    const fields = changedFields(before, after);
+    if (fields.length > 0) {
+      await writeAccount(tx, userId, { name: after.name, bio: after.bio, refund_days: after.refundDays });
+      await showAuthorAnew(tx, after);
+      // Which, and not what: the log outlives the people in it.
+      await record(ctx, tx, { actorId: userId, action: "account.changed", source, details: { fields } });
+    }
+    return toAccount(after, secondFactor);
+  });
+  return new Answer(account, { etag: etagOf(account) });
+}

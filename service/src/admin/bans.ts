@@ -1,0 +1,48 @@
+import type { Context } from "../context.ts";
+import { ApiError } from "../errors.ts";
+import { type AccountRow, findAccount, writeAccount } from "../people/accounts.ts";
+import { endSessions } from "../sessions/sessions.ts";
+import { type Deed, lockUser, mustNotBeSelf, recordDeed } from "./deed.ts";
+import { readUser, uuidOf } from "./users.ts";
+
+function mustBe(user: AccountRow, wanted: "active" | "banned"): void {
+  const current = user.bannedAt ? "banned" : "active";
+  if (current === wanted) return;
+  throw new ApiError("INVALID_STATE", `The account is ${current}.`, { current, allowed: [wanted] });
+}
+
+/** Acts at once: whatever they come with, it is looked up together with the ban. */
+export async function banUser(ctx: Context, deed: Deed, userId: string, reason: string) {
+  const id = uuidOf(userId);
+  mustNotBeSelf(deed, id);
+  await ctx.db.transaction().execute(async (tx) => {
+    mustBe(await lockUser(tx, id, { unmakesAdmin: true }), "active");
+    await writeAccount(tx, id, { banned_at: ctx.now(), ban_reason: reason });
+    const endedSessions = await endSessions(ctx, tx, id);
+    const details = { reason, endedSessions };
+    await recordDeed(ctx, tx, deed, { action: "user.banned", userId: id, details });
+  });
+  return readUser(ctx, userId);
+}
+
+export async function unbanUser(ctx: Context, deed: Deed, userId: string) {
+  const id = uuidOf(userId);
+  await ctx.db.transaction().execute(async (tx) => {
+    const user = await lockUser(tx, id, { unmakesAdmin: false });
+    mustBe(user, "banned");
+    await writeAccount(tx, id, { banned_at: null, ban_reason: null });
+    const details = { reason: user.banReason };
+    await recordDeed(ctx, tx, deed, { action: "user.unbanned", userId: id, details });
+  });
+  return readUser(ctx, userId);
+}
+
+export async function endSessionsOf(ctx: Context, deed: Deed, userId: string) {
+  const id = uuidOf(userId);
+  return ctx.db.transaction().execute(async (tx) => {
+    if (!(await findAccount(tx, id))) throw new ApiError("USER_NOT_FOUND");
+    const ended = await endSessions(ctx, tx, id);
+    await recordDeed(ctx, tx, deed, { action: "user.signed_out", userId: id, details: { ended } });
+    return { ended };
+  });
+}

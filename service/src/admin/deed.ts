@@ -1,0 +1,40 @@
+import { record } from "../audit/audit.ts";
+import type { Context, SessionCaller, Source } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { ApiError, ruleBroken } from "../errors.ts";
+import { type AccountRow, lockAccount, mustNotBeLastAdmin } from "../people/accounts.ts";
+import { toUserId } from "../people/users.ts";
+
+/** Which administrator does something, and where from. */
+export interface Deed {
+  caller: SessionCaller;
+  source: Source;
+}
+
+export function mustNotBeSelf({ caller }: Deed, id: string): void {
+  if (id !== caller.userId) return;
+  throw ruleBroken("userId", "is your own account: another administrator must do this");
+}
+
+/** Administrators are locked first, then the account: two of us can neither unmake each other nor wait for each other. */
+export async function lockUser(tx: Tx, id: string, deed: { unmakesAdmin: boolean }): Promise<AccountRow> {
+  if (deed.unmakesAdmin) await mustNotBeLastAdmin(tx, id);
+  const user = await lockAccount(tx, id);
+  if (!user) throw new ApiError("USER_NOT_FOUND");
+  if (user.closedAt) throw new ApiError("INVALID_STATE", "The account is closed.", { current: "closed" });
+  return user;
+}
+
+export const recordDeed = (
+  ctx: Context,
+  tx: Tx,
+  { caller, source }: Deed,
+  what: { action: string; userId: string; details: Record<string, unknown> },
+) =>
+  record(ctx, tx, {
+    actorId: caller.userId,
+    action: what.action,
+    target: { type: "user", id: toUserId(what.userId) },
+    source,
+    details: what.details,
+  });

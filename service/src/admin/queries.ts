@@ -1,0 +1,77 @@
+import type { Plan, Role } from "@stoa/contract";
+import { type ExpressionBuilder, sql } from "kysely";
+import type { Queries } from "../db/database.ts";
+import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+import type { DB } from "../db/tables.gen.ts";
+import type { AccountRow } from "../people/accounts.ts";
+
+export interface UserFilter extends Paging {
+  search?: string | undefined;
+  /** Of an account whose id was searched for. */
+  id?: string | undefined;
+  role?: Role | undefined;
+  plan?: Plan | undefined;
+  status?: "active" | "banned" | "closed" | undefined;
+}
+
+type Row = ExpressionBuilder<DB, "users">;
+
+/** Words of a person: in them `%` and `_` are letters. */
+const containing = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
+
+const isIn = (row: Row, status: NonNullable<UserFilter["status"]>) => {
+  const isClosed = row("closed_at", "is not", null);
+  if (status === "closed") return isClosed;
+  const isBanned = row("banned_at", "is not", null);
+  return row.and([row.not(isClosed), status === "banned" ? isBanned : row.not(isBanned)]);
+};
+
+function fits(row: Row, { id, search, role, plan, status }: UserFilter) {
+  const conditions = [
+    ...(id ? [row("id", "=", id)] : []),
+    ...(role ? [row("role", "=", role)] : []),
+    ...(plan ? [row("plan", "=", plan)] : []),
+    ...(status ? [isIn(row, status)] : []),
+  ];
+  if (search && !id) {
+    const pattern = containing(search);
+    conditions.push(row.or([row("email", "ilike", pattern), row("name", "ilike", pattern)]));
+  }
+  return row.and(conditions);
+}
+
+export async function listUsers(db: Queries, filter: UserFilter): Promise<Page<AccountRow>> {
+  const found = db.selectFrom("users").where((row) => fits(row, filter));
+  const items = await found
+    .select(["id", "email", "name", "bio", "role", "plan", "quota", "verified"])
+    .select(["banned_at as bannedAt", "ban_reason as banReason", "closed_at as closedAt"])
+    .select(["refund_days as refundDays", "created_at as createdAt"])
+    .orderBy("id", "desc")
+    .limit(filter.limit)
+    .offset(offsetOf(filter))
+    .$castTo<AccountRow>()
+    .execute();
+  const { total } = await found
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return { items, total };
+}
+
+export interface Counts {
+  what: "role" | "plan" | "banned" | "closed" | "product" | "order";
+  name: string;
+  count: number;
+}
+
+/** Everything that is counted, in one look, so that the numbers fit each other. */
+export async function countEverything(db: Queries): Promise<Counts[]> {
+  const { rows } = await sql<Counts>`
+    with open as (select role, plan, banned_at from users where closed_at is null)
+    select 'role' as what, role as name, count(*) as count from open group by role
+    union all select 'plan', plan, count(*) from open group by plan
+    union all select 'banned', 'banned', count(*) from open where banned_at is not null
+    union all select 'closed', 'closed', count(*) from users where closed_at is not null
+    union all select 'product', status, count(*) from products group by status
+    union all select 'order', status, count(*) from orders group by status`.execute(db);
+  return rows;
+}

@@ -1,0 +1,26 @@
+import { api } from "@stoa/contract";
+import { route } from "../http/route.ts";
+import { banUser, endSessionsOf, unbanUser } from "./bans.ts";
+import { becomeFirstAdmin } from "./first-admin.ts";
+import { changeUser } from "./standing.ts";
+import { readStats } from "./stats.ts";
+import { listUsers, readUser } from "./users.ts";
+
+export const adminRoutes = [
+  route(api.admin.users, (ctx, _caller, { query }) => listUsers(ctx, query)),
+  route(api.admin.user, (ctx, _caller, { params }) => readUser(ctx, params.userId)),
+  route(api.admin.changeUser, (ctx, caller, { params, body }, { ifMatch, source }) =>
+    changeUser(ctx, { caller, source }, params.userId, body, ifMatch),
+  ),
+  route(api.admin.ban, (ctx, caller, { params, body }, { source }) =>
+    banUser(ctx, { caller, source }, params.userId, body.reason),
+  ),
+  route(api.admin.unban, (ctx, caller, { params }, { source }) =>
+    unbanUser(ctx, { caller, source }, params.userId),
+  ),
+  route(api.admin.endSessions, (ctx, caller, { params }, { source }) =>
+    endSessionsOf(ctx, { caller, source }, params.userId),
+  ),
+  route(api.admin.stats, (ctx) => readStats(ctx)),
+  route(api.admin.becomeFirst, (ctx, _caller, { body }, facts) => becomeFirstAdmin(ctx, body.token, facts)),
+];

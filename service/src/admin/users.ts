@@ -1,0 +1,63 @@
+import type { AdminUser, AdminUserDetail, Plan, Role } from "@stoa/contract";
+import type { Context } from "../context.ts";
+import type { Queries } from "../db/database.ts";
+import { mapPage, type Page, type Paging } from "../db/paging.ts";
+import { ApiError } from "../errors.ts";
+import { etagOf } from "../http/envelope.ts";
+import { Answer } from "../http/route.ts";
+import { toUuid } from "../ids.ts";
+import { type AccountRow, findAccount } from "../people/accounts.ts";
+import { toUserId } from "../people/users.ts";
+import { hasSecondFactor } from "../two-factor/second-factor.ts";
+import { listUsers as findUsers } from "./queries.ts";
+
+const toAdminUser = (user: AccountRow): AdminUser => ({
+  id: toUserId(user.id),
+  email: user.email,
+  name: user.name,
+  bio: user.bio,
+  role: user.role,
+  plan: user.plan,
+  quota: user.quota,
+  verified: user.verified,
+  refundDays: user.refundDays,
+  bannedAt: user.bannedAt?.toISOString() ?? null,
+  banReason: user.banReason,
+  closedAt: user.closedAt?.toISOString() ?? null,
+  createdAt: user.createdAt.toISOString(),
+});
+
+const toDetail = async (db: Queries, user: AccountRow): Promise<AdminUserDetail> => ({
+  ...toAdminUser(user),
+  twoFactor: { enabled: await hasSecondFactor(db, user.id) },
+});
+
+/** What If-Match is compared with: the ETag under which the account was read. */
+export const tagFor = async (db: Queries, user: AccountRow) => etagOf(await toDetail(db, user));
+
+interface UserQuery extends Paging {
+  search?: string | undefined;
+  role?: Role | undefined;
+  plan?: Plan | undefined;
+  status?: "active" | "banned" | "closed" | undefined;
+}
+
+export async function listUsers(ctx: Context, query: UserQuery): Promise<Page<AdminUser>> {
+  const id = (query.search && toUuid("usr", query.search)) || undefined;
+  return mapPage(await findUsers(ctx.db, { ...query, id }), toAdminUser);
+}
+
+/** An id that names nobody is told as the noun's own code. */
+export function uuidOf(userId: string): string {
+  const id = toUuid("usr", userId);
+  if (!id) throw new ApiError("USER_NOT_FOUND");
+  return id;
+}
+
+/** With its ETag, so that what a change answers can be changed again. */
+export async function readUser(ctx: Context, userId: string): Promise<Answer<AdminUserDetail>> {
+  const user = await findAccount(ctx.db, uuidOf(userId));
+  if (!user) throw new ApiError("USER_NOT_FOUND");
+  const detail = await toDetail(ctx.db, user);
+  return new Answer(detail, { etag: etagOf(detail) });
+}

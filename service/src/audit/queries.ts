@@ -1,0 +1,65 @@
+import type { Queries } from "../db/database.ts";
+import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+
+/** A log only grows: past this, counting would cost more than the page itself. */
+const EXACT_TOTAL = 10_000;
+
+export interface EntryRow {
+  id: string;
+  actorId: string | null;
+  actorName: string | null;
+  action: string;
+  targetType: string | null;
+  targetId: string | null;
+  ip: string | null;
+  userAgent: string | null;
+  requestId: string | null;
+  details: Record<string, unknown>;
+  createdAt: Date;
+}
+
+export interface EntryFilter extends Paging {
+  actorId?: string | undefined;
+  /** Whole, or with `noun` all that was done to one kind of thing. */
+  action?: string | undefined;
+  noun?: string | undefined;
+  targetId?: string | undefined;
+  from?: Date | undefined;
+  to?: Date | undefined;
+}
+
+function fitting(db: Queries, { actorId, action, noun, targetId, from, to }: EntryFilter) {
+  let entries = db.selectFrom("audit_log as a");
+  if (actorId) entries = entries.where("a.actor_id", "=", actorId);
+  if (action) entries = entries.where("a.action", "=", action);
+  if (noun)
+    entries = entries.where((row) => row.fn<boolean>("starts_with", ["a.action", row.val(`${noun}.`)]));
+  if (targetId) entries = entries.where("a.target_id", "=", targetId);
+  if (from) entries = entries.where("a.created_at", ">=", from);
+  if (to) entries = entries.where("a.created_at", "<", to);
+  return entries;
+}
+
+export async function listEntries(db: Queries, filter: EntryFilter): Promise<Page<EntryRow>> {
+  const items = await fitting(db, filter)
+    .leftJoin("users as u", "u.id", "a.actor_id")
+    .select(["a.id", "a.actor_id as actorId", "u.name as actorName", "a.action", "a.details"])
+    .select(["a.target_type as targetType", "a.target_id as targetId", "a.created_at as createdAt"])
+    .select(["a.ip", "a.user_agent as userAgent", "a.request_id as requestId"])
+    .orderBy("a.id", "desc")
+    .limit(filter.limit)
+    .offset(offsetOf(filter))
+    .$castTo<EntryRow>()
+    .execute();
+  const { total } = await db
+    .selectFrom(
+      fitting(db, filter)
+        .select("a.id")
+        .limit(EXACT_TOTAL + 1)
+        .as("found"),
+    )
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  if (total <= EXACT_TOTAL) return { items, total };
+  return { items, total: EXACT_TOTAL, totalIsEstimate: true };
+}

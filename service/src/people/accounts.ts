@@ -1,0 +1,49 @@
+import type { Context } from "../context.ts";
+import type { Queries, Tx } from "../db/database.ts";
+import { ApiError } from "../errors.ts";
+import {
+  type AccountRow,
+  type AccountValues,
+  findAccountById,
+  lockAccountById,
+  lockActiveAdmins,
+  shareOpenAccounts,
+  updateAccount,
+} from "./queries.ts";
+
+export type { AccountRow };
+
+export const findAccount = (db: Queries, userId: string) => findAccountById(db, userId);
+export const lockAccount = (tx: Tx, userId: string) => lockAccountById(tx, userId);
+export const writeAccount = (tx: Tx, userId: string, values: Partial<AccountValues>) =>
+  updateAccount(tx, userId, values);
+
+/** Names and addresses of accounts, none of which can be closed before the transaction ends; closed ones are missing. */
+export const keepOpen = (tx: Tx, userIds: string[]) => shareOpenAccounts(tx, userIds);
+
+/** Locks the administrators: of two who take each other's role at once, one must find the other's deed. */
+export async function mustNotBeLastAdmin(tx: Tx, userId: string): Promise<void> {
+  const admins = await lockActiveAdmins(tx);
+  if (admins.length !== 1 || admins[0]!.id !== userId) return;
+  throw new ApiError("INVALID_STATE", "This is the last administrator: make another one first.", {
+    current: "last_admin",
+  });
+}
+
+export const hasAdmin = async (tx: Tx) => (await lockActiveAdmins(tx)).length > 0;
+
+/** What stands where a person was: nothing that tells who. Answers the name under which their work stays. */
+export async function anonymise(ctx: Context, tx: Tx, user: AccountRow): Promise<string> {
+  const name = "Closed account";
+  await updateAccount(tx, user.id, {
+    name,
+    email: `closed+${user.id}@invalid.invalid`,
+    bio: "",
+    role: user.role === "admin" ? "user" : user.role,
+    plan: "free",
+    quota: null,
+    password_hash: null,
+    closed_at: ctx.now(),
+  });
+  return name;
+}
