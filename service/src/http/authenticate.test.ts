@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { type Endpoint, endpoints, permissions } from "@stoa/contract";
+import { permissions } from "@stoa/contract";
 import { haiku } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { mintKey } from "../keys/api-key.ts";
@@ -27,10 +27,6 @@ function assertRefused(reply: Reply) {
 const mistyped = (key: string) => key.slice(0, -1) + (key.endsWith("0") ? "1" : "0");
 
 suite("a request is 401 with WWW-Authenticate", () => {
-  test("without a credential, on every endpoint", async () => {
-    for (const { method, path } of endpoints) assertRefused(await nobody().request(method, `/v1${path}`));
-  });
-
   test("with a key of the other environment, even if this database knows it", async () => {
     const { value, lookup, digest } = mintKey("production");
     const user = await market.hasUser();
@@ -160,48 +156,5 @@ suite("a key", () => {
     assert.equal(await lastUse(), first);
     market.clock.forward(2_000);
     await useUntil(first + 61_000);
-  });
-});
-
-suite("the permissions of a key", () => {
-  /** Asks in a way that no endpoint takes for more than a question: ids that name nothing, and no body. */
-  const knock = (client: Client, { method, path }: Endpoint) =>
-    client.request(method, `/v1${path.replace(/:\w+/g, "nothing")}`);
-
-  /** What a key lacks at an endpoint unless it has it; null: any key may enter. */
-  const wantedOf = ({ access }: Endpoint): string | null => {
-    if (access.who === "public") return null;
-    if (access.who === "session") return "session";
-    return access.who === "admin" ? "view:admin_panel" : access.permission;
-  };
-
-  for (const permission of permissions) {
-    test(`open exactly the endpoints that ask for it: ${permission}`, async () => {
-      const client = await market.hasUser({ permissions: [permission] });
-      for (const endpoint of endpoints) {
-        const reply = await knock(client, endpoint);
-        const wanted = wantedOf(endpoint) ?? permission;
-        if (wanted === permission) {
-          assert.ok([200, 400, 404].includes(reply.status), `${endpoint.name}: ${reply.text}`);
-          assert.notEqual(reply.body.error?.code, "NOT_FOUND", `${endpoint.name} is routed`);
-        } else {
-          const details = assertError(reply, 403, "UNAUTHORIZED");
-          assert.equal(details.required, wanted, endpoint.name);
-        }
-      }
-    });
-  }
-
-  test("may be none: then every endpoint is shut", async () => {
-    const client = await market.hasUser({ permissions: [] });
-    for (const endpoint of endpoints) assertError(await knock(client, endpoint), 403, "UNAUTHORIZED");
-  });
-
-  test("are the same whatever the role of its owner: an admin's key is no admin", async () => {
-    const seller = await market.hasUser();
-    const draft = await seller.post("/v1/products", haiku);
-    const admin = await market.hasUser({ role: "admin" });
-    assertError(await admin.get(`/v1/products/${draft.body.data.id}`), 404, "PRODUCT_NOT_FOUND");
-    assertError(await admin.delete(`/v1/products/${draft.body.data.id}`), 404, "PRODUCT_NOT_FOUND");
   });
 });

@@ -1,4 +1,10 @@
-import { type Access, type Role, type RolePermission, rolePermissions } from "@stoa/contract";
+import {
+  type Access,
+  type Permission,
+  type Role,
+  type RolePermission,
+  rolePermissions,
+} from "@stoa/contract";
 import type { Caller, Member, SessionCaller } from "../context.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 
@@ -85,17 +91,34 @@ function whyNotAllowed(caller: Caller, access: Asking): ApiError | null {
     if (access.who === "visitor") return null;
     return new ApiError("UNAUTHORIZED", "A visitor may only look around; sign in for this.");
   }
-  if (access.who === "admin") return whyNoAdmin(caller);
-  if (caller.kind !== "session") {
-    if (access.who === "session")
-      return forbidden("session", "This needs a person who is signed in; a key or token cannot do it.");
-    const { permission } = access;
-    if (permission !== null && !caller.permissions.has(permission))
-      return forbidden(permission, `The credential lacks the permission ${permission}.`);
+  switch (access.who) {
+    case "visitor":
+      return whyNoPermission(caller, access.permission);
+    case "member":
+      return whyNoPermission(caller, access.permission) ?? whyNoRole(caller, access.rolePermission);
+    case "session":
+      return whyNoSession(caller) ?? whyNoRole(caller, access.rolePermission);
+    case "admin":
+      return whyNoAdmin(caller);
+    default:
+      return forbidden("nobody", "Nobody may do this.");
   }
-  const { rolePermission } = { rolePermission: undefined, ...access };
-  if (rolePermission === undefined || hasRolePermission(caller.role, rolePermission)) return null;
-  return forbidden(rolePermission, `The account's role lacks ${rolePermission}.`);
+}
+
+/** A session has every permission of its role. */
+function whyNoPermission(caller: Member, permission: Permission | null): ApiError | null {
+  if (caller.kind === "session" || permission === null || caller.permissions.has(permission)) return null;
+  return forbidden(permission, `The credential lacks the permission ${permission}.`);
+}
+
+function whyNoSession(caller: Member): ApiError | null {
+  if (caller.kind === "session") return null;
+  return forbidden("session", "This needs a person who is signed in; a key or token cannot do it.");
+}
+
+function whyNoRole({ role }: Member, permission: RolePermission | undefined): ApiError | null {
+  if (permission === undefined || hasRolePermission(role, permission)) return null;
+  return forbidden(permission, `The account's role lacks ${permission}.`);
 }
 
 export const hasRolePermission = (role: Role, permission: RolePermission) =>
