@@ -1,0 +1,340 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { toId } from "../ids.ts";
+import { createUser } from "../people/users.ts";
+import { mintOneTimeToken } from "../sign-in/one-time-tokens.ts";
+
+const MINUTE_MS = 60_000;
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+interface Person {
+  key: Client;
+  session: Client;
+  email: string;
+}
+
+async function hasPerson(name = "Somebody"): Promise<Person> {
+  const key = await market.hasUser({ name });
+  const session = await market.hasSession(key.userId);
+  const { email } = (await session.get("/v1/account")).body.data;
+  return { key, session, email };
+}
+
+const close = ({ session }: Pick<Person, "session">, confirm: string) =>
+  session.request("DELETE", "/v1/account", { json: { confirm } });
+const isOpen = async ({ key }: Person) => (await key.get("/v1/account")).status === 200;
+
+/** Runs what they bought once, so that there is a text to be forgotten. */
+async function hasRun(who: Client, productId: string): Promise<string> {
+  const run = { productId, apiKeyId: "sandbox", variables: { topic: "VARIABLEMARK" } };
+  const reply = await who.post("/v1/ai/execute", run, { "idempotency-key": `run ${productId}` });
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body.data.executionId;
+}
+
+suite("closing an account", () => {
+  test("needs the own address, in any case", async () => {
+    const person = await hasPerson();
+    for (const confirm of ["", "eve@example.com", `x${person.email}`])
+      assertError(await close(person, confirm), 422, "VALIDATION_ERROR", "confirm");
+    assertError(await person.session.delete("/v1/account"), 400, "INVALID_REQUEST", "confirm");
+    assert.ok(await isOpen(person));
+    assert.equal((await close(person, ` ${person.email.toUpperCase()} `)).status, 200);
+    assert.equal(await isOpen(person), false);
+  });
+
+  test("needs a sign-in of the last 15 minutes", async () => {
+    const person = await hasPerson();
+    market.clock.forward(15 * MINUTE_MS);
+    const details = assertError(await close(person, person.email), 403, "UNAUTHORIZED");
+    assert.equal(details.required, "fresh-sign-in");
+    assert.ok(await isOpen(person));
+    const fresh = { session: await market.hasSession(person.key.userId) };
+    market.clock.forward(15 * MINUTE_MS - 1);
+    assert.equal((await close(fresh, person.email)).status, 200);
+  });
+
+  test("is no key's to do", async () => {
+    const person = await hasPerson();
+    const reply = await person.key.request("DELETE", "/v1/account", { json: { confirm: person.email } });
+    assert.equal(assertError(reply, 403, "UNAUTHORIZED").required, "session");
+  });
+
+  test("ends every credential at once and takes the cookie away", async () => {
+    const person = await hasPerson();
+    const elsewhere = await market.hasSession(person.key.userId);
+    const reply = await close(person, person.email);
+    assert.deepEqual(reply.body.data, {
+      id: toId("usr", person.key.userId),
+      closed: true,
+      closedAt: market.clock.now.toISOString(),
+    });
+    assert.match(reply.headers.get("set-cookie")!, /^__Host-session=; Max-Age=0/);
+    for (const client of [person.key, person.session, elsewhere])
+      assertError(await client.get("/v1/account"), 401, "INVALID_API_KEY");
+  });
+
+  test("takes products off sale, tells so, and keeps them for their buyers", async () => {
+    const [person, buyer] = [await hasPerson("Leaver"), await hasPerson("Buyer")];
+    const [published, draft] = [await hasProduct(person.key), await hasDraft(person.key)];
+    const orderId = await hasBought(buyer.key, published);
+    assert.equal((await close(person, person.email)).status, 200);
+    assertError(await (await market.hasUser()).get(`/v1/products/${published}`), 404, "PRODUCT_NOT_FOUND");
+    const { status, author, content } = (await buyer.key.get(`/v1/products/${published}`)).body.data;
+    assert.deepEqual([status, author.name, author.bio], ["unpublished", "Closed account", ""]);
+    assert.ok(content);
+    assert.ok(await hasRun(buyer.key, published));
+    const bought = (await buyer.key.get(`/v1/purchases/${orderId}`)).body.data;
+    assert.equal((await market.as(null).get(bought.downloadUrl)).status, 200);
+    const { rows } = await market.query("select status from products where author_id = $1 order by id", [
+      person.key.userId,
+    ]);
+    assert.deepEqual(
+      rows.map((row) => row.status),
+      ["unpublished", "draft"],
+    );
+    const told = await market.query("select type from event_recipients where user_id = $1", [
+      person.key.userId,
+    ]);
+    assert.ok(told.rows.some(({ type }) => type === "product.unpublished"));
+    assert.ok(draft);
+  });
+
+  test("leaves products that not even an administrator puts on sale again", async () => {
+    const person = await hasPerson();
+    const published = await hasProduct(person.key);
+    await close(person, person.email);
+    const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+      secondFactor: true,
+    });
+    assertError(await admin.post(`/v1/products/${published}/publish`), 409, "INVALID_STATE");
+  });
+
+  test("keeps receipts as they were, the leaver's as buyer and as seller", async () => {
+    const [person, other] = [await hasPerson("Leaving Person"), await hasPerson("Staying Person")];
+    const sold = await hasBought(other.key, await hasProduct(person.key));
+    const bought = await hasBought(person.key, await hasProduct(other.key));
+    const links = [
+      (await person.key.get(`/v1/purchases/${bought}`)).body.data.receipt,
+      (await other.key.get(`/v1/purchases/${sold}`)).body.data.receipt,
+    ];
+    await close(person, person.email);
+    for (const { url, pdf } of links) {
+      const page = await market.as(null).get(url);
+      assert.equal(page.status, 200);
+      assert.match(page.text, /Leaving Person/);
+      assert.match(page.text, /Staying Person/);
+      assert.equal((await market.as(null).get(pdf)).status, 200);
+    }
+  });
+
+  test("keeps what they said in reviews, under no name", async () => {
+    const [person, seller] = [await hasPerson(), await market.hasUser()];
+    const productId = await hasProduct(seller);
+    await hasBought(person.key, productId);
+    await person.key.post(`/v1/products/${productId}/reviews`, { rating: 5, comment: "Good." });
+    await close(person, person.email);
+    const [review] = (await seller.get(`/v1/products/${productId}/reviews`)).body.data;
+    assert.deepEqual([review.author.name, review.comment], ["Closed account", "Good."]);
+  });
+
+  test("writes a letter of farewell, to the address that was", async () => {
+    const person = await hasPerson();
+    await close(person, person.email);
+    const { vault } = market.service.ctx;
+    const { rows } = await market.query("select id, sealed_letter from mails where recipient = $1", [
+      person.email,
+    ]);
+    assert.equal(rows.length, 1);
+    const { subject, text } = JSON.parse(vault.open(rows[0].sealed_letter, `mail|${rows[0].id}`));
+    assert.match(subject, /closed/);
+    assert.match(text, /may register anew/);
+  });
+
+  test("frees the address: whoever registers it anew is somebody else", async () => {
+    const person = await hasPerson();
+    await close(person, person.email);
+    const { ctx } = market.service;
+    const again = await createUser(ctx, { email: person.email, name: "Again" });
+    assert.notEqual(again, person.key.userId);
+    const session = await market.hasSession(again);
+    assert.deepEqual((await session.get("/v1/purchases")).body.data, []);
+    await close({ session }, person.email);
+    assert.ok(await createUser(ctx, { email: person.email, name: "Once more" }));
+  });
+
+  test("is in the audit log", async () => {
+    const person = await hasPerson();
+    await close(person, person.email);
+    const { rows } = await market.query("select action, ip, details from audit_log where actor_id = $1", [
+      person.key.userId,
+    ]);
+    assert.deepEqual(rows, [{ action: "account.closed", ip: "127.0.0.1", details: {} }]);
+  });
+
+  test("is refused to the last administrator", async () => {
+    await market.query("update users set role = 'seller' where role = 'admin'");
+    const person = await hasPerson();
+    await market.query("update users set role = 'admin' where id = $1", [person.key.userId]);
+    assertError(await close(person, person.email), 409, "INVALID_STATE");
+    const second = await market.hasUser({ role: "admin" });
+    assert.equal((await close(person, person.email)).status, 200);
+    assert.ok(second);
+  });
+
+  test("wins once over itself", async () => {
+    const person = await hasPerson();
+    const others = await Promise.all(
+      Array.from({ length: 4 }, async () => ({ session: await market.hasSession(person.key.userId) })),
+    );
+    const replies = await Promise.all([person, ...others].map((one) => close(one, person.email)));
+    const statuses = replies.map(({ status }) => status).sort();
+    assert.equal(statuses.filter((status) => status === 200).length, 1, String(statuses));
+  });
+});
+
+suite("an account with money open is not closed", () => {
+  const hasWaiting = async (buyer: Client, productId: string): Promise<{ orderId: string; url: string }> => {
+    const wish = { productId, paymentMethodId: "pm_test_requires_action" };
+    const { orderId, nextAction } = (await buyer.post("/v1/purchases", wish)).body.data;
+    return { orderId, url: nextAction.url };
+  };
+
+  test("whether it is the buyer's or the seller's; settled, it is", async () => {
+    const [seller, buyer] = [await hasPerson(), await hasPerson()];
+    const { orderId, url } = await hasWaiting(buyer.key, await hasProduct(seller.key));
+    const buyers = assertError(await close(buyer, buyer.email), 409, "INVALID_STATE");
+    assert.deepEqual([buyers.current, buyers.openPurchases, buyers.openSales], ["money_open", 1, 0]);
+    const sellers = assertError(await close(seller, seller.email), 409, "INVALID_STATE");
+    assert.deepEqual([sellers.openPurchases, sellers.openSales], [0, 1]);
+    assert.ok((await isOpen(seller)) && (await isOpen(buyer)));
+    await fetch(url, {
+      method: "POST",
+      body: new URLSearchParams({ decision: "decline" }),
+      redirect: "manual",
+    });
+    await buyer.key.get(`/v1/purchases/${orderId}`);
+    assert.equal((await close(buyer, buyer.email)).status, 200);
+    assert.equal((await close(seller, seller.email)).status, 200);
+  });
+});
+
+suite("after an account was closed", () => {
+  /** Tables that point at people: of these the closed account keeps nothing … */
+  const FORGOTTEN = ["api_keys", "one_time_tokens", "sessions"];
+  /** … and these stay, for the books, for buyers and for history; what they tell of a person is asserted below. */
+  const KEPT = [
+    "entitlements",
+    "event_recipients",
+    "executions",
+    "orders",
+    "products",
+    "provider_keys",
+    "reviews",
+  ];
+
+  async function tablesOfPeople(): Promise<{ table: string; columns: string[] }[]> {
+    const { rows } = await market.query(
+      `select conrelid::regclass::text as table, array_agg(distinct attname::text) as columns
+         from pg_constraint join pg_attribute on attrelid = conrelid and attnum = any (conkey)
+        where contype = 'f' and confrelid = 'users'::regclass group by 1 order by 1`,
+    );
+    return rows;
+  }
+
+  test("every table that points at people is either forgotten or kept for a reason", async () => {
+    const tables = (await tablesOfPeople()).map(({ table }) => table);
+    assert.deepEqual(tables, [...FORGOTTEN, ...KEPT].sort(), "closing.ts and this test know every table");
+  });
+
+  test("nothing that was theirs alone is in the database any more", async () => {
+    const { ctx } = market.service;
+    const [person, seller] = [await hasPerson("LEAVERMARK"), await market.hasUser()];
+    const { userId } = person.key;
+    await person.session.patch("/v1/account", { bio: "BIOMARK" });
+    await hasDraft(person.key);
+    const bought = await hasProduct(seller);
+    await hasBought(person.key, bought);
+    await hasRun(person.key, bought);
+    const key = {
+      provider: "ollama",
+      name: "KEYNAMEMARK",
+      key: "sk-0123456789abcdef",
+      baseUrl: "http://127.0.0.1:9",
+    };
+    assert.equal((await person.key.post("/v1/ai/keys", key)).status, 201);
+    await mintOneTimeToken(ctx, ctx.db, { purpose: "password-reset", userId, lifetimeMs: MINUTE_MS });
+    await mintOneTimeToken(ctx, ctx.db, {
+      purpose: "magic-link",
+      email: person.email,
+      lifetimeMs: MINUTE_MS,
+    });
+    await market.query("update users set password_hash = 'HASHMARK' where id = $1", [userId]);
+    await market.query("update executions set error_message = 'VARIABLEMARK' where user_id = $1", [userId]);
+    assert.equal((await close(person, person.email)).status, 200);
+
+    for (const { table, columns } of await tablesOfPeople()) {
+      if (!FORGOTTEN.includes(table)) continue;
+      const { rows } = await market.query(`select from ${table} where ${columns.join(" = $1 or ")} = $1`, [
+        userId,
+      ]);
+      assert.equal(rows.length, 0, table);
+    }
+    const { rows: answers } = await market.query("select from idempotency_keys where caller = $1", [userId]);
+    assert.equal(answers.length, 0);
+    const { rows: runs } = await market.query("select sealed_texts from executions where user_id = $1", [
+      userId,
+    ]);
+    assert.deepEqual(runs, [{ sealed_texts: null }]);
+    const { rows: keys } = await market.query(
+      "select sealed_key, last4 from provider_keys where user_id = $1",
+      [userId],
+    );
+    assert.deepEqual(keys, [{ sealed_key: "", last4: "" }]);
+    // The order says who bought, because the books need it; the letter went out to the address that was.
+    const dump = await everythingBut(["orders", "mails"]);
+    for (const mark of ["LEAVERMARK", "BIOMARK", "KEYNAMEMARK", "HASHMARK", "VARIABLEMARK", person.email])
+      assert.ok(!dump.includes(mark), `${mark} is still in the database`);
+  });
+
+  test("what still ran then leaves no text behind when it ends", async () => {
+    const [person, seller] = [await hasPerson(), await market.hasUser()];
+    const productId = await hasProduct(seller);
+    await hasBought(person.key, productId);
+    await market.query(
+      `create function close_meanwhile() returns trigger language plpgsql as $$
+       begin new.deleted_at = new.created_at; return new; end $$`,
+    );
+    await market.query(
+      "create trigger close_meanwhile before insert on executions for each row execute function close_meanwhile()",
+    );
+    try {
+      await hasRun(person.key, productId);
+    } finally {
+      await market.query("drop function close_meanwhile cascade");
+    }
+    const { rows } = await market.query("select status, sealed_texts from executions where user_id = $1", [
+      person.key.userId,
+    ]);
+    assert.deepEqual(rows, [{ status: "completed", sealed_texts: null }]);
+  });
+
+  /** Every row of every table, as text. */
+  async function everythingBut(tables: string[]): Promise<string> {
+    const { rows } = await market.query(
+      `select table_name as name from information_schema.tables
+        where table_schema = 'public' and table_type = 'BASE TABLE' and table_name <> all ($1)`,
+      [tables],
+    );
+    const texts = rows.map(({ name }) => `select t::text as row from ${name} t`);
+    const { rows: dump } = await market.query(texts.join(" union all "));
+    return dump.map(({ row }) => row).join("\n");
+  }
+});
