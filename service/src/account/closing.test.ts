@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { turnsOnTwoFactor } from "../../test/authenticator.ts";
 import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { toId } from "../ids.ts";
@@ -228,7 +229,7 @@ suite("an account with money open is not closed", () => {
 
 suite("after an account was closed", () => {
   /** Tables that point at people: of these the closed account keeps nothing … */
-  const FORGOTTEN = ["api_keys", "one_time_tokens", "sessions"];
+  const FORGOTTEN = ["api_keys", "authenticators", "one_time_tokens", "sessions"];
   /** … and these stay, for the books, for buyers and for history; what they tell of a person is asserted below. */
   const KEPT = [
     "entitlements",
@@ -270,6 +271,7 @@ suite("after an account was closed", () => {
       baseUrl: "http://127.0.0.1:9",
     };
     assert.equal((await person.key.post("/v1/ai/keys", key)).status, 201);
+    await turnsOnTwoFactor(market, person.session);
     await mintOneTimeToken(ctx, ctx.db, { purpose: "password-reset", userId, lifetimeMs: MINUTE_MS });
     await mintOneTimeToken(ctx, ctx.db, {
       purpose: "magic-link",

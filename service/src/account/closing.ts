@@ -17,11 +17,13 @@ import { mustHaveNoOpenMoney } from "../purchases/open-money.ts";
 import { mustBeFresh } from "../sessions/fresh.ts";
 import { forgetSessions } from "../sessions/sessions.ts";
 import { forgetTokensOf } from "../sign-in/one-time-tokens.ts";
+import { forgetAuthenticator } from "../two-factor/second-factor.ts";
 
 /** What each room gives up of somebody who leaves; a room that keeps things of people has its line here. */
 const farewells: ((ctx: Context, tx: Tx, user: AccountRow) => Promise<unknown>)[] = [
   (_ctx, tx, user) => forgetSessions(tx, user.id),
   (_ctx, tx, user) => forgetKeys(tx, user.id),
+  (_ctx, tx, user) => forgetAuthenticator(tx, user.id),
   (_ctx, tx, user) => forgetTokensOf(tx, { userId: user.id, email: user.email }),
   (_ctx, tx, user) => forgetAnswersTo(tx, user.id),
   (ctx, tx, user) => forgetAllRuns(ctx, tx, user.id),

@@ -36,7 +36,7 @@ suite("an account", () => {
         role,
         permissions: rolePermissions[role],
         plan: "pro",
-        verified: false,
+        verified: true,
         twoFactor: { enabled: false },
         refundDays: 14,
         createdAt: market.clock.now.toISOString(),

@@ -31,6 +31,8 @@ export async function unbanUser(ctx: Context, deed: Deed, userId: string) {
     const user = await lockUser(tx, id, { unmakesAdmin: false });
     mustBe(user, "banned");
     await writeAccount(tx, id, { banned_at: null, ban_reason: null });
+    // One that was just being begun when the ban came must not wake up.
+    await endSessions(ctx, tx, id);
     const details = { reason: user.banReason };
     await recordDeed(ctx, tx, deed, { action: "user.unbanned", userId: id, details });
   });

@@ -2,6 +2,7 @@ import { record } from "../audit/audit.ts";
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { entrantById } from "../people/credentials.ts";
+import { toUserId } from "../people/users.ts";
 import { startSession } from "../sessions/sessions.ts";
 
 const COMMAND_LINE = { ip: "127.0.0.1", userAgent: "stoa-server", requestId: "" };
@@ -14,7 +15,7 @@ export async function startOperatorSession(ctx: Context, userId: string): Promis
     await record(ctx, tx, {
       actorId: null,
       action: "session.started",
-      target: { type: "user", id: userId },
+      target: { type: "user", id: toUserId(userId) },
       source: null,
       details: { via: "operator" },
     });
