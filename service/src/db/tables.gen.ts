@@ -195,7 +195,9 @@ export interface OneTimeTokens {
 export interface Orders {
   action_url: string | null;
   asked_at: Timestamp | null;
+  buyer_email: string;
   buyer_id: string;
+  buyer_name: string;
   completed_at: Timestamp | null;
   created_at: Timestamp;
   currency: string;
@@ -213,6 +215,7 @@ export interface Orders {
   refund_days: number;
   refunded_minor: Generated<number>;
   seller_id: string;
+  seller_name: string;
   status: string;
   subtotal_minor: number;
   tax_minor: Generated<number>;
