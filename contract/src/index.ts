@@ -107,7 +107,7 @@ export {
   rolePermissions,
   roles,
 } from "./permissions.ts";
-export { type Plan, plans, Quota } from "./plans.ts";
+export { type Plan, plans, Quota, Quotas } from "./plans.ts";
 export {
   type ChangeProduct,
   type CreateProduct,

@@ -1,5 +1,8 @@
 import { z } from "zod";
+import { endpoint } from "./endpoint.ts";
+import { Amount, Currency, Timestamp } from "./envelope.ts";
 
+/** In rising order: whoever moves to a later one upgrades. */
 export const plans = ["free", "pro", "business", "enterprise"] as const;
 export type Plan = (typeof plans)[number];
 
@@ -14,3 +17,107 @@ export const Quota = z
   })
   .meta({ id: "Quota" });
 export type Quota = z.infer<typeof Quota>;
+
+const haveLengthsOfTheirOwn = (quotas: Quota[]) =>
+  new Set(quotas.map(({ seconds }) => seconds)).size === quotas.length;
+
+/** One of a length, because a window is known by its length: two would count every request twice. */
+export const Quotas = z
+  .array(Quota)
+  .min(1)
+  .max(10)
+  .refine(haveLengthsOfTheirOwn, "must not name the same seconds twice");
+
+const QuotaWindow = z
+  .object({
+    limit: z.int().min(1),
+    seconds: z.int().min(1).describe("How long the window is; it begins with the first request in it"),
+    used: z.int().min(0),
+    remaining: z.int().min(0),
+    resetAt: Timestamp.nullable().describe("null: no request has begun this window"),
+  })
+  .meta({ id: "QuotaWindow" });
+
+const Usage = z
+  .object({
+    plan: z.enum(plans),
+    windows: z.array(QuotaWindow).describe("What API keys and OAuth tokens of the account have used"),
+    sessionWindows: z.array(QuotaWindow).describe("What its sessions have used, which count apart"),
+  })
+  .meta({ id: "QuotaUsage" });
+
+const Offer = z.object({
+  plan: z.enum(plans),
+  monthlyPrice: Amount.nullable().describe("null: by agreement with the operator"),
+  currency: Currency,
+  quotas: z.array(Quota),
+});
+
+const Subscription = z
+  .object({
+    plan: z.enum(plans),
+    periodStart: Timestamp.nullable(),
+    periodEnd: Timestamp.nullable().describe("Until when the plan is paid; null when nothing was paid for"),
+    scheduled: z
+      .object({ plan: z.enum(plans), effectiveDate: Timestamp })
+      .nullable()
+      .describe("The downgrade at the end of the period"),
+    payment: z
+      .object({
+        plan: z.enum(plans),
+        status: z.enum(["pending", "requires_action"]),
+        amount: Amount,
+        currency: Currency,
+        nextAction: z.object({ url: z.url() }).optional(),
+      })
+      .nullable()
+      .describe("The payment that the upgrade to its plan waits for"),
+    offers: z.array(Offer),
+  })
+  .meta({ id: "Subscription" });
+
+const ChangeSubscription = z
+  .strictObject({
+    plan: z.enum(plans),
+    paymentMethodId: z.string().min(1).max(100).optional().describe("Your default method when omitted"),
+  })
+  .meta({ id: "ChangeSubscription" });
+
+export type QuotaWindow = z.input<typeof QuotaWindow>;
+export type Usage = z.input<typeof Usage>;
+export type Subscription = z.input<typeof Subscription>;
+export type ChangeSubscription = z.output<typeof ChangeSubscription>;
+
+export const usage = endpoint({
+  name: "account.usage",
+  method: "GET",
+  path: "/account/usage",
+  summary: "Read how much of your quota is used now",
+  description: "The request counts itself, like every other.",
+  access: { who: "member", permission: null },
+  data: Usage,
+});
+
+export const subscription = endpoint({
+  name: "account.subscription",
+  method: "GET",
+  path: "/account/subscription",
+  summary: "Read your plan, its period and the plans on offer",
+  access: { who: "member", permission: null },
+  data: Subscription,
+});
+
+export const changeSubscription = endpoint({
+  name: "account.changeSubscription",
+  method: "PUT",
+  path: "/account/subscription",
+  summary: "Upgrade now, or downgrade when the paid period ends",
+  description:
+    "An upgrade is paid for a month from now, less what is unused of the present period, and holds at once; 202 while the payment is pending or must be confirmed at payment.nextAction.url; a decline is 402 and changes nothing. A downgrade holds from the end of the paid period. The present plan takes a scheduled downgrade, or an upgrade that waits for its payment, back.",
+  access: { who: "session" },
+  body: ChangeSubscription,
+  data: Subscription,
+  maybeAccepted: true,
+  errors: ["VALIDATION_ERROR", "INSUFFICIENT_FUNDS", "PAYMENT_METHOD_NOT_FOUND", "CONFLICT"],
+  example: { plan: "pro" },
+});

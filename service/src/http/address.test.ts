@@ -1,0 +1,19 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { addressBlock } from "./address.ts";
+
+test("an IPv4 address stands for itself, also when it is written as IPv6", () => {
+  assert.equal(addressBlock("203.0.113.7"), "203.0.113.7");
+  assert.equal(addressBlock("::ffff:203.0.113.7"), "203.0.113.7");
+});
+
+test("an IPv6 address stands for its /64, however it is written", () => {
+  const block = addressBlock("2001:db8:1:2::1");
+  for (const ip of ["2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:0DB8:0001:0002::abcd", "2001:db8:1:2::"])
+    assert.equal(addressBlock(ip), block);
+  assert.notEqual(addressBlock("2001:db8:1:3::1"), block);
+});
+
+test("what is no address shares one block", () => {
+  for (const text of ["", "unknown", "1.2.3.4.5", "_hidden"]) assert.equal(addressBlock(text), "unknown");
+});

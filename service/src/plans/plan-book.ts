@@ -1,0 +1,73 @@
+import { readFileSync } from "node:fs";
+import { type Plan, plans, Quota, Quotas } from "@stoa/contract";
+import { z } from "zod";
+import { isCurrency, toMinor } from "../money/amount.ts";
+
+const Offer = z.strictObject({
+  /** null: by agreement with the operator, neither chosen nor left by the account itself. */
+  monthlyPrice: z.number().min(0).nullable(),
+  quotas: Quotas,
+});
+
+const eachPlan = <S extends z.ZodType>(offer: S) =>
+  z.strictObject({ free: offer, pro: offer, business: offer, enterprise: offer });
+
+const Book = z.strictObject({
+  currency: z.string().refine(isCurrency, "is no ISO 4217 code"),
+  plans: eachPlan(Offer),
+  /** What an account's sessions may ask, whatever its plan. */
+  sessions: Quotas,
+  /** What visitors without an account may ask, by address. */
+  guests: Quotas,
+  /** How many wrong credentials an address may present. */
+  failedCredentials: Quota,
+});
+
+/** What each plan costs and allows, and what is allowed beside plans. */
+export type PlanBook = z.infer<typeof Book>;
+
+/** What an operator's file may say: only what it changes. */
+const Changes = Book.extend({ plans: eachPlan(Offer.partial()).partial() }).partial();
+type Changes = z.infer<typeof Changes>;
+
+const BUILT_IN = new URL("./plans.json", import.meta.url);
+export const builtInPlans: PlanBook = Book.parse(JSON.parse(readFileSync(BUILT_IN, "utf8")));
+
+/** The built-in plans with what the file changes; or what is wrong with the file, all at once. */
+export function readPlanBook(file: string): { book: PlanBook; problems: string[] } {
+  try {
+    return withChanges(JSON.parse(readFileSync(file, "utf8")));
+  } catch (error) {
+    return { book: builtInPlans, problems: [`is not readable as JSON: ${(error as Error).message}`] };
+  }
+}
+
+function withChanges(given: unknown): { book: PlanBook; problems: string[] } {
+  const { data, error } = Changes.safeParse(given);
+  if (error) return { book: builtInPlans, problems: problemsOf(error) };
+  const book = merge(data);
+  return { book, problems: pricesThatAreNone(book) };
+}
+
+function merge({ plans: changed = {}, ...rest }: Changes): PlanBook {
+  const offers = plans.map((plan) => [plan, { ...builtInPlans.plans[plan], ...changed[plan] }]);
+  const given = Object.entries(rest).filter(([, value]) => value !== undefined);
+  return { ...builtInPlans, ...Object.fromEntries(given), plans: Object.fromEntries(offers) };
+}
+
+const problemsOf = ({ issues }: z.ZodError) =>
+  issues.map(({ path, message }) => `${path.join(".") || "the file"}: ${message}`);
+
+function pricesThatAreNone({ plans: offers, currency }: PlanBook): string[] {
+  const isWrong = (plan: Plan) => {
+    const { monthlyPrice } = offers[plan];
+    return monthlyPrice !== null && toMinor(monthlyPrice, currency) === null;
+  };
+  return plans.filter(isWrong).map((plan) => `plans.${plan}.monthlyPrice: is no amount of ${currency}`);
+}
+
+/** In minor units of the book's currency; null: by agreement with the operator. */
+export function priceMinorOf(book: PlanBook, plan: Plan): number | null {
+  const { monthlyPrice } = book.plans[plan];
+  return monthlyPrice === null ? null : toMinor(monthlyPrice, book.currency);
+}

@@ -1,0 +1,69 @@
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { createInterface } from "node:readline";
+import { createClient } from "@redis/client";
+
+/** A Redis of the test's own, which keeps nothing on the disk. */
+export interface Redis {
+  url: string;
+  /** Lets time pass for the windows of the rate limits: what is left of each becomes shorter. */
+  forward(ms: number): Promise<void>;
+  /** Takes its windows away. */
+  empty(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** For `skip`: why there is no Redis here, or false. */
+export const whyNoRedis: string | false = isInstalled()
+  ? false
+  : "redis-server is not installed here, so the limits were not tried against Redis";
+
+function isInstalled(): boolean {
+  try {
+    execFileSync("redis-server", ["--version"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const SHORTEN = `
+for _, key in ipairs(redis.call('keys', 'stoa:limit:*')) do
+  local left = redis.call('pttl', key) - tonumber(ARGV[1])
+  if left <= 0 then redis.call('del', key) else redis.call('pexpire', key, left) end
+end`;
+
+export async function startRedis(port?: number): Promise<Redis> {
+  const at = port ?? (await freePort());
+  const server = spawn("redis-server", ["--port", String(at), "--bind", "127.0.0.1", "--save", ""], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const gone = once(server, "exit");
+  for await (const line of createInterface({ input: server.stdout })) {
+    if (line.includes("Ready to accept connections")) break;
+  }
+  server.stdout.resume();
+  const url = `redis://127.0.0.1:${at}`;
+  const client = createClient({ url });
+  client.on("error", () => {});
+  await client.connect();
+  return {
+    url,
+    forward: async (ms) => void (await client.eval(SHORTEN, { arguments: [String(ms)] })),
+    empty: async () => void (await client.flushAll()),
+    async stop() {
+      client.destroy();
+      server.kill("SIGKILL");
+      await gone;
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
