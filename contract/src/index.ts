@@ -3,6 +3,7 @@ import * as admin from "./admin.ts";
 import * as ai from "./ai.ts";
 import type { Endpoint } from "./endpoint.ts";
 import * as events from "./events.ts";
+import * as plans from "./plans.ts";
 import * as products from "./products.ts";
 import * as purchases from "./purchases.ts";
 import * as signIn from "./sign-in.ts";
@@ -69,6 +70,7 @@ export const api = {
     stats: admin.stats,
     becomeFirst: admin.becomeFirst,
   },
+  plans: { usage: plans.usage },
 };
 
 export const endpoints: Endpoint[] = Object.values(api).flatMap((room) => Object.values(room) as Endpoint[]);
@@ -107,7 +109,14 @@ export {
   rolePermissions,
   roles,
 } from "./permissions.ts";
-export { type Plan, plans, Quota, Quotas } from "./plans.ts";
+export {
+  type Plan,
+  plans,
+  Quota,
+  Quotas,
+  type QuotaWindow,
+  type Usage,
+} from "./plans.ts";
 export {
   type ChangeProduct,
   type CreateProduct,

@@ -16,11 +16,15 @@ import { claimInstallation } from "./db/installation.ts";
 import { isMigrated, migrate } from "./db/migrate.ts";
 import { forgetOldEvents } from "./events/events.ts";
 import { eventRoutes } from "./events/routes.ts";
+import { insuredCounters } from "./http/counters.insured.ts";
+import { redisCounters } from "./http/counters.redis.ts";
+import { type Counters, memoryCounters } from "./http/counters.ts";
 import type { Door } from "./http/door.ts";
 import { createGuests } from "./http/guests.ts";
 import { forgetOldAnswers } from "./http/idempotency.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { addPages } from "./http/pages.ts";
+import { createRateLimits } from "./http/rate-limit.ts";
 import { buildServer, originOf } from "./http/server.ts";
 import { newUuid } from "./ids.ts";
 import { every } from "./jobs/every.ts";
@@ -39,6 +43,8 @@ import { postgresChargeStore } from "./outside/payments.fake-store.ts";
 import { noPayments } from "./outside/payments.none.ts";
 import type { Payments } from "./outside/payments.ts";
 import { createSafeFetch } from "./outside/safe-fetch.ts";
+import { allowanceOf } from "./plans/allowance.ts";
+import { planRoutes } from "./plans/routes.ts";
 import { seedCategories } from "./products/categories.ts";
 import { Totals } from "./products/list.ts";
 import { productRoutes } from "./products/routes.ts";
@@ -74,6 +80,7 @@ export const routes = [
   ...sessionRoutes,
   ...adminRoutes,
   ...auditRoutes,
+  ...planRoutes,
 ];
 
 /** What tests put in the place of the real thing; everything else is as in production. */
@@ -153,6 +160,7 @@ async function buildBase(
     vault: createVault(config.masterKeys),
     links: createLinks(() => origin, secretsFor("stoa signed links")),
     guests: createGuests(secretsFor("stoa guests")),
+    counters: openCounters(config, now, log),
     totals: new Totals(),
     views: new ViewBuffer(),
     shutdown: shutdown.signal,
@@ -176,9 +184,15 @@ async function buildBase(
     async close() {
       await ai.close?.();
       await payments.close();
+      await ctx.counters.close();
       await pool.end();
     },
   };
+}
+
+function openCounters({ redisUrl }: Config, now: () => Date, log: Logger): Counters {
+  const own = memoryCounters(now);
+  return redisUrl ? insuredCounters(redisCounters(redisUrl, now), own, { now, log }) : own;
 }
 
 async function openPayments(config: Config, pool: pg.Pool, now: () => Date, given: Payments | undefined) {
@@ -230,6 +244,12 @@ export async function startService(
       token: async () => null,
       guest: (cookie) => ctx.guests.identify(cookie),
     },
+    limits: createRateLimits({
+      counters: ctx.counters,
+      now: ctx.now,
+      allowanceOf: (caller, address) => allowanceOf(config.planBook, caller, address),
+      failedCredentials: config.planBook.failedCredentials,
+    }),
     ...(overrides.inspect && { inspect: overrides.inspect }),
     pages: (server) => {
       addPages(server, {

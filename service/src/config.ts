@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import ipaddr from "ipaddr.js";
 import { isCurrency } from "./money/amount.ts";
 import { parseAllowedTargets } from "./outside/allowed-targets.ts";
+import { builtInPlans, type PlanBook, readPlanBook } from "./plans/plan-book.ts";
 import type { MasterKey } from "./vault.ts";
 
 export type Environment = "test" | "production";
@@ -34,8 +35,8 @@ export interface Config {
   trustProxy: string[] | null;
   github: SocialProvider | null;
   google: SocialProvider | null;
-  /** A JSON file that changes quotas and prices of plans. */
-  plansFile: string | null;
+  /** Quotas and prices of the plans: the built-in ones with what the operator's file changes. */
+  planBook: PlanBook;
   metricsToken: string | null;
   sandbox: boolean;
   /** Basis points of the price before tax that the platform keeps. */
@@ -138,6 +139,14 @@ function socialProvider(read: Reader, prefix: "GITHUB" | "GOOGLE", issuer: strin
     clientSecret: clientSecret ?? "",
     issuer: read.url(`${prefix}_ISSUER`, ["http:", "https:"]) ?? issuer,
   };
+}
+
+function planBookOf(read: Reader): PlanBook {
+  const file = read.text("STOA_PLANS_FILE");
+  if (!file) return builtInPlans;
+  const { book, problems } = readPlanBook(file);
+  read.problems.push(...problems.map((problem) => `STOA_PLANS_FILE (${file}): ${problem}`));
+  return book;
 }
 
 function isNetwork(text: string): boolean {
@@ -248,7 +257,7 @@ export function readConfig(variables: Variables = process.env): Config {
     trustProxy: read.text("STOA_TRUST_PROXY") ? read.list("STOA_TRUST_PROXY", isNetwork, []) : null,
     github: socialProvider(read, "GITHUB", "https://github.com"),
     google: socialProvider(read, "GOOGLE", "https://accounts.google.com"),
-    plansFile: read.text("STOA_PLANS_FILE"),
+    planBook: planBookOf(read),
     metricsToken: read.text("STOA_METRICS_TOKEN"),
     sandbox: read.choice("STOA_SANDBOX", ["on", "off"], environment === "test" ? "on" : "off") === "on",
     feeBasisPoints: read.integer("STOA_FEES", 0, 10_000, 1_000),

@@ -3,6 +3,7 @@ import type pg from "pg";
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import type { Database } from "./db/database.ts";
+import type { Counters } from "./http/counters.ts";
 import type { Guests } from "./http/guests.ts";
 import type { Links } from "./links.ts";
 import type { AiProviders } from "./outside/ai-provider.ts";
@@ -25,6 +26,8 @@ export interface Context {
   vault: Vault;
   links: Links;
   guests: Guests;
+  /** Of requests, for the rate limits. */
+  counters: Counters;
   /** Kept in memory by this process alone. */
   totals: Totals;
   views: ViewBuffer;

@@ -2,12 +2,13 @@ import { type Endpoint, isRepeatable } from "@stoa/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { isMember } from "../context.ts";
 import type { Page, Paging } from "../db/paging.ts";
-import { invalidRequest } from "../errors.ts";
 import { inAuthorization } from "./authenticate.ts";
+import { type ApiError, invalidRequest } from "../errors.ts";
 import type { Door } from "./door.ts";
 import { digest, renderError, renderOne, renderPage } from "./envelope.ts";
 import { type Outcome, runOnce } from "./idempotency.ts";
 import { parseJsonBody } from "./json-body.ts";
+import { isWrongCredential } from "./rate-limit.ts";
 import { docUrl, metaOf, toApiError } from "./refusal.ts";
 import { pathOf } from "./request-path.ts";
 import type { Route } from "./route.ts";
@@ -72,12 +73,16 @@ async function render(
       ? renderPage(result as Page<unknown>, input.query as unknown as Paging, request.url, meta)
       : renderOne(endpoint, result, meta);
   } catch (error) {
-    const known = toApiError(door, request, error);
+    const known = await countIfWrong(door, request, toApiError(door, request, error));
     outcome = { ...renderError(known, docUrl(door.ctx, known.code), meta), error: known.code };
   }
   door.inspect?.(endpoint, outcome);
   return outcome;
 }
+
+/** A wrong credential counts against its address, and is one too many at some point. */
+const countIfWrong = async ({ limits }: Door, { ip }: FastifyRequest, error: ApiError) =>
+  (isWrongCredential(error) && (await limits.countFailure(ip))) || error;
 
 /** Every query below /v1 takes `api_key`, which the door has read already. */
 function queryOf({ base }: Endpoint, request: FastifyRequest): Record<string, unknown> {

@@ -158,3 +158,47 @@ suite("a key", () => {
     await useUntil(first + 61_000);
   });
 });
+
+suite("the permissions of a key", () => {
+  /** Asks in a way that no endpoint takes for more than a question: ids that name nothing, and no body. */
+  const knock = (client: Client, { method, path }: Endpoint) =>
+    client.request(method, `/v1${path.replace(/:\w+/g, "nothing")}`);
+
+  /** What a key lacks at an endpoint unless it has it; null: any key may enter. */
+  const wantedOf = ({ access }: Endpoint): string | null => {
+    if (access.who === "public") return null;
+    if (access.who === "session") return "session";
+    return access.who === "admin" ? "view:admin_panel" : access.permission;
+  };
+
+  for (const permission of permissions) {
+    test(`open exactly the endpoints that ask for it: ${permission}`, async () => {
+      const client = await market.hasUser({ permissions: [permission] });
+      for (const endpoint of endpoints) {
+        const reply = await knock(client, endpoint);
+        const wanted = wantedOf(endpoint) ?? permission;
+        if (wanted === permission) {
+          assert.ok([200, 400, 404].includes(reply.status), `${endpoint.name}: ${reply.text}`);
+          assert.notEqual(reply.body.error?.code, "NOT_FOUND", `${endpoint.name} is routed`);
+        } else {
+          const details = assertError(reply, 403, "UNAUTHORIZED");
+          assert.equal(details.required, wanted, endpoint.name);
+        }
+      }
+    });
+  }
+
+  test("may be none: then every endpoint is shut but those that any credential opens", async () => {
+    const client = await market.hasUser({ permissions: [] });
+    const asking = endpoints.filter(({ access }) => !("permission" in access && access.permission === null));
+    for (const endpoint of asking) assertError(await knock(client, endpoint), 403, "UNAUTHORIZED");
+  });
+
+  test("are the same whatever the role of its owner: an admin's key is no admin", async () => {
+    const seller = await market.hasUser();
+    const draft = await seller.post("/v1/products", haiku);
+    const admin = await market.hasUser({ role: "admin" });
+    assertError(await admin.get(`/v1/products/${draft.body.data.id}`), 404, "PRODUCT_NOT_FOUND");
+    assertError(await admin.delete(`/v1/products/${draft.body.data.id}`), 404, "PRODUCT_NOT_FOUND");
+  });
+});

@@ -29,6 +29,10 @@ export interface Presented {
   cameByCookie(): void;
 }
 
+/** Whether anything came that claims to be a credential. */
+export const isPresented = ({ authorization, apiKeyInQuery, sessionCookie, guestCookie }: Presented) =>
+  [authorization, apiKeyInQuery, sessionCookie, guestCookie].some((value) => value !== undefined);
+
 const BEARER = /^Bearer ([\x21-\x7e]{1,4096})$/i;
 /** The three parts of a signed JWT: base64url and two dots. */
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;

@@ -3,6 +3,7 @@ import type { FastifyInstance } from "fastify";
 import type { Caller, Context } from "../context.ts";
 import type { Identify } from "./authenticate.ts";
 import type { Metrics } from "./metrics.ts";
+import type { RateLimits } from "./rate-limit.ts";
 import type { Route } from "./route.ts";
 
 /** What the door is given by app.ts, since it knows no room. */
@@ -10,6 +11,7 @@ export interface Door {
   ctx: Context;
   routes: Route[];
   identify: Identify;
+  limits: RateLimits;
   metrics: Metrics;
   /** Pages and documents beside the API: reference, health, signed links. */
   pages(app: FastifyInstance): void;

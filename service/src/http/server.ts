@@ -4,16 +4,32 @@ import cookie from "@fastify/cookie";
 import cors from "@fastify/cors";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { v7 } from "uuid";
-import { isMember } from "../context.ts";
+import { type Caller, isMember } from "../context.ts";
 import { answer } from "./answer.ts";
-import { authenticate, GUEST_COOKIE, mustBeAllowed, SESSION_COOKIE } from "./authenticate.ts";
+import {
+  authenticate,
+  GUEST_COOKIE,
+  isPresented,
+  mustBeAllowed,
+  type Presented,
+  SESSION_COOKIE,
+} from "./authenticate.ts";
 import { type Door, SECURITY_HEADERS } from "./door.ts";
+import { isWrongCredential, RATE_LIMIT_HEADERS } from "./rate-limit.ts";
 import { BODY_LIMIT_BYTES, notFound, refuseUnreadable, sendError } from "./refusal.ts";
 import { isApi, toRoutable } from "./request-path.ts";
 import type { Route } from "./route.ts";
 import { mustNotComeFromElsewhere } from "./same-origin.ts";
 
 const SIGN_IN_BODY_LIMIT_BYTES = 256 * 1024;
+const EXPOSED_HEADERS = [
+  "ETag",
+  "Link",
+  "Retry-After",
+  "X-Request-Id",
+  "Idempotent-Replayed",
+  ...RATE_LIMIT_HEADERS,
+];
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 export async function buildServer(door: Door): Promise<FastifyInstance> {
@@ -46,14 +62,14 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
       done(null, {
         origin: isApi(request) ? "*" : false,
         strictPreflight: false,
-        exposedHeaders: ["ETag", "Link", "Retry-After", "X-Request-Id", "Idempotent-Replayed"],
+        exposedHeaders: EXPOSED_HEADERS,
         methods: ["GET", "POST", "PATCH", "PUT", "DELETE"],
         maxAge: 86_400,
       }),
   });
   await app.register(cookie);
-  app.addHook("onRequest", async (request) => {
-    if (request.is404 && isApi(request)) await enter(door, request);
+  app.addHook("onRequest", async (request, reply) => {
+    if (request.is404 && isApi(request)) await enter(door, request, reply);
   });
   app.addHook("onResponse", async (request, reply) => {
     const ms = performance.now() - request.startedAt;
@@ -82,15 +98,30 @@ function observe({ ctx, metrics }: Door, request: FastifyRequest, reply: Fastify
   });
 }
 
-/** The API's first question, before a path is told to exist: who asks? */
-async function enter(door: Door, request: FastifyRequest): Promise<void> {
-  request.caller = await authenticate(door.identify, {
+/** The API's first questions, before a path is told to exist: who asks, and may they ask once more? */
+async function enter(door: Door, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  request.caller = await callerOf(door, request);
+  const { headers, refusal } = await door.limits.count(request.caller, request.ip);
+  reply.headers(headers);
+  if (refusal) throw refusal;
+}
+
+/** Whoever presents too many wrong credentials is not looked up any more. */
+async function callerOf(door: Door, request: FastifyRequest): Promise<Caller> {
+  const presented: Presented = {
     authorization: request.headers.authorization,
     apiKeyInQuery: (request.query as Record<string, unknown>)["api_key"],
     sessionCookie: request.cookies[SESSION_COOKIE],
     guestCookie: request.cookies[GUEST_COOKIE],
     cameByCookie: () => mustNotComeFromElsewhere(request, door.ctx.links.origin(), "proof"),
-  });
+  };
+  if (!isPresented(presented)) return authenticate(door.identify, presented);
+  door.limits.mustNotBeBarred(request.ip);
+  try {
+    return await authenticate(door.identify, presented);
+  } catch (error) {
+    throw (isWrongCredential(error) && (await door.limits.countFailure(request.ip))) || error;
+  }
 }
 
 function addRoute(app: FastifyInstance, door: Door, route: Route): void {
@@ -101,12 +132,13 @@ function addRoute(app: FastifyInstance, door: Door, route: Route): void {
     config: { endpoint },
     exposeHeadRoute: false,
     bodyLimit: endpoint.base === "/api/auth" ? SIGN_IN_BODY_LIMIT_BYTES : BODY_LIMIT_BYTES,
-    onRequest: async (request) => {
+    onRequest: async (request, reply) => {
       if (endpoint.base === "/api/auth") {
+        door.limits.mustNotBeBarred(request.ip);
         mustNotComeFromElsewhere(request, door.ctx.links.origin(), "no objection");
         return;
       }
-      await enter(door, request);
+      await enter(door, request, reply);
       mustBeAllowed(request.caller!, endpoint.access);
     },
     handler: (request, reply) => answer(door, route, request, reply),

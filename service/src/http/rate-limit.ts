@@ -1,0 +1,115 @@
+import type { ErrorCode, Quota } from "@stoa/contract";
+import type { Caller } from "../context.ts";
+import { ApiError } from "../errors.ts";
+import { addressBlock } from "./address.ts";
+import { type Allowance, type Counters, isFull, type Window } from "./counters.ts";
+
+export interface RateLimits {
+  /** Counts a request; answers what its caller is told in headers, and the refusal when there was nothing left. */
+  count(caller: Caller, ip: string): Promise<{ headers: Record<string, string>; refusal: ApiError | null }>;
+  /** Throws when too many wrong credentials came from there: no more of them are looked up. */
+  mustNotBeBarred(ip: string): void;
+  /** Counts a wrong credential; answers the refusal when it was one too many. */
+  countFailure(ip: string): Promise<ApiError | null>;
+}
+
+const WRONG_CREDENTIAL: ReadonlySet<ErrorCode | undefined> = new Set<ErrorCode>([
+  "INVALID_API_KEY",
+  "INVALID_CREDENTIALS",
+  "INVALID_TOKEN",
+]);
+
+/** Whether an error says that a credential was wrong; a code that is still to be given is no such error. */
+export const isWrongCredential = (error: unknown) =>
+  error instanceof ApiError && WRONG_CREDENTIAL.has(error.code);
+
+interface Rules {
+  counters: Counters;
+  now(): Date;
+  allowanceOf(caller: Caller, address: string): Allowance;
+  failedCredentials: Quota;
+}
+
+export function createRateLimits({ counters, now, allowanceOf, failedCredentials }: Rules): RateLimits {
+  const barred = new Map<string, Window>();
+  const refuse = (window: Window, what: string) => tooMany(window, what, now());
+
+  function bar(address: string, window: Window): void {
+    // All are barred for the same time, so the first ones are over first.
+    for (const [other, { endsAt }] of barred) {
+      if (endsAt! > now()) break;
+      barred.delete(other);
+    }
+    barred.set(address, window);
+  }
+
+  return {
+    async count(caller, ip) {
+      const { allowed, windows } = await counters.take(allowanceOf(caller, addressBlock(ip)));
+      if (allowed) return { headers: headersOf(scarcest(windows), windows, now()), refusal: null };
+      const window = lastToEnd(windows.filter(isFull)) ?? scarcest(windows);
+      return { headers: headersOf(window, windows, now()), refusal: refuse(window, "requests") };
+    },
+    mustNotBeBarred(ip) {
+      const window = barred.get(addressBlock(ip));
+      if (window && window.endsAt! > now()) throw refuse(window, "wrong credentials");
+    },
+    async countFailure(ip) {
+      const address = addressBlock(ip);
+      const taken = await counters.take({ key: `failed:${address}`, quotas: [failedCredentials] });
+      const window = taken.windows[0]!;
+      if (isFull(window)) bar(address, window);
+      return taken.allowed ? null : refuse(window, "wrong credentials");
+    },
+  };
+}
+
+const remainingIn = ({ quota, used }: Window) => Math.max(0, quota.requests - used);
+const shareLeft = (window: Window) => remainingIn(window) / window.quota.requests;
+
+/** The window with the smallest remaining share; of equals the one that ends last. */
+const scarcest = (windows: Window[]): Window =>
+  windows.toSorted((a, b) => shareLeft(a) - shareLeft(b) || endOf(b) - endOf(a))[0]!;
+
+const lastToEnd = (windows: Window[]) => windows.toSorted((a, b) => endOf(b) - endOf(a))[0];
+const endOf = ({ endsAt }: Window) => endsAt?.getTime() ?? 0;
+
+const secondsUntil = (window: Window, now: Date) =>
+  Math.max(1, Math.ceil((endOf(window) - now.getTime()) / 1000));
+
+const NAMES: Record<number, string> = { 60: "minute", 3600: "hour", 86400: "day" };
+const nameOf = ({ seconds }: Quota) => NAMES[seconds] ?? `${seconds}s`;
+
+/** The fields that everybody knows, and those of the IETF's draft (draft-ietf-httpapi-ratelimit-headers). */
+function headersOf(window: Window, all: Window[], now: Date): Record<string, string> {
+  const { quota } = window;
+  const policies = all.map(
+    (each) => `"${nameOf(each.quota)}";q=${each.quota.requests};w=${each.quota.seconds}`,
+  );
+  return {
+    "x-ratelimit-limit": String(quota.requests),
+    "x-ratelimit-remaining": String(remainingIn(window)),
+    "x-ratelimit-reset": String(Math.ceil(endOf(window) / 1000)),
+    "ratelimit-policy": policies.join(", "),
+    ratelimit: `"${nameOf(quota)}";r=${remainingIn(window)};t=${secondsUntil(window, now)}`,
+  };
+}
+
+export const RATE_LIMIT_HEADERS = [
+  "X-RateLimit-Limit",
+  "X-RateLimit-Remaining",
+  "X-RateLimit-Reset",
+  "RateLimit-Policy",
+  "RateLimit",
+];
+
+function tooMany(window: Window, what: string, now: Date): ApiError {
+  const { requests, seconds } = window.quota;
+  const retryAfter = secondsUntil(window, now);
+  return new ApiError(
+    "RATE_LIMIT_EXCEEDED",
+    `Too many ${what}: ${requests} in ${seconds} seconds are allowed. Try again in ${retryAfter} seconds.`,
+    { limit: requests, windowSeconds: seconds, resetAt: new Date(endOf(window)).toISOString() },
+    retryAfter,
+  );
+}
