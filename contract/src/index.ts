@@ -71,6 +71,11 @@ export const api = {
     becomeFirst: admin.becomeFirst,
   },
   plans: { usage: plans.usage },
+  plans: {
+    usage: plans.usage,
+    subscription: plans.subscription,
+    changeSubscription: plans.changeSubscription,
+  },
 };
 
 export const endpoints: Endpoint[] = Object.values(api).flatMap((room) => Object.values(room) as Endpoint[]);
@@ -110,11 +115,13 @@ export {
   roles,
 } from "./permissions.ts";
 export {
+  type ChangeSubscription,
   type Plan,
   plans,
   Quota,
   Quotas,
   type QuotaWindow,
+  type Subscription,
   type Usage,
 } from "./plans.ts";
 export {

@@ -44,7 +44,9 @@ import { noPayments } from "./outside/payments.none.ts";
 import type { Payments } from "./outside/payments.ts";
 import { createSafeFetch } from "./outside/safe-fetch.ts";
 import { allowanceOf } from "./plans/allowance.ts";
+import { reconcilePayments } from "./plans/payment.ts";
 import { planRoutes } from "./plans/routes.ts";
+import { applyDueDowngrades } from "./plans/subscription.ts";
 import { seedCategories } from "./products/categories.ts";
 import { Totals } from "./products/list.ts";
 import { productRoutes } from "./products/routes.ts";
@@ -283,6 +285,8 @@ export async function startService(
 
 const jobsOf = (ctx: Context) => [
   { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileOrders(ctx) },
+  { name: "reconcile-subscription-payments", cron: "* * * * *", run: () => reconcilePayments(ctx) },
+  { name: "apply-downgrades", cron: "* * * * *", run: () => applyDueDowngrades(ctx) },
   { name: "tidy-executions", cron: "*/5 * * * *", run: () => tidyExecutions(ctx) },
   { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
   { name: "forget-sign-in-tokens", cron: "29 * * * *", run: () => forgetOldTokens(ctx) },

@@ -1,4 +1,5 @@
 import type { Plan, Quota, Role } from "@stoa/contract";
+import type { Plan, Role } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries, Tx } from "../db/database.ts";
 
@@ -32,6 +33,19 @@ export const findUserByEmail = (db: Queries, email: string) =>
     .executeTakeFirst();
 
 /** Locks the account, so that a name cannot change while something is written under it. */
+/** Holds the account until the transaction ends; weak enough for rows that refer to it to be written meanwhile. */
+export const lockPlanOf = (db: Queries, id: string) =>
+  db
+    .selectFrom("users")
+    .select("plan")
+    .where("id", "=", id)
+    .forNoKeyUpdate()
+    .$narrowType<{ plan: Plan }>()
+    .executeTakeFirstOrThrow();
+
+export const setPlanOf = (db: Queries, id: string, plan: Plan) =>
+  db.updateTable("users").set({ plan }).where("id", "=", id).execute();
+
 export const markSeller = (db: Queries, userId: string) =>
   db
     .updateTable("users")

@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
-import { findUserByEmail, findUserById, insertUser, markSeller } from "./queries.ts";
+import { findUserByEmail, findUserById, insertUser, lockPlanOf, markSeller, setPlanOf } from "./queries.ts";
 
 export interface CreateUser {
   email: string;
@@ -56,5 +56,10 @@ export async function findUser(ctx: Context, idOrEmail: string) {
 
 /** The first product makes a user a seller; answers under which name. */
 export const becomeSeller = (tx: Tx, userId: string) => markSeller(tx, userId);
+
+/** The plan, which nobody else can change before the transaction ends. */
+export const lockPlan = async (tx: Tx, userId: string): Promise<Plan> => (await lockPlanOf(tx, userId)).plan;
+
+export const setPlan = (tx: Tx, userId: string, plan: Plan) => setPlanOf(tx, userId, plan);
 
 export const toUserId = (uuid: string) => toId("usr", uuid);

@@ -1,5 +1,12 @@
 import { api } from "@stoa/contract";
 import { route } from "../http/route.ts";
+import { changeSubscription, readSubscription } from "./change.ts";
 import { readUsage } from "./usage.ts";
 
-export const planRoutes = [route(api.plans.usage, (ctx, caller) => readUsage(ctx, caller))];
+export const planRoutes = [
+  route(api.plans.usage, (ctx, caller) => readUsage(ctx, caller)),
+  route(api.plans.subscription, (ctx, caller) => readSubscription(ctx, caller)),
+  route(api.plans.changeSubscription, (ctx, caller, { body }, facts) =>
+    changeSubscription(ctx, caller, body, facts.source),
+  ),
+];

@@ -1,0 +1,41 @@
+-- What is paid for: at most one row an account, none while it has a plan that costs nothing or that an operator gave it.
+-- users.plan says which plan holds; a row of another plan is asleep until its plan holds again.
+create table subscriptions (
+  user_id uuid primary key references users on delete cascade,
+  plan text not null check (plan in ('free', 'pro', 'business', 'enterprise')),
+  -- A whole month's price when the period began: what is unused of it counts towards an upgrade.
+  price_minor bigint not null check (price_minor > 0),
+  currency text not null,
+  payment_method_id text not null,
+  period_start timestamptz not null,
+  period_end timestamptz not null,
+  -- Takes the plan's place at the period's end; null: the plan goes on.
+  next_plan text check (next_plan in ('free', 'pro', 'business', 'enterprise')),
+  check (period_start < period_end)
+);
+create index subscriptions_due on subscriptions (period_end);
+
+-- Every attempt to pay for a plan; the provider knows it by this id.
+create table subscription_payments (
+  id uuid primary key,
+  user_id uuid not null references users on delete cascade,
+  plan text not null check (plan in ('free', 'pro', 'business', 'enterprise')),
+  price_minor bigint not null,
+  -- The price less what was unused of the period before.
+  amount_minor bigint not null check (amount_minor > 0),
+  currency text not null,
+  payment_method_id text not null,
+  status text not null check (status in ('pending', 'requires_action', 'completed', 'failed', 'canceled')),
+  payment_method jsonb,
+  payment_id text,
+  decline_code text,
+  action_url text,
+  created_at timestamptz not null,
+  -- When the provider was last asked to charge: silence is counted from here.
+  asked_at timestamptz,
+  settled_at timestamptz
+);
+create index subscription_payments_user on subscription_payments (user_id, id desc);
+create index subscription_payments_open on subscription_payments (created_at) where status in ('pending', 'requires_action');
+-- Two parallel upgrades of one account cannot both be charged.
+create unique index subscription_payments_one_open on subscription_payments (user_id) where status in ('pending', 'requires_action');

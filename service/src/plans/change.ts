@@ -1,0 +1,182 @@
+import { type ChangeSubscription, type Plan, plans, type Subscription } from "@stoa/contract";
+import { record } from "../audit/audit.ts";
+import type { Context, Member, SessionCaller, Source } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { ApiError, ruleBroken } from "../errors.ts";
+import { Answer } from "../http/route.ts";
+import { toDecimal } from "../money/amount.ts";
+import { lockPlan, toUserId } from "../people/users.ts";
+import { charge, giveUp, isOpen, refresh } from "./payment.ts";
+import { type PlanBook, priceMinorOf } from "./plan-book.ts";
+import {
+  changeSubscriptionRow,
+  findOpenPayment,
+  findPayment,
+  findPlan,
+  findSubscription,
+  insertPayment,
+  type PaymentRow,
+} from "./queries.ts";
+import { creditMinor, endSubscription, isPaid, startPeriod } from "./subscription.ts";
+
+interface Wish extends ChangeSubscription {
+  methodId: string | null;
+}
+
+/** Upgrades at once, for which a month is paid; downgrades when the paid period ends; the present plan takes both back. */
+export async function changeSubscription(
+  ctx: Context,
+  caller: SessionCaller,
+  request: ChangeSubscription,
+  source: Source,
+) {
+  mustBeOnOffer(ctx, request.plan);
+  const methodId = request.paymentMethodId ?? (await ctx.outside.payments.defaultMethod(caller.userId));
+  const wish = { ...request, methodId };
+  await giveUpAnother(ctx, caller.userId, wish);
+  const open = await ctx.db.transaction().execute((tx) => move(ctx, tx, caller.userId, wish, source));
+  const payment = open && (await charge(ctx, open));
+  mustNotHaveFailed(payment);
+  return new Answer(await toSubscription(ctx, caller.userId), {
+    status: payment && isOpen(payment) ? 202 : 200,
+  });
+}
+
+function mustBeOnOffer(ctx: Context, plan: Plan): void {
+  if (priceMinorOf(ctx.config.planBook, plan) === null)
+    throw ruleBroken("plan", `${plan} is by agreement with the operator`);
+}
+
+/** Another plan or method than the one that waits for its payment: only one of them may be charged. */
+async function giveUpAnother(ctx: Context, userId: string, wish: Wish): Promise<void> {
+  const open = await findOpenPayment(ctx.db, userId);
+  if (!open || isFor(open, wish)) return;
+  if (isOpen(await giveUp(ctx, open))) throw stillOpen(open);
+}
+
+const isFor = (payment: PaymentRow, { plan, methodId }: Wish) =>
+  payment.plan === plan && payment.paymentMethodId === methodId;
+
+const stillOpen = ({ plan }: PaymentRow) =>
+  new ApiError("CONFLICT", `An upgrade to ${plan} is being paid; try again when that has ended.`, {
+    field: "plan",
+  });
+
+/** What a wish does to the account, under its lock; answers the payment that has to be made first, if any. */
+async function move(
+  ctx: Context,
+  tx: Tx,
+  userId: string,
+  wish: Wish,
+  source: Source,
+): Promise<PaymentRow | null> {
+  const current = await lockPlan(tx, userId);
+  mustBeLeavable(ctx, current);
+  await noteWish(ctx, tx, userId, { current, wish, source });
+  const open = await findOpenPayment(tx, userId);
+  if (open && !isFor(open, wish)) throw stillOpen(open);
+  if (open) return open;
+  const subscription = await findSubscription(tx, userId);
+  if (wish.plan === current) {
+    await changeSubscriptionRow(tx, userId, { next_plan: null });
+    return null;
+  }
+  if (isLower(wish.plan, current) && isPaid(subscription, ctx.now())) {
+    await changeSubscriptionRow(tx, userId, { next_plan: wish.plan });
+    return null;
+  }
+  const credit = creditMinor(subscription, ctx.config.planBook.currency, ctx.now());
+  return begin(ctx, tx, userId, { wish, credit });
+}
+
+function mustBeLeavable(ctx: Context, plan: Plan): void {
+  if (priceMinorOf(ctx.config.planBook, plan) === null)
+    throw ruleBroken("plan", `yours, ${plan}, is by agreement with the operator: ask them to change it`);
+}
+
+const isLower = (plan: Plan, than: Plan) => plans.indexOf(plan) < plans.indexOf(than);
+
+const noteWish = (
+  ctx: Context,
+  tx: Tx,
+  userId: string,
+  { current, wish, source }: { current: Plan; wish: Wish; source: Source },
+) =>
+  record(ctx, tx, {
+    actorId: userId,
+    action: "subscription.requested",
+    target: { type: "user", id: toUserId(userId) },
+    source,
+    details: { from: current, to: wish.plan },
+  });
+
+/** Begins the plan, or the payment that it needs. */
+async function begin(
+  ctx: Context,
+  tx: Tx,
+  userId: string,
+  { wish: { plan, methodId }, credit }: { wish: Wish; credit: number },
+): Promise<PaymentRow | null> {
+  const { currency } = ctx.config.planBook;
+  const priceMinor = priceMinorOf(ctx.config.planBook, plan)!;
+  if (priceMinor === 0) {
+    await endSubscription(ctx, tx, userId, plan);
+    return null;
+  }
+  if (!methodId) throw ruleBroken("paymentMethodId", "is needed: you have no default payment method");
+  if (credit >= priceMinor) {
+    await startPeriod(ctx, tx, { userId, plan, priceMinor, currency, paymentMethodId: methodId });
+    return null;
+  }
+  const id = ctx.newId();
+  await insertPayment(tx, {
+    id,
+    user_id: userId,
+    plan,
+    price_minor: priceMinor,
+    amount_minor: priceMinor - credit,
+    currency,
+    payment_method_id: methodId,
+    created_at: ctx.now(),
+  });
+  return (await findPayment(tx, id))!;
+}
+
+function mustNotHaveFailed(payment: PaymentRow | null): void {
+  if (payment?.status !== "failed" && payment?.status !== "canceled") return;
+  throw new ApiError("INSUFFICIENT_FUNDS", undefined, { declineCode: payment.declineCode ?? "canceled" });
+}
+
+/** The plan as it stands. Of an open payment the provider is asked first, because it may just have been confirmed. */
+export async function readSubscription(ctx: Context, caller: Member): Promise<Subscription> {
+  const open = await findOpenPayment(ctx.db, caller.userId);
+  if (open) await refresh(ctx, open);
+  return toSubscription(ctx, caller.userId);
+}
+
+async function toSubscription(ctx: Context, userId: string): Promise<Subscription> {
+  const { plan } = await findPlan(ctx.db, userId);
+  const subscription = await findSubscription(ctx.db, userId);
+  const payment = await findOpenPayment(ctx.db, userId);
+  return {
+    plan,
+    periodStart: subscription?.periodStart.toISOString() ?? null,
+    periodEnd: subscription?.periodEnd.toISOString() ?? null,
+    scheduled: subscription?.nextPlan
+      ? { plan: subscription.nextPlan, effectiveDate: subscription.periodEnd.toISOString() }
+      : null,
+    payment: payment ? toPayment(payment) : null,
+    offers: offersOf(ctx.config.planBook),
+  };
+}
+
+const toPayment = ({ plan, status, amountMinor, currency, actionUrl }: PaymentRow) => ({
+  plan,
+  status: status as "pending" | "requires_action",
+  amount: toDecimal(amountMinor, currency),
+  currency,
+  ...(actionUrl && { nextAction: { url: actionUrl } }),
+});
+
+const offersOf = ({ currency, plans: offers }: PlanBook): Subscription["offers"] =>
+  plans.map((plan) => ({ plan, currency, ...offers[plan] }));

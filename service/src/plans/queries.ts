@@ -1,0 +1,160 @@
+import type { Plan } from "@stoa/contract";
+import type { Queries, Tx } from "../db/database.ts";
+
+export interface SubscriptionRow {
+  userId: string;
+  plan: Plan;
+  priceMinor: number;
+  currency: string;
+  periodStart: Date;
+  periodEnd: Date;
+  nextPlan: Plan | null;
+}
+
+export const findPlan = (db: Queries, userId: string) =>
+  db
+    .selectFrom("users")
+    .select("plan")
+    .where("id", "=", userId)
+    .$narrowType<{ plan: Plan }>()
+    .executeTakeFirstOrThrow();
+
+/** What is paid for, as long as it is the plan that holds. */
+export const findSubscription = (db: Queries, userId: string): Promise<SubscriptionRow | undefined> =>
+  db
+    .selectFrom("subscriptions as s")
+    .innerJoin("users as u", (join) => join.onRef("u.id", "=", "s.user_id").onRef("u.plan", "=", "s.plan"))
+    .select(["s.user_id as userId", "s.plan", "s.price_minor as priceMinor", "s.currency"])
+    .select(["s.period_start as periodStart", "s.period_end as periodEnd", "s.next_plan as nextPlan"])
+    .where("s.user_id", "=", userId)
+    .$castTo<SubscriptionRow>()
+    .executeTakeFirst();
+
+export interface NewSubscription {
+  user_id: string;
+  plan: Plan;
+  price_minor: number;
+  currency: string;
+  payment_method_id: string;
+  period_start: Date;
+  period_end: Date;
+}
+
+export const replaceSubscription = (tx: Tx, row: NewSubscription) =>
+  tx
+    .insertInto("subscriptions")
+    .values(row)
+    .onConflict((conflict) => conflict.column("user_id").doUpdateSet({ ...row, next_plan: null }))
+    .execute();
+
+export const deleteSubscription = (tx: Tx, userId: string) =>
+  tx.deleteFrom("subscriptions").where("user_id", "=", userId).execute();
+
+export const changeSubscriptionRow = (
+  tx: Tx,
+  userId: string,
+  change: { plan?: Plan; next_plan: Plan | null },
+) => tx.updateTable("subscriptions").set(change).where("user_id", "=", userId).execute();
+
+/** Whose period has ended with a downgrade to come. */
+export const listDueDowngrades = (db: Queries, now: Date) =>
+  db
+    .selectFrom("subscriptions as s")
+    .innerJoin("users as u", (join) => join.onRef("u.id", "=", "s.user_id").onRef("u.plan", "=", "s.plan"))
+    .select("s.user_id as userId")
+    .where("s.next_plan", "is not", null)
+    .where("s.period_end", "<=", now)
+    .orderBy("s.period_end")
+    .execute();
+
+export interface PaymentRow {
+  id: string;
+  userId: string;
+  plan: Plan;
+  status: "pending" | "requires_action" | "completed" | "failed" | "canceled";
+  priceMinor: number;
+  amountMinor: number;
+  currency: string;
+  paymentMethodId: string;
+  declineCode: string | null;
+  actionUrl: string | null;
+}
+
+const payments = (db: Queries) =>
+  db
+    .selectFrom("subscription_payments")
+    .select(["id", "user_id as userId", "plan", "status", "currency"])
+    .select(["price_minor as priceMinor", "amount_minor as amountMinor"])
+    .select(["payment_method_id as paymentMethodId"])
+    .select(["decline_code as declineCode", "action_url as actionUrl"])
+    .$castTo<PaymentRow>();
+
+export const findPayment = (db: Queries, id: string) => payments(db).where("id", "=", id).executeTakeFirst();
+
+const OPEN = ["pending", "requires_action"];
+
+export const findOpenPayment = (db: Queries, userId: string) =>
+  payments(db).where("user_id", "=", userId).where("status", "in", OPEN).executeTakeFirst();
+
+export interface NewPayment {
+  id: string;
+  user_id: string;
+  plan: Plan;
+  price_minor: number;
+  amount_minor: number;
+  currency: string;
+  payment_method_id: string;
+  created_at: Date;
+}
+
+export const insertPayment = (tx: Tx, payment: NewPayment) =>
+  tx
+    .insertInto("subscription_payments")
+    .values({ ...payment, status: "pending" })
+    .execute();
+
+export interface PaymentMove {
+  status: PaymentRow["status"];
+  payment_id?: string;
+  payment_method?: string;
+  decline_code?: string;
+  action_url?: string | null;
+  settled_at?: Date;
+}
+
+/** Moves an open payment; false when another was faster. */
+export async function movePayment(db: Queries, id: string, move: PaymentMove): Promise<boolean> {
+  const moved = await db
+    .updateTable("subscription_payments")
+    .set(move)
+    .where("id", "=", id)
+    .where("status", "in", OPEN)
+    .returning("id")
+    .executeTakeFirst();
+  return moved !== undefined;
+}
+
+/** Notes that the provider is asked now; false when the payment is open no more, so that nobody must ask. */
+export async function stampAsked(db: Queries, id: string, now: Date): Promise<boolean> {
+  const stamped = await db
+    .updateTable("subscription_payments")
+    .set({ asked_at: now })
+    .where("id", "=", id)
+    .where("status", "in", OPEN)
+    .returning("id")
+    .executeTakeFirst();
+  return stamped !== undefined;
+}
+
+/** A payment whose method the provider does not know: nothing happened, so nothing stays. */
+export const deleteOpenPayment = (db: Queries, id: string) =>
+  db.deleteFrom("subscription_payments").where("id", "=", id).where("status", "in", OPEN).execute();
+
+export const listOpenPayments = (db: Queries, before: Date) =>
+  payments(db)
+    .select((row) => row.fn.coalesce("asked_at", "created_at").as("askedAt"))
+    .where("status", "in", OPEN)
+    .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
+    .orderBy("created_at")
+    .$castTo<PaymentRow & { askedAt: Date }>()
+    .execute();
