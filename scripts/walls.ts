@@ -22,7 +22,6 @@ const mayEnter: Record<string, string[]> = {
   "sign-in": ["db", "http", "outside", "audit", "mail", "sessions", "people", "keys", "two-factor"],
   entitlements: ["db"],
   products: ["db", "http", "money", "prompts", "audit", "events", "people", "entitlements"],
-  products: ["db", "http", "money", "prompts", "events", "people", "entitlements"],
   plans: ["db", "http", "outside", "money", "audit", "events", "people"],
   reviews: ["db", "http", "events", "people", "products"],
   purchases: ["db", "http", "outside", "money", "events", "people", "entitlements", "products"],

@@ -70,7 +70,6 @@ export const api = {
     stats: admin.stats,
     becomeFirst: admin.becomeFirst,
   },
-  plans: { usage: plans.usage },
   plans: {
     usage: plans.usage,
     subscription: plans.subscription,

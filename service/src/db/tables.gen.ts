@@ -327,6 +327,35 @@ export interface SignInAttempts {
   tried_at: ArrayType<Timestamp>;
 }
 
+export interface SubscriptionPayments {
+  action_url: string | null;
+  amount_minor: number;
+  asked_at: Timestamp | null;
+  created_at: Timestamp;
+  currency: string;
+  decline_code: string | null;
+  id: string;
+  payment_id: string | null;
+  payment_method: Json | null;
+  payment_method_id: string;
+  plan: string;
+  price_minor: number;
+  settled_at: Timestamp | null;
+  status: string;
+  user_id: string;
+}
+
+export interface Subscriptions {
+  currency: string;
+  next_plan: string | null;
+  payment_method_id: string;
+  period_end: Timestamp;
+  period_start: Timestamp;
+  plan: string;
+  price_minor: number;
+  user_id: string;
+}
+
 export interface Users {
   ban_reason: string | null;
   banned_at: Timestamp | null;
@@ -372,5 +401,7 @@ export interface DB {
   schema_migrations: SchemaMigrations;
   sessions: Sessions;
   sign_in_attempts: SignInAttempts;
+  subscription_payments: SubscriptionPayments;
+  subscriptions: Subscriptions;
   users: Users;
 }

@@ -8,8 +8,6 @@ import { assertError, type Client, type Market, openMarket, type Reply } from ".
 let market: Market;
 let member: Client;
 let enter: (endpoint: Endpoint) => Client;
-/** The member, signed in: some endpoints are for people alone. */
-let person: Client;
 let productId: string;
 /** Path parameters that name something of the member's, so that what is refused is the body. */
 let ids: Record<string, string>;
@@ -17,7 +15,6 @@ let rowsBefore: Record<string, number>;
 before(async () => {
   market = await openMarket();
   member = await market.hasUser();
-  person = await market.hasSession(member.userId);
   const seller = await market.hasUser();
   productId = await hasProduct(member);
   await hasBought(member, await hasProduct(seller));
@@ -41,8 +38,6 @@ async function rowCounts(): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ name, count }) => [name, count]));
 }
 
-const clientFor = ({ access }: Endpoint) => (access.who === "session" ? person : member);
-
 type Body = NonNullable<RequestInit["body"]>;
 
 const pathOf = ({ base, path }: Endpoint) =>
@@ -51,7 +46,6 @@ const pathOf = ({ base, path }: Endpoint) =>
 function send(endpoint: Endpoint, body: Body, contentType = "application/json"): Promise<Reply> {
   const headers = { "content-type": contentType };
   return enter(endpoint).request(endpoint.method, pathOf(endpoint), { body, headers });
-  return clientFor(endpoint).request(endpoint.method, pathOf(endpoint), { body, headers });
 }
 
 function assertRefused(reply: Reply, field: string, status = 400) {
@@ -117,7 +111,6 @@ for (const endpoint of [...takers, ...actions]) {
 
     test("a body without a media type", async () => {
       const reply = await enter(endpoint).request(endpoint.method, pathOf(endpoint), {
-      const reply = await clientFor(endpoint).request(endpoint.method, pathOf(endpoint), {
         body: utf8(0x7b, 0x7d),
       });
       assertError(reply, 415, "UNSUPPORTED_MEDIA_TYPE");
@@ -129,10 +122,6 @@ for (const endpoint of [...takers, ...actions]) {
       const init = { body: new Blob([body]).stream(), duplex: "half" } as RequestInit;
       const headers = { "content-type": "application/json" };
       const chunked = await enter(endpoint).request(endpoint.method, pathOf(endpoint), { ...init, headers });
-      const chunked = await clientFor(endpoint).request(endpoint.method, pathOf(endpoint), {
-        ...init,
-        headers,
-      });
       assertError(chunked, 413, "PAYLOAD_TOO_LARGE");
     });
   });

@@ -186,11 +186,10 @@ const TAGS: Record<string, string> = {
   reviews: "What buyers say",
   purchases: "Buy products, and read what you bought",
   ai: "Run what you bought with your own provider keys",
-  account: "Your account, and where you are signed in",
+  account: "Your account, its plan, its security and where you are signed in",
   admin: "Run the marketplace",
   events: "What happened to your products and purchases",
   "sign-in": "Come in by a mailed link or a password, and leave again",
-  account: "Your account, plan and usage",
 };
 
 /** The OpenAPI 3.1 document of the contract's endpoints. `origin` is null in the committed copy. */

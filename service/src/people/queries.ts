@@ -1,5 +1,4 @@
 import type { Plan, Quota, Role } from "@stoa/contract";
-import type { Plan, Role } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries, Tx } from "../db/database.ts";
 
