@@ -1,8 +1,13 @@
+import { letterHtml } from "./letter-html.ts";
+import { letterText } from "./letter-text.ts";
+
 /** A message as it is sent: readable as text and as HTML. */
 export interface Letter {
   subject: string;
   text: string;
   html: string;
+  /** Where its button leads. */
+  link?: string;
 }
 
 export interface LetterWish {
@@ -15,18 +20,29 @@ export interface LetterWish {
   footnotes?: string[];
 }
 
-const escapeHtml = (text: string) =>
-  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
+/** One line: what people give us, such as a name, makes no line, header or paragraph of its own. */
+const toLine = (text: string) => text.replace(/[\p{Cc}\s]+/gu, " ").trim();
 
 /** One template for every letter: text first, and the same words as HTML. */
 export function composeLetter({ subject, paragraphs, action, footnotes = [] }: LetterWish): Letter {
-  const text = [...paragraphs, ...(action ? [`${action.label}:\n${action.url}`] : []), ...footnotes].join(
-    "\n\n",
-  );
-  const html = [
-    ...paragraphs.map((paragraph) => `<p>${escapeHtml(paragraph)}</p>`),
-    ...(action ? [`<p><a href="${escapeHtml(action.url)}">${escapeHtml(action.label)}</a></p>`] : []),
-    ...footnotes.map((footnote) => `<p><small>${escapeHtml(footnote)}</small></p>`),
-  ].join("\n");
-  return { subject, text: `${text}\n`, html };
+  const words = {
+    subject: toLine(subject),
+    paragraphs: paragraphs.map(toLine),
+    action: action && { label: toLine(action.label), url: action.url },
+    footnotes: footnotes.map(toLine),
+  };
+  return {
+    subject: words.subject,
+    text: letterText(words),
+    html: letterHtml(words),
+    ...(action && { link: action.url }),
+  };
+}
+
+/** What is in a letter, each text a line. */
+export interface Words {
+  subject: string;
+  paragraphs: string[];
+  action: { label: string; url: string } | undefined;
+  footnotes: string[];
 }
