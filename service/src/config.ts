@@ -5,6 +5,8 @@ import ipaddr from "ipaddr.js";
 import { isCurrency } from "./money/amount.ts";
 import { parseAllowedTargets } from "./outside/allowed-targets.ts";
 import { builtInPlans, type PlanBook, readPlanBook } from "./plans/plan-book.ts";
+import { parseMailbox } from "./outside/mail.ts";
+import { parseSmtpUrl } from "./outside/smtp-url.ts";
 import type { MasterKey } from "./vault.ts";
 
 export type Environment = "test" | "production";
@@ -155,7 +157,7 @@ function isNetwork(text: string): boolean {
 }
 
 function mailOf(read: Reader, environment: Environment) {
-  const smtpUrl = read.url("SMTP_URL", ["smtp:", "smtps:"]);
+  const smtpUrl = read.text("SMTP_URL");
   const otherwise = smtpUrl ? "smtp" : environment === "test" ? "dev" : "unset";
   const mail = read.choice("STOA_MAIL", ["smtp", "dev", "off"], otherwise as "smtp");
   if (mail === ("unset" as string)) {
@@ -167,7 +169,25 @@ function mailOf(read: Reader, environment: Environment) {
   if (mail === "smtp" && !smtpUrl) read.problems.push("STOA_MAIL=smtp needs SMTP_URL");
   if (mail === "dev" && environment === "production")
     read.problems.push("STOA_MAIL=dev shows everybody's mail: it is for the test environment");
-  return { mail, smtpUrl, mailFrom: read.text("STOA_MAIL_FROM") ?? "Stoa <stoa@localhost>" };
+  if (smtpUrl) checkSmtpUrl(read, smtpUrl);
+  return { mail, smtpUrl, mailFrom: mailFromOf(read, mail === "smtp" && environment === "production") };
+}
+
+function checkSmtpUrl(read: Reader, smtpUrl: string): void {
+  try {
+    parseSmtpUrl(smtpUrl);
+  } catch (error) {
+    read.problems.push(`SMTP_URL ${(error as Error).message}`);
+  }
+}
+
+function mailFromOf(read: Reader, mustBeGiven: boolean): string {
+  const given = read.text("STOA_MAIL_FROM");
+  if (given === null && mustBeGiven)
+    read.problems.push("STOA_MAIL_FROM must be set in production: an address that SMTP_URL may send from");
+  if (given !== null && !parseMailbox(given))
+    read.problems.push('STOA_MAIL_FROM is no address such as "Stoa <stoa@example.com>"');
+  return given ?? "Stoa <stoa@localhost>";
 }
 
 interface Secrets {

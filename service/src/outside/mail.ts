@@ -1,0 +1,50 @@
+/** The port for mail: what the service asks of whoever carries its letters. */
+
+export interface OutgoingLetter {
+  /** Our row's id, and so the Message-ID: a letter that is carried twice can be known for one. */
+  id: string;
+  recipient: string;
+  subject: string;
+  text: string;
+  html: string;
+  /** The address behind its button. */
+  link?: string | undefined;
+}
+
+export type Carried =
+  | { state: "taken" }
+  /** For good: this recipient, or this letter, will not be taken later either. */
+  | { state: "refused"; why: string };
+
+export interface Mail {
+  /** Throws MailUnavailable when the same letter may be taken later. */
+  carry(letter: OutgoingLetter, signal: AbortSignal): Promise<Carried>;
+  /** Says who would take letters now; throws MailUnavailable when nobody would. */
+  check(): Promise<string>;
+}
+
+/** No letter can be handed over now. Its message names no recipient. */
+export class MailUnavailable extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "MailUnavailable";
+  }
+}
+
+export interface Mailbox {
+  name: string;
+  address: string;
+}
+
+/** What browsers take in `<input type=email>`: no quotes, commas, line breaks or letters beyond ASCII, which mail programs read in different ways. */
+const ADDRESS = /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*$/;
+const NAMED = /^(?:"([^"\p{Cc}]*)"|([^"<>@,;\p{Cc}]*?))\s*<([^<>]*)>$/u;
+
+export const isMailAddress = (text: string): boolean => text.length <= 254 && ADDRESS.test(text);
+
+/** `address`, `Name <address>` or `"Name, with marks" <address>`; null for anything else. */
+export function parseMailbox(text: string): Mailbox | null {
+  const [, quoted, plain = "", inside] = NAMED.exec(text) ?? [];
+  const address = inside ?? text;
+  return isMailAddress(address) ? { name: quoted ?? plain, address } : null;
+}

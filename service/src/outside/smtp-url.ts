@@ -1,0 +1,40 @@
+const OPTIONS = ["requireTLS", "tls.rejectUnauthorized"];
+const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
+
+export interface SmtpServer {
+  host: string;
+  port: number;
+  /** TLS from the first byte. */
+  secure: boolean;
+  /** STARTTLS or nothing: a server, or somebody on the way, that does not offer it gets no letter and no password. */
+  requireTLS: boolean;
+  ignoreTLS: boolean;
+  auth: { user: string; pass: string } | null;
+  tls: { rejectUnauthorized: boolean };
+}
+
+/**
+ * `smtps://user:password@host:port` speaks TLS from the start, `smtp://…` after STARTTLS, which it demands unless told
+ * `?requireTLS=false`. On the machine itself nobody listens in between: there smtp:// is plain. Throws what is wrong in words.
+ */
+export function parseSmtpUrl(text: string): SmtpServer {
+  const url = URL.parse(text);
+  if (!url?.hostname || !/^smtps?:$/.test(url.protocol))
+    throw new Error("is not smtp://host:port or smtps://host:port");
+  for (const [name, value] of url.searchParams) {
+    if (!OPTIONS.includes(name)) throw new Error(`takes ${OPTIONS.join(" and ")}, not ${name}`);
+    if (value !== "true" && value !== "false") throw new Error(`${name} is true or false`);
+  }
+  const secure = url.protocol === "smtps:";
+  const isLocal = LOOPBACK.test(url.hostname);
+  const user = decodeURIComponent(url.username);
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port: Number(url.port) || (secure ? 465 : 587),
+    secure,
+    requireTLS: !secure && (url.searchParams.get("requireTLS") ?? String(!isLocal)) === "true",
+    ignoreTLS: isLocal && !url.searchParams.has("requireTLS"),
+    auth: user ? { user, pass: decodeURIComponent(url.password) } : null,
+    tls: { rejectUnauthorized: url.searchParams.get("tls.rejectUnauthorized") !== "false" },
+  };
+}
