@@ -8,6 +8,9 @@ import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { openPool } from "../service/src/db/database.ts";
 import { migrate } from "../service/src/db/migrate.ts";
+import { openJobs } from "../service/src/jobs/jobs.ts";
+import { createLog } from "../service/src/log.ts";
+import { mailJob } from "../service/src/mail/mail.ts";
 import { TEMPLATE } from "../service/test/market.ts";
 import { startThrowaway, urlOf } from "../service/test/throwaway.ts";
 
@@ -26,6 +29,8 @@ await admin.query(`create database ${TEMPLATE}`);
 await admin.end();
 const template = openPool({ target: { ...server.connection, database: TEMPLATE }, maxConnections: 1 });
 await migrate(template, new Date());
+// Made once here, the job queue costs a market of a test nothing.
+await (await openJobs(template, createLog("warn"), [mailJob])).close();
 await template.end();
 process.env["STOA_TEST_DATABASE"] = urlOf(server, "postgres");
 

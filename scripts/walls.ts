@@ -7,13 +7,15 @@ const SOURCE = resolve(import.meta.dirname, "../service/src");
 /** What each room stands on, from the ground up. A room enters only what is listed; files beside the rooms are open to all. */
 const mayEnter: Record<string, string[]> = {
   db: [],
-  jobs: [],
+  jobs: ["db"],
   money: [],
   outside: ["money"],
   http: ["db"],
   prompts: ["outside"],
   audit: ["db", "http"],
   mail: ["db"],
+  audit: ["db"],
+  mail: ["db", "http", "jobs"],
   events: ["db", "http"],
   sessions: ["db", "http", "audit"],
   people: ["db"],
@@ -33,6 +35,7 @@ const mayEnter: Record<string, string[]> = {
   admin: ["db", "http", "audit", "events", "sessions", "people", "two-factor", "sign-in"],
   demo: ["db", "money", "prompts", "people", "products", "purchases", "reviews"],
   operator: ["db", "people", "keys", "admin", "demo"],
+  operator: ["db", "jobs", "mail", "people", "keys", "demo"],
 };
 
 interface Import {

@@ -28,15 +28,20 @@ import { createRateLimits } from "./http/rate-limit.ts";
 import { buildServer, originOf } from "./http/server.ts";
 import { newUuid } from "./ids.ts";
 import { every } from "./jobs/every.ts";
-import { type Queue, startQueue } from "./jobs/queue.ts";
+import { openJobs } from "./jobs/jobs.ts";
+import { type AskedJob, type Queue, type ScheduledJob, startQueue } from "./jobs/queue.ts";
 import { identifyKey } from "./keys/keys.ts";
 import { createLinks } from "./links.ts";
 import { createLog } from "./log.ts";
+import { carryMail, forgetOldMails, mailJob } from "./mail/mail.ts";
 import { createSandbox, withSandbox } from "./outside/ai-provider.sandbox.ts";
 import { createSdkProviders, type SdkProvidersOptions } from "./outside/ai-provider.sdk.ts";
 import { type AiProviders, defaultDeadlines } from "./outside/ai-provider.ts";
 import { type Guard, parseAllowedTargets, refusedUrl } from "./outside/allowed-targets.ts";
 import { createIdentityProviders } from "./outside/identity-provider.ts";
+import { devMail } from "./outside/mail.dev.ts";
+import { noMail } from "./outside/mail.none.ts";
+import { type Mail, parseMailbox } from "./outside/mail.ts";
 import { fakePayments } from "./outside/payments.fake.ts";
 import { startFakeProvider } from "./outside/payments.fake-server.ts";
 import { postgresChargeStore } from "./outside/payments.fake-store.ts";
@@ -85,6 +90,9 @@ export const routes = [
   ...planRoutes,
 ];
 
+/** What can be asked for by `ctx.jobs.send`. */
+export const jobKinds = [mailJob];
+
 /** What tests put in the place of the real thing; everything else is as in production. */
 export interface Overrides {
   now?: () => Date;
@@ -95,6 +103,7 @@ export interface Overrides {
   payments?: Payments;
   /** How long a call to GitHub or Google may take. */
   identityProviderMs?: number;
+  mail?: Mail;
   /** How long requests may run after the service was told to end. */
   graceMs?: number;
 }
@@ -150,6 +159,8 @@ async function buildBase(
   const shutdown = new AbortController();
   const payments = await openPayments(config, pool, now, overrides.payments);
   const ai = openProviders(guard, overrides);
+  const mail = overrides.mail ?? (await openMail(config));
+  const jobs = await openJobs(pool, log, jobKinds);
   const secretsFor = (purpose: string) =>
     config.sessionKeys.map((key) => Buffer.from(hkdfSync("sha256", key, "", purpose, 32)));
   const ctx: Context = {
@@ -163,6 +174,7 @@ async function buildBase(
     links: createLinks(() => origin, secretsFor("stoa signed links")),
     guests: createGuests(secretsFor("stoa guests")),
     counters: openCounters(config, now, log),
+    jobs,
     totals: new Totals(),
     views: new ViewBuffer(),
     shutdown: shutdown.signal,
@@ -173,6 +185,7 @@ async function buildBase(
         ...config,
         timeoutMs: overrides.identityProviderMs ?? IDENTITY_PROVIDER_MS,
       }),
+      mail,
       refusedUrl: (url) => refusedUrl(guard, url),
     },
   };
@@ -187,6 +200,7 @@ async function buildBase(
       await ai.close?.();
       await payments.close();
       await ctx.counters.close();
+      await jobs.close();
       await pool.end();
     },
   };
@@ -202,6 +216,14 @@ async function openPayments(config: Config, pool: pg.Pool, now: () => Date, give
   if (config.environment === "production") return { port: noPayments, close: async () => {} };
   const provider = await startFakeProvider({ store: postgresChargeStore(pool), now });
   return { port: fakePayments({ origin: provider.origin }), close: () => provider.close() };
+}
+
+/** The client of mail servers is loaded where there is one. */
+export async function openMail({ mail, smtpUrl, mailFrom }: Config): Promise<Mail> {
+  if (mail === "off") return noMail;
+  if (mail === "dev") return devMail((line) => console.log(line));
+  const { smtpMail } = await import("./outside/mail.smtp.ts");
+  return smtpMail(smtpUrl!, parseMailbox(mailFrom)!);
 }
 
 function openProviders(guard: Guard, overrides: Overrides): AiProviders {
@@ -234,7 +256,7 @@ export async function startService(
   const base = await openBase(config, connection, overrides);
   const { ctx } = base;
   let queue: Queue | null = null;
-  const metrics = createMetrics();
+  const metrics = createMetrics(() => ctx.jobs.count());
   const app = await buildServer({
     ctx,
     // A worker opens its door for health and figures alone.
@@ -266,7 +288,7 @@ export async function startService(
     },
   });
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
-  if (config.roles.worker) queue = await startQueue(ctx.pool, ctx.log, jobsOf(ctx));
+  if (config.roles.worker) queue = await startQueue(ctx.pool, ctx.log, jobsOf(ctx), askedJobsOf(ctx));
   await app.listen({ host: config.host, port: config.port });
   const origin = originOf(app);
   base.listening(app.server.address() as AddressInfo, origin);
@@ -283,14 +305,19 @@ export async function startService(
   };
 }
 
-const jobsOf = (ctx: Context) => [
+const jobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileOrders(ctx) },
   { name: "reconcile-subscription-payments", cron: "* * * * *", run: () => reconcilePayments(ctx) },
   { name: "apply-downgrades", cron: "* * * * *", run: () => applyDueDowngrades(ctx) },
   { name: "tidy-executions", cron: "*/5 * * * *", run: () => tidyExecutions(ctx) },
   { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
+  { name: "forget-mails", cron: "23 * * * *", run: () => forgetOldMails(ctx) },
   { name: "forget-sign-in-tokens", cron: "29 * * * *", run: () => forgetOldTokens(ctx) },
   { name: "forget-events", cron: "43 3 * * *", run: () => forgetOldEvents(ctx) },
+];
+
+const askedJobsOf = (ctx: Context): AskedJob[] => [
+  { ...mailJob, run: (data, signal) => carryMail(ctx, (data as { mailId: string }).mailId, signal) },
 ];
 
 async function whyNotReady(ctx: Context, queue: () => Queue | null): Promise<string[]> {

@@ -5,9 +5,11 @@ import type { Config } from "./config.ts";
 import type { Database } from "./db/database.ts";
 import type { Counters } from "./http/counters.ts";
 import type { Guests } from "./http/guests.ts";
+import type { Jobs } from "./jobs/jobs.ts";
 import type { Links } from "./links.ts";
 import type { AiProviders } from "./outside/ai-provider.ts";
 import type { IdentityProviders } from "./outside/identity-provider.ts";
+import type { Mail } from "./outside/mail.ts";
 import type { Payments } from "./outside/payments.ts";
 import type { Totals } from "./products/list.ts";
 import type { ViewBuffer } from "./products/views.ts";
@@ -28,6 +30,7 @@ export interface Context {
   guests: Guests;
   /** Of requests, for the rate limits. */
   counters: Counters;
+  jobs: Jobs;
   /** Kept in memory by this process alone. */
   totals: Totals;
   views: ViewBuffer;
@@ -37,6 +40,7 @@ export interface Context {
     payments: Payments;
     ai: AiProviders;
     identityProviders: IdentityProviders;
+    mail: Mail;
     /** null when a user's URL may be called, else why not. */
     refusedUrl(url: string): string | null;
   };

@@ -1,13 +1,15 @@
 import { type Plan, plans, type Role, roles } from "@stoa/contract";
 import { Command, Option } from "commander";
-import { type Base, openBase } from "./app.ts";
+import { type Base, jobKinds, openBase } from "./app.ts";
 import { ConfigError } from "./config.ts";
 import { openPool } from "./db/database.ts";
 import { migrate } from "./db/migrate.ts";
 import { loadDemo, removeDemo } from "./demo/demo.ts";
 import { ApiError } from "./errors.ts";
 import { toId } from "./ids.ts";
+import { openJobs } from "./jobs/jobs.ts";
 import { createKey, parsePermissions } from "./keys/keys.ts";
+import { createLog } from "./log.ts";
 import { examine } from "./operator/doctor.ts";
 import { openPlace, type Place } from "./operator/place.ts";
 import { reset } from "./operator/reset.ts";
@@ -55,14 +57,25 @@ const withBase = <T>(work: (base: Base) => Promise<T>): Promise<T> =>
 
 program.command("start", { isDefault: true }).description("run the service").action(start);
 
+/** Our tables, and those of the job queue. */
+async function migrateAll(target: Place["target"]): Promise<string[]> {
+  const pool = openPool({ target, maxConnections: 2 });
+  try {
+    const applied = await migrate(pool, new Date());
+    await (await openJobs(pool, createLog("warn"), jobKinds)).close();
+    return applied;
+  } finally {
+    await pool.end();
+  }
+}
+
 program
   .command("migrate")
   .description("bring the database to the newest migration")
   .option("--json", "print JSON")
   .action((options) =>
     atPlace(async ({ target }) => {
-      const pool = openPool({ target, maxConnections: 1 });
-      const applied = await migrate(pool, new Date()).finally(() => pool.end());
+      const applied = await migrateAll(target);
       print({ applied: options.json ? applied : applied.join(", ") || "nothing to do" }, options);
     }),
   );

@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { suite, type TestContext, test } from "node:test";
+import type pg from "pg";
+import { freePort, startMailServer } from "../../test/mail-server.ts";
+import { type Market, openMarket } from "../../test/market.ts";
+import { type Service, startService } from "../app.ts";
+import type { Config } from "../config.ts";
+import { composeLetter } from "../mail/letter.ts";
+import { mailJob, sendMail } from "../mail/mail.ts";
+import { devMail } from "../outside/mail.dev.ts";
+
+const letter = composeLetter({ subject: "News", paragraphs: ["Something changed."] });
+const ALONE = { api: true, worker: false };
+const WORKER = { api: false, worker: true };
+const smtp = (port: number): Partial<Config> => ({ mail: "smtp", smtpUrl: `smtp://127.0.0.1:${port}` });
+
+/** A shop that asks for jobs and runs none, and workers of it that end before it does. */
+async function openShop(t: TestContext, wish: Parameters<typeof openMarket>[0] = {}) {
+  const market = await openMarket({ ...wish, config: { roles: ALONE, ...wish.config } });
+  const { ctx } = market.service;
+  const target = (ctx.pool.options as pg.PoolConfig).connectionString!;
+  const workers: Service[] = [];
+  t.after(async () => {
+    for (const worker of workers) await worker.close();
+    await market.close();
+  });
+  return {
+    market,
+    ask: (recipient: string) => ctx.db.transaction().execute((tx) => sendMail(ctx, tx, recipient, letter)),
+    async startWorker() {
+      const overrides = { now: ctx.now, log: ctx.log, ...(wish.mail && { mail: wish.mail }) };
+      const config = { ...ctx.config, roles: WORKER };
+      workers.push(await startService(config, { target, maxConnections: 6 }, overrides));
+    },
+  };
+}
+
+async function openServer(t: TestContext, port?: number) {
+  const server = await startMailServer(port === undefined ? {} : { port });
+  t.after(() => server.close());
+  return server;
+}
+
+/** Workers look each second: a test looks until they did. */
+async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    const found = await look();
+    if (found !== undefined) return found;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** The one job of that state, of that attempt. */
+const jobIn = ({ query }: Market, state: string, { name = mailJob.name, retries = 0 } = {}) =>
+  until(async () => {
+    const { rows } = await query(
+      `select *, extract(epoch from start_after - started_on)::float8 as wait
+         from pgboss.job where name = $1 and state::text = $2 and retry_count = $3`,
+      [name, state, retries],
+    );
+    return rows[0];
+  });
+
+/** The queue waits in real time: instead of waiting, a test moves the job, and maybe takes attempts from it. */
+const hurry = ({ query }: Market, retries = 0) =>
+  query("update pgboss.job set start_after = now(), retry_count = $1 where state = 'retry'", [retries]);
+
+const between = (value: number, least: number, most: number) =>
+  assert.ok(value >= least && value <= most, `${value} is not between ${least} and ${most}`);
+
+suite("a job that was asked for", { timeout: 60_000 }, () => {
+  test("is run by a worker that starts later, when the process that asked is gone", async (t) => {
+    const server = await openServer(t);
+    const { market, ask, startWorker } = await openShop(t, { config: smtp(server.port) });
+    await ask("ada@example.com");
+    await market.service.app.close();
+    await startWorker();
+    const [got] = await server.received(1);
+    assert.deepEqual(got!.recipients, ["ada@example.com"]);
+    await jobIn(market, "completed");
+  });
+
+  test("is run once by one of several workers", async (t) => {
+    const server = await openServer(t);
+    const { market, ask, startWorker } = await openShop(t, { config: smtp(server.port) });
+    await Promise.all([startWorker(), startWorker()]);
+    const recipients = Array.from({ length: 40 }, (_, at) => `ada${at}@example.com`);
+    for (const recipient of recipients) await ask(recipient);
+    await until(async () => {
+      const { rows } = await market.query("select 1 from mails where sent_at is null");
+      return rows.length === 0 || undefined;
+    });
+    const got = server.letters.flatMap((one) => one.recipients);
+    assert.deepEqual(got.toSorted(), recipients.toSorted());
+  });
+
+  test("is tried again when it fails, ever more rarely, until it is done", async (t) => {
+    const port = await freePort();
+    const { market, ask, startWorker } = await openShop(t, { config: smtp(port) });
+    await ask("ada@example.com");
+    await startWorker();
+    between((await jobIn(market, "retry")).wait, 29, 65);
+    await hurry(market, 3);
+    between((await jobIn(market, "retry", { retries: 4 })).wait, 470, 970);
+    await hurry(market, 8);
+    between((await jobIn(market, "retry", { retries: 9 })).wait, 7_190, 7_210);
+    const server = await openServer(t, port);
+    await hurry(market, 3);
+    assert.equal((await server.received(1)).length, 1);
+    await jobIn(market, "completed", { retries: 4 });
+  });
+
+  test("is given up after its last attempt, which /metrics and the log tell without its words", async (t) => {
+    const { market, ask, startWorker } = await openShop(t, { config: smtp(await freePort()) });
+    await ask("ada@example.com");
+    const waiting = await market.as(null).get("/metrics");
+    assert.match(waiting.text, /^jobs\{name="send-mail",state="waiting"\} 1$/m);
+    await startWorker();
+    await jobIn(market, "retry");
+    await hurry(market, mailJob.retries - 1);
+    await jobIn(market, "created", { name: `${mailJob.name}-given-up` });
+    const { text } = await market.as(null).get("/metrics");
+    assert.match(text, /^jobs\{name="send-mail",state="given up"\} 1$/m);
+    assert.match(text, /^jobs\{name="send-mail",state="waiting"\} 0$/m);
+    const logged = market.logs.join("\n");
+    assert.match(logged, /"level":50.*"job":"send-mail".*"attempt":11.*"job given up"/);
+    assert.doesNotMatch(logged, /ada@example\.com|Something changed/);
+  });
+
+  test("takes no other along when it fails", async (t) => {
+    const told: string[] = [];
+    const mail = devMail((line) => {
+      if (line.includes("broken")) throw new Error("broken");
+      told.push(line);
+    });
+    const { market, ask, startWorker } = await openShop(t, { mail });
+    for (const name of ["ada", "broken", "grace"]) await ask(`${name}@example.com`);
+    await startWorker();
+    await jobIn(market, "retry");
+    await until(async () => (told.length === 2 ? true : undefined));
+    await jobIn(market, "completed");
+  });
+
+  test("must be of a known kind", async (t) => {
+    const { market } = await openShop(t);
+    const { ctx } = market.service;
+    await assert.rejects(ctx.jobs.send(ctx.db, "send-fax", {}), /no kind of job named send-fax/);
+  });
+});

@@ -1,0 +1,117 @@
+import { createServer } from "node:net";
+import { SMTPServer } from "smtp-server";
+
+/** A letter as a mail server got it. */
+export interface ReceivedLetter {
+  from: string;
+  recipients: string[];
+  /** As sent, headers and all. */
+  raw: string;
+  /** The value of a header, its folded lines joined. */
+  header(name: string): string | undefined;
+  /** Its plain-text and its HTML part, decoded. */
+  text: string;
+  html: string;
+}
+
+interface MailServerWish {
+  port?: number;
+  account?: { user: string; password: string };
+  tls?: "none" | "implicit";
+  /** The reply to a sender, recipient or letter that it does not take: a code and its words. */
+  refuse?: { sender?: string; recipient?: string; letter?: string };
+}
+
+export interface MailServer {
+  url: string;
+  port: number;
+  letters: ReceivedLetter[];
+  refuse: NonNullable<MailServerWish["refuse"]>;
+  /** The first `count` letters, once they are there. */
+  received(count: number): Promise<ReceivedLetter[]>;
+  close(): Promise<void>;
+}
+
+const refusal = (reply: string) =>
+  Object.assign(new Error(reply.slice(4)), { responseCode: Number(reply.slice(0, 3)) });
+
+/** A real mail server on this machine, as strict or as broken as a test wants it. */
+export async function startMailServer(wish: MailServerWish = {}): Promise<MailServer> {
+  const letters: ReceivedLetter[] = [];
+  const refuse = wish.refuse ?? {};
+  const waiting: (() => void)[] = [];
+  const server = new SMTPServer({
+    secure: wish.tls === "implicit",
+    authOptional: wish.account === undefined,
+    hideSTARTTLS: true,
+    disabledCommands: ["STARTTLS"],
+    closeTimeout: 200,
+    logger: false,
+    onAuth: ({ username, password }, _session, done) =>
+      username === wish.account?.user && password === wish.account?.password
+        ? done(null, { user: username })
+        : done(refusal("535 5.7.8 who are you")),
+    onMailFrom: (_address, _session, done) => done(refuse.sender ? refusal(refuse.sender) : null),
+    onRcptTo: (_address, _session, done) => done(refuse.recipient ? refusal(refuse.recipient) : null),
+    onData: (stream, { envelope }, done) => {
+      const chunks: Buffer[] = [];
+      stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+      stream.on("end", () => {
+        if (refuse.letter) return done(refusal(refuse.letter));
+        const from = envelope.mailFrom ? envelope.mailFrom.address : "";
+        const recipients = envelope.rcptTo.map(({ address }) => address);
+        letters.push({ from, recipients, ...parse(Buffer.concat(chunks).toString()) });
+        done();
+        for (const look of waiting) look();
+      });
+    },
+  });
+  server.on("error", () => {});
+  const port = wish.port ?? (await freePort());
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  const account = wish.account ? `${wish.account.user}:${encodeURIComponent(wish.account.password)}@` : "";
+  return {
+    url: `${wish.tls === "implicit" ? "smtps" : "smtp"}://${account}127.0.0.1:${port}`,
+    port,
+    letters,
+    refuse,
+    received: (count) =>
+      new Promise((resolve) => {
+        const look = () => letters.length >= count && resolve(letters.slice(0, count));
+        waiting.push(look);
+        look();
+      }),
+    close: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
+
+/** A port that nobody used a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+const endOfHead = (part: string) => part.indexOf("\r\n\r\n");
+
+function parse(raw: string): Pick<ReceivedLetter, "raw" | "header" | "text" | "html"> {
+  const head = raw.slice(0, endOfHead(raw)).replace(/\r\n[ \t]+/g, " ");
+  const header = (name: string) => new RegExp(`^${name}: (.*)$`, "im").exec(head)?.[1];
+  const boundary = /boundary="([^"]+)"/.exec(head)?.[1];
+  const parts = raw.split(`--${boundary}`);
+  const partOf = (type: string) =>
+    decode(parts.find((part) => part.trimStart().startsWith(`Content-Type: ${type}`)) ?? "");
+  return { raw, header, text: partOf("text/plain"), html: partOf("text/html") };
+}
+
+function decode(part: string): string {
+  const body = part.slice(endOfHead(part) + 4).replace(/\r\n$/, "");
+  if (/^content-transfer-encoding: base64/im.test(part)) return Buffer.from(body, "base64").toString();
+  if (!/^content-transfer-encoding: quoted-printable/im.test(part)) return body.replaceAll("\r\n", "\n");
+  const bytes = body
+    .replaceAll("=\r\n", "")
+    .replace(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return Buffer.from(bytes, "latin1").toString().replaceAll("\r\n", "\n");
+}
