@@ -34,6 +34,7 @@ import { identifyKey } from "./keys/keys.ts";
 import { createLinks } from "./links.ts";
 import { createLog } from "./log.ts";
 import { carryMail, forgetOldMails, mailJob } from "./mail/mail.ts";
+import { addMailPages } from "./mail/pages.ts";
 import { createSandbox, withSandbox } from "./outside/ai-provider.sandbox.ts";
 import { createSdkProviders, type SdkProvidersOptions } from "./outside/ai-provider.sdk.ts";
 import { type AiProviders, defaultDeadlines } from "./outside/ai-provider.ts";
@@ -285,6 +286,7 @@ export async function startService(
       });
       addPurchasePages(server, ctx);
       addSocialPages(server, ctx);
+      addMailPages(server, ctx);
     },
   });
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));

@@ -37,6 +37,10 @@ export interface Page {
   status?: number;
   /** Names of files below /assets, loaded as modules. */
   scripts?: string[];
+  /** Whether it shows another page of ours in a frame. */
+  frames?: boolean;
+  /** For lists and letters, which a column for forms would crush. */
+  wide?: boolean;
   /** Origins beside our own to which a form of this page may lead, redirects included: Chrome checks the whole chain. */
   formAction?: string[];
 }
@@ -44,7 +48,7 @@ export interface Page {
 /** A whole page: one stylesheet, no inline script or style, no framing. */
 export function sendPage(
   reply: FastifyReply,
-  { title, main, status = 200, scripts = [], formAction = [] }: Page,
+  { title, main, status = 200, scripts = [], frames = false, wide = false, formAction = [] }: Page,
 ) {
   const policy = [
     "default-src 'none'",
@@ -52,6 +56,7 @@ export function sendPage(
     "img-src 'self' data:",
     "script-src 'self'",
     "connect-src 'self'",
+    `frame-src ${frames ? "'self'" : "'none'"}`,
     `form-action ${["'self'", ...formAction].join(" ")}`,
     "frame-ancestors 'none'",
     "base-uri 'none'",
@@ -66,7 +71,7 @@ export function sendPage(
 ${scripts.map((name) => html`<script type="module" src="/assets/${name}"></script>`)}
 </head>
 <body>
-<main>${main}</main>
+<main${wide && html` class="wide"`}>${main}</main>
 </body>
 </html>`;
   return reply

@@ -19,6 +19,7 @@ export function welcome({ config, origin, key, seconds, stillLoading, adminLink 
     "",
     `API            ${origin}/v1`,
     `API reference  ${origin}/docs`,
+    ...(config.mail === "dev" ? [`Mailbox        ${origin}/dev/mail`] : []),
     `Database       ${config.databaseUrl ? "DATABASE_URL" : `embedded, in ${relative(".", config.dataDir) || "."}`}`,
     ...(key
       ? [`API key        ${key}`, "               (for 24 hours; the next start makes a new one)"]

@@ -1,0 +1,57 @@
+import { mkdir } from "node:fs/promises";
+import chromium from "@sparticuz/chromium";
+import { type Browser, type BrowserContext, type Page, chromium as playwright } from "playwright-core";
+
+/** Set to keep pictures of the pages, to look at them. */
+const PICTURES = process.env["STOA_PICTURES"];
+
+export const openBrowser = async (): Promise<Browser> =>
+  playwright.launch({
+    executablePath: process.env["CHROMIUM_PATH"] ?? (await chromium.executablePath()),
+    args: [
+      // Its one-process mode, made for tiny machines, dies with the first page that is closed.
+      ...chromium.args.filter((argument) => argument !== "--single-process"),
+      "--disable-background-networking",
+      "--disable-component-update",
+    ],
+  });
+
+export interface Look {
+  scheme?: "light" | "dark";
+  width?: number;
+}
+
+/** What a page asked of others, and what it complained of. */
+export interface Watched {
+  page: Page;
+  foreign: string[];
+  complaints: string[];
+}
+
+export const openContext = (browser: Browser, { scheme = "light", width = 1200 }: Look = {}) =>
+  browser.newContext({ colorScheme: scheme, viewport: { width, height: 900 } });
+
+export async function openPage(context: BrowserContext, origin: string): Promise<Watched> {
+  const page = await context.newPage();
+  const foreign: string[] = [];
+  const complaints: string[] = [];
+  page.on("request", (request) => {
+    if (!request.url().startsWith(origin) && !/^(data|blob):/.test(request.url()))
+      foreign.push(request.url());
+  });
+  page.on("console", (message) => {
+    if (message.type() === "error") complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(error.message));
+  return { page, foreign, complaints };
+}
+
+export async function takePicture(page: Page, name: string): Promise<void> {
+  if (!PICTURES) return;
+  await mkdir(PICTURES, { recursive: true });
+  await page.screenshot({ path: `${PICTURES}/${name}.png` });
+}
+
+/** By how many pixels the page is wider than its window. */
+export const overflowOf = async (page: Page): Promise<number> =>
+  Number(await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"));

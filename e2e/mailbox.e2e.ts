@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { composeLetter } from "@stoa/service/mail/letter.ts";
+import { sendMail } from "@stoa/service/mail/mail.ts";
+import { type Market, openMarket } from "@stoa/service/test/market.ts";
+import type { Browser } from "playwright-core";
+import { openBrowser, openContext, openPage, overflowOf, takePicture } from "./browser.ts";
+
+let market: Market;
+let browser: Browser;
+before(async () => {
+  market = await openMarket();
+  browser = await openBrowser();
+});
+after(async () => {
+  await browser?.close();
+  await market.close();
+});
+
+async function send(to: string, subject: string): Promise<void> {
+  const { ctx } = market.service;
+  const letter = composeLetter({
+    subject,
+    paragraphs: [
+      "Hello Ada,",
+      "somebody asked for a link to sign in with this address. It works once, for ten minutes.",
+    ],
+    action: { label: "Sign in to Stoa", url: `${market.origin}/auth/verify#token=${"Zm9vYmFy".repeat(6)}` },
+    footnotes: ["If that was not you, do nothing: without the link nobody gets in."],
+  });
+  await ctx.db.transaction().execute((tx) => sendMail(ctx, tx, to, letter));
+}
+
+test("a letter appears in the open mailbox without a reload", async () => {
+  await send("ada@example.com", "The first letter");
+  const context = await openContext(browser);
+  const { page, foreign, complaints } = await openPage(context, market.origin);
+  await page.goto(`${market.origin}/dev/mail`);
+  await page.evaluate("window.notReloaded = true");
+  await page.getByRole("link", { name: "The first letter" }).waitFor();
+  market.clock.forward(1_000);
+  await send("grace@example.com", "The second letter");
+  await page.getByRole("link", { name: "The second letter" }).waitFor();
+  assert.deepEqual(await page.getByRole("listitem").getByRole("link").allTextContents(), [
+    "The second letter",
+    "The first letter",
+  ]);
+  assert.equal(await page.evaluate("window.notReloaded"), true);
+  assert.deepEqual([...foreign, ...complaints], []);
+  await context.close();
+});
+
+test("a letter's button opens in a tab of its own, outside the frame that holds the letter", async () => {
+  await send("ada@example.com", "With a button");
+  const context = await openContext(browser);
+  const { page } = await openPage(context, market.origin);
+  await page.goto(`${market.origin}/dev/mail`);
+  await page.getByRole("link", { name: "With a button" }).first().click();
+  const tab = context.waitForEvent("page");
+  await page.frameLocator("iframe").getByRole("link", { name: "Sign in to Stoa" }).click();
+  const opened = await tab;
+  await opened.waitForURL(/\/auth\/verify#token=/);
+  assert.equal(await opened.evaluate("window.opener"), null);
+  await context.close();
+});
+
+for (const scheme of ["light", "dark"] as const) {
+  for (const width of [1200, 360]) {
+    test(`the mailbox and a letter hold at ${width} pixels, ${scheme}`, async () => {
+      await send("a-rather-long-address-of-somebody@a-rather-long-domain.example.com", "Sign in to Stoa");
+      const context = await openContext(browser, { scheme, width });
+      const { page, foreign, complaints } = await openPage(context, market.origin);
+      await page.goto(`${market.origin}/dev/mail`);
+      const path = await page.getByRole("link", { name: "Sign in to Stoa" }).first().getAttribute("href");
+      for (const [name, address] of [
+        ["mailbox", "/dev/mail"],
+        ["letter", path!],
+        ["letter-itself", `${path}/html`],
+      ]) {
+        await page.goto(market.origin + address, { waitUntil: "load" });
+        await takePicture(page, `${name}-${scheme}-${width}`);
+        assert.ok((await overflowOf(page)) <= 0, `${name} is too wide`);
+      }
+      assert.deepEqual([...foreign, ...complaints], []);
+      await context.close();
+    });
+  }
+}

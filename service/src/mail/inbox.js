@@ -1,0 +1,13 @@
+// Shows letters as they come: the page is asked for again, and what stands in its list is exchanged when it differs.
+const EVERY_MS = 1500;
+
+async function refresh() {
+  if (document.hidden) return;
+  const reply = await fetch(location.pathname, { headers: { accept: "text/html" } });
+  if (!reply.ok) return;
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  const [shown, fresh] = [document, page].map((one) => one.getElementById("letters"));
+  if (fresh && fresh.innerHTML !== shown.innerHTML) shown.innerHTML = fresh.innerHTML;
+}
+
+setInterval(() => refresh().catch(() => {}), EVERY_MS);
