@@ -1,8 +1,11 @@
 import { access, constants } from "node:fs/promises";
 import pg from "pg";
+import { openMail } from "../app.ts";
 import type { Config } from "../config.ts";
 import { openPool } from "../db/database.ts";
 import { isMigrated } from "../db/migrate.ts";
+import { countJobs } from "../jobs/jobs.ts";
+import { mailJob } from "../mail/mail.ts";
 import type { Place } from "./place.ts";
 
 export interface Finding {
@@ -28,6 +31,7 @@ export async function examine({ config, target }: Place): Promise<Finding[]> {
       await finding("locale", () => trigrams(pool)),
       await finding("migrations", () => migrations(pool)),
       await finding("environment", () => environment(pool, config)),
+      await finding("mail", () => mail(pool, config)),
     ];
   } finally {
     await pool.end();
@@ -68,4 +72,11 @@ async function environment(pool: pg.Pool, config: Config) {
   const kept = rows[0]?.environment ?? "none yet";
   const ok = rows.length === 0 || kept === config.environment;
   return { ok, note: ok ? kept : `the database is for ${kept}, STOA_ENVIRONMENT says ${config.environment}` };
+}
+
+/** Whether somebody takes letters, and which letters nobody took. */
+async function mail(pool: pg.Pool, config: Config) {
+  const taker = await (await openMail(config)).check();
+  const { waiting, givenUp } = await countJobs(pool, mailJob).catch(() => ({ waiting: 0, givenUp: 0 }));
+  return { ok: true, note: `${taker}; ${waiting} waiting, ${givenUp} given up in the last week` };
 }
