@@ -87,6 +87,7 @@ test("a test database refuses a production process, and one with other master ke
   const production = await shell("npx stoa-server user create --email a@example.com --name A", {
     ...settings,
     STOA_ENVIRONMENT: "production",
+    STOA_MAIL: "off",
   });
   assert.equal(production.code, 1);
   assert.match(production.stderr, /This database is a test database/);
