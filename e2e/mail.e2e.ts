@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { after, before, test } from "node:test";
+import { freePort, startMailServer } from "@stoa/service/test/mail-server.ts";
+import { npmStart, type Started, stop, temporaryFolder } from "./service-process.ts";
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+before(async () => {
+  folder = await temporaryFolder();
+});
+after(() => folder.remove());
+
+async function askForLink({ origin }: Started, email: string): Promise<void> {
+  const reply = await fetch(`${origin}/api/auth/magic-link`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ email }),
+  });
+  assert.equal(reply.status, 200);
+}
+
+/** What the service prints after its box, until it fits. */
+async function printed({ npm }: Started, pattern: RegExp): Promise<string> {
+  let said = "";
+  while (!pattern.test(said)) said += (await once(npm.stdout!, "data"))[0];
+  return pattern.exec(said)![1]!;
+}
+
+test("without a mail server the console shows the link that was mailed, and /dev/mail the letter", async () => {
+  const service = await npmStart(folder.path);
+  assert.match(service.stdout, new RegExp(`Mailbox +${service.origin}/dev/mail`));
+  const line = printed(service, /^Mail to ada@example\.com: .* → (http\S+)$/m);
+  await askForLink(service, "ada@example.com");
+  const link = await line;
+  assert.ok(link.startsWith(`${service.origin}/auth/verify#token=`), link);
+  const reply = await fetch(`${service.origin}/dev/mail`, { headers: { accept: "application/json" } });
+  const { data } = (await reply.json()) as { data: { to: string; text: string }[] };
+  assert.equal(data[0]!.to, "ada@example.com");
+  assert.ok(data[0]!.text.includes(link));
+  await stop(service);
+});
+
+test("a letter arrives though the process that promised it was killed at once", async () => {
+  const port = await freePort();
+  const smtp = { SMTP_URL: `smtp://127.0.0.1:${port}` };
+  const promising = await npmStart(folder.path, { ...smtp, STOA_ROLES: "api" });
+  await askForLink(promising, "grace@example.com");
+  process.kill(promising.servicePid, "SIGKILL");
+  await promising.ended;
+  const server = await startMailServer({ port });
+  const keeping = await npmStart(folder.path, smtp);
+  const [got] = await server.received(1);
+  assert.deepEqual(got!.recipients, ["grace@example.com"]);
+  assert.match(got!.text, /\/auth\/verify#token=\S+/);
+  assert.equal((await stop(keeping)).code, 0);
+  assert.equal(server.letters.length, 1);
+  await server.close();
+});
