@@ -4,9 +4,9 @@ import { join, resolve } from "node:path";
 import ipaddr from "ipaddr.js";
 import { isCurrency } from "./money/amount.ts";
 import { parseAllowedTargets } from "./outside/allowed-targets.ts";
-import { builtInPlans, type PlanBook, readPlanBook } from "./plans/plan-book.ts";
 import { parseMailbox } from "./outside/mail.ts";
 import { parseSmtpUrl } from "./outside/smtp-url.ts";
+import { builtInPlans, type PlanBook, readPlanBook } from "./plans/plan-book.ts";
 import type { MasterKey } from "./vault.ts";
 
 export type Environment = "test" | "production";

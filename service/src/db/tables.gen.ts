@@ -177,6 +177,7 @@ export interface Mails {
   created_at: Timestamp;
   id: string;
   recipient: string;
+  refused_at: Timestamp | null;
   sealed_letter: string | null;
   sent_at: Timestamp | null;
 }
