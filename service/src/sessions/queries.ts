@@ -44,6 +44,14 @@ export interface NewSession {
 export const insertSession = (db: Queries, session: NewSession) =>
   db.insertInto("sessions").values(session).execute();
 
+export const findUnended = (db: Queries, id: string) =>
+  db
+    .selectFrom("sessions")
+    .select("id")
+    .where("id", "=", id)
+    .where("ended_at", "is", null)
+    .executeTakeFirst();
+
 export const touchSession = ({ db }: Context, id: string, now: Date, before: Date) =>
   db
     .updateTable("sessions")

@@ -1,11 +1,13 @@
 import type { Context, SessionCaller, Source } from "../context.ts";
 import type { Queries } from "../db/database.ts";
+import { ApiError } from "../errors.ts";
 import {
   deleteSessionsOf,
   deleteSessionsOverBefore,
   endOldestSessions,
   endSessionsOf,
   findLiveSession,
+  findUnended,
   insertSession,
   type SessionRow,
   setSecondFactor,
@@ -86,6 +88,11 @@ export async function endSessions(
   which: { only?: string; but?: string } = {},
 ): Promise<number> {
   return (await endSessionsOf(db, userId, ctx.now(), which)).length;
+}
+
+/** Throws when the session was ended since the request came in: to be asked under a lock that whoever ends it takes, too. */
+export async function mustStillBeIn(tx: Queries, { sessionId }: SessionCaller): Promise<void> {
+  if (!(await findUnended(tx, sessionId))) throw new ApiError("INVALID_API_KEY");
 }
 
 /** Forgets sessions that were over a month ago. */

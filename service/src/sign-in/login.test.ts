@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { hasAccount, isIn, linkFor, someAddress, withoutMeta } from "../../test/letters.ts";
 import { assertError, type Market, openMarket } from "../../test/market.ts";
 import { statementsOf } from "../../test/statements.ts";
@@ -112,6 +113,17 @@ test("right passwords use nothing up", async () => {
   assertError(await logIn(address, PASSWORD), 429, "RATE_LIMIT_EXCEEDED");
 });
 
+async function somebodyWaitsForALock(): Promise<void> {
+  for (let tries = 0; tries < 500; tries++) {
+    const { rows } = await market.query(
+      "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    );
+    if (rows.length > 0) return;
+    await sleep(10);
+  }
+  assert.fail("nobody waits");
+}
+
 test("a password that was changed while it was judged opens nothing", async () => {
   const address = someAddress();
   await hasAccount(market, address, PASSWORD);
@@ -120,13 +132,7 @@ test("a password that was changed while it was judged opens nothing", async () =
   await changing.query("begin");
   await changing.query("update users set password_hash = 'another' where email = $1", [address]);
   const reply = logIn(address, PASSWORD);
-  // The login waits for the row that the change holds.
-  for (let waiting = 0; waiting === 0; ) {
-    const { rows } = await market.query(
-      "select count(*) from pg_locks l join pg_stat_activity a using (pid) where not l.granted and a.datname = current_database()",
-    );
-    waiting = rows[0].count;
-  }
+  await somebodyWaitsForALock();
   await changing.query("commit");
   changing.release();
   assertError(await reply, 401, "INVALID_CREDENTIALS");

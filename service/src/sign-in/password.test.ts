@@ -54,6 +54,15 @@ test("a change ends all other sessions at once, and half-done sign-ins, and is t
   assert.deepEqual(rows, [{ action: "password.changed", details: { sessionsEnded: 2 } }]);
 });
 
+test("of two changes at once the second comes too late: its session was ended by the first", async () => {
+  const email = someAddress();
+  const owner = await hasAccount(market, email, OLD);
+  const thief = await market.hasSession(await idOf(email));
+  const replies = await Promise.all([change(owner, { password: NEW }), change(thief, { password: NEW })]);
+  assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 401]);
+  assert.notEqual(await isIn(owner), await isIn(thief));
+});
+
 test("an account without a password gets one in a fresh session", async () => {
   const email = someAddress();
   const session = await signedInByLink(market, email);

@@ -6,7 +6,7 @@ import { sendMail } from "../mail/mail.ts";
 import { type Entrant, entrantById, setPassword } from "../people/credentials.ts";
 import { hashPassword, passwordFits } from "../people/password-hash.ts";
 import { mustBeFresh } from "../sessions/fresh.ts";
-import { endSessions } from "../sessions/sessions.ts";
+import { endSessions, mustStillBeIn } from "../sessions/sessions.ts";
 import { countAttempts, giveBack } from "./attempts.ts";
 import { passwordChangedLetter } from "./letters.ts";
 import { mustBeGoodPassword } from "./password-rules.ts";
@@ -26,6 +26,7 @@ export async function changePassword(
   const passwordHash = await hashPassword(wish.password);
   return ctx.db.transaction().execute(async (tx) => {
     await setPassword(tx, account.id, passwordHash);
+    await mustStillBeIn(tx, caller);
     const sessionsEnded = await endSessions(ctx, tx, account.id, { but: caller.sessionId });
     await deleteChallengesOf(tx, account.id);
     await record(ctx, tx, {
