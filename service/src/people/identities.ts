@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { findIdentity, insertIdentity } from "./queries.ts";
+import { deleteIdentitiesOf, findIdentity, insertIdentity } from "./queries.ts";
 
 /** Somebody as a provider of sign-in knows them. */
 export interface Identity {
@@ -16,3 +16,8 @@ export async function accountOfIdentity(tx: Tx, { provider, subject }: Identity)
 /** From now on the identity opens the account. */
 export const linkIdentity = (ctx: Context, tx: Tx, { provider, subject }: Identity, userId: string) =>
   insertIdentity(tx, { provider, subject, user_id: userId, created_at: ctx.now() });
+
+/** None opens the account any more. */
+export async function unlinkIdentities(tx: Tx, userId: string): Promise<void> {
+  await deleteIdentitiesOf(tx, userId);
+}

@@ -121,6 +121,9 @@ export const findIdentity = (db: Queries, provider: string, subject: string) =>
     .where("subject", "=", subject)
     .executeTakeFirst();
 
+export const deleteIdentitiesOf = (db: Queries, userId: string) =>
+  db.deleteFrom("identities").where("user_id", "=", userId).execute();
+
 /** Unless it was linked in the same moment. */
 export const insertIdentity = (
   db: Queries,

@@ -3,6 +3,7 @@ import type { Context, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { revokeAllKeys } from "../keys/keys.ts";
 import { type Entrant, proveMailbox } from "../people/credentials.ts";
+import { unlinkIdentities } from "../people/identities.ts";
 import { endSessions } from "../sessions/sessions.ts";
 import { forgetAuthenticator } from "../two-factor/second-factor.ts";
 import { deleteChallengesOf } from "./queries.ts";
@@ -15,7 +16,7 @@ interface Proof {
 
 /**
  * The first proof of an account's mailbox. Whatever was set up before it may be a stranger's, who waits for the owner to
- * come and fill the account (pre-account hijack): password, second factor, sessions, keys and half-done sign-ins are gone.
+ * come and fill the account (pre-account hijack): password, second factor, linked identities, sessions, keys and half-done sign-ins are gone.
  */
 export async function wipeUnproven(
   ctx: Context,
@@ -26,6 +27,7 @@ export async function wipeUnproven(
   await proveMailbox(tx, id);
   const sessionsEnded = await endSessions(ctx, tx, id);
   const keysRevoked = await revokeAllKeys(ctx, tx, id);
+  await unlinkIdentities(tx, id);
   await forgetAuthenticator(tx, id);
   await deleteChallengesOf(tx, id);
   await record(ctx, tx, {

@@ -51,9 +51,7 @@ test("the operator makes somebody with a password, and a session for them that c
   const audit = await market.query(
     "select actor_id, target_id, details from audit_log where details->>'via' = 'operator'",
   );
-  assert.deepEqual(audit.rows, [
-    { actor_id: null, target_id: rows[0]!.user_id, details: { via: "operator" } },
-  ]);
+  assert.deepEqual(audit.rows, [{ actor_id: null, target_id: made.id, details: { via: "operator" } }]);
 });
 
 test("neither a bad password nor somebody who is banned gets further", async () => {

@@ -12,6 +12,7 @@ import {
 } from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { createKey } from "../keys/keys.ts";
+import { linkIdentity } from "../people/identities.ts";
 import { createUser } from "../people/users.ts";
 import { mintOneTimeToken } from "./one-time-tokens.ts";
 
@@ -165,7 +166,7 @@ suite("pre-account hijack:", () => {
     assert.ok(await isIn(owner));
   });
 
-  test("the first proof wipes password, second factor, sessions, keys and challenges of an unproven account", async () => {
+  test("the first proof wipes password, second factor, identities, sessions, keys and challenges of an unproven account", async () => {
     const email = someAddress();
     const { ctx } = market.service;
     const donor = someAddress();
@@ -179,6 +180,9 @@ suite("pre-account hijack:", () => {
     const { key } = await createKey(ctx, { userId, name: "squatter", permissions: ["purchases:read"] });
     const session = await market.hasSession(userId);
     await turnsOnTwoFactor(market, session);
+    await ctx.db
+      .transaction()
+      .execute((tx) => linkIdentity(ctx, tx, { provider: "github", subject: "squatter" }, userId));
     const challenge = await mintOneTimeToken(ctx, ctx.db, {
       purpose: "two-factor",
       userId,
@@ -199,6 +203,7 @@ suite("pre-account hijack:", () => {
     );
     const user = await userWith(email);
     assert.deepEqual([user.verified, user.password_hash], [true, null]);
+    assert.deepEqual((await market.query("select 1 from identities where user_id = $1", [userId])).rows, []);
     const proof = (await auditOf(userId)).find(({ action }) => action === "mailbox.proven");
     assert.deepEqual(proof?.details, { by: "magic-link", sessionsEnded: 1, keysRevoked: 1 });
   });
