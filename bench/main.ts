@@ -4,6 +4,7 @@ import { type Options, readOptions } from "./options.ts";
 import { endAll } from "./processes.ts";
 import { keep, type Report, toMarkdown } from "./report.ts";
 import { measureExecute } from "./scenarios/execute.ts";
+import { measureLimits } from "./scenarios/limits.ts";
 import { measureList } from "./scenarios/list.ts";
 import { measureSize } from "./scenarios/size.ts";
 import { measureStart } from "./scenarios/start.ts";
@@ -13,6 +14,7 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   size: measureSize,
   list: measureList,
   execute: measureExecute,
+  limits: measureLimits,
 };
 
 async function runAll(options: Options): Promise<void> {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openBase } from "@stoa/service/app.ts";
@@ -10,6 +10,8 @@ import { atEnd, ROOT, start } from "./processes.ts";
 import { readPrompts, type Seeded, seed } from "./seed.ts";
 
 const PRODUCTS = 10_000;
+/** The limiter works as ever, and refuses nothing. */
+const WITHOUT_LIMITS = { plans: { enterprise: { quotas: [{ requests: 1_000_000_000, seconds: 86_400 }] } } };
 
 /** A filled shop, and the service on it in a process of its own. */
 export interface Shop extends Seeded {
@@ -33,13 +35,21 @@ async function makeShop({ prompts, profile }: Options): Promise<Shop> {
   atEnd(() => rm(dataDir, { recursive: true, force: true }));
   const database = await startEmbedded(dataDir);
   atEnd(() => database.stop());
+  const plansFile = join(dataDir, "plans.json");
+  await writeFile(plansFile, JSON.stringify(WITHOUT_LIMITS));
   const seeded = await fill(dataDir, database.connection, prompts);
   const profiling = profile ? ["--cpu-prof", `--cpu-prof-dir=${profile}`] : [];
   const service = start(
     process.execPath,
     [...profiling, join(ROOT, "service/bin/stoa-server.mjs"), "start"],
     {
-      env: { STOA_DATA_DIR: dataDir, PORT: "0", DATABASE_URL: "", STOA_ENVIRONMENT: "test" },
+      env: {
+        STOA_DATA_DIR: dataDir,
+        PORT: "0",
+        DATABASE_URL: "",
+        STOA_ENVIRONMENT: "test",
+        STOA_PLANS_FILE: plansFile,
+      },
       errors: "discard",
     },
   );

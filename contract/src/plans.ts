@@ -89,7 +89,7 @@ export type Subscription = z.input<typeof Subscription>;
 export type ChangeSubscription = z.output<typeof ChangeSubscription>;
 
 export const usage = endpoint({
-  name: "account.usage",
+  name: "account.usage.get",
   method: "GET",
   path: "/account/usage",
   summary: "Read how much of your quota is used now",
@@ -99,7 +99,7 @@ export const usage = endpoint({
 });
 
 export const subscription = endpoint({
-  name: "account.subscription",
+  name: "account.subscription.get",
   method: "GET",
   path: "/account/subscription",
   summary: "Read your plan, its period and the plans on offer",
@@ -108,7 +108,7 @@ export const subscription = endpoint({
 });
 
 export const changeSubscription = endpoint({
-  name: "account.changeSubscription",
+  name: "account.subscription.change",
   method: "PUT",
   path: "/account/subscription",
   summary: "Upgrade now, or downgrade when the paid period ends",

@@ -9,8 +9,7 @@ export interface Redis {
   url: string;
   /** Lets time pass for the windows of the rate limits: what is left of each becomes shorter. */
   forward(ms: number): Promise<void>;
-  /** Takes its windows away. */
-  empty(): Promise<void>;
+  ping(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -51,7 +50,7 @@ export async function startRedis(port?: number): Promise<Redis> {
   return {
     url,
     forward: async (ms) => void (await client.eval(SHORTEN, { arguments: [String(ms)] })),
-    empty: async () => void (await client.flushAll()),
+    ping: async () => void (await client.ping()),
     async stop() {
       client.destroy();
       server.kill("SIGKILL");

@@ -14,6 +14,10 @@ test("an IPv6 address stands for its /64, however it is written", () => {
   assert.notEqual(addressBlock("2001:db8:1:3::1"), block);
 });
 
+test("the zone of a link-local address is no part of it", () => {
+  assert.equal(addressBlock("fe80::1%eth0"), addressBlock("fe80::2"));
+});
+
 test("what is no address shares one block", () => {
   for (const text of ["", "unknown", "1.2.3.4.5", "_hidden"]) assert.equal(addressBlock(text), "unknown");
 });

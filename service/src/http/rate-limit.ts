@@ -35,7 +35,7 @@ export function createRateLimits({ counters, now, allowanceOf, failedCredentials
   const refuse = (window: Window, what: string) => tooMany(window, what, now());
 
   function bar(address: string, window: Window): void {
-    // All are barred for the same time, so the first ones are over first.
+    // About in the order in which they are over: what stays behind one goes with it.
     for (const [other, { endsAt }] of barred) {
       if (endsAt! > now()) break;
       barred.delete(other);
