@@ -30,6 +30,16 @@ const mayEnter: Record<string, string[]> = {
   admin: ["db", "http", "audit", "events", "sessions", "people", "two-factor", "sign-in"],
   demo: ["db", "money", "prompts", "people", "products", "reviews", "purchases"],
   operator: ["db", "jobs", "mail", "people", "keys", "admin", "demo"],
+  purchases: ["db", "http", "outside", "money", "events", "people", "entitlements", "products"],
+  ai: ["db", "http", "outside", "prompts", "entitlements", "products"],
+  account: [
+    ...["db", "http", "audit", "mail", "sessions", "people", "two-factor", "keys", "sign-in"],
+    ...["products", "purchases", "ai"],
+  ],
+  admin: ["db", "http", "audit", "sessions", "people", "plans", "two-factor", "sign-in"],
+  demo: ["db", "money", "prompts", "people", "products", "purchases", "reviews"],
+  operator: ["db", "people", "keys", "admin", "demo"],
+  operator: ["db", "jobs", "mail", "people", "keys", "demo"],
 };
 
 interface Import {

@@ -3,14 +3,11 @@ import { Account } from "./account.ts";
 import { endpoint } from "./endpoint.ts";
 import { paging, Timestamp } from "./envelope.ts";
 import { roles } from "./permissions.ts";
-import { plans, Quota } from "./plans.ts";
+import { plans, Quotas } from "./plans.ts";
 
-const quota = z
-  .array(Quota)
-  .min(1)
-  .max(10)
-  .nullable()
-  .describe("The account's own numbers in the place of its plan's; null: its plan's");
+const quota = Quotas.nullable().describe(
+  "The account's own numbers in the place of its plan's; null: its plan's",
+);
 const reason = z.string().trim().min(1).max(500).describe("Kept in the audit log");
 
 export const AdminUser = Account.omit({ permissions: true, twoFactor: true })

@@ -13,6 +13,8 @@ export interface Redis {
   stop(): Promise<void>;
 }
 
+const SERVER = "redis-server";
+
 /** For `skip`: why there is no Redis here, or false. */
 export const whyNoRedis: string | false = isInstalled()
   ? false
@@ -20,7 +22,7 @@ export const whyNoRedis: string | false = isInstalled()
 
 function isInstalled(): boolean {
   try {
-    execFileSync("redis-server", ["--version"], { stdio: "ignore" });
+    execFileSync(SERVER, ["--version"], { stdio: "ignore" });
     return true;
   } catch {
     return false;
@@ -35,7 +37,7 @@ end`;
 
 export async function startRedis(port?: number): Promise<Redis> {
   const at = port ?? (await freePort());
-  const server = spawn("redis-server", ["--port", String(at), "--bind", "127.0.0.1", "--save", ""], {
+  const server = spawn(SERVER, ["--port", String(at), "--bind", "127.0.0.1", "--save", ""], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const gone = once(server, "exit");

@@ -4,8 +4,8 @@ import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { mustMatch } from "../http/conditional.ts";
 import { type AccountRow, writeAccount } from "../people/accounts.ts";
+import { changePlan } from "../plans/subscription.ts";
 import { type Deed, lockUser, mustNotBeSelf, recordDeed } from "./deed.ts";
-import { changePlan } from "./plan-change.ts";
 import { readUser, tagFor, uuidOf } from "./users.ts";
 
 const FIELDS = ["role", "plan", "quota"] as const;

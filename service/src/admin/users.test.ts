@@ -135,6 +135,18 @@ suite("an administrator", () => {
     ]);
   });
 
+  test("gives an account numbers that its next request meets, one a length of time", async () => {
+    const user = await market.hasUser();
+    const twice = [
+      { requests: 5, seconds: 60 },
+      { requests: 9, seconds: 60 },
+    ];
+    assertError(await admin.patch(pathOf(user), { quota: twice }), 400, "INVALID_REQUEST", "quota");
+    await admin.patch(pathOf(user), { quota: [{ requests: 1, seconds: 60 }] });
+    assert.equal((await user.get("/v1/account")).headers.get("x-ratelimit-limit"), "1");
+    assertError(await user.get("/v1/account"), 429, "RATE_LIMIT_EXCEEDED");
+  });
+
   test("tells the owner of a new plan by an event", async () => {
     const user = await market.hasUser();
     await admin.patch(pathOf(user), { plan: "pro" });
