@@ -2,6 +2,7 @@ import type { Endpoint, ErrorCode } from "@stoa/contract";
 import type { FastifyInstance } from "fastify";
 import type { Caller, Context } from "../context.ts";
 import type { Identify } from "./authenticate.ts";
+import type { Guests } from "./guests.ts";
 import type { Metrics } from "./metrics.ts";
 import type { RateLimits } from "./rate-limit.ts";
 import type { Route } from "./route.ts";
@@ -20,6 +21,9 @@ export interface Door {
 }
 
 declare module "fastify" {
+  interface FastifyInstance {
+    guests: Guests;
+  }
   interface FastifyRequest {
     caller: Caller | null;
     startedAt: number;

@@ -29,7 +29,7 @@ export function send(request: FastifyRequest, reply: FastifyReply, rendered: Ren
 }
 
 /** RFC 9110, 13.1.2: If-None-Match compares weakly and may list several. */
-function isCurrent(request: FastifyRequest, etag: string | undefined): boolean {
+export function isCurrent(request: FastifyRequest, etag: string | undefined): boolean {
   const given = request.headers["if-none-match"];
   if (!given || !etag) return false;
   return given === "*" || given.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag);

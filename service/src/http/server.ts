@@ -47,6 +47,7 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
     forceCloseConnections: "idle",
     clientErrorHandler: (error, socket) => refuseUnreadable(door, error, socket),
   });
+  app.decorate("guests", door.ctx.guests);
   app.decorateRequest("caller", null);
   app.decorateRequest("startedAt", 0);
   app.removeAllContentTypeParsers();
