@@ -8,6 +8,7 @@ import { isDatabaseDown } from "../db/database.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { type Door, SECURITY_HEADERS } from "./door.ts";
 import { renderError } from "./envelope.ts";
+import { isForPeople, sendErrorPage } from "./error-page.ts";
 import { pathOf } from "./request-path.ts";
 import type { Route } from "./route.ts";
 import { send } from "./send.ts";
@@ -65,6 +66,7 @@ export function toApiError({ ctx }: Door, request: FastifyRequest, error: unknow
 
 export function sendError(door: Door, request: FastifyRequest, reply: FastifyReply, error: unknown) {
   const known = toApiError(door, request, error);
+  if (isForPeople(request)) return sendErrorPage(request, reply, known);
   const rendered = renderError(known, docUrl(door.ctx, known.code), metaOf(door.ctx, request));
   const { endpoint } = request.routeOptions?.config ?? {};
   if (endpoint) door.inspect?.(endpoint, { ...rendered, error: known.code });
