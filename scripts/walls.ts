@@ -20,6 +20,8 @@ const mayEnter: Record<string, string[]> = {
   "two-factor": ["db", "http", "audit", "mail", "sessions", "people"],
   keys: ["db"],
   "sign-in": ["db", "outside", "http", "audit", "mail", "sessions", "people", "two-factor", "keys"],
+  "sign-in": ["db", "http", "outside", "audit", "mail", "sessions", "people", "keys", "two-factor"],
+  pages: ["http", "people", "sessions", "two-factor"],
   entitlements: ["db"],
   products: ["db", "money", "http", "prompts", "audit", "events", "people", "entitlements"],
   plans: ["db", "money", "outside", "http", "audit", "events", "people"],

@@ -16,6 +16,7 @@ import { claimInstallation } from "./db/installation.ts";
 import { isMigrated, migrate } from "./db/migrate.ts";
 import { forgetOldEvents } from "./events/events.ts";
 import { eventRoutes } from "./events/routes.ts";
+import { addAssets } from "./http/assets.ts";
 import { insuredCounters } from "./http/counters.insured.ts";
 import { redisCounters } from "./http/counters.redis.ts";
 import { type Counters, memoryCounters } from "./http/counters.ts";
@@ -49,6 +50,7 @@ import { postgresChargeStore } from "./outside/payments.fake-store.ts";
 import { noPayments } from "./outside/payments.none.ts";
 import type { Payments } from "./outside/payments.ts";
 import { createSafeFetch } from "./outside/safe-fetch.ts";
+import { addSignInPages } from "./pages/routes.ts";
 import { allowanceOf } from "./plans/allowance.ts";
 import { reconcilePayments } from "./plans/payment.ts";
 import { planRoutes } from "./plans/routes.ts";
@@ -284,7 +286,9 @@ export async function startService(
         metricsToken: config.metricsToken,
         whyNotReady: () => whyNotReady(ctx, () => queue),
       });
+      addAssets(server);
       addPurchasePages(server, ctx);
+      addSignInPages(server, ctx);
       addSocialPages(server, ctx);
       addMailPages(server, ctx);
     },

@@ -1,0 +1,100 @@
+import { ask, askSignedIn, byId, findForm, goTo, Refusal, whenSent } from "./form.js";
+import { forgetAddress } from "./memory.js";
+
+whenSent(findForm("sign-out"), async () => {
+  try {
+    await ask("POST", "/api/auth/logout");
+  } catch (error) {
+    // Signed out in another tab: it is what was wanted.
+    if (!(error instanceof Refusal && error.code === "INVALID_SESSION")) throw error;
+  }
+  forgetAddress();
+  return goTo("/auth/sign-in?problem=SIGNED_OUT");
+});
+
+/**
+ * @typedef {object} Session
+ * @property {string} id
+ * @property {string} via
+ * @property {string | null} userAgent
+ * @property {string} ip
+ * @property {string} lastSeenAt
+ * @property {boolean} current
+ */
+
+const time = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+async function showSessions() {
+  /** @type {Session[]} */
+  const sessions = await ask("GET", "/v1/account/sessions?limit=100");
+  byId("entries").replaceChildren(...sessions.map(sessionItem));
+  byId("end-others").hidden = sessions.length < 2;
+  byId("sessions").hidden = false;
+}
+
+/** @param {Session} session */
+function sessionItem(session) {
+  const item = document.createElement("li");
+  const place = document.createElement("div");
+  const name = document.createElement("strong");
+  name.textContent = deviceOf(session.userAgent);
+  const facts = document.createElement("span");
+  facts.textContent = `${session.ip}, ${session.current ? "here and now" : `last seen ${time.format(new Date(session.lastSeenAt))}`}`;
+  place.append(name, facts);
+  item.append(place);
+  if (!session.current) item.append(endButton(session, name.textContent));
+  return item;
+}
+
+/**
+ * @param {Session} session
+ * @param {string} device
+ */
+function endButton({ id }, device) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "button";
+  button.textContent = "Sign out";
+  button.setAttribute("aria-label", `Sign out ${device}`);
+  button.addEventListener("click", () => end(`/v1/account/sessions/${id}`));
+  return button;
+}
+
+/** @param {string} path */
+async function end(path) {
+  const outcome = await askSignedIn("DELETE", path).then(
+    () => "Signed out there.",
+    (error) => error.message,
+  );
+  await showSessions();
+  byId("ended").textContent = outcome;
+  /** @type {HTMLElement | null} */ (document.querySelector("#sessions h2"))?.focus();
+}
+
+// The first that is named counts: browsers name those that they want to be taken for as well.
+const BROWSERS = { Edg: "Edge", OPR: "Opera", Firefox: "Firefox", Chrome: "Chrome", Safari: "Safari" };
+const SYSTEMS = {
+  Windows: "Windows",
+  Android: "Android",
+  iPhone: "iPhone",
+  iPad: "iPad",
+  "Mac OS X": "macOS",
+  CrOS: "ChromeOS",
+  Linux: "Linux",
+};
+
+/**
+ * Enough to know one's own devices by; the whole text says little to anybody.
+ * @param {string | null} userAgent
+ */
+function deviceOf(userAgent) {
+  if (!userAgent) return "A program";
+  const browser = Object.entries(BROWSERS).find(([sign]) => userAgent.includes(`${sign}/`))?.[1];
+  const system = Object.entries(SYSTEMS).find(([sign]) => userAgent.includes(sign))?.[1];
+  if (!browser) return userAgent.slice(0, 60);
+  return system ? `${browser} on ${system}` : browser;
+}
+
+byId("end-others").addEventListener("click", () => end("/v1/account/sessions"));
+// Without the list the page still says who is signed in.
+showSessions().catch(() => {});

@@ -1,0 +1,39 @@
+import type { FastifyInstance, FastifyReply } from "fastify";
+import type { Context } from "../context.ts";
+import { type Page, sendPage } from "../http/html.ts";
+import { checkMailPage } from "./check-mail.ts";
+import { firstAdminPage } from "./first-admin.ts";
+import { registerPage, signInPage } from "./sign-in.ts";
+import { signedInPage } from "./signed-in.ts";
+import { twoFactorPage } from "./two-factor.ts";
+import { twoFactorSetUpPage } from "./two-factor-set-up.ts";
+import { verifyPage } from "./verify.ts";
+import { type Person, type Visit, visitOf, withReturnTo } from "./visit.ts";
+
+type PageFor<V> = (ctx: Context, visit: V) => Page | Promise<Page>;
+
+/** The pages that people sign in by. What they do, they ask of /api/auth and /v1, as any client could. */
+export function addSignInPages(app: FastifyInstance, ctx: Context): void {
+  const forAnybody = (path: string, page: PageFor<Visit>) =>
+    app.get(path, async (request, reply) =>
+      sendPage(reply, await page(ctx, await visitOf(ctx, request, reply))),
+    );
+  const forSignedIn = (path: string, page: PageFor<Visit & { person: Person }>) =>
+    app.get(path, async (request, reply) => {
+      const visit = await visitOf(ctx, request, reply);
+      if (!visit.person) return askToSignIn(reply, request.url);
+      return sendPage(reply, await page(ctx, { ...visit, person: visit.person }));
+    });
+
+  forAnybody("/auth/sign-in", signInPage);
+  forAnybody("/auth/register", registerPage);
+  forAnybody("/auth/check-mail", checkMailPage);
+  forAnybody("/auth/verify", verifyPage);
+  forAnybody("/auth/two-factor", twoFactorPage);
+  forAnybody("/auth/first-admin", firstAdminPage);
+  forSignedIn("/auth/signed-in", signedInPage);
+  forSignedIn("/auth/two-factor/set-up", twoFactorSetUpPage);
+}
+
+const askToSignIn = (reply: FastifyReply, path: string) =>
+  reply.header("cache-control", "no-store").redirect(withReturnTo("/auth/sign-in", path));
