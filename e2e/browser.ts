@@ -50,6 +50,10 @@ export async function takePicture(page: Page, name: string): Promise<void> {
   if (!PICTURES) return;
   await mkdir(PICTURES, { recursive: true });
   await page.screenshot({ path: `${PICTURES}/${name}.png` });
+  const isDark = await page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches");
+  const look = `${isDark ? "dark" : "light"}-${page.viewportSize()?.width}`;
+  const path = `${PICTURES}/${name.replaceAll(/\W+/g, "_")}-${look}.png`;
+  await page.screenshot({ path, fullPage: true });
 }
 
 /** By how many pixels the page is wider than its window. */

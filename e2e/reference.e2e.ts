@@ -1,12 +1,8 @@
 import assert from "node:assert/strict";
-import { mkdir } from "node:fs/promises";
 import { after, before, test } from "node:test";
-import chromium from "@sparticuz/chromium";
-import { type Browser, chromium as playwright } from "playwright-core";
+import type { Browser } from "playwright-core";
+import { type Look, openBrowser, openContext, openPage, overflowOf, takePicture } from "./browser.ts";
 import { npmStart, type Started, stop, temporaryFolder } from "./service-process.ts";
-
-/** Set to keep pictures of the pages, to look at them. */
-const PICTURES = process.env["STOA_PICTURES"];
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let service: Started;
@@ -15,15 +11,7 @@ let browser: Browser;
 before(async () => {
   folder = await temporaryFolder();
   service = await npmStart(folder.path);
-  browser = await playwright.launch({
-    executablePath: process.env["CHROMIUM_PATH"] ?? (await chromium.executablePath()),
-    args: [
-      // Its one-process mode, made for tiny machines, dies with the first page that is closed.
-      ...chromium.args.filter((argument) => argument !== "--single-process"),
-      "--disable-background-networking",
-      "--disable-component-update",
-    ],
-  });
+  browser = await openBrowser();
 });
 after(async () => {
   await browser?.close();
@@ -31,36 +19,17 @@ after(async () => {
   await folder.remove();
 });
 
-interface Visit {
-  path: string;
-  scheme?: "light" | "dark";
-  width?: number;
-}
-
 /** Opens a page and keeps what it asked of others and what it complained of. */
-async function visit({ path, scheme = "light", width = 1200 }: Visit) {
-  const context = await browser.newContext({ colorScheme: scheme, viewport: { width, height: 900 } });
-  const page = await context.newPage();
-  const foreign: string[] = [];
-  const complaints: string[] = [];
-  page.on("request", (request) => {
-    if (!request.url().startsWith(service.origin) && !request.url().startsWith("data:"))
-      foreign.push(request.url());
-  });
-  page.on("console", (message) => {
-    if (message.type() === "error") complaints.push(message.text());
-  });
-  page.on("pageerror", (error) => complaints.push(error.message));
-  await page.goto(service.origin + path, { waitUntil: "networkidle" });
-  if (PICTURES) {
-    await mkdir(PICTURES, { recursive: true });
-    await page.screenshot({ path: `${PICTURES}/${path.replaceAll("/", "_")}-${scheme}-${width}.png` });
-  }
-  return { page, foreign, complaints, close: () => context.close() };
+async function visit(path: string, look: Look = {}) {
+  const context = await openContext(browser, look);
+  const watched = await openPage(context, service.origin);
+  await watched.page.goto(service.origin + path, { waitUntil: "networkidle" });
+  await takePicture(watched.page, path);
+  return { ...watched, close: () => context.close() };
 }
 
 test("the reference tries a call with the key that the box shows, and asks nobody else", async () => {
-  const { page, foreign, complaints, close } = await visit({ path: "/docs" });
+  const { page, foreign, complaints, close } = await visit("/docs");
   await page
     .getByRole("button", { name: /authorize/i })
     .first()
@@ -83,11 +52,9 @@ for (const scheme of ["light", "dark"] as const) {
   for (const width of [1200, 360]) {
     test(`the pages hold at ${width} pixels, ${scheme}`, async () => {
       for (const path of ["/docs", "/docs/errors"]) {
-        const { page, foreign, complaints, close } = await visit({ path, scheme, width });
-        const overflow = await page.evaluate(
-          "document.documentElement.scrollWidth - document.documentElement.clientWidth",
-        );
-        assert.ok(Number(overflow) <= 0, `${path} is ${overflow} px too wide`);
+        const { page, foreign, complaints, close } = await visit(path, { scheme, width });
+        const overflow = await overflowOf(page);
+        assert.ok(overflow <= 0, `${path} is ${overflow} px too wide`);
         assert.deepEqual([...foreign, ...complaints], []);
         await close();
       }
