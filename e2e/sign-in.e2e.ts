@@ -1,0 +1,394 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { firstAdminLink } from "@stoa/service/admin/first-admin.ts";
+import { appOf } from "@stoa/service/test/authenticator.ts";
+import { lettersTo } from "@stoa/service/test/letters.ts";
+import { type Market, openMarket } from "@stoa/service/test/market.ts";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { mustBeAccessible } from "./accessible.ts";
+import { openBrowser, openContext, openPage, overflowOf, takePicture } from "./browser.ts";
+
+const PASSWORD = "correct horse battery staple";
+
+/** The whole service, with a clock that can be moved: nobody waits for the next code of an app. */
+let market: Market;
+let browser: Browser;
+before(async () => {
+  market = await openMarket();
+  browser = await openBrowser();
+});
+after(async () => {
+  await browser?.close();
+  await market.close();
+});
+
+let people = 0;
+const newAddress = () => `ada.${++people}@example.com`;
+
+interface Walker {
+  context: BrowserContext;
+  page: Page;
+  complaints: string[];
+}
+
+/** A browser of its own, at a path. What it complains of is looked at when it leaves. */
+async function walker(path: string): Promise<Walker> {
+  const context = await openContext(browser);
+  const { page, complaints } = await openPage(context, market.origin);
+  await page.goto(market.origin + path);
+  return { context, page, complaints };
+}
+
+/** The browser notes refusals as errors: of codes, passwords and stale sessions. It may note nothing else. */
+async function leave({ context, complaints }: Walker): Promise<void> {
+  await context.close();
+  assert.deepEqual(
+    complaints.filter((complaint) => !/status of (401|403|422)/.test(complaint)),
+    [],
+  );
+}
+
+/** The link in the newest letter to somebody. */
+async function linkTo(address: string): Promise<string> {
+  const [letter] = await lettersTo(market, address);
+  return /http\S+\/auth\/verify#token=\S+/.exec(letter!.text)![0];
+}
+
+const pathOf = (page: Page) => page.url().slice(market.origin.length);
+const click = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).click();
+const sees = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
+const isSignedIn = async ({ context }: Walker) =>
+  (await context.cookies()).some(({ name }) => name === "__Host-session");
+
+async function asksForLink(page: Page, address: string): Promise<void> {
+  await page.getByLabel("Mail address").fill(address);
+  await click(page, "Mail me a link");
+  await page.waitForURL("**/auth/check-mail*");
+}
+
+/** Opens the mailed link in the same tab and clicks. */
+async function comesByLink(page: Page, address: string): Promise<void> {
+  await page.goto(await linkTo(address));
+  await click(page, "Sign in");
+}
+
+async function signsOut(page: Page): Promise<void> {
+  await page.goto(`${market.origin}/auth/signed-in`);
+  await click(page, "Sign out");
+  await sees(page, "You are signed out.");
+}
+
+async function registers(page: Page, address: string): Promise<void> {
+  await page.goto(`${market.origin}/auth/register`);
+  await page.getByLabel("Name").fill("Ada Lovelace");
+  await page.getByLabel("Mail address").fill(address);
+  await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+  await click(page, "Register");
+  await page.waitForURL("**/auth/check-mail*");
+  await comesByLink(page, address);
+  await page.waitForURL("**/auth/signed-in*");
+}
+
+/** As a page stands there now: narrow enough for its window, and shut to nobody. */
+async function mustBeFit(page: Page, name: string): Promise<void> {
+  await takePicture(page, name);
+  assert.ok((await overflowOf(page)) <= 0, `${name} is too wide`);
+  await mustBeAccessible(page);
+}
+
+/** Sets up an authenticator app; answers it, with the backup codes. */
+async function setsUpApp(page: Page) {
+  await page.goto(`${market.origin}/auth/two-factor/set-up`);
+  await click(page, "Begin");
+  await page.getByText("No camera at hand?").click();
+  const secret = (await page.locator("#secret").textContent())!.replaceAll(" ", "");
+  const app = appOf(market, secret);
+  await mustBeFit(page, "set-up, scanning");
+  await page.getByLabel("Code").fill(app.code());
+  await click(page, "Turn it on");
+  await sees(page, "Keep your backup codes");
+  await mustBeFit(page, "set-up, backup codes");
+  app.backupCodes.push(...(await page.locator("#codes li").allTextContents()));
+  await page.getByLabel("I have kept them").check();
+  await page.getByRole("link", { name: "Done" }).click();
+  await page.waitForURL("**/auth/signed-in*");
+  return app;
+}
+
+suite("a mailed link", () => {
+  test("signs in by a click and not before, in an address bar that tells nothing", async () => {
+    const visitor = await walker("/auth/sign-in");
+    const address = newAddress();
+    // The field has the focus: whoever opens the page can type at once.
+    await visitor.page.keyboard.type(address);
+    await visitor.page.keyboard.press("Enter");
+    await sees(visitor.page, address);
+
+    const link = await linkTo(address);
+    const tab = await visitor.context.newPage();
+    await tab.goto(link);
+    assert.equal(pathOf(tab), "/auth/verify");
+    assert.equal(await isSignedIn(visitor), false, "a program that only opens the link uses nothing up");
+    await click(tab, "Sign in");
+    await tab.waitForURL("**/auth/signed-in*");
+    await sees(tab, address);
+    await sees(tab, "Not you?");
+    const session = (await visitor.context.cookies()).find(({ name }) => name === "__Host-session")!;
+    assert.deepEqual(
+      [session.httpOnly, session.secure, session.sameSite, session.path],
+      [true, true, "Lax", "/"],
+    );
+
+    const again = await visitor.context.newPage();
+    await again.goto(link);
+    await click(again, "Sign in");
+    await sees(again, "This link cannot be used");
+    await leave(visitor);
+  });
+
+  test("leads to where somebody wanted to go, also from another tab", async () => {
+    const visitor = await walker("/auth/two-factor/set-up");
+    const address = newAddress();
+    assert.match(pathOf(visitor.page), /^\/auth\/sign-in\?returnTo=/);
+    await asksForLink(visitor.page, address);
+    const tab = await visitor.context.newPage();
+    await comesByLink(tab, address);
+    await tab.getByRole("link", { name: "Continue" }).click();
+    await tab.waitForURL("**/auth/two-factor/set-up");
+    await leave(visitor);
+  });
+
+  test("is no link without its token", async () => {
+    const visitor = await walker("/auth/verify");
+    await sees(visitor.page, "This link cannot be used");
+    await leave(visitor);
+  });
+});
+
+suite("a password", () => {
+  test("is registered, proven by mail and then opens the account, by keyboard alone", async () => {
+    const visitor = await walker("/auth/register");
+    const { keyboard } = visitor.page;
+    const address = newAddress();
+    const focus = () =>
+      visitor.page.evaluate("document.activeElement.id || document.activeElement.textContent");
+    const order = ["name", "email", "password", "show-password", "Register"];
+    for (const stop of order) {
+      assert.equal(await focus(), stop);
+      if (stop === "name") await keyboard.type("Ada Lovelace");
+      if (stop === "email") await keyboard.type(address);
+      if (stop === "password") await keyboard.type(PASSWORD);
+      await keyboard.press(stop === "Register" ? "Enter" : "Tab");
+    }
+    await visitor.page.waitForURL("**/auth/check-mail*");
+    await comesByLink(visitor.page, address);
+    await sees(visitor.page, "Ada Lovelace");
+    await signsOut(visitor.page);
+    assert.equal(await isSignedIn(visitor), false);
+
+    await visitor.page.goto(`${market.origin}/auth/sign-in?with=password&returnTo=/docs/errors`);
+    await visitor.page.getByLabel("Mail address").fill(address);
+    await visitor.page.getByLabel("Password", { exact: true }).fill(`${PASSWORD}!`);
+    await keyboard.press("Enter");
+    await sees(visitor.page, "do not belong together");
+    assert.match(String(await focus()), /do not belong together/, "what is wrong has the focus");
+    await visitor.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+    await keyboard.press("Enter");
+    await visitor.page.waitForURL("**/docs/errors");
+    await leave(visitor);
+  });
+
+  test("that is left out is asked for above the form and beside the field", async () => {
+    const visitor = await walker("/auth/sign-in?with=password");
+    const { page } = visitor;
+    await page.getByLabel("Mail address").fill(newAddress());
+    await click(page, "Sign in");
+    await page.getByRole("alert").getByRole("link", { name: "Enter your password." }).click();
+    const field = page.getByLabel("Password", { exact: true });
+    assert.equal(await field.getAttribute("aria-invalid"), "true");
+    assert.equal(await page.evaluate("document.activeElement.id"), "password");
+    assert.equal(await page.locator("#password-fault").textContent(), "Enter your password.");
+    await mustBeFit(page, "a field left out");
+    await leave(visitor);
+  });
+
+  test("can be seen on demand", async () => {
+    const visitor = await walker("/auth/sign-in?with=password");
+    const field = visitor.page.getByLabel("Password", { exact: true });
+    assert.equal(await field.getAttribute("type"), "password");
+    await visitor.page.getByLabel("Show password").check();
+    assert.equal(await field.getAttribute("type"), "text");
+    await leave(visitor);
+  });
+});
+
+suite("two-factor authentication", () => {
+  test("is set up with an app, and from then on asked for on every way in", async () => {
+    const visitor = await walker("/auth/register");
+    const { page } = visitor;
+    const address = newAddress();
+    await registers(page, address);
+    const app = await setsUpApp(page);
+    assert.equal(app.backupCodes.length, 10);
+
+    await signsOut(page);
+    await page.goto(`${market.origin}/auth/sign-in?with=password&returnTo=/docs/errors`);
+    await page.getByLabel("Mail address").fill(address);
+    await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+    await click(page, "Sign in");
+    await sees(page, "Enter your code");
+    assert.doesNotMatch(page.url(), /challenge/);
+    assert.equal(await isSignedIn(visitor), false);
+    await page.getByLabel("Code", { exact: true }).fill(app.wrongCode());
+    await click(page, "Sign in");
+    await sees(page, "This code is wrong");
+    // A reload knows the first step still.
+    await page.reload();
+    await page.getByLabel("Code", { exact: true }).fill(app.nextCode());
+    await click(page, "Sign in");
+    await page.waitForURL("**/docs/errors");
+
+    await signsOut(page);
+    market.clock.forward(60_000);
+    await asksForLink(page, address);
+    await comesByLink(page, address);
+    await click(page, "Use a backup code instead");
+    await page.getByLabel("Backup code").fill(app.backupCodes[0]!.toLowerCase());
+    await page.keyboard.press("Enter");
+    await page.waitForURL("**/auth/signed-in*");
+    await sees(page, address);
+    await leave(visitor);
+  });
+
+  test("asks for a fresh sign-in where the last one is long ago, and comes back", async () => {
+    const visitor = await walker("/auth/register");
+    const { page } = visitor;
+    const address = newAddress();
+    await registers(page, address);
+    market.clock.forward(16 * 60_000);
+    await page.goto(`${market.origin}/auth/two-factor/set-up`);
+    await click(page, "Begin");
+    await sees(page, "needs a fresh sign-in");
+    await asksForLink(page, address);
+    await comesByLink(page, address);
+    await page.getByRole("link", { name: "Continue" }).click();
+    await click(page, "Begin");
+    await sees(page, "Scan this with your app");
+    await leave(visitor);
+  });
+});
+
+test("the first administrator opens the printed link, signs in and takes the rights", async () => {
+  const link = (await firstAdminLink(market.service.ctx))!;
+  const visitor = await walker("/auth/register");
+  const { page } = visitor;
+  const address = newAddress();
+  await registers(page, address);
+  await signsOut(page);
+
+  await page.goto(link);
+  assert.equal(pathOf(page), "/auth/first-admin");
+  await page.getByRole("link", { name: "Sign in" }).click();
+  await page.getByRole("link", { name: "Use a password instead" }).click();
+  assert.equal(await page.getByLabel("Mail address").inputValue(), "", "nobody is proposed");
+  await page.getByLabel("Mail address").fill(address);
+  await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+  await click(page, "Sign in");
+  await page.waitForURL("**/auth/first-admin");
+  await click(page, "Become the administrator");
+  await sees(page, "You are the administrator");
+  await page.getByRole("link", { name: "Set up two-factor authentication" }).click();
+  await page.waitForURL("**/auth/two-factor/set-up");
+  await page.goto(link);
+  await click(page, "Become the administrator");
+  await sees(page, "This link cannot be used");
+  await leave(visitor);
+});
+
+suite("sessions", () => {
+  test("are listed and ended, one or all others", async () => {
+    const [phone, laptop] = [await walker("/auth/register"), await walker("/auth/sign-in")];
+    const address = newAddress();
+    await registers(phone.page, address);
+    market.clock.forward(60_000);
+    await asksForLink(laptop.page, address);
+    await comesByLink(laptop.page, address);
+    await sees(laptop.page, "Where you are signed in");
+    assert.equal(await laptop.page.locator("#entries li").count(), 2);
+    await laptop.page.getByRole("button", { name: /^Sign out Chrome/ }).click();
+    await sees(laptop.page, "Signed out there.");
+    assert.equal(await laptop.page.locator("#entries li").count(), 1);
+    await phone.page.reload();
+    assert.match(pathOf(phone.page), /^\/auth\/sign-in/);
+    await leave(phone);
+    await leave(laptop);
+  });
+});
+
+test("a form can be filled in before its script has come, and sent once it is there", async () => {
+  const context = await openContext(browser);
+  const { page } = await openPage(context, market.origin);
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route("**/assets/**/*.js", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.goto(`${market.origin}/auth/sign-in?with=password`, { waitUntil: "commit" });
+  const address = newAddress();
+  await page.getByLabel("Mail address").fill(address);
+  await page.getByLabel("Password", { exact: true }).fill("something");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.getByRole("button", { name: "Sign in" }).isDisabled(), true);
+  release();
+  await page.getByRole("button", { name: "Sign in", disabled: false }).waitFor();
+  assert.equal(await page.getByLabel("Mail address").inputValue(), address);
+  assert.equal(pathOf(page), "/auth/sign-in?with=password");
+  await page.keyboard.press("Enter");
+  await sees(page, "do not belong together");
+  await context.close();
+});
+
+const forAnybody = [
+  "/auth/sign-in",
+  "/auth/sign-in?with=password&problem=ACCESS_DENIED",
+  "/auth/register",
+  "/auth/check-mail",
+  "/auth/verify#token=x",
+  "/auth/verify",
+  "/auth/two-factor#challenge=x",
+  "/auth/first-admin#token=x",
+];
+const forSignedIn = [
+  "/auth/signed-in?returnTo=/docs",
+  "/auth/two-factor/set-up",
+  "/auth/first-admin#token=y",
+];
+
+for (const [scheme, width] of [
+  ["light", 1200],
+  ["dark", 1200],
+  ["light", 360],
+  ["dark", 320],
+] as const) {
+  test(`the pages hold at ${width} pixels, ${scheme}, and shut nobody out`, async () => {
+    const context = await openContext(browser, { scheme, width });
+    const look = async (path: string) => {
+      const { page, foreign, complaints } = await openPage(context, market.origin);
+      await page.goto(market.origin + path);
+      if (path.startsWith("/auth/signed-in")) await sees(page, "Where you are signed in");
+      await mustBeFit(page, path);
+      assert.deepEqual([...foreign, ...complaints], [], path);
+      await page.close();
+    };
+    for (const path of forAnybody) await look(path);
+    const page = await context.newPage();
+    await registers(page, newAddress());
+    for (const path of forSignedIn) await look(path);
+    await setsUpApp(page);
+    await look("/auth/two-factor/set-up");
+    await context.close();
+  });
+}
