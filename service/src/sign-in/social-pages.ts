@@ -70,9 +70,9 @@ async function finish(
 function turnAway(request: FastifyRequest, reply: FastifyReply, error: unknown, returnTo: string) {
   if (!(error instanceof ApiError) || error.code === "NOT_FOUND" || wantsJson(request)) throw error;
   const { challenge, problem = error.code } = error.details ?? {};
-  if (error.code === "TWO_FACTOR_REQUIRED")
-    return reply.redirect(
-      `/auth/two-factor#${new URLSearchParams({ challenge: String(challenge), returnTo })}`,
-    );
+  if (error.code === "TWO_FACTOR_REQUIRED") {
+    const fragment = new URLSearchParams({ challenge: String(challenge) });
+    return reply.redirect(`/auth/two-factor?${new URLSearchParams({ returnTo })}#${fragment}`);
+  }
   return reply.redirect(`/auth/sign-in?${new URLSearchParams({ problem: String(problem), returnTo })}`);
 }
