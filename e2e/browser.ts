@@ -49,7 +49,6 @@ export async function openPage(context: BrowserContext, origin: string): Promise
 export async function takePicture(page: Page, name: string): Promise<void> {
   if (!PICTURES) return;
   await mkdir(PICTURES, { recursive: true });
-  await page.screenshot({ path: `${PICTURES}/${name}.png` });
   const isDark = await page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches");
   const look = `${isDark ? "dark" : "light"}-${page.viewportSize()?.width}`;
   const path = `${PICTURES}/${name.replaceAll(/\W+/g, "_")}-${look}.png`;

@@ -49,12 +49,6 @@ export interface Page {
   formAction?: string[];
 }
 
-/** A whole page: one stylesheet, no inline script or style, no framing. */
-export function sendPage(
-  reply: FastifyReply,
-  { title, main, status = 200, scripts = [], frames = false, wide = false, formAction = [] }: Page,
-) {
-  const policy = [
 /** A whole page: one stylesheet, no inline script or style, no framing, kept by no cache. */
 export function sendPage(reply: FastifyReply, page: Page) {
   welcomeVisitor(reply);
@@ -97,7 +91,6 @@ const document = ({ title, main, scripts = [], wide = false }: Page) => html`<!d
 <link rel="stylesheet" href="${assetPath("stoa.css")}">
 ${scripts.map((name) => html`<script type="module" src="${assetPath(name)}"></script>\n`)}</head>
 <body>
-<main${wide && html` class="wide"`}>${main}</main>
 <header class="top"><a class="mark" href="/">${MARK}Stoa</a></header>
 <main${wide && html` class="wide"`}>
 ${main}
