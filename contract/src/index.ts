@@ -3,6 +3,7 @@ import * as admin from "./admin.ts";
 import * as ai from "./ai.ts";
 import type { Endpoint } from "./endpoint.ts";
 import * as events from "./events.ts";
+import * as oauth from "./oauth.ts";
 import * as plans from "./plans.ts";
 import * as products from "./products.ts";
 import * as purchases from "./purchases.ts";
@@ -75,6 +76,14 @@ export const api = {
     subscription: plans.subscription,
     changeSubscription: plans.changeSubscription,
   },
+  oauth: {
+    clients: oauth.clients,
+    createClient: oauth.createClient,
+    rotateClientSecret: oauth.rotateClientSecret,
+    removeClient: oauth.removeClient,
+    grants: oauth.grants,
+    removeGrant: oauth.removeGrant,
+  },
 };
 
 export const endpoints: Endpoint[] = Object.values(api).flatMap((room) => Object.values(room) as Endpoint[]);
@@ -104,6 +113,15 @@ export {
 export { Failure, ListMeta, Meta, type Success } from "./envelope.ts";
 export { type ErrorCode, errorCatalogue, errorCodes } from "./errors.ts";
 export { Event, type EventData, type EventType, eventData, eventTypes } from "./events.ts";
+export {
+  type CreateOAuthClient,
+  type Grant,
+  grantTypes,
+  identityScopes,
+  type NewOAuthClient,
+  type OAuthClient,
+  RedirectUri,
+} from "./oauth.ts";
 export {
   type Access,
   type Permission,

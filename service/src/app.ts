@@ -36,6 +36,10 @@ import { createLinks } from "./links.ts";
 import { createLog } from "./log.ts";
 import { carryMail, forgetOldMails, mailJob } from "./mail/mail.ts";
 import { addMailPages } from "./mail/pages.ts";
+import { addOAuthPages } from "./oauth/pages.ts";
+import { oauthRoutes } from "./oauth/routes.ts";
+import { tidyOAuth } from "./oauth/tidy.ts";
+import { identifyToken } from "./oauth/tokens.ts";
 import { createSandbox, withSandbox } from "./outside/ai-provider.sandbox.ts";
 import { createSdkProviders, type SdkProvidersOptions } from "./outside/ai-provider.sdk.ts";
 import { type AiProviders, defaultDeadlines } from "./outside/ai-provider.ts";
@@ -91,6 +95,7 @@ export const routes = [
   ...adminRoutes,
   ...auditRoutes,
   ...planRoutes,
+  ...oauthRoutes,
 ];
 
 /** What can be asked for by `ctx.jobs.send`. */
@@ -268,7 +273,7 @@ export async function startService(
     identify: {
       key: (value) => identifyKey(ctx, value),
       session: (token) => identifySession(ctx, token),
-      token: async () => null,
+      token: (value) => identifyToken(ctx, value),
       guest: (cookie) => ctx.guests.identify(cookie),
     },
     limits: createRateLimits({
@@ -291,6 +296,7 @@ export async function startService(
       addSignInPages(server, ctx);
       addSocialPages(server, ctx);
       addMailPages(server, ctx);
+      if (config.roles.api) addOAuthPages(server, ctx);
     },
   });
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
@@ -319,6 +325,7 @@ const jobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
   { name: "forget-mails", cron: "23 * * * *", run: () => forgetOldMails(ctx) },
   { name: "forget-sign-in-tokens", cron: "29 * * * *", run: () => forgetOldTokens(ctx) },
+  { name: "tidy-oauth", cron: "41 * * * *", run: () => tidyOAuth(ctx) },
   { name: "forget-events", cron: "43 3 * * *", run: () => forgetOldEvents(ctx) },
 ];
 

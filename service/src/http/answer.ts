@@ -4,6 +4,7 @@ import { isMember } from "../context.ts";
 import type { Page, Paging } from "../db/paging.ts";
 import { type ApiError, invalidRequest } from "../errors.ts";
 import { inAuthorization } from "./authenticate.ts";
+import { challengeOf } from "./challenge.ts";
 import type { Door } from "./door.ts";
 import { digest, renderError, renderOne, renderPage } from "./envelope.ts";
 import { type Outcome, runOnce } from "./idempotency.ts";
@@ -74,7 +75,8 @@ async function render(
       : renderOne(endpoint, result, meta);
   } catch (error) {
     const known = await countIfWrong(door, request, toApiError(door, request, error));
-    outcome = { ...renderError(known, docUrl(door.ctx, known.code), meta), error: known.code };
+    const challenge = challengeOf(door.ctx.links.origin(), known, request.caller);
+    outcome = { ...renderError(known, docUrl(door.ctx, known.code), meta, challenge), error: known.code };
   }
   door.inspect?.(endpoint, outcome);
   return outcome;

@@ -19,7 +19,10 @@ const withHeader = (authorization: string, path = "/v1/products") => nobody().ge
 
 function assertRefused(reply: Reply) {
   assertError(reply, 401, "INVALID_API_KEY");
-  assert.equal(reply.headers.get("www-authenticate"), 'Bearer realm="stoa"');
+  assert.equal(
+    reply.headers.get("www-authenticate"),
+    `Bearer realm="stoa", resource_metadata="${market.origin}/.well-known/oauth-protected-resource/v1"`,
+  );
   assert.doesNotMatch(reply.text, /stoa_(test|live)_/, "the credential is not told again");
 }
 

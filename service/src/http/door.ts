@@ -30,6 +30,8 @@ declare module "fastify" {
   }
   interface FastifyContextConfig {
     endpoint?: Endpoint;
+    /** For @fastify/cors, on a single route. */
+    cors?: { origin: string };
   }
 }
 

@@ -70,11 +70,17 @@ export function renderOne(endpoint: Endpoint, result: unknown, meta: Meta): Rend
   };
 }
 
-export function renderError(error: ApiError, docUrl: string, meta: Meta): Rendered {
+/** `challenge` is for WWW-Authenticate. */
+export function renderError(
+  error: ApiError,
+  docUrl: string,
+  meta: Meta,
+  challenge: string | null = null,
+): Rendered {
   const { code, message, details, status, retryAfterSeconds } = error;
   const headers: Record<string, string> = {};
   if (retryAfterSeconds !== undefined) headers["retry-after"] = String(retryAfterSeconds);
-  if (code === "INVALID_API_KEY") headers["www-authenticate"] = 'Bearer realm="stoa"';
+  if (challenge) headers["www-authenticate"] = challenge;
   const cookies = code === "INVALID_SESSION" ? [noSession] : [];
   const failure = { success: false, error: { code, message, ...(details && { details }), docUrl }, meta };
   return { status, body: JSON.stringify(failure), headers, cookies };

@@ -190,6 +190,7 @@ const TAGS: Record<string, string> = {
   admin: "Run the marketplace",
   events: "What happened to your products and purchases",
   "sign-in": "Come in by a mailed link or a password, and leave again",
+  oauth: "Applications that act in people's names",
 };
 
 /** The OpenAPI 3.1 document of the contract's endpoints. `origin` is null in the committed copy. */

@@ -6,6 +6,7 @@ import { v7 } from "uuid";
 import type { Context } from "../context.ts";
 import { isDatabaseDown } from "../db/database.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
+import { challengeOf } from "./challenge.ts";
 import { type Door, SECURITY_HEADERS } from "./door.ts";
 import { renderError } from "./envelope.ts";
 import { isForPeople, sendErrorPage } from "./error-page.ts";
@@ -68,6 +69,8 @@ export function sendError(door: Door, request: FastifyRequest, reply: FastifyRep
   const known = toApiError(door, request, error);
   if (isForPeople(request)) return sendErrorPage(request, reply, known);
   const rendered = renderError(known, docUrl(door.ctx, known.code), metaOf(door.ctx, request));
+  const challenge = challengeOf(door.ctx.links.origin(), known, request.caller);
+  const rendered = renderError(known, docUrl(door.ctx, known.code), metaOf(door.ctx, request), challenge);
   const { endpoint } = request.routeOptions?.config ?? {};
   if (endpoint) door.inspect?.(endpoint, { ...rendered, error: known.code });
   const allowed = known.details?.["allowed"];

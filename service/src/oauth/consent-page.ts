@@ -1,0 +1,36 @@
+import { html, type Page } from "../http/html.ts";
+import type { Consent } from "./consent.ts";
+import { isLoopback } from "./redirects.ts";
+import { scopeWords } from "./scopes.ts";
+
+/** Who asks for what, and where the answer goes: a name can be anybody's, the address cannot. */
+export function consentPage({ client, account, redirectUri, identity, resources }: Consent): Page {
+  const scopes = [...new Set([...identity, ...Object.values(resources).flat()])];
+  return {
+    title: `Allow ${client.name}?`,
+    formAction: [redirectUri.origin],
+    main: html`<section class="card">
+<h1>Allow ${client.name}?</h1>
+<p>You are signed in as <strong>${account.name}</strong> (${account.email}).
+<strong>${client.name}</strong> asks to do this in your name:</p>
+<ul class="permissions">
+${scopes.map((scope) => html`<li>${scopeWords[scope]} <code>${scope}</code></li>\n`)}</ul>
+<p>Your answer goes to ${destination(redirectUri)}.${
+      client.registeredItself &&
+      html` This application registered itself, and nobody has checked its name: go on only if you started this yourself.`
+    }</p>
+<form method="post">
+<div class="actions">
+<button class="button primary" name="decision" value="allow">Allow</button>
+<button class="button secondary" name="decision" value="deny">Deny</button>
+</div>
+</form>
+<p class="small">You can take this back at any time in your settings.</p>
+</section>`,
+  };
+}
+
+const destination = (uri: URL) =>
+  isLoopback(uri.href)
+    ? html`an application on this computer (<strong>${uri.host}</strong>)`
+    : html`<strong>${uri.host}</strong>`;

@@ -1,0 +1,69 @@
+import type { Client, Provider } from "oidc-provider";
+import type { Context, SessionCaller } from "../context.ts";
+import { findAccount } from "./queries.ts";
+import { isIdentityScope, type Scope, scopesAt } from "./scopes.ts";
+
+type Interaction = Awaited<ReturnType<Provider["interactionDetails"]>>;
+interface Where {
+  ctx: Context;
+  provider: Provider;
+}
+
+/** What a client asks of somebody. */
+export interface Consent {
+  client: { id: string; name: string; registeredItself: boolean };
+  account: { name: string; email: string };
+  redirectUri: URL;
+  identity: Scope[];
+  /** By URL of the resource. */
+  resources: Record<string, Scope[]>;
+}
+
+/** Read anew from the request itself and from what the client may ask for, at the look and at the click. */
+export async function consentOf(
+  { ctx, provider }: Where,
+  { params }: Interaction,
+  { userId }: SessionCaller,
+): Promise<Consent> {
+  const client = (await provider.Client.find(params["client_id"] as string))!;
+  const account = (await findAccount(ctx.db, userId))!;
+  const scopes = new Set(((params["scope"] as string | undefined) ?? "").split(" "));
+  const resources = [params["resource"] ?? []].flat() as string[];
+  const origin = ctx.links.origin();
+  return {
+    client: {
+      id: client.clientId,
+      name: client.clientName ?? client.clientId,
+      registeredItself: client.clientAuthMethod === "none",
+    },
+    account: { name: account.name, email: account.email },
+    redirectUri: new URL(params["redirect_uri"] as string),
+    identity: [...scopes].filter(isIdentityScope),
+    resources: Object.fromEntries(
+      resources.map((resource) => [resource, askable(client, scopesAt(origin, resource) ?? [], scopes)]),
+    ),
+  };
+}
+
+const askable = (client: Client, known: readonly Scope[], asked: ReadonlySet<string>): Scope[] => {
+  const allowed = (client["permissions"] as string[] | undefined) ?? known;
+  return known.filter((scope) => asked.has(scope) && allowed.includes(scope));
+};
+
+/** Adds it to what the client is allowed already, for 90 days from now; answers the grant's id. */
+export async function allow(
+  { ctx, provider }: Where,
+  { grantId, session }: Interaction,
+  { client, identity, resources }: Consent,
+): Promise<string> {
+  const known = grantId === undefined ? undefined : await provider.Grant.find(grantId);
+  const grant =
+    known ??
+    Object.assign(new provider.Grant({ accountId: session!.accountId, clientId: client.id }), {
+      jti: ctx.newId(),
+    });
+  Object.assign(grant, { exp: undefined });
+  grant.addOIDCScope(identity);
+  for (const [resource, scopes] of Object.entries(resources)) grant.addResourceScope(resource, scopes);
+  return grant.save();
+}

@@ -1,0 +1,61 @@
+import type { Adapter, AdapterPayload } from "oidc-provider";
+import { record } from "../audit/audit.ts";
+import type { Context } from "../context.ts";
+import { toId, toUuid } from "../ids.ts";
+import { deleteGrant, findGrant, type GrantRow, putGrant } from "./queries.ts";
+import { fromSeconds, toSeconds, unused } from "./stored.ts";
+import { visitSource } from "./visit.ts";
+
+/** What people allowed. Its id is no secret; its end takes every token along. */
+export const grantStorage = (ctx: Context): Adapter => ({
+  ...unused,
+  async upsert(id, payload) {
+    const userId = toUuid("usr", payload.accountId!)!;
+    const { openid, resources } = payload;
+    await ctx.db.transaction().execute(async (tx) => {
+      await putGrant(tx, {
+        id,
+        user_id: userId,
+        client_id: payload.clientId!,
+        allowed: JSON.stringify({ openid, resources }),
+        created_at: ctx.now(),
+        expires_at: fromSeconds(payload.exp!),
+      });
+      await record(ctx, tx, {
+        actorId: userId,
+        action: "oauth_grant.given",
+        target: { type: "oauth_grant", id: toId("grant", id) },
+        source: visitSource(),
+        details: { clientId: payload.clientId, openid, resources },
+      });
+    });
+  },
+  async find(id) {
+    const grant = await findGrant(ctx.db, id);
+    return grant && toPayload(grant);
+  },
+  /** At the wish of the client, or because a code or refresh token of it was used a second time. */
+  async destroy(id) {
+    await ctx.db.transaction().execute(async (tx) => {
+      const grant = await deleteGrant(tx, id);
+      if (!grant) return;
+      await record(ctx, tx, {
+        actorId: null,
+        action: "oauth_grant.revoked",
+        target: { type: "oauth_grant", id: toId("grant", id) },
+        source: visitSource(),
+        details: { userId: toId("usr", grant.userId), clientId: grant.clientId },
+      });
+    });
+  },
+});
+
+const toPayload = (grant: GrantRow): AdapterPayload => ({
+  ...grant.allowed,
+  kind: "Grant",
+  jti: grant.id,
+  accountId: toId("usr", grant.userId),
+  clientId: grant.clientId,
+  iat: toSeconds(grant.createdAt),
+  exp: toSeconds(grant.expiresAt),
+});

@@ -1,0 +1,102 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { errors, type InteractionResults, type Provider } from "oidc-provider";
+import type { Context, SessionCaller } from "../context.ts";
+import { ApiError } from "../errors.ts";
+import { sendPage } from "../http/html.ts";
+import { mustNotComeFromElsewhere } from "../http/same-origin.ts";
+import { toId } from "../ids.ts";
+import { allow, consentOf } from "./consent.ts";
+import { consentPage } from "./consent-page.ts";
+import { loginOf } from "./provider-session.ts";
+import { toSeconds } from "./stored.ts";
+import { visitor } from "./visit.ts";
+
+type Interaction = Awaited<ReturnType<Provider["interactionDetails"]>>;
+
+/** One browser's way through an authorization: who they are, and what they allow. */
+export interface Step {
+  ctx: Context;
+  provider: Provider;
+  request: FastifyRequest;
+  reply: FastifyReply;
+}
+
+/** GET /oauth/interaction/:uid: who is signed in here is told to the provider at once; consent needs a look and a click. */
+export async function showInteraction(step: Step) {
+  const interaction = await findInteraction(step);
+  const caller = await visitor(step.ctx);
+  if (!caller || !isFreshEnough(interaction, caller)) return sendToSignIn(step);
+  if (interaction.prompt.name === "login") return tellLogin(step, interaction, caller);
+  mustBeSamePerson(interaction, caller);
+  return sendPage(step.reply, consentPage(await consentOf(step, interaction, caller)));
+}
+
+/** POST /oauth/interaction/:uid with `decision`: the click. */
+export async function decideInteraction(step: Step) {
+  mustNotComeFromElsewhere(step.request, step.ctx.links.origin(), "proof");
+  const interaction = await findInteraction(step);
+  const caller = await visitor(step.ctx);
+  if (!caller) return sendToSignIn(step);
+  mustBeSamePerson(interaction, caller);
+  if (interaction.prompt.name !== "consent") throw gone();
+  if (decisionOf(step.request) !== "allow") return finish(step, denied);
+  const consent = await consentOf(step, interaction, caller);
+  return finish(step, { consent: { grantId: await allow(step, interaction, consent) } });
+}
+
+const denied: InteractionResults = {
+  error: "access_denied",
+  error_description: "the user did not allow it",
+};
+
+const gone = () =>
+  new ApiError(
+    "INVALID_STATE",
+    "This request has expired, or belongs to another browser or account. Go back to the application and start again.",
+  );
+
+/** Known by a cookie that was given to this browser for this path alone. */
+async function findInteraction({ provider, request, reply }: Step): Promise<Interaction> {
+  try {
+    const interaction = await provider.interactionDetails(request.raw, reply.raw);
+    if (interaction.uid === (request.params as { uid: string }).uid) return interaction;
+  } catch (error) {
+    if (!(error instanceof errors.SessionNotFound)) throw error;
+  }
+  throw gone();
+}
+
+/** They may have signed in as somebody else in another tab since. */
+function mustBeSamePerson({ session }: Interaction, { userId }: SessionCaller): void {
+  if (session?.accountId !== toId("usr", userId)) throw gone();
+}
+
+/** A client may ask for a sign-in of now (`prompt=login`), or of the last so many seconds (`max_age`). */
+function isFreshEnough({ prompt, iat, params }: Interaction, { authenticatedAt }: SessionCaller): boolean {
+  if (prompt.reasons.includes("login_prompt")) return toSeconds(authenticatedAt) >= iat;
+  if (prompt.reasons.includes("max_age"))
+    return toSeconds(authenticatedAt) >= iat - Number(params["max_age"]);
+  return true;
+}
+
+function sendToSignIn({ request, reply }: Step) {
+  const { uid } = request.params as { uid: string };
+  return reply.redirect(`/auth/sign-in?returnTo=${encodeURIComponent(`/oauth/interaction/${uid}`)}`, 303);
+}
+
+/** Told before, and asked again: the client wants somebody else than who is signed in. */
+function tellLogin(step: Step, { lastSubmission }: Interaction, caller: SessionCaller) {
+  if (lastSubmission?.login)
+    return finish(step, { error: "login_required", error_description: "another account is signed in" });
+  return finish(step, { login: loginOf(caller) });
+}
+
+async function finish({ provider, request, reply }: Step, result: InteractionResults) {
+  return reply.redirect(await provider.interactionResult(request.raw, reply.raw, result), 303);
+}
+
+function decisionOf({ body, headers }: FastifyRequest): string | null {
+  if (!headers["content-type"]?.startsWith("application/x-www-form-urlencoded") || !Buffer.isBuffer(body))
+    return null;
+  return new URLSearchParams(body.toString()).get("decision");
+}

@@ -1,0 +1,18 @@
+const LOOPBACK_HOSTS = new Set(["127.0.0.1", "[::1]", "localhost"]);
+const LOOPBACK_ADDRESSES = new Set(["127.0.0.1", "[::1]"]);
+
+const isHttpTo = (uri: string, hosts: ReadonlySet<string>): boolean => {
+  const url = URL.parse(uri);
+  return url !== null && url.protocol === "http:" && hosts.has(url.hostname);
+};
+
+/** To an app on the user's own machine (RFC 8252). */
+export const isLoopback = (uri: string) => isHttpTo(uri, LOOPBACK_HOSTS);
+
+/** By address. `localhost` is a name, which may lead elsewhere: RFC 8252 advises against it, and its port is not free here. */
+export const isLoopbackAddress = (uri: string) => isHttpTo(uri, LOOPBACK_ADDRESSES);
+
+/** The hosts of redirect URIs, each once, as people are shown them. */
+export const hostsOf = (uris: readonly string[]): string[] => [
+  ...new Set(uris.map((uri) => new URL(uri).host)),
+];

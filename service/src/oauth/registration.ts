@@ -1,0 +1,72 @@
+import { RedirectUri } from "@stoa/contract";
+import ipaddr from "ipaddr.js";
+import { errors } from "oidc-provider";
+import { hostsOf, isLoopback } from "./redirects.ts";
+
+/** Of what a client says about itself, this is kept; the rest would make us fetch, show or trust something. */
+const KEPT = [
+  "client_id",
+  "client_id_issued_at",
+  "client_name",
+  "redirect_uris",
+  "post_logout_redirect_uris",
+  "grant_types",
+  "response_types",
+  "id_token_signed_response_alg",
+];
+const GRANT_TYPES = ["authorization_code", "refresh_token"];
+const MAX_REDIRECT_URIS = 10;
+const MAX_NAME = 100;
+
+const refuse = (reason: string) => new errors.InvalidClientMetadata(reason);
+
+/**
+ * Anybody may register a client, so it gets nothing but the right to ask people: it keeps no secret, uses PKCE, and sends
+ * people back over https or to their own machine.
+ */
+export function restrictRegistration(metadata: Record<string, unknown>): void {
+  if (metadata["token_endpoint_auth_method"] !== "none")
+    throw refuse(
+      "token_endpoint_auth_method must be none: clients with a secret are made in the account's settings",
+    );
+  for (const name of Object.keys(metadata)) if (!KEPT.includes(name)) delete metadata[name];
+  const redirects = redirectsOf(metadata, "redirect_uris");
+  redirectsOf(metadata, "post_logout_redirect_uris");
+  metadata["grant_types"] = grantTypesOf(metadata);
+  metadata["client_name"] = nameOf(metadata) ?? hostsOf(redirects)[0];
+  metadata["token_endpoint_auth_method"] = "none";
+  metadata["application_type"] = redirects.some(isLoopback) ? "native" : "web";
+}
+
+function redirectsOf(metadata: Record<string, unknown>, name: string): string[] {
+  const uris = metadata[name] ?? [];
+  if (!Array.isArray(uris) || uris.length > MAX_REDIRECT_URIS)
+    throw refuse(`${name} must be a list of at most ${MAX_REDIRECT_URIS}`);
+  for (const uri of uris) {
+    const problem = RedirectUri.safeParse(uri).error?.issues[0];
+    if (problem) throw refuse(`${name}: ${problem.message}`);
+  }
+  return uris;
+}
+
+function grantTypesOf({ grant_types: given }: Record<string, unknown>): string[] {
+  if (Array.isArray(given) && given.every((type) => GRANT_TYPES.includes(type))) return given;
+  throw refuse(`grant_types can only contain ${GRANT_TYPES.join(" and ")}`);
+}
+
+/** One line of visible text: it stands on the consent page. */
+function nameOf({ client_name: name }: Record<string, unknown>): string | null {
+  if (typeof name !== "string") return null;
+  const visible = name.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ").trim();
+  return [...visible].slice(0, MAX_NAME).join("") || null;
+}
+
+/** Whom a limit counts together: an IPv4 address, or the /64 that one household has of IPv6. */
+export function networkOf(ip: string): string {
+  const address = ipaddr.process(ip);
+  if (address instanceof ipaddr.IPv4) return address.toString();
+  return `${(address as ipaddr.IPv6).parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(":")}::/64`;
+}

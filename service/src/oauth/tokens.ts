@@ -1,0 +1,16 @@
+import type { Context, TokenCaller } from "../context.ts";
+import { digestOf } from "./digest.ts";
+import { DEFAULT_RESOURCE, isPermission } from "./scopes.ts";
+import { findBearer } from "./token-queries.ts";
+
+/**
+ * Whom an access token for /v1 acts for; null when it is unknown, expired, taken back, meant for another resource, or of
+ * somebody who may not enter. It may do what its scopes say within the role of the account, and nothing of an administrator.
+ */
+export async function identifyToken(ctx: Context, value: string): Promise<TokenCaller | null> {
+  const audience = ctx.links.origin() + DEFAULT_RESOURCE;
+  const bearer = await findBearer(ctx, digestOf(value), audience, ctx.now());
+  if (!bearer) return null;
+  const { scope, ...known } = bearer;
+  return { kind: "token", ...known, permissions: new Set(scope.split(" ").filter(isPermission)) };
+}

@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { Browser, type Page } from "./oauth-browser.ts";
+import { type Client, clientOf, type Market, type MarketWish, openMarket, type Reply } from "./market.ts";
+
+/** The OAuth server's library looks at the real clock, so the service does too. */
+export const openOAuthMarket = (wish: MarketWish = {}) => openMarket({ now: () => new Date(), ...wish });
+
+export const REDIRECT_URI = "https://app.example/callback";
+
+export interface OAuthClient {
+  id: string;
+  /** null: a public one. */
+  secret: string | null;
+  redirectUri: string;
+}
+
+/** A confidential client of somebody's. */
+export async function hasOAuthClient(market: Market, owner: Client, wish: object = {}): Promise<OAuthClient> {
+  const session = await market.hasSession(owner.userId);
+  const reply = await session.post("/v1/oauth-clients", {
+    name: "App",
+    redirectUris: [REDIRECT_URI],
+    ...wish,
+  });
+  assert.equal(reply.status, 201, reply.text);
+  const { clientId, clientSecret, redirectUris } = reply.body.data;
+  return { id: clientId, secret: clientSecret, redirectUri: redirectUris[0] };
+}
+
+export async function register(market: Market, metadata: object = {}): Promise<Reply> {
+  return market
+    .as(null)
+    .post("/oauth/register", { client_name: "Desk", redirect_uris: [REDIRECT_URI], ...metadata });
+}
+
+/** A public client that registered itself. */
+export async function hasPublicClient(market: Market, metadata: object = {}): Promise<OAuthClient> {
+  const reply = await register(market, metadata);
+  assert.equal(reply.status, 201, reply.text);
+  return { id: reply.body.client_id, secret: null, redirectUri: reply.body.redirect_uris[0] };
+}
+
+/** The browser of somebody who is signed in. */
+export async function browserOf(market: Market, userId: string): Promise<Browser> {
+  return new Browser(market.origin).signIn((await market.hasSession(userId)).key);
+}
+
+export const newVerifier = () => randomBytes(32).toString("base64url");
+const challengeOf = (verifier: string) => createHash("sha256").update(verifier).digest("base64url");
+
+export interface Ask {
+  scope?: string;
+  verifier?: string;
+  [parameter: string]: string | undefined;
+}
+
+export function authorizeUrl(market: Market, client: OAuthClient, { verifier, ...more }: Ask = {}): URL {
+  const url = new URL("/oauth/authorize", market.origin);
+  const parameters = {
+    client_id: client.id,
+    response_type: "code",
+    redirect_uri: client.redirectUri,
+    state: "s1",
+    scope: "products:read offline_access",
+    prompt: "consent",
+    ...(verifier && { code_challenge: challengeOf(verifier), code_challenge_method: "S256" }),
+    ...more,
+  };
+  for (const [name, value] of Object.entries(parameters))
+    if (value !== undefined) url.searchParams.set(name, value);
+  return url;
+}
+
+/** Opens the request and presses the button; answers where the browser was sent. */
+export async function consent(
+  browser: Browser,
+  url: URL,
+  decision: "allow" | "deny" = "allow",
+): Promise<URLSearchParams> {
+  const page: Page = await browser.open(url);
+  assert.equal(page.status, 200, `${page.url} ${page.text}`);
+  const { url: end, text } = await browser.press(page, "decision", decision);
+  assert.ok(end.searchParams.has("code") || end.searchParams.has("error"), `${end} ${text}`);
+  return end.searchParams;
+}
+
+export async function hasCode(market: Market, browser: Browser, client: OAuthClient, ask: Ask) {
+  const answer = await consent(browser, authorizeUrl(market, client, ask));
+  const code = answer.get("code");
+  assert.ok(code, String(answer));
+  return code;
+}
+
+/** Asks the token endpoint, as a client with or without a secret. */
+export function askTokens(
+  market: Market,
+  client: OAuthClient,
+  fields: Record<string, string>,
+): Promise<Reply> {
+  return postForm(market, client, "/oauth/token", fields);
+}
+
+export function postForm(market: Market, client: OAuthClient, path: string, fields: Record<string, string>) {
+  const basic = Buffer.from(`${client.id}:${client.secret}`).toString("base64");
+  const body = new URLSearchParams({ ...fields, ...(client.secret === null && { client_id: client.id }) });
+  const headers: Record<string, string> = client.secret === null ? {} : { authorization: `Basic ${basic}` };
+  return clientOf(market.origin, null).request("POST", path, { body, headers });
+}
+
+export const redeem = (market: Market, client: OAuthClient, code: string, verifier: string) =>
+  askTokens(market, client, {
+    grant_type: "authorization_code",
+    code,
+    code_verifier: verifier,
+    redirect_uri: client.redirectUri,
+  });
+
+export const refresh = (
+  market: Market,
+  client: OAuthClient,
+  token: string,
+  more: Record<string, string> = {},
+) => askTokens(market, client, { grant_type: "refresh_token", refresh_token: token, ...more });
+
+export interface Tokens {
+  access_token: string;
+  refresh_token: string;
+  id_token: string;
+  scope: string;
+  expires_in: number;
+  token_type: string;
+}
+
+/** The whole way of somebody: consent, code, tokens. */
+export async function hasTokens(
+  market: Market,
+  userId: string,
+  client: OAuthClient,
+  ask: Ask = {},
+): Promise<Tokens> {
+  const verifier = newVerifier();
+  const code = await hasCode(market, await browserOf(market, userId), client, { verifier, ...ask });
+  const reply = await redeem(market, client, code, verifier);
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body;
+}
+
+/** An answer in the words of RFC 6749. */
+export function assertOAuthError(reply: Reply, status: number, error: string): void {
+  assert.equal(`${reply.status} ${reply.body?.error}`, `${status} ${error}`, reply.text);
+}
