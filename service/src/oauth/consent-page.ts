@@ -1,6 +1,6 @@
 import { html, type Page } from "../http/html.ts";
 import type { Consent } from "./consent.ts";
-import { isLoopback } from "./redirects.ts";
+import { formTarget, isLoopback } from "./redirects.ts";
 import { scopeWords } from "./scopes.ts";
 
 /** Who asks for what, and where the answer goes: a name can be anybody's, the address cannot. */
@@ -8,7 +8,7 @@ export function consentPage({ client, account, redirectUri, identity, resources 
   const scopes = [...new Set([...identity, ...Object.values(resources).flat()])];
   return {
     title: `Allow ${client.name}?`,
-    formAction: [redirectUri.origin],
+    formAction: [formTarget(redirectUri)],
     main: html`<section class="card">
 <h1>Allow ${client.name}?</h1>
 <p>You are signed in as <strong>${account.name}</strong> (${account.email}).

@@ -63,7 +63,8 @@ export async function allow(
       jti: ctx.newId(),
     });
   Object.assign(grant, { exp: undefined });
-  grant.addOIDCScope(identity);
-  for (const [resource, scopes] of Object.entries(resources)) grant.addResourceScope(resource, scopes);
+  if (identity.length > 0) grant.addOIDCScope(identity);
+  for (const [resource, scopes] of Object.entries(resources))
+    if (scopes.length > 0) grant.addResourceScope(resource, scopes);
   return grant.save();
 }

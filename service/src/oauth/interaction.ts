@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { decodeJwt } from "jose";
 import { errors, type InteractionResults, type Provider } from "oidc-provider";
 import type { Context, SessionCaller } from "../context.ts";
 import { ApiError } from "../errors.ts";
@@ -84,11 +85,12 @@ function sendToSignIn({ request, reply }: Step) {
   return reply.redirect(`/auth/sign-in?returnTo=${encodeURIComponent(`/oauth/interaction/${uid}`)}`, 303);
 }
 
-/** Told before, and asked again: the client wants somebody else than who is signed in. */
-function tellLogin(step: Step, { lastSubmission }: Interaction, caller: SessionCaller) {
-  if (lastSubmission?.login)
-    return finish(step, { error: "login_required", error_description: "another account is signed in" });
-  return finish(step, { login: loginOf(caller) });
+/** A client may say whom it means by an id token of theirs, which the provider has verified. */
+function tellLogin(step: Step, { params }: Interaction, caller: SessionCaller) {
+  const login = loginOf(caller);
+  const hint = params["id_token_hint"] as string | undefined;
+  if (hint === undefined || decodeJwt(hint).sub === login.accountId) return finish(step, { login });
+  return finish(step, { error: "login_required", error_description: "another account is signed in" });
 }
 
 async function finish({ provider, request, reply }: Step, result: InteractionResults) {

@@ -1,5 +1,6 @@
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { html } from "../http/html.ts";
+import { formTarget } from "./redirects.ts";
 import { showPage } from "./visit.ts";
 
 interface Refusal {
@@ -30,7 +31,7 @@ export function showLogout(koa: KoaContextWithOIDC): void {
   const leadsTo = state?.["postLogoutRedirectUri"];
   showPage(koa, {
     title: "Sign out",
-    formAction: typeof leadsTo === "string" ? [new URL(leadsTo).origin] : [],
+    formAction: typeof leadsTo === "string" ? [formTarget(new URL(leadsTo))] : [],
     main: html`<section class="card">
 <h1>Sign out of Stoa?</h1>
 <p>${koa.oidc.client?.clientName ?? "An application"} asks to end your session here, in this browser.</p>

@@ -7,8 +7,6 @@ import { endSessions } from "../sessions/sessions.ts";
 import { toSeconds } from "./stored.ts";
 import { type Koa, type Middleware, visitor, visitSource } from "./visit.ts";
 
-const BROWSER_PATHS = /^\/oauth\/(authorize|logout)(\/|$)/;
-
 /**
  * The provider has a session of its own, which outlives ours: without this, whoever signs in after Alice would be Alice to
  * every client. It ends unless it belongs to the very sign-in that this browser shows us; and ours ends with it.
@@ -16,7 +14,7 @@ const BROWSER_PATHS = /^\/oauth\/(authorize|logout)(\/|$)/;
 export const followOurSession =
   (ctx: Context, provider: Provider): Middleware =>
   async (koa, next) => {
-    if (!BROWSER_PATHS.test(koa.path)) return next();
+    if (koa.cookies.get(provider.cookieName("session")) === undefined) return next();
     const caller = await visitor(ctx);
     const session = await provider.Session.get(koa);
     const isOurs = caller !== null && isOf(caller, session);

@@ -16,3 +16,6 @@ export const isLoopbackAddress = (uri: string) => isHttpTo(uri, LOOPBACK_ADDRESS
 export const hostsOf = (uris: readonly string[]): string[] => [
   ...new Set(uris.map((uri) => new URL(uri).host)),
 ];
+
+/** As a source of the policy `form-action`, which knows no IPv6 address: there the scheme must do. */
+export const formTarget = (uri: URL): string => (uri.hostname.startsWith("[") ? uri.protocol : uri.origin);
