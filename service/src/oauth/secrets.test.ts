@@ -38,6 +38,7 @@ test("no token, code, cookie, secret or signing key is in a dump of the database
   const browser = await browserOf(market, alice.userId);
   const verifier = newVerifier();
   const pending = await browser.open(authorizeUrl(market, app, { verifier }));
+  const sessionThen = browser.cookie("__Host-oauth-session")!;
   const pushed = await postForm(market, app, "/oauth/par", {
     ...Object.fromEntries(authorizeUrl(market, app, { verifier }).searchParams),
   });
@@ -57,6 +58,7 @@ test("no token, code, cookie, secret or signing key is in a dump of the database
     own: own.access_token,
     secret: app.secret!,
     interaction: pending.url.pathname.split("/").at(-1)!,
+    sessionThen,
     session: browser.cookie("__Host-oauth-session")!,
     pushed: pushed.body.request_uri.split(":").at(-1),
   };
