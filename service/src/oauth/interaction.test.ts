@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
-import { Browser } from "../../test/browser.ts";
 import { assertError, type Client, type Market } from "../../test/market.ts";
 import {
   authorizeUrl,
@@ -14,6 +13,7 @@ import {
   openOAuthMarket,
   redeem,
 } from "../../test/oauth.ts";
+import { Browser } from "../../test/oauth-browser.ts";
 import { toId } from "../ids.ts";
 
 let market: Market;
