@@ -21,7 +21,6 @@ const mayEnter: Record<string, string[]> = {
   keys: ["db"],
   "sign-in": ["db", "outside", "http", "audit", "mail", "sessions", "people", "two-factor", "keys"],
   pages: ["http", "sessions", "people", "two-factor"],
-  "sign-in": ["db", "http", "outside", "audit", "mail", "sessions", "people", "keys", "two-factor"],
   oauth: ["db", "http", "audit", "sessions"],
   entitlements: ["db"],
   products: ["db", "money", "http", "prompts", "audit", "events", "people", "entitlements"],

@@ -182,6 +182,76 @@ export interface Mails {
   sent_at: Timestamp | null;
 }
 
+export interface OauthClients {
+  created_at: Timestamp;
+  grant_types: string[];
+  id: string;
+  id_token_algorithm: Generated<string>;
+  name: string;
+  owner_id: string | null;
+  permissions: string[] | null;
+  post_logout_redirect_uris: string[];
+  redirect_uris: string[];
+  registered_from: string | null;
+  secret_digest: Buffer | null;
+}
+
+export interface OauthFlows {
+  consumed_at: Timestamp | null;
+  digest: Buffer;
+  expires_at: Timestamp;
+  kind: string;
+  payload: Json;
+  uid: string | null;
+}
+
+export interface OauthGrants {
+  allowed: Json;
+  client_id: string;
+  created_at: Timestamp;
+  expires_at: Timestamp;
+  id: string;
+  last_used_at: Timestamp | null;
+  user_id: string;
+}
+
+export interface OauthSigningKeys {
+  algorithm: string;
+  created_at: Timestamp;
+  sealed_jwk: string;
+}
+
+export interface OauthTokens {
+  audience: string | null;
+  client_id: string;
+  consumed_at: Timestamp | null;
+  created_at: Timestamp;
+  digest: Buffer;
+  expires_at: Timestamp;
+  grant_id: string | null;
+  kind: string;
+  payload: Json;
+  scope: string;
+  user_id: string;
+}
+
+export interface OauthUsableTokens {
+  audience: string | null;
+  client_id: string | null;
+  consumed_at: Timestamp | null;
+  created_at: Timestamp | null;
+  digest: Buffer | null;
+  expires_at: Timestamp | null;
+  grant_id: string | null;
+  kind: string | null;
+  payload: Json | null;
+  plan: string | null;
+  quota: Json | null;
+  role: string | null;
+  scope: string | null;
+  user_id: string | null;
+}
+
 export interface OneTimeTokens {
   created_at: Timestamp;
   data: Generated<Json>;
@@ -391,6 +461,12 @@ export interface DB {
   identities: Identities;
   installation: Installation;
   mails: Mails;
+  oauth_clients: OauthClients;
+  oauth_flows: OauthFlows;
+  oauth_grants: OauthGrants;
+  oauth_signing_keys: OauthSigningKeys;
+  oauth_tokens: OauthTokens;
+  oauth_usable_tokens: OauthUsableTokens;
   one_time_tokens: OneTimeTokens;
   orders: Orders;
   product_stats: ProductStats;

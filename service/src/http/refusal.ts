@@ -68,7 +68,6 @@ export function toApiError({ ctx }: Door, request: FastifyRequest, error: unknow
 export function sendError(door: Door, request: FastifyRequest, reply: FastifyReply, error: unknown) {
   const known = toApiError(door, request, error);
   if (isForPeople(request)) return sendErrorPage(request, reply, known);
-  const rendered = renderError(known, docUrl(door.ctx, known.code), metaOf(door.ctx, request));
   const challenge = challengeOf(door.ctx.links.origin(), known, request.caller);
   const rendered = renderError(known, docUrl(door.ctx, known.code), metaOf(door.ctx, request), challenge);
   const { endpoint } = request.routeOptions?.config ?? {};
