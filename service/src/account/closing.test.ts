@@ -3,6 +3,7 @@ import { after, before, suite, test } from "node:test";
 import { turnsOnTwoFactor } from "../../test/authenticator.ts";
 import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { hasOAuthClient, hasTokens } from "../../test/oauth.ts";
 import { toId } from "../ids.ts";
 import { createUser } from "../people/users.ts";
 import { mintOneTimeToken } from "../sign-in/one-time-tokens.ts";
@@ -229,7 +230,15 @@ suite("an account with money open is not closed", () => {
 
 suite("after an account was closed", () => {
   /** Tables that point at people: of these the closed account keeps nothing … */
-  const FORGOTTEN = ["api_keys", "authenticators", "one_time_tokens", "sessions"];
+  const FORGOTTEN = [
+    "api_keys",
+    "authenticators",
+    "oauth_clients",
+    "oauth_grants",
+    "oauth_tokens",
+    "one_time_tokens",
+    "sessions",
+  ];
   /** … and these stay, for the books, for buyers and for history; what they tell of a person is asserted below. */
   const KEPT = [
     "entitlements",
@@ -271,6 +280,7 @@ suite("after an account was closed", () => {
       baseUrl: "http://127.0.0.1:9",
     };
     assert.equal((await person.key.post("/v1/ai/keys", key)).status, 201);
+    await hasTokens(market, userId, await hasOAuthClient(market, person.key));
     await turnsOnTwoFactor(market, person.session);
     await mintOneTimeToken(ctx, ctx.db, { purpose: "password-reset", userId, lifetimeMs: MINUTE_MS });
     await mintOneTimeToken(ctx, ctx.db, {

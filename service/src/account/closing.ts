@@ -9,6 +9,7 @@ import { Answer } from "../http/route.ts";
 import { forgetKeys } from "../keys/keys.ts";
 import { composeLetter } from "../mail/letter.ts";
 import { sendMail } from "../mail/mail.ts";
+import { forgetGrantsAndClients } from "../oauth/forgetting.ts";
 import { type AccountRow, anonymise, lockAccount, mustNotBeLastAdmin } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { showAuthorAnew } from "../products/author.ts";
@@ -23,6 +24,7 @@ import { forgetAuthenticator } from "../two-factor/second-factor.ts";
 const farewells: ((ctx: Context, tx: Tx, user: AccountRow) => Promise<unknown>)[] = [
   (_ctx, tx, user) => forgetSessions(tx, user.id),
   (_ctx, tx, user) => forgetKeys(tx, user.id),
+  (_ctx, tx, user) => forgetGrantsAndClients(tx, user.id),
   (_ctx, tx, user) => forgetAuthenticator(tx, user.id),
   (_ctx, tx, user) => forgetTokensOf(tx, { userId: user.id, email: user.email }),
   (_ctx, tx, user) => forgetAnswersTo(tx, user.id),

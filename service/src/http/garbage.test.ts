@@ -8,6 +8,7 @@ import { decodeJwt } from "jose";
 import { openDoors } from "../../test/callers.ts";
 import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
+import { hasOAuthClient, hasTokens } from "../../test/oauth.ts";
 import { toId } from "../ids.ts";
 
 const SEED = Number(process.env["STOA_TEST_SEED"] ?? 20260615);
@@ -37,14 +38,20 @@ before(async () => {
   };
   const providerKeyId = (await member.post("/v1/ai/keys", key)).body.data.id;
   const [event] = (await member.get("/v1/events")).body.data;
+  const app = await hasOAuthClient(market, member);
+  await hasTokens(market, member.userId, app);
+  const [grant] = (await (await market.hasSession(member.userId)).get("/v1/account/grants")).body.data;
   ids = {
     productId: [bought, await hasDraft(member), await hasProduct(member)],
     orderId: [orderId],
     executionId: [executionId],
     providerKeyId: [providerKeyId],
     eventId: [event.id],
-    userId: [toId("usr", seller.userId), toId("usr", member.userId)],
+    // Not the one who asks: ended sessions of theirs would end the asking.
+    userId: [toId("usr", seller.userId)],
     sessionId: [sessionIdOf(await market.hasSession(member.userId))],
+    clientId: [app.id],
+    grantId: [grant.id],
   };
   enter = await openDoors(market, member);
 });

@@ -13,6 +13,7 @@ import {
 import { decodeJwt } from "jose";
 import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
+import { askTokens, hasOAuthClient, hasTokens } from "../../test/oauth.ts";
 import type { Caller } from "../context.ts";
 import type { ApiError } from "../errors.ts";
 import { toId } from "../ids.ts";
@@ -73,6 +74,16 @@ const withKey = (granted: readonly Permission[], role: Role = "user"): Knocker =
   },
 });
 
+/** Made by our own OAuth server, for a client that acts as its owner. */
+const withToken = (scope: string, role: Role = "user"): Knocker => ({
+  ...withKey(scope.split(" ") as Permission[], role),
+  headers: async () => {
+    const client = await hasOAuthClient(market, await market.hasUser({ role }));
+    const { body } = await askTokens(market, client, { grant_type: "client_credentials", scope });
+    return { authorization: `Bearer ${body.access_token}` };
+  },
+});
+
 const knockers: Record<string, Knocker> = {
   nobody,
   "a guest of the storefront": guest,
@@ -87,7 +98,8 @@ const knockers: Record<string, Knocker> = {
   ...Object.fromEntries(
     permissions.map((permission) => [`a key with ${permission} alone`, withKey([permission])]),
   ),
-  // An OAuth token of each scope belongs here, made by the authorization server.
+  ...Object.fromEntries(permissions.map((scope) => [`an OAuth token of ${scope} alone`, withToken(scope)])),
+  "an administrator's OAuth token of every scope": withToken(permissions.join(" "), "admin"),
 };
 
 /** The matrix in the words of the specification, written down a second time: what is lacking, or nothing. */
@@ -299,6 +311,10 @@ suite("what belongs to one seller", () => {
     const { executionId } = (await buyer.post("/v1/ai/execute", run)).body.data;
     const key = { provider: "openai", name: "Mine", key: "sk-0123456789abcdef" };
     const [event] = (await buyer.get("/v1/events")).body.data;
+    const app = await hasOAuthClient(market, buyer);
+    await hasTokens(market, buyer.userId, app);
+    const settings = await market.hasSession(buyer.userId);
+    const [grant] = (await settings.get("/v1/account/grants")).body.data;
     theirs = {
       productId: [published, draft],
       orderId: [orderId],
@@ -307,6 +323,8 @@ suite("what belongs to one seller", () => {
       eventId: [event.id],
       sessionId: [decodeJwt((await market.hasSession(buyer.userId)).key).jti!],
       userId: [toId("usr", buyer.userId)],
+      clientId: [app.id],
+      grantId: [grant.id],
     };
   });
 

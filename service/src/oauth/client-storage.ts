@@ -1,6 +1,7 @@
 import { type Adapter, type AdapterPayload, errors } from "oidc-provider";
 import { record } from "../audit/audit.ts";
 import type { Context } from "../context.ts";
+import { isClientId } from "./client-id.ts";
 import { type ClientRow, findUsableClient, insertRegisteredClient } from "./queries.ts";
 import { isLoopback } from "./redirects.ts";
 import { networkOf } from "./registration.ts";
@@ -14,7 +15,7 @@ const PERIOD_MS = 3_600_000;
 export const clientStorage = (ctx: Context): Adapter => ({
   ...unused,
   async find(id) {
-    const client = await findUsableClient(ctx.db, id);
+    const client = isClientId(id) ? await findUsableClient(ctx.db, id) : undefined;
     return client && toMetadata(client);
   },
   /** Called by dynamic registration alone, with metadata that registration.ts has restricted. */

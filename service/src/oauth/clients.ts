@@ -5,8 +5,8 @@ import type { Context, SessionCaller, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
+import { isClientId, newClientId } from "./client-id.ts";
 import { digestOf } from "./digest.ts";
-import { newClientId } from "./provider.ts";
 import {
   type ClientRow,
   countOwnClients,
@@ -81,6 +81,7 @@ function shownWith(clientSecret: string, client: ClientRow | undefined): NewOAut
 
 /** The old secret ends at once: who rotates one has mostly lost it. */
 export async function rotateSecret(ctx: Context, caller: SessionCaller, clientId: string, source: Source) {
+  if (!isClientId(clientId)) throw notFound();
   const secret = newSecret();
   return ctx.db.transaction().execute(async (tx) => {
     if (!(await replaceSecret(tx, caller.userId, clientId, digestOf(secret)))) throw notFound();
@@ -91,6 +92,7 @@ export async function rotateSecret(ctx: Context, caller: SessionCaller, clientId
 
 /** With every grant and token of it. */
 export async function removeClient(ctx: Context, caller: SessionCaller, clientId: string, source: Source) {
+  if (!isClientId(clientId)) throw notFound();
   return ctx.db.transaction().execute(async (tx) => {
     const client = await deleteOwnClient(tx, caller.userId, clientId);
     if (!client) throw notFound();

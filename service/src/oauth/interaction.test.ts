@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
 import { assertError, type Client, type Market } from "../../test/market.ts";
 import {
+  askTokens,
   authorizeUrl,
   browserOf,
   consent,
@@ -239,4 +240,33 @@ test("signing out leads to no address that the client did not register", async (
   const page = await browser.open(evil);
   assert.equal(page.status, 400);
   assert.match(page.text, /invalid_request/);
+});
+
+test("what a client writes into its request comes back as it was, or is refused, and breaks nothing", async () => {
+  const browser = await browserOf(market, alice.userId);
+  const odd = "\0 \ud83d\ude00 \u202e'; drop table users;-- {{x}} <b>";
+  const answer = await consent(browser, ask({ scope: "openid", state: odd, nonce: odd }));
+  assert.equal(answer.get("state"), odd);
+  for (const more of [
+    { client_id: odd },
+    { scope: odd },
+    { redirect_uri: odd },
+    { resource: odd },
+    { prompt: odd },
+  ]) {
+    const { url, status } = await browser.open(ask(more));
+    assert.ok(status === 400 || url.searchParams.get("error"), `${JSON.stringify(more)} ${status} ${url}`);
+    assert.notEqual(url.searchParams.get("error"), "server_error");
+  }
+  for (const fields of [
+    { grant_type: "authorization_code", code: odd, redirect_uri: odd, code_verifier: odd },
+    { grant_type: "refresh_token", refresh_token: odd },
+    { grant_type: "client_credentials", scope: odd, resource: odd },
+    { grant_type: odd },
+  ] as Record<string, string>[])
+    for (const client of [app, { ...app, id: odd }, { ...app, id: odd, secret: null }])
+      assert.ok(
+        [400, 401].includes((await askTokens(market, client, fields)).status),
+        JSON.stringify(fields),
+      );
 });

@@ -1,7 +1,8 @@
-import { hkdfSync, randomBytes } from "node:crypto";
+import { hkdfSync } from "node:crypto";
 import { type Client, type Configuration, errors, Provider } from "oidc-provider";
 import type { Context } from "../context.ts";
 import { toId, toUuid } from "../ids.ts";
+import { newClientId } from "./client-id.ts";
 import { digestOf, isSameDigest } from "./digest.ts";
 import { showError, showLogout, showSignedOut } from "./notices.ts";
 import { consentPolicy } from "./policy.ts";
@@ -132,8 +133,6 @@ function featuresOf(issuer: string): Configuration["features"] {
     },
   };
 }
-
-export const newClientId = () => `client_${randomBytes(16).toString("hex")}`;
 
 const cookiesOf = ({ config }: Context): Configuration["cookies"] => ({
   names: {

@@ -109,6 +109,9 @@ export const deleteOwnClient = (tx: Queries, ownerId: string, id: string) =>
     .returning(["id", "name"])
     .executeTakeFirst();
 
+export const deleteOwnClients = (tx: Queries, ownerId: string) =>
+  tx.deleteFrom("oauth_clients").where("owner_id", "=", ownerId).execute();
+
 export const findOwnClient = (db: Queries, ownerId: string, id: string) =>
   clients(db).where("c.id", "=", id).where("c.owner_id", "=", ownerId).executeTakeFirst();
 
@@ -233,6 +236,9 @@ export const deleteOwnGrant = (tx: Queries, userId: string, id: string) =>
     .where("user_id", "=", userId)
     .returning(["id", "client_id as clientId"])
     .executeTakeFirst();
+
+export const deleteGrantsOf = (tx: Queries, userId: string) =>
+  tx.deleteFrom("oauth_grants").where("user_id", "=", userId).execute();
 
 /** Clients that registered themselves and that nobody allows anything. */
 export const deleteUnusedClients = (db: Queries, registeredBefore: Date) =>

@@ -134,7 +134,7 @@ test("codes live 60 seconds, access tokens 15 minutes, refresh tokens 30 days an
 
   // As if first issued 80 days ago and refreshed ever since.
   await market.query(
-    `update oauth_tokens set payload = payload || jsonb_build_object('iiat', (payload->>'iiat')::int - 80 * 86400)`,
+    `update oauth_tokens set payload = payload::jsonb || jsonb_build_object('iiat', (payload->>'iiat')::int - 80 * 86400)`,
   );
   assert.equal((await refresh(market, app, tokens.refresh_token)).status, 200);
   near(await seconds("RefreshToken"), 10 * 86_400);

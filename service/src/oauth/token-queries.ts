@@ -74,6 +74,9 @@ export const deleteToken = (db: Queries, digest: Buffer) =>
 export const deleteTokensOfGrant = (db: Queries, kind: TokenKind, grantId: string) =>
   db.deleteFrom("oauth_tokens").where("grant_id", "=", grantId).where("kind", "=", kind).execute();
 
+export const deleteTokensOf = (db: Queries, userId: string) =>
+  db.deleteFrom("oauth_tokens").where("user_id", "=", userId).execute();
+
 export interface BearerRow {
   userId: string;
   grantId: string | null;

@@ -53,7 +53,8 @@ create table oauth_tokens (
   grant_id uuid references oauth_grants on delete cascade,
   audience text,
   scope text not null,
-  payload jsonb not null,
+  -- json, not jsonb, which refuses the \u0000 that a client may put into its nonce or state.
+  payload json not null,
   created_at timestamptz not null,
   expires_at timestamptz not null,
   -- Codes and refresh tokens are used once; the row stays, so that a second use is noticed.
@@ -79,7 +80,7 @@ create table oauth_flows (
   kind text not null check (kind in ('Session', 'Interaction', 'PushedAuthorizationRequest')),
   -- Of a session: what interactions name it by. It is no cookie.
   uid text,
-  payload jsonb not null,
+  payload json not null,
   expires_at timestamptz not null,
   consumed_at timestamptz
 );
