@@ -108,6 +108,22 @@ test("a key that an earlier start printed is dead after the next one", async () 
   assert.equal(reply.status, 401);
 });
 
+test("the link that a start prints makes whoever is signed in the administrator, and then none is printed", async () => {
+  const linkIn = (stdout: string) => /^http\S+\/auth\/first-admin#token=([\w-]+)$/m.exec(stdout);
+  const token = linkIn(service.stdout)![1];
+  const made = await shell("npx stoa-server session create --user newcomer@stoa.example --json", inFolder());
+  const { sessionToken } = JSON.parse(made.stdout);
+  const reply = await fetch(`${service.origin}/api/auth/first-admin`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${sessionToken}`, "content-type": "application/json" },
+    body: JSON.stringify({ token }),
+  });
+  assert.equal(reply.status, 200, await reply.text());
+  await stop(service);
+  service = await npmStart(folder.path);
+  assert.equal(linkIn(service.stdout), null);
+});
+
 test("the demo shop can be removed and loaded again", async () => {
   const [remove, load] = operating.split("\n").filter((command) => command.includes(" demo "));
   assert.equal((await shell(remove!, inFolder())).code, 0);

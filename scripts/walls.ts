@@ -39,6 +39,7 @@ const mayEnter: Record<string, string[]> = {
     "keys",
     "sign-in",
     "oauth",
+    "plans",
     "products",
     "purchases",
     "ai",

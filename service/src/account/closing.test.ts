@@ -226,6 +226,16 @@ suite("an account with money open is not closed", () => {
     assert.equal((await close(buyer, buyer.email)).status, 200);
     assert.equal((await close(seller, seller.email)).status, 200);
   });
+
+  test("whether it is for a plan; given up, it is", async () => {
+    const person = await hasPerson();
+    const choose = (wish: object) => person.session.put("/v1/account/subscription", wish);
+    const waiting = await choose({ plan: "pro", paymentMethodId: "pm_test_requires_action" });
+    assert.equal(waiting.status, 202, waiting.text);
+    assertError(await close(person, person.email), 409, "INVALID_STATE");
+    assert.equal((await choose({ plan: "free" })).status, 200);
+    assert.equal((await close(person, person.email)).status, 200);
+  });
 });
 
 suite("after an account was closed", () => {
@@ -238,6 +248,10 @@ suite("after an account was closed", () => {
     "oauth_tokens",
     "one_time_tokens",
     "sessions",
+    "identities",
+    "one_time_tokens",
+    "sessions",
+    "subscriptions",
   ];
   /** … and these stay, for the books, for buyers and for history; what they tell of a person is asserted below. */
   const KEPT = [
@@ -248,6 +262,7 @@ suite("after an account was closed", () => {
     "products",
     "provider_keys",
     "reviews",
+    "subscription_payments",
   ];
 
   async function tablesOfPeople(): Promise<{ table: string; columns: string[] }[]> {
@@ -282,6 +297,7 @@ suite("after an account was closed", () => {
     assert.equal((await person.key.post("/v1/ai/keys", key)).status, 201);
     await hasTokens(market, userId, await hasOAuthClient(market, person.key));
     await turnsOnTwoFactor(market, person.session);
+    assert.equal((await person.session.put("/v1/account/subscription", { plan: "pro" })).status, 200);
     await mintOneTimeToken(ctx, ctx.db, { purpose: "password-reset", userId, lifetimeMs: MINUTE_MS });
     await mintOneTimeToken(ctx, ctx.db, {
       purpose: "magic-link",

@@ -2,7 +2,7 @@ import { forgetAllRuns } from "../ai/forgetting.ts";
 import { record } from "../audit/audit.ts";
 import type { Context, SessionCaller, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { ruleBroken } from "../errors.ts";
+import { ApiError, ruleBroken } from "../errors.ts";
 import { noSession } from "../http/envelope.ts";
 import { forgetAnswersTo } from "../http/idempotency.ts";
 import { Answer } from "../http/route.ts";
@@ -11,10 +11,13 @@ import { composeLetter } from "../mail/letter.ts";
 import { sendMail } from "../mail/mail.ts";
 import { forgetGrantsAndClients } from "../oauth/forgetting.ts";
 import { type AccountRow, anonymise, lockAccount, mustNotBeLastAdmin } from "../people/accounts.ts";
+import { unlinkIdentities } from "../people/identities.ts";
 import { toUserId } from "../people/users.ts";
+import { hasOpenPayment } from "../plans/payment.ts";
+import { endSubscription } from "../plans/subscription.ts";
 import { showAuthorAnew } from "../products/author.ts";
 import { takeAllOffSale } from "../products/states.ts";
-import { mustHaveNoOpenMoney } from "../purchases/open-money.ts";
+import { mustHaveNoOpenOrders } from "../purchases/open-orders.ts";
 import { mustBeFresh } from "../sessions/fresh.ts";
 import { forgetSessions } from "../sessions/sessions.ts";
 import { forgetTokensOf } from "../sign-in/one-time-tokens.ts";
@@ -25,10 +28,12 @@ const farewells: ((ctx: Context, tx: Tx, user: AccountRow) => Promise<unknown>)[
   (_ctx, tx, user) => forgetSessions(tx, user.id),
   (_ctx, tx, user) => forgetKeys(tx, user.id),
   (_ctx, tx, user) => forgetGrantsAndClients(tx, user.id),
+  (_ctx, tx, user) => unlinkIdentities(tx, user.id),
   (_ctx, tx, user) => forgetAuthenticator(tx, user.id),
   (_ctx, tx, user) => forgetTokensOf(tx, { userId: user.id, email: user.email }),
   (_ctx, tx, user) => forgetAnswersTo(tx, user.id),
   (ctx, tx, user) => forgetAllRuns(ctx, tx, user.id),
+  (ctx, tx, user) => endSubscription(ctx, tx, user.id, "free"),
   (ctx, tx, user) => takeAllOffSale(ctx, tx, user.id),
 ];
 
@@ -42,7 +47,7 @@ export async function closeAccount(ctx: Context, caller: SessionCaller, confirm:
     await mustNotBeLastAdmin(tx, caller.userId);
     const user = (await lockAccount(tx, caller.userId))!;
     mustBeConfirmed(user, confirm);
-    await mustHaveNoOpenMoney(tx, user.id);
+    await mustOweNothing(tx, user.id);
     for (const farewell of farewells) await farewell(ctx, tx, user);
     await sendMail(ctx, tx, user.email, farewellLetter(ctx, user));
     const name = await anonymise(ctx, tx, user);
@@ -51,6 +56,14 @@ export async function closeAccount(ctx: Context, caller: SessionCaller, confirm:
   });
   const closed = { id: toUserId(caller.userId), closed: true as const, closedAt: ctx.now().toISOString() };
   return new Answer(closed, { cookies: [noSession] });
+}
+
+/** Nobody leaves while a payment of theirs, or to them, may still go either way. */
+async function mustOweNothing(tx: Tx, userId: string): Promise<void> {
+  await mustHaveNoOpenOrders(tx, userId);
+  if (!(await hasOpenPayment(tx, userId))) return;
+  const why = "The payment for your plan is not settled yet: confirm it, or choose your present plan again.";
+  throw new ApiError("INVALID_STATE", why, { current: "money_open" });
 }
 
 function mustBeConfirmed(user: AccountRow, confirm: string): void {

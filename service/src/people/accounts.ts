@@ -40,7 +40,6 @@ export async function anonymise(ctx: Context, tx: Tx, user: AccountRow): Promise
     email: `closed+${user.id}@invalid.invalid`,
     bio: "",
     role: user.role === "admin" ? "user" : user.role,
-    plan: "free",
     quota: null,
     password_hash: null,
     closed_at: ctx.now(),

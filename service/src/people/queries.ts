@@ -135,6 +135,9 @@ export const insertIdentity = (
     .onConflict((conflict) => conflict.columns(["provider", "subject"]).doNothing())
     .execute();
 
+export const deleteIdentitiesOf = (db: Queries, userId: string) =>
+  db.deleteFrom("identities").where("user_id", "=", userId).execute();
+
 /** A whole account, but for how its owner proves who they are. */
 export interface AccountRow {
   id: string;
@@ -197,7 +200,6 @@ export interface AccountValues {
   email: string;
   bio: string;
   role: Role;
-  plan: Plan;
   quota: string | null;
   password_hash: null;
   banned_at: Date | null;

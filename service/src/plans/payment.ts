@@ -1,10 +1,12 @@
 import type { Context } from "../context.ts";
+import type { Queries } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { toId } from "../ids.ts";
 import { type PaymentOutcome, PaymentUnknown } from "../outside/payments.ts";
 import { lockPlan } from "../people/users.ts";
 import {
   deleteOpenPayment,
+  findOpenPayment,
   findPayment,
   listOpenPayments,
   movePayment,
@@ -23,6 +25,10 @@ const GIVE_UP_UNCONFIRMED_MS = 24 * 3_600_000;
 
 export const isOpen = ({ status }: PaymentRow) => status === "pending" || status === "requires_action";
 const providersId = (payment: PaymentRow) => toId("pay", payment.id);
+
+/** Whether a payment for a plan may still go either way. */
+export const hasOpenPayment = async (db: Queries, userId: string): Promise<boolean> =>
+  (await findOpenPayment(db, userId)) !== undefined;
 
 /** Asks under our row's id, so that asking twice charges once. No answer leaves the payment pending for the job. */
 export async function charge(ctx: Context, payment: PaymentRow): Promise<PaymentRow> {

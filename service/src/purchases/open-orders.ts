@@ -2,8 +2,8 @@ import type { Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { countOpenOrders } from "./queries.ts";
 
-/** Nobody leaves while a payment of theirs, or to them, may still go either way. */
-export async function mustHaveNoOpenMoney(tx: Tx, userId: string): Promise<void> {
+/** Whoever leaves must not have orders that may still go either way, as buyer or as seller. */
+export async function mustHaveNoOpenOrders(tx: Tx, userId: string): Promise<void> {
   const { purchases, sales } = await countOpenOrders(tx, userId);
   if (purchases + sales === 0) return;
   const why =
