@@ -2,6 +2,7 @@ import { z } from "zod";
 import { Account } from "./account.ts";
 import { endpoint } from "./endpoint.ts";
 import { paging, Timestamp } from "./envelope.ts";
+import { OAuthClient } from "./oauth.ts";
 import { roles } from "./permissions.ts";
 import { plans, Quotas } from "./plans.ts";
 
@@ -45,6 +46,12 @@ export const AuditEntry = z
   })
   .meta({ id: "AuditEntry" });
 
+export const AdminOAuthClient = OAuthClient.extend({
+  owner: z.object({ id: z.string(), name: z.string() }).nullable().describe("null: it registered itself"),
+  registeredFrom: z.string().nullable().describe("The network that registered it, where nobody owns it"),
+  grants: z.int().describe("How many people allow it something now"),
+}).meta({ id: "AdminOAuthClient" });
+
 export const Stats = z
   .object({
     users: z.object({
@@ -63,6 +70,7 @@ export type AdminUser = z.input<typeof AdminUser>;
 export type AdminUserDetail = z.input<typeof AdminUserDetail>;
 export type ChangeUser = z.output<typeof ChangeUser>;
 export type AuditEntry = z.input<typeof AuditEntry>;
+export type AdminOAuthClient = z.input<typeof AdminOAuthClient>;
 export type Stats = z.input<typeof Stats>;
 
 const admin = { who: "admin" } as const;
@@ -165,6 +173,25 @@ export const audit = endpoint({
     to: z.iso.datetime({ offset: true }).optional().describe("Before this moment"),
   }),
   data: AuditEntry,
+  list: true,
+});
+
+export const oauthClients = endpoint({
+  name: "admin.oauthClients.list",
+  method: "GET",
+  path: "/admin/oauth-clients",
+  summary: "List the OAuth clients of everybody, newest first",
+  access: admin,
+  query: z.strictObject({
+    ...paging,
+    search: z.string().trim().min(1).max(100).optional().describe("Part of a name, or an id"),
+    owner: z
+      .string()
+      .max(100)
+      .optional()
+      .describe("The id of the account that owns it, or none: it registered itself"),
+  }),
+  data: AdminOAuthClient,
   list: true,
 });
 

@@ -68,6 +68,7 @@ export const api = {
     unban: admin.unban,
     endSessions: admin.endSessions,
     audit: admin.audit,
+    oauthClients: admin.oauthClients,
     stats: admin.stats,
     becomeFirst: admin.becomeFirst,
   },
@@ -90,7 +91,7 @@ export const endpoints: Endpoint[] = Object.values(api).flatMap((room) => Object
 
 export type { Account, ChangeAccount, Session } from "./account.ts";
 export { Address } from "./address.ts";
-export type { AdminUser, AdminUserDetail, AuditEntry, ChangeUser, Stats } from "./admin.ts";
+export type { AdminOAuthClient, AdminUser, AdminUserDetail, AuditEntry, ChangeUser, Stats } from "./admin.ts";
 export type {
   ChangeProviderKey,
   CreateProviderKey,

@@ -1,4 +1,4 @@
-import type { Plan, Role } from "@stoa/contract";
+import type { Permission, Plan, Role } from "@stoa/contract";
 import { type ExpressionBuilder, sql } from "kysely";
 import type { Queries } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
@@ -50,6 +50,62 @@ export async function listUsers(db: Queries, filter: UserFilter): Promise<Page<A
     .limit(filter.limit)
     .offset(offsetOf(filter))
     .$castTo<AccountRow>()
+    .execute();
+  const { total } = await found
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return { items, total };
+}
+
+export interface ClientRow {
+  id: string;
+  name: string;
+  redirectUris: string[];
+  postLogoutRedirectUris: string[];
+  grantTypes: string[];
+  permissions: Permission[] | null;
+  ownerId: string | null;
+  ownerName: string | null;
+  registeredFrom: string | null;
+  grants: number;
+  createdAt: Date;
+}
+
+export interface ClientFilter extends Paging {
+  search?: string | undefined;
+  /** null: clients that nobody owns. */
+  ownerId?: string | null | undefined;
+}
+
+function clients(db: Queries, { search, ownerId }: ClientFilter) {
+  let found = db.selectFrom("oauth_clients as c");
+  if (ownerId === null) found = found.where("c.owner_id", "is", null);
+  else if (ownerId !== undefined) found = found.where("c.owner_id", "=", ownerId);
+  if (!search) return found;
+  return found.where((row) => row.or([row("c.id", "=", search), row("c.name", "ilike", containing(search))]));
+}
+
+export async function listClients(db: Queries, filter: ClientFilter, now: Date): Promise<Page<ClientRow>> {
+  const found = clients(db, filter);
+  const items = await found
+    .leftJoin("users as o", "o.id", "c.owner_id")
+    .select(["c.id", "c.name", "c.redirect_uris as redirectUris", "c.grant_types as grantTypes"])
+    .select(["c.post_logout_redirect_uris as postLogoutRedirectUris", "c.permissions"])
+    .select(["c.owner_id as ownerId", "o.name as ownerName", "c.registered_from as registeredFrom"])
+    .select(["c.created_at as createdAt"])
+    .select((row) =>
+      row
+        .selectFrom("oauth_grants as g")
+        .whereRef("g.client_id", "=", "c.id")
+        .where("g.expires_at", ">", now)
+        .select((grant) => grant.fn.count<number>("g.user_id").distinct().as("count"))
+        .as("grants"),
+    )
+    .orderBy("c.created_at", "desc")
+    .orderBy("c.id", "desc")
+    .limit(filter.limit)
+    .offset(offsetOf(filter))
+    .$castTo<ClientRow>()
     .execute();
   const { total } = await found
     .select((row) => row.fn.countAll<number>().as("total"))

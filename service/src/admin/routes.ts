@@ -2,6 +2,7 @@ import { api } from "@stoa/contract";
 import { route } from "../http/route.ts";
 import { banUser, endSessionsOf, unbanUser } from "./bans.ts";
 import { becomeFirstAdmin } from "./first-admin.ts";
+import { listOAuthClients } from "./oauth-clients.ts";
 import { changeUser } from "./standing.ts";
 import { readStats } from "./stats.ts";
 import { listUsers, readUser } from "./users.ts";
@@ -21,6 +22,7 @@ export const adminRoutes = [
   route(api.admin.endSessions, (ctx, caller, { params }, { source }) =>
     endSessionsOf(ctx, { caller, source }, params.userId),
   ),
+  route(api.admin.oauthClients, (ctx, _caller, { query }) => listOAuthClients(ctx, query)),
   route(api.admin.stats, (ctx) => readStats(ctx)),
   route(api.admin.becomeFirst, (ctx, _caller, { body }, facts) => becomeFirstAdmin(ctx, body.token, facts)),
 ];

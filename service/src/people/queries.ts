@@ -135,9 +135,6 @@ export const insertIdentity = (
     .onConflict((conflict) => conflict.columns(["provider", "subject"]).doNothing())
     .execute();
 
-export const deleteIdentitiesOf = (db: Queries, userId: string) =>
-  db.deleteFrom("identities").where("user_id", "=", userId).execute();
-
 /** A whole account, but for how its owner proves who they are. */
 export interface AccountRow {
   id: string;
