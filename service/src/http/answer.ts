@@ -2,7 +2,7 @@ import { type Endpoint, isRepeatable } from "@stoa/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { isMember } from "../context.ts";
 import type { Page, Paging } from "../db/paging.ts";
-import { type ApiError, invalidRequest } from "../errors.ts";
+import { ApiError, invalidRequest } from "../errors.ts";
 import { inAuthorization } from "./authenticate.ts";
 import { challengeOf } from "./challenge.ts";
 import type { Door } from "./door.ts";
@@ -12,7 +12,7 @@ import { parseJsonBody } from "./json-body.ts";
 import { isWrongCredential } from "./rate-limit.ts";
 import { docUrl, metaOf, toApiError } from "./refusal.ts";
 import { pathOf } from "./request-path.ts";
-import type { Route } from "./route.ts";
+import { Answer, type Route } from "./route.ts";
 import { send } from "./send.ts";
 import { sourceOf } from "./source.ts";
 import { validate } from "./validate.ts";
@@ -58,6 +58,10 @@ async function render(
 ): Promise<Outcome> {
   const { endpoint } = route;
   const meta = metaOf(door.ctx, request);
+  const refusalOf = (error: ApiError) => {
+    const challenge = challengeOf(door.ctx.links.origin(), error, request.caller);
+    return renderError(error, docUrl(door.ctx, error.code), meta, challenge);
+  };
   let outcome: Outcome;
   try {
     const body = parseJsonBody(bytes, request.headers["content-type"]);
@@ -73,10 +77,10 @@ async function render(
     outcome = endpoint.list
       ? renderPage(result as Page<unknown>, input.query as unknown as Paging, request.url, meta)
       : renderOne(endpoint, result, meta);
+    if (endpoint.showsSecret) outcome.repeat = refusalOf(madeAlready(result));
   } catch (error) {
     const known = await countIfWrong(door, request, toApiError(door, request, error));
-    const challenge = challengeOf(door.ctx.links.origin(), known, request.caller);
-    outcome = { ...renderError(known, docUrl(door.ctx, known.code), meta, challenge), error: known.code };
+    outcome = { ...refusalOf(known), error: known.code };
   }
   door.inspect?.(endpoint, outcome);
   return outcome;
@@ -85,6 +89,16 @@ async function render(
 /** A wrong credential counts against its address, and is one too many at some point. */
 const countIfWrong = async ({ limits }: Door, { ip }: FastifyRequest, error: ApiError) =>
   (isWrongCredential(error) && (await limits.countFailure(ip))) || error;
+
+/** What a repeat hears in the place of a secret, which is kept nowhere. */
+function madeAlready(result: unknown): ApiError {
+  const { id } = (result instanceof Answer ? result.data : result) as { id?: string };
+  return new ApiError(
+    "CONFLICT",
+    "This was done already, and its secret was shown then: it is not kept and cannot be shown again.",
+    id === undefined ? undefined : { id },
+  );
+}
 
 /** Every query below /v1 takes `api_key`, which the door has read already. */
 function queryOf({ base }: Endpoint, request: FastifyRequest): Record<string, unknown> {

@@ -28,6 +28,8 @@ export interface Repeatable {
 
 export interface Outcome extends Rendered {
   error?: ErrorCode;
+  /** What a repeat is answered in the place of this, because this shows a secret. */
+  repeat?: Rendered;
 }
 
 interface Kept {
@@ -80,10 +82,10 @@ const mine = (ctx: Context, request: Repeatable, token: string) => {
   const { caller, route, key } = request;
   const where = { caller, route, key, lease_token: token };
   return {
-    keep: (outcome: Outcome) =>
+    keep: ({ status, body }: Rendered) =>
       ctx.db
         .updateTable("idempotency_keys")
-        .set({ status: outcome.status, sealed_body: ctx.vault.seal(outcome.body, sealContext(request)) })
+        .set({ status, sealed_body: ctx.vault.seal(body, sealContext(request)) })
         .where((row) => row.and(where))
         .execute(),
     release: () =>
@@ -107,7 +109,7 @@ export async function runOnce(
   const outcome = await run();
   const isRefusal = outcome.error !== undefined && !OUTCOMES.has(outcome.error);
   try {
-    await (isRefusal ? row.release() : row.keep(outcome));
+    await (isRefusal ? row.release() : row.keep(outcome.repeat ?? outcome));
   } catch (error) {
     // The work is done: its answer goes out, and the lease keeps a repeat away for a while.
     ctx.log.error({ route: request.route, err: error }, "the answer to an Idempotency-Key was not kept");

@@ -79,7 +79,12 @@ function headersOf(endpoint: Endpoint): Json[] {
   const headers = [];
   if (isRepeatable(endpoint)) {
     headers.push(
-      header("Idempotency-Key", "Makes a repeat safe for 24 hours: the first answer is sent again"),
+      header(
+        "Idempotency-Key",
+        endpoint.showsSecret
+          ? "Makes a repeat safe for 24 hours: it is 409 CONFLICT and names what was made, since the secret is not kept"
+          : "Makes a repeat safe for 24 hours: the first answer is sent again",
+      ),
     );
   }
   if (endpoint.conditional) headers.push(header("If-Match", "Change only if this is still the ETag"));
