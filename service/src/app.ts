@@ -14,6 +14,7 @@ import type { Context } from "./context.ts";
 import { type Connection, openDatabase, openPool } from "./db/database.ts";
 import { claimInstallation } from "./db/installation.ts";
 import { isMigrated, migrate } from "./db/migrate.ts";
+import { Notices } from "./db/notices.ts";
 import { forgetOldEvents } from "./events/events.ts";
 import { eventRoutes } from "./events/routes.ts";
 import { addAssets } from "./http/assets.ts";
@@ -31,7 +32,8 @@ import { newUuid } from "./ids.ts";
 import { every } from "./jobs/every.ts";
 import { openJobs } from "./jobs/jobs.ts";
 import { type AskedJob, type Queue, type ScheduledJob, startQueue } from "./jobs/queue.ts";
-import { identifyKey } from "./keys/keys.ts";
+import { identifyKey } from "./keys/identify.ts";
+import { KeyCache } from "./keys/key-cache.ts";
 import { createLinks } from "./links.ts";
 import { createLog } from "./log.ts";
 import { carryMail, forgetOldMails, mailJob } from "./mail/mail.ts";
@@ -138,7 +140,8 @@ export async function openBase(
   pool.on("error", (error) => log.warn({ err: error }, "a database connection was lost"));
   try {
     await migrate(pool, now());
-    return await buildBase(config, pool, { ...overrides, log, now });
+    const notices = new Notices(connection, log);
+    return await buildBase(config, pool, notices, { ...overrides, log, now });
   } catch (error) {
     await pool.end();
     throw error;
@@ -148,6 +151,7 @@ export async function openBase(
 async function buildBase(
   config: Config,
   pool: pg.Pool,
+  notices: Notices,
   { log, now, ...overrides }: Overrides & { log: Logger; now: () => Date },
 ): Promise<Base> {
   const db = openDatabase(pool);
@@ -183,6 +187,8 @@ async function buildBase(
     guests: createGuests(secretsFor("stoa guests")),
     counters: openCounters(config, now, log),
     jobs,
+    notices,
+    keyCache: new KeyCache(notices),
     totals: new Totals(),
     views: new ViewBuffer(),
     shutdown: shutdown.signal,
@@ -209,6 +215,7 @@ async function buildBase(
       await payments.close();
       await ctx.counters.close();
       await jobs.close();
+      await notices.close();
       await pool.end();
     },
   };
@@ -263,6 +270,7 @@ export async function startService(
 ): Promise<Service> {
   const base = await openBase(config, connection, overrides);
   const { ctx } = base;
+  ctx.notices.listen();
   let queue: Queue | null = null;
   const metrics = createMetrics(() => ctx.jobs.count());
   const app = await buildServer({

@@ -3,9 +3,11 @@ import type pg from "pg";
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import type { Database } from "./db/database.ts";
+import type { Notices } from "./db/notices.ts";
 import type { Counters } from "./http/counters.ts";
 import type { Guests } from "./http/guests.ts";
 import type { Jobs } from "./jobs/jobs.ts";
+import type { KeyCache } from "./keys/key-cache.ts";
 import type { Links } from "./links.ts";
 import type { AiProviders } from "./outside/ai-provider.ts";
 import type { IdentityProviders } from "./outside/identity-provider.ts";
@@ -31,7 +33,10 @@ export interface Context {
   /** Of requests, for the rate limits. */
   counters: Counters;
   jobs: Jobs;
+  /** What other processes change in the database. */
+  notices: Notices;
   /** Kept in memory by this process alone. */
+  keyCache: KeyCache;
   totals: Totals;
   views: ViewBuffer;
   /** Aborts with the reason "shutdown" when the process must end: calls to the outside give up. */

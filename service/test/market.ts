@@ -49,7 +49,10 @@ export interface Market {
   as(key: string | null): Client;
   /** Somebody who signed in: their session is the credential. */
   hasSession(userId: string, wish?: { secondFactor?: boolean }): Promise<Client>;
+  /** In the database, past the service; what memory forgets over it is forgotten when this resolves. */
   query(text: string, values?: unknown[]): Promise<pg.QueryResult>;
+  /** Another process's service on the same database, ended with the market. */
+  startNode(): Promise<Service>;
   close(): Promise<void>;
 }
 
@@ -130,22 +133,29 @@ export async function openMarket({ config = {}, ...overrides }: MarketWish = {})
   };
   const logs: string[] = [];
   const undeclared: Error[] = [];
-  const service = await startService(
-    configOf(config),
-    { target: urlOf(database), maxConnections: 6 },
-    {
-      now: () => clock.now,
-      log: createLog("info", { write: (line: string) => void logs.push(line) }),
-      inspect: (endpoint, answer) => {
-        try {
-          mustBeDeclared(endpoint, answer);
-        } catch (error) {
-          undeclared.push(error as Error);
-        }
+  const settings = configOf(config);
+  const nodes: Service[] = [];
+  const startNode = async () => {
+    const node = await startService(
+      settings,
+      { target: urlOf(database), maxConnections: 6 },
+      {
+        now: () => clock.now,
+        log: createLog("info", { write: (line: string) => void logs.push(line) }),
+        inspect: (endpoint, answer) => {
+          try {
+            mustBeDeclared(endpoint, answer);
+          } catch (error) {
+            undeclared.push(error as Error);
+          }
+        },
+        ...overrides,
       },
-      ...overrides,
-    },
-  );
+    );
+    nodes.push(node);
+    return node;
+  };
+  const service = await startNode();
   const as = (key: string | null, userId = "") => clientOf(service.origin, key, userId);
 
   return {
@@ -167,9 +177,14 @@ export async function openMarket({ config = {}, ...overrides }: MarketWish = {})
       const source = { ip: "127.0.0.1", userAgent: null, requestId: "test" };
       return as(await startSession(ctx, ctx.db, { user, via: "operator", secondFactor, source }), userId);
     },
-    query: (text, values) => service.ctx.pool.query(text, values),
+    startNode,
+    async query(text, values) {
+      const result = await service.ctx.pool.query(text, values);
+      await Promise.all(nodes.map(({ ctx }) => ctx.notices.caughtUp()));
+      return result;
+    },
     async close() {
-      await service.close();
+      await Promise.all(nodes.map((node) => node.close()));
       await onServer(`drop database ${database} with (force)`);
       assert.deepEqual(undeclared.map(String), [], "every answer fits the contract");
     },

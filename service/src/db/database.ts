@@ -22,17 +22,22 @@ export interface Connection {
 
 const SESSION_OPTIONS = "-c timezone=UTC -c statement_timeout=30000";
 
-export function openPool(connection: Connection): pg.Pool {
-  const target =
-    typeof connection.target === "string" ? { connectionString: connection.target } : connection.target;
-  return new pg.Pool({
-    ...target,
+const settingsOf = ({ target }: Connection): pg.ClientConfig => ({
+  ...(typeof target === "string" ? { connectionString: target } : target),
+  options: SESSION_OPTIONS,
+  connectionTimeoutMillis: 10_000,
+});
+
+export const openPool = (connection: Connection): pg.Pool =>
+  new pg.Pool({
+    ...settingsOf(connection),
     max: connection.maxConnections ?? 8,
-    options: SESSION_OPTIONS,
-    connectionTimeoutMillis: 10_000,
     application_name: "stoa",
   });
-}
+
+/** One connection beside the pool, not yet connected. */
+export const oneClient = (connection: Connection, wish: pg.ClientConfig): pg.Client =>
+  new pg.Client({ ...settingsOf(connection), ...wish });
 
 export const openDatabase = (pool: pg.Pool): Database =>
   new Kysely<DB>({ dialect: new PostgresDialect({ pool }) });

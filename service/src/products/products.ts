@@ -87,6 +87,8 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
     await insertProduct(tx, product);
     await insertVersion(tx, id, { ...wish, variables }, now);
   });
+  // A seller from now on: the answer goes out when every door of this process knows it.
+  if (caller.role === "user") await ctx.notices.caughtUp();
   return {
     id: toId("prod", id),
     status: "draft" as const,

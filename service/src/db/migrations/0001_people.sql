@@ -49,6 +49,29 @@ create table api_keys (
 );
 create index api_keys_user on api_keys (user_id);
 
+-- Every process keeps in memory what it knows of a key: told of a change, it forgets. Not of last_used_at, which changes
+-- all the time and lets nobody in or out.
+create function tell_key_changed() returns trigger language plpgsql as $$
+begin
+  perform pg_notify('api_key_changed', old.lookup);
+  return null;
+end $$;
+create trigger api_keys_changed
+  after delete or update of digest, permissions, expires_at, revoked_at on api_keys
+  for each row execute function tell_key_changed();
+
+create function tell_user_changed() returns trigger language plpgsql as $$
+begin
+  perform pg_notify('user_changed', old.id::text);
+  return null;
+end $$;
+create trigger users_changed
+  after update of role, plan, quota, banned_at, closed_at on users
+  for each row
+  when ((old.role, old.plan, old.quota, old.banned_at, old.closed_at)
+        is distinct from (new.role, new.plan, new.quota, new.banned_at, new.closed_at))
+  execute function tell_user_changed();
+
 create table idempotency_keys (
   caller text not null,
   route text not null,
