@@ -18,7 +18,7 @@ const mayEnter: Record<string, string[]> = {
   sessions: ["db", "http", "audit"],
   people: ["db"],
   "two-factor": ["db", "http", "audit", "mail", "sessions", "people"],
-  keys: ["db"],
+  keys: ["db", "http", "audit", "mail"],
   "sign-in": ["db", "outside", "http", "audit", "mail", "sessions", "people", "two-factor", "keys"],
   pages: ["http", "sessions", "people", "two-factor"],
   oauth: ["db", "http", "audit", "sessions"],

@@ -3,6 +3,7 @@ import * as admin from "./admin.ts";
 import * as ai from "./ai.ts";
 import type { Endpoint } from "./endpoint.ts";
 import * as events from "./events.ts";
+import * as keys from "./keys.ts";
 import * as oauth from "./oauth.ts";
 import * as plans from "./plans.ts";
 import * as products from "./products.ts";
@@ -36,6 +37,7 @@ export const api = {
     verifyKey: ai.verifyKey,
   },
   events: { list: events.list, get: events.get },
+  apiKeys: { list: keys.list, create: keys.create, rotate: keys.rotate, revoke: keys.revoke },
   signIn: {
     magicLink: signIn.magicLink,
     verify: signIn.verify,
@@ -114,6 +116,7 @@ export {
 export { Failure, ListMeta, Meta, type Success } from "./envelope.ts";
 export { type ErrorCode, errorCatalogue, errorCodes } from "./errors.ts";
 export { Event, type EventData, type EventType, eventData, eventTypes } from "./events.ts";
+export type { ApiKey, ApiKeyStatus, CreateApiKey, NewApiKey, RotatedApiKey } from "./keys.ts";
 export {
   type CreateOAuthClient,
   type Grant,

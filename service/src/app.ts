@@ -32,8 +32,10 @@ import { newUuid } from "./ids.ts";
 import { every } from "./jobs/every.ts";
 import { openJobs } from "./jobs/jobs.ts";
 import { type AskedJob, type Queue, type ScheduledJob, startQueue } from "./jobs/queue.ts";
+import { tellOfExpiry } from "./keys/expiry.ts";
 import { identifyKey } from "./keys/identify.ts";
 import { KeyCache } from "./keys/key-cache.ts";
+import { keyRoutes } from "./keys/routes.ts";
 import { createLinks } from "./links.ts";
 import { createLog } from "./log.ts";
 import { carryMail, forgetOldMails, mailJob } from "./mail/mail.ts";
@@ -90,6 +92,7 @@ export const routes = [
   ...purchaseRoutes,
   ...aiRoutes,
   ...eventRoutes,
+  ...keyRoutes,
   ...signInRoutes,
   ...twoFactorRoutes,
   ...accountRoutes,
@@ -332,6 +335,7 @@ const jobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "tidy-executions", cron: "*/5 * * * *", run: () => tidyExecutions(ctx) },
   { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
   { name: "forget-mails", cron: "23 * * * *", run: () => forgetOldMails(ctx) },
+  { name: "tell-of-key-expiry", cron: "37 * * * *", run: () => tellOfExpiry(ctx) },
   { name: "forget-sign-in-tokens", cron: "29 * * * *", run: () => forgetOldTokens(ctx) },
   { name: "tidy-oauth", cron: "41 * * * *", run: () => tidyOAuth(ctx) },
   { name: "forget-events", cron: "43 3 * * *", run: () => forgetOldEvents(ctx) },

@@ -8,7 +8,7 @@ import { loadDemo, removeDemo } from "./demo/demo.ts";
 import { ApiError } from "./errors.ts";
 import { toId } from "./ids.ts";
 import { openJobs } from "./jobs/jobs.ts";
-import { createKey, parsePermissions } from "./keys/keys.ts";
+import { createKey, parsePermissions, revokeAnyKey } from "./keys/keys.ts";
 import { createLog } from "./log.ts";
 import { examine } from "./operator/doctor.ts";
 import { openPlace, type Place } from "./operator/place.ts";
@@ -113,9 +113,8 @@ program
     }),
   );
 
-program
-  .command("key")
-  .description("API keys")
+const key = program.command("key").description("API keys");
+key
   .command("create")
   .requiredOption("--user <id or email>")
   .requiredOption("--name <name>")
@@ -127,6 +126,15 @@ program
       const user = await findUser(ctx, options.user);
       print(await createKey(ctx, { userId: user.id, name: options.name, permissions }), options);
     }),
+  );
+
+key
+  .command("revoke")
+  .description("end a key, such as one that was found in public")
+  .requiredOption("--key <id or value>", "its id, or the key itself")
+  .option("--json", "print JSON")
+  .action((options: { key: string; json?: boolean }) =>
+    withBase(async ({ ctx }) => print(await revokeAnyKey(ctx, options.key), options)),
   );
 
 const demo = program.command("demo").description("the demo shop (test environment)");

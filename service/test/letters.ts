@@ -14,6 +14,15 @@ export async function lettersTo(market: Market, address: string): Promise<Letter
   return rows.map((row) => JSON.parse(market.service.ctx.vault.open(row.sealed_letter, `mail|${row.id}`)));
 }
 
+/** What was written to the owner of an account. */
+export async function lettersToUser(market: Market, userId: string): Promise<Letter[]> {
+  const { rows } = await market.query("select email from users where id = $1", [userId]);
+  return lettersTo(market, rows[0].email);
+}
+
+/** A letter's text without the breaks of its lines. */
+export const asOneLine = (text: string) => text.replace(/\s+/g, " ");
+
 /** The token of the link in the newest letter. */
 export async function tokenIn(market: Market, address: string): Promise<string> {
   const [letter] = await lettersTo(market, address);

@@ -194,6 +194,7 @@ const TAGS: Record<string, string> = {
   account: "Your account, its plan, its security and where you are signed in",
   admin: "Run the marketplace",
   events: "What happened to your products and purchases",
+  "api-keys": "The keys that programs of yours come in with",
   "sign-in": "Come in by a mailed link or a password, and leave again",
   oauth: "Applications that act in people's names",
 };

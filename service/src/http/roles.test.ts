@@ -325,6 +325,7 @@ suite("what belongs to one seller", () => {
       providerKeyId: [(await buyer.post("/v1/ai/keys", key)).body.data.id],
       eventId: [event.id],
       sessionId: [decodeJwt((await market.hasSession(buyer.userId)).key).jti!],
+      keyId: [await hasApiKey(buyer)],
       userId: [toId("usr", buyer.userId)],
       clientId: [app.id],
       grantId: [grant.id],
@@ -340,6 +341,11 @@ suite("what belongs to one seller", () => {
   /** Asks with a body that works, so that nothing but whose it is stands in the way. */
   const reach = (client: Client, endpoint: Endpoint, path: string) =>
     client.request(endpoint.method, path, endpoint.example ? { json: endpoint.example } : {});
+
+  const hasApiKey = async ({ userId }: Client): Promise<string> => {
+    const wish = { name: "Theirs", permissions: {} };
+    return (await (await market.hasSession(userId)).post("/v1/api-keys", wish)).body.data.id;
+  };
 
   const withParameters = endpoints.filter(({ path }) => path.includes(":"));
   /** Of a product on sale, what is everybody's. */

@@ -27,9 +27,13 @@ export interface MintedKey {
   digest: Buffer;
 }
 
+/** How a key begins: what its owner recognises it by. */
+export const prefixOf = (environment: Environment, lookup: string) =>
+  `stoa_${labelOf(environment)}_${lookup}`;
+
 export function mintKey(environment: Environment): MintedKey {
   const lookup = randomBase62(12);
-  const body = `stoa_${labelOf(environment)}_${lookup}${randomBase62(32)}`;
+  const body = prefixOf(environment, lookup) + randomBase62(32);
   const value = body + checksum(body);
   return { value, lookup, digest: digestOf(value) };
 }

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, suite, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { permissions } from "@stoa/contract";
+import { asOneLine, lettersToUser } from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { ApiError } from "../errors.ts";
+import { toId } from "../ids.ts";
 import { mintKey } from "./api-key.ts";
-import { createKey, parsePermissions, replaceKey } from "./keys.ts";
+import { createKey, parsePermissions, replaceKey, revokeAnyKey } from "./keys.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -107,6 +109,22 @@ test("the last use is kept once a minute", async () => {
   await lastUsedIs(key, market.clock.now);
 });
 
+test("within a minute nothing more is written, however many requests come", async () => {
+  const { key } = await makeKey();
+  const written = async () => {
+    const { rows } = await market.query("select xmin::text from api_keys where lookup = $1", [lookup(key)]);
+    return rows[0].xmin as string;
+  };
+  await ask(key);
+  await lastUsedIs(key, market.clock.now);
+  const before = await written();
+  for (let times = 0; times < 5; times++) {
+    market.clock.forward(10_000);
+    await Promise.all([ask(key), ask(key), ask(key)]);
+  }
+  assert.equal(await written(), before);
+});
+
 test("a key that replaces those of its name ends them, and no others", async () => {
   const { ctx } = market.service;
   const wish = { userId: owner.userId, name: "printed", permissions: ["products:read"] as const };
@@ -133,6 +151,44 @@ test("a key may do what its permissions say and nothing else", async () => {
   for (const [reply, permission] of refused) {
     assert.equal(assertError(await reply, 403, "UNAUTHORIZED").required, permission);
   }
+});
+
+suite("the operator revokes a key", () => {
+  const revoke = (idOrValue: string) => revokeAnyKey(market.service.ctx, idOrValue);
+
+  for (const by of ["id", "key"] as const) {
+    test(`by its ${by === "id" ? "id" : "pasted value"}: it ends, and its owner is told once`, async () => {
+      const { userId } = await market.hasUser();
+      const made = await makeKey({ userId, name: "Leaked" });
+      assert.equal((await ask(made.key)).status, 200);
+      const expected = { id: made.id, user: toId("usr", userId), name: "Leaked", revoked: true };
+      assert.deepEqual(await revoke(made[by]), expected);
+      await market.service.ctx.notices.caughtUp();
+      assertError(await ask(made.key), 401, "INVALID_API_KEY");
+      assert.deepEqual(await revoke(made[by]), expected, "said again, nothing changes");
+      const [letter, ...more] = await lettersToUser(market, userId);
+      assert.deepEqual(more, []);
+      assert.match(asOneLine(letter!.text), /“Leaked” \(stoa_test_\w{12}…\) was revoked by the operator/);
+      const { rows } = await market.query(
+        "select action, actor_id, ip from audit_log where target_id = $1 order by id",
+        [made.id],
+      );
+      assert.deepEqual(rows, [
+        { action: "api_key.created", actor_id: null, ip: null },
+        { action: "api_key.revoked", actor_id: null, ip: null },
+      ]);
+    });
+  }
+
+  test("and nothing else: what is no key of this environment is refused in words", async () => {
+    const { key } = await makeKey();
+    const other = await makeKey();
+    const forged = other.key.slice(0, 22) + key.slice(22);
+    for (const name of ["key_", "", mintKey("production").value, mintKey("test").value, forged]) {
+      await assert.rejects(revoke(name), /No API key of this test environment has this id or value/);
+    }
+    assert.equal((await ask(other.key)).status, 200);
+  });
 });
 
 test("permissions are written as all, or by their names", () => {

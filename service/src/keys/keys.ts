@@ -1,10 +1,44 @@
 import { type Permission, permissions } from "@stoa/contract";
-import type { Context } from "../context.ts";
-import type { Queries } from "../db/database.ts";
-import { invalidRequest } from "../errors.ts";
-import { toId } from "../ids.ts";
-import { mintKey } from "./api-key.ts";
-import { deleteKeysOf, insertKey, revokeKeysNamed, revokeKeysOf } from "./queries.ts";
+import { record } from "../audit/audit.ts";
+import type { Context, Source } from "../context.ts";
+import type { Queries, Tx } from "../db/database.ts";
+import { ApiError, invalidRequest } from "../errors.ts";
+import { toId, toUuid } from "../ids.ts";
+import { sendMail } from "../mail/mail.ts";
+import { digestOf, lookupOf, mintKey, prefixOf } from "./api-key.ts";
+import { revokedLetter } from "./letters.ts";
+import {
+  deleteKeysOf,
+  findOwner,
+  insertKey,
+  lockAnyKey,
+  type OwnKey,
+  revokeKey,
+  revokeKeysNamed,
+  revokeKeysOf,
+} from "./queries.ts";
+
+/** Who does something to a key, as the audit log keeps it. */
+export interface Doer {
+  actorId: string | null;
+  source: Source | null;
+}
+
+const OPERATOR: Doer = { actorId: null, source: null };
+
+export const recordKey = (
+  ctx: Context,
+  tx: Tx,
+  by: Doer,
+  deed: "created" | "rotated" | "revoked",
+  key: { id: string; details?: Record<string, unknown> },
+) =>
+  record(ctx, tx, {
+    ...by,
+    action: `api_key.${deed}`,
+    target: { type: "api_key", id: toId("key", key.id) },
+    ...(key.details && { details: key.details }),
+  });
 
 export interface CreateKey {
   userId: string;
@@ -13,11 +47,19 @@ export interface CreateKey {
   expiresAt?: Date | null;
 }
 
-/** Makes a key; its value is in this answer and nowhere else. */
-export async function createKey(ctx: Context, wish: CreateKey): Promise<{ id: string; key: string }> {
-  const minted = mintKey(ctx.config.environment);
+/** A key and, this once, its value. */
+export interface MadeKey {
+  id: string;
+  key: string;
+  prefix: string;
+}
+
+/** Makes a key in the caller's transaction; its value is in this answer and nowhere else. */
+export async function makeKey(ctx: Context, tx: Tx, wish: CreateKey): Promise<MadeKey> {
+  const { environment } = ctx.config;
+  const minted = mintKey(environment);
   const id = ctx.newId();
-  await insertKey(ctx, {
+  await insertKey(tx, {
     id,
     user_id: wish.userId,
     lookup: minted.lookup,
@@ -27,13 +69,58 @@ export async function createKey(ctx: Context, wish: CreateKey): Promise<{ id: st
     created_at: ctx.now(),
     expires_at: wish.expiresAt ?? null,
   });
-  return { id: toId("key", id), key: minted.value };
+  return { id, key: minted.value, prefix: prefixOf(environment, minted.lookup) };
+}
+
+/** Makes a key as the operator wishes. */
+export const createKey = (ctx: Context, wish: CreateKey): Promise<{ id: string; key: string }> =>
+  ctx.db.transaction().execute((tx) => createByOperator(ctx, tx, wish));
+
+async function createByOperator(ctx: Context, tx: Tx, wish: CreateKey) {
+  const { id, key } = await makeKey(ctx, tx, wish);
+  await recordKey(ctx, tx, OPERATOR, "created", { id, details: { permissions: wish.permissions } });
+  return { id: toId("key", id), key };
 }
 
 /** Makes a key in the place of all of that name: what was printed at the last start stops working. */
-export async function replaceKey(ctx: Context, wish: CreateKey): Promise<{ id: string; key: string }> {
-  await revokeKeysNamed(ctx, wish.userId, wish.name, ctx.now());
-  return createKey(ctx, wish);
+export const replaceKey = (ctx: Context, wish: CreateKey): Promise<{ id: string; key: string }> =>
+  ctx.db.transaction().execute(async (tx) => {
+    for (const { id } of await revokeKeysNamed(tx, wish.userId, wish.name, ctx.now())) {
+      await recordKey(ctx, tx, OPERATOR, "revoked", { id });
+    }
+    return createByOperator(ctx, tx, wish);
+  });
+
+/** Ends a key in the caller's transaction; false when it was revoked already. */
+export async function endKey(ctx: Context, tx: Tx, key: OwnKey, by: Doer): Promise<boolean> {
+  if (key.revokedAt) return false;
+  await revokeKey(tx, key.id, ctx.now());
+  await recordKey(ctx, tx, by, "revoked", { id: key.id });
+  return true;
+}
+
+/** Ends anybody's key, named by its id or by its value, such as one that was found in public; its owner gets a letter. */
+export const revokeAnyKey = (ctx: Context, idOrValue: string) =>
+  ctx.db.transaction().execute(async (tx) => {
+    const key = await mustFindAny(ctx, tx, idOrValue);
+    if (await endKey(ctx, tx, key, OPERATOR)) {
+      const { email } = await findOwner(tx, key.userId);
+      const prefix = prefixOf(ctx.config.environment, key.lookup);
+      await sendMail(ctx, tx, email, revokedLetter({ name: key.name, prefix }));
+    }
+    return { id: toId("key", key.id), user: toId("usr", key.userId), name: key.name, revoked: true };
+  });
+
+async function mustFindAny(ctx: Context, tx: Tx, idOrValue: string): Promise<OwnKey> {
+  const { environment } = ctx.config;
+  const id = toUuid("key", idOrValue);
+  const lookup = lookupOf(idOrValue, environment);
+  const key = id
+    ? await lockAnyKey(tx, { id })
+    : lookup && (await lockAnyKey(tx, { lookup, digest: digestOf(idOrValue) }));
+  if (key) return key;
+  const why = `No API key of this ${environment} environment has this id or value.`;
+  throw new ApiError("API_KEY_NOT_FOUND", why);
 }
 
 /** Revokes every key of an account; answers how many. */

@@ -44,10 +44,15 @@ create table api_keys (
   permissions text[] not null,
   created_at timestamptz not null,
   expires_at timestamptz,
+  -- Set when another key took its place: it works on until expires_at, so that its users can change over.
+  replaced_at timestamptz,
   revoked_at timestamptz,
-  last_used_at timestamptz
+  last_used_at timestamptz,
+  -- Of the letters about its end that its owner was sent, the last one's days.
+  expiry_told_days smallint
 );
-create index api_keys_user on api_keys (user_id);
+create index api_keys_user on api_keys (user_id, id);
+create index api_keys_expiring on api_keys (expires_at) where revoked_at is null and replaced_at is null;
 
 -- Every process keeps in memory what it knows of a key: told of a change, it forgets. Not of last_used_at, which changes
 -- all the time and lets nobody in or out.

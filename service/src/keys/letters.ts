@@ -1,0 +1,49 @@
+import { composeLetter, type Letter } from "../mail/letter.ts";
+
+/** How a letter names a key: the owner knows it by its name, and finds it in their code by how it begins. */
+interface Named {
+  name: string;
+  prefix: string;
+}
+
+const named = ({ name, prefix }: Named) => `“${name}” (${prefix}…)`;
+const IF_NOT_YOU =
+  "If this was not you, revoke the key, end your other sessions and change your password: somebody is signed in as you.";
+
+export const createdLetter = (key: Named): Letter =>
+  composeLetter({
+    subject: "A new API key can spend money for you",
+    paragraphs: [
+      `The API key ${named(key)} was made in your account. Whoever has it can buy or run things at your cost.`,
+    ],
+    footnotes: [IF_NOT_YOU],
+  });
+
+export const rotatedLetter = (old: Named & { expiresAt: Date }): Letter =>
+  composeLetter({
+    subject: "An API key was replaced",
+    paragraphs: [
+      `The API key ${named(old)} was replaced by a new one with the same name and permissions.`,
+      `The old key stops working on ${old.expiresAt.toUTCString()}. Until then, give the new one to everything that uses it.`,
+    ],
+    footnotes: [IF_NOT_YOU],
+  });
+
+export const expiringLetter = (key: Named & { expiresAt: Date }): Letter =>
+  composeLetter({
+    subject: "An API key is about to expire",
+    paragraphs: [
+      `The API key ${named(key)} stops working on ${key.expiresAt.toUTCString()}.`,
+      "If something still uses it, replace it: the new key works at once, and the old one as long as you say.",
+    ],
+    footnotes: ["If nothing uses it any more, there is nothing to do."],
+  });
+
+export const revokedLetter = (key: Named): Letter =>
+  composeLetter({
+    subject: "An API key was revoked",
+    paragraphs: [
+      `The API key ${named(key)} was revoked by the operator of this marketplace and no longer works.`,
+      "This is what happens to a key that was found in public. Look at what it was used for, and make a new one.",
+    ],
+  });

@@ -1,0 +1,62 @@
+import type { RotatedApiKey } from "@stoa/contract";
+import type { Context, SessionCaller, Source } from "../context.ts";
+import { ApiError } from "../errors.ts";
+import { toId, toUuid } from "../ids.ts";
+import { sendMail } from "../mail/mail.ts";
+import { prefixOf } from "./api-key.ts";
+import { makeKey, recordKey } from "./keys.ts";
+import { rotatedLetter } from "./letters.ts";
+import { statusOf, toPermissionMap } from "./own-keys.ts";
+import { findOwner, lockKey, type OwnKey, replaceKeyBy } from "./queries.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** Always possible, however many keys the account has: who must wait for a free place does not rotate. */
+export const rotateKey = (
+  ctx: Context,
+  { userId }: SessionCaller,
+  wish: { keyId: string; graceHours: number },
+  source: Source,
+): Promise<RotatedApiKey> =>
+  ctx.db.transaction().execute(async (tx) => {
+    const id = toUuid("key", wish.keyId);
+    const old = id && (await lockKey(tx, userId, id));
+    if (!old) throw new ApiError("API_KEY_NOT_FOUND");
+    mustBeActive(ctx, old);
+    const { name, permissions } = old;
+    const expiresAt = lifeAnew(old, ctx.now());
+    const oldExpiresAt = endOfGrace(old, ctx.now(), wish.graceHours);
+    const made = await makeKey(ctx, tx, { userId, name, permissions, expiresAt });
+    await replaceKeyBy(tx, old.id, ctx.now(), oldExpiresAt);
+    const details = { replacedBy: toId("key", made.id), graceHours: wish.graceHours };
+    await recordKey(ctx, tx, { actorId: userId, source }, "rotated", { id: old.id, details });
+    const { email } = await findOwner(tx, userId);
+    const prefix = prefixOf(ctx.config.environment, old.lookup);
+    await sendMail(ctx, tx, email, rotatedLetter({ name, prefix, expiresAt: oldExpiresAt }));
+    return {
+      id: toId("key", made.id),
+      name,
+      permissions: toPermissionMap(permissions),
+      key: made.key,
+      expiresAt: expiresAt?.toISOString() ?? null,
+      replaced: { id: toId("key", old.id), expiresAt: oldExpiresAt.toISOString() },
+    };
+  });
+
+function mustBeActive(ctx: Context, key: OwnKey): void {
+  const current = statusOf(key, ctx.now());
+  if (current === "active") return;
+  throw new ApiError("INVALID_STATE", `The key is ${current}; only an active one can be replaced.`, {
+    current,
+    allowed: ["active"],
+  });
+}
+
+/** As long as the old one was made to live. */
+const lifeAnew = ({ createdAt, expiresAt }: OwnKey, now: Date) =>
+  expiresAt && new Date(now.getTime() + expiresAt.getTime() - createdAt.getTime());
+
+function endOfGrace({ expiresAt }: OwnKey, now: Date, graceHours: number): Date {
+  const end = new Date(now.getTime() + graceHours * HOUR_MS);
+  return expiresAt && expiresAt < end ? expiresAt : end;
+}
