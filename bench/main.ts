@@ -3,6 +3,7 @@ import { machine } from "./machine.ts";
 import { type Options, readOptions } from "./options.ts";
 import { endAll } from "./processes.ts";
 import { keep, type Report, toMarkdown } from "./report.ts";
+import { measureAuthenticate } from "./scenarios/authenticate.ts";
 import { measureExecute } from "./scenarios/execute.ts";
 import { measureLimits } from "./scenarios/limits.ts";
 import { measureList } from "./scenarios/list.ts";
@@ -15,6 +16,7 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   list: measureList,
   execute: measureExecute,
   limits: measureLimits,
+  authenticate: measureAuthenticate,
 };
 
 async function runAll(options: Options): Promise<void> {

@@ -3,8 +3,10 @@ import { permissions } from "@stoa/contract";
 import type { Context } from "@stoa/service/context.ts";
 import { newUuid, toId } from "@stoa/service/ids.ts";
 import { createKey } from "@stoa/service/keys/keys.ts";
+import { hashPassword } from "@stoa/service/people/password-hash.ts";
 import { createUser } from "@stoa/service/people/users.ts";
 import { renderCard } from "@stoa/service/products/card.ts";
+import { startOperatorSession } from "@stoa/service/sign-in/operator-session.ts";
 
 const SELLERS = 40;
 const BUYERS = 16;
@@ -13,6 +15,8 @@ const DAY_MS = 86_400_000;
 const HALF_LIFE_MS = 7 * DAY_MS;
 const BATCH = 500;
 const FILTERED_CATEGORY = 3;
+/** Everybody's. */
+export const PASSWORD = "a password of the bench";
 
 export interface Prompt {
   title: string;
@@ -30,6 +34,13 @@ export interface Seeded {
   /** API keys of people who own nothing yet. */
   buyers: string[];
   reader: string;
+  /** The reader's session token. */
+  session: string;
+  /** The cookie of a browser without an account. */
+  visitor: string;
+  /** Addresses of people who sign in with PASSWORD, whose hash this is. */
+  logins: string[];
+  passwordHash: string;
   category: string;
   /** Words that many and few products hold. */
   words: { common: string; rare: string };
@@ -66,18 +77,34 @@ export async function seed(ctx: Context, prompts: Prompt[], count: number): Prom
   for (let from = 0; from < rows.length; from += BATCH) await insert(ctx, rows.slice(from, from + BATCH));
   await ctx.pool.query("update catalogue set revision = revision + 1");
   await ctx.pool.query("vacuum analyze");
+  const buyers = await Promise.all(Array.from({ length: BUYERS }, (_, at) => enter(ctx, `buyer${at}`)));
+  const reader = await enter(ctx, "reader");
+  const visitor = ctx.guests.cookie();
   return {
     products: rows.map((row) => toId("prod", row.id)),
-    buyers: await Promise.all(Array.from({ length: BUYERS }, (_, at) => keyOf(ctx, `buyer${at}`))),
-    reader: await keyOf(ctx, "reader"),
+    buyers: buyers.map(({ key }) => key),
+    reader: reader.key,
+    session: await startOperatorSession(ctx, reader.userId),
+    visitor: `${visitor.name}=${visitor.value}`,
+    logins: buyers.map(({ email }) => email),
+    passwordHash: await givePasswords(ctx),
     category: categories[FILTERED_CATEGORY]!.slug,
     words: wordsOf(prompts),
   };
 }
 
-async function keyOf(ctx: Context, name: string): Promise<string> {
-  const userId = await createUser(ctx, { email: `${name}@bench.example`, name, plan: "enterprise" });
-  return (await createKey(ctx, { userId, name: "bench", permissions: [...permissions] })).key;
+async function enter(ctx: Context, name: string) {
+  const email = `${name}@bench.example`;
+  const userId = await createUser(ctx, { email, name, plan: "enterprise", verified: true });
+  const { key } = await createKey(ctx, { userId, name: "bench", permissions: [...permissions] });
+  return { userId, email, key };
+}
+
+/** Answers the one hash. */
+async function givePasswords(ctx: Context): Promise<string> {
+  const hash = await hashPassword(PASSWORD);
+  await ctx.db.updateTable("users").set({ password_hash: hash }).execute();
+  return hash;
 }
 
 interface Wish {

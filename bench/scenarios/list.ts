@@ -1,8 +1,8 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { cpuBetween, cpuOf } from "../cpu.ts";
-import { type Lane, type Outcome, putUnderLoad } from "../load.ts";
+import type { Lane } from "../load.ts";
+import { type Measured, measure, type Target } from "../measure.ts";
 import type { Options } from "../options.ts";
 import { atEnd, startScript } from "../processes.ts";
 import { median } from "../quantile.ts";
@@ -19,21 +19,12 @@ const PURCHASES_PER_ROUND = 600;
 const LIST = "/v1/products?limit=20";
 const AIM_OF_BARE = 0.05;
 
-/** A server under load; what its requests cost is read off its own process and the database's. */
-type Target = Pick<Shop, "origin" | "pid" | "backends">;
-
 /** A kind of request; `lanes` makes those of one round. */
 interface Kind {
   name: string;
   target: Target;
   seconds: number;
   lanes(round: number): Lane[];
-}
-
-/** With the computing that a request took, which other work on the machine hardly moves. */
-interface Measured extends Outcome {
-  nodeMs: number;
-  databaseMs: number;
 }
 
 /** The catalogue under load beside a bare `node:http` that returns the same bytes, a few seconds each in turn. */
@@ -46,9 +37,11 @@ export async function measureList(options: Options): Promise<Report> {
   };
   const kinds = [bare, ...kindsOf(shop)];
   const results = new Map<Kind, Measured[]>(kinds.map((kind) => [kind, []]));
-  for (const kind of kinds) await measure(kind, 0, WARM_UP_SECONDS);
+  const once = ({ target, lanes }: Kind, round: number, seconds: number) =>
+    measure(target, { seconds, connections: CONNECTIONS, lanes: lanes(round) });
+  for (const kind of kinds) await once(kind, 0, WARM_UP_SECONDS);
   for (let round = 1; round <= ROUNDS; round++) {
-    for (const kind of kinds) results.get(kind)!.push(await measure(kind, round, kind.seconds));
+    for (const kind of kinds) results.get(kind)!.push(await once(kind, round, kind.seconds));
   }
   return reportOf(results, results.get(bare)!, bytes.length);
 }
@@ -105,18 +98,6 @@ function purchases({ products, buyers }: Shop, round: number): Lane[] {
       ...{ method: "POST", path: "/v1/purchases", headers, body: JSON.stringify({ productId }) },
     }));
   });
-}
-
-async function measure({ target, lanes }: Kind, round: number, seconds: number): Promise<Measured> {
-  const { origin, pid, backends } = target;
-  const before = { node: cpuOf([pid]), database: cpuOf(await backends()) };
-  const outcome = await putUnderLoad({ origin, seconds, connections: CONNECTIONS, lanes: lanes(round) });
-  const after = { node: cpuOf([pid]), database: cpuOf(await backends()) };
-  return {
-    ...outcome,
-    nodeMs: cpuBetween(before.node, after.node) / outcome.requests,
-    databaseMs: cpuBetween(before.database, after.database) / outcome.requests,
-  };
 }
 
 function reportOf(results: Map<Kind, Measured[]>, bare: Measured[], bytes: number): Report {
