@@ -246,8 +246,6 @@ suite("after an account was closed", () => {
     "oauth_clients",
     "oauth_grants",
     "oauth_tokens",
-    "one_time_tokens",
-    "sessions",
     "identities",
     "one_time_tokens",
     "sessions",

@@ -37,11 +37,13 @@ export interface ApiKeys {
   created_at: Timestamp;
   digest: Buffer;
   expires_at: Timestamp | null;
+  expiry_told_days: number | null;
   id: string;
   last_used_at: Timestamp | null;
   lookup: string;
   name: string;
   permissions: string[];
+  replaced_at: Timestamp | null;
   revoked_at: Timestamp | null;
   user_id: string;
 }
