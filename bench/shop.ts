@@ -10,8 +10,9 @@ import { atEnd, ROOT, start } from "./processes.ts";
 import { readPrompts, type Seeded, seed } from "./seed.ts";
 
 const PRODUCTS = 10_000;
+const AMPLE = [{ requests: 1_000_000_000, seconds: 86_400 }];
 /** The limiter works as ever, and refuses nothing. */
-const WITHOUT_LIMITS = { plans: { enterprise: { quotas: [{ requests: 1_000_000_000, seconds: 86_400 }] } } };
+const WITHOUT_LIMITS = { plans: { enterprise: { quotas: AMPLE } }, sessions: AMPLE, guests: AMPLE };
 
 /** A filled shop, and the service on it in a process of its own. */
 export interface Shop extends Seeded {
