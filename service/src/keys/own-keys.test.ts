@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { permissions } from "@stoa/contract";
 import fc from "fast-check";
 import { lettersToUser } from "../../test/letters.ts";
@@ -206,7 +207,8 @@ suite("the list of keys", () => {
     await ask(key);
     const used = market.clock.now.toISOString();
     // Written beside the request, so it may come a moment later.
-    for (let tries = 0; tries < 500 && (await listed(owner))[0]!["lastUsedAt"] === null; tries++);
+    for (let tries = 0; tries < 500 && (await listed(owner))[0]!["lastUsedAt"] === null; tries++)
+      await sleep(10);
     assert.equal((await listed(owner))[0]!["lastUsedAt"], used);
   });
 
