@@ -95,7 +95,7 @@ export async function seed(ctx: Context, prompts: Prompt[], count: number): Prom
 
 async function enter(ctx: Context, name: string) {
   const email = `${name}@bench.example`;
-  const userId = await createUser(ctx, { email, name, plan: "enterprise", verified: true });
+  const userId = await createUser(ctx, { email, name, plan: "enterprise" });
   const { key } = await createKey(ctx, { userId, name: "bench", permissions: [...permissions] });
   return { userId, email, key };
 }

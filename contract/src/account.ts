@@ -19,7 +19,10 @@ export const Account = z
       .array(z.enum(rolePermissions.admin as readonly RolePermission[] as [RolePermission]))
       .describe("What the role may do"),
     plan: z.enum(plans),
-    verified: z.boolean().describe("Whether the mailbox is proven"),
+    emailVerified: z.boolean().describe("Whether the mailbox is proven"),
+    verified: z
+      .boolean()
+      .describe("Whether products show the badge of a verified author, which moderators give"),
     twoFactor: z.object({ enabled: z.boolean() }),
     refundDays: refundDays.describe("How long buyers of your products may ask for their money back"),
     createdAt: Timestamp,

@@ -36,7 +36,8 @@ suite("an account", () => {
         role,
         permissions: rolePermissions[role],
         plan: "pro",
-        verified: true,
+        emailVerified: true,
+        verified: false,
         twoFactor: { enabled: false },
         refundDays: 14,
         createdAt: market.clock.now.toISOString(),
@@ -78,6 +79,7 @@ suite("an account", () => {
     ["role", "admin"],
     ["plan", "enterprise"],
     ["verified", true],
+    ["emailVerified", true],
   ] as const) {
     test(`takes no ${field} that is ${JSON.stringify(value).slice(0, 20)}`, async () => {
       const { session } = await hasPerson("Ada");

@@ -17,6 +17,7 @@ const toAccount = (user: AccountRow, secondFactor: boolean): Account => ({
   role: user.role,
   permissions: [...rolePermissions[user.role]],
   plan: user.plan,
+  emailVerified: user.mailboxProvenAt !== null,
   verified: user.verified,
   twoFactor: { enabled: secondFactor },
   refundDays: user.refundDays,

@@ -45,7 +45,7 @@ export async function listUsers(db: Queries, filter: UserFilter): Promise<Page<A
   const items = await found
     .select(["id", "email", "name", "bio", "role", "plan", "quota", "verified"])
     .select(["banned_at as bannedAt", "ban_reason as banReason", "closed_at as closedAt"])
-    .select(["refund_days as refundDays", "created_at as createdAt"])
+    .select(["mailbox_proven_at as mailboxProvenAt", "refund_days as refundDays", "created_at as createdAt"])
     .orderBy("id", "desc")
     .limit(filter.limit)
     .offset(offsetOf(filter))

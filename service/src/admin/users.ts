@@ -19,6 +19,7 @@ const toAdminUser = (user: AccountRow): AdminUser => ({
   role: user.role,
   plan: user.plan,
   quota: user.quota,
+  emailVerified: user.mailboxProvenAt !== null,
   verified: user.verified,
   refundDays: user.refundDays,
   bannedAt: user.bannedAt?.toISOString() ?? null,

@@ -151,10 +151,10 @@ async function accountOf(ctx: Context, sub: string) {
   const userId = toUuid("usr", sub);
   const account = userId ? await findAccount(ctx.db, userId) : undefined;
   if (!account) return undefined;
-  const { email, name, verified } = account;
+  const { email, name, mailboxProvenAt } = account;
   return {
     accountId: toId("usr", account.id),
-    claims: () => ({ sub, name, email, email_verified: verified }),
+    claims: () => ({ sub, name, email, email_verified: mailboxProvenAt !== null }),
   };
 }
 

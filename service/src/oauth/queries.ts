@@ -7,14 +7,14 @@ export interface AccountRow {
   id: string;
   email: string;
   name: string;
-  verified: boolean;
+  mailboxProvenAt: Date | null;
 }
 
 /** Somebody who may enter. */
 export const findAccount = (db: Queries, id: string): Promise<AccountRow | undefined> =>
   db
     .selectFrom("users")
-    .select(["id", "email", "name", "verified"])
+    .select(["id", "email", "name", "mailbox_proven_at as mailboxProvenAt"])
     .where("id", "=", id)
     .where("banned_at", "is", null)
     .where("closed_at", "is", null)

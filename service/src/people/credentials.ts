@@ -14,8 +14,8 @@ export interface Entrant {
   id: string;
   email: string;
   name: string;
-  /** Whether somebody proved to read its mailbox. */
-  verified: boolean;
+  /** When somebody proved to read its mailbox. */
+  mailboxProvenAt: Date | null;
   passwordHash: string | null;
 }
 
@@ -40,15 +40,16 @@ export const openAccount = (ctx: Context, tx: Tx, { email, name, passwordHash }:
     bio: "",
     role: "user",
     plan: "free",
-    verified: true,
+    mailbox_proven_at: ctx.now(),
+    verified: false,
     password_hash: passwordHash,
     demo: false,
     created_at: ctx.now(),
   });
 
 /** Notes the first proof of a mailbox; whoever set a password before it may be somebody else, so that is gone. */
-export async function proveMailbox(tx: Tx, userId: string): Promise<boolean> {
-  return (await markProven(tx, userId)) !== undefined;
+export async function proveMailbox(ctx: Context, tx: Tx, userId: string): Promise<void> {
+  await markProven(tx, userId, ctx.now());
 }
 
 export async function setPassword(tx: Tx, userId: string, passwordHash: string): Promise<void> {

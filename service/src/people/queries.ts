@@ -9,6 +9,7 @@ export interface NewUser {
   bio: string;
   role: Role;
   plan: string;
+  mailbox_proven_at: Date | null;
   verified: boolean;
   password_hash: string | null;
   demo: boolean;
@@ -18,16 +19,12 @@ export interface NewUser {
 export const insertUser = (db: Queries, user: NewUser) => db.insertInto("users").values(user).execute();
 
 export const findUserById = (db: Queries, id: string) =>
-  db
-    .selectFrom("users")
-    .select(["id", "email", "name", "role", "verified"])
-    .where("id", "=", id)
-    .executeTakeFirst();
+  db.selectFrom("users").select(["id", "email", "name", "role"]).where("id", "=", id).executeTakeFirst();
 
 export const findUserByEmail = (db: Queries, email: string) =>
   db
     .selectFrom("users")
-    .select(["id", "email", "name", "role", "verified"])
+    .select(["id", "email", "name", "role"])
     .where((row) => row(row.fn("lower", ["email"]), "=", email.toLowerCase()))
     .executeTakeFirst();
 
@@ -70,7 +67,7 @@ export async function insertUserUnlessKnown(db: Queries, user: NewUser): Promise
 const entrants = (db: Queries) =>
   db
     .selectFrom("users")
-    .select(["id", "email", "name", "verified", "password_hash as passwordHash"])
+    .select(["id", "email", "name", "mailbox_proven_at as mailboxProvenAt", "password_hash as passwordHash"])
     .where("banned_at", "is", null)
     .where("closed_at", "is", null);
 
@@ -92,14 +89,13 @@ export const lockPassword = (tx: Queries, userId: string, passwordHash: string) 
     .forShare()
     .executeTakeFirst();
 
-export const markProven = (db: Queries, userId: string) =>
+export const markProven = (db: Queries, userId: string, now: Date) =>
   db
     .updateTable("users")
-    .set({ verified: true, password_hash: null })
+    .set({ mailbox_proven_at: now, password_hash: null })
     .where("id", "=", userId)
-    .where("verified", "=", false)
-    .returning("id")
-    .executeTakeFirst();
+    .where("mailbox_proven_at", "is", null)
+    .execute();
 
 export const updatePassword = (db: Queries, userId: string, passwordHash: string) =>
   db.updateTable("users").set({ password_hash: passwordHash }).where("id", "=", userId).execute();
@@ -144,6 +140,7 @@ export interface AccountRow {
   role: Role;
   plan: Plan;
   quota: Quota[] | null;
+  mailboxProvenAt: Date | null;
   verified: boolean;
   bannedAt: Date | null;
   banReason: string | null;
@@ -158,7 +155,8 @@ const accounts = (db: Queries) =>
     .select([
       ...(["id", "email", "name", "bio", "role", "plan", "quota", "verified"] as const),
       ...(["banned_at as bannedAt", "ban_reason as banReason", "closed_at as closedAt"] as const),
-      ...(["refund_days as refundDays", "created_at as createdAt"] as const),
+      ...(["mailbox_proven_at as mailboxProvenAt", "refund_days as refundDays"] as const),
+      "created_at as createdAt",
     ])
     .$castTo<AccountRow>();
 

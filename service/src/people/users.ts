@@ -12,6 +12,8 @@ export interface CreateUser {
   bio?: string;
   role?: Role;
   plan?: Plan;
+  /** Taken as proven unless told otherwise: operators vouch for whom they make. */
+  mailboxProven?: boolean;
   verified?: boolean;
   passwordHash?: string | null;
   demo?: boolean;
@@ -19,7 +21,7 @@ export interface CreateUser {
 
 const UNIQUE_VIOLATION = "23505";
 
-/** Makes an account whose mailbox is taken as proven; answers its uuid. 409 when the address has one already. */
+/** Makes an account; answers its uuid. 409 when the address has one already. */
 export async function createUser(ctx: Context, wish: CreateUser): Promise<string> {
   const email = Address.safeParse(wish.email);
   if (!email.success) throw invalidRequest("email", email.error.issues[0]!.message);
@@ -34,7 +36,8 @@ export async function createUser(ctx: Context, wish: CreateUser): Promise<string
       bio: wish.bio ?? "",
       role: wish.role ?? "user",
       plan: wish.plan ?? "free",
-      verified: wish.verified ?? true,
+      mailbox_proven_at: (wish.mailboxProven ?? true) ? ctx.now() : null,
+      verified: wish.verified ?? false,
       password_hash: wish.passwordHash ?? null,
       demo: wish.demo ?? false,
       created_at: ctx.now(),

@@ -69,7 +69,7 @@ test("every field that is sent is kept", async () => {
   });
   assert.equal(product.createdAt, market.clock.now.toISOString());
   assert.equal(product.updatedAt, product.createdAt);
-  assert.deepEqual(product.author, { id: product.author.id, name: "Author", verified: true, bio: "" });
+  assert.deepEqual(product.author, { id: product.author.id, name: "Author", verified: false, bio: "" });
 });
 
 test("what is not sent has its default", async () => {

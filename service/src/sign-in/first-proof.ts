@@ -24,7 +24,7 @@ export async function wipeUnproven(
   { id }: Entrant,
   { by, source }: Proof,
 ): Promise<void> {
-  await proveMailbox(tx, id);
+  await proveMailbox(ctx, tx, id);
   const sessionsEnded = await endSessions(ctx, tx, id);
   const keysRevoked = await revokeAllKeys(ctx, tx, id);
   await unlinkIdentities(tx, id);

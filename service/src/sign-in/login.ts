@@ -21,7 +21,7 @@ export async function logIn(ctx: Context, { email, password, code }: LogIn, fact
   );
   const account = await entrantByEmail(ctx.db, email);
   const isRight = await passwordFits(account?.passwordHash, password);
-  if (!account?.verified || !isRight) throw refused();
+  if (!account?.mailboxProvenAt || !isRight) throw refused();
   await ctx.db.transaction().execute((tx) => giveBack(tx, attempt));
   const token = await completeSignIn(ctx, {
     user: account,

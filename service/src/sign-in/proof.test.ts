@@ -62,7 +62,8 @@ suite("a link", () => {
     await signedInByLink(market, email);
     const user = await userWith(email);
     assert.equal(user.name, "grace.hopper");
-    assert.equal(user.verified, true);
+    assert.deepEqual(user.mailbox_proven_at, market.clock.now);
+    assert.equal(user.verified, false, "the author's badge is for moderators to give");
     assert.equal(user.role, "user");
     assert.deepEqual(
       (await auditOf(user.id)).map(({ action }) => action),
@@ -174,7 +175,7 @@ suite("pre-account hijack:", () => {
     const userId = await createUser(ctx, {
       email,
       name: "Squatter",
-      verified: false,
+      mailboxProven: false,
       passwordHash: (await userWith(donor)).password_hash,
     });
     const { key } = await createKey(ctx, { userId, name: "squatter", permissions: ["purchases:read"] });
@@ -202,7 +203,7 @@ suite("pre-account hijack:", () => {
       "INVALID_TOKEN",
     );
     const user = await userWith(email);
-    assert.deepEqual([user.verified, user.password_hash], [true, null]);
+    assert.deepEqual([user.mailbox_proven_at, user.password_hash], [market.clock.now, null]);
     assert.deepEqual((await market.query("select 1 from identities where user_id = $1", [userId])).rows, []);
     const proof = (await auditOf(userId)).find(({ action }) => action === "mailbox.proven");
     assert.deepEqual(proof?.details, { by: "magic-link", sessionsEnded: 1, keysRevoked: 1 });

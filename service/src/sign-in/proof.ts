@@ -40,7 +40,7 @@ async function accountOf(ctx: Context, tx: Tx, { email, data }: OneTimeToken, so
       source,
       details: { withPassword },
     });
-  if (!account.verified) await wipeUnproven(ctx, tx, account, { by: "magic-link", source });
+  if (!account.mailboxProvenAt) await wipeUnproven(ctx, tx, account, { by: "magic-link", source });
   return account;
 }
 

@@ -27,8 +27,8 @@ test("a registration makes an account when its link is used, and then the passwo
   const reply = await market.as(null).post("/api/auth/verify", { token });
   assert.ok(await isIn(market.as(reply.body.sessionToken)));
   assert.equal((await logIn(email)).status, 200);
-  const { rows } = await market.query("select name, verified from users where email = $1", [email]);
-  assert.deepEqual(rows, [{ name: "Ada Lovelace", verified: true }]);
+  const { rows } = await market.query("select name, mailbox_proven_at from users where email = $1", [email]);
+  assert.deepEqual(rows, [{ name: "Ada Lovelace", mailbox_proven_at: market.clock.now }]);
 });
 
 test("a known address gets the same answer for the same statements, a letter that says so, and keeps its password", async () => {

@@ -101,8 +101,8 @@ const deedsOf = async (userId: string) =>
     ({ action }) => action,
   );
 
-async function hasAccount(email: string, verified = true): Promise<string> {
-  const userId = await createUser(market.service.ctx, { email, name: "Local", verified });
+async function hasAccount(email: string, mailboxProven = true): Promise<string> {
+  const userId = await createUser(market.service.ctx, { email, name: "Local", mailboxProven });
   return userId;
 }
 
@@ -116,7 +116,7 @@ for (const name of NAMES) {
       const claims = await whoIs(session!);
       assert.deepEqual([claims.email, claims.name], [email, "Ada Lovelace"]);
       const [account] = await accountsOf(email);
-      assert.equal(account.verified, true);
+      assert.deepEqual([account.mailbox_proven_at, account.verified], [market.clock.now, false]);
       assert.equal(account.password_hash, null);
       assert.deepEqual(await deedsOf(account.id), ["user.registered", "session.started"]);
     });
@@ -168,7 +168,10 @@ for (const name of NAMES) {
       await whoIs((await signsIn(name)).session!);
       assertError(await strangers.get("/v1/categories"), 401, "INVALID_API_KEY");
       const [account] = await accountsOf(email);
-      assert.deepEqual([account.id, account.verified, account.password_hash], [userId, true, null]);
+      assert.deepEqual(
+        [account.id, account.mailbox_proven_at, account.password_hash],
+        [userId, market.clock.now, null],
+      );
       assert.ok((await deedsOf(userId)).includes("mailbox.proven"));
     });
 

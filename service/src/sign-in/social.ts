@@ -119,7 +119,8 @@ async function accountOf(ctx: Context, tx: Tx, arrival: Arrival): Promise<Entran
     passwordHash: null,
   });
   const account = mayEnter(await entrantByEmail(tx, email.data), provider);
-  if (!account.verified) await wipeUnproven(ctx, tx, account, { by: provider, source: arrival.source });
+  if (!account.mailboxProvenAt)
+    await wipeUnproven(ctx, tx, account, { by: provider, source: arrival.source });
   await link(ctx, tx, account, { ...arrival, isNew });
   return account;
 }

@@ -21,7 +21,9 @@ create table users (
   quota jsonb,
   -- Argon2id; works once the mailbox is proven, whose first proof wipes it otherwise.
   password_hash text,
-  -- Whether somebody proved to read this mailbox.
+  -- When somebody first proved to read this mailbox: before, nobody gets in by a password.
+  mailbox_proven_at timestamptz,
+  -- The badge beside an author's name: moderators give it, a proven mailbox does not.
   verified boolean not null default false,
   -- Set: nobody gets in by any credential of theirs.
   banned_at timestamptz,
