@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openBase } from "@stoa/service/app.ts";
+import { openBase } from "@stoa/service/base.ts";
 import { readConfig } from "@stoa/service/config.ts";
 import { openPool } from "@stoa/service/db/database.ts";
 import { startEmbedded } from "@stoa/service/db/embedded.ts";

@@ -17,7 +17,7 @@ import type { Totals } from "./products/list.ts";
 import type { ViewBuffer } from "./products/views.ts";
 import type { Vault } from "./vault.ts";
 
-/** Everything that a verb depends on, as its first argument: a plain object, built in app.ts and in tests. */
+/** Everything that a verb depends on, as its first argument: a plain object, built in base.ts. */
 export interface Context {
   config: Config;
   db: Database;

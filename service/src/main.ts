@@ -1,6 +1,6 @@
 import { type Plan, plans, type Role, roles } from "@stoa/contract";
 import { Command, Option } from "commander";
-import { type Base, jobKinds, openBase } from "./app.ts";
+import { type Base, openBase } from "./base.ts";
 import { ConfigError } from "./config.ts";
 import { openPool } from "./db/database.ts";
 import { migrate } from "./db/migrate.ts";
@@ -18,6 +18,7 @@ import { hashPassword } from "./people/password-hash.ts";
 import { createUser, findUser } from "./people/users.ts";
 import { startOperatorSession } from "./sign-in/operator-session.ts";
 import { mustBeGoodPassword } from "./sign-in/password-rules.ts";
+import { jobKinds } from "./worker.ts";
 
 const program = new Command("stoa-server").description("Runs and administers a Stoa marketplace.");
 

@@ -1,11 +1,11 @@
 import { access, constants } from "node:fs/promises";
 import pg from "pg";
-import { openMail } from "../app.ts";
 import type { Config } from "../config.ts";
 import { openPool } from "../db/database.ts";
 import { isMigrated } from "../db/migrate.ts";
 import { countJobs } from "../jobs/jobs.ts";
 import { mailJob } from "../mail/mail.ts";
+import { openMail } from "../outside.ts";
 import type { Place } from "./place.ts";
 
 export interface Finding {

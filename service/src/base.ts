@@ -1,0 +1,121 @@
+import { hkdfSync } from "node:crypto";
+import type { AddressInfo } from "node:net";
+import type pg from "pg";
+import type { Logger } from "pino";
+import type { Config } from "./config.ts";
+import type { Context } from "./context.ts";
+import { type Connection, openDatabase, openPool } from "./db/database.ts";
+import { claimInstallation } from "./db/installation.ts";
+import { migrate } from "./db/migrate.ts";
+import { Notices } from "./db/notices.ts";
+import { insuredCounters } from "./http/counters.insured.ts";
+import { redisCounters } from "./http/counters.redis.ts";
+import { type Counters, memoryCounters } from "./http/counters.ts";
+import { createGuests } from "./http/guests.ts";
+import { newUuid } from "./ids.ts";
+import { openJobs } from "./jobs/jobs.ts";
+import { KeyCache } from "./keys/key-cache.ts";
+import { createLinks } from "./links.ts";
+import { createLog } from "./log.ts";
+import { type OutsideOverrides, openOutside } from "./outside.ts";
+import { seedCategories } from "./products/categories.ts";
+import { Totals } from "./products/list.ts";
+import { ViewBuffer } from "./products/views.ts";
+import { createVault, fingerprintOf } from "./vault.ts";
+import { jobKinds } from "./worker.ts";
+
+/** What tests put in the place of the real thing; everything else is as in production. */
+export interface BaseOverrides extends OutsideOverrides {
+  now?: () => Date;
+  log?: Logger;
+}
+
+/** The rooms and what they stand on, without a door: enough for operator commands and the demo. */
+export interface Base {
+  ctx: Context;
+  close(): Promise<void>;
+  /** Where the server listens, once it does: what users give must not lead there, and links begin there. */
+  listening(address: AddressInfo, origin: string): void;
+  giveUp(): void;
+}
+
+/** Opens the database, brings it up to date and builds the context. */
+export async function openBase(
+  config: Config,
+  connection: Connection,
+  overrides: BaseOverrides = {},
+): Promise<Base> {
+  const log = overrides.log ?? createLog(config.logLevel);
+  const now = overrides.now ?? (() => new Date());
+  const pool = openPool(connection);
+  // An idle connection that breaks is replaced at its next use; without a listener it would end the process.
+  pool.on("error", (error) => log.warn({ err: error }, "a database connection was lost"));
+  try {
+    await migrate(pool, now());
+    const notices = new Notices(connection, log);
+    return await buildBase(config, pool, notices, { ...overrides, log, now });
+  } catch (error) {
+    await pool.end();
+    throw error;
+  }
+}
+
+async function buildBase(
+  config: Config,
+  pool: pg.Pool,
+  notices: Notices,
+  { log, now, ...overrides }: BaseOverrides & { log: Logger; now: () => Date },
+): Promise<Base> {
+  const db = openDatabase(pool);
+  await claimInstallation(db, {
+    environment: config.environment,
+    masterKeyFingerprints: config.masterKeys.map(fingerprintOf),
+    now: now(),
+  });
+  await seedCategories(db);
+  let origin = config.publicUrl ?? `http://${config.host}:${config.port}`;
+  const shutdown = new AbortController();
+  const outside = await openOutside(config, pool, now, overrides);
+  const jobs = await openJobs(pool, log, jobKinds);
+  const secretsFor = (purpose: string) =>
+    config.sessionKeys.map((key) => Buffer.from(hkdfSync("sha256", key, "", purpose, 32)));
+  const ctx: Context = {
+    config,
+    db,
+    pool,
+    now,
+    newId: () => newUuid(now()),
+    log,
+    vault: createVault(config.masterKeys),
+    links: createLinks(() => origin, secretsFor("stoa signed links")),
+    guests: createGuests(secretsFor("stoa guests")),
+    counters: openCounters(config, now, log),
+    jobs,
+    notices,
+    keyCache: new KeyCache(notices),
+    totals: new Totals(),
+    views: new ViewBuffer(),
+    shutdown: shutdown.signal,
+    outside: outside.ports,
+  };
+  return {
+    ctx,
+    listening: (address, listensAt) => {
+      outside.listening(address);
+      if (!config.publicUrl) origin = listensAt;
+    },
+    giveUp: () => shutdown.abort(new Error("shutdown")),
+    async close() {
+      await outside.close();
+      await ctx.counters.close();
+      await jobs.close();
+      await notices.close();
+      await pool.end();
+    },
+  };
+}
+
+function openCounters({ redisUrl }: Config, now: () => Date, log: Logger): Counters {
+  const own = memoryCounters(now);
+  return redisUrl ? insuredCounters(redisCounters(redisUrl, now), own, { now, log }) : own;
+}

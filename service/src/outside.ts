@@ -1,0 +1,101 @@
+import type { AddressInfo } from "node:net";
+import type pg from "pg";
+import type { Config } from "./config.ts";
+import type { Context } from "./context.ts";
+import { createSandbox, withSandbox } from "./outside/ai-provider.sandbox.ts";
+import { createSdkProviders, type SdkProvidersOptions } from "./outside/ai-provider.sdk.ts";
+import { type AiProviders, defaultDeadlines } from "./outside/ai-provider.ts";
+import { type Guard, parseAllowedTargets, refusedUrl } from "./outside/allowed-targets.ts";
+import { createIdentityProviders } from "./outside/identity-provider.ts";
+import { devMail } from "./outside/mail.dev.ts";
+import { noMail } from "./outside/mail.none.ts";
+import { type Mail, parseMailbox } from "./outside/mail.ts";
+import { fakePayments } from "./outside/payments.fake.ts";
+import { startFakeProvider } from "./outside/payments.fake-server.ts";
+import { postgresChargeStore } from "./outside/payments.fake-store.ts";
+import { noPayments } from "./outside/payments.none.ts";
+import type { Payments } from "./outside/payments.ts";
+import { createSafeFetch } from "./outside/safe-fetch.ts";
+
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+const IDENTITY_PROVIDER_MS = 5_000;
+
+/** Whom tests put in the place of the world. */
+export interface OutsideOverrides {
+  providers?: Partial<SdkProvidersOptions>;
+  deadlines?: Partial<typeof defaultDeadlines>;
+  payments?: Payments;
+  /** How long a call to GitHub or Google may take. */
+  identityProviderMs?: number;
+  mail?: Mail;
+}
+
+/** Everybody whom the service talks to. */
+export interface Outside {
+  ports: Context["outside"];
+  /** Where the service itself listens, once it does: what users give must not lead there. */
+  listening(address: AddressInfo): void;
+  close(): Promise<void>;
+}
+
+export async function openOutside(
+  config: Config,
+  pool: pg.Pool,
+  now: () => Date,
+  overrides: OutsideOverrides,
+): Promise<Outside> {
+  let own: ReturnType<Guard["own"]> = null;
+  const guard: Guard = {
+    allowed: parseAllowedTargets(config.allowedTargets),
+    own: () => own,
+    ownPathsAllowed: config.environment === "test" ? ["/dev/hooks/"] : [],
+  };
+  const payments = await openPayments(config, pool, now, overrides.payments);
+  const ai = openProviders(guard, overrides);
+  return {
+    ports: {
+      payments: payments.port,
+      ai,
+      identityProviders: createIdentityProviders({
+        ...config,
+        timeoutMs: overrides.identityProviderMs ?? IDENTITY_PROVIDER_MS,
+      }),
+      mail: overrides.mail ?? (await openMail(config)),
+      refusedUrl: (url) => refusedUrl(guard, url),
+    },
+    listening: ({ address, port }) => {
+      own = { addresses: [address], port };
+    },
+    async close() {
+      await ai.close?.();
+      await payments.close();
+    },
+  };
+}
+
+async function openPayments(config: Config, pool: pg.Pool, now: () => Date, given: Payments | undefined) {
+  if (given) return { port: given, close: async () => {} };
+  if (config.environment === "production") return { port: noPayments, close: async () => {} };
+  const provider = await startFakeProvider({ store: postgresChargeStore(pool), now });
+  return { port: fakePayments({ origin: provider.origin }), close: () => provider.close() };
+}
+
+/** The client of mail servers is loaded where there is one. */
+export async function openMail({ mail, smtpUrl, mailFrom }: Config): Promise<Mail> {
+  if (mail === "off") return noMail;
+  if (mail === "dev") return devMail((line) => console.log(line));
+  const { smtpMail } = await import("./outside/mail.smtp.ts");
+  return smtpMail(smtpUrl!, parseMailbox(mailFrom)!);
+}
+
+function openProviders(guard: Guard, overrides: OutsideOverrides): AiProviders {
+  const deadlines = { ...defaultDeadlines, ...overrides.deadlines };
+  const safe = createSafeFetch(guard, {
+    connectMs: deadlines.connectMs,
+    headersMs: deadlines.firstByteMs,
+    bodyIdleMs: deadlines.idleMs,
+    maxResponseBytes: MAX_ANSWER_BYTES,
+  });
+  const providers = createSdkProviders({ fetch: safe.fetch, deadlines, ...overrides.providers });
+  return { ...withSandbox(providers, createSandbox()), close: () => safe.close() };
+}

@@ -1,0 +1,34 @@
+import { tidyExecutions } from "./ai/executions.ts";
+import type { Context } from "./context.ts";
+import { forgetOldEvents } from "./events/events.ts";
+import { forgetOldAnswers } from "./http/idempotency.ts";
+import type { AskedJob, ScheduledJob } from "./jobs/queue.ts";
+import { tellOfExpiry } from "./keys/expiry.ts";
+import { carryMail, forgetOldMails, mailJob } from "./mail/mail.ts";
+import { tidyOAuth } from "./oauth/tidy.ts";
+import { reconcilePayments } from "./plans/payment.ts";
+import { applyDueDowngrades } from "./plans/subscription.ts";
+import { reconcileOrders } from "./purchases/payment.ts";
+import { forgetOldTokens } from "./sign-in/one-time-tokens.ts";
+
+/** What can be asked for by `ctx.jobs.send`. */
+export const jobKinds = [mailJob];
+
+/** What workers do by the clock. */
+export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
+  { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileOrders(ctx) },
+  { name: "reconcile-subscription-payments", cron: "* * * * *", run: () => reconcilePayments(ctx) },
+  { name: "apply-downgrades", cron: "* * * * *", run: () => applyDueDowngrades(ctx) },
+  { name: "tidy-executions", cron: "*/5 * * * *", run: () => tidyExecutions(ctx) },
+  { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
+  { name: "forget-mails", cron: "23 * * * *", run: () => forgetOldMails(ctx) },
+  { name: "tell-of-key-expiry", cron: "37 * * * *", run: () => tellOfExpiry(ctx) },
+  { name: "forget-sign-in-tokens", cron: "29 * * * *", run: () => forgetOldTokens(ctx) },
+  { name: "tidy-oauth", cron: "41 * * * *", run: () => tidyOAuth(ctx) },
+  { name: "forget-events", cron: "43 3 * * *", run: () => forgetOldEvents(ctx) },
+];
+
+/** What workers do when they are asked to. */
+export const askedJobsOf = (ctx: Context): AskedJob[] => [
+  { ...mailJob, run: (data, signal) => carryMail(ctx, (data as { mailId: string }).mailId, signal) },
+];
