@@ -117,7 +117,7 @@ function buildDoor(
   const metrics = createMetrics(() => ctx.jobs.count());
   return buildServer({
     ctx,
-    // A worker opens its door for health and figures alone.
+    // A worker opens its door for health, figures and the reference alone.
     routes: config.roles.api ? routes : [],
     metrics,
     identify: {
@@ -141,7 +141,7 @@ function buildDoor(
         metricsToken: config.metricsToken,
         whyNotReady: () => whyNotReady(ctx, queue),
       });
-      addRoomsPages(server, ctx);
+      if (config.roles.api) addRoomsPages(server, ctx);
     },
   });
 }
@@ -152,7 +152,7 @@ function addRoomsPages(server: FastifyInstance, ctx: Context): void {
   addSignInPages(server, ctx);
   addSocialPages(server, ctx);
   addMailPages(server, ctx);
-  if (ctx.config.roles.api) addOAuthPages(server, ctx);
+  addOAuthPages(server, ctx);
 }
 
 async function whyNotReady(ctx: Context, queue: () => Queue | null): Promise<string[]> {

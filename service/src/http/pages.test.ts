@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { get } from "node:http";
 import { after, before, suite, test } from "node:test";
 import { errorCatalogue, errorCodes } from "@stoa/contract";
 import { hasProduct } from "../../test/factories.ts";
@@ -59,9 +61,22 @@ suite("/metrics", () => {
   });
 
   test("tells nothing to whom a proxy speaks for", async () => {
-    for (const header of ["203.0.113.7", "127.0.0.1", "::1"]) {
-      assertError(await nobody.get("/metrics", { "x-forwarded-for": header }), 404, "NOT_FOUND");
-    }
+    for (const header of ["x-forwarded-for", "forwarded", "x-real-ip", "via"])
+      for (const value of ["203.0.113.7", "127.0.0.1", "::1"])
+        assertError(await nobody.get("/metrics", { [header]: value }), 404, "NOT_FOUND");
+  });
+
+  test("tells nothing to a page whose host name somebody pointed at this machine", async () => {
+    const { port } = new URL(market.origin);
+    const request = get({
+      host: "127.0.0.1",
+      port,
+      path: "/metrics",
+      headers: { host: `evil.example:${port}` },
+    });
+    const [response] = await once(request, "response");
+    assert.equal(response.statusCode, 404);
+    response.resume();
   });
 
   test("with a token asks for it, wherever the question comes from", async (t) => {
@@ -139,4 +154,14 @@ suite("the reference", () => {
       assert.equal((await nobody.get(file, { "if-none-match": '"other"' })).status, 200);
     });
   }
+});
+
+test("a worker alone answers for its health and figures, and shows nobody a page of the rooms", async (t) => {
+  const worker = await openMarket({ config: { roles: { api: false, worker: true } } });
+  t.after(() => worker.close());
+  const ask = worker.as(null);
+  for (const path of ["/healthz", "/readyz", "/metrics"])
+    assert.equal((await ask.get(path)).status, 200, path);
+  for (const path of ["/auth/sign-in", "/api/auth/github", "/oauth/jwks", "/dev/mail"])
+    assertError(await ask.get(path), 404, "NOT_FOUND");
 });

@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ApiError } from "../errors.ts";
 import type { Metrics } from "./metrics.ts";
 import { openApiDocument } from "./openapi.ts";
+import { isFromThisMachine } from "./own-machine.ts";
 
 export interface Pages {
   endpoints: Endpoint[];
@@ -26,7 +27,7 @@ export function addPages(app: FastifyInstance, pages: Pages): void {
       .send({ status: problems.length === 0 ? "ready" : "not ready", problems });
   });
   app.get("/metrics", async (request, reply) => {
-    mustMeasure(request, pages.metricsToken);
+    mustBeOperator(request, pages);
     return reply.type(pages.metrics.contentType).send(await pages.metrics.text());
   });
   let document: string | undefined;
@@ -39,11 +40,10 @@ export function addPages(app: FastifyInstance, pages: Pages): void {
 }
 
 /** Figures are for the operator: asked on the machine itself, or with the token. */
-function mustMeasure(request: FastifyRequest, token: string | null): void {
-  const allowed = token
-    ? request.headers.authorization === `Bearer ${token}`
-    : /^(::ffff:)?127\.|^::1$/.test(request.socket.remoteAddress ?? "") &&
-      !request.headers["x-forwarded-for"];
+function mustBeOperator(request: FastifyRequest, { metricsToken, origin }: Pages): void {
+  const allowed = metricsToken
+    ? request.headers.authorization === `Bearer ${metricsToken}`
+    : isFromThisMachine(request, origin());
   if (!allowed) throw new ApiError("NOT_FOUND");
 }
 
