@@ -1,4 +1,5 @@
 import type { FastifyReply } from "fastify";
+import { escapeHtml } from "../escape-html.ts";
 import { assetPath } from "./assets.ts";
 import { GUEST_COOKIE, SESSION_COOKIE } from "./authenticate.ts";
 import { setCookies } from "./send.ts";
@@ -12,15 +13,6 @@ export class Html {
 }
 
 type Value = Html | string | number | null | undefined | false | Value[];
-
-const ENTITIES: Record<string, string> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
 
 function render(value: Value): string {
   if (value === null || value === undefined || value === false) return "";

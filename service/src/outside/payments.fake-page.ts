@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { escapeHtml } from "../escape-html.ts";
 import { formatMoney } from "../money/amount.ts";
 import type { Charge, ChargeState } from "./payments.fake-store.ts";
 
@@ -74,8 +75,4 @@ ${content}
 </body>
 </html>
 `;
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

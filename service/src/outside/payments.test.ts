@@ -117,7 +117,7 @@ test("the provider's page shows what is paid, escaped, and allows no script", as
   const response = await fetch(url);
   const page = await response.text();
   assert.match(page, /19\.99 USD/);
-  assert.match(page, /Interview &#60;coach&#62;/);
+  assert.match(page, /Interview &lt;coach&gt;/);
   assert.match(page, /<form method="post">/);
   const policy = response.headers.get("content-security-policy") ?? "";
   assert.match(policy, /^default-src 'none'; style-src 'sha256-[^']+'; form-action 'self'/);

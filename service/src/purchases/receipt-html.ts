@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { escapeHtml } from "../escape-html.ts";
 import type { ReceiptText } from "./receipt.ts";
 
 const style = `
@@ -100,8 +101,4 @@ function line({ title, version, amount }: ReceiptText["lines"][number]): string 
 
 function sum({ label, amount, isMain }: ReceiptText["sums"][number]): string {
   return `<div${isMain ? ' class="main"' : ""}><dt>${escapeHtml(label)}</dt><dd>${escapeHtml(amount)}</dd></div>`;
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
