@@ -1,7 +1,7 @@
 import type { ErrorCode, Quota } from "@stoa/contract";
 import type { Caller } from "../context.ts";
 import { ApiError } from "../errors.ts";
-import { addressBlock } from "./address.ts";
+import { networkOf } from "../network.ts";
 import { type Allowance, type Counters, isFull, type Window } from "./counters.ts";
 
 export interface RateLimits {
@@ -45,17 +45,17 @@ export function createRateLimits({ counters, now, allowanceOf, failedCredentials
 
   return {
     async count(caller, ip) {
-      const { allowed, windows } = await counters.take(allowanceOf(caller, addressBlock(ip)));
+      const { allowed, windows } = await counters.take(allowanceOf(caller, networkOf(ip)));
       if (allowed) return { headers: headersOf(scarcest(windows), windows, now()), refusal: null };
       const window = lastToEnd(windows.filter(isFull)) ?? scarcest(windows);
       return { headers: headersOf(window, windows, now()), refusal: refuse(window, "requests") };
     },
     mustNotBeBarred(ip) {
-      const window = barred.get(addressBlock(ip));
+      const window = barred.get(networkOf(ip));
       if (window && window.endsAt! > now()) throw refuse(window, "wrong credentials");
     },
     async countFailure(ip) {
-      const address = addressBlock(ip);
+      const address = networkOf(ip);
       const taken = await counters.take({ key: `failed:${address}`, quotas: [failedCredentials] });
       const window = taken.windows[0]!;
       if (isFull(window)) bar(address, window);

@@ -1,10 +1,10 @@
 import { type Adapter, type AdapterPayload, errors } from "oidc-provider";
 import { record } from "../audit/audit.ts";
 import type { Context } from "../context.ts";
+import { networkOf } from "../network.ts";
 import { isClientId } from "./client-id.ts";
 import { type ClientRow, findUsableClient, insertRegisteredClient } from "./queries.ts";
 import { isLoopback } from "./redirects.ts";
-import { networkOf } from "./registration.ts";
 import { unused } from "./stored.ts";
 import { visitSource } from "./visit.ts";
 

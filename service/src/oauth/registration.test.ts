@@ -11,7 +11,6 @@ import {
   REDIRECT_URI,
   register,
 } from "../../test/oauth.ts";
-import { networkOf } from "./registration.ts";
 import { tidyOAuth } from "./tidy.ts";
 
 let market: Market;
@@ -83,13 +82,6 @@ test("a network registers at most 20 clients an hour, parallel ones counted", as
   for (const reply of replies) if (reply.status !== 201) assertOAuthError(reply, 429, "slow_down");
   await anHourLater();
   assert.equal((await register(market)).status, 201);
-});
-
-test("a network is an IPv4 address, or the /64 of an IPv6 one", () => {
-  assert.equal(networkOf("192.0.2.7"), "192.0.2.7");
-  assert.equal(networkOf("::ffff:192.0.2.7"), "192.0.2.7");
-  assert.equal(networkOf("2001:db8:1:2:3:4:5:6"), networkOf("2001:db8:1:2::1"));
-  assert.notEqual(networkOf("2001:db8:1:2::1"), networkOf("2001:db8:1:3::1"));
 });
 
 test("clients that nobody allowed anything are forgotten after 30 days, with what else is over", async () => {

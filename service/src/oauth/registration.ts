@@ -1,5 +1,4 @@
 import { RedirectUri } from "@stoa/contract";
-import ipaddr from "ipaddr.js";
 import { errors } from "oidc-provider";
 import { hostsOf, isLoopback } from "./redirects.ts";
 
@@ -59,14 +58,4 @@ function nameOf({ client_name: name }: Record<string, unknown>): string | null {
   if (typeof name !== "string") return null;
   const visible = name.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ").trim();
   return [...visible].slice(0, MAX_NAME).join("") || null;
-}
-
-/** Whom a limit counts together: an IPv4 address, or the /64 that one household has of IPv6. */
-export function networkOf(ip: string): string {
-  const address = ipaddr.process(ip);
-  if (address instanceof ipaddr.IPv4) return address.toString();
-  return `${(address as ipaddr.IPv6).parts
-    .slice(0, 4)
-    .map((part) => part.toString(16))
-    .join(":")}::/64`;
 }

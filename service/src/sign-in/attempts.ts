@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import ipaddr from "ipaddr.js";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
@@ -72,16 +71,4 @@ function waitSeconds(times: Date[], windows: Window[], now: Date): number {
   const newestFirst = times.map((time) => time.getTime()).sort((a, b) => b - a);
   const free = windows.map((window) => (newestFirst[window.times - 1] ?? 0) + window.seconds * 1000);
   return Math.max(1, Math.ceil((Math.max(...free) - now.getTime()) / 1000));
-}
-
-/**
- * Who shares an allowance: an IPv4 address, or the /64 that one subscriber of IPv6 has. Not loopback: that is this machine, or
- * a proxy that nobody told us of, behind which one stranger would use up everybody's.
- */
-export function networkOf(ip: string): string | null {
-  if (!ipaddr.isValid(ip)) return ip;
-  const address = ipaddr.process(ip);
-  if (address.range() === "loopback") return null;
-  if (address instanceof ipaddr.IPv4) return address.toString();
-  return new ipaddr.IPv6([...address.parts.slice(0, 4), 0, 0, 0, 0]).toString();
 }

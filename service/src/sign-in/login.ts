@@ -3,9 +3,10 @@ import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { SESSION_COOKIE } from "../http/authenticate.ts";
 import type { RequestFacts } from "../http/route.ts";
+import { networkOfStranger } from "../network.ts";
 import { type Entrant, entrantByEmail, isStillPassword } from "../people/credentials.ts";
 import { passwordFits } from "../people/password-hash.ts";
-import { countAttempts, giveBack, networkOf } from "./attempts.ts";
+import { countAttempts, giveBack } from "./attempts.ts";
 import { completeSignIn, sessionAnswer } from "./complete.ts";
 
 const refused = () => new ApiError("INVALID_CREDENTIALS");
@@ -16,7 +17,7 @@ export async function logIn(ctx: Context, { email, password, code }: LogIn, fact
   const attempt = await ctx.db.transaction().execute((tx) =>
     countAttempts(ctx, tx, [
       ["login of an address", email],
-      ["login from a network", networkOf(source.ip)],
+      ["login from a network", networkOfStranger(source.ip)],
     ]),
   );
   const account = await entrantByEmail(ctx.db, email);

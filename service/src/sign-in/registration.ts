@@ -1,9 +1,10 @@
 import type { Register } from "@stoa/contract";
 import type { Context, Source } from "../context.ts";
 import { sendMail } from "../mail/mail.ts";
+import { networkOfStranger } from "../network.ts";
 import { entrantByEmail } from "../people/credentials.ts";
 import { hashPassword } from "../people/password-hash.ts";
-import { countAttempts, networkOf } from "./attempts.ts";
+import { countAttempts } from "./attempts.ts";
 import { knownAlreadyLetter, LINK_LIFETIME_SECONDS, mintLink, registrationLetter } from "./letters.ts";
 import { mustBeGoodPassword } from "./password-rules.ts";
 
@@ -16,7 +17,7 @@ export async function register(ctx: Context, { email, password, name }: Register
   await ctx.db.transaction().execute((tx) =>
     countAttempts(ctx, tx, [
       ["registration of an address", email],
-      ["letters for a network", networkOf(ip)],
+      ["letters for a network", networkOfStranger(ip)],
     ]),
   );
   const passwordHash = await hashPassword(password);

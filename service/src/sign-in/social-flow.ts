@@ -1,8 +1,9 @@
 import { randomNonce, randomPKCECodeVerifier } from "openid-client";
 import type { Context } from "../context.ts";
 import type { Cookie } from "../http/route.ts";
+import { networkOfStranger } from "../network.ts";
 import type { IdentityProviderName, Trip } from "../outside/identity-provider.ts";
-import { countAttempts, networkOf } from "./attempts.ts";
+import { countAttempts } from "./attempts.ts";
 import { mintOneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
 
 const FLOW_SECONDS = 10 * 60;
@@ -24,7 +25,7 @@ export async function beginFlow(
   { returnTo, ip }: { returnTo: string; ip: string },
 ): Promise<Flow> {
   const state = await ctx.db.transaction().execute(async (tx) => {
-    await countAttempts(ctx, tx, [["way to a provider from a network", networkOf(ip)]]);
+    await countAttempts(ctx, tx, [["way to a provider from a network", networkOfStranger(ip)]]);
     return mintOneTimeToken(ctx, tx, {
       purpose: "social",
       data: { provider },
