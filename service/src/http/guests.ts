@@ -1,6 +1,6 @@
-import { createHmac, timingSafeEqual } from "node:crypto";
 import { v7 } from "uuid";
 import type { Guest } from "../context.ts";
+import { createSigner } from "../signature.ts";
 import { GUEST_COOKIE } from "./authenticate.ts";
 import type { Cookie } from "./route.ts";
 
@@ -14,22 +14,17 @@ export interface Guests {
   identify(cookie: string): Guest | null;
 }
 
-/** The first secret signs, all of them verify. */
 export function createGuests(secrets: Buffer[]): Guests {
-  const sign = (secret: Buffer, id: string) => createHmac("sha256", secret).update(id).digest("base64url");
+  const signer = createSigner(secrets);
   return {
     cookie() {
       const id = v7();
-      return { name: GUEST_COOKIE, value: `${id}.${sign(secrets[0]!, id)}`, maxAgeSeconds: 30 * DAY_SECONDS };
+      return { name: GUEST_COOKIE, value: `${id}.${signer.sign(id)}`, maxAgeSeconds: 30 * DAY_SECONDS };
     },
     identify(cookie) {
       const [id = "", signature = "", ...more] = cookie.split(".");
       if (!UUID.test(id) || more.length > 0) return null;
-      const isSigned = secrets.some((secret) => {
-        const [expected, given] = [Buffer.from(sign(secret, id)), Buffer.from(signature)];
-        return given.length === expected.length && timingSafeEqual(given, expected);
-      });
-      return isSigned ? { kind: "guest", guestId: id } : null;
+      return signer.isSigned(id, signature) ? { kind: "guest", guestId: id } : null;
     },
   };
 }

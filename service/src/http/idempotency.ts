@@ -1,8 +1,9 @@
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import type { ErrorCode } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
+import { digestOf } from "../digest.ts";
 import { ApiError } from "../errors.ts";
 import type { Rendered } from "./envelope.ts";
 
@@ -40,7 +41,6 @@ interface Kept {
 }
 
 const sealContext = ({ caller, route, key }: Repeatable) => `idempotency|${caller}|${route}|${key}`;
-const digestOf = (body: Buffer) => createHash("sha256").update(body).digest();
 const afterSeconds = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000);
 
 /** Takes the key, or a dead request's lease on it: the row then carries our token. One statement, so one winner. */

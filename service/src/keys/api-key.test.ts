@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { digestOf, isSameDigest, lookupOf, mintKey } from "./api-key.ts";
+import { digestOf, isSameDigest } from "../digest.ts";
+import { lookupOf, mintKey } from "./api-key.ts";
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const environment = fc.constantFrom("test" as const, "production" as const);

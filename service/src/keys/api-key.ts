@@ -1,6 +1,7 @@
-import { createHash, randomInt, timingSafeEqual } from "node:crypto";
+import { randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type { Environment } from "../config.ts";
+import { digestOf } from "../digest.ts";
 
 /** `stoa_<live|test>_<lookup 12><secret 32><crc 6>`, base62: one regex finds leaked ones, a double click selects it. */
 const SHAPE = /^stoa_(live|test)_([0-9A-Za-z]{12})([0-9A-Za-z]{32})([0-9A-Za-z]{6})$/;
@@ -44,8 +45,3 @@ export function lookupOf(value: string, environment: Environment): string | null
   if (!lookup || label !== labelOf(environment)) return null;
   return checksum(value.slice(0, -6)) === crc ? lookup : null;
 }
-
-// SHA-256 and no slow hash: 190 random bits cannot be guessed, and every request pays for the hash.
-export const digestOf = (value: string): Buffer => createHash("sha256").update(value).digest();
-
-export const isSameDigest = (a: Buffer, b: Buffer): boolean => a.length === b.length && timingSafeEqual(a, b);

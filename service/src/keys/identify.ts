@@ -1,5 +1,6 @@
 import type { Context, KeyCaller } from "../context.ts";
-import { digestOf, isSameDigest, lookupOf } from "./api-key.ts";
+import { digestOf, isSameDigest } from "../digest.ts";
+import { lookupOf } from "./api-key.ts";
 import { findKey, type KeyRow, touchKey } from "./queries.ts";
 
 const LAST_USED_EVERY_MS = 60_000;

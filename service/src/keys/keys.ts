@@ -2,10 +2,11 @@ import { type Permission, permissions } from "@stoa/contract";
 import { record } from "../audit/audit.ts";
 import type { Context, Source } from "../context.ts";
 import type { Queries, Tx } from "../db/database.ts";
+import { digestOf } from "../digest.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
 import { sendMail } from "../mail/mail.ts";
-import { digestOf, lookupOf, mintKey, prefixOf } from "./api-key.ts";
+import { lookupOf, mintKey, prefixOf } from "./api-key.ts";
 import { revokedLetter } from "./letters.ts";
 import {
   deleteKeysOf,

@@ -4,9 +4,9 @@ import { record } from "../audit/audit.ts";
 import type { Context, SessionCaller, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
+import { digestOf } from "../digest.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { isClientId, newClientId } from "./client-id.ts";
-import { digestOf } from "./digest.ts";
 import {
   type ClientRow,
   countOwnClients,

@@ -1,6 +1,6 @@
 import { type Adapter, type AdapterPayload, errors } from "oidc-provider";
 import type { Context } from "../context.ts";
-import { digestOf } from "./digest.ts";
+import { digestOf } from "../digest.ts";
 import { fromSeconds, toSeconds, unused } from "./stored.ts";
 import {
   consumeFlow,

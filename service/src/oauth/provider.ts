@@ -1,9 +1,9 @@
 import { hkdfSync } from "node:crypto";
 import { type Client, type Configuration, errors, Provider } from "oidc-provider";
 import type { Context } from "../context.ts";
+import { digestOf, isSameDigest } from "../digest.ts";
 import { toId, toUuid } from "../ids.ts";
 import { newClientId } from "./client-id.ts";
-import { digestOf, isSameDigest } from "./digest.ts";
 import { showError, showLogout, showSignedOut } from "./notices.ts";
 import { consentPolicy } from "./policy.ts";
 import { followOurSession } from "./provider-session.ts";

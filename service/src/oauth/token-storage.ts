@@ -1,8 +1,8 @@
 import { type Adapter, type AdapterPayload, errors } from "oidc-provider";
 import pg from "pg";
 import type { Context } from "../context.ts";
+import { digestOf } from "../digest.ts";
 import { toUuid } from "../ids.ts";
-import { digestOf } from "./digest.ts";
 import { touchGrant } from "./queries.ts";
 import { fromSeconds, toSeconds, unused } from "./stored.ts";
 import {

@@ -1,5 +1,5 @@
 import type { Context, TokenCaller } from "../context.ts";
-import { digestOf } from "./digest.ts";
+import { digestOf } from "../digest.ts";
 import { DEFAULT_RESOURCE, isPermission } from "./scopes.ts";
 import { findBearer } from "./token-queries.ts";
 

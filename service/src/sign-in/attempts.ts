@@ -1,6 +1,6 @@
-import { createHash } from "node:crypto";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
+import { digestOf } from "../digest.ts";
 import { ApiError } from "../errors.ts";
 import { addAttempt, dropAttempt, listAttempts } from "./queries.ts";
 
@@ -41,8 +41,6 @@ export interface Attempt {
   at: Date;
   tried: Tried[];
 }
-
-const digestOf = (subject: string) => createHash("sha256").update(subject).digest();
 
 /**
  * Counts before the outcome is known, so that parallel tries cannot slip through together; RATE_LIMIT_EXCEEDED when a window

@@ -1,6 +1,7 @@
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
+import { digestOf } from "../digest.ts";
 import { ApiError } from "../errors.ts";
 import { forgetOldSessions } from "../sessions/sessions.ts";
 import { LONGEST_WINDOW_SECONDS } from "./attempts.ts";
@@ -27,9 +28,6 @@ interface MintToken {
   data?: Record<string, unknown>;
   lifetimeMs: number;
 }
-
-// Hashed, not sealed: it is only ever compared, and a leaked table must not open accounts.
-const digestOf = (value: string) => createHash("sha256").update(value).digest();
 
 /** Makes a token of 256 random bits; its value is in this answer and nowhere else. */
 export async function mintOneTimeToken(ctx: Context, db: Queries, wish: MintToken): Promise<string> {

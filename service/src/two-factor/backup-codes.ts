@@ -1,4 +1,5 @@
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
+import { digestOf } from "../digest.ts";
 
 const CODES = 10;
 const LETTERS = 25;
@@ -15,5 +16,4 @@ export const newBackupCodes = (): string[] => Array.from({ length: CODES }, newC
 /** As it was made, however it was typed. */
 const tidied = (code: string) => code.replace(/[\s-]/g, "").toUpperCase();
 
-/** No slow hash: 125 random bits cannot be guessed, however fast the guessing is. */
-export const digestOf = (code: string): Buffer => createHash("sha256").update(tidied(code)).digest();
+export const digestOfCode = (code: string): Buffer => digestOf(tidied(code));

@@ -5,7 +5,7 @@ import { ApiError } from "../errors.ts";
 import { sendMail } from "../mail/mail.ts";
 import { findUser, toUserId } from "../people/users.ts";
 import { isAppCode, stepOf } from "./app-code.ts";
-import { digestOf } from "./backup-codes.ts";
+import { digestOfCode } from "./backup-codes.ts";
 import { backupCodeUsedLetter } from "./letters.ts";
 import {
   acceptStep,
@@ -108,7 +108,7 @@ async function acceptBackupCode(
 ): Promise<boolean> {
   const { email } = await findUser(ctx, toUserId(userId));
   return ctx.db.transaction().execute(async (tx) => {
-    if (!(await useBackupCode(tx, userId, digestOf(code), ctx.now()))) return false;
+    if (!(await useBackupCode(tx, userId, digestOfCode(code), ctx.now()))) return false;
     await forgetTries(tx, userId);
     const left = await countBackupCodes(tx, userId);
     await sendMail(ctx, tx, email, backupCodeUsedLetter(left));

@@ -7,7 +7,7 @@ import { findUser, toUserId } from "../people/users.ts";
 import { mustBeFresh } from "../sessions/fresh.ts";
 import { endSessions, forgetSecondFactor, noteSecondFactor } from "../sessions/sessions.ts";
 import { newSecret, otpauthUri, qrCodeOf } from "./app-code.ts";
-import { digestOf, newBackupCodes } from "./backup-codes.ts";
+import { digestOfCode, newBackupCodes } from "./backup-codes.ts";
 import { newBackupCodesLetter, turnedOffLetter, turnedOnLetter } from "./letters.ts";
 import {
   confirmAuthenticator,
@@ -72,7 +72,7 @@ export async function confirmTwoFactor(ctx: Context, caller: SessionCaller, code
   const backupCodes = newBackupCodes();
   await ctx.db.transaction().execute(async (tx) => {
     if (!(await confirmAuthenticator(tx, userId, judged))) throw notSetUp();
-    await replaceBackupCodes(tx, userId, backupCodes.map(digestOf));
+    await replaceBackupCodes(tx, userId, backupCodes.map(digestOfCode));
     await endSessions(ctx, tx, userId, { but: sessionId });
     await noteSecondFactor(tx, caller);
     await sendMail(ctx, tx, email, turnedOnLetter());
@@ -101,7 +101,7 @@ export async function renewBackupCodes(ctx: Context, caller: SessionCaller, code
   await mustGiveCode(ctx, caller, code, source);
   const backupCodes = newBackupCodes();
   await ctx.db.transaction().execute(async (tx) => {
-    await replaceBackupCodes(tx, caller.userId, backupCodes.map(digestOf));
+    await replaceBackupCodes(tx, caller.userId, backupCodes.map(digestOfCode));
     await sendMail(ctx, tx, email, newBackupCodesLetter());
     await record(ctx, tx, { actorId: caller.userId, action: "two_factor.backup_codes_renewed", source });
   });
