@@ -438,6 +438,7 @@ export interface Users {
   demo: Generated<boolean>;
   email: string;
   id: string;
+  mailbox_proven_at: Timestamp | null;
   name: string;
   password_hash: string | null;
   plan: Generated<string>;
