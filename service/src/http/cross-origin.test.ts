@@ -38,7 +38,7 @@ suite("a page of any origin", () => {
       assert.equal(reply.headers.get("access-control-allow-credentials"), null);
       assert.match(
         reply.headers.get("access-control-expose-headers")!,
-        /ETag.*Link.*Retry-After.*X-Request-Id/,
+        /ETag.*Link.*Retry-After.*WWW-Authenticate.*X-Request-Id/,
       );
     }
   });

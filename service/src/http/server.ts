@@ -26,6 +26,7 @@ const EXPOSED_HEADERS = [
   "ETag",
   "Link",
   "Retry-After",
+  "WWW-Authenticate",
   "X-Request-Id",
   "Idempotent-Replayed",
   ...RATE_LIMIT_HEADERS,
