@@ -88,6 +88,42 @@ export async function startService(
   ctx.notices.listen();
   let queue: Queue | null = null;
   const app = await buildDoor(ctx, () => queue, overrides.inspect);
+  const metrics = createMetrics(() => ctx.jobs.count());
+  const limits = createRateLimits({
+    counters: ctx.counters,
+    now: ctx.now,
+    allowanceOf: (caller, address) => allowanceOf(config.planBook, caller, address),
+    failedCredentials: config.planBook.failedCredentials,
+  });
+  const app = await buildServer({
+    ctx,
+    // A worker opens its door for health and figures alone.
+    routes: config.roles.api ? routes : [],
+    metrics,
+    identify: {
+      key: (value) => identifyKey(ctx, value),
+      session: (token) => identifySession(ctx, token),
+      token: (value) => identifyToken(ctx, value),
+      guest: (cookie) => ctx.guests.identify(cookie),
+    },
+    limits,
+    ...(overrides.inspect && { inspect: overrides.inspect }),
+    pages: (server) => {
+      addPages(server, {
+        endpoints,
+        origin: () => ctx.links.origin(),
+        metrics,
+        metricsToken: config.metricsToken,
+        whyNotReady: () => whyNotReady(ctx, () => queue),
+      });
+      addAssets(server);
+      addPurchasePages(server, ctx);
+      addSignInPages(server, ctx);
+      addSocialPages(server, ctx);
+      addMailPages(server, ctx);
+      if (config.roles.api) addOAuthPages(server, ctx, limits);
+    },
+  });
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
   if (config.roles.worker)
     queue = await startQueue(ctx.pool, ctx.log, scheduledJobsOf(ctx), askedJobsOf(ctx));

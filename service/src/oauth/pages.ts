@@ -3,6 +3,7 @@ import type { Provider } from "oidc-provider";
 import type { Context } from "../context.ts";
 import { SECURITY_HEADERS } from "../http/door.ts";
 import { sendPage } from "../http/html.ts";
+import type { RateLimits } from "../http/rate-limit.ts";
 import { decideInteraction, type Step, showInteraction } from "./interaction.ts";
 import { openProvider } from "./provider.ts";
 import { addResourceMetadata } from "./resource-metadata.ts";
@@ -16,20 +17,23 @@ const IN_BROWSERS = [
   "/oauth/logout/confirm",
   "/oauth/logout/success",
 ];
-const BETWEEN_PROGRAMS = [
+/** Where programs show a secret or a token, and could try one after another. */
+const WITH_CREDENTIALS = [
   "/oauth/token",
   "/oauth/revoke",
   "/oauth/introspect",
   "/oauth/userinfo",
-  "/oauth/jwks",
   "/oauth/par",
+];
+const FOR_ANYBODY = [
+  "/oauth/jwks",
   "/.well-known/openid-configuration",
   "/.well-known/oauth-authorization-server",
 ];
 const FORM_POLICY = `${SECURITY_HEADERS["content-security-policy"]}; script-src 'self'; base-uri 'none'`;
 
 /** The OAuth server and the pages around it. */
-export function addOAuthPages(app: FastifyInstance, ctx: Context): void {
+export function addOAuthPages(app: FastifyInstance, ctx: Context, limits: RateLimits): void {
   const provider = once(() => openProvider(ctx));
   const stepwise =
     (take: (step: Step) => Promise<unknown>): RouteHandlerMethod =>
@@ -41,12 +45,12 @@ export function addOAuthPages(app: FastifyInstance, ctx: Context): void {
   app.post("/oauth/interaction/:uid", stepwise(decideInteraction));
   addResourceMetadata(app, ctx);
   app.register((scope, _options, done) => {
-    addProvider(scope, provider);
+    addProvider(scope, provider, limits);
     done();
   });
 }
 
-function addProvider(scope: FastifyInstance, provider: () => Promise<Provider>): void {
+function addProvider(scope: FastifyInstance, provider: () => Promise<Provider>, limits: RateLimits): void {
   scope.removeAllContentTypeParsers();
   // Reads nothing: the provider reads the stream by itself, and no more than 56 KiB of it.
   scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
@@ -54,7 +58,9 @@ function addProvider(scope: FastifyInstance, provider: () => Promise<Provider>):
   const handler = answerBy(provider);
   for (const url of IN_BROWSERS)
     scope.route({ url, method, handler, exposeHeadRoute: false, onRequest: allowOwnForms });
-  for (const url of BETWEEN_PROGRAMS) scope.route({ url, method, handler, exposeHeadRoute: false });
+  for (const url of WITH_CREDENTIALS)
+    scope.route({ url, method, handler, exposeHeadRoute: false, ...countingFailures(limits) });
+  for (const url of FOR_ANYBODY) scope.route({ url, method, handler, exposeHeadRoute: false });
   // Registration sends no cookie and trusts nobody, so apps in browsers may ask for it too.
   const config = { cors: { origin: "*" } };
   scope.route({ url: "/oauth/register", method: ["POST", "OPTIONS"], handler, config });
@@ -63,6 +69,14 @@ function addProvider(scope: FastifyInstance, provider: () => Promise<Provider>):
 async function allowOwnForms(_request: FastifyRequest, reply: FastifyReply): Promise<void> {
   reply.header("content-security-policy", FORM_POLICY);
 }
+
+/** A wrong secret counts against its address as a wrong key does; the provider answers both with 401. */
+const countingFailures = (limits: RateLimits) => ({
+  onRequest: async ({ ip }: FastifyRequest) => limits.mustNotBeBarred(ip),
+  onResponse: async ({ ip }: FastifyRequest, reply: FastifyReply) => {
+    if (reply.statusCode === 401) await limits.countFailure(ip);
+  },
+});
 
 /** The provider writes its answer itself, unless it wants a page shown. */
 const answerBy =

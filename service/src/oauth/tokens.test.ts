@@ -19,6 +19,7 @@ import {
   type Tokens,
 } from "../../test/oauth.ts";
 import { toId } from "../ids.ts";
+import { builtInPlans } from "../plans/plan-book.ts";
 
 let market: Market;
 let alice: Client;
@@ -231,4 +232,22 @@ test("a wrong or old secret, and another client's, get nothing", async () => {
 
 test("a public client cannot act for itself", async () => {
   assertOAuthError(await ownToken(await hasPublicClient(market)), 400, "invalid_request");
+});
+
+test("wrong secrets and tokens count against their address, which is then not heard for a while", async () => {
+  const failedCredentials = { requests: 5, seconds: 600 };
+  const strict = await openOAuthMarket({ config: { planBook: { ...builtInPlans, failedCredentials } } });
+  const client = await hasOAuthClient(strict, await strict.hasUser());
+  const wrong = { ...client, secret: "wrong" };
+  const ask = { grant_type: "client_credentials" };
+  for (const path of ["/oauth/token", "/oauth/introspect", "/oauth/revoke", "/oauth/par"])
+    assertOAuthError(await postForm(strict, wrong, path, { ...ask, token: "x" }), 401, "invalid_client");
+  assert.equal((await askTokens(strict, client, ask)).status, 200, "a right one is heard");
+  assert.equal((await strict.as("no-token").get("/oauth/userinfo")).status, 401);
+  const reply = await askTokens(strict, client, ask);
+  assert.equal(reply.status, 429, reply.text);
+  assert.ok(reply.headers.get("retry-after"));
+  assert.equal((await strict.as("no-token").get("/v1/account")).status, 429, "of the API's door too");
+  assert.equal((await strict.as(null).get("/oauth/jwks")).status, 200, "what is public stays so");
+  await strict.close();
 });
