@@ -56,6 +56,8 @@ async function configurationOf(ctx: Context, issuer: string): Promise<Configurat
         if (koa) restrictRegistration(metadata as Record<string, unknown>);
       },
     },
+    // No cookie is read there, so apps in browsers may ask as those on a computer do; who has a secret keeps it out of browsers.
+    clientBasedCORS: (_koa, _origin, client) => client.clientAuthMethod === "none",
     pkce: { required: () => true },
     allowOmittingSingleRegisteredRedirectUri: false,
     rotateRefreshToken: () => true,

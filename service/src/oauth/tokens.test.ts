@@ -251,3 +251,23 @@ test("wrong secrets and tokens count against their address, which is then not he
   assert.equal((await strict.as(null).get("/oauth/jwks")).status, 200, "what is public stays so");
   await strict.close();
 });
+
+test("an app in a browser may ask for tokens, but none that has a secret", async () => {
+  const askFrom = (client: OAuthClient, secret = {}) =>
+    market.as(null).request("POST", "/oauth/token", {
+      body: new URLSearchParams({
+        ...secret,
+        client_id: client.id,
+        grant_type: "refresh_token",
+        refresh_token: "x",
+      }),
+      headers: { origin: "https://app.example" },
+    });
+  const reply = await askFrom(await hasPublicClient(market));
+  assertOAuthError(reply, 400, "invalid_grant");
+  assert.equal(reply.headers.get("access-control-allow-origin"), "https://app.example");
+  assert.equal(reply.headers.get("access-control-allow-credentials"), null);
+  const refused = await askFrom(app, { client_secret: app.secret });
+  assertOAuthError(refused, 400, "invalid_request");
+  assert.equal(refused.headers.get("access-control-allow-origin"), null);
+});
