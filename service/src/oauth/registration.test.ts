@@ -50,6 +50,17 @@ test("whoever wants a secret, or to act for itself, is refused", async () => {
     assertOAuthError(await register(market, metadata), 400, "invalid_client_metadata");
 });
 
+test("whoever cannot ask people has nothing to register for", async () => {
+  const nowhere = { redirect_uris: [], response_types: [] };
+  for (const metadata of [
+    { ...nowhere, grant_types: [] },
+    { ...nowhere, grant_types: ["refresh_token"] },
+    { grant_types: [], response_types: [] },
+    { grant_types: ["refresh_token"], response_types: [] },
+  ])
+    assert.equal((await register(market, metadata)).status, 400, JSON.stringify(metadata));
+});
+
 test("what a client says of itself makes this server ask nobody, and is not kept", async () => {
   const reply = await register(market, {
     sector_identifier_uri: `${market.origin}/healthz`,

@@ -30,6 +30,7 @@ export function restrictRegistration(metadata: Record<string, unknown>): void {
     );
   for (const name of Object.keys(metadata)) if (!KEPT.includes(name)) delete metadata[name];
   const redirects = redirectsOf(metadata, "redirect_uris");
+  if (redirects.length === 0) throw refuse("redirect_uris must contain members");
   redirectsOf(metadata, "post_logout_redirect_uris");
   metadata["grant_types"] = grantTypesOf(metadata);
   metadata["client_name"] = nameOf(metadata) ?? hostsOf(redirects)[0];
@@ -49,8 +50,13 @@ function redirectsOf(metadata: Record<string, unknown>, name: string): string[] 
 }
 
 function grantTypesOf({ grant_types: given }: Record<string, unknown>): string[] {
-  if (Array.isArray(given) && given.every((type) => GRANT_TYPES.includes(type))) return given;
-  throw refuse(`grant_types can only contain ${GRANT_TYPES.join(" and ")}`);
+  if (
+    Array.isArray(given) &&
+    given.includes("authorization_code") &&
+    given.every((type) => GRANT_TYPES.includes(type))
+  )
+    return given;
+  throw refuse("grant_types must contain authorization_code, and can contain refresh_token");
 }
 
 /** One line of visible text: it stands on the consent page. */
