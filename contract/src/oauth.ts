@@ -44,7 +44,13 @@ export const NewOAuthClient = OAuthClient.extend({
 
 export const CreateOAuthClient = z
   .strictObject({
-    name: z.string().trim().min(1).max(100).describe("People read it when they are asked for consent"),
+    name: z
+      .string()
+      .trim()
+      .min(1)
+      .max(100)
+      .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u, "must be one line of visible characters")
+      .describe("People read it when they are asked for consent"),
     redirectUris: z.array(RedirectUri).max(10).default([]).describe("Needed for authorization_code"),
     postLogoutRedirectUris: z.array(RedirectUri).max(10).default([]),
     grantTypes: z

@@ -94,6 +94,14 @@ test("a client that signs people in needs a redirect URI, one that acts for itse
   assert.equal(machine.status, 201, machine.text);
 });
 
+test("a client's name is one line of visible characters, since people are asked about it", async () => {
+  for (const name of ["Stoa\u202eppA", "Stoa\nsupport", "\u200b", "Stoa\u2028x", "Sto\u200da", "\ue000"]) {
+    const reply = await settings.post("/v1/oauth-clients", { ...wish, name });
+    assertError(reply, 400, "INVALID_REQUEST", "name");
+  }
+  assert.equal((await settings.post("/v1/oauth-clients", { ...wish, name: "Ⅻ 日本 é 🏛" })).status, 201);
+});
+
 test("an account has at most 25 clients, of parallel ones too", async () => {
   const somebody = await market.hasSession((await market.hasUser({ plan: "enterprise" })).userId);
   const replies = await Promise.all(
