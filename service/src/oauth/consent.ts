@@ -11,7 +11,7 @@ interface Where {
 
 /** What a client asks of somebody. */
 export interface Consent {
-  client: { id: string; name: string; registeredItself: boolean };
+  client: { id: string; name: string };
   account: { name: string; email: string };
   redirectUri: URL;
   identity: Scope[];
@@ -31,11 +31,7 @@ export async function consentOf(
   const resources = [params["resource"] ?? []].flat() as string[];
   const origin = ctx.links.origin();
   return {
-    client: {
-      id: client.clientId,
-      name: client.clientName ?? client.clientId,
-      registeredItself: client.clientAuthMethod === "none",
-    },
+    client: { id: client.clientId, name: client.clientName ?? client.clientId },
     account: { name: account.name, email: account.email },
     redirectUri: new URL(params["redirect_uri"] as string),
     identity: [...scopes].filter(isIdentityScope),

@@ -58,7 +58,7 @@ test("the consent page names the client, the account, the scopes in words and wh
   assert.match(page.text, /<strong>Alice<\/strong>/);
   assert.match(page.text, /<strong>app\.example<\/strong>/);
   assert.match(page.text, /Run prompts with your stored provider keys/);
-  assert.doesNotMatch(page.text, /registered itself/);
+  assert.match(page.text, /Nobody has checked the application's name/);
   assert.doesNotMatch(page.text, /<script|<style|style=|onclick/);
   const policy = page.headers.get("content-security-policy")!;
   assert.match(policy, /form-action 'self' https:\/\/app\.example;/);
@@ -84,7 +84,7 @@ test("a client that registered itself is asked about every time", async () => {
   const browser = await browserOf(market, alice.userId);
   for (let times = 0; times < 2; times++) await consent(browser, ask(quiet, desk));
   const page = await browser.open(ask(quiet, desk));
-  assert.match(page.text, /registered itself/);
+  assert.match(page.text, /Allow Desk\?/);
   const { url } = await browser.open(ask({ ...quiet, prompt: "none" }, desk));
   assert.equal(url.searchParams.get("error"), "consent_required");
 });
