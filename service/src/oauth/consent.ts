@@ -1,6 +1,8 @@
 import type { Client, Provider } from "oidc-provider";
 import type { Context, SessionCaller } from "../context.ts";
-import { findAccount } from "./queries.ts";
+import { ApiError } from "../errors.ts";
+import { toId } from "../ids.ts";
+import { findAccount, findLiveGrant } from "./queries.ts";
 import { isIdentityScope, type Scope, scopesAt } from "./scopes.ts";
 
 type Interaction = Awaited<ReturnType<Provider["interactionDetails"]>>;
@@ -19,14 +21,21 @@ export interface Consent {
   resources: Record<string, Scope[]>;
 }
 
+export const gone = () =>
+  new ApiError(
+    "INVALID_STATE",
+    "This request has expired, or belongs to another browser or account. Go back to the application and start again.",
+  );
+
 /** Read anew from the request itself and from what the client may ask for, at the look and at the click. */
 export async function consentOf(
   { ctx, provider }: Where,
   { params }: Interaction,
   { userId }: SessionCaller,
 ): Promise<Consent> {
-  const client = (await provider.Client.find(params["client_id"] as string))!;
-  const account = (await findAccount(ctx.db, userId))!;
+  const client = await provider.Client.find(params["client_id"] as string);
+  const account = await findAccount(ctx.db, userId);
+  if (!client || !account) throw gone();
   const scopes = new Set(((params["scope"] as string | undefined) ?? "").split(" "));
   const resources = [params["resource"] ?? []].flat() as string[];
   const origin = ctx.links.origin();
@@ -49,13 +58,13 @@ const askable = (client: Client, known: readonly Scope[], asked: ReadonlySet<str
 /** Adds it to what the client is allowed already, for 90 days from now; answers the grant's id. */
 export async function allow(
   { ctx, provider }: Where,
-  { grantId, session }: Interaction,
+  { userId }: SessionCaller,
   { client, identity, resources }: Consent,
 ): Promise<string> {
-  const known = grantId === undefined ? undefined : await provider.Grant.find(grantId);
+  const known = await findLiveGrant(ctx.db, userId, client.id, ctx.now());
   const grant =
-    known ??
-    Object.assign(new provider.Grant({ accountId: session!.accountId, clientId: client.id }), {
+    (known && (await provider.Grant.find(known.id))) ??
+    Object.assign(new provider.Grant({ accountId: toId("usr", userId), clientId: client.id }), {
       jti: ctx.newId(),
     });
   Object.assign(grant, { exp: undefined });

@@ -1,8 +1,10 @@
 import type { Adapter, AdapterPayload } from "oidc-provider";
 import { record } from "../audit/audit.ts";
 import type { Context } from "../context.ts";
+import type { Tx } from "../db/database.ts";
 import { toId, toUuid } from "../ids.ts";
-import { deleteGrant, findGrant, type GrantRow, putGrant } from "./queries.ts";
+import { gone } from "./consent.ts";
+import { deleteGrant, findGrant, findLiveGrant, type GrantRow, lockClient, putGrant } from "./queries.ts";
 import { fromSeconds, toSeconds, unused } from "./stored.ts";
 import { visitSource } from "./visit.ts";
 
@@ -13,6 +15,7 @@ export const grantStorage = (ctx: Context): Adapter => ({
     const userId = toUuid("usr", payload.accountId!)!;
     const { openid, resources } = payload;
     await ctx.db.transaction().execute(async (tx) => {
+      await mustBeTheOnlyOne(ctx, tx, id, userId, payload.clientId!);
       await putGrant(tx, {
         id,
         user_id: userId,
@@ -49,6 +52,13 @@ export const grantStorage = (ctx: Context): Adapter => ({
     });
   },
 });
+
+/** A second click on the same button, or another tab, must not leave somebody two grants to take back. */
+async function mustBeTheOnlyOne(ctx: Context, tx: Tx, id: string, userId: string, clientId: string) {
+  const client = await lockClient(tx, clientId);
+  const live = await findLiveGrant(tx, userId, clientId, ctx.now());
+  if (!client || (live && live.id !== id)) throw gone();
+}
 
 const toPayload = (grant: GrantRow): AdapterPayload => ({
   ...grant.allowed,

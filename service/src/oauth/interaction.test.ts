@@ -140,6 +140,26 @@ test("no other site can press the button", async () => {
   assertError(bare, 403, "UNAUTHORIZED");
 });
 
+test("however often and in how many tabs the button is pressed, one grant comes of it", async () => {
+  const client = await hasOAuthClient(market, bob);
+  const browser = await browserOf(market, alice.userId);
+  const [one, other] = [await browser.open(ask({}, client)), await browser.open(ask({}, client))];
+  const clicks = await Promise.all([1, 2, 3, 4].map(() => browser.press(one, "decision", "allow")));
+  for (const { status } of clicks) assert.ok([0, 409].includes(status), String(status));
+  assert.equal((await browser.press(other, "decision", "allow")).status, 0);
+  const { rows } = await market.query("select 1 from oauth_grants where client_id = $1", [client.id]);
+  assert.equal(rows.length, 1);
+});
+
+test("a consent page whose client was removed meanwhile says that the request is over", async () => {
+  const client = await hasOAuthClient(market, bob);
+  const browser = await browserOf(market, alice.userId);
+  const page = await browser.open(ask({}, client));
+  await (await market.hasSession(bob.userId)).delete(`/v1/oauth-clients/${client.id}`);
+  assert.equal((await browser.open(page.url)).status, 409);
+  assert.equal((await browser.press(page, "decision", "allow")).status, 409);
+});
+
 test("what is neither allowed nor denied is denied", async () => {
   const browser = await browserOf(market, alice.userId);
   const page = await browser.open(ask());

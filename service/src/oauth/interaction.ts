@@ -2,11 +2,10 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { decodeJwt } from "jose";
 import { errors, type InteractionResults, type Provider } from "oidc-provider";
 import type { Context, SessionCaller } from "../context.ts";
-import { ApiError } from "../errors.ts";
 import { sendPage } from "../http/html.ts";
 import { mustNotComeFromElsewhere } from "../http/same-origin.ts";
 import { toId } from "../ids.ts";
-import { allow, consentOf } from "./consent.ts";
+import { allow, consentOf, gone } from "./consent.ts";
 import { consentPage } from "./consent-page.ts";
 import { loginOf } from "./provider-session.ts";
 import { toSeconds } from "./stored.ts";
@@ -42,7 +41,7 @@ export async function decideInteraction(step: Step) {
   if (interaction.prompt.name !== "consent") throw gone();
   if (decisionOf(step.request) !== "allow") return finish(step, denied);
   const consent = await consentOf(step, interaction, caller);
-  return finish(step, { consent: { grantId: await allow(step, interaction, consent) } });
+  return finish(step, { consent: { grantId: await allow(step, caller, consent) } });
 }
 
 const denied: InteractionResults = {
@@ -50,22 +49,18 @@ const denied: InteractionResults = {
   error_description: "the user did not allow it",
 };
 
-const gone = () =>
-  new ApiError(
-    "INVALID_STATE",
-    "This request has expired, or belongs to another browser or account. Go back to the application and start again.",
-  );
-
 /** Known by a cookie that was given to this browser for this path alone. */
 async function findInteraction({ provider, request, reply }: Step): Promise<Interaction> {
   try {
     const interaction = await provider.interactionDetails(request.raw, reply.raw);
     if (interaction.uid === (request.params as { uid: string }).uid) return interaction;
   } catch (error) {
-    if (!(error instanceof errors.SessionNotFound)) throw error;
+    throw toGone(error);
   }
   throw gone();
 }
+
+const toGone = (error: unknown) => (error instanceof errors.SessionNotFound ? gone() : error);
 
 /** They may have signed in as somebody else in another tab since. */
 function mustBeSamePerson({ session }: Interaction, { userId }: SessionCaller): void {
@@ -94,7 +89,11 @@ function tellLogin(step: Step, { params }: Interaction, caller: SessionCaller) {
 }
 
 async function finish({ provider, request, reply }: Step, result: InteractionResults) {
-  return reply.redirect(await provider.interactionResult(request.raw, reply.raw, result), 303);
+  try {
+    return reply.redirect(await provider.interactionResult(request.raw, reply.raw, result), 303);
+  } catch (error) {
+    throw toGone(error);
+  }
 }
 
 function decisionOf({ body, headers }: FastifyRequest): string | null {

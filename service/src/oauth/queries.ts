@@ -218,6 +218,10 @@ export const putGrant = (tx: Queries, grant: NewGrant) =>
     )
     .execute();
 
+/** Answers whether it is still there; parallel decisions about it then take turns. */
+export const lockClient = (tx: Tx, id: string) =>
+  tx.selectFrom("oauth_clients").select("id").where("id", "=", id).forNoKeyUpdate().executeTakeFirst();
+
 export const touchGrant = (db: Queries, id: string, now: Date) =>
   db.updateTable("oauth_grants").set({ last_used_at: now }).where("id", "=", id).execute();
 
