@@ -10,6 +10,9 @@ export interface Redis {
   /** Lets time pass for the windows of the rate limits: what is left of each becomes shorter. */
   forward(ms: number): Promise<void>;
   ping(): Promise<void>;
+  /** Its connections stay open, and nobody answers on them; until `wake`. */
+  hang(): void;
+  wake(): void;
   stop(): Promise<void>;
 }
 
@@ -53,6 +56,8 @@ export async function startRedis(port?: number): Promise<Redis> {
     url,
     forward: async (ms) => void (await client.eval(SHORTEN, { arguments: [String(ms)] })),
     ping: async () => void (await client.ping()),
+    hang: () => void server.kill("SIGSTOP"),
+    wake: () => void server.kill("SIGCONT"),
     async stop() {
       client.destroy();
       server.kill("SIGKILL");

@@ -30,7 +30,10 @@ export function insuredCounters(
   }
 
   async function ask<T>(question: (counters: Counters) => Promise<T>): Promise<T> {
-    if (now().getTime() < askAgainAt) return question(own);
+    const at = now().getTime();
+    if (at < askAgainAt) return question(own);
+    // One asks for all: the others shall not wait for a store that may still be away.
+    if (askAgainAt !== 0) askAgainAt = at + ASK_AGAIN_MS;
     try {
       const answer = await soon(question(shared));
       found();

@@ -258,7 +258,44 @@ suite("insured counters", { skip: whyNoRedis }, () => {
     await counters.close();
     await again.stop();
   });
+
+  test("wait half a second for a Redis that hangs, then one request for all others", async (t) => {
+    const log = createLog("silent", { write: () => {} });
+    const store = await startRedis();
+    const counters = insuredCounters(redisCounters(store.url, clock.now), memoryCounters(clock.now), {
+      now: clock.now,
+      log,
+    });
+    t.after(async () => {
+      await counters.close();
+      await store.stop();
+    });
+    const wish = allowance([100, 3_600]);
+    assert.equal(await takeAll(counters, wish, 3), 3);
+    store.hang();
+    for (const wait of await waits(counters, wish, 10)) assert.ok(wait > 400 && wait < 1_500, `${wait} ms`);
+    for (const wait of await waits(counters, wish, 10)) assert.ok(wait < 200, `${wait} ms: nobody asks it`);
+    clock.ms += 3_000;
+    const later = await waits(counters, wish, 10);
+    assert.equal(later.filter((wait) => wait > 400).length, 1, `${later} ms: one asks for all`);
+
+    const own = (await usedIn(counters, wish))[0];
+    assert.equal(own, 30);
+    store.wake();
+    clock.ms += 3_000;
+    await until(async () => (await usedIn(counters, wish))[0] !== own);
+  });
 });
+
+/** What each of many requests at once waited, in milliseconds. */
+async function waits(counters: Counters, wish: Allowance, times: number): Promise<number[]> {
+  const begun = performance.now();
+  const wait = async () => {
+    await counters.take(wish);
+    return performance.now() - begun;
+  };
+  return Promise.all(Array.from({ length: times }, wait));
+}
 
 /** The client looks for a lost server by itself, in steps of real milliseconds. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
