@@ -9,7 +9,7 @@ import type { Door } from "./door.ts";
 import { digest, renderError, renderOne, renderPage } from "./envelope.ts";
 import { type Outcome, runOnce } from "./idempotency.ts";
 import { parseJsonBody } from "./json-body.ts";
-import { isWrongCredential } from "./rate-limit.ts";
+import { entranceOf, isWrongCredential } from "./rate-limit.ts";
 import { docUrl, metaOf, toApiError } from "./refusal.ts";
 import { pathOf } from "./request-path.ts";
 import { Answer, type Route } from "./route.ts";
@@ -91,8 +91,11 @@ async function render(
 }
 
 /** A wrong credential counts against its address, and is one too many at some point. */
-const countIfWrong = async ({ limits }: Door, { ip }: FastifyRequest, error: ApiError) =>
-  (isWrongCredential(error) && (await limits.countFailure(ip))) || error;
+async function countIfWrong({ limits }: Door, request: FastifyRequest, error: ApiError): Promise<ApiError> {
+  if (!isWrongCredential(error)) return error;
+  const entrance = entranceOf(request.routeOptions.config.endpoint?.base);
+  return (await limits.countFailure(entrance, request.ip)) ?? error;
+}
 
 /** What a repeat hears in the place of a secret, which is kept nowhere. */
 function madeAlready(result: unknown): ApiError {

@@ -7,11 +7,19 @@ import { type Allowance, type Counters, isFull, type Window } from "./counters.t
 export interface RateLimits {
   /** Counts a request; answers what its caller is told in headers, and the refusal when there was nothing left. */
   count(caller: Caller, ip: string): Promise<{ headers: Record<string, string>; refusal: ApiError | null }>;
-  /** Throws when too many wrong credentials came from there: no more of them are looked up. */
+  /** Throws when too many wrong passwords or tokens came from there: no more of them are judged. */
   mustNotBeBarred(ip: string): void;
   /** Counts a wrong credential; answers the refusal when it was one too many. */
-  countFailure(ip: string): Promise<ApiError | null>;
+  countFailure(entrance: Entrance, ip: string): Promise<ApiError | null>;
 }
+
+/**
+ * Where a wrong credential was presented. Keys and tokens cannot be guessed: a right one always enters, or a forgotten
+ * script in an office would lock out everybody there. Passwords can, so their entrance is barred.
+ */
+export type Entrance = "api" | "sign-in";
+
+export const entranceOf = (base: string | undefined): Entrance => (base === "/api/auth" ? "sign-in" : "api");
 
 const WRONG_CREDENTIAL: ReadonlySet<ErrorCode | undefined> = new Set<ErrorCode>([
   "INVALID_API_KEY",
@@ -34,13 +42,18 @@ export function createRateLimits({ counters, now, allowanceOf, failedCredentials
   const barred = new Map<string, Window>();
   const refuse = (window: Window, what: string) => tooMany(window, what, now());
 
-  function bar(address: string, window: Window): void {
+  function bar(key: string, window: Window): void {
     // About in the order in which they are over: what stays behind one goes with it.
     for (const [other, { endsAt }] of barred) {
       if (endsAt! > now()) break;
       barred.delete(other);
     }
-    barred.set(address, window);
+    barred.set(key, window);
+  }
+
+  function refusalFor(key: string): ApiError | null {
+    const window = barred.get(key);
+    return window && window.endsAt! > now() ? refuse(window, "wrong credentials") : null;
   }
 
   return {
@@ -57,12 +70,22 @@ export function createRateLimits({ counters, now, allowanceOf, failedCredentials
     async countFailure(ip) {
       const address = networkOf(ip);
       const taken = await counters.take({ key: `failed:${address}`, quotas: [failedCredentials] });
+      const refusal = refusalFor(keyOf("sign-in", ip));
+      if (refusal) throw refusal;
+    },
+    async countFailure(entrance, ip) {
+      const key = keyOf(entrance, ip);
+      const known = refusalFor(key);
+      if (known) return known;
+      const taken = await counters.take({ key, quotas: [failedCredentials] });
       const window = taken.windows[0]!;
-      if (isFull(window)) bar(address, window);
+      if (isFull(window)) bar(key, window);
       return taken.allowed ? null : refuse(window, "wrong credentials");
     },
   };
 }
+
+const keyOf = (entrance: Entrance, ip: string) => `failed:${entrance}:${addressBlock(ip)}`;
 
 const remainingIn = ({ quota, used }: Window) => Math.max(0, quota.requests - used);
 const shareLeft = (window: Window) => remainingIn(window) / window.quota.requests;

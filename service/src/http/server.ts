@@ -108,7 +108,7 @@ async function enter(door: Door, request: FastifyRequest, reply: FastifyReply): 
   if (refusal) throw refusal;
 }
 
-/** Whoever presents too many wrong credentials is not looked up any more. */
+/** A wrong credential counts against its address; after too many it is told that, and no other one suffers for it. */
 async function callerOf(door: Door, request: FastifyRequest): Promise<Caller> {
   const presented: Presented = {
     authorization: request.headers.authorization,
@@ -117,12 +117,11 @@ async function callerOf(door: Door, request: FastifyRequest): Promise<Caller> {
     guestCookie: request.cookies[GUEST_COOKIE],
     cameByCookie: () => mustNotComeFromElsewhere(request, door.ctx.links.origin(), "proof"),
   };
-  if (!isPresented(presented)) return authenticate(door.identify, presented);
-  door.limits.mustNotBeBarred(request.ip);
   try {
     return await authenticate(door.identify, presented);
   } catch (error) {
-    throw (isWrongCredential(error) && (await door.limits.countFailure(request.ip))) || error;
+    if (!isPresented(presented) || !isWrongCredential(error)) throw error;
+    throw (await door.limits.countFailure("api", request.ip)) ?? error;
   }
 }
 
