@@ -4,8 +4,8 @@ import {
   findEntrant,
   findEntrantByEmail,
   insertUserUnlessKnown,
-  lockPassword,
   markProven,
+  shareEntrant,
   updatePassword,
 } from "./queries.ts";
 
@@ -56,7 +56,5 @@ export async function setPassword(tx: Tx, userId: string, passwordHash: string):
   await updatePassword(tx, userId, passwordHash);
 }
 
-/** Whether this still is the account's password; if so it stays until the transaction ends. */
-export async function isStillPassword(tx: Tx, userId: string, passwordHash: string): Promise<boolean> {
-  return (await lockPassword(tx, userId, passwordHash)) !== undefined;
-}
+/** As it is now, and stays until the transaction ends: neither banned nor closed, its password and second factor the same. */
+export const holdEntrant = (tx: Tx, userId: string): Promise<Entrant | undefined> => shareEntrant(tx, userId);

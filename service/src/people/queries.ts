@@ -79,15 +79,9 @@ export const findEntrantByEmail = (db: Queries, email: string) =>
     .where((row) => row(row.fn("lower", ["email"]), "=", email.toLowerCase()))
     .executeTakeFirst();
 
-/** Locks the row until the transaction ends, so that the password cannot change meanwhile. */
-export const lockPassword = (tx: Queries, userId: string, passwordHash: string) =>
-  tx
-    .selectFrom("users")
-    .select("id")
-    .where("id", "=", userId)
-    .where("password_hash", "=", passwordHash)
-    .forShare()
-    .executeTakeFirst();
+/** Against every change until the transaction ends, whoever else holds it so. */
+export const shareEntrant = (tx: Queries, userId: string) =>
+  entrants(tx).where("id", "=", userId).forShare().executeTakeFirst();
 
 export const markProven = (db: Queries, userId: string, now: Date) =>
   db

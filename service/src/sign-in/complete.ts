@@ -4,6 +4,7 @@ import type { Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { SESSION_COOKIE } from "../http/authenticate.ts";
 import { Answer } from "../http/route.ts";
+import { type Entrant, holdEntrant } from "../people/credentials.ts";
 import { endSessions, identifySession, startSession } from "../sessions/sessions.ts";
 import { SESSION_SECONDS } from "../sessions/token.ts";
 import { acceptSecondFactor, hasSecondFactor } from "../two-factor/second-factor.ts";
@@ -18,8 +19,8 @@ export interface Entry {
   source: Source;
   /** The session that the browser has so far, whoever's it is: it ends. */
   earlierToken: string | undefined;
-  /** Throws when what was proven does not hold any more: in the transaction that starts the session. */
-  mustStillHold?: (tx: Tx) => Promise<void>;
+  /** Throws when what was proven does not hold any more: in the transaction that starts the session, the account held. */
+  mustStillHold?: (tx: Tx, account: Entrant) => Promise<void>;
 }
 
 export interface SignIn extends Entry {
@@ -32,22 +33,9 @@ export interface SignIn extends Entry {
  * factor and no code came along. A wrong code is INVALID_CREDENTIALS.
  */
 export async function completeSignIn(ctx: Context, { code, ...entry }: SignIn): Promise<string> {
-  const secondFactor = await hasSecondFactor(ctx.db, entry.user.id);
-  if (secondFactor) {
-    if (code === undefined) throw await codeNeeded(ctx, entry);
-    await mustBeRightCode(ctx, entry, code);
-  }
-  return enter(ctx, entry, secondFactor);
-}
-
-async function codeNeeded(ctx: Context, { user, via }: Entry): Promise<ApiError> {
-  const challenge = await mintOneTimeToken(ctx, ctx.db, {
-    purpose: "two-factor",
-    userId: user.id,
-    data: { via },
-    lifetimeMs: CHALLENGE_LIFETIME_MS,
-  });
-  return new ApiError("TWO_FACTOR_REQUIRED", undefined, { challenge });
+  const isCodeGiven = code !== undefined && (await hasSecondFactor(ctx.db, entry.user.id));
+  if (isCodeGiven) await mustBeRightCode(ctx, entry, code);
+  return enter(ctx, entry, isCodeGiven);
 }
 
 export async function mustBeRightCode(
@@ -60,21 +48,44 @@ export async function mustBeRightCode(
   throw new ApiError("INVALID_CREDENTIALS", "The code is wrong, over, or was used before.");
 }
 
-/** Starts the session, always under a new id: one that somebody planted in the browser is worth nothing afterwards. */
-export async function enter(ctx: Context, entry: Entry, secondFactor: boolean): Promise<string> {
-  const { user, via, source, earlierToken } = entry;
+type Outcome = { token: string } | { challenge: string };
+
+/**
+ * Starts the session, always under a new id: one that somebody planted in the browser is worth nothing afterwards. What may
+ * have changed since the proof (ban, password, second factor) is asked again while the account is held, so that nobody slips past a change.
+ */
+export async function enter(ctx: Context, entry: Entry, isCodeGiven: boolean): Promise<string> {
+  const { earlierToken } = entry;
   const earlier = earlierToken === undefined ? null : await identifySession(ctx, earlierToken);
-  return ctx.db.transaction().execute(async (tx) => {
-    await entry.mustStillHold?.(tx);
-    if (earlier) await endEarlier(ctx, tx, earlier, source);
-    await record(ctx, tx, {
-      actorId: user.id,
-      action: "session.started",
-      source,
-      details: { via, secondFactor },
-    });
-    return startSession(ctx, tx, { user, via, secondFactor, source });
+  const outcome = await ctx.db.transaction().execute(async (tx): Promise<Outcome> => {
+    await mustStillEnter(tx, entry);
+    const secondFactor = await hasSecondFactor(tx, entry.user.id);
+    if (secondFactor && !isCodeGiven) return { challenge: await mintChallenge(ctx, tx, entry) };
+    if (earlier) await endEarlier(ctx, tx, earlier, entry.source);
+    return { token: await start(ctx, tx, entry, secondFactor) };
   });
+  if ("challenge" in outcome) throw new ApiError("TWO_FACTOR_REQUIRED", undefined, outcome);
+  return outcome.token;
+}
+
+async function mustStillEnter(tx: Tx, { user, via, mustStillHold }: Entry): Promise<void> {
+  const account = await holdEntrant(tx, user.id);
+  if (!account) throw new ApiError(via === "password" ? "INVALID_CREDENTIALS" : "INVALID_TOKEN");
+  await mustStillHold?.(tx, account);
+}
+
+const mintChallenge = (ctx: Context, tx: Tx, { user, via }: Entry) =>
+  mintOneTimeToken(ctx, tx, {
+    purpose: "two-factor",
+    userId: user.id,
+    data: { via },
+    lifetimeMs: CHALLENGE_LIFETIME_MS,
+  });
+
+async function start(ctx: Context, tx: Tx, { user, via, source }: Entry, secondFactor: boolean) {
+  const details = { via, secondFactor };
+  await record(ctx, tx, { actorId: user.id, action: "session.started", source, details });
+  return startSession(ctx, tx, { user, via, secondFactor, source });
 }
 
 async function endEarlier(ctx: Context, tx: Tx, { userId, sessionId }: SessionCaller, source: Source) {

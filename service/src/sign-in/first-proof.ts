@@ -25,6 +25,8 @@ export async function wipeUnproven(
   { by, source }: Proof,
 ): Promise<void> {
   await proveMailbox(ctx, tx, id);
+  // Of two proofs at once the second would wipe what the owner set up after the first.
+  if (!(await proveMailbox(tx, id))) return;
   const sessionsEnded = await endSessions(ctx, tx, id);
   const keysRevoked = await revokeAllKeys(ctx, tx, id);
   await unlinkIdentities(tx, id);

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { hasAccount, isIn, linkFor, someAddress, withoutMeta } from "../../test/letters.ts";
 import { assertError, type Market, openMarket } from "../../test/market.ts";
 import { statementsOf } from "../../test/statements.ts";
@@ -111,36 +110,6 @@ test("right passwords use nothing up", async () => {
   assert.equal((await logIn(address, PASSWORD)).status, 200);
   assertError(await logIn(address, "wrong"), 401, "INVALID_CREDENTIALS");
   assertError(await logIn(address, PASSWORD), 429, "RATE_LIMIT_EXCEEDED");
-});
-
-async function somebodyWaitsForALock(): Promise<void> {
-  for (let tries = 0; tries < 500; tries++) {
-    const { rows } = await market.query(
-      "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-    );
-    if (rows.length > 0) return;
-    await sleep(10);
-  }
-  assert.fail("nobody waits");
-}
-
-test("a password that was changed while it was judged opens nothing", async () => {
-  const address = someAddress();
-  await hasAccount(market, address, PASSWORD);
-  const { pool } = market.service.ctx;
-  const changing = await pool.connect();
-  await changing.query("begin");
-  await changing.query("update users set password_hash = 'another' where email = $1", [address]);
-  const reply = logIn(address, PASSWORD);
-  await somebodyWaitsForALock();
-  await changing.query("commit");
-  changing.release();
-  assertError(await reply, 401, "INVALID_CREDENTIALS");
-  const { rows } = await market.query(
-    "select via from sessions s join users u on u.id = s.user_id where u.email = $1",
-    [address],
-  );
-  assert.deepEqual(rows, [{ via: "magic-link" }]);
 });
 
 test("neither hash nor password is in an answer or a log line", async () => {

@@ -5,6 +5,7 @@ import { SESSION_COOKIE } from "../http/authenticate.ts";
 import type { RequestFacts } from "../http/route.ts";
 import { networkOfStranger } from "../network.ts";
 import { type Entrant, entrantByEmail, isStillPassword } from "../people/credentials.ts";
+import { entrantByEmail } from "../people/credentials.ts";
 import { passwordFits } from "../people/password-hash.ts";
 import { countAttempts, giveBack } from "./attempts.ts";
 import { completeSignIn, sessionAnswer } from "./complete.ts";
@@ -30,14 +31,10 @@ export async function logIn(ctx: Context, { email, password, code }: LogIn, fact
     source,
     code,
     earlierToken: cookies[SESSION_COOKIE],
-    mustStillHold: passwordOf(account),
+    // Changed while we hashed: the session would outlive the change that ends all others.
+    async mustStillHold(_tx, { passwordHash }) {
+      if (passwordHash !== account.passwordHash) throw refused();
+    },
   });
   return sessionAnswer(token);
 }
-
-/** Changed while we hashed: the session would outlive the change that ends all others. */
-const passwordOf =
-  ({ id, passwordHash }: Entrant) =>
-  async (tx: Parameters<typeof isStillPassword>[0]) => {
-    if (!(await isStillPassword(tx, id, passwordHash!))) throw refused();
-  };

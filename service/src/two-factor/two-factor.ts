@@ -1,11 +1,13 @@
 import { record } from "../audit/audit.ts";
 import type { Context, SessionCaller, Source } from "../context.ts";
+import type { Tx } from "../db/database.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
 import { sendMail } from "../mail/mail.ts";
+import { lockAccount } from "../people/accounts.ts";
 import { isPasswordOf } from "../people/password.ts";
 import { findUser, toUserId } from "../people/users.ts";
 import { mustBeFresh } from "../sessions/fresh.ts";
-import { endSessions, forgetSecondFactor, noteSecondFactor } from "../sessions/sessions.ts";
+import { endSessions, forgetSecondFactor, mustStillBeIn, noteSecondFactor } from "../sessions/sessions.ts";
 import { newSecret, otpauthUri, qrCodeOf } from "./app-code.ts";
 import { digestOfCode, newBackupCodes } from "./backup-codes.ts";
 import { newBackupCodesLetter, turnedOffLetter, turnedOnLetter } from "./letters.ts";
@@ -64,6 +66,12 @@ export async function setUpTwoFactor(ctx: Context, caller: SessionCaller) {
   return { secret, otpauthUri: uri, qrCode: qrCodeOf(uri) };
 }
 
+/** Nobody begins a session, and no change of the password ends this one, between what is asked here and the commit. */
+async function holdAccount(tx: Tx, caller: SessionCaller): Promise<void> {
+  await lockAccount(tx, caller.userId);
+  await mustStillBeIn(tx, caller);
+}
+
 /** Turns it on: whoever else is signed in must sign in anew, with a code. */
 export async function confirmTwoFactor(ctx: Context, caller: SessionCaller, code: string, source: Source) {
   const { userId, sessionId } = caller;
@@ -71,6 +79,7 @@ export async function confirmTwoFactor(ctx: Context, caller: SessionCaller, code
   const judged = await judgePending(ctx, userId, code, source);
   const backupCodes = newBackupCodes();
   await ctx.db.transaction().execute(async (tx) => {
+    await holdAccount(tx, caller);
     if (!(await confirmAuthenticator(tx, userId, judged))) throw notSetUp();
     await replaceBackupCodes(tx, userId, backupCodes.map(digestOfCode));
     await endSessions(ctx, tx, userId, { but: sessionId });
@@ -102,6 +111,8 @@ export async function renewBackupCodes(ctx: Context, caller: SessionCaller, code
   const backupCodes = newBackupCodes();
   await ctx.db.transaction().execute(async (tx) => {
     await replaceBackupCodes(tx, caller.userId, backupCodes.map(digestOfCode));
+    await holdAccount(tx, caller);
+    await replaceBackupCodes(tx, caller.userId, backupCodes.map(digestOf));
     await sendMail(ctx, tx, email, newBackupCodesLetter());
     await record(ctx, tx, { actorId: caller.userId, action: "two_factor.backup_codes_renewed", source });
   });
@@ -122,6 +133,7 @@ export async function removeTwoFactor(
   if (password !== undefined && !(await isPasswordOf(ctx, userId, password)))
     throw ruleBroken("password", "is not the account's password");
   await ctx.db.transaction().execute(async (tx) => {
+    await holdAccount(tx, caller);
     if (!(await eraseAuthenticator(tx, userId))) throw isOff();
     await forgetSecondFactor(tx, userId);
     await sendMail(ctx, tx, email, turnedOffLetter());
