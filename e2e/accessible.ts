@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
+import { overflowOf, takePicture } from "./browser.ts";
 
 /**
  * What WCAG 2.2 AA asks and a program can see, looked at as the browser shows it: contrast of every text (1.4.3), names of
@@ -46,6 +47,13 @@ const FIND_BARRIERS = `(() => {
   return barriers;
 })()`;
 
-export async function mustBeAccessible(page: Page): Promise<void> {
+async function mustBeAccessible(page: Page): Promise<void> {
   assert.deepEqual(await page.evaluate(FIND_BARRIERS), [], page.url());
+}
+
+/** As a page stands there now: narrow enough for its window, and shut to nobody. */
+export async function mustBeFit(page: Page, name: string): Promise<void> {
+  await takePicture(page, name);
+  assert.ok((await overflowOf(page)) <= 0, `${name} is too wide`);
+  await mustBeAccessible(page);
 }

@@ -46,6 +46,9 @@ export async function openPage(context: BrowserContext, origin: string): Promise
   return { page, foreign, complaints };
 }
 
+export const click = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).click();
+export const sees = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
+
 export async function takePicture(page: Page, name: string): Promise<void> {
   if (!PICTURES) return;
   await mkdir(PICTURES, { recursive: true });

@@ -4,7 +4,8 @@ import { composeLetter } from "@stoa/service/mail/letter.ts";
 import { sendMail } from "@stoa/service/mail/mail.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser } from "playwright-core";
-import { openBrowser, openContext, openPage, overflowOf, takePicture } from "./browser.ts";
+import { mustBeFit } from "./accessible.ts";
+import { openBrowser, openContext, openPage } from "./browser.ts";
 
 let market: Market;
 let browser: Browser;
@@ -78,8 +79,7 @@ for (const scheme of ["light", "dark"] as const) {
         ["letter-itself", `${path}/html`],
       ]) {
         await page.goto(market.origin + address, { waitUntil: "load" });
-        await takePicture(page, `${name}-${scheme}-${width}`);
-        assert.ok((await overflowOf(page)) <= 0, `${name} is too wide`);
+        await mustBeFit(page, name!);
       }
       assert.deepEqual([...foreign, ...complaints], []);
       await context.close();

@@ -5,8 +5,8 @@ import { appOf } from "@stoa/service/test/authenticator.ts";
 import { lettersTo } from "@stoa/service/test/letters.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { mustBeAccessible } from "./accessible.ts";
-import { openBrowser, openContext, openPage, overflowOf, takePicture } from "./browser.ts";
+import { mustBeFit } from "./accessible.ts";
+import { click, openBrowser, openContext, openPage, sees } from "./browser.ts";
 
 const PASSWORD = "correct horse battery staple";
 
@@ -55,8 +55,6 @@ async function linkTo(address: string): Promise<string> {
 }
 
 const pathOf = (page: Page) => page.url().slice(market.origin.length);
-const click = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).click();
-const sees = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
 const isSignedIn = async ({ context }: Walker) =>
   (await context.cookies()).some(({ name }) => name === "__Host-session");
 
@@ -87,13 +85,6 @@ async function registers(page: Page, address: string): Promise<void> {
   await page.waitForURL("**/auth/check-mail*");
   await comesByLink(page, address);
   await page.waitForURL("**/auth/signed-in*");
-}
-
-/** As a page stands there now: narrow enough for its window, and shut to nobody. */
-async function mustBeFit(page: Page, name: string): Promise<void> {
-  await takePicture(page, name);
-  assert.ok((await overflowOf(page)) <= 0, `${name} is too wide`);
-  await mustBeAccessible(page);
 }
 
 /** Sets up an authenticator app; answers it, with the backup codes. */
@@ -257,6 +248,34 @@ suite("two-factor authentication", () => {
     await page.keyboard.press("Enter");
     await page.waitForURL("**/auth/signed-in*");
     await sees(page, address);
+    await leave(visitor);
+  });
+
+  test("gives new backup codes for a code, and is turned off by one", async () => {
+    const visitor = await walker("/auth/register");
+    const { page } = visitor;
+    await registers(page, newAddress());
+    const app = await setsUpApp(page);
+    await page.getByRole("link", { name: "change it" }).click();
+    await mustBeFit(page, "two-factor is on");
+    await page.locator("#renewal").getByLabel("Code").fill(app.backupCodes[0]!);
+    await click(page, "Make new backup codes");
+    await sees(page, "Those that you had before work no more.");
+    const fresh = await page.locator("#codes li").allTextContents();
+    assert.equal(fresh.length, 10);
+    await page.getByLabel("I have kept them").check();
+    await page.getByRole("link", { name: "Done" }).click();
+
+    await page.goto(`${market.origin}/auth/two-factor/set-up`);
+    await page.locator("#removal").getByLabel("Code").fill(app.backupCodes[1]!);
+    await click(page, "Turn it off");
+    await sees(page, "is wrong, too old, or was used already");
+    await page.locator("#removal").getByLabel("Code").fill(fresh[0]!);
+    await click(page, "Turn it off");
+    await sees(page, "authentication is off");
+    await mustBeFit(page, "two-factor is off again");
+    await page.getByRole("link", { name: "Back to your account" }).click();
+    await page.getByRole("link", { name: "set it up" }).waitFor();
     await leave(visitor);
   });
 

@@ -13,7 +13,7 @@ export async function signedInPage(
   const isProtected = await hasSecondFactor(ctx.db, person.session.userId);
   return {
     title: "Signed in",
-    scripts: ["form.js", "memory.js", "signed-in.js"],
+    scripts: ["form.js", "memory.js", "entries.js", "signed-in.js", "grants.js"],
     main: html`<section class="card">
 <h1>You are signed in</h1>
 ${facts(person, isProtected)}
@@ -27,6 +27,11 @@ ${form({ id: "sign-out", submit: "Sign out", secondary: true })}
 <ul class="entries" id="entries"></ul>
 <p class="small" id="ended" role="status"></p>
 <button class="button" type="button" id="end-others" hidden>Sign out everywhere else</button>
+</section>
+<section class="card" id="grants" hidden>
+<h2 tabindex="-1">Applications that may act for you</h2>
+<ul class="entries" id="grant-entries"></ul>
+<p class="small" id="revoked" role="status"></p>
 </section>`,
   };
 }
@@ -35,7 +40,7 @@ const facts = ({ name, email, session }: Person, isProtected: boolean): Html => 
 <dt>Name</dt><dd>${name}</dd>
 <dt>Mail address</dt><dd>${email}</dd>
 <dt>Role</dt><dd>${session.role}</dd>
-<dt>Two-factor</dt><dd>${isProtected ? "on" : html`off – <a href="/auth/two-factor/set-up">set it up</a>`}</dd>
+<dt>Two-factor</dt><dd>${isProtected ? "on" : "off"} – <a href="/auth/two-factor/set-up">${isProtected ? "change it" : "set it up"}</a></dd>
 </dl>`;
 
 function wayOn(returnTo: string): Html {

@@ -4,26 +4,66 @@ import { readTwoFactor } from "../two-factor/two-factor.ts";
 import { field, form } from "./form.ts";
 import type { Person, Visit } from "./visit.ts";
 
+/** Of ten. */
+const FEW_CODES = 3;
+
 /** Three steps in one page: what it is, the picture to scan, the codes to keep. The script shows one after the other. */
 export async function twoFactorSetUpPage(ctx: Context, visit: Visit & { person: Person }): Promise<Page> {
   const { enabled, backupCodesLeft } = await readTwoFactor(ctx, visit.person.session);
-  if (enabled) return alreadyOn(backupCodesLeft);
+  if (enabled) return alreadyOn(backupCodesLeft, visit.returnTo);
   return {
     title: "Set up two-factor authentication",
     scripts: ["form.js", "two-factor-set-up.js"],
-    main: html`${beginning}${scanning}${keeping(visit.returnTo)}`,
+    main: html`${beginning}${scanning}${keeping(visit.returnTo, justOn)}`,
   };
 }
 
-const alreadyOn = (codesLeft: number): Page => ({
+const alreadyOn = (codesLeft: number, returnTo: string): Page => ({
   title: "Two-factor authentication",
+  scripts: ["form.js", "two-factor-set-up.js"],
   main: html`<section class="card">
 <h1><span class="whole">Two-factor</span> authentication is on</h1>
 <p class="lead">Signing in takes a code of your app, or one of your backup codes.</p>
-<p class="notice${codesLeft < 3 && " warning"}">Backup codes left: <strong>${codesLeft}</strong>.</p>
+<p class="notice${codesLeft < FEW_CODES && " warning"}">Backup codes left: <strong>${codesLeft}</strong>.</p>
 <div class="actions"><a class="button" href="/auth/signed-in">Back to your account</a></div>
-</section>`,
+</section>
+${renewing}
+${removing}
+${keeping(returnTo, html`Without your phone, one of these lets you in. Each works once, and they are shown only now. <strong>Those that you had before work no more.</strong>`)}
+${removed}`,
 });
+
+const codeField = (id: string): Html =>
+  field({
+    name: "code",
+    id,
+    label: "Code",
+    hint: "The six digits that the app shows now, or a backup code.",
+    autocomplete: "one-time-code",
+    missing: "Enter a code of your app, or a backup code.",
+    code: true,
+  });
+
+const renewing: Html = html`<section class="card" id="renewing">
+<h2>New backup codes</h2>
+<p>Few are left, or somebody may have seen them? Ten new ones take their place.</p>
+${form({ id: "renewal", fields: codeField("renewal-code"), submit: "Make new backup codes", secondary: true })}
+</section>`;
+
+const removing: Html = html`<section class="card" id="removing">
+<h2>Turn it off</h2>
+<p>Signing in then takes your mailbox or password alone. For a new phone, turn it off here and set it up again.</p>
+${form({ id: "removal", fields: codeField("removal-code"), submit: "Turn it off", secondary: true })}
+</section>`;
+
+const removed: Html = html`<section class="card" id="removed" hidden>
+<h1 tabindex="-1"><span class="whole">Two-factor</span> authentication is off</h1>
+<p class="lead">Signing in takes no code any more. Remove Stoa from your app: what it shows opens nothing.</p>
+<div class="actions">
+<a class="button" href="/auth/two-factor/set-up">Set it up again</a>
+<a class="button" href="/auth/signed-in">Back to your account</a>
+</div>
+</section>`;
 
 const beginning: Html = html`<section class="card" id="beginning">
 <h1>Set up <span class="whole">two-factor</span> authentication</h1>
@@ -55,9 +95,11 @@ ${form({
 })}
 </section>`;
 
-const keeping = (returnTo: string): Html => html`<section class="card" id="keeping" hidden>
+const justOn = html`Two-factor authentication is on. Without your phone, one of these lets you in. Each works once, and they are shown only now.`;
+
+const keeping = (returnTo: string, lead: Html): Html => html`<section class="card" id="keeping" hidden>
 <h1 tabindex="-1">Keep your backup codes</h1>
-<p class="lead">Two-factor authentication is on. Without your phone, one of these lets you in. Each works once, and they are shown only now.</p>
+<p class="lead">${lead}</p>
 <ol class="codes" id="codes"></ol>
 <div class="actions">
 <button class="button" type="button" id="copy">Copy</button>

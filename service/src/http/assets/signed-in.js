@@ -1,3 +1,4 @@
+import { entryItem } from "./entries.js";
 import { ask, askSignedIn, byId, findForm, goTo, Refusal, whenSent } from "./form.js";
 import { forgetAddress } from "./memory.js";
 
@@ -33,31 +34,10 @@ async function showSessions() {
 }
 
 /** @param {Session} session */
-function sessionItem(session) {
-  const item = document.createElement("li");
-  const place = document.createElement("div");
-  const name = document.createElement("strong");
-  name.textContent = deviceOf(session.userAgent);
-  const facts = document.createElement("span");
-  facts.textContent = `${session.ip}, ${session.current ? "here and now" : `last seen ${time.format(new Date(session.lastSeenAt))}`}`;
-  place.append(name, facts);
-  item.append(place);
-  if (!session.current) item.append(endButton(session, name.textContent));
-  return item;
-}
-
-/**
- * @param {Session} session
- * @param {string} device
- */
-function endButton({ id }, device) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "button";
-  button.textContent = "Sign out";
-  button.setAttribute("aria-label", `Sign out ${device}`);
-  button.addEventListener("click", () => end(`/v1/account/sessions/${id}`));
-  return button;
+function sessionItem({ id, userAgent, ip, lastSeenAt, current }) {
+  const seen = current ? "here and now" : `last seen ${time.format(new Date(lastSeenAt))}`;
+  const action = { label: "Sign out", act: () => end(`/v1/account/sessions/${id}`) };
+  return entryItem(deviceOf(userAgent), [`${ip}, ${seen}`], current ? undefined : action);
 }
 
 /** @param {string} path */

@@ -12,13 +12,27 @@ whenSent(findForm("begin"), async () => {
   showCard("scanning");
 });
 
-whenSent(findForm("confirmation"), async ({ code }) => {
-  const given = { code: code.replaceAll(/\s/g, "") };
-  const answer = await askSignedIn("POST", "/v1/account/two-factor/confirm", given);
-  codes = answer.backupCodes;
+const withoutSpaces = (/** @type {string} */ code) => ({ code: code.replaceAll(/\s/g, "") });
+
+whenSent(findForm("confirmation"), async ({ code }) =>
+  showCodes(await askSignedIn("POST", "/v1/account/two-factor/confirm", withoutSpaces(code))),
+);
+
+whenSent(findForm("renewal"), async ({ code }) =>
+  showCodes(await askSignedIn("POST", "/v1/account/two-factor/backup-codes", withoutSpaces(code))),
+);
+
+whenSent(findForm("removal"), async ({ code }) => {
+  await askSignedIn("DELETE", "/v1/account/two-factor", withoutSpaces(code));
+  showCard("removed");
+});
+
+/** @param {{ backupCodes: string[] }} answer */
+function showCodes({ backupCodes }) {
+  codes = backupCodes;
   byId("codes").replaceChildren(...codes.map(codeItem));
   showCard("keeping");
-});
+}
 
 /** @param {string} code */
 function codeItem(code) {
