@@ -17,13 +17,18 @@ export function consentPage({ client, account, redirectUri, identity, resources 
 ${scopes.map((scope) => html`<li>${scopeWords[scope]} <code>${scope}</code></li>\n`)}</ul>
 <p>Your answer goes to ${destination(redirectUri)}. Nobody has checked the application's name: go on only if you
 started this yourself.</p>
+<p>Your answer goes to ${destination(redirectUri)}.</p>
+${
+  client.registeredItself &&
+  html`<p class="notice warning">This application registered itself, and nobody has checked its name: go on only if you started this yourself.</p>`
+}
 <form method="post">
 <div class="actions">
 <button class="button primary" name="decision" value="allow">Allow</button>
-<button class="button secondary" name="decision" value="deny">Deny</button>
+<button class="button" name="decision" value="deny">Deny</button>
 </div>
 </form>
-<p class="small">You can take this back at any time in your settings.</p>
+<p class="small">You can take this back at any time in <a href="/auth/signed-in">your account</a>. Not you? Sign out there, then start again in the application.</p>
 </section>`,
   };
 }

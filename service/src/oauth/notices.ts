@@ -39,7 +39,7 @@ export function showLogout(koa: KoaContextWithOIDC): void {
 <input type="hidden" name="xsrf" value="${String(state?.["secret"])}">
 <div class="actions">
 <button class="button primary" name="logout" value="yes">Sign out</button>
-<button class="button secondary">Stay signed in</button>
+<button class="button">Stay signed in</button>
 </div>
 </form>
 </section>`,

@@ -31,7 +31,7 @@ export const isIdentityScope = (scope: string): scope is IdentityScope =>
 export const scopeWords: Record<Scope, string> = {
   openid: "Know which account you have here",
   profile: "See your name",
-  email: "See your e-mail address",
+  email: "See your mail address",
   offline_access: "Stay connected while you are away, for up to 90 days",
   "products:read": "Look at products, and at your own drafts",
   "products:write": "Create, change, publish and delete your products",
