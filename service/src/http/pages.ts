@@ -61,7 +61,7 @@ const page = (title: string, body: string, styles: string[]) => `<!doctype html>
 ${styles.map((href) => `<link rel="stylesheet" href="${href}">`).join("\n")}
 </head>
 <body>
-<header class="top"><strong>Stoa</strong><nav><a href="/docs">API reference</a><a href="/docs/errors">Errors</a><a href="/v1/openapi.json">openapi.json</a></nav></header>
+<header class="top"><strong>Stoa</strong><nav><a href="/docs">API reference</a><a href="/docs/errors">Errors</a><a href="/v1/openapi.json">openapi.json</a><a href="/auth/signed-in">Your account</a></nav></header>
 ${body}
 </body>
 </html>
