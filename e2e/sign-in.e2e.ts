@@ -324,6 +324,21 @@ test("the first administrator opens the printed link, signs in and takes the rig
   await leave(visitor);
 });
 
+test("the first administrator may sign in by a mailed link, which opens in another tab", async () => {
+  await market.query("update users set role = 'user' where role = 'admin'");
+  const visitor = await walker("/auth/sign-in");
+  await visitor.page.goto((await firstAdminLink(market.service.ctx))!);
+  await visitor.page.getByRole("link", { name: "Sign in" }).click();
+  const address = newAddress();
+  await asksForLink(visitor.page, address);
+  const tab = await visitor.context.newPage();
+  await comesByLink(tab, address);
+  await tab.getByRole("link", { name: "Continue" }).click();
+  await click(tab, "Become the administrator");
+  await sees(tab, "You are the administrator");
+  await leave(visitor);
+});
+
 suite("sessions", () => {
   test("are listed and ended, one or all others", async () => {
     const [phone, laptop] = [await walker("/auth/register"), await walker("/auth/sign-in")];

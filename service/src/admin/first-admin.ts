@@ -55,6 +55,6 @@ export async function becomeFirstAdmin(
     twoFactor: { enabled },
     message: enabled
       ? "You are the administrator. Sign in with two factors to act as one."
-      : "You are the administrator. Set up two-factor authentication and sign in with it to act as one.",
+      : "You are the administrator. Set up two-factor authentication to act as one.",
   };
 }

@@ -19,6 +19,7 @@ export function welcome({ config, origin, key, seconds, stillLoading, adminLink 
     "",
     `API            ${origin}/v1`,
     `API reference  ${origin}/docs`,
+    `Sign in        ${origin}/auth/sign-in`,
     ...(config.mail === "dev" ? [`Mailbox        ${origin}/dev/mail`] : []),
     `Database       ${config.databaseUrl ? "DATABASE_URL" : `embedded, in ${relative(".", config.dataDir) || "."}`}`,
     ...(key
@@ -29,7 +30,9 @@ export function welcome({ config, origin, key, seconds, stillLoading, adminLink 
       : []),
   ];
   const admin = adminLink
-    ? [`\nTo become its administrator, sign in and open (within 30 minutes, once):\n${adminLink}`]
+    ? [
+        `\nTo become its administrator, open this (within 30 minutes, once); it asks you to sign in:\n${adminLink}`,
+      ]
     : [];
   const curl = key ? [`\ncurl -s '${origin}/v1/products?limit=3' -H 'Authorization: Bearer ${key}'\n`] : [];
   return [framed(rows), ...admin, ...curl].join("\n");

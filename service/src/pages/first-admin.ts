@@ -49,5 +49,5 @@ const acceptance = ({
 ${form({ id: "acceptance", submit: "Become the administrator" })}
 <p class="small">Not you? <a href="/auth/signed-in">Sign out first.</a></p>`;
 
-const signInFirst = html`<p>Sign in first, with the account that shall get the rights. If you leave this tab for it, open the link once more afterwards.</p>
+const signInFirst = html`<p>Sign in first, with the account that shall get the rights. You come back here afterwards.</p>
 <div class="actions"><a class="button primary" href="/auth/sign-in?returnTo=%2Fauth%2Ffirst-admin">Sign in</a></div>`;

@@ -1,22 +1,19 @@
 import { askSignedIn, findForm, Refusal, showCard, whenSent } from "./form.js";
-import { takeFromFragment } from "./memory.js";
+import { forgetAdminToken, rememberAdminToken, rememberedAdminToken, takeFromFragment } from "./memory.js";
 
-const KEPT = "stoa.first-admin";
-
-// Kept in this tab while somebody signs in; the token is theirs already, and works once.
 const given = takeFromFragment("token");
-if (given) sessionStorage.setItem(KEPT, given);
-const token = given ?? sessionStorage.getItem(KEPT);
+if (given) rememberAdminToken(given);
+const token = given ?? rememberedAdminToken();
 
 whenSent(findForm("acceptance"), async () => {
   try {
     await askSignedIn("POST", "/api/auth/first-admin", { token });
   } catch (error) {
     if (!(error instanceof Refusal && error.code === "INVALID_TOKEN")) throw error;
-    showCard("lost");
-    return sessionStorage.removeItem(KEPT);
+    forgetAdminToken();
+    return showCard("lost");
   }
-  sessionStorage.removeItem(KEPT);
+  forgetAdminToken();
   return showCard("done");
 });
 if (!token) showCard("lost");
