@@ -4,6 +4,18 @@ import { after, before, suite, test } from "node:test";
 import { base64url, decodeJwt, decodeProtectedHeader, type JWTPayload, SignJWT } from "jose";
 import { hasBought, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import {
+  askTokens,
+  assertOAuthError,
+  browserOf,
+  hasCode,
+  hasOAuthClient,
+  hasTokens,
+  newVerifier,
+  type OAuthClient,
+  openOAuthMarket,
+  postForm,
+} from "../../test/oauth.ts";
 import { mintOneTimeToken, type TokenPurpose } from "../sign-in/one-time-tokens.ts";
 import { GUEST_COOKIE, SESSION_COOKIE } from "./authenticate.ts";
 
@@ -11,11 +23,12 @@ const DAY_MS = 86_400_000;
 
 let market: Market;
 let member: Client;
+let app: OAuthClient;
 /** A token of every kind, each good at its own place, all of one account. */
 let tokens: Record<string, string>;
 
 before(async () => {
-  market = await openMarket();
+  market = await openOAuthMarket();
   member = await market.hasUser();
   const { ctx } = market.service;
   const oneTime = (purpose: TokenPurpose) =>
@@ -35,16 +48,34 @@ before(async () => {
     "a link's signature": new URL(downloadUrl).searchParams.get("signature")!,
     "a session's id": decodeJwt(session).jti!,
     "an account's id": decodeJwt(session).sub!,
-    // An access token, a refresh token and an authorization code of the OAuth server belong here.
+    ...(await oauthTokens()),
   };
 });
 after(() => market.close());
+
+/** What the OAuth server gives out: for the API, and for its own user info. */
+async function oauthTokens() {
+  app = await hasOAuthClient(market, member);
+  const browser = await browserOf(market, member.userId);
+  const code = await hasCode(market, browser, app, { verifier: newVerifier() });
+  const api = await hasTokens(market, member.userId, app, { scope: "openid products:read offline_access" });
+  const profile = await hasTokens(market, member.userId, app, { scope: "openid profile" });
+  return {
+    "an access token": api.access_token,
+    "a refresh token": api.refresh_token,
+    "an access token for user info": profile.access_token,
+    "an ID token": profile.id_token,
+    "an authorization code": code,
+    "an OAuth client's secret": app.secret!,
+    "a cookie of the OAuth server": browser.cookie("__Host-oauth-session")!,
+  };
+}
 
 /** The places where a credential is looked for, and which kinds are good there. */
 const places: Record<string, { ask(token: string): Promise<{ status: number }>; takes: string[] }> = {
   "in the Authorization header": {
     ask: (token) => market.as(null).get("/v1/products", { authorization: `Bearer ${token}` }),
-    takes: ["an API key", "a session token"],
+    takes: ["an API key", "a session token", "an access token"],
   },
   "as api_key in the query": {
     ask: (token) => market.as(null).get(`/v1/products?api_key=${encodeURIComponent(token)}`),
@@ -90,6 +121,58 @@ for (const [path, { body, takes }] of Object.entries(doors)) {
     }
   });
 }
+
+/** What a client turns into tokens at the OAuth server, and the kind that it must be. */
+const grants: Record<string, { field: string; takes: string }> = {
+  refresh_token: { field: "refresh_token", takes: "a refresh token" },
+  authorization_code: { field: "code", takes: "an authorization code" },
+};
+
+for (const [grant_type, { field, takes }] of Object.entries(grants)) {
+  test(`at /oauth/token nothing is a ${field} but ${takes}`, async () => {
+    const more = { redirect_uri: app.redirectUri, code_verifier: newVerifier() };
+    for (const [kind, token] of Object.entries(tokens)) {
+      if (kind === takes) continue;
+      const reply = await askTokens(market, app, { grant_type, [field]: token, ...more });
+      assertOAuthError(reply, 400, "invalid_grant");
+    }
+  });
+}
+
+test("at /oauth/token nothing is a client's secret but that secret", async () => {
+  for (const [kind, token] of Object.entries(tokens)) {
+    const reply = await askTokens(
+      market,
+      { ...app, secret: token },
+      { grant_type: "client_credentials", scope: "products:read" },
+    );
+    assert.equal(reply.status, kind === "an OAuth client's secret" ? 200 : 401, `${kind} ${reply.text}`);
+  }
+});
+
+test("at /oauth/userinfo only an access token for it will do: one for the API is 403, all else 401", async () => {
+  const expected: Record<string, number> = { "an access token for user info": 200, "an access token": 403 };
+  for (const [kind, token] of Object.entries(tokens)) {
+    const { status } = await market.as(token).get("/oauth/userinfo");
+    assert.equal(status, expected[kind] ?? 401, kind);
+  }
+});
+
+test("at /oauth/introspect and /oauth/revoke nothing is known but tokens of OAuth", async () => {
+  const known = ["an access token", "a refresh token", "an access token for user info"];
+  const others = Object.entries(tokens).filter(([kind]) => !known.includes(kind));
+  for (const kind of known) {
+    const { body } = await postForm(market, app, "/oauth/introspect", { token: tokens[kind]! });
+    assert.equal(body.active, true, kind);
+  }
+  for (const [kind, token] of others) {
+    const { body } = await postForm(market, app, "/oauth/introspect", { token });
+    assert.ok(body.active === false || body.error === "unsupported_token_type", kind);
+    await postForm(market, app, "/oauth/revoke", { token });
+  }
+  for (const { ask, takes } of Object.values(places))
+    for (const kind of takes) assert.equal((await ask(tokens[kind]!)).status, 200, `${kind} works on`);
+});
 
 test("a session where the header must name one is no other kind of token", async () => {
   const token = tokens["the first administrator's token"]!;
@@ -228,7 +311,7 @@ suite("a session token that we did not write is 401", () => {
 
   test("when it is over, was written in the future, or lives longer than 30 days", async () => {
     const claims = decodeJwt(good());
-    const now = Math.floor(market.clock.now.getTime() / 1000);
+    const now = Math.floor(market.service.ctx.now().getTime() / 1000);
     for (const wrong of [
       { exp: now },
       { exp: now - 1 },
