@@ -38,19 +38,6 @@ export async function ran(caller: Client, wish: RunWish) {
   return reply.body.data;
 }
 
-/** Every row of every table, as text: what a copy of the database would tell. */
-export async function everyRow(market: Market): Promise<string> {
-  const tables = await market.query(
-    "select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'",
-  );
-  const texts: string[] = [];
-  for (const { name } of tables.rows) {
-    const { rows } = await market.query(`select row_to_json(t)::text as row from "${name}" t`);
-    texts.push(...rows.map(({ row }) => `${name} ${row}`));
-  }
-  return texts.join("\n");
-}
-
 /** The newest run in somebody's history. */
 export async function newestRun(owner: Client) {
   const list = await owner.get("/v1/ai/executions?limit=1");

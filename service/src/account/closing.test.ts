@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { turnsOnTwoFactor } from "../../test/authenticator.ts";
+import { dumpOf } from "../../test/dump.ts";
 import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { hasOAuthClient, hasTokens } from "../../test/oauth.ts";
@@ -325,7 +326,7 @@ suite("after an account was closed", () => {
     );
     assert.deepEqual(keys, [{ sealed_key: "", last4: "" }]);
     // The order says who bought, because the books need it; the letter went out to the address that was.
-    const dump = await everythingBut(["orders", "mails"]);
+    const dump = await dumpOf(market, ["orders", "mails"]);
     for (const mark of ["LEAVERMARK", "BIOMARK", "KEYNAMEMARK", "HASHMARK", "VARIABLEMARK", person.email])
       assert.ok(!dump.includes(mark), `${mark} is still in the database`);
   });
@@ -351,16 +352,4 @@ suite("after an account was closed", () => {
     ]);
     assert.deepEqual(rows, [{ status: "completed", sealed_texts: null }]);
   });
-
-  /** Every row of every table, as text. */
-  async function everythingBut(tables: string[]): Promise<string> {
-    const { rows } = await market.query(
-      `select table_name as name from information_schema.tables
-        where table_schema = 'public' and table_type = 'BASE TABLE' and table_name <> all ($1)`,
-      [tables],
-    );
-    const texts = rows.map(({ name }) => `select t::text as row from ${name} t`);
-    const { rows: dump } = await market.query(texts.join(" union all "));
-    return dump.map(({ row }) => row).join("\n");
-  }
 });

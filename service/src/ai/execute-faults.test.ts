@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import type { ErrorCode } from "@stoa/contract";
+import { dumpOf } from "../../test/dump.ts";
 import { hasDraft } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import {
@@ -11,7 +12,7 @@ import {
   refusedUrl,
   startProviderServer,
 } from "../../test/provider-server.ts";
-import { allAt, everyRow, hasKey, newestRun, ran, run, startHeldProvider } from "../../test/runs.ts";
+import { allAt, hasKey, newestRun, ran, run, startHeldProvider } from "../../test/runs.ts";
 
 const PROMPT_MARKER = "the-authors-secret-prompt";
 const VALUE_MARKER = "the-buyers-secret-value";
@@ -305,7 +306,7 @@ suite("nothing of prompt, variables, answer or key", () => {
     assert.equal((await run(owner, wish, headers)).status, 200);
 
     mustTellNothing(market.logs.join("\n"), "a log line");
-    const elsewhere = (await everyRow(market)).split("\n").filter((row) => !holdsProducts(row));
+    const elsewhere = (await dumpOf(market)).split("\n").filter((row) => !holdsProducts(row));
     assert.ok(elsewhere.some((row) => row.startsWith("executions ")));
     assert.ok(elsewhere.some((row) => row.startsWith("provider_keys ")));
     mustTellNothing(elsewhere.join("\n"), "a row");

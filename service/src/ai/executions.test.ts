@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { dumpOf } from "../../test/dump.ts";
 import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { GOOD_KEY, startProviderServer } from "../../test/provider-server.ts";
-import { everyRow, hasKey, newestRun, ran, run, startHeldProvider } from "../../test/runs.ts";
+import { hasKey, newestRun, ran, run, startHeldProvider } from "../../test/runs.ts";
 import { toUuid } from "../ids.ts";
 import { tidyExecutions } from "./executions.ts";
 
@@ -286,7 +287,7 @@ suite("texts", () => {
     });
     const kept = await read(owner, executionId);
     assert.deepEqual([kept.variables, kept.output], [{ topic }, output]);
-    assert.ok(!(await everyRow(market)).includes("naïve"));
+    assert.ok(!(await dumpOf(market)).includes("naïve"));
   });
 
   test("are forgotten after 30 days, the run is not", async () => {

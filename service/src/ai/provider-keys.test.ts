@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, suite, test } from "node:test";
+import { dumpOf } from "../../test/dump.ts";
 import { hasDraft } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import {
@@ -9,7 +10,7 @@ import {
   refusedUrl,
   startProviderServer,
 } from "../../test/provider-server.ts";
-import { allAt, everyRow, hasKey, ran, run } from "../../test/runs.ts";
+import { allAt, hasKey, ran, run } from "../../test/runs.ts";
 import { toUuid } from "../ids.ts";
 import { createVault } from "../vault.ts";
 
@@ -75,7 +76,7 @@ suite("a stored key", () => {
     for (const secret of [SECRET, "write-only", Buffer.from(SECRET).toString("base64")]) {
       for (const text of texts) assert.ok(!text.includes(secret), text);
       assert.ok(!market.logs.join("\n").includes(secret));
-      assert.ok(!(await everyRow(market)).includes(secret));
+      assert.ok(!(await dumpOf(market)).includes(secret));
     }
   });
 

@@ -3,6 +3,7 @@ import { after, before, suite, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { permissions } from "@stoa/contract";
 import fc from "fast-check";
+import { dumpOf } from "../../test/dump.ts";
 import { lettersToUser } from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { toId } from "../ids.ts";
@@ -327,14 +328,8 @@ test("the value of a key is in no table and no log", async () => {
   const { body } = await owner.post(`/v1/api-keys/${id}/rotate`, {}, { "idempotency-key": "rotate-one" });
   await ask(key);
   await market.as(null).get(`/v1/categories?api_key=${body.data.key}`);
-  const { rows: tables } = await market.query(
-    "select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in ('public', 'pgboss', 'fake_provider')",
-  );
   const secrets = [key, body.data.key].map((value: string) => value.slice(22, 54));
-  for (const { name } of tables) {
-    const { rows } = await market.query(`select t::text as row from ${name} t`);
-    for (const { row } of rows) for (const secret of secrets) assert.ok(!row.includes(secret), name);
-  }
-  assert.ok(tables.length > 10);
+  const dump = await dumpOf(market);
+  for (const secret of secrets) assert.ok(!dump.includes(secret));
   for (const line of market.logs) for (const secret of secrets) assert.ok(!line.includes(secret), line);
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { dumpOf } from "../../test/dump.ts";
 import { type Client, clientOf, type Market } from "../../test/market.ts";
 import {
   askTokens,
@@ -24,15 +25,6 @@ before(async () => {
   app = await hasOAuthClient(market, alice);
 });
 after(() => market.close());
-
-/** Every row of every table, as a thief would have it. */
-async function dump(): Promise<string> {
-  const { rows } = await market.query("select tablename from pg_tables where schemaname = 'public'");
-  const tables = await Promise.all(
-    rows.map(({ tablename }) => market.query(`select to_jsonb(t)::text as row from "${tablename}" t`)),
-  );
-  return tables.flatMap((table) => table.rows.map(({ row }) => row)).join("\n");
-}
 
 test("no token, code, cookie, secret or signing key is in a dump of the database or in the logs", async () => {
   const browser = await browserOf(market, alice.userId);
@@ -64,7 +56,7 @@ test("no token, code, cookie, secret or signing key is in a dump of the database
   };
   const { keys } = (await market.as(null).get("/oauth/jwks")).body;
   assert.equal(keys.length, 3);
-  const stolen = await dump();
+  const stolen = await dumpOf(market);
   assert.ok(
     stolen.includes(app.id) && stolen.includes("oauth_grant.given"),
     "the dump has what is no secret",

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { hash } from "@node-rs/argon2";
 import { appOf, turnsOnTwoFactor } from "../../test/authenticator.ts";
+import { dumpOf } from "../../test/dump.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 
 const MINUTE_MS = 60_000;
@@ -272,7 +273,7 @@ suite("two-factor authentication", () => {
     await session.post(`${PATH}/backup-codes`, { code: app.wrongCode() });
     await remove(session, { code: "00000", password: "an-open-secret" });
     await session.post(`${PATH}/backup-codes`, { code: app.backupCodes[0] });
-    const dump = await wholeDatabase();
+    const dump = await dumpOf(market);
     const secrets = [
       app.secret,
       ...app.backupCodes,
@@ -284,16 +285,3 @@ suite("two-factor authentication", () => {
     }
   });
 });
-
-/** Every row of every table as text. */
-async function wholeDatabase(): Promise<string> {
-  const { rows: tables } = await market.query(
-    "select tablename from pg_tables where schemaname = current_schema()",
-  );
-  const texts = [];
-  for (const { tablename } of tables) {
-    const { rows } = await market.query(`select t::text as text from ${tablename} t`);
-    texts.push(...rows.map(({ text }) => text));
-  }
-  return texts.join("\n");
-}
