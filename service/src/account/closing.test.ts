@@ -297,7 +297,7 @@ suite("after an account was closed", () => {
     await hasTokens(market, userId, await hasOAuthClient(market, person.key));
     await turnsOnTwoFactor(market, person.session);
     assert.equal((await person.session.put("/v1/account/subscription", { plan: "pro" })).status, 200);
-    await mintOneTimeToken(ctx, ctx.db, { purpose: "password-reset", userId, lifetimeMs: MINUTE_MS });
+    await mintOneTimeToken(ctx, ctx.db, { purpose: "two-factor", userId, lifetimeMs: MINUTE_MS });
     await mintOneTimeToken(ctx, ctx.db, {
       purpose: "magic-link",
       email: person.email,

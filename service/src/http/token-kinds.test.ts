@@ -43,7 +43,7 @@ before(async () => {
     "a magic link's token": await oneTime("magic-link"),
     "a registration's token": await oneTime("registration"),
     "a second factor's challenge": await oneTime("two-factor"),
-    "a password reset's token": await oneTime("password-reset"),
+    "a state of signing in elsewhere": await oneTime("social"),
     "the first administrator's token": await oneTime("first-admin"),
     "a link's signature": new URL(downloadUrl).searchParams.get("signature")!,
     "a session's id": decodeJwt(session).jti!,

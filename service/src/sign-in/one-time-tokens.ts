@@ -7,13 +7,7 @@ import { forgetOldSessions } from "../sessions/sessions.ts";
 import { LONGEST_WINDOW_SECONDS } from "./attempts.ts";
 import { deleteAttemptsBefore, deleteTokensBefore } from "./queries.ts";
 
-export type TokenPurpose =
-  | "magic-link"
-  | "registration"
-  | "two-factor"
-  | "password-reset"
-  | "first-admin"
-  | "social";
+export type TokenPurpose = "magic-link" | "registration" | "two-factor" | "first-admin" | "social";
 
 export interface OneTimeToken {
   email: string | null;
