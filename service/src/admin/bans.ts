@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { type AccountRow, findAccount, writeAccount } from "../people/accounts.ts";
 import { endSessions } from "../sessions/sessions.ts";
-import { type Deed, lockUser, mustNotBeSelf, recordDeed } from "./deed.ts";
+import { type Doer, lockUser, mustNotBeSelf, recordDeed } from "./deed.ts";
 import { readUser, uuidOf } from "./users.ts";
 
 function mustBe(user: AccountRow, wanted: "active" | "banned"): void {
@@ -12,20 +12,20 @@ function mustBe(user: AccountRow, wanted: "active" | "banned"): void {
 }
 
 /** Acts at once: whatever they come with, it is looked up together with the ban. */
-export async function banUser(ctx: Context, deed: Deed, userId: string, reason: string) {
+export async function banUser(ctx: Context, by: Doer, userId: string, reason: string) {
   const id = uuidOf(userId);
-  mustNotBeSelf(deed, id);
+  mustNotBeSelf(by, id);
   await ctx.db.transaction().execute(async (tx) => {
     mustBe(await lockUser(tx, id, { unmakesAdmin: true }), "active");
     await writeAccount(tx, id, { banned_at: ctx.now(), ban_reason: reason });
     const endedSessions = await endSessions(ctx, tx, id);
     const details = { reason, endedSessions };
-    await recordDeed(ctx, tx, deed, { action: "user.banned", userId: id, details });
+    await recordDeed(ctx, tx, by, { action: "user.banned", userId: id, details });
   });
   return readUser(ctx, userId);
 }
 
-export async function unbanUser(ctx: Context, deed: Deed, userId: string) {
+export async function unbanUser(ctx: Context, by: Doer, userId: string) {
   const id = uuidOf(userId);
   await ctx.db.transaction().execute(async (tx) => {
     const user = await lockUser(tx, id, { unmakesAdmin: false });
@@ -34,17 +34,17 @@ export async function unbanUser(ctx: Context, deed: Deed, userId: string) {
     // One that was just being begun when the ban came must not wake up.
     await endSessions(ctx, tx, id);
     const details = { reason: user.banReason };
-    await recordDeed(ctx, tx, deed, { action: "user.unbanned", userId: id, details });
+    await recordDeed(ctx, tx, by, { action: "user.unbanned", userId: id, details });
   });
   return readUser(ctx, userId);
 }
 
-export async function endSessionsOf(ctx: Context, deed: Deed, userId: string) {
+export async function endSessionsOf(ctx: Context, by: Doer, userId: string) {
   const id = uuidOf(userId);
   return ctx.db.transaction().execute(async (tx) => {
     if (!(await findAccount(tx, id))) throw new ApiError("USER_NOT_FOUND");
     const ended = await endSessions(ctx, tx, id);
-    await recordDeed(ctx, tx, deed, { action: "user.signed_out", userId: id, details: { ended } });
+    await recordDeed(ctx, tx, by, { action: "user.signed_out", userId: id, details: { ended } });
     return { ended };
   });
 }

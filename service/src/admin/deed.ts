@@ -6,19 +6,19 @@ import { type AccountRow, lockAccount, mustNotBeLastAdmin } from "../people/acco
 import { toUserId } from "../people/users.ts";
 
 /** Which administrator does something, and where from. */
-export interface Deed {
+export interface Doer {
   caller: SessionCaller;
   source: Source;
 }
 
-export function mustNotBeSelf({ caller }: Deed, id: string): void {
+export function mustNotBeSelf({ caller }: Doer, id: string): void {
   if (id !== caller.userId) return;
   throw ruleBroken("userId", "is your own account: another administrator must do this");
 }
 
 /** Administrators are locked first, then the account: two of us can neither unmake each other nor wait for each other. */
-export async function lockUser(tx: Tx, id: string, deed: { unmakesAdmin: boolean }): Promise<AccountRow> {
-  if (deed.unmakesAdmin) await mustNotBeLastAdmin(tx, id);
+export async function lockUser(tx: Tx, id: string, { unmakesAdmin }: { unmakesAdmin: boolean }): Promise<AccountRow> {
+  if (unmakesAdmin) await mustNotBeLastAdmin(tx, id);
   const user = await lockAccount(tx, id);
   if (!user) throw new ApiError("USER_NOT_FOUND");
   if (user.closedAt) throw new ApiError("INVALID_STATE", "The account is closed.", { current: "closed" });
@@ -28,13 +28,13 @@ export async function lockUser(tx: Tx, id: string, deed: { unmakesAdmin: boolean
 export const recordDeed = (
   ctx: Context,
   tx: Tx,
-  { caller, source }: Deed,
-  what: { action: string; userId: string; details: Record<string, unknown> },
+  { caller, source }: Doer,
+  deed: { action: string; userId: string; details: Record<string, unknown> },
 ) =>
   record(ctx, tx, {
     actorId: caller.userId,
-    action: what.action,
-    target: { type: "user", id: toUserId(what.userId) },
+    action: deed.action,
+    target: { type: "user", id: toUserId(deed.userId) },
     source,
-    details: what.details,
+    details: deed.details,
   });

@@ -5,7 +5,7 @@ import type { Tx } from "../db/database.ts";
 import { mustMatch } from "../http/conditional.ts";
 import { type AccountRow, writeAccount } from "../people/accounts.ts";
 import { changePlan } from "../plans/subscription.ts";
-import { type Deed, lockUser, mustNotBeSelf, recordDeed } from "./deed.ts";
+import { type Doer, lockUser, mustNotBeSelf, recordDeed } from "./deed.ts";
 import { readUser, tagFor, uuidOf } from "./users.ts";
 
 const FIELDS = ["role", "plan", "quota"] as const;
@@ -30,14 +30,14 @@ async function write(ctx: Context, tx: Tx, id: string, { role, plan, quota }: Pa
 /** Role, plan and quota of an account. Nobody unmakes themselves, and the last administrator stays one. */
 export async function changeUser(
   ctx: Context,
-  deed: Deed,
+  by: Doer,
   userId: string,
   change: ChangeUser,
   ifMatch: string | null,
 ) {
   const id = uuidOf(userId);
   const unmakesAdmin = change.role !== undefined && change.role !== "admin";
-  if (unmakesAdmin) mustNotBeSelf(deed, id);
+  if (unmakesAdmin) mustNotBeSelf(by, id);
   await ctx.db.transaction().execute(async (tx) => {
     const user = await lockUser(tx, id, { unmakesAdmin });
     mustMatch(ifMatch, await tagFor(tx, user));
@@ -45,7 +45,7 @@ export async function changeUser(
     if (Object.keys(to).length === 0) return;
     await write(ctx, tx, id, to);
     const details = { from, to, ...(change.reason && { reason: change.reason }) };
-    await recordDeed(ctx, tx, deed, { action: "user.changed", userId: id, details });
+    await recordDeed(ctx, tx, by, { action: "user.changed", userId: id, details });
   });
   return readUser(ctx, userId);
 }
