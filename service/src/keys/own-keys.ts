@@ -7,12 +7,13 @@ import {
   permissions,
 } from "@stoa/contract";
 import type { Context, SessionCaller, Source } from "../context.ts";
+import type { Tx } from "../db/database.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
 import { sendMail } from "../mail/mail.ts";
 import { prefixOf } from "./api-key.ts";
-import { endKey, makeKey, recordKey } from "./keys.ts";
+import { endKey, type MadeKey, makeKey, recordKey } from "./keys.ts";
 import { createdLetter } from "./letters.ts";
 import { countWorkingKeys, listKeys, lockKey, lockOwner, type OwnKey } from "./queries.ts";
 
@@ -27,7 +28,7 @@ export function statusOf(key: OwnKey, now: Date): ApiKeyStatus {
   return key.replacedAt ? "replaced" : "active";
 }
 
-export const toPermissionMap = (granted: Permission[]) =>
+const toPermissionMap = (granted: Permission[]) =>
   Object.fromEntries(permissions.map((name) => [name, granted.includes(name)])) as ApiKey["permissions"];
 
 const toApiKey = (ctx: Context, key: OwnKey): ApiKey => ({
@@ -40,6 +41,18 @@ const toApiKey = (ctx: Context, key: OwnKey): ApiKey => ({
   expiresAt: key.expiresAt?.toISOString() ?? null,
   lastUsedAt: key.lastUsedAt?.toISOString() ?? null,
   revokedAt: key.revokedAt?.toISOString() ?? null,
+});
+
+/** With its value, this once. */
+export const toNewApiKey = (
+  { id, key }: MadeKey,
+  { name, permissions: granted, expiresAt }: Pick<OwnKey, "name" | "permissions" | "expiresAt">,
+): NewApiKey => ({
+  id: toId("key", id),
+  name,
+  permissions: toPermissionMap(granted),
+  key,
+  expiresAt: expiresAt?.toISOString() ?? null,
 });
 
 export async function listOwnKeys(ctx: Context, { userId }: SessionCaller, paging: Paging) {
@@ -62,25 +75,18 @@ export async function createOwnKey(
   wish: CreateApiKey,
   source: Source,
 ): Promise<NewApiKey> {
-  const expiresAt = expiryOf(ctx, wish.expiresAt);
-  const { name } = wish;
   const granted = permissions.filter((permission) => wish.permissions[permission]);
+  const key = { name: wish.name, permissions: granted, expiresAt: expiryOf(ctx, wish.expiresAt) };
   return ctx.db.transaction().execute(async (tx) => {
     const owner = await lockOwner(tx, userId);
     const { count } = await countWorkingKeys(tx, userId, ctx.now());
     if (count >= MAX_WORKING_KEYS) throw tooMany();
-    const made = await makeKey(ctx, tx, { userId, name, permissions: granted, expiresAt });
+    const made = await makeKey(ctx, tx, { userId, ...key });
     const details = { permissions: granted };
     await recordKey(ctx, tx, { actorId: userId, source }, "created", { id: made.id, details });
     if (SPENDING.some((permission) => granted.includes(permission)))
-      await sendMail(ctx, tx, owner.email, createdLetter({ name, prefix: made.prefix }));
-    return {
-      id: toId("key", made.id),
-      name,
-      permissions: toPermissionMap(granted),
-      key: made.key,
-      expiresAt: expiresAt?.toISOString() ?? null,
-    };
+      await sendMail(ctx, tx, owner.email, createdLetter({ name: key.name, prefix: made.prefix }));
+    return toNewApiKey(made, key);
   });
 }
 
@@ -91,11 +97,16 @@ const tooMany = () =>
     { limit: MAX_WORKING_KEYS },
   );
 
+export async function lockOwnKey(tx: Tx, userId: string, keyId: string): Promise<OwnKey> {
+  const id = toUuid("key", keyId);
+  const key = id && (await lockKey(tx, userId, id));
+  if (!key) throw new ApiError("API_KEY_NOT_FOUND");
+  return key;
+}
+
 export const revokeOwnKey = (ctx: Context, { userId }: SessionCaller, keyId: string, source: Source) =>
   ctx.db.transaction().execute(async (tx) => {
-    const id = toUuid("key", keyId);
-    const key = id && (await lockKey(tx, userId, id));
-    if (!key) throw new ApiError("API_KEY_NOT_FOUND");
+    const key = await lockOwnKey(tx, userId, keyId);
     const isNew = await endKey(ctx, tx, key, { actorId: userId, source });
     return toApiKey(ctx, isNew ? { ...key, revokedAt: ctx.now() } : key);
   });

@@ -1,13 +1,13 @@
 import type { RotatedApiKey } from "@stoa/contract";
 import type { Context, SessionCaller, Source } from "../context.ts";
 import { ApiError } from "../errors.ts";
-import { toId, toUuid } from "../ids.ts";
+import { toId } from "../ids.ts";
 import { sendMail } from "../mail/mail.ts";
 import { prefixOf } from "./api-key.ts";
 import { makeKey, recordKey } from "./keys.ts";
 import { rotatedLetter } from "./letters.ts";
-import { statusOf, toPermissionMap } from "./own-keys.ts";
-import { findOwner, lockKey, type OwnKey, replaceKeyBy } from "./queries.ts";
+import { lockOwnKey, statusOf, toNewApiKey } from "./own-keys.ts";
+import { findOwner, type OwnKey, replaceKeyBy } from "./queries.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -19,28 +19,20 @@ export const rotateKey = (
   source: Source,
 ): Promise<RotatedApiKey> =>
   ctx.db.transaction().execute(async (tx) => {
-    const id = toUuid("key", wish.keyId);
-    const old = id && (await lockKey(tx, userId, id));
-    if (!old) throw new ApiError("API_KEY_NOT_FOUND");
+    const old = await lockOwnKey(tx, userId, wish.keyId);
     mustBeActive(ctx, old);
     const { name, permissions } = old;
-    const expiresAt = lifeAnew(old, ctx.now());
+    const key = { name, permissions, expiresAt: lifeAnew(old, ctx.now()) };
     const oldExpiresAt = endOfGrace(old, ctx.now(), wish.graceHours);
-    const made = await makeKey(ctx, tx, { userId, name, permissions, expiresAt });
+    const made = await makeKey(ctx, tx, { userId, ...key });
     await replaceKeyBy(tx, old.id, ctx.now(), oldExpiresAt);
     const details = { replacedBy: toId("key", made.id), graceHours: wish.graceHours };
     await recordKey(ctx, tx, { actorId: userId, source }, "rotated", { id: old.id, details });
     const { email } = await findOwner(tx, userId);
     const prefix = prefixOf(ctx.config.environment, old.lookup);
     await sendMail(ctx, tx, email, rotatedLetter({ name, prefix, expiresAt: oldExpiresAt }));
-    return {
-      id: toId("key", made.id),
-      name,
-      permissions: toPermissionMap(permissions),
-      key: made.key,
-      expiresAt: expiresAt?.toISOString() ?? null,
-      replaced: { id: toId("key", old.id), expiresAt: oldExpiresAt.toISOString() },
-    };
+    const replaced = { id: toId("key", old.id), expiresAt: oldExpiresAt.toISOString() };
+    return { ...toNewApiKey(made, key), replaced };
   });
 
 function mustBeActive(ctx: Context, key: OwnKey): void {
