@@ -5,7 +5,7 @@
 import { text } from "node:stream/consumers";
 import autocannon, { type Client } from "autocannon";
 import { startScript } from "./processes.ts";
-import { quantile } from "./quantile.ts";
+import { type Quantiles, quantilesOf } from "./quantile.ts";
 
 /** The requests of one connection, sent in turn and from the start again. */
 export type Lane = { method: string; path: string; headers?: Record<string, string>; body?: string }[];
@@ -18,12 +18,9 @@ export interface Job {
   lanes: Lane[];
 }
 
-export interface Outcome {
+export interface Outcome extends Quantiles {
   requests: number;
   perSecond: number;
-  p50: number;
-  p95: number;
-  p99: number;
 }
 
 function run({ origin, seconds, connections, lanes }: Job): Promise<Outcome> {
@@ -47,11 +44,6 @@ function run({ origin, seconds, connections, lanes }: Job): Promise<Outcome> {
       if (status < 200 || status > 299) refused.set(status, (refused.get(status) ?? 0) + 1);
     });
   });
-}
-
-function quantilesOf(times: number[]) {
-  const sorted = times.toSorted((a, b) => a - b);
-  return { p50: quantile(sorted, 0.5), p95: quantile(sorted, 0.95), p99: quantile(sorted, 0.99) };
 }
 
 /** Runs a job in another process. */

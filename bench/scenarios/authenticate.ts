@@ -2,7 +2,7 @@ import { passwordFits } from "@stoa/service/people/password-hash.ts";
 import type { Lane } from "../load.ts";
 import { type Measured, measure } from "../measure.ts";
 import type { Options } from "../options.ts";
-import { median, quantile } from "../quantile.ts";
+import { median, quantilesOf } from "../quantile.ts";
 import { ms, type Report } from "../report.ts";
 import { PASSWORD, type Seeded } from "../seed.ts";
 import { openShop, type Shop } from "../shop.ts";
@@ -86,11 +86,10 @@ async function measureHashes({ passwordHash }: Seeded, seconds: number): Promise
   };
   await Promise.all(Array.from({ length: HASHES_AT_ONCE }, hashOn));
   const { user, system } = process.cpuUsage(cpu);
-  const sorted = times.toSorted((a, b) => a - b);
   return {
     requests: times.length,
     perSecond: (times.length * 1000) / (performance.now() - begun),
-    ...{ p50: quantile(sorted, 0.5), p95: quantile(sorted, 0.95), p99: quantile(sorted, 0.99) },
+    ...quantilesOf(times),
     nodeMs: (user + system) / 1000 / times.length,
     databaseMs: 0,
   };
