@@ -15,7 +15,7 @@ import { addAssets } from "./http/assets.ts";
 import type { Door } from "./http/door.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { addPages } from "./http/pages.ts";
-import { createRateLimits } from "./http/rate-limit.ts";
+import { createRateLimits, type RateLimits } from "./http/rate-limit.ts";
 import { buildServer, originOf } from "./http/server.ts";
 import { every } from "./jobs/every.ts";
 import { type Queue, startQueue } from "./jobs/queue.ts";
@@ -88,42 +88,6 @@ export async function startService(
   ctx.notices.listen();
   let queue: Queue | null = null;
   const app = await buildDoor(ctx, () => queue, overrides.inspect);
-  const metrics = createMetrics(() => ctx.jobs.count());
-  const limits = createRateLimits({
-    counters: ctx.counters,
-    now: ctx.now,
-    allowanceOf: (caller, address) => allowanceOf(config.planBook, caller, address),
-    failedCredentials: config.planBook.failedCredentials,
-  });
-  const app = await buildServer({
-    ctx,
-    // A worker opens its door for health and figures alone.
-    routes: config.roles.api ? routes : [],
-    metrics,
-    identify: {
-      key: (value) => identifyKey(ctx, value),
-      session: (token) => identifySession(ctx, token),
-      token: (value) => identifyToken(ctx, value),
-      guest: (cookie) => ctx.guests.identify(cookie),
-    },
-    limits,
-    ...(overrides.inspect && { inspect: overrides.inspect }),
-    pages: (server) => {
-      addPages(server, {
-        endpoints,
-        origin: () => ctx.links.origin(),
-        metrics,
-        metricsToken: config.metricsToken,
-        whyNotReady: () => whyNotReady(ctx, () => queue),
-      });
-      addAssets(server);
-      addPurchasePages(server, ctx);
-      addSignInPages(server, ctx);
-      addSocialPages(server, ctx);
-      addMailPages(server, ctx);
-      if (config.roles.api) addOAuthPages(server, ctx, limits);
-    },
-  });
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
   if (config.roles.worker)
     queue = await startQueue(ctx.pool, ctx.log, scheduledJobsOf(ctx), askedJobsOf(ctx));
@@ -151,6 +115,12 @@ function buildDoor(
 ): Promise<FastifyInstance> {
   const { config } = ctx;
   const metrics = createMetrics(() => ctx.jobs.count());
+  const limits = createRateLimits({
+    counters: ctx.counters,
+    now: ctx.now,
+    allowanceOf: (caller, address) => allowanceOf(config.planBook, caller, address),
+    failedCredentials: config.planBook.failedCredentials,
+  });
   return buildServer({
     ctx,
     // A worker opens its door for health, figures and the reference alone.
@@ -162,12 +132,7 @@ function buildDoor(
       token: (value) => identifyToken(ctx, value),
       guest: (cookie) => ctx.guests.identify(cookie),
     },
-    limits: createRateLimits({
-      counters: ctx.counters,
-      now: ctx.now,
-      allowanceOf: (caller, address) => allowanceOf(config.planBook, caller, address),
-      failedCredentials: config.planBook.failedCredentials,
-    }),
+    limits,
     ...(inspect && { inspect }),
     pages: (server) => {
       addPages(server, {
@@ -177,18 +142,18 @@ function buildDoor(
         metricsToken: config.metricsToken,
         whyNotReady: () => whyNotReady(ctx, queue),
       });
-      if (config.roles.api) addRoomsPages(server, ctx);
+      if (config.roles.api) addRoomsPages(server, ctx, limits);
     },
   });
 }
 
-function addRoomsPages(server: FastifyInstance, ctx: Context): void {
+function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits): void {
   addAssets(server);
   addPurchasePages(server, ctx);
   addSignInPages(server, ctx);
   addSocialPages(server, ctx);
   addMailPages(server, ctx);
-  addOAuthPages(server, ctx);
+  addOAuthPages(server, ctx, limits);
 }
 
 async function whyNotReady(ctx: Context, queue: () => Queue | null): Promise<string[]> {

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { providers } from "@stoa/contract";
 import type { SdkProvidersOptions } from "../src/outside/ai-provider.sdk.ts";
-import type { Client, Market, Reply } from "./market.ts";
+import type { Client, Reply } from "./market.ts";
 import { GOOD_KEY, type ProviderServer } from "./provider-server.ts";
 
 /** Every provider at this server's address; no pause before a repeat. */

@@ -17,7 +17,11 @@ export function mustNotBeSelf({ caller }: Doer, id: string): void {
 }
 
 /** Administrators are locked first, then the account: two of us can neither unmake each other nor wait for each other. */
-export async function lockUser(tx: Tx, id: string, { unmakesAdmin }: { unmakesAdmin: boolean }): Promise<AccountRow> {
+export async function lockUser(
+  tx: Tx,
+  id: string,
+  { unmakesAdmin }: { unmakesAdmin: boolean },
+): Promise<AccountRow> {
   if (unmakesAdmin) await mustNotBeLastAdmin(tx, id);
   const user = await lockAccount(tx, id);
   if (!user) throw new ApiError("USER_NOT_FOUND");

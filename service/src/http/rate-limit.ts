@@ -8,7 +8,7 @@ export interface RateLimits {
   /** Counts a request; answers what its caller is told in headers, and the refusal when there was nothing left. */
   count(caller: Caller, ip: string): Promise<{ headers: Record<string, string>; refusal: ApiError | null }>;
   /** Throws when too many wrong passwords or tokens came from there: no more of them are judged. */
-  mustNotBeBarred(ip: string): void;
+  mustNotBeBarred(entrance: Entrance, ip: string): void;
   /** Counts a wrong credential; answers the refusal when it was one too many. */
   countFailure(entrance: Entrance, ip: string): Promise<ApiError | null>;
 }
@@ -17,7 +17,7 @@ export interface RateLimits {
  * Where a wrong credential was presented. Keys and tokens cannot be guessed: a right one always enters, or a forgotten
  * script in an office would lock out everybody there. Passwords can, so their entrance is barred.
  */
-export type Entrance = "api" | "sign-in";
+export type Entrance = "api" | "sign-in" | "oauth";
 
 export const entranceOf = (base: string | undefined): Entrance => (base === "/api/auth" ? "sign-in" : "api");
 
@@ -63,14 +63,8 @@ export function createRateLimits({ counters, now, allowanceOf, failedCredentials
       const window = lastToEnd(windows.filter(isFull)) ?? scarcest(windows);
       return { headers: headersOf(window, windows, now()), refusal: refuse(window, "requests") };
     },
-    mustNotBeBarred(ip) {
-      const window = barred.get(networkOf(ip));
-      if (window && window.endsAt! > now()) throw refuse(window, "wrong credentials");
-    },
-    async countFailure(ip) {
-      const address = networkOf(ip);
-      const taken = await counters.take({ key: `failed:${address}`, quotas: [failedCredentials] });
-      const refusal = refusalFor(keyOf("sign-in", ip));
+    mustNotBeBarred(entrance, ip) {
+      const refusal = refusalFor(keyOf(entrance, ip));
       if (refusal) throw refusal;
     },
     async countFailure(entrance, ip) {
@@ -85,7 +79,7 @@ export function createRateLimits({ counters, now, allowanceOf, failedCredentials
   };
 }
 
-const keyOf = (entrance: Entrance, ip: string) => `failed:${entrance}:${addressBlock(ip)}`;
+const keyOf = (entrance: Entrance, ip: string) => `failed:${entrance}:${networkOf(ip)}`;
 
 const remainingIn = ({ quota, used }: Window) => Math.max(0, quota.requests - used);
 const shareLeft = (window: Window) => remainingIn(window) / window.quota.requests;

@@ -2,7 +2,6 @@ import { type Adapter, type AdapterPayload, errors } from "oidc-provider";
 import { record } from "../audit/audit.ts";
 import type { Context } from "../context.ts";
 import { networkOf } from "../network.ts";
-import { addressBlock } from "../http/address.ts";
 import { isClientId } from "./client-id.ts";
 import { type ClientRow, findUsableClient, insertRegisteredClient } from "./queries.ts";
 import { isLoopback } from "./redirects.ts";
@@ -31,7 +30,7 @@ export const clientStorage = (ctx: Context): Adapter => ({
         postLogoutRedirectUris: [...(metadata.post_logout_redirect_uris ?? [])],
         grantTypes: [...(metadata.grant_types ?? [])],
         idTokenAlgorithm: metadata.id_token_signed_response_alg!,
-        network: addressBlock(source.ip),
+        network: networkOf(source.ip),
         now,
         limit: { since: new Date(now.getTime() - PERIOD_MS), count: REGISTRATIONS_PER_NETWORK },
       });

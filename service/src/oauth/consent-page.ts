@@ -15,13 +15,8 @@ export function consentPage({ client, account, redirectUri, identity, resources 
 <strong>${client.name}</strong> asks to do this in your name:</p>
 <ul class="permissions">
 ${scopes.map((scope) => html`<li>${scopeWords[scope]} <code>${scope}</code></li>\n`)}</ul>
-<p>Your answer goes to ${destination(redirectUri)}. Nobody has checked the application's name: go on only if you
-started this yourself.</p>
 <p>Your answer goes to ${destination(redirectUri)}.</p>
-${
-  client.registeredItself &&
-  html`<p class="notice warning">This application registered itself, and nobody has checked its name: go on only if you started this yourself.</p>`
-}
+<p class="notice warning">Nobody has checked this application's name: go on only if you started this yourself.</p>
 <form method="post">
 <div class="actions">
 <button class="button primary" name="decision" value="allow">Allow</button>

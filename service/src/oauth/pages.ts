@@ -72,9 +72,9 @@ async function allowOwnForms(_request: FastifyRequest, reply: FastifyReply): Pro
 
 /** A wrong secret counts against its address as a wrong key does; the provider answers both with 401. */
 const countingFailures = (limits: RateLimits) => ({
-  onRequest: async ({ ip }: FastifyRequest) => limits.mustNotBeBarred(ip),
+  onRequest: async ({ ip }: FastifyRequest) => limits.mustNotBeBarred("oauth", ip),
   onResponse: async ({ ip }: FastifyRequest, reply: FastifyReply) => {
-    if (reply.statusCode === 401) await limits.countFailure(ip);
+    if (reply.statusCode === 401) await limits.countFailure("oauth", ip);
   },
 });
 

@@ -48,8 +48,8 @@ export const openAccount = (ctx: Context, tx: Tx, { email, name, passwordHash }:
   });
 
 /** Notes the first proof of a mailbox; whoever set a password before it may be somebody else, so that is gone. */
-export async function proveMailbox(ctx: Context, tx: Tx, userId: string): Promise<void> {
-  await markProven(tx, userId, ctx.now());
+export async function proveMailbox(ctx: Context, tx: Tx, userId: string): Promise<boolean> {
+  return (await markProven(tx, userId, ctx.now())) !== undefined;
 }
 
 export async function setPassword(tx: Tx, userId: string, passwordHash: string): Promise<void> {

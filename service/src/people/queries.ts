@@ -89,7 +89,8 @@ export const markProven = (db: Queries, userId: string, now: Date) =>
     .set({ mailbox_proven_at: now, password_hash: null })
     .where("id", "=", userId)
     .where("mailbox_proven_at", "is", null)
-    .execute();
+    .returning("id")
+    .executeTakeFirst();
 
 export const updatePassword = (db: Queries, userId: string, passwordHash: string) =>
   db.updateTable("users").set({ password_hash: passwordHash }).where("id", "=", userId).execute();

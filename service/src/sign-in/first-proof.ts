@@ -24,9 +24,8 @@ export async function wipeUnproven(
   { id }: Entrant,
   { by, source }: Proof,
 ): Promise<void> {
-  await proveMailbox(ctx, tx, id);
   // Of two proofs at once the second would wipe what the owner set up after the first.
-  if (!(await proveMailbox(tx, id))) return;
+  if (!(await proveMailbox(ctx, tx, id))) return;
   const sessionsEnded = await endSessions(ctx, tx, id);
   const keysRevoked = await revokeAllKeys(ctx, tx, id);
   await unlinkIdentities(tx, id);

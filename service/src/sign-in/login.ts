@@ -4,7 +4,6 @@ import { ApiError } from "../errors.ts";
 import { SESSION_COOKIE } from "../http/authenticate.ts";
 import type { RequestFacts } from "../http/route.ts";
 import { networkOfStranger } from "../network.ts";
-import { type Entrant, entrantByEmail, isStillPassword } from "../people/credentials.ts";
 import { entrantByEmail } from "../people/credentials.ts";
 import { passwordFits } from "../people/password-hash.ts";
 import { countAttempts, giveBack } from "./attempts.ts";

@@ -110,9 +110,8 @@ export async function renewBackupCodes(ctx: Context, caller: SessionCaller, code
   await mustGiveCode(ctx, caller, code, source);
   const backupCodes = newBackupCodes();
   await ctx.db.transaction().execute(async (tx) => {
-    await replaceBackupCodes(tx, caller.userId, backupCodes.map(digestOfCode));
     await holdAccount(tx, caller);
-    await replaceBackupCodes(tx, caller.userId, backupCodes.map(digestOf));
+    await replaceBackupCodes(tx, caller.userId, backupCodes.map(digestOfCode));
     await sendMail(ctx, tx, email, newBackupCodesLetter());
     await record(ctx, tx, { actorId: caller.userId, action: "two_factor.backup_codes_renewed", source });
   });
