@@ -13,6 +13,7 @@ import { entranceOf, isWrongCredential } from "./rate-limit.ts";
 import { docUrl, metaOf, toApiError } from "./refusal.ts";
 import { pathOf } from "./request-path.ts";
 import { Answer, type Route } from "./route.ts";
+import { isFromPage } from "./same-origin.ts";
 import { send } from "./send.ts";
 import { sourceOf } from "./source.ts";
 import { validate } from "./validate.ts";
@@ -75,6 +76,7 @@ async function render(
       source: sourceOf(request),
       cookies: request.cookies,
       bearer: inAuthorization(request.headers.authorization),
+      fromPage: isFromPage(request),
       clientGone: () => goneSignal(request, reply),
     };
     const result = await route.handle(door.ctx, request.caller!, input as never, facts);

@@ -47,6 +47,8 @@ export interface RequestFacts {
   cookies: Record<string, string | undefined>;
   /** What the Authorization header says, which nobody has judged at a public endpoint; null: there is none. */
   bearer: string | null;
+  /** Whether a page in a browser asks: it cannot leave out the headers that say so. */
+  fromPage: boolean;
   /**
    * Aborts when the client hangs up before it has its answer. null with an Idempotency-Key: then the work goes on
    * to its end, so that the retry gets the answer.

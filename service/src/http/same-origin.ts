@@ -19,6 +19,10 @@ export function mustNotComeFromElsewhere(
   });
 }
 
+/** Browsers send one of the two with every POST; programs that are none send neither. */
+export const isFromPage = ({ headers }: FastifyRequest): boolean =>
+  headers["sec-fetch-site"] !== undefined || headers.origin !== undefined;
+
 function isFromHere({ headers }: FastifyRequest, origin: string, need: "proof" | "no objection"): boolean {
   const site = headers["sec-fetch-site"];
   if (site !== undefined) return site === "same-origin";

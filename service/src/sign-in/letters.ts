@@ -40,7 +40,20 @@ export const registrationLetter = (url: string): Letter =>
       "Somebody, you we hope, registered at Stoa with this address and a password. Confirm it, and the account is yours.",
     ],
     action: { label: "Confirm and sign in", url },
-    footnotes: [ONCE, "If you did not register just now, do not use the link: the password is not yours."],
+    footnotes: [
+      ONCE,
+      "Open it in the browser in which you chose the password; opened in another one, it leaves the password out.",
+      "If you did not register just now, do nothing.",
+    ],
+  });
+
+export const passwordLeftOutLetter = (ctx: Context): Letter =>
+  composeLetter({
+    subject: "Your account at Stoa has no password yet",
+    paragraphs: [
+      "You confirmed the registration in another browser than the one in which its password was chosen. So that nobody else's password opens your account, it was left out.",
+      `Sign in with a mailed link at ${ctx.links.origin()}/auth/sign-in; a password can be set in the settings then.`,
+    ],
   });
 
 export const knownAlreadyLetter = (url: string): Letter =>

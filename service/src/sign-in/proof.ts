@@ -1,33 +1,44 @@
 import { record } from "../audit/audit.ts";
-import type { Context, Source } from "../context.ts";
+import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { SESSION_COOKIE } from "../http/authenticate.ts";
 import type { RequestFacts } from "../http/route.ts";
+import { sendMail } from "../mail/mail.ts";
 import { entrantByEmail, openAccount } from "../people/credentials.ts";
 import { completeSignIn, sessionAnswer } from "./complete.ts";
 import { wipeUnproven } from "./first-proof.ts";
+import { passwordLeftOutLetter } from "./letters.ts";
 import { type OneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
+import { hasRegistered } from "./registering-browser.ts";
 
 const MAX_NAME = 100;
 
 /** Uses a mailed link up: whoever holds it reads the mailbox, whose account is made now if there is none. */
-export async function redeemLink(ctx: Context, value: string, { source, cookies }: RequestFacts) {
+export async function redeemLink(ctx: Context, value: string, facts: RequestFacts) {
+  const { source, cookies } = facts;
   const user = await ctx.db.transaction().execute(async (tx) => {
     const token = await redeemOneTimeToken(ctx, tx, value, ["magic-link", "registration"]);
-    return accountOf(ctx, tx, token, source);
+    return accountOf(ctx, tx, token, facts);
   });
   const earlierToken = cookies[SESSION_COOKIE];
   return sessionAnswer(await completeSignIn(ctx, { user, via: "magic-link", source, earlierToken }));
 }
 
-/** A registration's password is for the account that it makes; on one that exists it might be a stranger's. */
-async function accountOf(ctx: Context, tx: Tx, { email, data }: OneTimeToken, source: Source) {
-  const wish = data as { name?: string; passwordHash?: string };
+interface Registration {
+  name: string;
+  passwordHash: string;
+  browser: string;
+}
+
+/** A registration's password is for the account that it makes, and for whoever chose it: else it might be a stranger's. */
+async function accountOf(ctx: Context, tx: Tx, { email, data }: OneTimeToken, facts: RequestFacts) {
+  const wish = data as Partial<Registration>;
+  const withPassword = wish.browser !== undefined && hasRegistered(facts, wish.browser);
   const isNew = await openAccount(ctx, tx, {
     email: email!,
     name: wish.name ?? nameIn(email!),
-    passwordHash: wish.passwordHash ?? null,
+    passwordHash: withPassword ? wish.passwordHash! : null,
   });
   const account = await entrantByEmail(tx, email!);
   // Banned or closed: the link is worth what an unknown one is.
@@ -41,6 +52,14 @@ async function accountOf(ctx: Context, tx: Tx, { email, data }: OneTimeToken, so
       details: { withPassword },
     });
   if (!account.mailboxProvenAt) await wipeUnproven(ctx, tx, account, { by: "magic-link", source });
+  const { source } = facts;
+  if (isNew) {
+    const details = { withPassword };
+    await record(ctx, tx, { actorId: account.id, action: "user.registered", source, details });
+    if (wish.passwordHash && !withPassword)
+      await sendMail(ctx, tx, account.email, passwordLeftOutLetter(ctx));
+  }
+  if (!account.verified) await wipeUnproven(ctx, tx, account, { by: "magic-link", source });
   return account;
 }
 

@@ -12,10 +12,11 @@ before(async () => {
 });
 after(() => market.close());
 
-const register = (wish: object) =>
+const BROWSER = { cookie: `__Host-registration=${"b".repeat(43)}` };
+const register = (wish: object, headers: Record<string, string> = BROWSER) =>
   market
     .as(null)
-    .post("/api/auth/register", { email: someAddress(), password: PASSWORD, name: "Ada", ...wish });
+    .post("/api/auth/register", { email: someAddress(), password: PASSWORD, name: "Ada", ...wish }, headers);
 const logIn = (email: string, password = PASSWORD) =>
   market.as(null).post("/api/auth/login", { email, password });
 
@@ -63,6 +64,46 @@ test("of two registrations the one that is confirmed first sets the password", a
   await market.as(null).post("/api/auth/verify", { token: first });
   assert.equal((await logIn(email, "the second one")).status, 200);
   assertError(await logIn(email, "the first one"), 401, "INVALID_CREDENTIALS");
+});
+
+suite("the password of a registration", () => {
+  const PAGE = { "sec-fetch-site": "same-origin" };
+
+  /** Registers on one page, confirms on another. */
+  async function confirms(registering: Record<string, string>, confirming: (cookie: string) => object) {
+    const email = someAddress();
+    const asked = await register({ email }, registering);
+    const cookie = asked.headers.get("set-cookie")!.split(";")[0]!;
+    const token = await tokenIn(market, email);
+    const reply = await market.as(null).post("/api/auth/verify", { token }, { ...confirming(cookie) });
+    assert.equal(reply.status, 200, reply.text);
+    assert.ok(await isIn(market.as(reply.body.sessionToken)));
+    return email;
+  }
+
+  test("holds when the browser that chose it confirms, also one that had to try twice", async () => {
+    const email = await confirms(PAGE, (cookie) => ({ ...PAGE, cookie }));
+    assert.equal((await logIn(email)).status, 200);
+    assert.equal(
+      (await logIn(await confirms({ ...PAGE, ...BROWSER }, () => ({ ...PAGE, ...BROWSER })))).status,
+      200,
+    );
+  });
+
+  for (const [who, headers] of [
+    ["another browser", PAGE],
+    ["an older one, which tells no more than Origin", {}],
+    ["one with a mark of its own", { ...PAGE, cookie: `__Host-registration=${"c".repeat(43)}` }],
+    ["one with an empty mark", { ...PAGE, cookie: "__Host-registration=" }],
+  ] as const) {
+    test(`is left out when ${who} confirms: it may be a stranger's, and the owner is told`, async () => {
+      const email = await confirms(PAGE, () => ({ origin: market.origin, ...headers }));
+      assertError(await logIn(email), 401, "INVALID_CREDENTIALS");
+      const { rows } = await market.query("select password_hash from users where email = $1", [email]);
+      assert.deepEqual(rows, [{ password_hash: null }]);
+      assert.match((await lettersTo(market, email))[0]!.subject, /no password yet/);
+    });
+  }
 });
 
 test("no stranger's words reach a mailbox: the name is not in the letter", async () => {

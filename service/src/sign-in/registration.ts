@@ -1,5 +1,6 @@
 import type { Register } from "@stoa/contract";
-import type { Context, Source } from "../context.ts";
+import type { Context } from "../context.ts";
+import { Answer, type RequestFacts } from "../http/route.ts";
 import { sendMail } from "../mail/mail.ts";
 import { networkOfStranger } from "../network.ts";
 import { entrantByEmail } from "../people/credentials.ts";
@@ -7,29 +8,30 @@ import { hashPassword } from "../people/password-hash.ts";
 import { countAttempts } from "./attempts.ts";
 import { knownAlreadyLetter, LINK_LIFETIME_SECONDS, mintLink, registrationLetter } from "./letters.ts";
 import { mustBeGoodPassword } from "./password-rules.ts";
+import { markBrowser } from "./registering-browser.ts";
 
 /**
  * Makes no account: name and password wait in the token of the letter for whoever reads the mailbox, so that nobody can
  * put a password on an address that is not theirs. A known address costs the same work and gets the same answer.
  */
-export async function register(ctx: Context, { email, password, name }: Register, { ip }: Source) {
+export async function register(ctx: Context, { email, password, name }: Register, facts: RequestFacts) {
   mustBeGoodPassword(password, email);
   await ctx.db.transaction().execute((tx) =>
     countAttempts(ctx, tx, [
       ["registration of an address", email],
       ["letters for a network", networkOfStranger(ip)],
+      ["letters for a network", networkOf(facts.source.ip)],
     ]),
   );
   const passwordHash = await hashPassword(password);
+  const { cookie, browser } = markBrowser(facts, LINK_LIFETIME_SECONDS);
   await ctx.db.transaction().execute(async (tx) => {
     const isKnown = (await entrantByEmail(tx, email)) !== undefined;
     const link = isKnown
       ? await mintLink(ctx, tx, { purpose: "magic-link", email })
-      : await mintLink(ctx, tx, { purpose: "registration", email, data: { name, passwordHash } });
+      : await mintLink(ctx, tx, { purpose: "registration", email, data: { name, passwordHash, browser } });
     await sendMail(ctx, tx, email, isKnown ? knownAlreadyLetter(link) : registrationLetter(link));
   });
-  return {
-    message: "A letter is on its way to this address: its link finishes the registration.",
-    lifetimeSeconds: LINK_LIFETIME_SECONDS,
-  };
+  const message = "A letter is on its way to this address: its link finishes the registration.";
+  return new Answer({ message, lifetimeSeconds: LINK_LIFETIME_SECONDS }, { cookies: [cookie] });
 }

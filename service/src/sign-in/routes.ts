@@ -11,7 +11,7 @@ import { register } from "./registration.ts";
 export const signInRoutes = [
   route(api.signIn.magicLink, (ctx, _, { body }, { source }) => sendMagicLink(ctx, body.email, source)),
   route(api.signIn.verify, (ctx, _, { body }, facts) => redeemLink(ctx, body.token, facts)),
-  route(api.signIn.register, (ctx, _, { body }, { source }) => register(ctx, body, source)),
+  route(api.signIn.register, (ctx, _, { body }, facts) => register(ctx, body, facts)),
   route(api.signIn.logIn, (ctx, _, { body }, facts) => logIn(ctx, body, facts)),
   route(api.signIn.twoFactor, (ctx, _, { body }, facts) => answerChallenge(ctx, body, facts)),
   route(api.signIn.logOut, (ctx, _caller, _input, facts) => logOut(ctx, facts)),
