@@ -27,6 +27,7 @@ const LIMITS = {
   ],
   "letters for a network": [{ times: 20, seconds: HOUR }],
   "login of an address": [{ times: 10, seconds: 15 * MINUTE }],
+  "login in a known browser": [{ times: 10, seconds: 15 * MINUTE }],
   "login from a network": [{ times: 100, seconds: 10 * MINUTE }],
   "way to a provider from a network": [{ times: 100, seconds: 10 * MINUTE }],
   "password of an account": [{ times: 10, seconds: 15 * MINUTE }],

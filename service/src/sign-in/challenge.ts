@@ -5,6 +5,7 @@ import { SESSION_COOKIE } from "../http/authenticate.ts";
 import type { RequestFacts } from "../http/route.ts";
 import { entrantById } from "../people/credentials.ts";
 import { type Entry, enter, mustBeRightCode, sessionAnswer } from "./complete.ts";
+import { knownBrowser } from "./known-browser.ts";
 import { mustFindOneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
 
 /** The second half of a sign-in. A wrong code leaves the challenge; the right one uses it up, and so does one of parallel calls. */
@@ -20,5 +21,5 @@ export async function answerChallenge(ctx: Context, { challenge, code }: TwoFact
     mustStillHold: async (tx) => void (await redeemOneTimeToken(ctx, tx, challenge, ["two-factor"])),
   };
   await mustBeRightCode(ctx, entry, code);
-  return sessionAnswer(await enter(ctx, entry, true));
+  return sessionAnswer(await enter(ctx, entry, true), [knownBrowser(ctx, user.email)]);
 }

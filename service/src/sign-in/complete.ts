@@ -3,7 +3,7 @@ import type { Context, SessionCaller, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { SESSION_COOKIE } from "../http/authenticate.ts";
-import { Answer } from "../http/route.ts";
+import { Answer, type Cookie } from "../http/route.ts";
 import { type Entrant, holdEntrant } from "../people/credentials.ts";
 import { endSessions, identifySession, startSession } from "../sessions/sessions.ts";
 import { SESSION_SECONDS } from "../sessions/token.ts";
@@ -98,12 +98,12 @@ async function endEarlier(ctx: Context, tx: Tx, { userId, sessionId }: SessionCa
   });
 }
 
-/** The envelope, a top-level `sessionToken` beside it, and the cookie. */
-export const sessionAnswer = (sessionToken: string) =>
+/** The envelope, a top-level `sessionToken` beside it, and the cookie; others may come along. */
+export const sessionAnswer = (sessionToken: string, others: Cookie[] = []) =>
   new Answer(
     { sessionToken },
     {
       beside: { sessionToken },
-      cookies: [{ name: SESSION_COOKIE, value: sessionToken, maxAgeSeconds: SESSION_SECONDS }],
+      cookies: [{ name: SESSION_COOKIE, value: sessionToken, maxAgeSeconds: SESSION_SECONDS }, ...others],
     },
   );

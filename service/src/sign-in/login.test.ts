@@ -102,6 +102,46 @@ suite("wrong passwords", () => {
   });
 });
 
+suite("a browser that its owner signed in with", () => {
+  const knownTo = async (address: string) => {
+    const reply = await logIn(address, PASSWORD);
+    return { cookie: /__Host-known=[^;]+/.exec(reply.headers.get("set-cookie")!)![0] };
+  };
+  const isClosed = async (address: string) => {
+    for (let tries = 0; tries < 10; tries++) await logIn(address, "wrong");
+    assertError(await logIn(address, PASSWORD), 429, "RATE_LIMIT_EXCEEDED");
+  };
+
+  test("is not shut out by strangers who guess at the password", async () => {
+    const address = someAddress();
+    await hasAccount(market, address, PASSWORD);
+    const known = await knownTo(address);
+    await isClosed(address);
+    assert.equal((await logIn(address, PASSWORD, known)).status, 200);
+  });
+
+  test("hears ten wrong ones itself, in parallel too, and is no way around the limit of another address", async () => {
+    const [address, other] = [someAddress(), someAddress()];
+    await hasAccount(market, address, PASSWORD);
+    await hasAccount(market, other, PASSWORD);
+    const known = await knownTo(address);
+    const guesses = Array.from({ length: 15 }, () => logIn(address, "wrong", known));
+    const heard = (await Promise.all(guesses)).filter(({ status }) => status === 401);
+    assert.equal(heard.length, 10);
+    await isClosed(other);
+    assertError(await logIn(other, PASSWORD, known), 429, "RATE_LIMIT_EXCEEDED");
+  });
+
+  test("is known by what we sealed for it, and by nothing else", async () => {
+    const address = someAddress();
+    await hasAccount(market, address, PASSWORD);
+    const { cookie } = await knownTo(address);
+    await isClosed(address);
+    for (const forged of [cookie.slice(0, -2), "__Host-known=", `__Host-known=["x","${address}"]`])
+      assertError(await logIn(address, PASSWORD, { cookie: forged }), 429, "RATE_LIMIT_EXCEEDED");
+  });
+});
+
 test("right passwords use nothing up", async () => {
   const address = someAddress();
   await hasAccount(market, address, PASSWORD);

@@ -8,6 +8,7 @@ import { entrantByEmail } from "../people/credentials.ts";
 import { passwordFits } from "../people/password-hash.ts";
 import { countAttempts, giveBack } from "./attempts.ts";
 import { completeSignIn, sessionAnswer } from "./complete.ts";
+import { knownBrowser, knownFor } from "./known-browser.ts";
 
 const refused = () => new ApiError("INVALID_CREDENTIALS");
 
@@ -20,6 +21,15 @@ export async function logIn(ctx: Context, { email, password, code }: LogIn, fact
       ["login from a network", networkOfStranger(source.ip)],
     ]),
   );
+  const browser = knownFor(ctx, cookies, email);
+  const attempt = await ctx.db
+    .transaction()
+    .execute((tx) =>
+      countAttempts(ctx, tx, [
+        browser ? ["login in a known browser", browser] : ["login of an address", email],
+        ["login from a network", networkOf(source.ip)],
+      ]),
+    );
   const account = await entrantByEmail(ctx.db, email);
   const isRight = await passwordFits(account?.passwordHash, password);
   if (!account?.mailboxProvenAt || !isRight) throw refused();
@@ -35,5 +45,5 @@ export async function logIn(ctx: Context, { email, password, code }: LogIn, fact
       if (passwordHash !== account.passwordHash) throw refused();
     },
   });
-  return sessionAnswer(token);
+  return sessionAnswer(token, [knownBrowser(ctx, account.email)]);
 }

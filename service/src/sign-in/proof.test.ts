@@ -50,7 +50,7 @@ suite("a link", () => {
     assert.equal(reply.status, 200, reply.text);
     assert.equal(reply.body.data.sessionToken, reply.body.sessionToken);
     assert.equal(
-      reply.headers.get("set-cookie"),
+      reply.headers.getSetCookie()[0],
       `__Host-session=${reply.body.sessionToken}; Max-Age=2592000; Path=/; HttpOnly; Secure; SameSite=Lax`,
     );
     assert.equal(reply.headers.get("cache-control"), "no-store");

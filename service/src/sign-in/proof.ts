@@ -8,6 +8,7 @@ import { sendMail } from "../mail/mail.ts";
 import { entrantByEmail, openAccount } from "../people/credentials.ts";
 import { completeSignIn, sessionAnswer } from "./complete.ts";
 import { wipeUnproven } from "./first-proof.ts";
+import { knownBrowser } from "./known-browser.ts";
 import { passwordLeftOutLetter } from "./letters.ts";
 import { type OneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
 import { hasRegistered } from "./registering-browser.ts";
@@ -22,7 +23,8 @@ export async function redeemLink(ctx: Context, value: string, facts: RequestFact
     return accountOf(ctx, tx, token, facts);
   });
   const earlierToken = cookies[SESSION_COOKIE];
-  return sessionAnswer(await completeSignIn(ctx, { user, via: "magic-link", source, earlierToken }));
+  const token = await completeSignIn(ctx, { user, via: "magic-link", source, earlierToken });
+  return sessionAnswer(token, [knownBrowser(ctx, user.email)]);
 }
 
 interface Registration {
