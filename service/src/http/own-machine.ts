@@ -13,6 +13,10 @@ export function isFromThisMachine(request: FastifyRequest, origin: string): bool
   const { remoteAddress = "", localAddress } = request.socket;
   if (!LOOPBACK.test(remoteAddress) && remoteAddress !== localAddress) return false;
   if (PROXY_HEADERS.some((name) => request.headers[name] !== undefined)) return false;
+  // nginx, unless told otherwise, says nothing of whom it asks for, but speaks as only proxies do any more.
+  if (request.raw.httpVersion === "1.0") return false;
   const name = URL.parse(`http://${request.headers.host}`)?.hostname ?? "";
-  return LOOPBACK_NAME.test(name) || name === new URL(origin).hostname;
+  const own = new URL(origin);
+  // We speak no TLS: under a name of https somebody else took the call.
+  return LOOPBACK_NAME.test(name) || (own.protocol === "http:" && name === own.hostname);
 }

@@ -141,12 +141,19 @@ suite("the mailbox opens every account, so it is shown on the machine itself alo
       assert.equal(await statusFor({ [name]: "127.0.0.1" }), 404, name);
   });
 
+  const asked = (socket: object, host: string, origin: string, httpVersion = "1.1") =>
+    isFromThisMachine({ socket, headers: { host }, raw: { httpVersion } } as FastifyRequest, origin);
+
+  test("not through a proxy that says nothing of itself", () => {
+    const own = { remoteAddress: "127.0.0.1", localAddress: "127.0.0.1" };
+    assert.ok(asked(own, "127.0.0.1:4000", "https://stoa.example"));
+    assert.ok(!asked(own, "127.0.0.1:4000", "https://stoa.example", "1.0"));
+    assert.ok(!asked(own, "stoa.example", "https://stoa.example"));
+  });
+
   test("not to another machine", () => {
     const from = (remoteAddress: string | undefined, localAddress: string, host = "192.168.1.5:4000") =>
-      isFromThisMachine(
-        { socket: { remoteAddress, localAddress }, headers: { host } } as FastifyRequest,
-        "http://192.168.1.5:4000",
-      );
+      asked({ remoteAddress, localAddress }, host, "http://192.168.1.5:4000");
     assert.ok(from("192.168.1.5", "192.168.1.5"));
     assert.ok(from("::ffff:127.0.0.1", "::ffff:127.0.0.1", "localhost:4000"));
     for (const remote of ["192.168.1.6", "::ffff:10.0.0.1", "2001:db8::1", "12.7.0.1", undefined])
