@@ -8,7 +8,7 @@ export interface RateLimits {
   /** Counts a request; answers what its caller is told in headers, and the refusal when there was nothing left. */
   count(caller: Caller, ip: string): Promise<{ headers: Record<string, string>; refusal: ApiError | null }>;
   /** Throws when too many wrong passwords or tokens came from there: no more of them are judged. */
-  mustNotBeBarred(entrance: Entrance, ip: string): void;
+  mustNotBeBarred(ip: string): void;
   /** Counts a wrong credential; answers the refusal when it was one too many. */
   countFailure(entrance: Entrance, ip: string): Promise<ApiError | null>;
 }
@@ -17,7 +17,7 @@ export interface RateLimits {
  * Where a wrong credential was presented. Keys and tokens cannot be guessed: a right one always enters, or a forgotten
  * script in an office would lock out everybody there. Passwords can, so their entrance is barred.
  */
-export type Entrance = "api" | "sign-in" | "oauth";
+export type Entrance = "api" | "sign-in";
 
 export const entranceOf = (base: string | undefined): Entrance => (base === "/api/auth" ? "sign-in" : "api");
 
@@ -63,8 +63,8 @@ export function createRateLimits({ counters, now, allowanceOf, failedCredentials
       const window = lastToEnd(windows.filter(isFull)) ?? scarcest(windows);
       return { headers: headersOf(window, windows, now()), refusal: refuse(window, "requests") };
     },
-    mustNotBeBarred(entrance, ip) {
-      const refusal = refusalFor(keyOf(entrance, ip));
+    mustNotBeBarred(ip) {
+      const refusal = refusalFor(keyOf("sign-in", ip));
       if (refusal) throw refusal;
     },
     async countFailure(entrance, ip) {

@@ -135,7 +135,7 @@ function addRoute(app: FastifyInstance, door: Door, route: Route): void {
     bodyLimit: endpoint.base === "/api/auth" ? SIGN_IN_BODY_LIMIT_BYTES : BODY_LIMIT_BYTES,
     onRequest: async (request, reply) => {
       if (endpoint.base === "/api/auth") {
-        door.limits.mustNotBeBarred("sign-in", request.ip);
+        door.limits.mustNotBeBarred(request.ip);
         mustNotComeFromElsewhere(request, door.ctx.links.origin(), "no objection");
         return;
       }

@@ -17,16 +17,13 @@ const IN_BROWSERS = [
   "/oauth/logout/confirm",
   "/oauth/logout/success",
 ];
-/** Where programs show a secret or a token, and could try one after another. */
-const WITH_CREDENTIALS = [
+const BETWEEN_PROGRAMS = [
   "/oauth/token",
   "/oauth/revoke",
   "/oauth/introspect",
   "/oauth/userinfo",
-  "/oauth/par",
-];
-const FOR_ANYBODY = [
   "/oauth/jwks",
+  "/oauth/par",
   "/.well-known/openid-configuration",
   "/.well-known/oauth-authorization-server",
 ];
@@ -34,7 +31,7 @@ const FORM_POLICY = `${SECURITY_HEADERS["content-security-policy"]}; script-src 
 
 /** The OAuth server and the pages around it. */
 export function addOAuthPages(app: FastifyInstance, ctx: Context, limits: RateLimits): void {
-  const provider = once(() => openProvider(ctx));
+  const provider = once(() => openProvider(ctx, limits));
   const stepwise =
     (take: (step: Step) => Promise<unknown>): RouteHandlerMethod =>
     async (request, reply) => {
@@ -45,12 +42,12 @@ export function addOAuthPages(app: FastifyInstance, ctx: Context, limits: RateLi
   app.post("/oauth/interaction/:uid", stepwise(decideInteraction));
   addResourceMetadata(app, ctx);
   app.register((scope, _options, done) => {
-    addProvider(scope, provider, limits);
+    addProvider(scope, provider);
     done();
   });
 }
 
-function addProvider(scope: FastifyInstance, provider: () => Promise<Provider>, limits: RateLimits): void {
+function addProvider(scope: FastifyInstance, provider: () => Promise<Provider>): void {
   scope.removeAllContentTypeParsers();
   // Reads nothing: the provider reads the stream by itself, and no more than 56 KiB of it.
   scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
@@ -58,9 +55,7 @@ function addProvider(scope: FastifyInstance, provider: () => Promise<Provider>, 
   const handler = answerBy(provider);
   for (const url of IN_BROWSERS)
     scope.route({ url, method, handler, exposeHeadRoute: false, onRequest: allowOwnForms });
-  for (const url of WITH_CREDENTIALS)
-    scope.route({ url, method, handler, exposeHeadRoute: false, ...countingFailures(limits) });
-  for (const url of FOR_ANYBODY) scope.route({ url, method, handler, exposeHeadRoute: false });
+  for (const url of BETWEEN_PROGRAMS) scope.route({ url, method, handler, exposeHeadRoute: false });
   // Registration sends no cookie and trusts nobody, so apps in browsers may ask for it too.
   const config = { cors: { origin: "*" } };
   scope.route({ url: "/oauth/register", method: ["POST", "OPTIONS"], handler, config });
@@ -69,14 +64,6 @@ function addProvider(scope: FastifyInstance, provider: () => Promise<Provider>, 
 async function allowOwnForms(_request: FastifyRequest, reply: FastifyReply): Promise<void> {
   reply.header("content-security-policy", FORM_POLICY);
 }
-
-/** A wrong secret counts against its address as a wrong key does; the provider answers both with 401. */
-const countingFailures = (limits: RateLimits) => ({
-  onRequest: async ({ ip }: FastifyRequest) => limits.mustNotBeBarred("oauth", ip),
-  onResponse: async ({ ip }: FastifyRequest, reply: FastifyReply) => {
-    if (reply.statusCode === 401) await limits.countFailure("oauth", ip);
-  },
-});
 
 /** The provider writes its answer itself, unless it wants a page shown. */
 const answerBy =

@@ -2,6 +2,7 @@ import { hkdfSync } from "node:crypto";
 import { type Client, type Configuration, errors, Provider } from "oidc-provider";
 import type { Context } from "../context.ts";
 import { digestOf, isSameDigest } from "../digest.ts";
+import type { RateLimits } from "../http/rate-limit.ts";
 import { toId, toUuid } from "../ids.ts";
 import { newClientId } from "./client-id.ts";
 import { showError, showLogout, showSignedOut } from "./notices.ts";
@@ -14,6 +15,7 @@ import { allScopes, DEFAULT_RESOURCE, isPermission, scopesAt } from "./scopes.ts
 import { signingKeys } from "./signing-keys.ts";
 import { storageOf } from "./storage.ts";
 import type { Middleware } from "./visit.ts";
+import { countWrongCredentials } from "./wrong-credentials.ts";
 
 const MINUTE = 60;
 const DAY = 86_400;
@@ -22,13 +24,14 @@ const REFRESH_ABSOLUTE = 90 * DAY;
 const ACCESS = 15 * MINUTE;
 
 /** The OAuth 2.0 and OpenID Connect server of this origin. */
-export async function openProvider(ctx: Context): Promise<Provider> {
+export async function openProvider(ctx: Context, limits: RateLimits): Promise<Provider> {
   const issuer = ctx.links.origin();
   const provider = new Provider(issuer, await configurationOf(ctx, issuer));
   pinAddress(provider, new URL(issuer));
   compareSecretsByDigest(provider);
   keepRedirectsExact(provider);
   provider.use(followOurSession(ctx, provider));
+  provider.use(countWrongCredentials(limits));
   provider.use(tellAllScopes);
   provider.on("server_error", (_koa, error) => ctx.log.error({ err: error }, "the OAuth server failed"));
   provider.on("error" as "server_error", (error) => ctx.log.error({ err: error }, "an OAuth answer failed"));
