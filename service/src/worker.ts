@@ -5,7 +5,7 @@ import { forgetOldAnswers } from "./http/idempotency.ts";
 import type { AskedJob, ScheduledJob } from "./jobs/queue.ts";
 import { tellOfExpiry } from "./keys/expiry.ts";
 import { carryMail, forgetOldMails, mailJob } from "./mail/mail.ts";
-import { tidyOAuth } from "./oauth/tidy.ts";
+import { tidyOAuth } from "./oauth/forgetting.ts";
 import { reconcilePayments } from "./plans/payment.ts";
 import { applyDueDowngrades } from "./plans/subscription.ts";
 import { reconcileOrders } from "./purchases/payment.ts";

@@ -1,7 +1,6 @@
 import { type Adapter, type AdapterPayload, errors } from "oidc-provider";
 import type { Context } from "../context.ts";
 import { digestOf } from "../digest.ts";
-import { fromSeconds, toSeconds, unused } from "./stored.ts";
 import {
   consumeFlow,
   deleteFlow,
@@ -10,7 +9,8 @@ import {
   findFlow,
   findFlowByUid,
   putFlow,
-} from "./token-queries.ts";
+} from "./flow-queries.ts";
+import { fromSeconds, toSeconds, unused } from "./stored.ts";
 
 /** Browsers on their way, known by the digest of their cookie, and requests that clients pushed ahead. */
 export const flowStorage = (ctx: Context, kind: FlowKind): Adapter => ({

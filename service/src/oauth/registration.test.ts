@@ -11,7 +11,7 @@ import {
   REDIRECT_URI,
   register,
 } from "../../test/oauth.ts";
-import { tidyOAuth } from "./tidy.ts";
+import { tidyOAuth } from "./forgetting.ts";
 
 let market: Market;
 let alice: Client;

@@ -1,7 +1,7 @@
 import { exportJWK, generateKeyPair } from "jose";
 import type { JWK, JWKS } from "oidc-provider";
 import type { Context } from "../context.ts";
-import { insertSigningKey, listSigningKeys } from "./token-queries.ts";
+import { insertSigningKey, listSigningKeys } from "./signing-key-queries.ts";
 
 /** The first signs id tokens unless a client asks for another. */
 const ALGORITHMS = ["RS256", "ES256", "EdDSA"];

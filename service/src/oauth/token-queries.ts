@@ -4,19 +4,6 @@ import type { AdapterPayload } from "oidc-provider";
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 
-export const listSigningKeys = (db: Queries) =>
-  db.selectFrom("oauth_signing_keys").select(["algorithm", "sealed_jwk as sealedJwk"]).execute();
-
-export const insertSigningKey = (
-  db: Queries,
-  key: { algorithm: string; sealed_jwk: string; created_at: Date },
-) =>
-  db
-    .insertInto("oauth_signing_keys")
-    .values(key)
-    .onConflict((conflict) => conflict.doNothing())
-    .execute();
-
 export type TokenKind = "AccessToken" | "ClientCredentials" | "RefreshToken" | "AuthorizationCode";
 
 export interface NewToken {
@@ -98,59 +85,6 @@ export async function findBearer({ pool }: Context, digest: Buffer, audience: st
   const { rows } = await pool.query<BearerRow>({ ...FIND_BEARER, values: [digest, audience, now] });
   return rows[0];
 }
-
-export type FlowKind = "Session" | "Interaction" | "PushedAuthorizationRequest";
-
-export interface FlowRow {
-  payload: AdapterPayload;
-  expiresAt: Date;
-  consumedAt: Date | null;
-}
-
-const flows = (db: Queries, kind: FlowKind) =>
-  db
-    .selectFrom("oauth_flows")
-    .select(["payload", "expires_at as expiresAt", "consumed_at as consumedAt"])
-    .where("kind", "=", kind)
-    .$castTo<FlowRow>();
-
-export const findFlow = (db: Queries, kind: FlowKind, digest: Buffer) =>
-  flows(db, kind).where("digest", "=", digest).executeTakeFirst();
-
-export const findFlowByUid = (db: Queries, kind: FlowKind, uid: string) =>
-  flows(db, kind).where("uid", "=", uid).executeTakeFirst();
-
-export interface NewFlow {
-  digest: Buffer;
-  kind: FlowKind;
-  uid: string | null;
-  payload: string;
-  expires_at: Date;
-}
-
-export const putFlow = (db: Queries, flow: NewFlow) =>
-  db
-    .insertInto("oauth_flows")
-    .values(flow)
-    .onConflict((conflict) =>
-      conflict
-        .column("digest")
-        .doUpdateSet({ uid: flow.uid, payload: flow.payload, expires_at: flow.expires_at }),
-    )
-    .execute();
-
-export async function consumeFlow(db: Queries, digest: Buffer, now: Date): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable("oauth_flows")
-    .set({ consumed_at: now })
-    .where("digest", "=", digest)
-    .where("consumed_at", "is", null)
-    .executeTakeFirst();
-  return numUpdatedRows === 1n;
-}
-
-export const deleteFlow = (db: Queries, digest: Buffer) =>
-  db.deleteFrom("oauth_flows").where("digest", "=", digest).execute();
 
 /** Used codes and tokens stay a while longer, so that a second use is noticed. */
 export async function deleteWhatIsOver(db: Queries, over: { flows: Date; tokens: Date }): Promise<void> {
