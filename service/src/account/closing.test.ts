@@ -3,9 +3,10 @@ import { after, before, suite, test } from "node:test";
 import { turnsOnTwoFactor } from "../../test/authenticator.ts";
 import { dumpOf } from "../../test/dump.ts";
 import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
-import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { hasOAuthClient, hasTokens } from "../../test/oauth.ts";
 import { toId } from "../ids.ts";
+import { anonymise, lockToClose } from "../people/accounts.ts";
 import { createUser } from "../people/users.ts";
 import { mintOneTimeToken } from "../sign-in/one-time-tokens.ts";
 
@@ -201,6 +202,84 @@ suite("closing an account", () => {
     const statuses = replies.map(({ status }) => status).sort();
     assert.equal(statuses.filter((status) => status === 200).length, 1, String(statuses));
   });
+});
+
+suite("a request that came in before its account closed", () => {
+  /** The request has passed the door while the account was open, and goes on when it is closed. */
+  async function asItCloses({ key }: Person, request: () => Promise<Reply>): Promise<Reply> {
+    const { ctx } = market.service;
+    const { reply } = await ctx.db.transaction().execute(async (tx) => {
+      await anonymise(ctx, tx, await lockToClose(tx, key.userId));
+      const reply = request();
+      await waitsForLock();
+      return { reply };
+    });
+    return reply;
+  }
+
+  async function waitsForLock(): Promise<void> {
+    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    for (let tries = 0; tries < 400; tries++) {
+      if ((await market.service.ctx.pool.query(waiting)).rowCount) return;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    assert.fail("it did not wait for the account");
+  }
+
+  const post = (who: "key" | "session", path: string, json: object) => (person: Person) =>
+    person[who].post(path, json);
+  const rights = { "products:read": true };
+  const client = {
+    name: "App",
+    redirectUris: ["https://app.example/back"],
+    grantTypes: ["authorization_code"],
+    scopes: ["products:read"],
+  };
+  const providerKey = {
+    provider: "ollama",
+    name: "Mine",
+    key: "sk-0123456789",
+    baseUrl: "http://127.0.0.1:9",
+  };
+
+  for (const [what, request, table] of [
+    ["makes no key", post("session", "/v1/api-keys", { name: "Late", permissions: rights }), "api_keys"],
+    ["makes no OAuth client", post("session", "/v1/oauth-clients", client), "oauth_clients"],
+    ["sets up no second factor", post("session", "/v1/account/two-factor", {}), "authenticators"],
+    ["leaves no key of a provider", post("key", "/v1/ai/keys", providerKey), "provider_keys"],
+    [
+      "pays for no plan",
+      ({ session }: Person) => session.put("/v1/account/subscription", { plan: "pro" }),
+      "subscription_payments",
+    ],
+  ] as const) {
+    test(`${what}: 401`, async () => {
+      const person = await hasPerson();
+      const known = await countOf(table);
+      assertError(await asItCloses(person, () => request(person)), 401, "INVALID_API_KEY");
+      assert.equal(await countOf(table), known);
+    });
+  }
+
+  test("does not replace a key: 401", async () => {
+    const person = await hasPerson();
+    const wish = { name: "Old", permissions: rights };
+    const { id } = (await person.session.post("/v1/api-keys", wish)).body.data;
+    const rotate = () => person.session.post(`/v1/api-keys/${id}/rotate`, {});
+    assertError(await asItCloses(person, rotate), 401, "INVALID_API_KEY");
+    const { rows } = await market.query("select from api_keys where user_id = $1", [person.key.userId]);
+    assert.equal(rows.length, 2, "the test's own and the old one");
+  });
+
+  test("does not bring its name back: 401", async () => {
+    const person = await hasPerson();
+    const rename = () => person.session.patch("/v1/account", { name: "Here again" });
+    assertError(await asItCloses(person, rename), 401, "INVALID_API_KEY");
+    const { rows } = await market.query("select name from users where id = $1", [person.key.userId]);
+    assert.deepEqual(rows, [{ name: "Closed account" }]);
+  });
+
+  const countOf = async (table: string) => (await market.query(`select from ${table}`)).rowCount;
 });
 
 suite("an account with money open is not closed", () => {

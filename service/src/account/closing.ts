@@ -10,7 +10,7 @@ import { forgetKeys } from "../keys/keys.ts";
 import { composeLetter } from "../mail/letter.ts";
 import { sendMail } from "../mail/mail.ts";
 import { forgetGrantsAndClients } from "../oauth/forgetting.ts";
-import { type AccountRow, anonymise, lockAccount, mustNotBeLastAdmin } from "../people/accounts.ts";
+import { type AccountRow, anonymise, lockToClose, mustNotBeLastAdmin } from "../people/accounts.ts";
 import { unlinkIdentities } from "../people/identities.ts";
 import { toUserId } from "../people/users.ts";
 import { hasOpenPayment } from "../plans/payment.ts";
@@ -45,7 +45,7 @@ export async function closeAccount(ctx: Context, caller: SessionCaller, confirm:
   mustBeFresh(ctx, caller);
   await ctx.db.transaction().execute(async (tx) => {
     await mustNotBeLastAdmin(tx, caller.userId);
-    const user = (await lockAccount(tx, caller.userId))!;
+    const user = await lockToClose(tx, caller.userId);
     mustBeConfirmed(user, confirm);
     await mustOweNothing(tx, user.id);
     for (const farewell of farewells) await farewell(ctx, tx, user);

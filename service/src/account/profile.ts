@@ -1,6 +1,7 @@
 import { type Account, type ChangeAccount, rolePermissions } from "@stoa/contract";
 import { record } from "../audit/audit.ts";
 import type { Context, Member, SessionCaller } from "../context.ts";
+import { ApiError } from "../errors.ts";
 import { mustMatch } from "../http/conditional.ts";
 import { etagOf } from "../http/envelope.ts";
 import { Answer, type RequestFacts } from "../http/route.ts";
@@ -52,6 +53,7 @@ export async function changeProfile(
 ): Promise<Answer<Account>> {
   const account = await ctx.db.transaction().execute(async (tx) => {
     const before = (await lockAccount(tx, userId))!;
+    if (before.closedAt) throw new ApiError("INVALID_API_KEY");
     const secondFactor = await hasSecondFactor(tx, userId);
     mustMatch(ifMatch, etagOf(toAccount(before, secondFactor)));
     const after = applied(before, change);

@@ -45,6 +45,9 @@ export const openDatabase = (pool: pg.Pool): Database =>
 /** Connection and shutdown errors: of sockets, of PostgreSQL (classes 08 and 57P, 53300) and of the pool's own waiting. */
 const DOWN = /^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|08\w{3}|57P0\d|53300)$/;
 
+/** Raised by the triggers of 0014_closing.sql. */
+export const isAccountClosed = (error: unknown) => (error as { code?: string }).code === "ST001";
+
 /** Whether an error says that the database is away, rather than that a query was wrong. */
 export function isDatabaseDown(error: unknown): boolean {
   const { code, message, syscall } = error as { code?: string; message?: string; syscall?: string };

@@ -4,7 +4,7 @@ import type { ErrorCode } from "@stoa/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { v7 } from "uuid";
 import type { Context } from "../context.ts";
-import { isDatabaseDown } from "../db/database.ts";
+import { isAccountClosed, isDatabaseDown } from "../db/database.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { challengeOf } from "./challenge.ts";
 import { type Door, SECURITY_HEADERS } from "./door.ts";
@@ -56,6 +56,7 @@ export function toApiError({ ctx }: Door, request: FastifyRequest, error: unknow
   if (error instanceof ApiError) return error;
   const known = FRAMEWORK_ERRORS[(error as { code?: string }).code ?? ""];
   if (known) return known(request.routeOptions?.bodyLimit ?? BODY_LIMIT_BYTES);
+  if (isAccountClosed(error)) return nobodysRequest(request);
   if (!request.raw.complete) return invalidRequest("body", "ended before it was whole");
   if (isDatabaseDown(error)) {
     ctx.log.error({ request: request.id, err: error }, "the database does not answer");
@@ -64,6 +65,12 @@ export function toApiError({ ctx }: Door, request: FastifyRequest, error: unknow
   ctx.log.error({ request: request.id, route: request.routeOptions?.url, err: error }, "unexpected error");
   return new ApiError("INTERNAL_ERROR");
 }
+
+/** The account was closed after its request had come in. */
+const nobodysRequest = (request: FastifyRequest) =>
+  new ApiError(
+    request.routeOptions.config.endpoint?.base === "/api/auth" ? "INVALID_TOKEN" : "INVALID_API_KEY",
+  );
 
 export function sendError(door: Door, request: FastifyRequest, reply: FastifyReply, error: unknown) {
   const known = toApiError(door, request, error);

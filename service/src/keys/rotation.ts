@@ -8,6 +8,8 @@ import { makeKey, recordKey } from "./keys.ts";
 import { rotatedLetter } from "./letters.ts";
 import { lockOwnKey, statusOf, toNewApiKey } from "./own-keys.ts";
 import { findOwner, type OwnKey, replaceKeyBy } from "./queries.ts";
+import { statusOf, toPermissionMap } from "./own-keys.ts";
+import { lockKey, lockOwner, type OwnKey, replaceKeyBy } from "./queries.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -20,6 +22,11 @@ export const rotateKey = (
 ): Promise<RotatedApiKey> =>
   ctx.db.transaction().execute(async (tx) => {
     const old = await lockOwnKey(tx, userId, wish.keyId);
+    // First the account, as everybody does who makes a key.
+    const { email } = await lockOwner(tx, userId);
+    const id = toUuid("key", wish.keyId);
+    const old = id && (await lockKey(tx, userId, id));
+    if (!old) throw new ApiError("API_KEY_NOT_FOUND");
     mustBeActive(ctx, old);
     const { name, permissions } = old;
     const key = { name, permissions, expiresAt: lifeAnew(old, ctx.now()) };
@@ -28,7 +35,6 @@ export const rotateKey = (
     await replaceKeyBy(tx, old.id, ctx.now(), oldExpiresAt);
     const details = { replacedBy: toId("key", made.id), graceHours: wish.graceHours };
     await recordKey(ctx, tx, { actorId: userId, source }, "rotated", { id: old.id, details });
-    const { email } = await findOwner(tx, userId);
     const prefix = prefixOf(ctx.config.environment, old.lookup);
     await sendMail(ctx, tx, email, rotatedLetter({ name, prefix, expiresAt: oldExpiresAt }));
     const replaced = { id: toId("key", old.id), expiresAt: oldExpiresAt.toISOString() };

@@ -4,6 +4,7 @@ import { ApiError } from "../errors.ts";
 import {
   type AccountRow,
   type AccountValues,
+  endWriting,
   findAccountById,
   lockAccountById,
   lockActiveAdmins,
@@ -20,6 +21,13 @@ export const writeAccount = (tx: Tx, userId: string, values: Partial<AccountValu
 
 /** Names and addresses of accounts, none of which can be closed before the transaction ends; closed ones are missing. */
 export const keepOpen = (tx: Tx, userIds: string[]) => shareOpenAccounts(tx, userIds);
+
+/** The account first, as everybody does who locks both. */
+export async function lockToClose(tx: Tx, userId: string): Promise<AccountRow> {
+  const user = (await lockAccountById(tx, userId))!;
+  await endWriting(tx, userId);
+  return user;
+}
 
 /** Locks the administrators: of two who take each other's role at once, one must find the other's deed. */
 export async function mustNotBeLastAdmin(tx: Tx, userId: string): Promise<void> {

@@ -162,6 +162,9 @@ export const findAccountById = (db: Queries, id: string) =>
 export const lockAccountById = (tx: Tx, id: string) =>
   accounts(tx).where("id", "=", id).forNoKeyUpdate().executeTakeFirst();
 
+/** After this nothing of the account's own is written any more, and what was being written is there (0014_closing.sql). */
+export const endWriting = (tx: Tx, id: string) => sql`select lock_to_close(${id})`.execute(tx);
+
 /** In one order for everybody, so that two who lock them do not wait for each other. */
 export const lockActiveAdmins = (tx: Tx) =>
   tx
