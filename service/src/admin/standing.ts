@@ -2,8 +2,10 @@ import { isDeepStrictEqual } from "node:util";
 import type { ChangeUser } from "@stoa/contract";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
+import { ApiError } from "../errors.ts";
 import { mustMatch } from "../http/conditional.ts";
-import { type AccountRow, writeAccount } from "../people/accounts.ts";
+import { type AccountRow, findAccount, writeAccount } from "../people/accounts.ts";
+import { giveUpOpen, hasOpenPayment } from "../plans/payment.ts";
 import { changePlan } from "../plans/subscription.ts";
 import { type Doer, lockUser, mustNotBeSelf, recordDeed } from "./deed.ts";
 import { readUser, tagFor, uuidOf } from "./users.ts";
@@ -27,6 +29,18 @@ async function write(ctx: Context, tx: Tx, id: string, { role, plan, quota }: Pa
   if (plan) await changePlan(ctx, tx, id, plan);
 }
 
+/** What is being paid would otherwise take the place of the plan that is given here. */
+async function endPayment(ctx: Context, id: string, plan: ChangeUser["plan"]): Promise<void> {
+  const user = plan && (await findAccount(ctx.db, id));
+  if (user && user.plan !== plan) await giveUpOpen(ctx, id);
+}
+
+async function mustBePaid(tx: Tx, id: string): Promise<void> {
+  if (!(await hasOpenPayment(tx, id))) return;
+  const why = "It is not known yet whether the account has just paid for a plan: try again in a minute.";
+  throw new ApiError("INVALID_STATE", why, { current: "money_open" });
+}
+
 /** Role, plan and quota of an account. Nobody unmakes themselves, and the last administrator stays one. */
 export async function changeUser(
   ctx: Context,
@@ -38,11 +52,14 @@ export async function changeUser(
   const id = uuidOf(userId);
   const unmakesAdmin = change.role !== undefined && change.role !== "admin";
   if (unmakesAdmin) mustNotBeSelf(by, id);
+  if (unmakesAdmin) mustNotBeSelf(deed, id);
+  await endPayment(ctx, id, change.plan);
   await ctx.db.transaction().execute(async (tx) => {
     const user = await lockUser(tx, id, { unmakesAdmin });
     mustMatch(ifMatch, await tagFor(tx, user));
     const { from, to } = differences(user, change);
     if (Object.keys(to).length === 0) return;
+    if (to.plan) await mustBePaid(tx, id);
     await write(ctx, tx, id, to);
     const details = { from, to, ...(change.reason && { reason: change.reason }) };
     await recordDeed(ctx, tx, by, { action: "user.changed", userId: id, details });

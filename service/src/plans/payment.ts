@@ -105,6 +105,12 @@ export async function giveUp(ctx: Context, payment: PaymentRow): Promise<Payment
   return ended ? settle(ctx, payment, ended) : payment;
 }
 
+/** Gives up what somebody has not paid yet, for another to decide on their plan. */
+export async function giveUpOpen(ctx: Context, userId: string): Promise<void> {
+  const open = await findOpenPayment(ctx.db, userId);
+  if (open) await giveUp(ctx, open);
+}
+
 /** Settles what is open for over a minute: the provider's word counts, silence for long enough ends it. */
 export async function reconcilePayments(ctx: Context): Promise<void> {
   const now = ctx.now().getTime();

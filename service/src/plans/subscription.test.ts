@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import type { Plan } from "@stoa/contract";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { toId } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { memoryChargeStore } from "../outside/payments.fake-store.ts";
@@ -310,6 +311,33 @@ suite("a downgrade", () => {
     market.clock.forward(40 * DAY_MS);
     await applyDueDowngrades(ctx);
     assert.partialDeepStrictEqual(await standing(person), { plan: "enterprise", scheduled: null });
+  });
+});
+
+suite("a plan that an administrator gives while another one is being paid", () => {
+  const give = async ({ key }: Person, plan: Plan) => {
+    const { userId } = await market.hasUser({ role: "admin" });
+    const admin = await market.hasSession(userId, { secondFactor: true });
+    return admin.patch(`/v1/admin/users/${toId("usr", key.userId)}`, { plan });
+  };
+
+  test("stays: the payment is given up, and cannot be confirmed any more", async () => {
+    const person = await hasPerson();
+    const waiting = await choose(person, "pro", { paymentMethodId: "pm_test_requires_action" });
+    assert.equal((await give(person, "enterprise")).status, 200);
+    await press(waiting.body.data.payment.nextAction.url, "approve");
+    assert.partialDeepStrictEqual(await standing(person), { plan: "enterprise", payment: null });
+    assert.equal(charged.size, 0);
+  });
+
+  test("is 409 while nobody knows whether it was paid", async () => {
+    const person = await hasPerson();
+    trouble = "answers get lost";
+    await choose(person, "pro");
+    assertError(await give(person, "enterprise"), 409, "INVALID_STATE");
+    trouble = "none";
+    assert.equal((await give(person, "enterprise")).status, 200);
+    assert.deepEqual(await movesOf(person), ["pro → enterprise", "free → pro"]);
   });
 });
 
