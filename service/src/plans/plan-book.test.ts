@@ -104,6 +104,11 @@ test("a price must be an amount of the currency", () => {
   assert.match(problemsOf({ currency: "JPY", plans: { pro: { monthlyPrice: 9.5 } } }), /JPY/);
 });
 
+test("the free plan stays free: every account begins with it, and must be able to leave it", () => {
+  for (const monthlyPrice of [5, null])
+    assert.match(problemsOf({ plans: { free: { monthlyPrice } } }), /plans\.free\.monthlyPrice: must be 0/);
+});
+
 test("a file that is missing or no JSON is told so", () => {
   assert.match(problemsOf("{"), /STOA_PLANS_FILE .*is not readable as JSON/);
   assert.throws(() => readConfig({ STOA_PLANS_FILE: join(folder, "none"), STOA_DATA_DIR: folder }), /ENOENT/);

@@ -46,7 +46,7 @@ function withChanges(given: unknown): { book: PlanBook; problems: string[] } {
   const { data, error } = Changes.safeParse(given);
   if (error) return { book: builtInPlans, problems: problemsOf(error) };
   const book = merge(data);
-  return { book, problems: pricesThatAreNone(book) };
+  return { book, problems: [...whyNotFree(book), ...pricesThatAreNone(book)] };
 }
 
 function merge({ plans: changed = {}, ...rest }: Changes): PlanBook {
@@ -57,6 +57,9 @@ function merge({ plans: changed = {}, ...rest }: Changes): PlanBook {
 
 const problemsOf = ({ issues }: z.ZodError) =>
   issues.map(({ path, message }) => `${path.join(".") || "the file"}: ${message}`);
+
+const whyNotFree = ({ plans: { free } }: PlanBook) =>
+  free.monthlyPrice === 0 ? [] : ["plans.free.monthlyPrice: must be 0, because every account begins with it"];
 
 function pricesThatAreNone({ plans: offers, currency }: PlanBook): string[] {
   const isWrong = (plan: Plan) => {
