@@ -38,6 +38,13 @@ export const passwordField = (wish: Pick<Field, "label" | "missing" | "hint" | "
   html`${field({ name: "password", type: "password", ...wish })}
 <div class="check"><input type="checkbox" id="show-password" data-shows="password"><label for="show-password">Show password</label></div>`;
 
+export const newPasswordField: Html = passwordField({
+  label: "Password",
+  hint: "At least 8 characters, and used nowhere else. A password manager makes and keeps it for you.",
+  autocomplete: "new-password",
+  missing: "Choose a password.",
+});
+
 export interface Form {
   id: string;
   fields?: Html;

@@ -24,7 +24,7 @@ const forAnybody = [
   "/auth/two-factor",
   "/auth/first-admin",
 ];
-const forSignedIn = ["/auth/signed-in", "/auth/two-factor/set-up"];
+const forSignedIn = ["/auth/signed-in", "/auth/password", "/auth/two-factor/set-up"];
 const signedIn = (path: string) => nobody.get(path, { cookie });
 
 suite("every page", () => {

@@ -3,6 +3,7 @@ import type { Context } from "../context.ts";
 import { type Page, sendPage } from "../http/html.ts";
 import { checkMailPage } from "./check-mail.ts";
 import { firstAdminPage } from "./first-admin.ts";
+import { passwordPage } from "./password.ts";
 import { registerPage, signInPage } from "./sign-in.ts";
 import { signedInPage } from "./signed-in.ts";
 import { twoFactorPage } from "./two-factor.ts";
@@ -32,6 +33,7 @@ export function addSignInPages(app: FastifyInstance, ctx: Context): void {
   forAnybody("/auth/two-factor", twoFactorPage);
   forAnybody("/auth/first-admin", firstAdminPage);
   forSignedIn("/auth/signed-in", signedInPage);
+  forSignedIn("/auth/password", passwordPage);
   forSignedIn("/auth/two-factor/set-up", twoFactorSetUpPage);
 }
 

@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts";
 import { type Html, html, type Page } from "../http/html.ts";
-import { type Field, field, form, passwordField } from "./form.ts";
+import { type Field, field, form, newPasswordField, passwordField } from "./form.ts";
 import { GITHUB_MARK, GOOGLE_MARK } from "./marks.ts";
 import { sayingFor } from "./sayings.ts";
 import { type Visit, withReturnTo } from "./visit.ts";
@@ -89,9 +89,4 @@ const registrationFields = html`${field({
   maxLength: 100,
 })}
 ${mailField({ hint: "We mail you a link there, to be sure that it is yours." })}
-${passwordField({
-  label: "Password",
-  hint: "At least 8 characters, and used nowhere else. A password manager makes and keeps it for you.",
-  autocomplete: "new-password",
-  missing: "Choose a password.",
-})}`;
+${newPasswordField}`;

@@ -40,7 +40,8 @@ const facts = ({ name, email, session }: Person, isProtected: boolean): Html => 
 <dt>Name</dt><dd>${name}</dd>
 <dt>Mail address</dt><dd>${email}</dd>
 <dt>Role</dt><dd>${session.role}</dd>
-<dt>Two-factor</dt><dd>${isProtected ? "on" : "off"} – <a href="/auth/two-factor/set-up">${isProtected ? "change it" : "set it up"}</a></dd>
+<dt>Password</dt><dd><a href="/auth/password">set or change it</a></dd>
+<dt>Two-factor</dt><dd>${isProtected ? "on" : "off"} – <a href="/auth/two-factor/set-up">${isProtected ? "new codes, or turn it off" : "set it up"}</a></dd>
 </dl>`;
 
 function wayOn(returnTo: string): Html {

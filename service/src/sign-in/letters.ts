@@ -60,7 +60,7 @@ export const knownAlreadyLetter = (url: string): Letter =>
   composeLetter({
     subject: "You have an account at Stoa already",
     paragraphs: [
-      "Somebody, you we hope, tried to register at Stoa with this address, which has an account. Nothing was changed. This link signs you in; a new password can be set in the settings then.",
+      "Somebody, you we hope, tried to register at Stoa with this address, which has an account. Nothing was changed. This link signs you in; a new password can be set in your account then.",
     ],
     action: { label: "Sign in", url },
     footnotes: [ONCE, NOT_YOU],

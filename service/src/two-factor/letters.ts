@@ -28,8 +28,8 @@ export const backupCodeUsedLetter = (left: number): Letter =>
     paragraphs: [
       "A backup code was given in the place of a code of your authenticator app. It will not work again.",
       left === 0
-        ? "It was the last one: make new ones in your account's settings."
-        : `You have ${left} left. You can make new ones in your account's settings.`,
+        ? "It was the last one: make new ones in your account."
+        : `You have ${left} left. You can make new ones in your account.`,
     ],
     footnotes: [NOT_YOU],
   });
