@@ -41,6 +41,16 @@ export class Reader {
     return value.replace(/\/+$/, "");
   }
 
+  /** As browsers write it, which is what their Origin header is compared with. */
+  origin(name: string): string | null {
+    const value = this.url(name, ["http:", "https:"]);
+    const url = value === null ? null : URL.parse(value);
+    if (!url) return null;
+    if (url.href !== `${url.origin}/`)
+      this.problems.push(`${name} is more than scheme, host and port, such as https://stoa.example`);
+    return url.origin;
+  }
+
   list<T extends string>(name: string, allowed: (item: string) => boolean, otherwise: T[]): T[] {
     const items = this.text(name)
       ?.split(",")

@@ -86,10 +86,7 @@ function planBookOf(read: Reader): PlanBook {
   return book;
 }
 
-function isNetwork(text: string): boolean {
-  const [address = "", bits] = text.split("/");
-  return ipaddr.isValid(address) && (bits === undefined || /^\d{1,3}$/.test(bits));
-}
+const isNetwork = (text: string) => ipaddr.isValid(text) || ipaddr.isValidCIDR(text);
 
 function currenciesOf(read: Reader) {
   const currency = read.text("STOA_CURRENCY") ?? "USD";
@@ -126,7 +123,7 @@ export function readConfig(variables: Variables = process.env): Config {
     port: read.integer("PORT", 0, 65_535, 4000),
     dataDir,
     databaseUrl,
-    publicUrl: read.url("STOA_PUBLIC_URL", ["http:", "https:"]),
+    publicUrl: read.origin("STOA_PUBLIC_URL"),
     roles: { api: roles.includes("api"), worker: roles.includes("worker") },
     allowedTargets: allowedTargetsOf(read, environment === "test" && isLoopback(host) ? "loopback" : ""),
     ...mailOf(read, environment),

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, suite, test } from "node:test";
+import { ConfigError, readConfig } from "./config.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "stoa-config-"));
+after(() => rmSync(folder, { recursive: true }));
+
+const read = (variables: Record<string, string>) => readConfig({ STOA_DATA_DIR: folder, ...variables });
+const KEYS = {
+  STOA_MASTER_KEYS: `1:${Buffer.alloc(32, 1).toString("base64")}`,
+  STOA_SESSION_KEYS: `1:${Buffer.alloc(32, 2).toString("base64")}`,
+};
+
+test("all mistakes are told at once", () => {
+  const mistakes = { PORT: "x", STOA_ROLES: "api,boss", GITHUB_CLIENT_ID: "a", REDIS_URL: "http://a" };
+  assert.throws(
+    () => read(mistakes),
+    (error) =>
+      error instanceof ConfigError &&
+      ["PORT", "STOA_ROLES", "GITHUB_CLIENT_SECRET", "REDIS_URL"].every((name) =>
+        error.message.includes(name),
+      ),
+  );
+});
+
+test("secrets are made once and kept in the data folder, but never beside DATABASE_URL or in production", () => {
+  assert.deepEqual(read({}).masterKeys, read({}).masterKeys);
+  assert.deepEqual(read({}).sessionKeys, read({}).sessionKeys);
+  for (const place of [
+    { DATABASE_URL: "postgres://localhost/stoa" },
+    { STOA_ENVIRONMENT: "production", STOA_MAIL: "off" },
+  ]) {
+    assert.throws(() => read(place), /STOA_MASTER_KEYS must be set[\s\S]*STOA_SESSION_KEYS must be set/);
+    assert.deepEqual(read({ ...place, ...KEYS }).sessionKeys, [Buffer.alloc(32, 2)]);
+  }
+});
+
+suite("STOA_TRUST_PROXY", () => {
+  test("takes addresses and networks", () => {
+    const { trustProxy } = read({ STOA_TRUST_PROXY: "10.0.0.0/8, 192.0.2.1,2001:db8::/32" });
+    assert.deepEqual(trustProxy, ["10.0.0.0/8", "192.0.2.1", "2001:db8::/32"]);
+  });
+
+  for (const wrong of ["10.0.0.0/33", "2001:db8::/129", "10.0.0.0/", "proxy.example", "true"])
+    test(`takes no ${wrong}`, () => assert.throws(() => read({ STOA_TRUST_PROXY: wrong }), /is not known/));
+});
+
+suite("STOA_PUBLIC_URL", () => {
+  for (const given of ["https://stoa.example/", "HTTPS://Stoa.Example:443"])
+    test(`${given} is the origin as browsers write it`, () =>
+      assert.equal(read({ STOA_PUBLIC_URL: given }).publicUrl, "https://stoa.example"));
+
+  for (const wrong of [
+    "https://stoa.example/shop",
+    "https://stoa.example/?a=b",
+    "https://me:pass@stoa.example",
+    "ftp://stoa.example",
+  ])
+    test(`takes no ${wrong}`, () => assert.throws(() => read({ STOA_PUBLIC_URL: wrong }), /STOA_PUBLIC_URL/));
+});
