@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { ApiError } from "../errors.ts";
+import { wantsHtml } from "./accept.ts";
 import { html, sendPage } from "./html.ts";
 import { pathOf } from "./request-path.ts";
 
@@ -7,7 +8,7 @@ const PAGES = /^\/(auth|oauth\/interaction)(\/|$)/;
 
 /** Whether somebody looks at this through a browser, so that a page says it better than JSON. */
 export const isForPeople = (request: FastifyRequest): boolean =>
-  PAGES.test(pathOf(request)) && (request.headers.accept ?? "").includes("text/html");
+  PAGES.test(pathOf(request)) && wantsHtml(request);
 
 /** An error as a page. */
 export function sendErrorPage(request: FastifyRequest, reply: FastifyReply, error: ApiError) {

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { validate as isUuid } from "uuid";
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
+import { wantsJson } from "../http/accept.ts";
 import { html, sendPage } from "../http/html.ts";
 import { isFromThisMachine } from "../http/own-machine.ts";
 import { findLetter, listLetters, type ShownLetter } from "./mail.ts";
@@ -39,8 +40,6 @@ export function addMailPages(app: FastifyInstance, ctx: Context): void {
     );
   }
 }
-
-const wantsJson = ({ headers }: FastifyRequest) => /\bapplication\/json\b/.test(headers.accept ?? "");
 
 async function letterOf(ctx: Context, request: FastifyRequest): Promise<ShownLetter> {
   const { id } = request.params as { id: string };

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
+import { wantsJson } from "../http/accept.ts";
 import { SESSION_COOKIE } from "../http/authenticate.ts";
 import { metaOf } from "../http/refusal.ts";
 import { safeReturnTo } from "../http/return-to.ts";
@@ -21,9 +22,6 @@ export function addSocialPages(app: FastifyInstance, ctx: Context): void {
     );
   }
 }
-
-const wantsJson = ({ headers }: FastifyRequest) =>
-  /\bapplication\/json\b/.test(headers.accept ?? "") && !/\btext\/html\b/.test(headers.accept ?? "");
 
 async function begin(
   ctx: Context,
