@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 
-export interface Visit {
-  url: string;
+interface Cookie {
+  origin: string;
+  name: string;
+  value: string;
+  path: string;
+}
+
+export interface Page {
+  /** Where it ended: `open` opens no address of another site. */
+  url: URL;
   status: number;
   headers: Headers;
   text: string;
@@ -9,62 +17,126 @@ export interface Visit {
   location: string | null;
 }
 
-/** A browser without a window: keeps cookies by origin, and follows redirects one at a time. */
-export interface Browser {
-  get(url: string, headers?: Record<string, string>): Promise<Visit>;
-  /** Follows redirects until one leads to a URL that begins so, without opening that. */
-  goUntil(url: string, stopsAt: string): Promise<string>;
-  cookie(origin: string, name: string): string | undefined;
-  setCookie(origin: string, name: string, value: string): void;
-}
-
 const MAX_REDIRECTS = 12;
 
-export function openBrowser(): Browser {
-  const jars = new Map<string, Map<string, string>>();
-  const jarOf = (url: string) => {
-    const { origin } = new URL(url);
-    const jar = jars.get(origin) ?? new Map<string, string>();
-    jars.set(origin, jar);
-    return jar;
-  };
-  const browser: Browser = {
-    async get(url, headers = {}) {
-      const jar = jarOf(url);
-      const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ");
-      const response = await fetch(url, {
-        redirect: "manual",
-        headers: { accept: "text/html", ...(cookie && { cookie }), ...headers },
-      });
-      for (const line of response.headers.getSetCookie()) keep(jar, line);
-      const location = response.headers.get("location");
-      return {
-        url,
-        status: response.status,
-        headers: response.headers,
-        text: await response.text(),
-        location: location === null ? null : new URL(location, url).href,
-      };
-    },
-    async goUntil(url, stopsAt) {
-      for (let n = 0; n < MAX_REDIRECTS; n++) {
-        if (url.startsWith(stopsAt)) return url;
-        const { location, status, text } = await browser.get(url);
-        assert.ok(location, `${url} answered ${status} and leads nowhere: ${text}`);
-        url = location;
-      }
-      throw new Error(`${url} goes in circles`);
-    },
-    cookie: (origin, name) => jarOf(origin).get(name),
-    setCookie: (origin, name, value) => void jarOf(origin).set(name, value),
-  };
-  return browser;
+/** A browser without a window, the least that people need: cookies by path, redirects, and a form's buttons. */
+export class Browser {
+  readonly #home: string;
+  #cookies: Cookie[] = [];
+
+  /** `home` is the site that it is for: the one whose cookies a test asks about. */
+  constructor(home: string) {
+    this.#home = home;
+  }
+
+  /** As if they had come in by the sign-in page. */
+  signIn(sessionToken: string): this {
+    return this.setCookie("__Host-session", sessionToken);
+  }
+
+  cookie(name: string): string | undefined {
+    return this.#cookies.find((cookie) => cookie.origin === this.#home && cookie.name === name)?.value;
+  }
+
+  setCookie(name: string, value: string): this {
+    this.#keep({ origin: this.#home, name, value, path: "/" });
+    return this;
+  }
+
+  /** One address, of any site; a redirect is not followed. */
+  async get(address: string | URL, headers: Record<string, string> = {}): Promise<Page> {
+    return this.#ask(new URL(address, this.#home), { headers });
+  }
+
+  /** Follows redirects, of any site, until one leads to an address that begins so; that is not opened. */
+  async goUntil(address: string, stopsAt: string): Promise<string> {
+    let at = address;
+    for (let hops = 0; hops < MAX_REDIRECTS; hops++) {
+      if (at.startsWith(stopsAt)) return at;
+      const { location, status, text } = await this.get(at);
+      assert.ok(location, `${at} answered ${status} and leads nowhere: ${text}`);
+      at = location;
+    }
+    throw new Error(`too many redirects, the last to ${at}`);
+  }
+
+  /** A page of the site, with redirects followed within it. */
+  async open(address: string | URL): Promise<Page> {
+    return this.#follow(new URL(address, this.#home), {});
+  }
+
+  /** Presses a button of the page's form, as a page of the same origin. */
+  async press(page: Page, name: string, value: string): Promise<Page> {
+    const form = /<form method="post"(?: action="([^"]*)")?/.exec(page.text);
+    assert.ok(form, page.text);
+    assert.match(page.text, new RegExp(`<button[^>]* name="${name}" value="${value}"`));
+    const hidden = [...page.text.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)];
+    const fields = new URLSearchParams({ [name]: value });
+    for (const [, key = "", text = ""] of hidden) fields.append(key, text);
+    return this.post(new URL(form[1] ?? page.url, page.url), fields);
+  }
+
+  async post(address: URL, fields: URLSearchParams, headers: Record<string, string> = {}): Promise<Page> {
+    const own = { "sec-fetch-site": "same-origin", origin: this.#home, ...headers };
+    return this.#follow(address, { method: "POST", body: fields, headers: own });
+  }
+
+  async #follow(from: URL, first: RequestInit): Promise<Page> {
+    let page = await this.#ask(from, first);
+    for (let hops = 0; page.location !== null; hops++) {
+      const url = new URL(page.location);
+      if (url.origin !== this.#home)
+        return { url, status: 0, headers: new Headers(), text: "", location: null };
+      if (hops === MAX_REDIRECTS) throw new Error(`too many redirects, the last to ${url}`);
+      page = await this.#ask(url, {});
+    }
+    return page;
+  }
+
+  async #ask(url: URL, init: RequestInit): Promise<Page> {
+    const headers = { accept: "text/html", ...this.#cookieHeader(url), ...init.headers };
+    const response = await fetch(url, { ...init, redirect: "manual", headers });
+    for (const line of response.headers.getSetCookie()) this.#keep(this.#parse(url, line));
+    const location = response.headers.get("location");
+    return {
+      url,
+      status: response.status,
+      headers: response.headers,
+      text: await response.text(),
+      location: location === null ? null : new URL(location, url).href,
+    };
+  }
+
+  #cookieHeader({ origin, pathname }: URL): Record<string, string> {
+    const fitting = this.#cookies.filter(
+      (cookie) =>
+        cookie.origin === origin && (cookie.path === "/" || `${pathname}/`.startsWith(`${cookie.path}/`)),
+    );
+    if (fitting.length === 0) return {};
+    return { cookie: fitting.map(({ name, value }) => `${name}=${value}`).join("; ") };
+  }
+
+  #keep(cookie: Cookie): void {
+    const isSame = ({ origin, name, path }: Cookie) =>
+      origin === cookie.origin && name === cookie.name && path === cookie.path;
+    this.#cookies = this.#cookies.filter((other) => !isSame(other));
+    if (cookie.value !== "") this.#cookies.push(cookie);
+  }
+
+  #parse({ origin }: URL, line: string): Cookie {
+    const [pair = "", ...attributes] = line.split(/; */);
+    const name = pair.slice(0, pair.indexOf("="));
+    const path = attributes.find((item) => /^path=/i.test(item))?.slice(5) ?? "/";
+    if (origin === this.#home) mustBeWellMade(line, name, path, attributes);
+    const isOver = attributes.some((item) => /^expires=thu, 01 jan 1970|^max-age=0$/i.test(item));
+    return { origin, name, path, value: isOver ? "" : pair.slice(name.length + 1) };
+  }
 }
 
-function keep(jar: Map<string, string>, line: string): void {
-  const [pair = "", ...attributes] = line.split(/; */);
-  const at = pair.indexOf("=");
-  const isGone = attributes.some((attribute) => /^(max-age=0|expires=thu, 01 jan 1970.*)$/i.test(attribute));
-  if (isGone) jar.delete(pair.slice(0, at));
-  else jar.set(pair.slice(0, at), pair.slice(at + 1));
+/** A prefix in the name is a promise that the attributes must keep, and no script may read any of ours. */
+function mustBeWellMade(line: string, name: string, path: string, attributes: string[]): void {
+  const has = (attribute: string) => attributes.some((item) => item.toLowerCase() === attribute);
+  if (/^__(Host|Secure)-/.test(name)) assert.ok(has("secure"), line);
+  if (name.startsWith("__Host-")) assert.equal(path, "/", line);
+  assert.ok(has("httponly") && has("samesite=lax"), line);
 }

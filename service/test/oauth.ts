@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
+import { Browser, type Page } from "./browser.ts";
 import { type Client, clientOf, type Market, type MarketWish, openMarket, type Reply } from "./market.ts";
-import { Browser, type Page } from "./oauth-browser.ts";
 
 /** The OAuth server's library looks at the real clock, so the service does too. */
 export const openOAuthMarket = (wish: MarketWish = {}) => openMarket({ now: () => new Date(), ...wish });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { decodeJwt } from "jose";
 import { appOf } from "../../test/authenticator.ts";
-import { openBrowser } from "../../test/browser.ts";
+import { Browser } from "../../test/browser.ts";
 import { dumpOf } from "../../test/dump.ts";
 import { CLIENT, type FakeGitHub, startFakeGitHub } from "../../test/identity-servers.ts";
 import { someAddress } from "../../test/letters.ts";
@@ -205,20 +205,20 @@ async function useTwoFactor(session: Client, email: string): Promise<void> {
 async function signInElsewhere(): Promise<void> {
   const email = someAddress();
   github.person = { id: 7, login: "eve", name: "Eve", emails: [{ email, primary: true, verified: true }] };
-  const browser = openBrowser();
+  const browser = new Browser(market.origin);
   const goes = () =>
     browser.goUntil(`${market.origin}/api/auth/github`, `${market.origin}/api/auth/callback/github`);
   const callback = new URL(await goes());
-  const flow = browser.cookie(market.origin, "__Host-flow-github")!;
+  const flow = browser.cookie("__Host-flow-github")!;
   await browser.get(callback.href);
-  const session = browser.cookie(market.origin, "__Host-session")!;
+  const session = browser.cookie("__Host-session")!;
   const open = new URL(await goes());
   Object.assign(secrets, {
     "GitHub's code": callback.searchParams.get("code")!,
     "a used state": callback.searchParams.get("state")!,
     "an open state": open.searchParams.get("state")!,
     "a flow's cookie": flow,
-    "an open flow's cookie": browser.cookie(market.origin, "__Host-flow-github")!,
+    "an open flow's cookie": browser.cookie("__Host-flow-github")!,
     "a session by GitHub": session,
     "our secret at GitHub": CLIENT.clientSecret,
     "GitHub's token": "gho_",

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
+import { Browser } from "../../test/browser.ts";
 import { assertError, type Client, type Market } from "../../test/market.ts";
 import {
   askTokens,
@@ -14,7 +15,6 @@ import {
   openOAuthMarket,
   redeem,
 } from "../../test/oauth.ts";
-import { Browser } from "../../test/oauth-browser.ts";
 import { toId } from "../ids.ts";
 
 let market: Market;

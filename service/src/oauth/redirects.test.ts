@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
+import type { Browser } from "../../test/browser.ts";
 import type { Client, Market } from "../../test/market.ts";
 import {
   assertOAuthError,
@@ -16,7 +17,6 @@ import {
   redeem,
   register,
 } from "../../test/oauth.ts";
-import type { Browser } from "../../test/oauth-browser.ts";
 
 let market: Market;
 let alice: Client;

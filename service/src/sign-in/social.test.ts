@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import { decodeJwt } from "jose";
 import { turnsOnTwoFactor } from "../../test/authenticator.ts";
-import { type Browser, openBrowser } from "../../test/browser.ts";
+import { Browser } from "../../test/browser.ts";
 import {
   CLIENT,
   type FakeGitHub,
@@ -76,9 +76,11 @@ const callbackOf = (name: Name) => `${market.origin}/api/auth/callback/${name}`;
 const comesBack = (browser: Browser, name: Name, returnTo?: string) =>
   browser.goUntil(start(name, returnTo), callbackOf(name));
 
+const openBrowser = () => new Browser(market.origin);
+
 async function signsIn(name: Name, browser = openBrowser()) {
   const visit = await browser.get(await comesBack(browser, name));
-  return { browser, visit, session: browser.cookie(market.origin, SESSION) };
+  return { browser, visit, session: browser.cookie(SESSION) };
 }
 
 /** The sign-in was refused: a redirect to the sign-in page, with this problem, and without a session. */
@@ -86,7 +88,7 @@ function assertProblem(visit: { location: string | null }, browser: Browser, pro
   const url = new URL(visit.location!);
   assert.equal(url.origin + url.pathname, `${market.origin}/auth/sign-in`);
   assert.equal(url.searchParams.get("problem"), problem);
-  assert.equal(browser.cookie(market.origin, SESSION), undefined);
+  assert.equal(browser.cookie(SESSION), undefined);
 }
 
 async function whoIs(session: string): Promise<{ sub: string; email: string; name: string }> {
@@ -200,7 +202,7 @@ for (const name of NAMES) {
       assert.equal(url.origin + url.pathname, `${market.origin}/auth/two-factor`);
       assert.deepEqual([...url.searchParams], [["returnTo", "/docs?a=1#b"]], "the challenge is in no log");
       assert.match(new URLSearchParams(url.hash.slice(1)).get("challenge")!, /^[\w-]{43}$/);
-      assert.equal(browser.cookie(market.origin, SESSION), undefined);
+      assert.equal(browser.cookie(SESSION), undefined);
     });
 
     test("twice at once from two browsers makes one account", async () => {
@@ -209,7 +211,7 @@ for (const name of NAMES) {
       const callbacks = await Promise.all(browsers.map((browser) => comesBack(browser, name)));
       await Promise.all(browsers.map((browser, at) => browser.get(callbacks[at]!)));
       const subjects = await Promise.all(
-        browsers.map(async (browser) => (await whoIs(browser.cookie(market.origin, SESSION)!)).sub),
+        browsers.map(async (browser) => (await whoIs(browser.cookie(SESSION)!)).sub),
       );
       assert.equal(new Set(subjects).size, 1);
       assert.equal((await accountsOf(email)).length, 1);
@@ -298,9 +300,9 @@ for (const name of NAMES) {
       const other = name === "github" ? "google" : "github";
       const browser = openBrowser();
       const callback = await comesBack(browser, name);
-      const cookie = browser.cookie(market.origin, `__Host-flow-${name}`)!;
+      const cookie = browser.cookie(`__Host-flow-${name}`)!;
       const crossed = new URL(callback.replace(callbackOf(name), callbackOf(other)));
-      browser.setCookie(market.origin, `__Host-flow-${other}`, cookie);
+      browser.setCookie(`__Host-flow-${other}`, cookie);
       const asked = (other === "github" ? github : google).asked.length;
       assertProblem(await browser.get(crossed.href), browser, "FLOW_LOST");
       assert.equal(
@@ -314,14 +316,14 @@ for (const name of NAMES) {
       sitsDown();
       const browser = openBrowser();
       const callback = await comesBack(browser, name);
-      const cookie = browser.cookie(market.origin, `__Host-flow-${name}`)!;
+      const cookie = browser.cookie(`__Host-flow-${name}`)!;
       const twins = Array.from({ length: 6 }, openBrowser);
-      for (const twin of twins) twin.setCookie(market.origin, `__Host-flow-${name}`, cookie);
+      for (const twin of twins) twin.setCookie(`__Host-flow-${name}`, cookie);
       await Promise.all(twins.map((twin) => twin.get(callback)));
-      const sessions = twins.filter((twin) => twin.cookie(market.origin, SESSION) !== undefined);
+      const sessions = twins.filter((twin) => twin.cookie(SESSION) !== undefined);
       assert.equal(sessions.length, 1);
       assertProblem(await browser.get(callback), browser, "FLOW_LOST");
-      assert.equal(browser.cookie(market.origin, `__Host-flow-${name}`), undefined, "the cookie is gone");
+      assert.equal(browser.cookie(`__Host-flow-${name}`), undefined, "the cookie is gone");
     });
 
     test("after ten minutes is too late", async () => {
@@ -343,10 +345,10 @@ for (const name of NAMES) {
         (url) => url.searchParams.delete("code"),
         (url) => url.searchParams.set("iss", "https://evil.example"),
         (_, browser) => {
-          const cookie = browser.cookie(market.origin, `__Host-flow-${name}`)!;
-          browser.setCookie(market.origin, `__Host-flow-${name}`, `${cookie.slice(0, -2)}AA`);
+          const cookie = browser.cookie(`__Host-flow-${name}`)!;
+          browser.setCookie(`__Host-flow-${name}`, `${cookie.slice(0, -2)}AA`);
         },
-        (_, browser) => browser.setCookie(market.origin, `__Host-flow-${name}`, '{"state":"x"}'),
+        (_, browser) => browser.setCookie(`__Host-flow-${name}`, '{"state":"x"}'),
       ];
       for (const change of changed) {
         const browser = openBrowser();
@@ -378,7 +380,7 @@ for (const name of NAMES) {
       const { userId } = await market.hasUser();
       const planted = await market.hasSession(userId);
       const browser = openBrowser();
-      browser.setCookie(market.origin, SESSION, planted.key);
+      browser.setCookie(SESSION, planted.key);
       const { session } = await signsIn(name, browser);
       assertError(await planted.get("/v1/categories"), 401, "INVALID_API_KEY");
       assert.notEqual(decodeJwt(session!).jti, decodeJwt(planted.key).jti);
@@ -593,9 +595,9 @@ test("no code, token, state or client secret stands in the log, nor in the clear
   const callback = new URL(await comesBack(browser, "github"));
   const state = callback.searchParams.get("state")!;
   const code = callback.searchParams.get("code")!;
-  const cookie = browser.cookie(market.origin, "__Host-flow-github")!;
+  const cookie = browser.cookie("__Host-flow-github")!;
   await browser.get(callback.href);
-  const session = browser.cookie(market.origin, SESSION)!;
+  const session = browser.cookie(SESSION)!;
   const { rows } = await market.query(
     "select t::text as text from one_time_tokens t union all select t::text from sessions t",
   );
