@@ -147,9 +147,10 @@ function whoMayCall(access: Access): string | null {
   return `Needs the permission \`${access.permission}\`.${role}`;
 }
 
-function securityOf({ who }: Access): Json[] {
-  if (who === "public") return [];
+function securityOf({ access: { who }, errors }: Endpoint): Json[] {
   const session = [{ sessionToken: [] }, { sessionCookie: [] }];
+  // Under /api/auth nobody is asked at the door; some look for a session themselves.
+  if (who === "public") return errors.includes("INVALID_SESSION") ? session : [];
   if (who === "session" || who === "admin") return session;
   return [{ bearer: [] }, { apiKeyInQuery: [] }, ...session];
 }
@@ -161,7 +162,7 @@ function operationOf(endpoint: Endpoint, schemas: Schemas): Json {
     tags: [endpoint.tag],
     summary: endpoint.summary,
     description: [endpoint.description, whoMayCall(endpoint.access)].filter(Boolean).join("\n\n"),
-    security: securityOf(endpoint.access),
+    security: securityOf(endpoint),
     parameters: parametersOf(endpoint, schemas),
     ...(endpoint.body && {
       requestBody: {
@@ -192,11 +193,13 @@ const TAGS: Record<string, string> = {
   purchases: "Buy products, and read what you bought",
   ai: "Run what you bought with your own provider keys",
   account: "Your account, its plan, its security and where you are signed in",
-  admin: "Run the marketplace",
   events: "What happened to your products and purchases",
+  "sign-in":
+    "Come in by a mailed link or a password, and leave again. A browser comes in by another site at `/api/auth/github` or `/api/auth/google`, where the operator has set that up",
   "api-keys": "The keys that programs of yours come in with",
-  "sign-in": "Come in by a mailed link or a password, and leave again",
-  oauth: "Applications that act in people's names",
+  oauth:
+    "Applications that act in people's names. The OAuth 2.0 server itself is described at `/.well-known/oauth-authorization-server`",
+  admin: "Run the marketplace",
 };
 
 /** The OpenAPI 3.1 document of the contract's endpoints. `origin` is null in the committed copy. */
