@@ -3,10 +3,11 @@ import { after, before, beforeEach, suite, test } from "node:test";
 import type { Plan } from "@stoa/contract";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { toId } from "../ids.ts";
+import { behind, type PaymentLine } from "../../test/payments.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { memoryChargeStore } from "../outside/payments.fake-store.ts";
-import { type Payments, PaymentUnknown } from "../outside/payments.ts";
+import type { Payments } from "../outside/payments.ts";
 import { reconcilePayments } from "./payment.ts";
 import { builtInPlans } from "./plan-book.ts";
 import { applyDueDowngrades, changePlan } from "./subscription.ts";
@@ -15,8 +16,7 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const PATH = "/v1/account/subscription";
 
-/** What goes wrong between us and the provider: it charges and is not heard, or it hears nothing. */
-let trouble: "none" | "answers get lost" | "down" = "none";
+const line: PaymentLine = { trouble: "none" };
 /** What the provider was asked to charge, in the order of asking; a repeat under the same id is no new charge. */
 const charged = new Map<string, number>();
 
@@ -25,12 +25,12 @@ let market: Market;
 before(async () => {
   provider = await startFakeProvider({ store: memoryChargeStore(), now: () => market.clock.now });
   market = await openMarket({
-    payments: watched(fakePayments({ origin: provider.origin })),
+    payments: behind(line, recorded(fakePayments({ origin: provider.origin }))),
     config: { planBook: builtInPlans },
   });
 });
 beforeEach(() => {
-  trouble = "none";
+  line.trouble = "none";
   charged.clear();
 });
 after(async () => {
@@ -38,25 +38,15 @@ after(async () => {
   await provider.close();
 });
 
-function watched(payments: Payments): Payments {
-  const ask = async <T>(question: () => Promise<T>): Promise<T> => {
-    if (trouble === "down") throw new PaymentUnknown("nobody is there");
-    const answer = await question();
-    if (trouble === "answers get lost") throw new PaymentUnknown("no answer");
-    return answer;
-  };
-  return {
-    ...payments,
-    charge: (request) =>
-      ask(async () => {
-        const outcome = await payments.charge(request);
-        if (outcome.state === "succeeded") charged.set(request.orderId, request.amountMinor);
-        return outcome;
-      }),
-    find: (orderId) => ask(() => payments.find(orderId)),
-    cancel: (orderId) => ask(() => payments.cancel(orderId)),
-  };
-}
+/** Keeps what is charged, whether or not we hear of it. */
+const recorded = (payments: Payments): Payments => ({
+  ...payments,
+  async charge(request) {
+    const outcome = await payments.charge(request);
+    if (outcome.state === "succeeded") charged.set(request.orderId, request.amountMinor);
+    return outcome;
+  },
+});
 
 interface Person {
   key: Client;
@@ -214,12 +204,12 @@ suite("an upgrade", () => {
 
   test("of unknown outcome is 202, and the job finds out under the same id", async () => {
     const person = await hasPerson();
-    trouble = "answers get lost";
+    line.trouble = "answers get lost";
     const reply = await choose(person, "pro");
     assert.equal(reply.status, 202);
     assert.equal(reply.body.data.payment.status, "pending");
     assert.equal((await choose(person, "pro")).status, 202, "asking again charges nothing new");
-    trouble = "none";
+    line.trouble = "none";
     market.clock.forward(MINUTE_MS + 1);
     await Promise.all([reconcilePayments(market.service.ctx), reconcilePayments(market.service.ctx)]);
     assert.equal(charged.size, 1);
@@ -229,10 +219,10 @@ suite("an upgrade", () => {
 
   test("of which the provider never heard is given up after ten minutes, and stands in nobody's way", async () => {
     const person = await hasPerson();
-    trouble = "down";
+    line.trouble = "down";
     assert.equal((await choose(person, "pro")).status, 202);
     assertError(await choose(person, "business"), 409, "CONFLICT");
-    trouble = "none";
+    line.trouble = "none";
     market.clock.forward(10 * MINUTE_MS + 1);
     await reconcilePayments(market.service.ctx);
     assert.equal((await standing(person)).payment, null);

@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { behind, type PaymentLine } from "../../test/payments.ts";
 import { toUuid } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { memoryChargeStore } from "../outside/payments.fake-store.ts";
-import { type PaymentOutcome, type Payments, PaymentUnknown } from "../outside/payments.ts";
+import type { PaymentOutcome } from "../outside/payments.ts";
 import { reconcileOrders, settle } from "./payment.ts";
 
 const MINUTE_MS = 60_000;
@@ -14,39 +15,23 @@ const HOUR_MS = 60 * MINUTE_MS;
 const WAITS = { paymentMethodId: "pm_test_requires_action" };
 
 const store = memoryChargeStore();
-/** What goes wrong between us and the provider: it charges and is not heard, or it hears nothing. */
-let trouble: "none" | "answers get lost" | "down" = "none";
+const line: PaymentLine = { trouble: "none" };
 
 let provider: FakeProvider;
 let market: Market;
 let seller: Client;
 before(async () => {
   provider = await startFakeProvider({ store, now: () => market.clock.now });
-  market = await openMarket({ payments: troubled(fakePayments({ origin: provider.origin })) });
+  market = await openMarket({ payments: behind(line, fakePayments({ origin: provider.origin })) });
   seller = await market.hasUser({ name: "Seller" });
 });
 beforeEach(() => {
-  trouble = "none";
+  line.trouble = "none";
 });
 after(async () => {
   await market.close();
   await provider.close();
 });
-
-function troubled(payments: Payments): Payments {
-  const ask = async <T>(question: () => Promise<T>): Promise<T> => {
-    if (trouble === "down") throw new PaymentUnknown("nobody is there");
-    const answer = await question();
-    if (trouble === "answers get lost") throw new PaymentUnknown("no answer");
-    return answer;
-  };
-  return {
-    ...payments,
-    charge: (request) => ask(() => payments.charge(request)),
-    find: (orderId) => ask(() => payments.find(orderId)),
-    cancel: (orderId) => ask(() => payments.cancel(orderId)),
-  };
-}
 
 const buy = (buyer: Client, productId: string, wish: object = {}) =>
   buyer.post("/v1/purchases", { productId, ...wish });
@@ -96,9 +81,9 @@ async function hasWaiting(price = 10): Promise<Waiting> {
 async function hasPending(kind: "answers get lost" | "down"): Promise<Omit<Waiting, "url">> {
   const buyer = await market.hasUser();
   const productId = await hasProduct(seller);
-  trouble = kind;
+  line.trouble = kind;
   const { status, body } = await buy(buyer, productId);
-  trouble = "none";
+  line.trouble = "none";
   assert.deepEqual([status, body.data.status], [202, "pending"]);
   return { buyer, productId, orderId: body.data.orderId };
 }
@@ -186,9 +171,9 @@ test("an order that waits at an old price is replaced by one at the price that i
 test("a charge without an answer leaves the order pending until the provider tells", async () => {
   const { buyer, productId, orderId } = await hasPending("answers get lost");
   assert.equal(await chargeOf(orderId), "succeeded", "it was charged");
-  trouble = "down";
+  line.trouble = "down";
   assert.equal((await orderOf(buyer, orderId)).status, "pending");
-  trouble = "none";
+  line.trouble = "none";
   market.clock.forward(MINUTE_MS - 1);
   await reconcile();
   assert.deepEqual(await listed(buyer), ["pending"], "not before a minute: it may still be under way");
@@ -229,11 +214,11 @@ test("a pending order is never charged by another method than the one that was n
 
 test("a provider that is down cancels nobody's order", async () => {
   const { buyer } = await hasPending("answers get lost");
-  trouble = "down";
+  line.trouble = "down";
   market.clock.forward(HOUR_MS);
   await reconcile();
   assert.deepEqual(await listed(buyer), ["pending"]);
-  trouble = "none";
+  line.trouble = "none";
   await reconcile();
   assert.deepEqual(await listed(buyer), ["completed"]);
 });
@@ -330,9 +315,9 @@ test("money that comes for a second order of what is owned already grants nothin
 test("an order that is asked for again is not given up while the answer may still come", async () => {
   const { buyer, productId } = await hasPending("down");
   market.clock.forward(10 * MINUTE_MS);
-  trouble = "down";
+  line.trouble = "down";
   assert.equal((await buy(buyer, productId)).status, 202);
-  trouble = "none";
+  line.trouble = "none";
   market.clock.forward(MINUTE_MS);
   await reconcile();
   assert.deepEqual(await listed(buyer), ["pending"]);

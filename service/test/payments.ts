@@ -1,0 +1,22 @@
+import { type Payments, PaymentUnknown } from "../src/outside/payments.ts";
+
+/** The line between us and the provider; with trouble it charges and is not heard, or it hears nothing. */
+export interface PaymentLine {
+  trouble: "none" | "answers get lost" | "down";
+}
+
+/** A provider behind such a line. */
+export function behind(line: PaymentLine, payments: Payments): Payments {
+  const ask = async <T>(question: () => Promise<T>): Promise<T> => {
+    if (line.trouble === "down") throw new PaymentUnknown("nobody is there");
+    const answer = await question();
+    if (line.trouble === "answers get lost") throw new PaymentUnknown("no answer");
+    return answer;
+  };
+  return {
+    ...payments,
+    charge: (request) => ask(() => payments.charge(request)),
+    find: (orderId) => ask(() => payments.find(orderId)),
+    cancel: (orderId) => ask(() => payments.cancel(orderId)),
+  };
+}
