@@ -44,7 +44,7 @@ const mayEnter: Record<string, string[]> = {
     "purchases",
     "ai",
   ],
-  admin: ["db", "http", "audit", "sessions", "people", "two-factor", "sign-in", "plans"],
+  admin: ["db", "http", "audit", "sessions", "people", "two-factor", "sign-in", "oauth", "plans"],
   demo: ["db", "money", "prompts", "people", "products", "reviews", "purchases"],
   operator: ["db", "jobs", "mail", "people", "keys", "admin", "demo"],
 };

@@ -23,7 +23,8 @@ const CLIENTS_PER_ACCOUNT = 25;
 const newSecret = () => `stoa_client_${randomBytes(32).toString("base64url")}`;
 const notFound = () => new ApiError("OAUTH_CLIENT_NOT_FOUND");
 
-const toClient = (client: ClientRow): OAuthClient => ({
+/** As its owner sees it, and in part administrators. */
+export const toClient = (client: Omit<ClientRow, "secretDigest" | "idTokenAlgorithm">): OAuthClient => ({
   clientId: client.id,
   name: client.name,
   redirectUris: client.redirectUris,
