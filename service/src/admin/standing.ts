@@ -52,7 +52,6 @@ export async function changeUser(
   const id = uuidOf(userId);
   const unmakesAdmin = change.role !== undefined && change.role !== "admin";
   if (unmakesAdmin) mustNotBeSelf(by, id);
-  if (unmakesAdmin) mustNotBeSelf(deed, id);
   await endPayment(ctx, id, change.plan);
   await ctx.db.transaction().execute(async (tx) => {
     const user = await lockUser(tx, id, { unmakesAdmin });

@@ -7,9 +7,7 @@ import { prefixOf } from "./api-key.ts";
 import { makeKey, recordKey } from "./keys.ts";
 import { rotatedLetter } from "./letters.ts";
 import { lockOwnKey, statusOf, toNewApiKey } from "./own-keys.ts";
-import { findOwner, type OwnKey, replaceKeyBy } from "./queries.ts";
-import { statusOf, toPermissionMap } from "./own-keys.ts";
-import { lockKey, lockOwner, type OwnKey, replaceKeyBy } from "./queries.ts";
+import { lockOwner, type OwnKey, replaceKeyBy } from "./queries.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -21,12 +19,9 @@ export const rotateKey = (
   source: Source,
 ): Promise<RotatedApiKey> =>
   ctx.db.transaction().execute(async (tx) => {
-    const old = await lockOwnKey(tx, userId, wish.keyId);
     // First the account, as everybody does who makes a key.
     const { email } = await lockOwner(tx, userId);
-    const id = toUuid("key", wish.keyId);
-    const old = id && (await lockKey(tx, userId, id));
-    if (!old) throw new ApiError("API_KEY_NOT_FOUND");
+    const old = await lockOwnKey(tx, userId, wish.keyId);
     mustBeActive(ctx, old);
     const { name, permissions } = old;
     const key = { name, permissions, expiresAt: lifeAnew(old, ctx.now()) };

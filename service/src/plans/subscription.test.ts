@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import type { Plan } from "@stoa/contract";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
-import { toId } from "../ids.ts";
 import { behind, type PaymentLine } from "../../test/payments.ts";
+import { toId } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { memoryChargeStore } from "../outside/payments.fake-store.ts";
@@ -322,10 +322,10 @@ suite("a plan that an administrator gives while another one is being paid", () =
 
   test("is 409 while nobody knows whether it was paid", async () => {
     const person = await hasPerson();
-    trouble = "answers get lost";
+    line.trouble = "answers get lost";
     await choose(person, "pro");
     assertError(await give(person, "enterprise"), 409, "INVALID_STATE");
-    trouble = "none";
+    line.trouble = "none";
     assert.equal((await give(person, "enterprise")).status, 200);
     assert.deepEqual(await movesOf(person), ["pro → enterprise", "free → pro"]);
   });

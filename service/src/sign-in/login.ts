@@ -15,19 +15,13 @@ const refused = () => new ApiError("INVALID_CREDENTIALS");
 /** Unknown, unproven, banned, without a password, or with another one: the same work and the same answer. */
 export async function logIn(ctx: Context, { email, password, code }: LogIn, facts: RequestFacts) {
   const { source, cookies } = facts;
-  const attempt = await ctx.db.transaction().execute((tx) =>
-    countAttempts(ctx, tx, [
-      ["login of an address", email],
-      ["login from a network", networkOfStranger(source.ip)],
-    ]),
-  );
   const browser = knownFor(ctx, cookies, email);
   const attempt = await ctx.db
     .transaction()
     .execute((tx) =>
       countAttempts(ctx, tx, [
         browser ? ["login in a known browser", browser] : ["login of an address", email],
-        ["login from a network", networkOf(source.ip)],
+        ["login from a network", networkOfStranger(source.ip)],
       ]),
     );
   const account = await entrantByEmail(ctx.db, email);

@@ -45,15 +45,6 @@ async function accountOf(ctx: Context, tx: Tx, { email, data }: OneTimeToken, fa
   const account = await entrantByEmail(tx, email!);
   // Banned or closed: the link is worth what an unknown one is.
   if (!account) throw new ApiError("INVALID_TOKEN");
-  const withPassword = wish.passwordHash !== undefined;
-  if (isNew)
-    await record(ctx, tx, {
-      actorId: account.id,
-      action: "user.registered",
-      source,
-      details: { withPassword },
-    });
-  if (!account.mailboxProvenAt) await wipeUnproven(ctx, tx, account, { by: "magic-link", source });
   const { source } = facts;
   if (isNew) {
     const details = { withPassword };
@@ -61,7 +52,7 @@ async function accountOf(ctx: Context, tx: Tx, { email, data }: OneTimeToken, fa
     if (wish.passwordHash && !withPassword)
       await sendMail(ctx, tx, account.email, passwordLeftOutLetter(ctx));
   }
-  if (!account.verified) await wipeUnproven(ctx, tx, account, { by: "magic-link", source });
+  if (!account.mailboxProvenAt) await wipeUnproven(ctx, tx, account, { by: "magic-link", source });
   return account;
 }
 

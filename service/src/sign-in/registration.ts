@@ -19,8 +19,7 @@ export async function register(ctx: Context, { email, password, name }: Register
   await ctx.db.transaction().execute((tx) =>
     countAttempts(ctx, tx, [
       ["registration of an address", email],
-      ["letters for a network", networkOfStranger(ip)],
-      ["letters for a network", networkOf(facts.source.ip)],
+      ["letters for a network", networkOfStranger(facts.source.ip)],
     ]),
   );
   const passwordHash = await hashPassword(password);
