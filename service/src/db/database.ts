@@ -28,12 +28,17 @@ const settingsOf = ({ target }: Connection): pg.ClientConfig => ({
   connectionTimeoutMillis: 10_000,
 });
 
-export const openPool = (connection: Connection): pg.Pool =>
-  new pg.Pool({
+export function openPool(connection: Connection): pg.Pool {
+  const pool = new pg.Pool({
     ...settingsOf(connection),
     max: connection.maxConnections ?? 8,
     application_name: "stoa",
   });
+  // The pool listens to idle clients alone. Of one in use the query hears that the connection is gone; unheard, the same
+  // event would end the process.
+  pool.on("connect", (client) => client.on("error", () => {}));
+  return pool;
+}
 
 /** One connection beside the pool, not yet connected. */
 export const oneClient = (connection: Connection, wish: pg.ClientConfig): pg.Client =>
@@ -54,6 +59,8 @@ export function isDatabaseDown(error: unknown): boolean {
   if (code === "ENOENT" && syscall !== "connect") return false;
   return (
     DOWN.test(code ?? "") ||
-    /timeout exceeded when trying to connect|^Connection terminated/.test(message ?? "")
+    /timeout exceeded when trying to connect|^Connection terminated|connection error and is not queryable/.test(
+      message ?? "",
+    )
   );
 }

@@ -101,6 +101,15 @@ suite("a sign-in that is on the way", () => {
   });
 });
 
+test("a sign-in whose connection to the database dies is 503, and leaves the service and the next one alone", async () => {
+  const kill =
+    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and $1::uuid is not null";
+  const reply = await whileOnTheWay(() => logIn(), kill);
+  assertError(reply, 503, "SERVICE_UNAVAILABLE");
+  assert.deepEqual(await sessions(), [FIRST_SESSION]);
+  assert.equal((await logIn()).status, 200);
+});
+
 test("a session that is ended while it turns a second factor on turns none on", async () => {
   const thief = await market.hasSession(await ownersId());
   const setUp = await thief.post("/v1/account/two-factor");
