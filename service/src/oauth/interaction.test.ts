@@ -140,15 +140,25 @@ test("no other site can press the button", async () => {
   assertError(bare, 403, "UNAUTHORIZED");
 });
 
-test("however often and in how many tabs the button is pressed, one grant comes of it", async () => {
+const grantsOf = async ({ id }: OAuthClient) =>
+  (await market.query("select 1 from oauth_grants where client_id = $1", [id])).rows.length;
+
+test("however often the button is pressed at once, one grant comes of it", async () => {
   const client = await hasOAuthClient(market, bob);
   const browser = await browserOf(market, alice.userId);
-  const [one, other] = [await browser.open(ask({}, client)), await browser.open(ask({}, client))];
-  const clicks = await Promise.all([1, 2, 3, 4].map(() => browser.press(one, "decision", "allow")));
-  for (const { status } of clicks) assert.ok([0, 409].includes(status), String(status));
-  assert.equal((await browser.press(other, "decision", "allow")).status, 0);
-  const { rows } = await market.query("select 1 from oauth_grants where client_id = $1", [client.id]);
-  assert.equal(rows.length, 1);
+  const page = await browser.open(ask({}, client));
+  const clicks = await Promise.all([1, 2, 3, 4].map(() => browser.press(page, "decision", "allow")));
+  // 400 and 409: another click was faster, on the way back to the client or before.
+  for (const { status } of clicks) assert.ok([0, 400, 409].includes(status), String(status));
+  assert.equal(await grantsOf(client), 1);
+});
+
+test("in however many tabs the button is pressed, one grant comes of it", async () => {
+  const client = await hasOAuthClient(market, bob);
+  const browser = await browserOf(market, alice.userId);
+  const tabs = [await browser.open(ask({}, client)), await browser.open(ask({}, client))];
+  for (const tab of tabs) assert.equal((await browser.press(tab, "decision", "allow")).status, 0);
+  assert.equal(await grantsOf(client), 1);
 });
 
 test("a consent page whose client was removed meanwhile says that the request is over", async () => {
