@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, type TestContext, test } from "node:test";
 import type pg from "pg";
+import { PgBoss } from "pg-boss";
 import { freePort, startMailServer } from "../../test/mail-server.ts";
 import { type Market, openMarket } from "../../test/market.ts";
 import { type Service, startService } from "../app.ts";
@@ -8,6 +9,7 @@ import type { Config } from "../config.ts";
 import { composeLetter } from "../mail/letter.ts";
 import { mailJob, sendMail } from "../mail/mail.ts";
 import { devMail } from "../outside/mail.dev.ts";
+import { bossDatabase } from "./jobs.ts";
 
 const letter = composeLetter({ subject: "News", paragraphs: ["Something changed."] });
 const ALONE = { api: true, worker: false };
@@ -64,6 +66,14 @@ const jobIn = ({ query }: Market, state: string, { name = mailJob.name, retries 
 /** The queue waits in real time: instead of waiting, a test moves the job, and maybe takes attempts from it. */
 const hurry = ({ query }: Market, retries = 0) =>
   query("update pgboss.job set start_after = now(), retry_count = $1 where state = 'retry'", [retries]);
+
+/** A worker took it and was killed. Answers what does at once what workers do every minute. */
+async function isHeldByTheDead({ service }: Market): Promise<PgBoss> {
+  const boss = new PgBoss({ db: bossDatabase(service.ctx.pool), supervise: false, schedule: false });
+  await boss.start();
+  assert.equal((await boss.fetch(mailJob.name)).length, 1);
+  return boss;
+}
 
 const between = (value: number, least: number, most: number) =>
   assert.ok(value >= least && value <= most, `${value} is not between ${least} and ${most}`);
@@ -139,6 +149,26 @@ suite("a job that was asked for", { timeout: 60_000 }, () => {
     await jobIn(market, "retry");
     await until(async () => (told.length === 2 ? true : undefined));
     await jobIn(market, "completed");
+  });
+
+  test("that a killed worker held is taken up by another one when its attempt has run out", async (t) => {
+    const server = await openServer(t);
+    const { market, ask, startWorker } = await openShop(t, { config: smtp(server.port) });
+    await ask("ada@example.com");
+    const boss = await isHeldByTheDead(market);
+    const late =
+      "update pgboss.job set started_on = started_on - interval '1 second' * $1 where state = 'active'";
+    await startWorker();
+    await boss.supervise(mailJob.name);
+    await jobIn(market, "active");
+    await market.query(late, [mailJob.attemptSeconds]);
+    await market.query("update pgboss.queue set monitor_claim_on = null, monitor_on = null");
+    await boss.supervise(mailJob.name);
+    await boss.stop({ close: false });
+    between((await jobIn(market, "retry")).wait, mailJob.attemptSeconds, mailJob.attemptSeconds + 90);
+    await hurry(market);
+    assert.deepEqual((await server.received(1))[0]!.recipients, ["ada@example.com"]);
+    await jobIn(market, "completed", { retries: 1 });
   });
 
   test("must be of a known kind", async (t) => {
