@@ -9,7 +9,7 @@ import { tidyOAuth } from "./oauth/forgetting.ts";
 import { reconcilePayments } from "./plans/payment.ts";
 import { applyDueDowngrades } from "./plans/subscription.ts";
 import { reconcileOrders } from "./purchases/payment.ts";
-import { forgetOldTokens } from "./sign-in/one-time-tokens.ts";
+import { tidySignIn } from "./sign-in/tidy.ts";
 
 /** What can be asked for by `ctx.jobs.send`. */
 export const jobKinds = [mailJob];
@@ -23,7 +23,7 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
   { name: "forget-mails", cron: "23 * * * *", run: () => forgetOldMails(ctx) },
   { name: "tell-of-key-expiry", cron: "37 * * * *", run: () => tellOfExpiry(ctx) },
-  { name: "forget-sign-in-tokens", cron: "29 * * * *", run: () => forgetOldTokens(ctx) },
+  { name: "forget-sign-in-tokens", cron: "29 * * * *", run: () => tidySignIn(ctx) },
   { name: "tidy-oauth", cron: "41 * * * *", run: () => tidyOAuth(ctx) },
   { name: "forget-events", cron: "43 3 * * *", run: () => forgetOldEvents(ctx) },
 ];

@@ -6,7 +6,8 @@ import { someAddress } from "../../test/letters.ts";
 import { type Market, openMarket } from "../../test/market.ts";
 import { ApiError } from "../errors.ts";
 import { countAttempts, giveBack } from "./attempts.ts";
-import { forgetOldTokens, mintOneTimeToken } from "./one-time-tokens.ts";
+import { mintOneTimeToken } from "./one-time-tokens.ts";
+import { tidySignIn } from "./tidy.ts";
 
 const DAY_MS = 86_400_000;
 /** Those of magic links. */
@@ -89,14 +90,14 @@ test("what can be used no longer is forgotten, and nothing else", async () => {
   await market.hasSession(userId);
   await ask("new");
 
-  await forgetOldTokens(ctx);
+  await tidySignIn(ctx);
   const count = async (table: string) => (await market.query(`select count(*) from ${table}`)).rows[0].count;
   assert.deepEqual(
     [await count("one_time_tokens"), await count("sign_in_attempts"), await count("sessions")],
     [1, 1, 2],
   );
   market.clock.forward(DAY_MS + 1);
-  await forgetOldTokens(ctx);
+  await tidySignIn(ctx);
   assert.equal(await count("sessions"), 1);
   assert.equal((await ended.get("/v1/purchases")).status, 401);
 });

@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import type { Queries } from "../db/database.ts";
 import type { Window } from "./attempts.ts";
+import type { OneTimeToken, TokenPurpose } from "./one-time-tokens.ts";
 
 interface NewAttempt {
   kind: string;
@@ -52,6 +53,60 @@ export const dropAttempt = (db: Queries, kind: string, subject: Buffer, at: Date
 
 export const deleteAttemptsBefore = (db: Queries, moment: Date) =>
   db.deleteFrom("sign_in_attempts").where("last_at", "<", moment).execute();
+
+export interface NewToken {
+  digest: Buffer;
+  purpose: TokenPurpose;
+  email: string | null;
+  user_id: string | null;
+  data: string;
+  created_at: Date;
+  expires_at: Date;
+}
+
+export const insertToken = (db: Queries, token: NewToken) =>
+  db.insertInto("one_time_tokens").values(token).execute();
+
+const TOKEN_COLUMNS = ["email", "user_id as userId", "data"] as const;
+
+export const useToken = (db: Queries, digest: Buffer, purposes: TokenPurpose[], now: Date) =>
+  db
+    .updateTable("one_time_tokens")
+    .set({ used_at: now })
+    .where("digest", "=", digest)
+    .where("purpose", "in", purposes)
+    .where("used_at", "is", null)
+    .where("expires_at", ">", now)
+    .returning(TOKEN_COLUMNS)
+    .$castTo<OneTimeToken>()
+    .executeTakeFirst();
+
+export const findUsableToken = (db: Queries, digest: Buffer, purpose: TokenPurpose, now: Date) =>
+  db
+    .selectFrom("one_time_tokens")
+    .select(TOKEN_COLUMNS)
+    .where("digest", "=", digest)
+    .where("purpose", "=", purpose)
+    .where("used_at", "is", null)
+    .where("expires_at", ">", now)
+    .$castTo<OneTimeToken>()
+    .executeTakeFirst();
+
+export const useTokensFor = (db: Queries, purpose: TokenPurpose, now: Date) =>
+  db
+    .updateTable("one_time_tokens")
+    .set({ used_at: now })
+    .where("purpose", "=", purpose)
+    .where("used_at", "is", null)
+    .execute();
+
+export const deleteTokensOf = (db: Queries, { userId, email }: { userId: string; email: string }) =>
+  db
+    .deleteFrom("one_time_tokens")
+    .where((row) =>
+      row.or([row("user_id", "=", userId), row(row.fn("lower", ["email"]), "=", email.toLowerCase())]),
+    )
+    .execute();
 
 export const deleteTokensBefore = (db: Queries, moment: Date) =>
   db.deleteFrom("one_time_tokens").where("expires_at", "<", moment).execute();
