@@ -40,7 +40,9 @@ before(async () => {
   const [event] = (await member.get("/v1/events")).body.data;
   const app = await hasOAuthClient(market, member);
   await hasTokens(market, member.userId, app);
-  const [grant] = (await (await market.hasSession(member.userId)).get("/v1/account/grants")).body.data;
+  const session = await market.hasSession(member.userId);
+  const [grant] = (await session.get("/v1/account/grants")).body.data;
+  const apiKey = { name: "Mine", permissions: { "products:read": true } };
   ids = {
     productId: [bought, await hasDraft(member), await hasProduct(member)],
     orderId: [orderId],
@@ -52,6 +54,7 @@ before(async () => {
     sessionId: [sessionIdOf(await market.hasSession(member.userId))],
     clientId: [app.id],
     grantId: [grant.id],
+    keyId: [(await session.post("/v1/api-keys", apiKey)).body.data.id],
   };
   enter = await openDoors(market, member);
 });
