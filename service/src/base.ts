@@ -9,7 +9,6 @@ import { claimInstallation } from "./db/installation.ts";
 import { migrate } from "./db/migrate.ts";
 import { Notices } from "./db/notices.ts";
 import { insuredCounters } from "./http/counters.insured.ts";
-import { redisCounters } from "./http/counters.redis.ts";
 import { type Counters, memoryCounters } from "./http/counters.ts";
 import { createGuests } from "./http/guests.ts";
 import { newUuid } from "./ids.ts";
@@ -89,7 +88,7 @@ async function buildBase(
     vault: createVault(config.masterKeys),
     links: createLinks(() => origin, secretsFor("stoa signed links")),
     guests: createGuests(secretsFor("stoa guests")),
-    counters: openCounters(config, now, log),
+    counters: await openCounters(config, now, log),
     jobs,
     notices,
     keyCache: new KeyCache(notices),
@@ -115,7 +114,10 @@ async function buildBase(
   };
 }
 
-function openCounters({ redisUrl }: Config, now: () => Date, log: Logger): Counters {
+/** The client of Redis is loaded where there is one. */
+async function openCounters({ redisUrl }: Config, now: () => Date, log: Logger): Promise<Counters> {
   const own = memoryCounters(now);
-  return redisUrl ? insuredCounters(redisCounters(redisUrl, now), own, { now, log }) : own;
+  if (!redisUrl) return own;
+  const { redisCounters } = await import("./http/counters.redis.ts");
+  return insuredCounters(redisCounters(redisUrl, now), own, { now, log });
 }

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { decodeJwt } from "jose";
-import { errors, type InteractionResults, type Provider } from "oidc-provider";
+import type { InteractionResults, Provider } from "oidc-provider";
 import type { Context, SessionCaller } from "../context.ts";
 import { sendPage } from "../http/html.ts";
 import { mustNotComeFromElsewhere } from "../http/same-origin.ts";
@@ -60,7 +60,8 @@ async function findInteraction({ provider, request, reply }: Step): Promise<Inte
   throw gone();
 }
 
-const toGone = (error: unknown) => (error instanceof errors.SessionNotFound ? gone() : error);
+// By its name, not its class: the library is loaded only when somebody asks for a token.
+const toGone = (error: unknown) => ((error as Error).name === "SessionNotFound" ? gone() : error);
 
 /** They may have signed in as somebody else in another tab since. */
 function mustBeSamePerson({ session }: Interaction, { userId }: SessionCaller): void {

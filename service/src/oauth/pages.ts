@@ -5,7 +5,6 @@ import { SECURITY_HEADERS } from "../http/door.ts";
 import { sendPage } from "../http/html.ts";
 import type { RateLimits } from "../http/rate-limit.ts";
 import { decideInteraction, type Step, showInteraction } from "./interaction.ts";
-import { openProvider } from "./provider.ts";
 import { addResourceMetadata } from "./resource-metadata.ts";
 import { visiting } from "./visit.ts";
 
@@ -31,7 +30,7 @@ const FORM_POLICY = `${SECURITY_HEADERS["content-security-policy"]}; script-src 
 
 /** The OAuth server and the pages around it. */
 export function addOAuthPages(app: FastifyInstance, ctx: Context, limits: RateLimits): void {
-  const provider = once(() => openProvider(ctx, limits));
+  const provider = once(async () => (await import("./provider.ts")).openProvider(ctx, limits));
   const stepwise =
     (take: (step: Step) => Promise<unknown>): RouteHandlerMethod =>
     async (request, reply) => {
@@ -77,7 +76,10 @@ const answerBy =
     return reply;
   };
 
-/** Made when it is first asked for: only then it is known where the service listens. What failed is tried again. */
+/**
+ * Made when it is first asked for: only then it is known where the service listens, and who asks for no token pays nothing
+ * for its library. What failed is tried again.
+ */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
