@@ -1,16 +1,22 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from "fastify";
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  onRequestAsyncHookHandler,
+  RouteHandlerMethod,
+} from "fastify";
 import type { Provider } from "oidc-provider";
 import type { Context } from "../context.ts";
 import { SECURITY_HEADERS } from "../http/door.ts";
 import { sendPage } from "../http/html.ts";
 import type { RateLimits } from "../http/rate-limit.ts";
+import { notTooMany } from "./flood.ts";
 import { decideInteraction, type Step, showInteraction } from "./interaction.ts";
 import { addResourceMetadata } from "./resource-metadata.ts";
 import { visiting } from "./visit.ts";
 
 /** Where people are: the provider may answer with a form that posts itself, whose script it names in this policy. */
 const IN_BROWSERS = [
-  "/oauth/authorize",
   "/oauth/authorize/:uid",
   "/oauth/logout",
   "/oauth/logout/confirm",
@@ -22,7 +28,6 @@ const BETWEEN_PROGRAMS = [
   "/oauth/introspect",
   "/oauth/userinfo",
   "/oauth/jwks",
-  "/oauth/par",
   "/.well-known/openid-configuration",
   "/.well-known/oauth-authorization-server",
 ];
@@ -41,12 +46,16 @@ export function addOAuthPages(app: FastifyInstance, ctx: Context, limits: RateLi
   app.post("/oauth/interaction/:uid", stepwise(decideInteraction));
   addResourceMetadata(app, ctx);
   app.register((scope, _options, done) => {
-    addProvider(scope, provider);
+    addProvider(scope, provider, notTooMany(ctx));
     done();
   });
 }
 
-function addProvider(scope: FastifyInstance, provider: () => Promise<Provider>): void {
+function addProvider(
+  scope: FastifyInstance,
+  provider: () => Promise<Provider>,
+  notTooMany: onRequestAsyncHookHandler,
+): void {
   scope.removeAllContentTypeParsers();
   // Reads nothing: the provider reads the stream by itself, and no more than 56 KiB of it.
   scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
@@ -55,6 +64,10 @@ function addProvider(scope: FastifyInstance, provider: () => Promise<Provider>):
   for (const url of IN_BROWSERS)
     scope.route({ url, method, handler, exposeHeadRoute: false, onRequest: allowOwnForms });
   for (const url of BETWEEN_PROGRAMS) scope.route({ url, method, handler, exposeHeadRoute: false });
+  // Where anybody may begin a flow, with a page or ahead of it.
+  const onRequest = [notTooMany, allowOwnForms];
+  scope.route({ url: "/oauth/authorize", method, handler, exposeHeadRoute: false, onRequest });
+  scope.route({ url: "/oauth/par", method, handler, exposeHeadRoute: false, onRequest: notTooMany });
   // Registration sends no cookie and trusts nobody, so apps in browsers may ask for it too.
   const config = { cors: { origin: "*" } };
   scope.route({ url: "/oauth/register", method: ["POST", "OPTIONS"], handler, config });
