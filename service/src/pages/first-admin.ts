@@ -25,17 +25,22 @@ ${person && (await whatIsLeft(ctx, person))}
   };
 }
 
-const todo = (lead: string, path: string, label: string): Html => html`<p class="lead">${lead}</p>
+const nextStep = (lead: string, path: string, label: string): Html => html`<p class="lead">${lead}</p>
 <div class="actions"><a class="button primary" href="${path}">${label}</a></div>`;
 
 /** An administrator's rights work only in a session that was entered with two factors. */
 async function whatIsLeft({ db }: Context, { session }: Person): Promise<Html> {
-  if (session.secondFactor) return todo("Your rights work at once.", "/auth/signed-in", "Go to your account");
+  if (session.secondFactor)
+    return nextStep("Your rights work at once.", "/auth/signed-in", "Go to your account");
   if (await hasSecondFactor(db, session.userId)) {
     const signIn = "/auth/sign-in?returnTo=%2Fauth%2Fsigned-in";
-    return todo("Your rights work once you have signed in with a code of your app.", signIn, "Sign in again");
+    return nextStep(
+      "Your rights work once you have signed in with a code of your app.",
+      signIn,
+      "Sign in again",
+    );
   }
-  return todo(
+  return nextStep(
     "One thing is left: your rights work only in a session that was entered with two factors.",
     "/auth/two-factor/set-up",
     "Set up two-factor authentication",
