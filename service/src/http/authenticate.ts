@@ -136,5 +136,5 @@ function whyNoAdmin(caller: Member): ApiError | null {
   if (caller.kind !== "session" || !hasRolePermission(caller.role, "view:admin_panel"))
     return forbidden("view:admin_panel", "Only an administrator's session may do this.");
   if (caller.secondFactor) return null;
-  return forbidden("two-factor", "Set up two-factor authentication and sign in with it.");
+  return forbidden("two-factor", "Set up two-factor authentication, or sign in with a code of it.");
 }

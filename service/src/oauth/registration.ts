@@ -26,7 +26,7 @@ const refuse = (reason: string) => new errors.InvalidClientMetadata(reason);
 export function restrictRegistration(metadata: Record<string, unknown>): void {
   if (metadata["token_endpoint_auth_method"] !== "none")
     throw refuse(
-      "token_endpoint_auth_method must be none: clients with a secret are made in the account's settings",
+      "token_endpoint_auth_method must be none: clients with a secret are made by POST /v1/oauth-clients",
     );
   for (const name of Object.keys(metadata)) if (!KEPT.includes(name)) delete metadata[name];
   const redirects = redirectsOf(metadata, "redirect_uris");
