@@ -1,6 +1,7 @@
 import * as account from "./account.ts";
 import * as admin from "./admin.ts";
 import * as ai from "./ai.ts";
+import * as catalogue from "./catalogue.ts";
 import type { Endpoint } from "./endpoint.ts";
 import * as events from "./events.ts";
 import * as keys from "./keys.ts";
@@ -8,22 +9,23 @@ import * as oauth from "./oauth.ts";
 import * as plans from "./plans.ts";
 import * as products from "./products.ts";
 import * as purchases from "./purchases.ts";
+import * as reviews from "./reviews.ts";
 import * as signIn from "./sign-in.ts";
 import * as twoFactor from "./two-factor.ts";
 
 /** Every endpoint by room and verb. */
 export const api = {
   products: {
-    list: products.list,
+    list: catalogue.list,
     get: products.get,
     create: products.create,
     change: products.change,
     publish: products.publish,
     unpublish: products.unpublish,
     remove: products.remove,
-    categories: products.categories,
   },
-  reviews: { list: products.reviews, create: products.postReview },
+  categories: { list: catalogue.categories },
+  reviews: { list: reviews.list, create: reviews.create },
   purchases: { create: purchases.create, list: purchases.list, get: purchases.get },
   ai: {
     execute: ai.execute,
@@ -148,7 +150,6 @@ export {
 export {
   type ChangeProduct,
   type CreateProduct,
-  type PostReview,
   type ProductCard,
   type ProductDetail,
   type ProductStatus,
@@ -159,4 +160,5 @@ export {
   type Variable,
 } from "./products.ts";
 export type { CreatePurchase, NewPurchase, OrderStatus, Purchase, PurchaseDetail } from "./purchases.ts";
+export type { PostReview } from "./reviews.ts";
 export { type ChangePassword, type LogIn, NewPassword, type Register, type TwoFactor } from "./sign-in.ts";

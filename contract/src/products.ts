@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { Amount, Currency, paging, queryNumber, Timestamp } from "./envelope.ts";
+import { Amount, Currency, Timestamp } from "./envelope.ts";
 
 export const productTypes = ["PROMPT", "WORKFLOW"] as const;
 export const productStatuses = [
@@ -30,22 +30,8 @@ export const providers = [
 export const Provider = z.enum(providers).meta({ id: "Provider" });
 export type Provider = z.infer<typeof Provider>;
 
-export const productSorts = [
-  "relevance",
-  "createdAt",
-  "updatedAt",
-  "publishedAt",
-  "price",
-  "rating",
-  "popularity",
-  "views",
-  "trending",
-  "title",
-] as const;
-
 const ProductType = z.enum(productTypes).describe("An open set for readers");
 const Status = z.enum(productStatuses).describe("An open set for readers");
-const typeInAnyCase = z.string().max(40).toUpperCase();
 
 const line = (max: number) => z.string().trim().min(1).max(max);
 const version = z
@@ -189,34 +175,6 @@ const reads = { who: "visitor", permission: "products:read" } as const;
 const writes = { who: "member", permission: "products:write" } as const;
 const params = z.object({ productId: z.string() });
 
-export const list = endpoint({
-  name: "products.list",
-  method: "GET",
-  path: "/products",
-  summary: "List and search products",
-  description:
-    "Published products; with author=me your own in every state. Totals are exact to 10,000 (1,000 with search), above that a lower bound.",
-  access: reads,
-  query: z.strictObject({
-    ...paging,
-    type: typeInAnyCase.optional().describe("In any case: prompt, workflow"),
-    category: z.string().max(60).optional().describe("A slug; its sub-categories are included"),
-    provider: z.string().max(40).toLowerCase().optional(),
-    minPrice: queryNumber(z.number().min(0)).default(0),
-    maxPrice: queryNumber(z.number().min(0)).optional(),
-    sort: z.enum(productSorts).default("relevance"),
-    order: z.enum(["asc", "desc"]).default("desc").describe("Ignored by relevance, which is best first"),
-    search: z.string().trim().max(200).optional(),
-    author: z.string().max(100).optional().describe("An author's id, or me"),
-    status: z.enum(productStatuses).optional().describe("Only with author=me"),
-    tag: z.string().max(40).optional(),
-    minRating: queryNumber(z.number().min(0).max(5)).optional(),
-    currency: Currency.optional().describe("What minPrice, maxPrice and sort=price speak of"),
-  }),
-  data: ProductCard,
-  list: true,
-});
-
 export const get = endpoint({
   name: "products.get",
   method: "GET",
@@ -296,67 +254,4 @@ export const remove = endpoint({
     message: z.string(),
   }),
   errors: ["PRODUCT_NOT_FOUND"],
-});
-
-export const Category = z
-  .object({
-    slug: z.string(),
-    name: z.string(),
-    parent: z.string().nullable(),
-    products: z.int().describe("Published products in it and below it"),
-  })
-  .meta({ id: "Category" });
-
-export const categories = endpoint({
-  name: "categories.list",
-  method: "GET",
-  path: "/categories",
-  summary: "List the categories with their counts",
-  access: reads,
-  query: z.strictObject(paging),
-  data: Category,
-  list: true,
-});
-
-export const Review = z
-  .object({
-    id: z.string(),
-    productId: z.string(),
-    author: z.object({ id: z.string(), name: z.string() }),
-    rating: z.int().min(1).max(5),
-    comment: z.string(),
-    createdAt: Timestamp,
-  })
-  .meta({ id: "Review" });
-
-export const PostReview = z
-  .strictObject({ rating: z.int().min(1).max(5), comment: z.string().trim().max(5_000).default("") })
-  .meta({ id: "PostReview" });
-export type PostReview = z.output<typeof PostReview>;
-
-export const reviews = endpoint({
-  name: "reviews.list",
-  method: "GET",
-  path: "/products/:productId/reviews",
-  summary: "List the reviews of a product",
-  access: reads,
-  params,
-  query: z.strictObject(paging),
-  data: Review,
-  list: true,
-  errors: ["PRODUCT_NOT_FOUND"],
-});
-
-export const postReview = endpoint({
-  name: "reviews.create",
-  method: "POST",
-  path: "/products/:productId/reviews",
-  summary: "Review a product that you bought",
-  access: { who: "member", permission: "purchases:write" },
-  params,
-  body: PostReview,
-  data: Review,
-  status: 201,
-  errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
-  example: { rating: 5, comment: "Does what it says." },
 });

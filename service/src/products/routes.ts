@@ -22,5 +22,5 @@ export const productRoutes = [
   route(api.products.remove, (ctx, caller, { params }, { source }) =>
     deleteProduct(ctx, caller, params.productId, source),
   ),
-  route(api.products.categories, (ctx, _caller, { query }) => listCategories(ctx, query)),
+  route(api.categories.list, (ctx, _caller, { query }) => listCategories(ctx, query)),
 ];
