@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { permissions } from "@stoa/contract";
+import { renderCard } from "@stoa/service/catalogue/card.ts";
 import type { Context } from "@stoa/service/context.ts";
 import { newUuid, toId } from "@stoa/service/ids.ts";
 import { createKey } from "@stoa/service/keys/keys.ts";
 import { hashPassword } from "@stoa/service/people/password-hash.ts";
 import { createUser } from "@stoa/service/people/users.ts";
-import { renderCard } from "@stoa/service/products/card.ts";
 import { startOperatorSession } from "@stoa/service/sign-in/operator-session.ts";
 
 const SELLERS = 40;
@@ -75,7 +75,6 @@ export async function seed(ctx: Context, prompts: Prompt[], count: number): Prom
     }),
   );
   for (let from = 0; from < rows.length; from += BATCH) await insert(ctx, rows.slice(from, from + BATCH));
-  await ctx.pool.query("update catalogue set revision = revision + 1");
   await ctx.pool.query("vacuum analyze");
   const buyers = await Promise.all(Array.from({ length: BUYERS }, (_, at) => enter(ctx, `buyer${at}`)));
   const reader = await enter(ctx, "reader");
@@ -123,6 +122,7 @@ function rowOf(now: Date, at: number, count: number, { prompt, copy, seller, cat
     id: newUuid(publishedAt),
     title: copy === 0 ? prompt.title : `${prompt.title} ${copy + 1}`,
     description: prompt.description,
+    lang: "en",
     type: "PROMPT",
     status: "published" as const,
     category,

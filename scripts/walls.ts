@@ -23,10 +23,11 @@ const mayEnter: Record<string, string[]> = {
   pages: ["http", "sessions", "people", "two-factor"],
   oauth: ["db", "http", "audit", "sessions"],
   entitlements: ["db"],
-  products: ["db", "money", "http", "prompts", "audit", "events", "people", "entitlements"],
+  catalogue: ["db", "money", "http", "people"],
+  products: ["db", "money", "catalogue", "http", "prompts", "audit", "events", "people", "entitlements"],
   plans: ["db", "money", "outside", "http", "audit", "events", "people"],
-  reviews: ["db", "http", "events", "people", "products"],
-  purchases: ["db", "money", "outside", "http", "events", "people", "entitlements", "products"],
+  reviews: ["db", "http", "events", "people", "catalogue", "products"],
+  purchases: ["db", "money", "outside", "http", "events", "people", "entitlements", "catalogue", "products"],
   ai: ["db", "outside", "http", "prompts", "entitlements", "products"],
   account: [
     "db",
@@ -45,7 +46,7 @@ const mayEnter: Record<string, string[]> = {
     "ai",
   ],
   admin: ["db", "http", "audit", "sessions", "people", "two-factor", "sign-in", "oauth", "plans"],
-  demo: ["db", "money", "prompts", "people", "products", "reviews", "purchases"],
+  demo: ["db", "money", "catalogue", "prompts", "people", "products", "reviews", "purchases"],
   operator: ["db", "jobs", "mail", "people", "keys", "admin", "demo"],
 };
 

@@ -39,6 +39,7 @@ export const list = endpoint({
     search: z.string().trim().max(200).optional(),
     author: z.string().max(100).optional().describe("An author's id, or me"),
     status: z.enum(productStatuses).optional().describe("Only with author=me"),
+    lang: z.string().max(35).optional().describe("BCP 47, as the seller gave it: en, pt-BR"),
     tag: z.string().max(40).optional(),
     minRating: queryNumber(z.number().min(0).max(5)).optional(),
     currency: Currency.optional().describe("What minPrice, maxPrice and sort=price speak of"),

@@ -13,6 +13,10 @@ export const ListMeta = Meta.extend({
   limit: z.int().min(1).max(100),
   total: z.int().min(0).describe("Exact, unless totalIsEstimate says that it is a lower bound"),
   totalIsEstimate: z.literal(true).optional(),
+  correctedSearch: z
+    .string()
+    .optional()
+    .describe("Searched for in the place of words that nothing holds: what they may have been meant to be"),
 }).meta({ id: "ListMeta" });
 
 export const FieldProblem = z.object({ field: z.string(), reason: z.string() }).meta({ id: "FieldProblem" });

@@ -58,6 +58,7 @@ const shared = {
   id: z.string(),
   title: z.string(),
   description: z.string(),
+  lang: z.string().nullable().describe("BCP 47; null: not said"),
   type: ProductType,
   status: Status,
   category: z.string().nullable(),
@@ -121,6 +122,11 @@ const compatibility = z
 const fields = {
   title: line(120),
   description: z.string().trim().max(10_000),
+  lang: z
+    .string()
+    .max(35)
+    .regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$/, "must be a BCP 47 tag such as en or pt-BR")
+    .describe("The language that it is written in: BCP 47"),
   type: z.enum(productTypes),
   category: line(60).describe("A slug of GET /categories"),
   price,
@@ -144,6 +150,7 @@ export const CreateProduct = z
   .strictObject({
     ...fields,
     description: fields.description.default(""),
+    lang: fields.lang.nullable().default(null),
     category: fields.category.optional(),
     contentFormat: fields.contentFormat.default("text"),
     preview: fields.preview.optional(),

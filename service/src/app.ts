@@ -6,6 +6,8 @@ import { adminRoutes } from "./admin/routes.ts";
 import { aiRoutes } from "./ai/routes.ts";
 import { auditRoutes } from "./audit/routes.ts";
 import { type Base, type BaseOverrides, openBase } from "./base.ts";
+import { catalogueRoutes } from "./catalogue/routes.ts";
+import { flushViews } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
 import type { Context } from "./context.ts";
 import type { Connection } from "./db/database.ts";
@@ -29,7 +31,6 @@ import { addSignInPages } from "./pages/routes.ts";
 import { allowanceOf } from "./plans/allowance.ts";
 import { planRoutes } from "./plans/routes.ts";
 import { productRoutes } from "./products/routes.ts";
-import { flushViews } from "./products/views.ts";
 import { addPurchasePages } from "./purchases/pages.ts";
 import { purchaseRoutes } from "./purchases/routes.ts";
 import { reviewRoutes } from "./reviews/routes.ts";
@@ -47,6 +48,7 @@ const LAST_WORDS_MS = 3_000;
 
 export const routes = [
   ...productRoutes,
+  ...catalogueRoutes,
   ...reviewRoutes,
   ...purchaseRoutes,
   ...aiRoutes,

@@ -2,6 +2,8 @@ import { hkdfSync } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import type pg from "pg";
 import type { Logger } from "pino";
+import { seedCategories } from "./catalogue/categories.ts";
+import { ViewBuffer } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
 import type { Context } from "./context.ts";
 import { type Connection, openDatabase, openPool } from "./db/database.ts";
@@ -17,9 +19,6 @@ import { KeyCache } from "./keys/key-cache.ts";
 import { createLinks } from "./links.ts";
 import { createLog } from "./log.ts";
 import { type OutsideOverrides, openOutside } from "./outside.ts";
-import { seedCategories } from "./products/categories.ts";
-import { Totals } from "./products/list.ts";
-import { ViewBuffer } from "./products/views.ts";
 import { createVault, fingerprintOf } from "./vault.ts";
 import { jobKinds } from "./worker.ts";
 
@@ -92,7 +91,6 @@ async function buildBase(
     jobs,
     notices,
     keyCache: new KeyCache(notices),
-    totals: new Totals(),
     views: new ViewBuffer(),
     shutdown: shutdown.signal,
     outside: outside.ports,

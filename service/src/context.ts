@@ -1,6 +1,7 @@
 import type { Permission, Plan, Quota, Role } from "@stoa/contract";
 import type pg from "pg";
 import type { Logger } from "pino";
+import type { ViewBuffer } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
 import type { Database } from "./db/database.ts";
 import type { Notices } from "./db/notices.ts";
@@ -13,8 +14,6 @@ import type { AiProviders } from "./outside/ai-provider.ts";
 import type { IdentityProviders } from "./outside/identity-provider.ts";
 import type { Mail } from "./outside/mail.ts";
 import type { Payments } from "./outside/payments.ts";
-import type { Totals } from "./products/list.ts";
-import type { ViewBuffer } from "./products/views.ts";
 import type { Vault } from "./vault.ts";
 
 /** Everything that a verb depends on, as its first argument: a plain object, built in base.ts. */
@@ -37,7 +36,6 @@ export interface Context {
   notices: Notices;
   /** Kept in memory by this process alone. */
   keyCache: KeyCache;
-  totals: Totals;
   views: ViewBuffer;
   /** Aborts with the reason "shutdown" when the process must end: calls to the outside give up. */
   shutdown: AbortSignal;

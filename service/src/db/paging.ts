@@ -3,6 +3,8 @@ export interface Page<T> {
   items: T[];
   total: number;
   totalIsEstimate?: true;
+  /** What was searched for in the place of words that nothing holds. */
+  correctedSearch?: string;
 }
 
 export interface Paging {

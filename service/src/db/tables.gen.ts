@@ -77,11 +77,6 @@ export interface BackupCodes {
   user_id: string;
 }
 
-export interface Catalogue {
-  revision: number;
-  singleton: Generated<boolean>;
-}
-
 export interface Categories {
   name: string;
   parent: string | null;
@@ -173,6 +168,29 @@ export interface Installation {
   environment: string;
   master_key_fingerprint: string;
   singleton: Generated<boolean>;
+}
+
+export interface Listings {
+  author_id: string;
+  category: string | null;
+  compatibility: string[];
+  created_at: Timestamp;
+  currency: string;
+  lang: string | null;
+  price_minor: number;
+  product_id: string;
+  published_at: Timestamp | null;
+  purchases: number;
+  rating_mean: number;
+  rating_score: number;
+  search: string;
+  status: string;
+  tags: string[];
+  title: string;
+  trending: number;
+  type: string;
+  updated_at: Timestamp;
+  views: number;
 }
 
 export interface Mails {
@@ -307,13 +325,13 @@ export interface Products {
   features: string[];
   first_published_at: Timestamp | null;
   id: string;
+  lang: string | null;
   models: Json;
   preview: string;
   price_minor: number;
   published_at: Timestamp | null;
   requirements: string[];
   revision: Generated<number>;
-  search: Generated<string>;
   status: string;
   tags: string[];
   title: string;
@@ -326,6 +344,7 @@ export interface ProductStats {
   product_id: string;
   purchases: Generated<number>;
   rating_count: Generated<number>;
+  rating_mean: Generated<number>;
   rating_score: Generated<number>;
   rating_sum: Generated<number>;
   trending: Generated<number>;
@@ -378,6 +397,11 @@ export interface SchemaMigrations {
   applied_at: Timestamp;
   checksum: string;
   name: string;
+}
+
+export interface SearchWords {
+  listings: Generated<number>;
+  word: string;
 }
 
 export interface Sessions {
@@ -453,7 +477,6 @@ export interface DB {
   audit_log: AuditLog;
   authenticators: Authenticators;
   backup_codes: BackupCodes;
-  catalogue: Catalogue;
   categories: Categories;
   entitlements: Entitlements;
   event_recipients: EventRecipients;
@@ -463,6 +486,7 @@ export interface DB {
   idempotency_keys: IdempotencyKeys;
   identities: Identities;
   installation: Installation;
+  listings: Listings;
   mails: Mails;
   oauth_clients: OauthClients;
   oauth_flows: OauthFlows;
@@ -479,6 +503,7 @@ export interface DB {
   provider_keys: ProviderKeys;
   reviews: Reviews;
   schema_migrations: SchemaMigrations;
+  search_words: SearchWords;
   sessions: Sessions;
   sign_in_attempts: SignInAttempts;
   subscription_payments: SubscriptionPayments;

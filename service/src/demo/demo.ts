@@ -23,6 +23,7 @@ const REVIEWS_PER_SALE = 0.35;
 interface DemoPrompt {
   title: string;
   description: string;
+  lang: string;
   category: string;
   tags: string[];
   compatibility: Provider[];
@@ -139,6 +140,7 @@ async function offer(ctx: Context, seller: Member, prompt: DemoPrompt): Promise<
   const { id } = await createProduct(ctx, seller, {
     title: rest.title,
     description: rest.description,
+    lang: rest.lang,
     category: rest.category,
     tags: rest.tags,
     compatibility: rest.compatibility,

@@ -1,4 +1,5 @@
 import { sql } from "kysely";
+import { tellLists } from "../catalogue/listing.ts";
 import type { Database } from "../db/database.ts";
 
 export type DemoState = "none" | "stocking" | "stocked" | "loaded" | "removed";
@@ -24,10 +25,12 @@ export const listStock = (db: Database) =>
 /** Views as plain numbers: a demo needs no viewers. */
 export const setViews = (db: Database, views: { productId: string; views: number }[]) =>
   sql`
-    update product_stats s set views = v.views
-      from unnest(${views.map((row) => row.productId)}::uuid[], ${views.map((row) => row.views)}::bigint[])
-           as v (product_id, views)
-     where s.product_id = v.product_id`.execute(db);
+    with seen as (
+      update product_stats s set views = v.views
+        from unnest(${views.map((row) => row.productId)}::uuid[], ${views.map((row) => row.views)}::bigint[])
+             as v (product_id, views)
+       where s.product_id = v.product_id returning s.product_id, s.views)
+    update listings l set views = seen.views from seen where l.product_id = seen.product_id`.execute(db);
 
 /**
  * Deletes the demo's people with all that hangs on them, and what others bought of them. It reaches into every
@@ -54,13 +57,14 @@ export async function deleteDemo(
     );
     await sql`delete from orders where product_id in (${products}) or buyer_id in (${people})`.execute(tx);
     await sql`delete from product_views where product_id in (${products})`.execute(tx);
+    await sql`delete from listings where product_id in (${products})`.execute(tx);
     await sql`delete from product_stats where product_id in (${products})`.execute(tx);
     await sql`delete from product_versions where product_id in (${products})`.execute(tx);
     await sql`delete from products where author_id in (${people})`.execute(tx);
     await sql`delete from events e where exists (
       select 1 from event_recipients r where r.event_id = e.id and r.user_id in (${people}))`.execute(tx);
     await sql`delete from users where demo`.execute(tx);
-    await sql`update catalogue set revision = revision + 1`.execute(tx);
+    await tellLists(tx);
   });
   return rows[0]!;
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
-import { flushViews } from "../products/views.ts";
+import { flushViews } from "../catalogue/views.ts";
 
 let market: Market;
 let seller: Client;

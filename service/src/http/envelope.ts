@@ -48,6 +48,7 @@ function linkHeader(
 export function renderPage(page: Page<unknown>, paging: Paging, url: string, meta: Meta): Rendered {
   const listMeta: ListMeta = { ...meta, page: paging.page, limit: paging.limit, total: page.total };
   if (page.totalIsEstimate) listMeta.totalIsEstimate = true;
+  if (page.correctedSearch) listMeta.correctedSearch = page.correctedSearch;
   const items = page.items.map(toJson).join(",");
   return {
     status: 200,

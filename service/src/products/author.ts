@@ -1,5 +1,6 @@
+import { AUTHOR_BEGINS, renderAuthor } from "../catalogue/card.ts";
+import { tellLists } from "../catalogue/listing.ts";
 import type { Tx } from "../db/database.ts";
-import { AUTHOR_BEGINS, renderAuthor } from "./card.ts";
 import { replaceAuthor } from "./queries.ts";
 
 /** An author changed what products show of them. To be called after their own row is written, in that transaction. */
@@ -9,4 +10,5 @@ export async function showAuthorAnew(
 ): Promise<void> {
   const end = renderAuthor({ authorId: author.id, authorName: author.name, authorVerified: author.verified });
   await replaceAuthor(tx, author.id, { begins: AUTHOR_BEGINS, end });
+  await tellLists(tx);
 }

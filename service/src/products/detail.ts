@@ -1,14 +1,14 @@
 import type { ProductDetail } from "@stoa/contract";
+import { authorOf, averageRating, sharedFields } from "../catalogue/card.ts";
+import { noteView } from "../catalogue/views.ts";
 import { type Caller, type Context, isMember } from "../context.ts";
 import { majorOf, noteUse } from "../entitlements/entitlements.ts";
 import { ApiError } from "../errors.ts";
 import { isAdmin } from "../http/authenticate.ts";
 import { Answer } from "../http/route.ts";
 import { toUuid } from "../ids.ts";
-import { authorOf, averageRating, sharedFields } from "./card.ts";
 import { previewOf } from "./content.ts";
 import { findProductForReader, type ProductForReader } from "./queries.ts";
-import { noteView } from "./views.ts";
 
 type Reason = ProductDetail["access"]["reason"];
 

@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { ChangeProduct, CreateProduct, Variable } from "@stoa/contract";
+import { renderCard } from "../catalogue/card.ts";
+import { isCategory } from "../catalogue/categories.ts";
+import { relist } from "../catalogue/listing.ts";
 import type { Context, Member } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { invalidRequest, ruleBroken } from "../errors.ts";
@@ -10,16 +13,13 @@ import type { RequestFacts } from "../http/route.ts";
 import { toId } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
 import { becomeSeller } from "../people/users.ts";
-import { renderCard } from "./card.ts";
 import { mustStayComplete } from "./checklist.ts";
 import { inputsOf } from "./content.ts";
 import { tagFor } from "./detail.ts";
 import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
 import {
-  bumpCatalogue,
   insertProduct,
   insertVersion,
-  isCategory,
   type ProductValues,
   replaceVersion,
   updateProduct,
@@ -44,7 +44,7 @@ function currencyOf(ctx: Context, currency: string | undefined): string {
 }
 
 async function mustBeCategory(ctx: Context, slug: string | undefined | null): Promise<void> {
-  if (slug && !(await isCategory(ctx.db, slug))) {
+  if (slug && !(await isCategory(ctx, slug))) {
     throw invalidRequest("category", "is not a slug of GET /categories");
   }
 }
@@ -68,7 +68,7 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
   };
   await ctx.db.transaction().execute(async (tx) => {
     const author = await becomeSeller(tx, caller.userId);
-    const card = renderCard({
+    const listed = {
       ...wish,
       id,
       authorId: caller.userId,
@@ -77,15 +77,22 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
       category: wish.category ?? null,
       priceMinor,
       currency,
-      status: "draft",
+      status: "draft" as const,
       createdAt: now,
       updatedAt: now,
       publishedAt: null,
-      firstPublishedAt: null,
-    });
-    const product = { ...values, card, id, author_id: caller.userId, type: wish.type, created_at: now };
+    };
+    const product = {
+      ...values,
+      card: renderCard(listed),
+      id,
+      author_id: caller.userId,
+      type: wish.type,
+      created_at: now,
+    };
     await insertProduct(tx, product);
     await insertVersion(tx, id, { ...wish, variables }, now);
+    await relist(tx, listed);
   });
   // A seller from now on: the answer goes out when every door of this process knows it.
   if (caller.role === "user") await ctx.notices.caughtUp();
@@ -97,10 +104,14 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
 }
 
 const pick = (
-  wish: Pick<Locked, "title" | "description" | "compatibility" | "tags" | "requirements" | "features">,
+  wish: Pick<
+    Locked,
+    "title" | "description" | "lang" | "compatibility" | "tags" | "requirements" | "features"
+  >,
 ) => ({
   title: wish.title,
   description: wish.description,
+  lang: wish.lang,
   compatibility: wish.compatibility,
   tags: wish.tags,
   requirements: wish.requirements,
@@ -108,7 +119,17 @@ const pick = (
 });
 
 const AUTHORS_FIELDS = [
-  ...["title", "description", "category", "priceMinor", "currency", "compatibility", "tags", "requirements"],
+  ...[
+    "title",
+    "description",
+    "lang",
+    "category",
+    "priceMinor",
+    "currency",
+    "compatibility",
+    "tags",
+    "requirements",
+  ],
   ...["features", "models", "preview", "content", "contentFormat", "variables", "version", "changelog"],
 ] as const as readonly (keyof Locked)[];
 const VERSIONED_FIELDS: readonly (keyof Locked)[] = ["content", "contentFormat", "variables"];
@@ -187,6 +208,7 @@ async function writeChange(tx: Tx, before: Locked, after: Locked, now: Date): Pr
   if (!before.firstPublishedAt) await replaceVersion(tx, before.id, before.version, after, now);
   else if (after.version !== before.version) await insertVersion(tx, before.id, after, now);
   await updateProduct(tx, before.id, values, now);
+  await relist(tx, updated);
 }
 
 /** Changes what is sent, and nothing when nothing differs: then there is no event and `updatedAt` stays. */
@@ -210,7 +232,6 @@ export async function changeProduct(
     if (fields.length === 0) return;
     mustStayComplete(after);
     await writeChange(tx, before, after, ctx.now());
-    if (before.status === "published") await bumpCatalogue(tx);
     const changes = changesOf(before, after, fields);
     await announce(ctx, tx, [before.authorId], "product.updated", {
       product: { id: toId("prod", before.id), changes },

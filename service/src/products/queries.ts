@@ -2,7 +2,6 @@ import type { ProductStatus, Variable } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Context } from "../context.ts";
 import type { Queries, Tx } from "../db/database.ts";
-import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 
 export interface VersionRow {
   version: string;
@@ -22,6 +21,7 @@ export interface ProductRow {
   refundDays: number;
   title: string;
   description: string;
+  lang: string | null;
   type: string;
   status: ProductStatus;
   category: string | null;
@@ -51,7 +51,7 @@ export interface ProductForReader extends ProductRow, VersionRow {
 }
 
 const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName", u.verified as "authorVerified",
-  u.bio as "authorBio", u.closed_at as "authorClosedAt", u.refund_days as "refundDays", p.title, p.description, p.type, p.status, p.category,
+  u.bio as "authorBio", u.closed_at as "authorClosedAt", u.refund_days as "refundDays", p.title, p.description, p.lang, p.type, p.status, p.category,
   p.price_minor as "priceMinor", p.currency, p.compatibility, p.tags, p.requirements, p.features, p.models, p.preview,
   p.revision, p.created_at as "createdAt", p.updated_at as "updatedAt", p.published_at as "publishedAt",
   p.first_published_at as "firstPublishedAt"`;
@@ -137,6 +137,7 @@ export async function findVersion(
 export interface ProductValues {
   title: string;
   description: string;
+  lang: string | null;
   category: string | null;
   price_minor: number;
   currency: string;
@@ -223,80 +224,3 @@ export const replaceAuthor = (tx: Tx, authorId: string, card: { begins: string; 
   sql`
     update products set card = split_part(card, ${card.begins}, 1) || ${card.end}, revision = revision + 1
      where author_id = ${authorId}`.execute(tx);
-
-/** Totals that were counted before this change are wrong after it. */
-export const bumpCatalogue = (tx: Tx) =>
-  tx
-    .updateTable("catalogue")
-    .set((row) => ({ revision: row("revision", "+", 1) }))
-    .execute();
-
-export const isCategory = async (db: Queries, slug: string): Promise<boolean> =>
-  (await db.selectFrom("categories").select("slug").where("slug", "=", slug).executeTakeFirst()) !==
-  undefined;
-
-/** Every category with the count of published products in it and below it. */
-export async function listCategories(db: Queries, paging: Paging) {
-  const { rows } = await sql<{ slug: string; name: string; parent: string | null; products: number }>`
-    select c.slug, c.name, c.parent, count(p.id)::int as products
-      from categories c
-      left join categories below on below.slug = c.slug or below.parent = c.slug
-      left join products p on p.category = below.slug and p.status = 'published'
-     group by c.slug order by coalesce(c.parent, c.slug), c.parent nulls first, c.slug
-     limit ${paging.limit} offset ${offsetOf(paging)}`.execute(db);
-  const { total } = await db
-    .selectFrom("categories")
-    .select((row) => row.fn.countAll<number>().as("total"))
-    .executeTakeFirstOrThrow();
-  return { items: rows, total } satisfies Page<unknown>;
-}
-
-/** One of the half-life sums of 0002_products.sql: adds 2^at to the sum whose log2 is kept. */
-export const addSale = (tx: Tx, productId: string, at: number) =>
-  sql`
-    update product_stats
-       set purchases = purchases + 1,
-           trending = greatest(trending, ${at}::float8)
-                      + log(2, (1 + power(2::numeric, -least(abs(trending - ${at}::float8), 200)::numeric)))::float8
-     where product_id = ${productId}`.execute(tx);
-
-export const addRating = (tx: Tx, productId: string, rating: number) =>
-  tx
-    .updateTable("product_stats")
-    .set((row) => ({ rating_sum: row("rating_sum", "+", rating), rating_count: row("rating_count", "+", 1) }))
-    .where("product_id", "=", productId)
-    .execute();
-
-export interface View {
-  productId: string;
-  day: string;
-  viewer: string;
-}
-
-/**
- * Keeps the views that are new today and adds them to the counters, in one statement for all of them. Products that
- * went meanwhile are left out, and the order is the same everywhere, so that two nodes cannot wait for each other.
- */
-export const addViews = (db: Queries, views: View[]) =>
-  sql`
-    with seen as (
-      insert into product_views (product_id, day, viewer)
-      select v.* from unnest(${views.map((view) => view.productId)}::uuid[],
-                             ${views.map((view) => view.day)}::date[],
-                             ${views.map((view) => view.viewer)}::text[]) as v (product_id, day, viewer)
-        join products p on p.id = v.product_id
-       order by v.product_id, v.day, v.viewer
-      on conflict do nothing returning product_id)
-    update product_stats s set views = s.views + n.count
-      from (select product_id, count(*) as count from seen group by product_id) n
-     where s.product_id = n.product_id`.execute(db);
-
-export const insertCategories = (
-  db: Queries,
-  categories: { slug: string; name: string; parent: string | null }[],
-) =>
-  db
-    .insertInto("categories")
-    .values(categories)
-    .onConflict((conflict) => conflict.column("slug").doNothing())
-    .execute();

@@ -1,13 +1,10 @@
 import { api } from "@stoa/contract";
 import { route } from "../http/route.ts";
-import { listCategories } from "./categories.ts";
 import { readDetail } from "./detail.ts";
-import { listProducts } from "./list.ts";
 import { changeProduct, createProduct } from "./products.ts";
 import { deleteProduct, publishProduct, unpublishProduct } from "./states.ts";
 
 export const productRoutes = [
-  route(api.products.list, (ctx, caller, { query }) => listProducts(ctx, caller, query)),
   route(api.products.get, (ctx, caller, { params }) => readDetail(ctx, caller, params.productId)),
   route(api.products.create, (ctx, caller, { body }) => createProduct(ctx, caller, body)),
   route(api.products.change, (ctx, caller, { params, body }, facts) =>
@@ -22,5 +19,4 @@ export const productRoutes = [
   route(api.products.remove, (ctx, caller, { params }, { source }) =>
     deleteProduct(ctx, caller, params.productId, source),
   ),
-  route(api.categories.list, (ctx, _caller, { query }) => listCategories(ctx, query)),
 ];

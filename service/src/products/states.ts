@@ -1,3 +1,5 @@
+import { renderCard } from "../catalogue/card.ts";
+import { relist } from "../catalogue/listing.ts";
 import type { Context, Member, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
@@ -5,10 +7,9 @@ import { announce } from "../events/outbox.ts";
 import { toId } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
 import { toUserId } from "../people/users.ts";
-import { renderCard } from "./card.ts";
 import { mustBeComplete } from "./checklist.ts";
 import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
-import { bumpCatalogue, lockProductsOf, setStatus } from "./queries.ts";
+import { lockProductsOf, setStatus } from "./queries.ts";
 
 function mustBeIn(product: Locked, allowed: string[]): void {
   if (allowed.includes(product.status)) return;
@@ -25,9 +26,9 @@ function mustBeIn(product: Locked, allowed: string[]): void {
 async function moveTo(ctx: Context, tx: Tx, product: Locked, status: Locked["status"]): Promise<void> {
   const now = ctx.now();
   const publishedAt = status === "published" ? now : product.publishedAt;
-  const card = renderCard({ ...product, status, updatedAt: now, publishedAt });
-  await setStatus(tx, product.id, { status, card }, now);
-  await bumpCatalogue(tx);
+  const listed = { ...product, status, updatedAt: now, publishedAt };
+  await setStatus(tx, product.id, { status, card: renderCard(listed) }, now);
+  await relist(tx, listed);
 }
 
 /** The audit log's word for a move that another than the author made. */

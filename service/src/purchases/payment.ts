@@ -1,3 +1,4 @@
+import { countSale } from "../catalogue/sales.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { findLiveEntitlement, grantUse } from "../entitlements/entitlements.ts";
@@ -7,7 +8,6 @@ import { toId } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
 import { type PaymentOutcome, PaymentUnknown } from "../outside/payments.ts";
 import { toUserId } from "../people/users.ts";
-import { countSale } from "../products/sales.ts";
 import {
   deleteOpenOrder,
   findOrder,

@@ -1,4 +1,5 @@
 import type { PostReview } from "@stoa/contract";
+import { countRating } from "../catalogue/sales.ts";
 import type { Caller, Context, Member } from "../context.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
@@ -6,7 +7,6 @@ import { announce } from "../events/outbox.ts";
 import { toId } from "../ids.ts";
 import { toUserId } from "../people/users.ts";
 import { findProductToRun } from "../products/detail.ts";
-import { countRating } from "../products/sales.ts";
 import { findReview, insertReview, listReviews, type ReviewRow } from "./queries.ts";
 
 const toReview = (row: ReviewRow) => ({

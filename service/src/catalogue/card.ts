@@ -1,12 +1,27 @@
+import type { ProductStatus } from "@stoa/contract";
 import { toId } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
 import { toUserId } from "../people/users.ts";
-import type { ProductRow } from "./queries.ts";
 
-type CardFacts = Omit<
-  ProductRow,
-  "models" | "requirements" | "features" | "preview" | "revision" | "authorBio" | "authorClosedAt"
->;
+export interface CardFacts {
+  id: string;
+  authorId: string;
+  authorName: string;
+  authorVerified: boolean;
+  title: string;
+  description: string;
+  lang: string | null;
+  type: string;
+  status: ProductStatus;
+  category: string | null;
+  priceMinor: number;
+  currency: string;
+  compatibility: string[];
+  tags: string[];
+  createdAt: Date;
+  updatedAt: Date;
+  publishedAt: Date | null;
+}
 
 export interface VolatileNumbers {
   views: number;
@@ -16,11 +31,12 @@ export interface VolatileNumbers {
 }
 
 /** The fields that a list item and the detail have in common, but for the author and the numbers. */
-export function sharedFields(product: Omit<CardFacts, "refundDays">) {
+export function sharedFields(product: CardFacts) {
   return {
     id: toId("prod", product.id),
     title: product.title,
     description: product.description,
+    lang: product.lang,
     type: product.type as "PROMPT" | "WORKFLOW",
     status: product.status,
     category: product.category,
@@ -34,7 +50,7 @@ export function sharedFields(product: Omit<CardFacts, "refundDays">) {
   };
 }
 
-type AuthorFacts = Pick<ProductRow, "authorId" | "authorName" | "authorVerified">;
+type AuthorFacts = Pick<CardFacts, "authorId" | "authorName" | "authorVerified">;
 
 export const authorOf = (product: AuthorFacts) => ({
   id: toUserId(product.authorId),
@@ -49,7 +65,7 @@ export const renderAuthor = (product: AuthorFacts): string =>
   `${AUTHOR_BEGINS}${JSON.stringify(authorOf(product))}}`;
 
 /** The list item as JSON text, all but the numbers that change all the time. */
-export const renderCard = (product: Omit<CardFacts, "refundDays">): string =>
+export const renderCard = (product: CardFacts): string =>
   JSON.stringify(sharedFields(product)).slice(0, -1) + renderAuthor(product);
 
 export const averageRating = (sum: number, count: number): number =>

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { Context } from "../context.ts";
 import type { Database } from "../db/database.ts";
 import type { Paging } from "../db/paging.ts";
-import { insertCategories, listCategories as listRows } from "./queries.ts";
+import { findBelow, hasCategory, insertCategories, listCategories as listRows } from "./queries.ts";
 
 export interface Category {
   slug: string;
@@ -23,3 +23,8 @@ export async function seedCategories(db: Database): Promise<void> {
 
 /** The tree, parents before their children, with how many products each holds. */
 export const listCategories = (ctx: Context, query: Paging) => listRows(ctx.db, query);
+
+export const isCategory = (ctx: Context, slug: string): Promise<boolean> => hasCategory(ctx.db, slug);
+
+/** A category with those below it; of an unknown slug none. */
+export const withBelow = (ctx: Context, slug: string): Promise<string[]> => findBelow(ctx.db, slug);

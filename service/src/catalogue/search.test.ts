@@ -54,7 +54,7 @@ test("every word must be there", async () => {
 
 test("the beginning of a word is enough, in any case", async () => {
   await assertFinds("Haiku about anything", "hai", "HAIKU", "anyth hAi");
-  assert.deepEqual(await found("aiku"), []);
+  assert.deepEqual(await found("iku"), []);
 });
 
 test("accents may be written or left out", async () => {

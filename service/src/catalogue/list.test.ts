@@ -7,6 +7,7 @@ import { assertError, type Client, type Market, openMarket } from "../../test/ma
 import { newUuid, toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
 import { toUserId } from "../people/users.ts";
+import { fold } from "./words.ts";
 
 /** A product of the shelf, as the model of the list knows it. */
 interface Item {
@@ -104,8 +105,12 @@ async function stock(wish: Wish): Promise<Item> {
   }
   const [ratingCount, ratingSum] = wish.ratings as [number, number];
   await market.query(
-    `update product_stats set views = $2, purchases = $3, rating_count = $4, rating_sum = $5, trending = $6
-      where product_id = $1`,
+    `with counted as (
+       update product_stats set views = $2, purchases = $3, rating_count = $4, rating_sum = $5, trending = $6
+        where product_id = $1 returning *)
+     update listings l set views = c.views, purchases = c.purchases, rating_mean = c.rating_mean,
+                           rating_score = c.rating_score, trending = c.trending
+       from counted c where l.product_id = c.product_id`,
     [toUuid("prod", id), views, purchases, ratingCount, ratingSum, trending],
   );
   const updatedAt = market.clock.now.getTime();
@@ -167,7 +172,7 @@ const sortKeys: Record<Sort, (item: Item) => number | string | null> = {
   trending: (item) => item.trending,
   rating: (item) => (item.ratingSum + 35) / (item.ratingCount + 10),
   price: (item) => item.priceMinor,
-  title: (item) => Buffer.from(item.title).toString("hex"),
+  title: (item) => Buffer.from(fold(item.title)).toString("hex"),
   createdAt: (item) => item.createdAt,
   updatedAt: (item) => item.updatedAt,
   publishedAt: (item) => item.publishedAt,

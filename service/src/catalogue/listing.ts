@@ -1,0 +1,27 @@
+import type { Tx } from "../db/database.ts";
+import type { CardFacts } from "./card.ts";
+import { removeListing, tellOfChange, writeListing, writeWords } from "./queries.ts";
+import { toVector } from "./search.ts";
+import { fold, wordsOf } from "./words.ts";
+
+const MIN_KEPT_CHARACTERS = 4;
+
+/** The words that a mistyped one may have been meant to be; parts of words in scripts without spaces are too short. */
+const guessable = ({ title, tags, description }: CardFacts): string[] => {
+  const words = wordsOf(`${title} ${tags.join(" ")} ${description}`, "stored");
+  return [...new Set(words)].filter((word) => word.length >= MIN_KEPT_CHARACTERS).toSorted();
+};
+
+/**
+ * Lists a product anew, by what it is now: to be called in the transaction of every change of one. Whoever answers
+ * that change calls `ctx.notices.caughtUp()` first, so that this process forgets what it kept of before.
+ */
+export async function relist(tx: Tx, product: CardFacts): Promise<void> {
+  if (product.status === "deleted") await removeListing(tx, product.id);
+  else await writeListing(tx, { ...product, title: fold(product.title), search: toVector(product) });
+  if (product.status === "published") await writeWords(tx, guessable(product));
+  if (product.status !== "draft") await tellOfChange(tx);
+}
+
+/** What lists show has changed, in another way than by a product. */
+export const tellLists = (tx: Tx): Promise<unknown> => tellOfChange(tx);

@@ -1,0 +1,10 @@
+import type { Tx } from "../db/database.ts";
+import { addRating, addSale } from "./queries.ts";
+
+const HALF_LIFE_MS = 7 * 86_400_000;
+
+/** Counts a sale for popularity and trending. */
+export const countSale = (tx: Tx, productId: string, at: Date) =>
+  addSale(tx, productId, at.getTime() / HALF_LIFE_MS);
+
+export const countRating = (tx: Tx, productId: string, rating: number) => addRating(tx, productId, rating);

@@ -1,0 +1,48 @@
+/** Text as search compares it: without case, without accents. One function for what is stored and what is asked. */
+export function fold(text: string): string {
+  return text
+    .toLowerCase()
+    .normalize("NFKD")
+    .replace(ACCENTS, "")
+    .normalize("NFC")
+    .replace(LETTERS, (letter) => PLAIN[letter]!);
+}
+
+/** Marks of Latin, Greek, Cyrillic and Arabic. Those of Thai or Devanagari are vowels, and stay. */
+const ACCENTS = /[\u0300-\u036f\u064b-\u0652\u0670\u0640]/g;
+/** Letters that Unicode does not take apart. */
+const PLAIN: Record<string, string> = {
+  ...{ ł: "l", ø: "o", đ: "d", ħ: "h", ı: "i", ß: "ss", æ: "ae", œ: "oe", þ: "th", ð: "d", ς: "σ" },
+  ...{ أ: "ا", إ: "ا", آ: "ا", ى: "ي", ة: "ه" },
+};
+const LETTERS = new RegExp(`[${Object.keys(PLAIN).join("")}]`, "g");
+
+const RUN = /[\p{L}\p{N}\p{M}]+/gu;
+const MAX_WORD_CHARACTERS = 60;
+/** Han and Kana are written without spaces: characters and pairs of neighbours stand for words there. */
+const PAIRED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー]+/u;
+/** Here a dictionary tells where words end. */
+const SEGMENTED = /[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+const segmenter = new Intl.Segmenter("th", { granularity: "word" });
+
+type Use = "stored" | "asked";
+
+function pairs(run: string, use: Use): string[] {
+  const characters = Array.from(run);
+  const neighbours = characters.slice(1).map((character, at) => characters[at]! + character);
+  if (use === "asked" && neighbours.length > 0) return neighbours;
+  return [...characters, ...neighbours];
+}
+
+function split(run: string, use: Use): string[] {
+  if (SEGMENTED.test(run)) return [...segmenter.segment(run)].map(({ segment }) => segment);
+  if (!PAIRED.test(run)) return [run.slice(0, MAX_WORD_CHARACTERS)];
+  return run
+    .split(/([\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー]+)/u)
+    .filter((part) => part !== "")
+    .flatMap((part) => (PAIRED.test(part) ? pairs(part, use) : [part.slice(0, MAX_WORD_CHARACTERS)]));
+}
+
+/** The words of a text, folded, in their order. */
+export const wordsOf = (text: string, use: Use): string[] =>
+  (fold(text).match(RUN) ?? []).flatMap((run) => split(run, use));
