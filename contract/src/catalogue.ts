@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { Currency, paging, queryNumber } from "./envelope.ts";
+import { Amount, Currency, paging, queryNumber } from "./envelope.ts";
 import { ProductCard, productStatuses } from "./products.ts";
 
 export const productSorts = [
@@ -19,30 +19,35 @@ export const productSorts = [
 const reads = { who: "visitor", permission: "products:read" } as const;
 const typeInAnyCase = z.string().max(40).toUpperCase();
 
+/** What a product must be, to be listed or counted. */
+const filters = {
+  type: typeInAnyCase.optional().describe("In any case: prompt, workflow"),
+  category: z.string().max(60).optional().describe("A slug; its sub-categories are included"),
+  provider: z.string().max(40).toLowerCase().optional(),
+  minPrice: queryNumber(z.number().min(0)).default(0),
+  maxPrice: queryNumber(z.number().min(0)).optional(),
+  search: z.string().trim().max(200).optional(),
+  author: z.string().max(100).optional().describe("An author's id, or me"),
+  status: z.enum(productStatuses).optional().describe("Only with author=me"),
+  lang: z.string().max(35).optional().describe("BCP 47, as the seller gave it: en, pt-BR"),
+  tag: z.string().max(40).optional(),
+  minRating: queryNumber(z.number().min(0).max(5)).optional(),
+  currency: Currency.optional().describe("What minPrice, maxPrice and sort=price speak of"),
+};
+
 export const list = endpoint({
   name: "products.list",
   method: "GET",
   path: "/products",
   summary: "List and search products",
   description:
-    "Published products; with author=me your own in every state. Totals are exact to 10,000 (1,000 with search), above that a lower bound.",
+    "Published products; with author=me your own in every state. Search finds each word as a prefix, in titles, tags and descriptions; a search that finds nothing is asked again for what its words may have been meant to be (meta.correctedSearch). It lists its 1,000 most bought matches, of these the first 300 by how well they match. Totals are exact for filters by type, category, provider, currency, and for price and rating at the edges of the facets; for others to 10,000, of a search to 1,000: above that they are a lower bound.",
   access: reads,
   query: z.strictObject({
     ...paging,
-    type: typeInAnyCase.optional().describe("In any case: prompt, workflow"),
-    category: z.string().max(60).optional().describe("A slug; its sub-categories are included"),
-    provider: z.string().max(40).toLowerCase().optional(),
-    minPrice: queryNumber(z.number().min(0)).default(0),
-    maxPrice: queryNumber(z.number().min(0)).optional(),
+    ...filters,
     sort: z.enum(productSorts).default("relevance"),
     order: z.enum(["asc", "desc"]).default("desc").describe("Ignored by relevance, which is best first"),
-    search: z.string().trim().max(200).optional(),
-    author: z.string().max(100).optional().describe("An author's id, or me"),
-    status: z.enum(productStatuses).optional().describe("Only with author=me"),
-    lang: z.string().max(35).optional().describe("BCP 47, as the seller gave it: en, pt-BR"),
-    tag: z.string().max(40).optional(),
-    minRating: queryNumber(z.number().min(0).max(5)).optional(),
-    currency: Currency.optional().describe("What minPrice, maxPrice and sort=price speak of"),
   }),
   data: ProductCard,
   list: true,
@@ -65,5 +70,56 @@ export const categories = endpoint({
   access: reads,
   query: z.strictObject(paging),
   data: Category,
+  list: true,
+});
+
+const counted = { count: z.int().min(0) };
+const values = z.array(z.object({ value: z.string(), ...counted }));
+
+export const Facets = z
+  .object({
+    type: values,
+    category: values.describe("Slugs, with what is below them not counted in"),
+    provider: values,
+    tag: values.describe("The 20 commonest"),
+    price: z
+      .array(z.object({ from: Amount, to: Amount.nullable(), ...counted }))
+      .describe("For minPrice and maxPrice, in `currency`"),
+    rating: z
+      .array(z.object({ from: z.number(), ...counted }))
+      .describe("For minRating: so many stars or more"),
+    currency: Currency,
+    estimated: z
+      .array(z.enum(["type", "category", "provider", "tag", "price", "rating"]))
+      .describe("Facets that count the 1,000 most bought matches alone: their counts are lower bounds"),
+  })
+  .meta({ id: "Facets" });
+export type Facets = z.infer<typeof Facets>;
+
+export const facets = endpoint({
+  name: "products.facets",
+  method: "GET",
+  path: "/products/facets",
+  summary: "Count the products of a list by what they can be filtered by",
+  description:
+    "Takes the filters of the list. A facet ignores its own filter, so that it shows what else there is.",
+  access: reads,
+  query: z.strictObject(filters),
+  data: Facets,
+});
+
+export const Tag = z.object({ tag: z.string(), products: z.int() }).meta({ id: "Tag" });
+
+export const tags = endpoint({
+  name: "tags.list",
+  method: "GET",
+  path: "/tags",
+  summary: "List the tags of published products, the commonest first",
+  access: reads,
+  query: z.strictObject({
+    ...paging,
+    search: z.string().trim().max(40).optional().describe("How they begin"),
+  }),
+  data: Tag,
   list: true,
 });

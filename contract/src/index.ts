@@ -17,6 +17,7 @@ import * as twoFactor from "./two-factor.ts";
 export const api = {
   products: {
     list: catalogue.list,
+    facets: catalogue.facets,
     get: products.get,
     create: products.create,
     change: products.change,
@@ -25,6 +26,7 @@ export const api = {
     remove: products.remove,
   },
   categories: { list: catalogue.categories },
+  tags: { list: catalogue.tags },
   reviews: { list: reviews.list, create: reviews.create },
   purchases: { create: purchases.create, list: purchases.list, get: purchases.get },
   ai: {
@@ -106,6 +108,7 @@ export type {
   ProviderKey,
 } from "./ai.ts";
 export { executionStatuses } from "./ai.ts";
+export type { Facets } from "./catalogue.ts";
 export {
   type Data,
   type Endpoint,

@@ -47,8 +47,8 @@ const GRACE_MS = 10_000;
 const LAST_WORDS_MS = 3_000;
 
 export const routes = [
-  ...productRoutes,
   ...catalogueRoutes,
+  ...productRoutes,
   ...reviewRoutes,
   ...purchaseRoutes,
   ...aiRoutes,

@@ -1,4 +1,5 @@
 import { tidyExecutions } from "./ai/executions.ts";
+import { foldFacetCounts, weighSearchWords } from "./catalogue/upkeep.ts";
 import type { Context } from "./context.ts";
 import { forgetOldEvents } from "./events/events.ts";
 import { forgetOldAnswers } from "./http/idempotency.ts";
@@ -19,6 +20,8 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileOrders(ctx) },
   { name: "reconcile-subscription-payments", cron: "* * * * *", run: () => reconcilePayments(ctx) },
   { name: "apply-downgrades", cron: "* * * * *", run: () => applyDueDowngrades(ctx) },
+  { name: "fold-facet-counts", cron: "* * * * *", run: () => foldFacetCounts(ctx) },
+  { name: "weigh-search-words", cron: "47 4 * * *", run: () => weighSearchWords(ctx) },
   { name: "tidy-executions", cron: "*/5 * * * *", run: () => tidyExecutions(ctx) },
   { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
   { name: "forget-mails", cron: "23 * * * *", run: () => forgetOldMails(ctx) },

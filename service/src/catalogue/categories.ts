@@ -2,7 +2,13 @@ import { readFile } from "node:fs/promises";
 import type { Context } from "../context.ts";
 import type { Database } from "../db/database.ts";
 import type { Paging } from "../db/paging.ts";
-import { findBelow, hasCategory, insertCategories, listCategories as listRows } from "./queries.ts";
+import {
+  findBelow,
+  hasCategory,
+  insertCategories,
+  isTopLevel,
+  listCategories as listRows,
+} from "./queries.ts";
 
 export interface Category {
   slug: string;
@@ -25,6 +31,11 @@ export async function seedCategories(db: Database): Promise<void> {
 export const listCategories = (ctx: Context, query: Paging) => listRows(ctx.db, query);
 
 export const isCategory = (ctx: Context, slug: string): Promise<boolean> => hasCategory(ctx.db, slug);
+
+/** Where listings have a slug of its level: a top-level category holds what is below it, too. */
+export async function columnOf(ctx: Context, slug: string): Promise<"section" | "category"> {
+  return (await isTopLevel(ctx.db, slug)) ? "section" : "category";
+}
 
 /** A category with those below it; of an unknown slug none. */
 export const withBelow = (ctx: Context, slug: string): Promise<string[]> => findBelow(ctx.db, slug);

@@ -3,14 +3,22 @@ import { type Caller, type Context, isMember } from "../context.ts";
 import { invalidRequest } from "../errors.ts";
 import { toUuid } from "../ids.ts";
 import { isCurrency, toMinor } from "../money/amount.ts";
-import { withBelow } from "./categories.ts";
+import { columnOf } from "./categories.ts";
 
 export type ListQuery = Input<typeof api.products.list>["query"];
+export type Filters = Input<typeof api.products.facets>["query"];
+
+export const PUBLISHED = "l.status = 'published'";
 
 /** Conditions with their values: `$` stands for the value that comes with it. */
 export class Where {
-  readonly values: unknown[] = [];
-  readonly clauses: string[] = [];
+  readonly values: unknown[];
+  clauses: string[];
+
+  constructor(values: unknown[] = [], clauses: string[] = []) {
+    this.values = values;
+    this.clauses = clauses;
+  }
 
   value(value: unknown): string {
     this.values.push(value);
@@ -22,32 +30,39 @@ export class Where {
     this.clauses.push(clause.replace(/\$/g, () => texts.shift()!));
   }
 
-  get sql(): string {
-    return this.clauses.join(" and ");
+  get text(): string {
+    return this.clauses.length === 0 ? "" : `where ${this.clauses.join(" and ")}`;
   }
 }
 
-function priceBound(query: ListQuery, field: "minPrice" | "maxPrice", currency: string): number {
+function priceBound(query: Filters, field: "minPrice" | "maxPrice", currency: string): number {
   const minor = toMinor(query[field]!, currency);
   if (minor === null) throw invalidRequest(field, `is no amount of ${currency}`);
   return minor;
 }
 
 /** The caller's own shelf shows every state; everybody else's shows what is for sale. */
-function addAuthor(where: Where, caller: Caller, { author, status }: ListQuery): void {
+function addAuthor(where: Where, caller: Caller, { author, status }: Filters): void {
   const callerId = isMember(caller) ? caller.userId : null;
   const authorId = author === "me" ? callerId : author === undefined ? undefined : toUuid("usr", author);
   const own = callerId !== null && authorId === callerId;
   if (status !== undefined && !own)
     throw invalidRequest("status", "is only for your own products: add author=me");
-  if (!own) where.add("l.status = 'published'");
+  if (!own) where.add(PUBLISHED);
   else if (status) where.add("l.status = $", status);
+  else where.add("l.status <> 'deleted'");
   if (authorId !== undefined) where.add("l.author_id = $", authorId);
 }
 
-function addPrice(where: Where, ctx: Context, query: ListQuery): void {
+/** What prices of a query are in. */
+export function currencyOf(ctx: Context, query: Filters): string {
   const currency = query.currency ?? ctx.config.currency;
   if (!isCurrency(currency)) throw invalidRequest("currency", "is no ISO 4217 code");
+  return currency;
+}
+
+function addPrice(where: Where, ctx: Context, query: Filters & { sort?: ListQuery["sort"] }): void {
+  const currency = currencyOf(ctx, query);
   if (query.maxPrice !== undefined && query.minPrice > query.maxPrice) {
     throw invalidRequest("minPrice", "must not be greater than maxPrice");
   }
@@ -59,17 +74,20 @@ function addPrice(where: Where, ctx: Context, query: ListQuery): void {
   }
 }
 
-/** What a list asks of `listings l`, all but the words that are searched for. */
-export async function whereOf(ctx: Context, caller: Caller, query: ListQuery): Promise<Where> {
+/** What a list asks of `listings l`, all but the words that are searched for; another table may have the category, too. */
+export async function whereOf(
+  ctx: Context,
+  caller: Caller,
+  query: Filters & { sort?: ListQuery["sort"] },
+  alias = { category: "l" },
+): Promise<Where> {
   const where = new Where();
   addAuthor(where, caller, query);
   addPrice(where, ctx, query);
   if (query.type) where.add("l.type = $", query.type);
   if (query.category) {
-    const slugs = await withBelow(ctx, query.category);
-    // One value has an order within the index, a list of them has none.
-    if (slugs.length === 1) where.add("l.category = $", slugs[0]);
-    else where.add("l.category = any($)", slugs);
+    // A column for each level: one value has an order within an index, a list of them has none.
+    where.add(`${alias.category}.${await columnOf(ctx, query.category)} = $`, query.category);
   }
   if (query.provider) where.add("l.compatibility @> array[$]::text[]", query.provider);
   if (query.tag) where.add("l.tags @> array[$]::text[]", query.tag.toLowerCase());

@@ -3,8 +3,10 @@ import type { Caller, Context } from "../context.ts";
 import { offsetOf, type Page } from "../db/paging.ts";
 import { RawJson } from "../http/route.ts";
 import { type VolatileNumbers, withNumbers } from "./card.ts";
+import { cellsOf } from "./cells.ts";
 import { type ListQuery, type Where, whereOf } from "./filters.ts";
-import { guess, type Question, toQuestion, toTsQuery } from "./search.ts";
+import { type Matches, matchesOf } from "./matches.ts";
+import { guess, type Question, toQuestion } from "./search.ts";
 
 /** A total is exact up to here; above, counting would cost more than the page itself. */
 const EXACT_TOTAL = 10_000;
@@ -12,6 +14,8 @@ const EXACT_TOTAL = 10_000;
 const MAX_FOUND = 1_000;
 /** So many of the most bought matches are ordered by how well they match; those after them by how often they sold. */
 const RANKED = 300;
+/** From here on a page is worth asking for the total first. */
+const DEEP = 2_000;
 /** Statements worth a name: PostgreSQL keeps every named one. */
 const MAX_NAMED_STATEMENTS = 100;
 
@@ -30,11 +34,10 @@ const SORT_COLUMNS = {
 
 const named = new Map<string, string>();
 /**
- * A name saves planning, which costs more than running a list. Only where no values come with it: after five runs of a
- * named statement PostgreSQL freezes one plan for all values, and a filter's plan depends on what it filters by.
+ * A name saves planning, which costs more than running a list. Only where one plan fits all values: after five runs of a
+ * named statement PostgreSQL freezes one, and a filter's plan depends on what it filters by.
  */
-function nameOf(text: string, values: unknown[]): { name?: string } {
-  if (values.length > 0) return {};
+function nameOf(text: string): { name?: string } {
   const known = named.get(text);
   if (known) return { name: known };
   if (named.size >= MAX_NAMED_STATEMENTS) return {};
@@ -43,10 +46,18 @@ function nameOf(text: string, values: unknown[]): { name?: string } {
   return { name };
 }
 
-async function run<Row extends object>(ctx: Context, text: string, values: unknown[]): Promise<Row[]> {
-  const { rows } = await ctx.pool.query<Row>({ ...nameOf(text, values), text, values });
+async function run<Row extends object>(
+  ctx: Context,
+  text: string,
+  values: unknown[],
+  fitsAll = values.length === 0,
+): Promise<Row[]> {
+  const { rows } = await ctx.pool.query<Row>({ ...(fitsAll && nameOf(text)), text, values });
   return rows;
 }
+
+type Total = Pick<Page<unknown>, "total" | "totalIsEstimate">;
+type Found = Total & { rows: CardRow[] };
 
 interface CardRow extends VolatileNumbers {
   card: string;
@@ -60,79 +71,113 @@ const cardsOf = (ids: string, order: string) => `
     join product_stats s on s.product_id = page.product_id
    order by ${order}`;
 
-function sortedPage(ctx: Context, where: Where, query: ListQuery): Promise<CardRow[]> {
+/** With `total` known, a page of the second half is read from the end. */
+async function sortedPage(
+  ctx: Context,
+  source: string,
+  values: unknown[],
+  query: ListQuery,
+  total: number | null = null,
+): Promise<CardRow[]> {
   const column = SORT_COLUMNS[query.sort];
   const way = query.sort === "relevance" ? "desc" : query.order;
+  const offset = offsetOf(query);
+  const limit = total === null ? query.limit : Math.min(query.limit, total - offset);
+  if (limit <= 0) return [];
+  const fromTheEnd = total !== null && offset > total / 2;
   // Drafts were never published: they come last, and first when the order is turned around.
   const own = query.sort === "publishedAt" && query.author !== undefined;
-  const nulls = own ? (way === "desc" ? " nulls last" : " nulls first") : "";
-  const order = (alias: string) => `${alias}.${column} ${way}${nulls}, ${alias}.product_id ${way}`;
+  const orderOf = (alias: string, way: "asc" | "desc") => {
+    const nulls = own ? (way === "desc" ? " nulls last" : " nulls first") : "";
+    return `${alias}.${column} ${way}${nulls}, ${alias}.product_id ${way}`;
+  };
+  const walked = fromTheEnd ? (way === "asc" ? "desc" : "asc") : way;
   const ids = `
-    select l.product_id, l.${column} from listings l where ${where.sql}
-     order by ${order("l")} limit ${query.limit} offset ${offsetOf(query)}`;
-  return run(ctx, cardsOf(ids, order("page")), where.values);
+    select l.product_id, l.${column} from ${source}
+     order by ${orderOf("l", walked)} limit ${limit} offset ${fromTheEnd ? total - offset - limit : offset}`;
+  return run(ctx, cardsOf(ids, orderOf("page", way)), values);
 }
 
-function rankedPage(ctx: Context, where: Where, asked: string, query: ListQuery): Promise<CardRow[]> {
+/** The first 300 by how well they match, the others by how often they were bought. */
+function rankedPage(ctx: Context, matches: Matches, query: ListQuery): Promise<CardRow[]> {
   const offset = offsetOf(query);
-  const limit = Math.min(query.limit, MAX_FOUND - offset);
-  const order = (alias: string) =>
-    `${alias}.rank desc nulls last, ${alias}.purchases desc, ${alias}.product_id desc`;
   const ids = `
-    select product_id, purchases, case when place <= ${RANKED} then ts_rank(search, ${asked}::tsquery) end as rank
-      from (select l.product_id, l.purchases, l.search,
-                   row_number() over (order by l.purchases desc, l.product_id desc) as place
-              from listings l where ${where.sql}
-             order by l.purchases desc, l.product_id desc limit ${Math.max(RANKED, offset + limit)}) likely
-     order by rank desc nulls last, purchases desc, product_id desc limit ${limit} offset ${offset}`;
-  return run(ctx, cardsOf(ids, order("page")), where.values);
+    select product_id, purchases, case when place <= ${RANKED} then ts_rank(search, ${matches.asked}) end as rank
+      from (select m.*, row_number() over (order by m.purchases desc, m.product_id desc) as place
+              from (${matches.mostBought(Math.max(RANKED, offset + query.limit))}) m) placed
+     order by rank desc nulls last, purchases desc, product_id desc limit ${query.limit} offset ${offset}`;
+  const order = "page.rank desc nulls last, page.purchases desc, page.product_id desc";
+  return run(ctx, cardsOf(ids, order), matches.values, matches.byWordsAlone);
 }
 
-async function pageOf(ctx: Context, caller: Caller, query: ListQuery, question: Question | null) {
-  const where = await whereOf(ctx, caller, query);
-  if (!question) return sortedPage(ctx, where, query);
-  if (question.length === 0 || offsetOf(query) >= MAX_FOUND) return [];
-  const asked = where.value(toTsQuery(question));
-  where.clauses.push(`l.search @@ ${asked}::tsquery`);
-  return query.sort === "relevance"
-    ? rankedPage(ctx, where, asked, query)
-    : sortedPage(ctx, where, { ...query, limit: Math.min(query.limit, MAX_FOUND - offsetOf(query)) });
+async function search(ctx: Context, matches: Matches, query: ListQuery): Promise<Found> {
+  const counting = run<{ total: number }>(
+    ctx,
+    `select count(*) as total from (${matches.any(MAX_FOUND + 1)}) found`,
+    matches.values,
+    matches.byWordsAlone,
+  );
+  const offset = offsetOf(query);
+  const within = { ...query, limit: Math.max(0, Math.min(query.limit, MAX_FOUND - offset)) };
+  const ranking = query.sort === "relevance" && within.limit > 0 ? rankedPage(ctx, matches, within) : null;
+  const [[counted], ranked] = await Promise.all([counting, ranking]);
+  const { total } = counted!;
+  // Few matches are found and then sorted; of many the order is walked, which meets enough of them soon.
+  const few = `(select l.* from (${matches.any(MAX_FOUND)}) m join listings l on l.product_id = m.product_id) l`;
+  const source = total > MAX_FOUND ? matches.all : few;
+  const rows = ranked ?? (within.limit > 0 ? await sortedPage(ctx, source, matches.values, within) : []);
+  return { rows, ...bounded(total, MAX_FOUND) };
 }
 
-async function countOf(ctx: Context, caller: Caller, query: ListQuery, question: Question | null) {
-  if (question?.length === 0) return 0;
-  const where = await whereOf(ctx, caller, query);
-  if (question) where.add("l.search @@ $::tsquery", toTsQuery(question));
-  const bound = question ? MAX_FOUND : EXACT_TOTAL;
-  const text = `select count(*) as total
-    from (select 1 from listings l where ${where.sql} limit ${bound + 1}) found`;
-  const rows = await run<{ total: number }>(ctx, text, where.values);
-  return rows[0]!.total;
-}
-
-async function answerOf(ctx: Context, caller: Caller, query: ListQuery, question: Question | null) {
-  const [rows, total] = await Promise.all([
-    pageOf(ctx, caller, query, question),
-    countOf(ctx, caller, query, question),
+async function browse(ctx: Context, where: Where, query: ListQuery): Promise<Found> {
+  const cells = await cellsOf(ctx, query);
+  const source = `listings l ${where.text}`;
+  if (cells && offsetOf(query) > DEEP) {
+    const total = await countCells(ctx, cells);
+    return { rows: await sortedPage(ctx, source, where.values, query, total), total };
+  }
+  const [rows, counted] = await Promise.all([
+    sortedPage(ctx, source, where.values, query),
+    cells ? countCells(ctx, cells).then((total) => ({ total })) : countSome(ctx, source, where.values),
   ]);
-  return { rows, total };
+  return { rows, ...counted };
+}
+
+async function countSome(ctx: Context, source: string, values: unknown[]): Promise<Total> {
+  const text = `select count(*) as total from (select 1 from ${source} limit ${EXACT_TOTAL + 1}) found`;
+  const [counted] = await run<{ total: number }>(ctx, text, values);
+  return bounded(counted!.total, EXACT_TOTAL);
+}
+
+const bounded = (total: number, bound: number): Total =>
+  total > bound ? { total: bound, totalIsEstimate: true } : { total };
+
+async function countCells(ctx: Context, cells: Where): Promise<number> {
+  const text = `select coalesce(sum(c.products), 0)::bigint as total from facet_counts c ${cells.text}`;
+  const [counted] = await run<{ total: number }>(ctx, text, cells.values);
+  return counted!.total;
+}
+
+async function find(ctx: Context, caller: Caller, query: ListQuery, question: Question | null) {
+  if (question?.length === 0) return { items: [], total: 0 };
+  const { rows, ...counted } = question
+    ? await search(ctx, await matchesOf(ctx, caller, query, question), query)
+    : await browse(ctx, await whereOf(ctx, caller, query), query);
+  return {
+    items: rows.map((row) => new RawJson(withNumbers(row.card, row))),
+    ...counted,
+    // Counted beside the page, not with it: something may have come in between.
+    total: Math.max(counted.total, rows.length > 0 ? offsetOf(query) + rows.length : 0),
+  } satisfies Page<RawJson>;
 }
 
 /** Published products that fit the filters, or with `author=me` the caller's own in every state. */
 export async function listProducts(ctx: Context, caller: Caller, query: ListQuery): Promise<Page<RawJson>> {
   const question = query.search ? await toQuestion(ctx.db, query.search, query.lang) : null;
-  let { rows, total } = await answerOf(ctx, caller, query, question);
-  let correctedSearch: string | undefined;
-  const meant = question && total === 0 ? await guess(ctx.db, question) : null;
-  if (meant) {
-    ({ rows, total } = await answerOf(ctx, caller, query, meant));
-    if (total > 0) correctedSearch = meant.map(({ word }) => word).join(" ");
-  }
-  const bound = question ? MAX_FOUND : EXACT_TOTAL;
-  return {
-    items: rows.map((row) => new RawJson(withNumbers(row.card, row))),
-    total: Math.min(total, bound),
-    ...(total > bound && { totalIsEstimate: true as const }),
-    ...(correctedSearch && { correctedSearch }),
-  };
+  const found = await find(ctx, caller, query, question);
+  const meant = question && found.total === 0 ? await guess(ctx.db, question) : null;
+  if (!meant) return found;
+  const again = await find(ctx, caller, query, meant);
+  if (again.total === 0) return found;
+  return { ...again, correctedSearch: meant.map(({ word }) => word).join(" ") };
 }

@@ -1,13 +1,13 @@
 import type { Tx } from "../db/database.ts";
 import type { CardFacts } from "./card.ts";
-import { removeListing, tellOfChange, writeListing, writeWords } from "./queries.ts";
+import { tellOfChange, writeListing, writeWords } from "./queries.ts";
 import { toVector } from "./search.ts";
 import { fold, wordsOf } from "./words.ts";
 
-const MIN_KEPT_CHARACTERS = 4;
+const MIN_KEPT_CHARACTERS = 3;
 
-/** The words that a mistyped one may have been meant to be; parts of words in scripts without spaces are too short. */
-const guessable = ({ title, tags, description }: CardFacts): string[] => {
+/** Words that may be asked for by their beginning, or mistyped; parts of words in scripts without spaces are shorter. */
+const tellingWords = ({ title, tags, description }: CardFacts): string[] => {
   const words = wordsOf(`${title} ${tags.join(" ")} ${description}`, "stored");
   return [...new Set(words)].filter((word) => word.length >= MIN_KEPT_CHARACTERS).toSorted();
 };
@@ -17,9 +17,8 @@ const guessable = ({ title, tags, description }: CardFacts): string[] => {
  * that change calls `ctx.notices.caughtUp()` first, so that this process forgets what it kept of before.
  */
 export async function relist(tx: Tx, product: CardFacts): Promise<void> {
-  if (product.status === "deleted") await removeListing(tx, product.id);
-  else await writeListing(tx, { ...product, title: fold(product.title), search: toVector(product) });
-  if (product.status === "published") await writeWords(tx, guessable(product));
+  await writeListing(tx, { ...product, title: fold(product.title), search: toVector(product) });
+  if (product.status !== "deleted") await writeWords(tx, tellingWords(product));
   if (product.status !== "draft") await tellOfChange(tx);
 }
 

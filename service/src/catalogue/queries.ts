@@ -29,25 +29,31 @@ export interface ListingRow {
 export async function writeListing(tx: Tx, listing: ListingRow): Promise<void> {
   const { id, authorId, status, type, category, lang, currency, priceMinor, compatibility, tags } = listing;
   const { title, createdAt, updatedAt, publishedAt, search } = listing;
+  const section = sql`(select coalesce(parent, slug) from categories where slug = ${category})`;
   await sql`
-    insert into listings (product_id, author_id, status, type, category, lang, currency, price_minor, compatibility,
-                          tags, title, created_at, updated_at, published_at, purchases, views, rating_mean,
-                          rating_score, trending, search)
-    select ${id}, ${authorId}, ${status}, ${type}, ${category}, ${lang}, ${currency}, ${priceMinor}, ${compatibility},
+    insert into listings (product_id, author_id, status, type, category, section, lang, currency, price_minor,
+                          compatibility, tags, title, created_at, updated_at, published_at, purchases, views,
+                          rating_mean, rating_score, trending)
+    select ${id}, ${authorId}, ${status}, ${type}, ${category}, ${section}, ${lang}, ${currency}, ${priceMinor}, ${compatibility},
            ${tags}, ${title}, ${createdAt}, ${updatedAt}, ${publishedAt}, s.purchases, s.views, s.rating_mean,
-           s.rating_score, s.trending, ${search}::tsvector
+           s.rating_score, s.trending
       from (select * from product_stats where product_id = ${id} for update) s
     on conflict (product_id) do update set
-           status = excluded.status, category = excluded.category, lang = excluded.lang,
+           status = excluded.status, category = excluded.category, section = excluded.section, lang = excluded.lang,
            currency = excluded.currency, price_minor = excluded.price_minor, compatibility = excluded.compatibility,
            tags = excluded.tags, title = excluded.title, updated_at = excluded.updated_at,
            published_at = excluded.published_at, purchases = excluded.purchases, views = excluded.views,
-           rating_mean = excluded.rating_mean, rating_score = excluded.rating_score, trending = excluded.trending,
-           search = excluded.search`.execute(tx);
+           rating_mean = excluded.rating_mean, rating_score = excluded.rating_score, trending = excluded.trending`.execute(
+    tx,
+  );
+  await sql`
+    insert into search_documents (product_id, published, purchases, section, category, search)
+    select l.product_id, l.status = 'published', l.purchases, l.section, l.category, ${search}::tsvector
+      from listings l where l.product_id = ${id}
+    on conflict (product_id) do update set
+           published = excluded.published, purchases = excluded.purchases, section = excluded.section,
+           category = excluded.category, search = excluded.search`.execute(tx);
 }
-
-export const removeListing = (tx: Tx, id: string) =>
-  tx.deleteFrom("listings").where("product_id", "=", id).execute();
 
 /** In the order of the alphabet, so that two transactions cannot wait for each other. */
 export const writeWords = (tx: Tx, words: string[]) =>
@@ -56,6 +62,11 @@ export const writeWords = (tx: Tx, words: string[]) =>
 export const hasCategory = async (db: Queries, slug: string): Promise<boolean> =>
   (await db.selectFrom("categories").select("slug").where("slug", "=", slug).executeTakeFirst()) !==
   undefined;
+
+export async function isTopLevel(db: Queries, slug: string): Promise<boolean> {
+  const top = db.selectFrom("categories").select("slug").where("slug", "=", slug).where("parent", "is", null);
+  return (await top.executeTakeFirst()) !== undefined;
+}
 
 /** A category with those below it. */
 export async function findBelow(db: Queries, slug: string): Promise<string[]> {
@@ -70,10 +81,10 @@ export async function findBelow(db: Queries, slug: string): Promise<string[]> {
 /** Every category with the count of published products in it and below it. */
 export async function listCategories(db: Queries, paging: Paging) {
   const { rows } = await sql<{ slug: string; name: string; parent: string | null; products: number }>`
-    select c.slug, c.name, c.parent, count(l.product_id)::int as products
+    select c.slug, c.name, c.parent, coalesce(sum(f.products), 0)::bigint as products
       from categories c
       left join categories below on below.slug = c.slug or below.parent = c.slug
-      left join listings l on l.category = below.slug and l.status = 'published'
+      left join facet_counts f on f.category = below.slug
      group by c.slug order by coalesce(c.parent, c.slug), c.parent nulls first, c.slug
      limit ${paging.limit} offset ${offsetOf(paging)}`.execute(db);
   const { total } = await db
@@ -92,9 +103,12 @@ export const addSale = (tx: Tx, productId: string, at: number) =>
              trending = greatest(trending, ${at}::float8)
                         + log(2, (1 + power(2::numeric, -least(abs(trending - ${at}::float8), 200)::numeric)))::float8
        where product_id = ${productId}
-      returning product_id, purchases, trending)
-    update listings l set purchases = c.purchases, trending = c.trending
-      from counted c where l.product_id = c.product_id`.execute(tx);
+      returning product_id, purchases, trending),
+    listed as (
+      update listings l set purchases = c.purchases, trending = c.trending
+        from counted c where l.product_id = c.product_id)
+    update search_documents d set purchases = c.purchases
+      from counted c where d.product_id = c.product_id`.execute(tx);
 
 export const addRating = (tx: Tx, productId: string, rating: number) =>
   sql`
@@ -133,6 +147,57 @@ export const addViews = (db: Queries, views: View[]) =>
     -- A listing moves in every one of its indexes: the order follows by hundredths.
     update listings l set views = c.views from counted c
      where l.product_id = c.product_id and c.views > l.views + l.views / 100`.execute(db);
+
+const FOLD_FROM = 1_000;
+
+/** Adds up the rows that share everything, once there are many: in one statement, so that nothing is counted twice. */
+export async function foldCounts(db: Queries): Promise<void> {
+  await sql`
+    with gone as (
+      delete from facet_counts where (select count(*) from facet_counts where not folded) >= ${FOLD_FROM} returning *)
+    insert into facet_counts
+    select type, category, compatibility, currency, price_band, rating_band, sum(products), true
+      from gone group by 1, 2, 3, 4, 5, 6 having sum(products) <> 0`.execute(db);
+  await sql`
+    with gone as (
+      delete from tag_counts where (select count(*) from tag_counts where not folded) >= ${FOLD_FROM} returning *)
+    insert into tag_counts select tag, sum(products), true from gone group by 1 having sum(products) <> 0`.execute(
+    db,
+  );
+}
+
+export async function countListings(db: Queries): Promise<number> {
+  const { rows } = await sql<{ total: number }>`
+    select coalesce(sum(products), 0)::bigint as total from facet_counts`.execute(db);
+  return rows[0]!.total;
+}
+
+/** Words of new listings count once; this tells how common each is, by a sample of the listings. */
+export async function weighWords(db: Queries, percent: number): Promise<void> {
+  await sql`
+    insert into search_words (word, listings)
+    select word, ceil(ndoc * 100 / ${percent}::float8)::int from ts_stat(${`select search from search_documents tablesample system (${percent})`})
+     where length(word) >= 3
+     order by word
+    on conflict (word) do update set listings = excluded.listings`.execute(db);
+}
+
+export interface TagQuery extends Paging {
+  search?: string | undefined;
+}
+
+/** Those that begin with what is searched for, the commonest first. */
+export async function listTags(db: Queries, { search, ...paging }: TagQuery) {
+  const tags = sql`
+    select tag, sum(products)::bigint as products from tag_counts
+     where starts_with(tag, ${search?.toLowerCase() ?? ""}) group by tag having sum(products) > 0`;
+  const [{ rows: items }, { rows: counted }] = await Promise.all([
+    sql<{ tag: string; products: number }>`
+      ${tags} order by products desc, tag limit ${paging.limit} offset ${offsetOf(paging)}`.execute(db),
+    sql<{ total: number }>`select count(*) as total from (${tags}) t`.execute(db),
+  ]);
+  return { items, total: counted[0]!.total } satisfies Page<unknown>;
+}
 
 export const insertCategories = (
   db: Queries,

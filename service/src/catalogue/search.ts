@@ -5,7 +5,10 @@ import { wordsOf } from "./words.ts";
 /** PostgreSQL keeps no position beyond this one. */
 const MAX_POSITION = 16_383;
 const MAX_ASKED_WORDS = 12;
-const MIN_STEM_CHARACTERS = 3;
+const MIN_BEGINNING_CHARACTERS = 2;
+const MAX_LEXEMES = 50;
+/** Nothing in Unicode comes after it. */
+const LAST_CHARACTER = "\u{10FFFF}";
 /** A shorter word has too many neighbours to guess from. */
 const MIN_GUESSED_CHARACTERS = 4;
 const GUESSES = 3;
@@ -40,37 +43,48 @@ const STEMMERS: Record<string, string> = {
 };
 const stemmerOf = (lang: string | undefined) => STEMMERS[lang?.split("-")[0]?.toLowerCase() ?? "en"] ?? null;
 
-/** Each word of a question with what else may stand for it. */
-export type Question = { word: string; also: string[] }[];
+/** The words of a question, each with all that may stand for it. */
+export interface Asked {
+  word: string;
+  /** As stored: the word itself, words that begin with it or with its stem. */
+  lexemes: string[];
+}
+export type Question = Asked[];
 
 /**
- * What is asked for, word by word. A stem is looked for beside its word, so that `writing` finds `writes`; stored words
- * need none, since each word of a question is a prefix. Words that a language counts as noise are left out, unless
- * there are no others.
+ * What is asked for, word by word. Each is a beginning, too, and so is its stem, so that `writing` finds `writes`: they
+ * stand for the words of listings that begin so, at most the 50 commonest, because PostgreSQL cuts lists of words
+ * against each other quickly, and of beginnings it must read all. Words that a language counts as noise are left out,
+ * unless there are no others.
  */
 export async function toQuestion(db: Queries, text: string, lang: string | undefined): Promise<Question> {
   const words = [...new Set(wordsOf(text, "asked"))].slice(0, MAX_ASKED_WORDS);
+  if (words.length === 0) return [];
   const stemmer = stemmerOf(lang);
-  if (!stemmer || words.length === 0) return words.map((word) => ({ word, also: [] }));
-  const { rows } = await sql<{ stems: string[] | null }>`
-    select ts_lexize(${`${stemmer}_stem`}::regdictionary, word) as stems
-      from unnest(${words}::text[]) with ordinality as w (word, at) order by at`.execute(db);
-  const asked = words.map((word, at) => ({
+  const { rows } = await sql<{ word: string; stems: string[] | null; known: string[] | null }>`
+    with asked as (
+      select word, at, ts_lexize(${`${stemmer ?? "simple"}${stemmer ? "_stem" : ""}`}::regdictionary, word) as stems
+        from unnest(${words}::text[]) with ordinality as w (word, at))
+    select a.word, a.stems, (
+             select array_agg(k.word) from (
+               select s.word, max(s.listings) as listings
+                 from unnest(array[a.word] || a.stems) as b (beginning)
+                 join search_words s on s.word ~>=~ b.beginning and s.word ~<~ (b.beginning || ${LAST_CHARACTER}::text)
+                where length(b.beginning) >= ${MIN_BEGINNING_CHARACTERS}
+                group by s.word order by 2 desc, 1 limit ${MAX_LEXEMES}) k) as known
+      from asked a order by a.at`.execute(db);
+  const asked = rows.map(({ word, stems, known }) => ({
     word,
-    noise: rows[at]!.stems?.length === 0,
-    also: (rows[at]!.stems ?? []).filter(
-      (stem) => stem.length >= MIN_STEM_CHARACTERS && !stem.startsWith(word),
-    ),
+    isNoise: stems?.length === 0,
+    lexemes: [...new Set([word, ...(known ?? [])])],
   }));
-  const telling = asked.filter(({ noise }) => !noise);
+  const telling = asked.filter(({ isNoise }) => !isNoise);
   return telling.length > 0 ? telling : asked;
 }
 
-/** The text of a `tsquery`: every word, each as a prefix. Lexemes are quoted, so that no input is an operator. */
+/** The text of a `tsquery`: of every word, one that stands for it. Lexemes are quoted, so that no input is an operator. */
 export const toTsQuery = (question: Question): string =>
-  question
-    .map(({ word, also }) => `(${[word, ...also].map((one) => `${quote(one)}:*`).join(" | ")})`)
-    .join(" & ");
+  question.map(({ lexemes }) => `(${lexemes.map(quote).join(" | ")})`).join(" & ");
 
 /**
  * The question with what its words may have been meant to be, by the words that listings hold: at most one wrong
@@ -91,8 +105,8 @@ export async function guess(db: Queries, question: Question): Promise<Question |
      group by w.word`.execute(db);
   if (rows.length === 0) return null;
   const meant = new Map(rows.map((row) => [row.asked, row.meant]));
-  return question.map(({ word, also }) => {
-    const [first, ...others] = meant.get(word) ?? [];
-    return first === undefined ? { word, also } : { word: first, also: others };
+  return question.map((asked) => {
+    const lexemes = meant.get(asked.word);
+    return lexemes ? { word: lexemes[0]!, lexemes } : asked;
   });
 }

@@ -131,6 +131,17 @@ export interface Executions {
   user_id: string;
 }
 
+export interface FacetCounts {
+  category: string | null;
+  compatibility: string[];
+  currency: string;
+  folded: Generated<boolean>;
+  price_band: number;
+  products: number;
+  rating_band: number;
+  type: string;
+}
+
 export interface FakeProviderCharges {
   amount_minor: number;
   created_at: Timestamp;
@@ -183,7 +194,7 @@ export interface Listings {
   purchases: number;
   rating_mean: number;
   rating_score: number;
-  search: string;
+  section: string | null;
   status: string;
   tags: string[];
   title: string;
@@ -399,6 +410,16 @@ export interface SchemaMigrations {
   name: string;
 }
 
+export interface SearchDocuments {
+  category: string | null;
+  product_id: string;
+  published: boolean;
+  purchases: number;
+  reach: Generated<number | null>;
+  search: string;
+  section: string | null;
+}
+
 export interface SearchWords {
   listings: Generated<number>;
   word: string;
@@ -453,6 +474,12 @@ export interface Subscriptions {
   user_id: string;
 }
 
+export interface TagCounts {
+  folded: Generated<boolean>;
+  products: number;
+  tag: string;
+}
+
 export interface Users {
   ban_reason: string | null;
   banned_at: Timestamp | null;
@@ -482,6 +509,7 @@ export interface DB {
   event_recipients: EventRecipients;
   events: Events;
   executions: Executions;
+  facet_counts: FacetCounts;
   "fake_provider.charges": FakeProviderCharges;
   idempotency_keys: IdempotencyKeys;
   identities: Identities;
@@ -503,10 +531,12 @@ export interface DB {
   provider_keys: ProviderKeys;
   reviews: Reviews;
   schema_migrations: SchemaMigrations;
+  search_documents: SearchDocuments;
   search_words: SearchWords;
   sessions: Sessions;
   sign_in_attempts: SignInAttempts;
   subscription_payments: SubscriptionPayments;
   subscriptions: Subscriptions;
+  tag_counts: TagCounts;
   users: Users;
 }

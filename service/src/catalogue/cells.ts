@@ -1,0 +1,52 @@
+import type { Context } from "../context.ts";
+import { toMinor } from "../money/amount.ts";
+import { withBelow } from "./categories.ts";
+import { currencyOf, type Filters, type ListQuery, Where } from "./filters.ts";
+
+/** Where one price band ends and the next begins, in minor units; as stoa_price_band() of 0015_listings.sql. */
+export const PRICE_EDGES = [500, 1_000, 2_000, 5_000, 10_000];
+/** The same of stars; as stoa_rating_band(). */
+export const RATING_EDGES = [1, 2, 3, 4, 4.5];
+
+/** The band that begins at an amount; undefined when none does. */
+const bandFrom = (edges: number[], amount: number): number | undefined => {
+  if (amount === 0) return 0;
+  const at = edges.indexOf(amount);
+  return at < 0 ? undefined : at + 1;
+};
+
+function addPriceBands(where: Where, { minPrice, maxPrice }: Filters, currency: string): boolean {
+  const first = bandFrom(PRICE_EDGES, toMinor(minPrice, currency) ?? -1);
+  if (first === undefined) return false;
+  where.add("c.price_band >= $", first);
+  if (maxPrice === undefined) return true;
+  const next = bandFrom(PRICE_EDGES, (toMinor(maxPrice, currency) ?? -2) + 1);
+  if (!next) return false;
+  where.add("c.price_band < $", next);
+  return true;
+}
+
+/**
+ * The conditions on `facet_counts c`, which counts all published products by type, category, providers, currency and
+ * bands of price and rating. null where it cannot tell: other filters, or bounds inside of a band.
+ */
+export async function cellsOf(
+  ctx: Context,
+  query: Filters & { sort?: ListQuery["sort"] },
+): Promise<Where | null> {
+  if (query.search || query.tag || query.lang || query.author || query.status) return null;
+  const where = new Where();
+  const currency = currencyOf(ctx, query);
+  const byPrice = query.minPrice > 0 || query.maxPrice !== undefined || query.sort === "price";
+  if (byPrice || query.currency) where.add("c.currency = $", currency);
+  if (byPrice && !addPriceBands(where, query, currency)) return null;
+  if (query.minRating) {
+    const band = bandFrom(RATING_EDGES, query.minRating);
+    if (band === undefined) return null;
+    where.add("c.rating_band >= $", band);
+  }
+  if (query.type) where.add("c.type = $", query.type);
+  if (query.category) where.add("c.category = any($)", await withBelow(ctx, query.category));
+  if (query.provider) where.add("$ = any(c.compatibility)", query.provider);
+  return where;
+}
