@@ -1,5 +1,6 @@
 import { tidyExecutions } from "./ai/executions.ts";
 import { foldFacetCounts, weighSearchWords } from "./catalogue/upkeep.ts";
+import { forgetViewers } from "./catalogue/views.ts";
 import type { Context } from "./context.ts";
 import { forgetOldEvents } from "./events/events.ts";
 import { forgetOldAnswers } from "./http/idempotency.ts";
@@ -23,6 +24,7 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "fold-facet-counts", cron: "* * * * *", run: () => foldFacetCounts(ctx) },
   { name: "weigh-search-words", cron: "47 4 * * *", run: () => weighSearchWords(ctx) },
   { name: "tidy-executions", cron: "*/5 * * * *", run: () => tidyExecutions(ctx) },
+  { name: "forget-viewers", cron: "11 * * * *", run: () => forgetViewers(ctx) },
   { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
   { name: "forget-mails", cron: "23 * * * *", run: () => forgetOldMails(ctx) },
   { name: "tell-of-key-expiry", cron: "37 * * * *", run: () => tellOfExpiry(ctx) },

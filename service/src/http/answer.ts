@@ -77,6 +77,7 @@ async function render(
       cookies: request.cookies,
       bearer: inAuthorization(request.headers.authorization),
       fromPage: isFromPage(request),
+      isPrefetch: isPrefetch(request),
       clientGone: () => goneSignal(request, reply),
     };
     const result = await route.handle(door.ctx, request.caller!, input as never, facts);
@@ -91,6 +92,12 @@ async function render(
   door.inspect?.(endpoint, outcome);
   return outcome;
 }
+
+/** As browsers say it now, and as they said it before there was a standard. */
+const isPrefetch = ({ headers }: FastifyRequest): boolean =>
+  ["sec-purpose", "purpose", "x-purpose", "x-moz"].some((name) =>
+    /prefetch|preview/i.test(String(headers[name])),
+  );
 
 /** A wrong credential counts against its address, and is one too many at some point. */
 async function countIfWrong({ limits }: Door, request: FastifyRequest, error: ApiError): Promise<ApiError> {

@@ -49,6 +49,8 @@ export interface RequestFacts {
   bearer: string | null;
   /** Whether a page in a browser asks: it cannot leave out the headers that say so. */
   fromPage: boolean;
+  /** Whether a browser fetches in advance, in case that somebody will look. */
+  isPrefetch: boolean;
   /**
    * Aborts when the client hangs up before it has its answer. null with an Idempotency-Key: then the work goes on
    * to its end, so that the retry gets the answer.

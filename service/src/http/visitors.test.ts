@@ -21,7 +21,9 @@ after(() => market.close());
 
 const guestCookie = () => market.service.ctx.guests.cookie();
 const asGuest = (value: string) => ({ cookie: `${GUEST_COOKIE}=${value}` });
-const visit = (path: string, value = guestCookie().value) => market.as(null).get(path, asGuest(value));
+const FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+const visit = (path: string, value = guestCookie().value) =>
+  market.as(null).get(path, { ...asGuest(value), "user-agent": FIREFOX });
 const assertStranger = (reply: Reply) => assertError(reply, 401, "INVALID_API_KEY");
 
 suite("a visitor", () => {
@@ -68,7 +70,7 @@ suite("a visitor", () => {
   test("counts as one viewer, whatever the cookie's age, and another browser as another", async () => {
     const product = await hasProduct(seller);
     const views = async () => {
-      await market.service.ctx.views.flush(market.service.ctx.db);
+      await market.service.ctx.views.flush(market.service.ctx);
       return (await seller.get(`/v1/products/${product}`)).body.data.stats.views;
     };
     const { value } = guestCookie();

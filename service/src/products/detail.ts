@@ -1,6 +1,6 @@
 import type { ProductDetail } from "@stoa/contract";
 import { authorOf, averageRating, sharedFields } from "../catalogue/card.ts";
-import { noteView } from "../catalogue/views.ts";
+import { noteView, type Visit } from "../catalogue/views.ts";
 import { type Caller, type Context, isMember } from "../context.ts";
 import { majorOf, noteUse } from "../entitlements/entitlements.ts";
 import { ApiError } from "../errors.ts";
@@ -70,11 +70,12 @@ export async function readDetail(
   ctx: Context,
   caller: Caller,
   productId: string,
+  visit: Visit,
 ): Promise<Answer<ProductDetail>> {
   const id = toUuid("prod", productId);
   const product = id ? await findProductForReader(ctx, id, userIdOf(caller)) : undefined;
   if (!product || !isVisible(product, caller)) throw new ApiError("PRODUCT_NOT_FOUND");
-  noteView(ctx, caller, product);
+  noteView(ctx, caller, product, visit);
   // A buyer's first look at the content is its reveal, written before it is shown.
   if (product.entitled && product.usedAt === null && isMember(caller))
     await noteUse(ctx, caller.userId, product.id);

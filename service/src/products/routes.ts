@@ -5,7 +5,9 @@ import { changeProduct, createProduct } from "./products.ts";
 import { deleteProduct, publishProduct, unpublishProduct } from "./states.ts";
 
 export const productRoutes = [
-  route(api.products.get, (ctx, caller, { params }) => readDetail(ctx, caller, params.productId)),
+  route(api.products.get, (ctx, caller, { params }, { source, isPrefetch }) =>
+    readDetail(ctx, caller, params.productId, { userAgent: source.userAgent, isPrefetch }),
+  ),
   route(api.products.create, (ctx, caller, { body }) => createProduct(ctx, caller, body)),
   route(api.products.change, (ctx, caller, { params, body }, facts) =>
     changeProduct(ctx, caller, params.productId, body, facts),

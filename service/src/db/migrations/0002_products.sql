@@ -55,6 +55,7 @@ create table product_stats (
   product_id uuid primary key references products,
   views bigint not null default 0,
   purchases bigint not null default 0,
+  -- Of reviews that are neither hidden nor a refunded buyer's.
   rating_sum bigint not null default 0,
   rating_count bigint not null default 0,
   -- (sum + 10 × 3.5) / (count + 10): ten silent votes of 3.5 keep one 5-star vote from topping the list.
@@ -67,9 +68,24 @@ create table product_stats (
   trending double precision not null default 0
 );
 
+-- Views are unique by viewer, product and UTC day. Who a viewer is stands nowhere: only a digest, made with the salt of
+-- the day, sealed by the vault. A day is closed by taking its salt away; then its viewers are deleted, and its sums stay.
+create table view_days (
+  day date primary key,
+  -- null: the day is closed, and counts no view any more.
+  sealed_salt text
+);
+
 create table product_views (
+  day date not null,
+  product_id uuid not null references products,
+  viewer bytea not null,
+  primary key (day, product_id, viewer)
+);
+
+create table product_days (
   product_id uuid not null references products,
   day date not null,
-  viewer text not null,
-  primary key (product_id, day, viewer)
+  views bigint not null,
+  primary key (product_id, day)
 );
