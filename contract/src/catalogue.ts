@@ -47,6 +47,17 @@ export const list = endpoint({
     ...paging,
     ...filters,
     sort: z.enum(productSorts).default("relevance"),
+    type: typeInAnyCase.optional().describe("In any case: prompt, workflow"),
+    category: z.string().max(60).optional().describe("A slug; its sub-categories are included"),
+    provider: z.string().max(40).toLowerCase().optional(),
+    minPrice: queryNumber(z.number().min(0)).default(0),
+    maxPrice: queryNumber(z.number().min(0)).optional(),
+    sort: z
+      .enum(productSorts)
+      .default("relevance")
+      .describe(
+        "rating is (sum of stars + 35) ÷ (reviews + 10), as if ten silent ones had given 3.5; trending sums purchases, each worth half as much after 7 days; relevance without search is popularity",
+      ),
     order: z.enum(["asc", "desc"]).default("desc").describe("Ignored by relevance, which is best first"),
   }),
   data: ProductCard,

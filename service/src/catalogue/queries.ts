@@ -1,4 +1,4 @@
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { Queries, Tx } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 
@@ -96,12 +96,31 @@ export async function listCategories(db: Queries, paging: Paging) {
 
 /** One of the half-life sums of 0002_products.sql: adds 2^at to the sum whose log2 is kept. */
 export const addSale = (tx: Tx, productId: string, at: number) =>
+  moveSales(tx, productId, {
+    by: 1,
+    trending: sql`greatest(trending, ${at}::float8) + ln(1 + power(2, -least(abs(trending - ${at}::float8), 200))) / ln(2)`,
+  });
+
+/**
+ * Takes 2^at out of the sum again. What remains of a sum far smaller than what is taken is lost in its rounding: below
+ * 2^-30 of it, what remains is put at 2^-30.
+ */
+export const takeSale = (tx: Tx, productId: string, at: number) =>
+  moveSales(tx, productId, {
+    by: -1,
+    trending: sql`case when purchases <= 1 then 0
+                       else trending + ln(greatest(1 - power(2, greatest(least(${at}::float8 - trending, 0), -200)), power(2, -30))) / ln(2)
+                   end`,
+  });
+
+const moveSales = (
+  tx: Tx,
+  productId: string,
+  { by, trending }: { by: 1 | -1; trending: RawBuilder<unknown> },
+) =>
   sql`
     with counted as (
-      update product_stats
-         set purchases = purchases + 1,
-             trending = greatest(trending, ${at}::float8)
-                        + log(2, (1 + power(2::numeric, -least(abs(trending - ${at}::float8), 200)::numeric)))::float8
+      update product_stats set purchases = purchases + ${by}, trending = ${trending}
        where product_id = ${productId}
       returning product_id, purchases, trending),
     listed as (
@@ -110,10 +129,11 @@ export const addSale = (tx: Tx, productId: string, at: number) =>
     update search_documents d set purchases = c.purchases
       from counted c where d.product_id = c.product_id`.execute(tx);
 
-export const addRating = (tx: Tx, productId: string, rating: number) =>
+/** The only statement that moves ratings: the counters and their copy in the listing, by the same difference. */
+export const addRating = (tx: Tx, productId: string, { count, sum }: { count: number; sum: number }) =>
   sql`
     with counted as (
-      update product_stats set rating_sum = rating_sum + ${rating}, rating_count = rating_count + 1
+      update product_stats set rating_sum = rating_sum + ${sum}, rating_count = rating_count + ${count}
        where product_id = ${productId}
       returning product_id, rating_mean, rating_score)
     update listings l set rating_mean = c.rating_mean, rating_score = c.rating_score

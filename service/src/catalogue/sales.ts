@@ -1,5 +1,5 @@
 import type { Tx } from "../db/database.ts";
-import { addRating, addSale } from "./queries.ts";
+import { addRating, addSale, takeSale } from "./queries.ts";
 
 const HALF_LIFE_MS = 7 * 86_400_000;
 
@@ -7,4 +7,9 @@ const HALF_LIFE_MS = 7 * 86_400_000;
 export const countSale = (tx: Tx, productId: string, at: Date) =>
   addSale(tx, productId, at.getTime() / HALF_LIFE_MS);
 
-export const countRating = (tx: Tx, productId: string, rating: number) => addRating(tx, productId, rating);
+/** A sale of that moment was taken back whole: as if it had never been. */
+export const uncountSale = (tx: Tx, productId: string, at: Date) =>
+  takeSale(tx, productId, at.getTime() / HALF_LIFE_MS);
+
+export const countRating = (tx: Tx, productId: string, rating: number) =>
+  addRating(tx, productId, { count: 1, sum: rating });
