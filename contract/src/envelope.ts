@@ -8,6 +8,14 @@ export const Meta = z
   .object({ timestamp: Timestamp, request_id: z.string().describe("Also in the X-Request-Id header") })
   .meta({ id: "Meta" });
 
+export const Ratings = z
+  .object({
+    average: z.number().min(0).max(5).describe("Two decimals; 0: no review counts"),
+    count: z.int().min(0),
+    stars: z.object({ 1: z.int(), 2: z.int(), 3: z.int(), 4: z.int(), 5: z.int() }),
+  })
+  .meta({ id: "Ratings" });
+
 export const ListMeta = Meta.extend({
   page: z.int().min(1),
   limit: z.int().min(1).max(100),
@@ -17,6 +25,7 @@ export const ListMeta = Meta.extend({
     .string()
     .optional()
     .describe("Searched for in the place of words that nothing holds: what they may have been meant to be"),
+  ratings: Ratings.optional().describe("Of all reviews of the product, where reviews are listed"),
 }).meta({ id: "ListMeta" });
 
 export const FieldProblem = z.object({ field: z.string(), reason: z.string() }).meta({ id: "FieldProblem" });
@@ -41,6 +50,7 @@ export const Failure = z
   .meta({ id: "Failure", description: "Every error of the service has this shape." });
 
 export type Meta = z.infer<typeof Meta>;
+export type Ratings = z.infer<typeof Ratings>;
 export type ListMeta = z.infer<typeof ListMeta>;
 export type Success<D> = { success: true; data: D; meta: Meta | ListMeta };
 export type Failure = {

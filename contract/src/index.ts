@@ -28,6 +28,16 @@ export const api = {
   categories: { list: catalogue.categories },
   tags: { list: catalogue.tags },
   reviews: { list: reviews.list, create: reviews.create },
+  reviews: {
+    list: reviews.list,
+    get: reviews.get,
+    create: reviews.create,
+    change: reviews.change,
+    remove: reviews.remove,
+    reply: reviews.reply,
+    removeReply: reviews.removeReply,
+    report: reviews.report,
+  },
   purchases: { create: purchases.create, list: purchases.list, get: purchases.get },
   ai: {
     execute: ai.execute,
@@ -76,6 +86,9 @@ export const api = {
     audit: admin.audit,
     oauthClients: admin.oauthClients,
     stats: admin.stats,
+    reviews: reviews.moderated,
+    hideReview: reviews.hide,
+    restoreReview: reviews.restore,
     becomeFirst: admin.becomeFirst,
   },
   plans: {
@@ -118,7 +131,7 @@ export {
   isRepeatable,
   type Method,
 } from "./endpoint.ts";
-export { Failure, ListMeta, Meta, type Success } from "./envelope.ts";
+export { Failure, ListMeta, Meta, type Ratings, type Success } from "./envelope.ts";
 export { type ErrorCode, errorCatalogue, errorCodes } from "./errors.ts";
 export { Event, type EventData, type EventType, eventData, eventTypes } from "./events.ts";
 export type { ApiKey, ApiKeyStatus, CreateApiKey, NewApiKey, RotatedApiKey } from "./keys.ts";
@@ -163,5 +176,5 @@ export {
   type Variable,
 } from "./products.ts";
 export type { CreatePurchase, NewPurchase, OrderStatus, Purchase, PurchaseDetail } from "./purchases.ts";
-export type { PostReview } from "./reviews.ts";
+export type { ChangeReview, ModeratedReview, PostReview, Review } from "./reviews.ts";
 export { type ChangePassword, type LogIn, NewPassword, type Register, type TwoFactor } from "./sign-in.ts";

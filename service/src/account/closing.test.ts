@@ -147,6 +147,8 @@ suite("closing an account", () => {
     await close(person, person.email);
     const [review] = (await seller.get(`/v1/products/${productId}/reviews`)).body.data;
     assert.deepEqual([review.author.name, review.comment], ["Closed account", "Good."]);
+    const { rating, reviews } = (await seller.get(`/v1/products/${productId}`)).body.data.stats;
+    assert.deepEqual([rating, reviews], [5, 1], "and it counts as before");
   });
 
   test("writes a letter of farewell, to the address that was", async () => {
@@ -339,6 +341,7 @@ suite("after an account was closed", () => {
     "orders",
     "products",
     "provider_keys",
+    "review_reports",
     "reviews",
     "subscription_payments",
   ];

@@ -11,5 +11,5 @@ export const countSale = (tx: Tx, productId: string, at: Date) =>
 export const uncountSale = (tx: Tx, productId: string, at: Date) =>
   takeSale(tx, productId, at.getTime() / HALF_LIFE_MS);
 
-export const countRating = (tx: Tx, productId: string, rating: number) =>
-  addRating(tx, productId, { count: 1, sum: rating });
+export const moveRating = (tx: Tx, productId: string, by: { count: number; sum: number }) =>
+  addRating(tx, productId, by);

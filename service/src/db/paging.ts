@@ -1,3 +1,5 @@
+import type { Ratings } from "@stoa/contract";
+
 /** A page of a list, as a verb answers it. */
 export interface Page<T> {
   items: T[];
@@ -5,6 +7,8 @@ export interface Page<T> {
   totalIsEstimate?: true;
   /** What was searched for in the place of words that nothing holds. */
   correctedSearch?: string;
+  /** Of the reviews of a product: how they rate it. */
+  ratings?: Ratings;
 }
 
 export interface Paging {

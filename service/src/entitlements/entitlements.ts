@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts";
 import type { Queries, Tx } from "../db/database.ts";
-import { findActive, findOfOrder, insertEntitlement, stampFirstUse } from "./queries.ts";
+import { findActive, findOfOrder, insertEntitlement, lockActive, stampFirstUse } from "./queries.ts";
 
 /** The major number of a semantic version: the line that a purchase entitles to. */
 export const majorOf = (version: string): number => Number(version.split(".", 1)[0]);
@@ -21,6 +21,10 @@ export const grantUse = (
 
 export const findLiveEntitlement = (db: Queries, userId: string, productId: string) =>
   findActive(db, userId, productId);
+
+/** Nobody takes it away before the transaction ends. */
+export const lockLiveEntitlement = (tx: Tx, userId: string, productId: string) =>
+  lockActive(tx, userId, productId);
 
 export const findEntitlementOfOrder = (db: Queries, orderId: string) => findOfOrder(db, orderId);
 

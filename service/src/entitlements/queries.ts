@@ -23,6 +23,17 @@ export const findActive = (db: Queries, buyerId: string, productId: string) =>
     .where("status", "=", "active")
     .executeTakeFirst();
 
+/** Shared: whoever takes it away waits. */
+export const lockActive = (tx: Tx, buyerId: string, productId: string) =>
+  tx
+    .selectFrom("entitlements")
+    .select("order_id")
+    .where("buyer_id", "=", buyerId)
+    .where("product_id", "=", productId)
+    .where("status", "=", "active")
+    .forShare()
+    .executeTakeFirst();
+
 export const findOfOrder = (db: Queries, orderId: string) =>
   db
     .selectFrom("entitlements")

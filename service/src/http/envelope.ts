@@ -49,6 +49,7 @@ export function renderPage(page: Page<unknown>, paging: Paging, url: string, met
   const listMeta: ListMeta = { ...meta, page: paging.page, limit: paging.limit, total: page.total };
   if (page.totalIsEstimate) listMeta.totalIsEstimate = true;
   if (page.correctedSearch) listMeta.correctedSearch = page.correctedSearch;
+  if (page.ratings) listMeta.ratings = page.ratings;
   const items = page.items.map(toJson).join(",");
   return {
     status: 200,

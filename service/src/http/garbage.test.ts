@@ -43,7 +43,9 @@ before(async () => {
   const session = await market.hasSession(member.userId);
   const [grant] = (await session.get("/v1/account/grants")).body.data;
   const apiKey = { name: "Mine", permissions: { "products:read": true } };
+  const review = await member.post(`/v1/products/${bought}/reviews`, { rating: 5, comment: "Good." });
   ids = {
+    reviewId: [review.body.data.id],
     productId: [bought, await hasDraft(member), await hasProduct(member)],
     orderId: [orderId],
     executionId: [executionId],

@@ -46,9 +46,17 @@ test("a buyer reviews, and everybody may read it", async () => {
     rating: 4,
     comment: "Good.",
     createdAt: market.clock.now.toISOString(),
+    updatedAt: null,
+    refunded: false,
+    reply: null,
+    hidden: null,
   });
   const stranger = await market.hasUser();
   assert.deepEqual((await stranger.get(`/v1/products/${productId}/reviews`)).body.data, [reply.body.data]);
+  assert.deepEqual(
+    (await stranger.get(`/v1/products/${productId}/reviews/${id}`)).body.data,
+    reply.body.data,
+  );
 });
 
 test("a review is told to the product's author, and to nobody else", async () => {
@@ -170,4 +178,117 @@ test("reviews are listed newest first, page by page", async () => {
     pages.map(({ meta }) => meta.total),
     [5, 5, 5],
   );
+});
+
+/** A review with its path; answers what its author sees. */
+async function hasReview(productId: string, body: object = { rating: 4, comment: "Good." }) {
+  const buyer = await hasBuyer(productId);
+  const reply = await review(buyer, productId, body);
+  assert.equal(reply.status, 201, reply.text);
+  return { buyer, path: `/v1/products/${productId}/reviews/${reply.body.data.id}`, data: reply.body.data };
+}
+
+test("the list says how many gave how many stars, and filters by them", async () => {
+  const productId = await hasProduct(author);
+  for (const rating of [5, 5, 4, 1]) await review(await hasBuyer(productId), productId, { rating });
+  const ratings = { average: 3.75, count: 4, stars: { 1: 1, 2: 0, 3: 0, 4: 1, 5: 2 } };
+  const all = await reviewsOf(productId, "limit=1");
+  assert.deepEqual([all.meta.ratings, all.meta.total, all.data.length], [ratings, 4, 1]);
+  const fives = await reviewsOf(productId, "rating=5");
+  assert.deepEqual(
+    fives.data.map(({ rating }: { rating: number }) => rating),
+    [5, 5],
+  );
+  assert.deepEqual([fives.meta.ratings, fives.meta.total], [ratings, 2], "the stars are those of all");
+  assert.deepEqual((await reviewsOf(productId, "rating=2")).meta.total, 0);
+  for (const rating of ["0", "6", "4.5", "good"]) {
+    const reply = await author.get(`/v1/products/${productId}/reviews?rating=${rating}`);
+    assertError(reply, 400, "INVALID_REQUEST", "rating");
+  }
+  const none = await reviewsOf(await hasProduct(author));
+  assert.deepEqual(none.meta.ratings, { average: 0, count: 0, stars: { 1: 0, 2: 0, 3: 0, 4: 0, 5: 0 } });
+});
+
+test("an author changes their review; the rating moves with it, and the change shows its date", async () => {
+  const productId = await hasProduct(author);
+  const { buyer, path, data } = await hasReview(productId);
+  market.clock.forward(1_000);
+  const changed = await buyer.patch(path, { rating: 2 });
+  assert.equal(changed.status, 200);
+  const updatedAt = market.clock.now.toISOString();
+  assert.deepEqual(changed.body.data, { ...data, rating: 2, updatedAt });
+  assert.deepEqual(await ratingOf(productId), { rating: 2, reviews: 1 });
+  market.clock.forward(1_000);
+  for (const same of [{}, { rating: 2 }, { comment: "Good." }])
+    assert.equal((await buyer.patch(path, same)).body.data.updatedAt, updatedAt, "nothing changed");
+  assert.equal((await buyer.patch(path, { comment: "" })).body.data.comment, "");
+});
+
+test("a change is made from the state that it was made for", async () => {
+  const { buyer, path } = await hasReview(await hasProduct(author));
+  const etag = (await buyer.get(path)).headers.get("etag")!;
+  const changed = await buyer.patch(path, { rating: 1 }, { "if-match": etag });
+  assert.equal(changed.status, 200);
+  assertError(await buyer.patch(path, { rating: 5 }, { "if-match": etag }), 412, "PRECONDITION_FAILED");
+  const next = changed.headers.get("etag")!;
+  assert.equal((await buyer.patch(path, { rating: 5 }, { "if-match": next })).status, 200);
+});
+
+test("an author takes their review back, and may write another one", async () => {
+  const productId = await hasProduct(author);
+  const { buyer, path, data } = await hasReview(productId);
+  const removed = await buyer.delete(path);
+  assert.deepEqual([removed.status, removed.body.data], [200, { id: data.id, deleted: true }]);
+  assert.deepEqual(await ratingOf(productId), { rating: 0, reviews: 0 });
+  assertError(await buyer.delete(path), 404, "REVIEW_NOT_FOUND");
+  assertError(await buyer.patch(path, { rating: 1 }), 404, "REVIEW_NOT_FOUND");
+  assert.equal((await review(buyer, productId, { rating: 1 })).status, 201);
+  assert.deepEqual(await ratingOf(productId), { rating: 1, reviews: 1 });
+});
+
+test("a review is nobody else's to change or take back", async () => {
+  const { path } = await hasReview(await hasProduct(author));
+  const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+    secondFactor: true,
+  });
+  for (const who of [await market.hasUser(), author, admin]) {
+    assertError(await who.patch(path, { rating: 1 }), 403, "UNAUTHORIZED");
+    assertError(await who.delete(path), 403, "UNAUTHORIZED");
+  }
+});
+
+test("a review is found below its own product, and by no id of another kind", async () => {
+  const [productId, other] = [await hasProduct(author), await hasProduct(author)];
+  const { buyer, data } = await hasReview(productId);
+  for (const path of [
+    `${other}/reviews/${data.id}`,
+    `${productId}/reviews/${productId}`,
+    `${productId}/reviews/x`,
+  ]) {
+    assertError(await buyer.get(`/v1/products/${path}`), 404, "REVIEW_NOT_FOUND");
+    assertError(await buyer.patch(`/v1/products/${path}`, { rating: 1 }), 404, "REVIEW_NOT_FOUND");
+  }
+  assertError(await buyer.get(`/v1/products/nothing/reviews/${data.id}`), 404, "PRODUCT_NOT_FOUND");
+});
+
+test("what somebody wrote stays theirs to take back when they can see the product no longer", async () => {
+  const productId = await hasProduct(author);
+  const { buyer, path } = await hasReview(productId);
+  await market.query("update entitlements set status = 'revoked' where product_id = $1", [
+    toUuid("prod", productId),
+  ]);
+  await author.post(`/v1/products/${productId}/unpublish`);
+  assertError(await buyer.get(`/v1/products/${productId}`), 404, "PRODUCT_NOT_FOUND");
+  assertError(await (await market.hasUser()).get(path), 404, "PRODUCT_NOT_FOUND");
+  assert.equal((await buyer.patch(path, { rating: 1 })).status, 200);
+  assert.equal((await buyer.delete(path)).status, 200);
+});
+
+test("no change of a review is told as an event", async () => {
+  const seller = await market.hasUser();
+  const { buyer, path } = await hasReview(await hasProduct(seller));
+  await buyer.patch(path, { rating: 1 });
+  await seller.post(`${path}/reply`, { comment: "Sorry." });
+  await buyer.delete(path);
+  assert.equal((await reviewEvents(seller)).length, 1);
 });

@@ -42,6 +42,8 @@ create trigger open_account before insert on products
   for each row execute function must_not_be_closed('author_id');
 create trigger open_account before insert on reviews
   for each row execute function must_not_be_closed('author_id');
+create trigger open_account before insert on review_reports
+  for each row execute function must_not_be_closed('reporter_id');
 create trigger open_account before insert on subscriptions
   for each row execute function must_not_be_closed('user_id');
 create trigger open_account before insert on subscription_payments
