@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import { tellLists } from "../catalogue/listing.ts";
-import type { Database } from "../db/database.ts";
+import type { Database, Tx } from "../db/database.ts";
+import { forgetReviewOf } from "../reviews/rating.ts";
 
 export type DemoState = "none" | "stocking" | "stocked" | "loaded" | "removed";
 
@@ -32,6 +33,19 @@ export const setViews = (db: Database, views: { productId: string; views: number
        where s.product_id = v.product_id returning s.product_id, s.views)
     update listings l set views = seen.views from seen where l.product_id = seen.product_id`.execute(db);
 
+/** What the demo's people wrote of products that stay, whose ratings must stay true. */
+const listReviewsOfOthers = (tx: Tx) =>
+  tx
+    .selectFrom("reviews as r")
+    .innerJoin("users as u", "u.id", "r.author_id")
+    .innerJoin("products as p", "p.id", "r.product_id")
+    .innerJoin("users as seller", "seller.id", "p.author_id")
+    .where("u.demo", "=", true)
+    .where("seller.demo", "=", false)
+    .select(["r.author_id as authorId", "r.product_id as productId"])
+    .orderBy("r.product_id")
+    .execute();
+
 /**
  * Deletes the demo's people with all that hangs on them, and what others bought of them. It reaches into every
  * room's tables, which nothing else may do: only here does anything vanish without a trace.
@@ -51,7 +65,10 @@ export async function deleteDemo(
   const products = sql`select id from products where author_id in (${people})`;
   await db.transaction().execute(async (tx) => {
     await sql`delete from executions where product_id in (${products}) or user_id in (${people})`.execute(tx);
-    await sql`delete from reviews where product_id in (${products}) or author_id in (${people})`.execute(tx);
+    for (const { authorId, productId } of await listReviewsOfOthers(tx))
+      await forgetReviewOf(tx, authorId, productId);
+    await sql`delete from review_reports where reporter_id in (${people})`.execute(tx);
+    await sql`delete from reviews where product_id in (${products})`.execute(tx);
     await sql`delete from entitlements where product_id in (${products}) or buyer_id in (${people})`.execute(
       tx,
     );
