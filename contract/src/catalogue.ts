@@ -46,12 +46,6 @@ export const list = endpoint({
   query: z.strictObject({
     ...paging,
     ...filters,
-    sort: z.enum(productSorts).default("relevance"),
-    type: typeInAnyCase.optional().describe("In any case: prompt, workflow"),
-    category: z.string().max(60).optional().describe("A slug; its sub-categories are included"),
-    provider: z.string().max(40).toLowerCase().optional(),
-    minPrice: queryNumber(z.number().min(0)).default(0),
-    maxPrice: queryNumber(z.number().min(0)).optional(),
     sort: z
       .enum(productSorts)
       .default("relevance")

@@ -27,7 +27,6 @@ export const api = {
   },
   categories: { list: catalogue.categories },
   tags: { list: catalogue.tags },
-  reviews: { list: reviews.list, create: reviews.create },
   reviews: {
     list: reviews.list,
     get: reviews.get,

@@ -243,6 +243,8 @@ export async function listTags(db: Queries, { search, ...paging }: TagQuery) {
     sql<{ total: number }>`select count(*) as total from (${tags}) t`.execute(db),
   ]);
   return { items, total: counted[0]!.total } satisfies Page<unknown>;
+}
+
 /** Takes away the salt of the days before this one: nobody can tell any more whose views they are. */
 export const closeDays = (db: Queries, before: string) =>
   sql`update view_days set sealed_salt = null where day < ${before} and sealed_salt is not null`.execute(db);

@@ -324,6 +324,12 @@ export interface Orders {
   total_minor: number;
 }
 
+export interface ProductDays {
+  day: Timestamp;
+  product_id: string;
+  views: number;
+}
+
 export interface Products {
   author_id: string;
   card: string;
@@ -376,7 +382,7 @@ export interface ProductVersions {
 export interface ProductViews {
   day: Timestamp;
   product_id: string;
-  viewer: string;
+  viewer: Buffer;
 }
 
 export interface ProviderKeys {
@@ -395,13 +401,28 @@ export interface ProviderKeys {
   user_id: string;
 }
 
+export interface ReviewReports {
+  created_at: Timestamp;
+  reason: string;
+  reporter_id: string;
+  review_id: string;
+  settled_at: Timestamp | null;
+}
+
 export interface Reviews {
   author_id: string;
   comment: string;
   created_at: Timestamp;
+  hidden_at: Timestamp | null;
+  hidden_reason: string | null;
   id: string;
   product_id: string;
   rating: number;
+  refunded: Generated<boolean>;
+  replied_at: Timestamp | null;
+  reply: string | null;
+  reply_updated_at: Timestamp | null;
+  updated_at: Timestamp | null;
 }
 
 export interface SchemaMigrations {
@@ -499,6 +520,11 @@ export interface Users {
   verified: Generated<boolean>;
 }
 
+export interface ViewDays {
+  day: Timestamp;
+  sealed_salt: string | null;
+}
+
 export interface DB {
   api_keys: ApiKeys;
   audit_log: AuditLog;
@@ -524,11 +550,13 @@ export interface DB {
   oauth_usable_tokens: OauthUsableTokens;
   one_time_tokens: OneTimeTokens;
   orders: Orders;
+  product_days: ProductDays;
   product_stats: ProductStats;
   product_versions: ProductVersions;
   product_views: ProductViews;
   products: Products;
   provider_keys: ProviderKeys;
+  review_reports: ReviewReports;
   reviews: Reviews;
   schema_migrations: SchemaMigrations;
   search_documents: SearchDocuments;
@@ -539,4 +567,5 @@ export interface DB {
   subscriptions: Subscriptions;
   tag_counts: TagCounts;
   users: Users;
+  view_days: ViewDays;
 }

@@ -189,6 +189,7 @@ function operationOf(endpoint: Endpoint, schemas: Schemas): Json {
 const TAGS: Record<string, string> = {
   products: "Find, read and manage products",
   categories: "The tree that products are sorted into",
+  tags: "The words that sellers give their products",
   reviews: "What buyers say",
   purchases: "Buy products, and read what you bought",
   ai: "Run what you bought with your own provider keys",
