@@ -84,10 +84,11 @@ export async function findProductForReader({ pool }: Context, id: string, reader
 
 /**
  * Locks the product, then reads it with its newest version: two changes of it cannot both start from the same state.
- * Two statements, because one that had to wait for its lock goes on with the versions of before it waited.
+ * Two statements, because one that had to wait for its lock goes on with the versions of before it waited. Not against
+ * foreign keys: views and sales refer to the product while they hold its numbers, which we write last.
  */
 export async function lockProduct(tx: Tx, id: string): Promise<(ProductRow & VersionRow) | undefined> {
-  await sql`select from products where id = ${id} for update`.execute(tx);
+  await sql`select from products where id = ${id} for no key update`.execute(tx);
   const { rows } = await sql<ProductRow & VersionRow>`
     select ${sql.raw(PRODUCT_COLUMNS)}, v.version, v.content, v.content_format as "contentFormat", v.variables,
            v.changelog
@@ -100,7 +101,7 @@ export async function lockProduct(tx: Tx, id: string): Promise<(ProductRow & Ver
 
 /** All of an author's, with their newest versions; one that is just being published is waited for. */
 export async function lockProductsOf(tx: Tx, authorId: string): Promise<(ProductRow & VersionRow)[]> {
-  await sql`select from products where author_id = ${authorId} order by id for update`.execute(tx);
+  await sql`select from products where author_id = ${authorId} order by id for no key update`.execute(tx);
   const { rows } = await sql<ProductRow & VersionRow>`
     select ${sql.raw(PRODUCT_COLUMNS)}, v.version, v.content, v.content_format as "contentFormat", v.variables,
            v.changelog
