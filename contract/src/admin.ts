@@ -25,7 +25,15 @@ export const AdminUserDetail = AdminUser.extend({ twoFactor: z.object({ enabled:
 });
 
 export const ChangeUser = z
-  .strictObject({ role: z.enum(roles), plan: z.enum(plans), quota, reason })
+  .strictObject({
+    role: z.enum(roles),
+    plan: z.enum(plans),
+    quota,
+    verified: z
+      .boolean()
+      .describe("The badge beside an author's name, which lets them sell without moderation"),
+    reason,
+  })
   .partial()
   .meta({ id: "ChangeUser" });
 
@@ -108,7 +116,7 @@ export const changeUser = endpoint({
   name: "admin.users.change",
   method: "PATCH",
   path: "/admin/users/:userId",
-  summary: "Change the role, plan or quota of an account",
+  summary: "Change the role, plan, quota or badge of an account",
   description:
     "Acts at the account's next request. Nobody changes their own role, and the last administrator stays one.",
   access: admin,

@@ -7,10 +7,11 @@ import { mustMatch } from "../http/conditional.ts";
 import { type AccountRow, findAccount, writeAccount } from "../people/accounts.ts";
 import { giveUpOpen, hasOpenPayment } from "../plans/payment.ts";
 import { changePlan } from "../plans/subscription.ts";
+import { showAuthorAnew } from "../products/author.ts";
 import { type Doer, lockUser, mustNotBeSelf, recordDeed } from "./deed.ts";
 import { readUser, tagFor, uuidOf } from "./users.ts";
 
-const FIELDS = ["role", "plan", "quota"] as const;
+const FIELDS = ["role", "plan", "quota", "verified"] as const;
 type Standing = Pick<AccountRow, (typeof FIELDS)[number]>;
 
 /** What the change would make different: as it is, and as it would be. */
@@ -23,10 +24,15 @@ function differences(user: AccountRow, change: ChangeUser) {
   return { from: shown(user), to: shown(change) };
 }
 
-async function write(ctx: Context, tx: Tx, id: string, { role, plan, quota }: Partial<Standing>) {
+async function write(ctx: Context, tx: Tx, user: AccountRow, to: Partial<Standing>) {
+  const { id } = user;
+  const { role, plan, quota, verified } = to;
   if (role) await writeAccount(tx, id, { role });
   if (quota !== undefined) await writeAccount(tx, id, { quota: quota && JSON.stringify(quota) });
   if (plan) await changePlan(ctx, tx, id, plan);
+  if (verified === undefined) return;
+  await writeAccount(tx, id, { verified });
+  await showAuthorAnew(tx, { ...user, verified });
 }
 
 /** What is being paid would otherwise take the place of the plan that is given here. */
@@ -41,7 +47,7 @@ async function mustBePaid(tx: Tx, id: string): Promise<void> {
   throw new ApiError("INVALID_STATE", why, { current: "money_open" });
 }
 
-/** Role, plan and quota of an account. Nobody unmakes themselves, and the last administrator stays one. */
+/** Role, plan, quota and badge of an account. Nobody unmakes themselves, and the last administrator stays one. */
 export async function changeUser(
   ctx: Context,
   by: Doer,
@@ -59,9 +65,10 @@ export async function changeUser(
     const { from, to } = differences(user, change);
     if (Object.keys(to).length === 0) return;
     if (to.plan) await mustBePaid(tx, id);
-    await write(ctx, tx, id, to);
+    await write(ctx, tx, user, to);
     const details = { from, to, ...(change.reason && { reason: change.reason }) };
     await recordDeed(ctx, tx, by, { action: "user.changed", userId: id, details });
   });
+  await ctx.notices.caughtUp();
   return readUser(ctx, userId);
 }

@@ -194,6 +194,7 @@ export interface AccountValues {
   bio: string;
   role: Role;
   quota: string | null;
+  verified: boolean;
   password_hash: null;
   banned_at: Date | null;
   ban_reason: string | null;
