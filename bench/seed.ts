@@ -161,9 +161,10 @@ async function insert(ctx: Context, rows: ReturnType<typeof rowOf>[]): Promise<v
      made as (
        insert into products (id, author_id, title, description, type, status, category, price_minor, currency,
                              compatibility, tags, requirements, features, models, preview, version, card,
-                             created_at, updated_at, published_at, first_published_at)
+                             released, created_at, updated_at, published_at, first_published_at, moved_at)
        select id, "authorId", title, description, type, status, category, "priceMinor", currency, compatibility,
-              tags, '{}', '{}', '{}', '', '1.0.0', card, "publishedAt", "publishedAt", "publishedAt", "publishedAt"
+              tags, '{}', '{}', '{}', '', '1.0.0', card, '{1,0,0}', "publishedAt", "publishedAt", "publishedAt", "publishedAt",
+              "publishedAt"
          from given),
      versions as (
        insert into product_versions (product_id, version, numbers, content, content_format, variables, changelog,

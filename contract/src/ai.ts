@@ -92,6 +92,7 @@ export const execute = endpoint({
   data: ExecutionResult,
   errors: [
     "PRODUCT_NOT_FOUND",
+    "PRODUCT_UNAVAILABLE",
     "PROVIDER_KEY_NOT_FOUND",
     "VALIDATION_ERROR",
     "PROVIDER_NOT_SUPPORTED",

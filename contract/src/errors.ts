@@ -15,6 +15,7 @@ export const errorCatalogue = {
   NOT_FOUND: { status: 404, message: "Nothing is found at this path." },
   PRODUCT_NOT_FOUND: { status: 404, message: "No product has this id." },
   REVIEW_NOT_FOUND: { status: 404, message: "No review of this product has this id." },
+  VERSION_NOT_FOUND: { status: 404, message: "The product has no such version." },
   ORDER_NOT_FOUND: { status: 404, message: "No order of yours has this id." },
   EVENT_NOT_FOUND: { status: 404, message: "No event of yours has this id." },
   EXECUTION_NOT_FOUND: { status: 404, message: "No execution of yours has this id." },
@@ -33,7 +34,7 @@ export const errorCatalogue = {
 
   INVALID_STATE: { status: 409, message: "This is not possible in the present state." },
   ALREADY_PURCHASED: { status: 409, message: "You own this product already." },
-  PRODUCT_UNAVAILABLE: { status: 409, message: "This product is not for sale now." },
+  PRODUCT_UNAVAILABLE: { status: 409, message: "This product is not available now." },
   PRICE_CHANGED: { status: 409, message: "The price differs from expectedPrice." },
   CONFLICT: { status: 409, message: "This conflicts with something that exists." },
   IDEMPOTENCY_IN_PROGRESS: {

@@ -5,6 +5,7 @@ import * as catalogue from "./catalogue.ts";
 import type { Endpoint } from "./endpoint.ts";
 import * as events from "./events.ts";
 import * as keys from "./keys.ts";
+import * as moderation from "./moderation.ts";
 import * as oauth from "./oauth.ts";
 import * as plans from "./plans.ts";
 import * as products from "./products.ts";
@@ -22,8 +23,19 @@ export const api = {
     create: products.create,
     change: products.change,
     publish: products.publish,
+    withdraw: products.withdraw,
     unpublish: products.unpublish,
     remove: products.remove,
+    history: products.history,
+    versions: products.versions,
+    version: products.oneVersion,
+  },
+  moderation: {
+    list: moderation.list,
+    approve: moderation.approve,
+    reject: moderation.reject,
+    suspend: moderation.suspend,
+    reinstate: moderation.reinstate,
   },
   categories: { list: catalogue.categories },
   tags: { list: catalogue.tags },
@@ -134,6 +146,7 @@ export { Failure, ListMeta, Meta, type Ratings, type Success } from "./envelope.
 export { type ErrorCode, errorCatalogue, errorCodes } from "./errors.ts";
 export { Event, type EventData, type EventType, eventData, eventTypes } from "./events.ts";
 export type { ApiKey, ApiKeyStatus, CreateApiKey, NewApiKey, RotatedApiKey } from "./keys.ts";
+export type { ModeratedProduct, SuspendProduct } from "./moderation.ts";
 export {
   type CreateOAuthClient,
   type Grant,
@@ -165,14 +178,21 @@ export {
 export {
   type ChangeProduct,
   type CreateProduct,
+  type Move,
   type ProductCard,
   type ProductDetail,
   type ProductStatus,
   type Provider,
+  productStatuses,
   productTypes,
   providers,
+  SEMANTIC_VERSION,
+  type SuspensionReason,
+  suspensionReasons,
   VARIABLE_NAME,
   type Variable,
+  type Version,
+  type VersionDetail,
 } from "./products.ts";
 export type { CreatePurchase, NewPurchase, OrderStatus, Purchase, PurchaseDetail } from "./purchases.ts";
 export type { ChangeReview, ModeratedReview, PostReview, Review } from "./reviews.ts";

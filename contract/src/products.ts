@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { Amount, Currency, Timestamp } from "./envelope.ts";
+import { Amount, Currency, paging, Timestamp } from "./envelope.ts";
 
 export const productTypes = ["PROMPT", "WORKFLOW"] as const;
 export const productStatuses = [
@@ -11,6 +11,16 @@ export const productStatuses = [
   "unpublished",
   "suspended",
   "deleted",
+] as const;
+
+/** Why moderators take a product off the market; runs by its buyers stop for the first two. */
+export const suspensionReasons = [
+  "malicious",
+  "illegal",
+  "infringing",
+  "misleading",
+  "spam",
+  "other",
 ] as const;
 
 /** The AI providers that a product can be compatible with and a stored key can be of. */
@@ -34,10 +44,11 @@ const ProductType = z.enum(productTypes).describe("An open set for readers");
 const Status = z.enum(productStatuses).describe("An open set for readers");
 
 const line = (max: number) => z.string().trim().min(1).max(max);
+export const SEMANTIC_VERSION = /^(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})$/;
 const version = z
   .string()
   .max(40)
-  .regex(/^(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})$/, "must be a semantic version such as 1.0.0")
+  .regex(SEMANTIC_VERSION, "must be a semantic version such as 1.0.0")
   .describe("Semantic version");
 
 export const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
@@ -52,6 +63,14 @@ export const Variable = z
     maxLength: z.int().min(1).max(32_768).optional().describe("Characters"),
   })
   .meta({ id: "Variable" });
+
+export const Moderation = z
+  .object({
+    reasonCode: z.enum(suspensionReasons).nullable().describe("Of a suspension; an open set for readers"),
+    reason: z.string().nullable(),
+    at: Timestamp,
+  })
+  .meta({ id: "Moderation", description: "Why moderators rejected or suspended a product." });
 
 const author = z.object({ id: z.string(), name: z.string(), verified: z.boolean() });
 const shared = {
@@ -102,8 +121,41 @@ export const ProductDetail = z
       reason: z.enum(["author", "purchased", "none"]),
       revealForfeitsInstantRefund: z.boolean(),
     }),
+    moderation: Moderation.nullable().describe("For its author and administrators; null: nothing to say"),
   })
   .meta({ id: "ProductDetail" });
+
+const versionFields = {
+  version: z.string(),
+  changelog: z.string(),
+  createdAt: Timestamp,
+  current: z.boolean().describe("What you get when you name no version"),
+};
+
+export const Version = z
+  .object({ ...versionFields, readable: z.boolean().describe("Whether you may read its content") })
+  .meta({ id: "Version" });
+
+export const VersionDetail = z
+  .object({
+    ...versionFields,
+    content: z.string(),
+    contentFormat: z.enum(["text", "messages"]),
+    variables: z.array(Variable),
+  })
+  .meta({ id: "VersionDetail" });
+
+export const Move = z
+  .object({
+    action: z.string().describe("As the audit log calls it: product.suspended"),
+    from: Status,
+    to: Status,
+    by: z.enum(["author", "moderator", "operator"]),
+    reasonCode: z.enum(suspensionReasons).nullable(),
+    reason: z.string().nullable(),
+    at: Timestamp,
+  })
+  .meta({ id: "Move", description: "A step in the life of a product." });
 
 const price = z
   .number()
@@ -176,6 +228,10 @@ export type ProductDetail = z.input<typeof ProductDetail>;
 export type CreateProduct = z.output<typeof CreateProduct>;
 export type ChangeProduct = z.output<typeof ChangeProduct>;
 export type Variable = z.output<typeof Variable>;
+export type Version = z.input<typeof Version>;
+export type VersionDetail = z.input<typeof VersionDetail>;
+export type Move = z.input<typeof Move>;
+export type SuspensionReason = (typeof suspensionReasons)[number];
 export type ProductStatus = z.infer<typeof Status>;
 
 const reads = { who: "visitor", permission: "products:read" } as const;
@@ -222,7 +278,7 @@ export const change = endpoint({
   path: "/products/:productId",
   summary: "Change some fields of a product",
   description:
-    "Only what you send changes. Once a product has been published, a change of its content makes a new immutable version (a minor bump unless you give one).",
+    "Only what you send changes. Once a product has been published, a change of its content makes a new immutable version (a minor bump unless you give one). Where moderation is on, what an unverified seller has on sale changes its price alone: unpublish it for the rest.",
   access: writes,
   params,
   body: ChangeProduct,
@@ -232,8 +288,9 @@ export const change = endpoint({
   example: { price: 6.5, tags: ["poetry", "japanese"] },
 });
 
-const action = (name: string, verb: string, summary: string) =>
+const action = (name: string, verb: string, summary: string, description?: string) =>
   endpoint({
+    ...(description && { description }),
     name: `products.${name}`,
     method: "POST",
     path: `/products/:productId/${verb}`,
@@ -244,7 +301,17 @@ const action = (name: string, verb: string, summary: string) =>
     errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR", "INVALID_STATE"],
   });
 
-export const publish = action("publish", "publish", "Offer a product for sale");
+export const publish = action(
+  "publish",
+  "publish",
+  "Offer a product for sale",
+  "Where moderation is on, an unverified seller's product waits for a moderator: its status is pending_review.",
+);
+export const withdraw = action(
+  "withdraw",
+  "withdraw",
+  "Take back what waits for moderators; it is a draft again",
+);
 export const unpublish = action("unpublish", "unpublish", "Take a product off sale; buyers keep access");
 
 export const remove = endpoint({
@@ -261,4 +328,44 @@ export const remove = endpoint({
     message: z.string(),
   }),
   errors: ["PRODUCT_NOT_FOUND"],
+});
+
+export const history = endpoint({
+  name: "products.history",
+  method: "GET",
+  path: "/products/:productId/history",
+  summary: "Read the moves of a product and their reasons, newest first",
+  description: "For its author and administrators.",
+  access: { who: "member", permission: "products:read" },
+  params,
+  query: z.strictObject(paging),
+  data: Move,
+  list: true,
+  errors: ["PRODUCT_NOT_FOUND"],
+});
+
+export const versions = endpoint({
+  name: "products.versions.list",
+  method: "GET",
+  path: "/products/:productId/versions",
+  summary: "List the versions of a product, newest first",
+  description: "Notes are everybody's who sees the product; contents are not.",
+  access: reads,
+  params,
+  query: z.strictObject(paging),
+  data: Version,
+  list: true,
+  errors: ["PRODUCT_NOT_FOUND"],
+});
+
+export const oneVersion = endpoint({
+  name: "products.versions.get",
+  method: "GET",
+  path: "/products/:productId/versions/:version",
+  summary: "Read one version of a product with its content",
+  description: "For its author and administrators, and for buyers within the major line that they bought.",
+  access: { who: "member", permission: "products:read" },
+  params: z.object({ productId: z.string(), version: z.string() }),
+  data: VersionDetail,
+  errors: ["PRODUCT_NOT_FOUND", "VERSION_NOT_FOUND", "PRODUCT_UNAVAILABLE"],
 });

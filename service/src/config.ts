@@ -40,6 +40,8 @@ export interface Config {
   planBook: PlanBook;
   metricsToken: string | null;
   sandbox: boolean;
+  /** Whether moderators look at what unverified sellers offer before buyers do. */
+  moderation: boolean;
   /** Basis points of the price before tax that the platform keeps. */
   feeBasisPoints: number;
   currency: string;
@@ -134,6 +136,7 @@ export function readConfig(variables: Variables = process.env): Config {
     planBook: planBookOf(read),
     metricsToken: read.text("STOA_METRICS_TOKEN"),
     sandbox: read.choice("STOA_SANDBOX", ["on", "off"], environment === "test" ? "on" : "off") === "on",
+    moderation: read.choice("STOA_MODERATION", ["on", "off"], environment === "test" ? "off" : "on") === "on",
     feeBasisPoints: read.integer("STOA_FEES", 0, 10_000, 1_000),
     ...currenciesOf(read),
     logLevel: read.choice("STOA_LOG_LEVEL", LOG_LEVELS, "info"),

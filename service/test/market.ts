@@ -114,6 +114,7 @@ const configOf = (wish: Partial<Config>): Config => ({
   planBook: generousPlans,
   metricsToken: null,
   sandbox: true,
+  moderation: false,
   feeBasisPoints: 1_000,
   currency: "USD",
   currencies: ["USD", "EUR", "JPY", "KWD"],

@@ -24,7 +24,7 @@ import { forgetTokensOf } from "../sign-in/one-time-tokens.ts";
 import { forgetAuthenticator } from "../two-factor/second-factor.ts";
 
 /** What each room gives up of somebody who leaves; a room that keeps things of people has its line here. */
-const farewells: ((ctx: Context, tx: Tx, user: AccountRow) => Promise<unknown>)[] = [
+const farewells: ((ctx: Context, tx: Tx, user: AccountRow, source: Source) => Promise<unknown>)[] = [
   (_ctx, tx, user) => forgetSessions(tx, user.id),
   (_ctx, tx, user) => forgetKeys(tx, user.id),
   (_ctx, tx, user) => forgetGrantsAndClients(tx, user.id),
@@ -34,7 +34,7 @@ const farewells: ((ctx: Context, tx: Tx, user: AccountRow) => Promise<unknown>)[
   (_ctx, tx, user) => forgetAnswersTo(tx, user.id),
   (ctx, tx, user) => forgetAllRuns(ctx, tx, user.id),
   (ctx, tx, user) => endSubscription(ctx, tx, user.id, "free"),
-  (ctx, tx, user) => takeAllOffSale(ctx, tx, user.id),
+  (ctx, tx, user, source) => takeAllOffSale(ctx, tx, user.id, source),
 ];
 
 /**
@@ -48,7 +48,7 @@ export async function closeAccount(ctx: Context, caller: SessionCaller, confirm:
     const user = await lockToClose(tx, caller.userId);
     mustBeConfirmed(user, confirm);
     await mustOweNothing(tx, user.id);
-    for (const farewell of farewells) await farewell(ctx, tx, user);
+    for (const farewell of farewells) await farewell(ctx, tx, user, source);
     await sendMail(ctx, tx, user.email, farewellLetter(ctx, user));
     const name = await anonymise(ctx, tx, user);
     await showAuthorAnew(tx, { ...user, name });

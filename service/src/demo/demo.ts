@@ -6,7 +6,7 @@ import { newUuid, toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
 import { createUser, findUser } from "../people/users.ts";
 import { createProduct } from "../products/products.ts";
-import { publishProduct } from "../products/states.ts";
+import { moveProduct } from "../products/states.ts";
 import { buyProduct } from "../purchases/orders.ts";
 import { postReview } from "../reviews/reviews.ts";
 import { deleteDemo, findState, listStock, setState, setViews } from "./queries.ts";
@@ -51,9 +51,10 @@ const DEMO_LOCK = 7_200_411;
 const read = async <T>(file: string): Promise<T> =>
   JSON.parse(await readFile(new URL(file, import.meta.url), "utf8")) as T;
 
-/** The same service at another time: what is made through it is dated then. */
+/** The same service at another time: what is made through it is dated then, and no moderator is waited for. */
 function at(ctx: Context, time: Date): Context {
-  return { ...ctx, now: () => time, newId: () => newUuid(time) };
+  const config = { ...ctx.config, moderation: false };
+  return { ...ctx, config, now: () => time, newId: () => newUuid(time) };
 }
 
 const member = (userId: string): Member => ({
@@ -156,7 +157,7 @@ async function offer(ctx: Context, seller: Member, prompt: DemoPrompt): Promise<
     features: [],
     models: {},
   });
-  await publishProduct(ctx, seller, id);
+  await moveProduct(ctx, seller, id, "publish", { source: null });
   return id;
 }
 

@@ -77,7 +77,7 @@ export async function deleteDemo(
     await sql`delete from product_days where product_id in (${products})`.execute(tx);
     await sql`delete from listings where product_id in (${products})`.execute(tx);
     await sql`delete from product_stats where product_id in (${products})`.execute(tx);
-    await sql`delete from product_versions where product_id in (${products})`.execute(tx);
+    // Their versions go with them: by themselves, published ones would stay.
     await sql`delete from products where author_id in (${people})`.execute(tx);
     await sql`delete from events e where exists (
       select 1 from event_recipients r where r.event_id = e.id and r.user_id in (${people}))`.execute(tx);

@@ -19,7 +19,7 @@ export function mustBeComplete(product: Locked): void {
   if (missing.length > 0) throw fieldError("VALIDATION_ERROR", missing);
 }
 
-/** What is on sale may not lose what the checklist asks for. */
+/** What is on sale, or waits for moderators, may not lose what the checklist asks for. */
 export function mustStayComplete(product: Locked): void {
-  if (product.status === "published") mustBeComplete(product);
+  if (product.status === "published" || product.status === "pending_review") mustBeComplete(product);
 }

@@ -8,7 +8,7 @@ import { isAdmin } from "../http/authenticate.ts";
 import { Answer } from "../http/route.ts";
 import { toUuid } from "../ids.ts";
 import { previewOf } from "./content.ts";
-import { findProductForReader, type ProductForReader } from "./queries.ts";
+import { findProductForReader, type ProductForReader, type Verdict } from "./queries.ts";
 
 type Reason = ProductDetail["access"]["reason"];
 
@@ -27,15 +27,36 @@ export function isVisible(product: ProductForReader, caller: Caller): boolean {
   return product.status === "published" || reason !== "none" || isAdmin(caller);
 }
 
+/** A buyer keeps what they bought, whatever becomes of it, unless it does harm or is against the law. */
+export const isWithheld = ({ moderationCode }: Pick<Verdict, "moderationCode">) =>
+  moderationCode === "malicious" || moderationCode === "illegal";
+
+export const withheld = ({ moderationCode }: Pick<Verdict, "moderationCode">) =>
+  new ApiError("PRODUCT_UNAVAILABLE", `Moderators have withdrawn this product: it is ${moderationCode}.`, {
+    source: "marketplace",
+    reason: moderationCode,
+  });
+
+/** Whose eyes the product's contents and troubles are for, beside its buyers'. */
+export const isKeeper = (product: ProductForReader, caller: Caller) =>
+  product.authorId === userIdOf(caller) || isAdmin(caller);
+
+/** Whether content may be shown: to its author and to admins always, to a buyer as long as it is not withheld. */
+const mayReadContent = (product: ProductForReader, caller: Caller) =>
+  isKeeper(product, caller) || (product.entitled && !isWithheld(product));
+
+export const moderationOf = ({ moderationCode, moderationReason, moderatedAt }: Verdict) =>
+  moderatedAt && { reasonCode: moderationCode, reason: moderationReason, at: moderatedAt.toISOString() };
+
 export function detailFor(product: ProductForReader, caller: Caller): ProductDetail {
   const reason = reasonFor(product, caller);
-  const mayRead = reason !== "none" || isAdmin(caller);
+  const mayRead = mayReadContent(product, caller);
   return {
     ...sharedFields(product),
     author: { ...authorOf(product), bio: product.authorBio },
     content: mayRead ? product.content : null,
     contentFormat: product.contentFormat,
-    contentPreview: previewOf(product.preview, product.content),
+    contentPreview: isWithheld(product) && !mayRead ? "" : previewOf(product.preview, product.content),
     variables: product.variables,
     models: product.models,
     requirements: product.requirements,
@@ -54,8 +75,9 @@ export function detailFor(product: ProductForReader, caller: Caller): ProductDet
     access: {
       owned: reason === "purchased",
       reason,
-      revealForfeitsInstantRefund: reason === "purchased" && product.usedAt === null,
+      revealForfeitsInstantRefund: reason === "purchased" && mayRead && product.usedAt === null,
     },
+    moderation: isKeeper(product, caller) ? moderationOf(product) : null,
   };
 }
 
@@ -64,6 +86,24 @@ export function tagFor(product: ProductForReader, caller: Caller): string {
   const reason = reasonFor(product, caller);
   const sight = reason === "none" && isAdmin(caller) ? "admin" : reason;
   return `"${product.revision}-${sight}${product.usedAt ? "-used" : ""}"`;
+}
+
+/** The product behind an id, as this caller sees it; what they cannot see is not there. */
+export async function findVisible(
+  ctx: Context,
+  caller: Caller,
+  productId: string,
+): Promise<ProductForReader> {
+  const id = toUuid("prod", productId);
+  const product = id ? await findProductForReader(ctx, id, userIdOf(caller)) : undefined;
+  if (!product || !isVisible(product, caller)) throw new ApiError("PRODUCT_NOT_FOUND");
+  return product;
+}
+
+/** A buyer's first look at the content is its reveal, written before it is shown. */
+export async function noteReveal(ctx: Context, caller: Caller, product: ProductForReader): Promise<void> {
+  if (product.entitled && product.usedAt === null && isMember(caller))
+    await noteUse(ctx, caller.userId, product.id);
 }
 
 export async function readDetail(
@@ -79,14 +119,22 @@ export async function readDetail(
   // A buyer's first look at the content is its reveal, written before it is shown.
   if (product.entitled && product.usedAt === null && isMember(caller))
     await noteUse(ctx, caller.userId, product.id);
+  const product = await findVisible(ctx, caller, productId);
+  noteView(ctx, caller, product);
+  if (mayReadContent(product, caller)) await noteReveal(ctx, caller, product);
   return new Answer(detailFor(product, caller), { etag: tagFor(product, caller) });
+}
+
+/** A product as its reviewers get it, with why they may read it, if they may. */
+export async function findProductToReview(ctx: Context, caller: Caller, productId: string) {
+  const product = await findVisible(ctx, caller, productId);
+  return { ...product, reason: reasonFor(product, caller) };
 }
 
 /** A product as its runner gets it: the version of their line, and why they may run it, if they may. */
 export async function findProductToRun(ctx: Context, caller: Caller, productId: string) {
-  const id = toUuid("prod", productId);
-  const product = id ? await findProductForReader(ctx, id, userIdOf(caller)) : undefined;
-  if (!product || !isVisible(product, caller)) throw new ApiError("PRODUCT_NOT_FOUND");
-  const reason = reasonFor(product, caller);
-  return { ...product, reason, major: reason === "purchased" ? majorOf(product.version) : null };
+  const product = await findProductToReview(ctx, caller, productId);
+  const isBuyers = product.reason === "purchased";
+  if (isBuyers && isWithheld(product)) throw withheld(product);
+  return { ...product, major: isBuyers ? majorOf(product.version) : null };
 }

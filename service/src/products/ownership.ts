@@ -21,12 +21,13 @@ export async function mustMayChange(
   ctx: Context,
   caller: Member,
   productId: string,
+  by: "author" | "admin" = "author",
 ): Promise<ProductForReader> {
   const id = toUuid("prod", productId);
   const seen = id ? await findProductForReader(ctx, id, caller.userId) : undefined;
   if (!seen || !isVisible(seen, caller)) throw new ApiError("PRODUCT_NOT_FOUND");
-  if (seen.authorId === caller.userId || isAdmin(caller)) return seen;
-  throw new ApiError("UNAUTHORIZED", "Only its author may change this product.", { required: "author" });
+  if (isAdmin(caller) || (by === "author" && seen.authorId === caller.userId)) return seen;
+  throw new ApiError("UNAUTHORIZED", `Only its ${by} may change this product.`, { required: by });
 }
 
 /**
@@ -39,7 +40,7 @@ export async function lockToChange(tx: Tx, id: string): Promise<Locked> {
   return product;
 }
 
-/** What an administrator does to another's product is kept in the audit log; its author's own work is not. */
+/** What an administrator changes of another's product is kept in the audit log; its author's own work is not. */
 export async function recordIfAnothers(
   ctx: Context,
   tx: Tx,

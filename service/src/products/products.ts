@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import type { ChangeProduct, CreateProduct, Variable } from "@stoa/contract";
+import { type ChangeProduct, type CreateProduct, productStatuses, type Variable } from "@stoa/contract";
 import { renderCard } from "../catalogue/card.ts";
 import { isCategory } from "../catalogue/categories.ts";
 import { relist } from "../catalogue/listing.ts";
 import type { Context, Member } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { invalidRequest, ruleBroken } from "../errors.ts";
+import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
+import { isAdmin } from "../http/authenticate.ts";
 import { mustMatch } from "../http/conditional.ts";
 import type { RequestFacts } from "../http/route.ts";
 import { toId } from "../ids.ts";
@@ -16,6 +17,7 @@ import { becomeSeller } from "../people/users.ts";
 import { mustStayComplete } from "./checklist.ts";
 import { inputsOf } from "./content.ts";
 import { tagFor } from "./detail.ts";
+import { isModerated } from "./lifecycle.ts";
 import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
 import {
   insertProduct,
@@ -24,7 +26,7 @@ import {
   replaceVersion,
   updateProduct,
 } from "./queries.ts";
-import { isAfter, nextMinor } from "./version.ts";
+import { isAfter, nextMinor, numbersOf } from "./version.ts";
 
 const MAX_PRICE_MINOR = 99_999_999;
 
@@ -65,6 +67,7 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
     models: JSON.stringify(wish.models),
     preview: wish.preview ?? "",
     version: wish.version,
+    released: null,
   };
   await ctx.db.transaction().execute(async (tx) => {
     const author = await becomeSeller(tx, caller.userId);
@@ -172,6 +175,25 @@ function versioned(before: Locked, after: Locked, change: ChangeProduct): Locked
   return { ...after, version, changelog: change.changelog ?? "" };
 }
 
+/** What moderators have let on sale stays as they saw it, but for its price. */
+function mustHaveBeenSeen(ctx: Context, caller: Member, before: Locked, fields: (keyof Locked)[]): void {
+  if (before.status !== "published" || !isModerated(ctx, before) || isAdmin(caller)) return;
+  if (fields.every((field) => field === "priceMinor")) return;
+  throw new ApiError(
+    "INVALID_STATE",
+    "Moderators let this on sale as it is. Unpublish it, change it and publish it again: they will look at it anew.",
+    { current: before.status, allowed: productStatuses.filter((status) => !FIXED.has(status)) },
+  );
+}
+
+const FIXED = new Set(["published", "deleted"]);
+
+/** Buyers get a new version at once, unless moderators look at it first: then when it is published. */
+function releasedAfter(ctx: Context, before: Locked, after: Locked): Locked["released"] {
+  const isHeld = before.status !== "published" && isModerated(ctx, before);
+  return !before.firstPublishedAt || isHeld ? before.released : numbersOf(after.version);
+}
+
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
 /** An event may have 256 KiB, and tells the old value beside the new one. */
@@ -203,6 +225,7 @@ async function writeChange(tx: Tx, before: Locked, after: Locked, now: Date): Pr
     models: JSON.stringify(after.models),
     preview: after.preview,
     version: after.version,
+    released: after.released,
     card: renderCard(updated),
   };
   if (!before.firstPublishedAt) await replaceVersion(tx, before.id, before.version, after, now);
@@ -230,8 +253,9 @@ export async function changeProduct(
     const after = versioned(before, applied(ctx, before, change), change);
     const fields = changedFields(before, after);
     if (fields.length === 0) return;
+    mustHaveBeenSeen(ctx, caller, before, fields);
     mustStayComplete(after);
-    await writeChange(tx, before, after, ctx.now());
+    await writeChange(tx, before, { ...after, released: releasedAfter(ctx, before, after) }, ctx.now());
     const changes = changesOf(before, after, fields);
     await announce(ctx, tx, [before.authorId], "product.updated", {
       product: { id: toId("prod", before.id), changes },
@@ -239,5 +263,6 @@ export async function changeProduct(
     const deed = { action: "product.updated", source, details: { changes } };
     await recordIfAnothers(ctx, tx, caller, before, deed);
   });
+  await ctx.notices.caughtUp();
   return changersView(ctx, caller, seen.id);
 }

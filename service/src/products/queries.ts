@@ -1,7 +1,9 @@
-import type { ProductStatus, Variable } from "@stoa/contract";
+import type { ProductStatus, SuspensionReason, Variable } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Context } from "../context.ts";
 import type { Queries, Tx } from "../db/database.ts";
+import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+import { numbersOf } from "./version.ts";
 
 export interface VersionRow {
   version: string;
@@ -11,7 +13,14 @@ export interface VersionRow {
   changelog: string;
 }
 
-export interface ProductRow {
+/** What moderators said when they rejected or suspended a product; all null: nothing. */
+export interface Verdict {
+  moderationCode: SuspensionReason | null;
+  moderationReason: string | null;
+  moderatedAt: Date | null;
+}
+
+export interface ProductRow extends Verdict {
   id: string;
   authorId: string;
   authorName: string;
@@ -38,6 +47,8 @@ export interface ProductRow {
   updatedAt: Date;
   publishedAt: Date | null;
   firstPublishedAt: Date | null;
+  /** The newest version that buyers get, by its numbers; null: never published. */
+  released: number[] | null;
 }
 
 export interface ProductForReader extends ProductRow, VersionRow {
@@ -54,11 +65,12 @@ const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName"
   u.bio as "authorBio", u.closed_at as "authorClosedAt", u.refund_days as "refundDays", p.title, p.description, p.lang, p.type, p.status, p.category,
   p.price_minor as "priceMinor", p.currency, p.compatibility, p.tags, p.requirements, p.features, p.models, p.preview,
   p.revision, p.created_at as "createdAt", p.updated_at as "updatedAt", p.published_at as "publishedAt",
-  p.first_published_at as "firstPublishedAt"`;
+  p.first_published_at as "firstPublishedAt", p.released, p.moderation_code as "moderationCode",
+  p.moderation_reason as "moderationReason", p.moderated_at as "moderatedAt"`;
 
 /**
  * A product as one reader gets it, in one round trip: what they bought decides which version they see. A buyer
- * gets the newest version of the major line that was bought, everybody else the newest of all.
+ * gets the newest released version of the major line that was bought, everybody else the newest of all.
  */
 const FIND_PRODUCT = {
   name: "find_product_for_reader",
@@ -72,7 +84,8 @@ const FIND_PRODUCT = {
     left join entitlements e on e.product_id = p.id and e.buyer_id = $2 and e.status = 'active'
     join lateral (
       select * from product_versions v
-       where v.product_id = p.id and (e.major is null or p.author_id = $2 or v.numbers[1] = e.major)
+       where v.product_id = p.id
+         and (e.major is null or p.author_id = $2 or v.numbers[1] = e.major and v.numbers <= p.released)
        order by v.numbers desc limit 1) v on true
    where p.id = $1`,
 };
@@ -120,20 +133,70 @@ export async function findForSale(db: Queries, id: string) {
   return rows[0];
 }
 
-/** The version that a caller may run: a pinned one of their line, else the line's newest. */
+/** The version that a caller may run: a pinned one of their line that is released, else the line's newest. */
 export async function findVersion(
   db: Queries,
   productId: string,
   which: { major: number | null; pinned: string | undefined },
 ) {
   const { rows } = await sql<VersionRow>`
-    select version, content, content_format as "contentFormat", variables, changelog from product_versions
-     where product_id = ${productId}
-       and (${which.major}::int is null or numbers[1] = ${which.major})
-       and (${which.pinned ?? null}::text is null or version = ${which.pinned ?? null})
-     order by numbers desc limit 1`.execute(db);
+    select v.version, v.content, v.content_format as "contentFormat", v.variables, v.changelog
+      from product_versions v join products p on p.id = v.product_id
+     where v.product_id = ${productId}
+       and (${which.major}::int is null or v.numbers[1] = ${which.major} and v.numbers <= p.released)
+       and (${which.pinned ?? null}::text is null or v.version = ${which.pinned ?? null})
+     order by v.numbers desc limit 1`.execute(db);
   return rows[0];
 }
+
+/** Null where nothing takes the product from its buyers. */
+export const findVerdict = (db: Queries, id: string) =>
+  db
+    .selectFrom("products")
+    .select("moderation_code as moderationCode")
+    .where("id", "=", id)
+    .$castTo<Pick<Verdict, "moderationCode">>()
+    .executeTakeFirst();
+
+export interface ListedVersion {
+  version: string;
+  numbers: number[];
+  changelog: string;
+  createdAt: Date;
+}
+
+/** Newest first; with `released` those that buyers get. */
+export async function listVersions(
+  db: Queries,
+  productId: string,
+  { released, ...paging }: Paging & { released: boolean },
+): Promise<Page<ListedVersion>> {
+  const found = db
+    .selectFrom("product_versions as v")
+    .innerJoin("products as p", "p.id", "v.product_id")
+    .where("v.product_id", "=", productId)
+    .$if(released, (versions) => versions.whereRef("v.numbers", "<=", "p.released"));
+  const items = await found
+    .select(["v.version", "v.numbers", "v.changelog", "v.created_at as createdAt"])
+    .orderBy("v.numbers", "desc")
+    .limit(paging.limit)
+    .offset(offsetOf(paging))
+    .execute();
+  const { total } = await found
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return { items, total };
+}
+
+export const findOneVersion = (db: Queries, productId: string, version: string) =>
+  db
+    .selectFrom("product_versions")
+    .select(["version", "numbers", "content", "content_format as contentFormat", "variables", "changelog"])
+    .select("created_at as createdAt")
+    .where("product_id", "=", productId)
+    .where("version", "=", version)
+    .$castTo<ListedVersion & VersionRow>()
+    .executeTakeFirst();
 
 export interface ProductValues {
   title: string;
@@ -149,6 +212,7 @@ export interface ProductValues {
   models: string;
   preview: string;
   version: string;
+  released: number[] | null;
   card: string;
 }
 
@@ -156,9 +220,10 @@ export async function insertProduct(
   tx: Tx,
   product: ProductValues & { id: string; author_id: string; type: string; created_at: Date },
 ): Promise<void> {
+  const at = product.created_at;
   await tx
     .insertInto("products")
-    .values({ ...product, status: "draft", updated_at: product.created_at })
+    .values({ ...product, status: "draft", updated_at: at, moved_at: at })
     .execute();
   await tx.insertInto("product_stats").values({ product_id: product.id }).execute();
 }
@@ -169,8 +234,6 @@ export const updateProduct = (tx: Tx, id: string, values: ProductValues, now: Da
     .set((row) => ({ ...values, updated_at: now, revision: row("revision", "+", 1) }))
     .where("id", "=", id)
     .execute();
-
-const numbersOf = (version: string) => version.split(".").map(Number);
 
 export const insertVersion = (tx: Tx, productId: string, version: VersionRow, now: Date) =>
   tx
@@ -197,26 +260,28 @@ export async function replaceVersion(tx: Tx, productId: string, old: string, ver
   await insertVersion(tx, productId, version, now);
 }
 
-export async function setStatus(
-  tx: Tx,
-  id: string,
-  status: { status: ProductStatus; card: string },
-  now: Date,
-): Promise<void> {
-  const published = status.status === "published";
+/** Writes a product as its move leaves it; its `updatedAt` is when that was. */
+export async function writeMove(tx: Tx, product: ProductRow, card: string): Promise<void> {
+  const { status, updatedAt: at } = product;
   await tx
     .updateTable("products")
     .set((row) => ({
-      ...status,
-      updated_at: now,
+      status,
+      card,
+      released: product.released,
+      moderation_code: product.moderationCode,
+      moderation_reason: product.moderationReason,
+      moderated_at: product.moderatedAt,
+      moved_at: at,
+      updated_at: at,
       revision: row("revision", "+", 1),
-      ...(published && {
-        published_at: now,
-        first_published_at: row.fn.coalesce("first_published_at", row.val(now)),
+      ...(status === "published" && {
+        published_at: at,
+        first_published_at: row.fn.coalesce("first_published_at", row.val(at)),
       }),
-      ...(status.status === "deleted" && { deleted_at: now }),
+      ...(status === "deleted" && { deleted_at: at }),
     }))
-    .where("id", "=", id)
+    .where("id", "=", product.id)
     .execute();
 }
 

@@ -1,8 +1,11 @@
 import { api } from "@stoa/contract";
 import { route } from "../http/route.ts";
 import { readDetail } from "./detail.ts";
+import { listHistory } from "./history.ts";
+import { approveProduct, listForModerators, suspendProduct } from "./moderation.ts";
 import { changeProduct, createProduct } from "./products.ts";
-import { deleteProduct, publishProduct, unpublishProduct } from "./states.ts";
+import { deleteProduct, moveProduct } from "./states.ts";
+import { listProductVersions, readVersion } from "./versions.ts";
 
 export const productRoutes = [
   route(api.products.get, (ctx, caller, { params }, { source, isPrefetch }) =>
@@ -13,12 +16,37 @@ export const productRoutes = [
     changeProduct(ctx, caller, params.productId, body, facts),
   ),
   route(api.products.publish, (ctx, caller, { params }, { source }) =>
-    publishProduct(ctx, caller, params.productId, source),
+    moveProduct(ctx, caller, params.productId, "publish", { source }),
+  ),
+  route(api.products.withdraw, (ctx, caller, { params }, { source }) =>
+    moveProduct(ctx, caller, params.productId, "withdraw", { source }),
   ),
   route(api.products.unpublish, (ctx, caller, { params }, { source }) =>
-    unpublishProduct(ctx, caller, params.productId, source),
+    moveProduct(ctx, caller, params.productId, "unpublish", { source }),
   ),
   route(api.products.remove, (ctx, caller, { params }, { source }) =>
     deleteProduct(ctx, caller, params.productId, source),
+  ),
+  route(api.products.history, (ctx, caller, { params, query }) =>
+    listHistory(ctx, caller, params.productId, query),
+  ),
+  route(api.products.versions, (ctx, caller, { params, query }) =>
+    listProductVersions(ctx, caller, params.productId, query),
+  ),
+  route(api.products.version, (ctx, caller, { params }) =>
+    readVersion(ctx, caller, params.productId, params.version),
+  ),
+  route(api.moderation.list, (ctx, _caller, { query }) => listForModerators(ctx, query)),
+  route(api.moderation.approve, (ctx, caller, { params }, facts) =>
+    approveProduct(ctx, caller, params.productId, facts),
+  ),
+  route(api.moderation.reject, (ctx, caller, { params, body }, { ifMatch, source }) =>
+    moveProduct(ctx, caller, params.productId, "reject", { ifMatch, source, reason: body.reason }),
+  ),
+  route(api.moderation.suspend, (ctx, caller, { params, body }, facts) =>
+    suspendProduct(ctx, caller, params.productId, body, facts),
+  ),
+  route(api.moderation.reinstate, (ctx, caller, { params }, { ifMatch, source }) =>
+    moveProduct(ctx, caller, params.productId, "reinstate", { ifMatch, source }),
   ),
 ];

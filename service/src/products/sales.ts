@@ -1,7 +1,8 @@
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 import { toUuid } from "../ids.ts";
-import { findForSale, findVersion } from "./queries.ts";
+import { isWithheld, withheld } from "./detail.ts";
+import { findForSale, findVerdict, findVersion } from "./queries.ts";
 
 /** What a purchase has to know of a product; undefined for an id that names nothing. */
 export async function findProductForSale(ctx: Context, productId: string) {
@@ -15,3 +16,9 @@ export const findRunnableVersion = (
   productId: string,
   which: { major: number | null; pinned: string | undefined },
 ) => findVersion(db, productId, which);
+
+/** What was bought is handed out, unless moderators withdrew it as harmful or illegal. */
+export async function mustNotBeWithheld(db: Queries, productId: string): Promise<void> {
+  const verdict = await findVerdict(db, productId);
+  if (verdict && isWithheld(verdict)) throw withheld(verdict);
+}

@@ -1,65 +1,140 @@
+import { record } from "../audit/audit.ts";
 import { renderCard } from "../catalogue/card.ts";
 import { relist } from "../catalogue/listing.ts";
 import type { Context, Member, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
+import { mustMatch } from "../http/conditional.ts";
 import { toId } from "../ids.ts";
+import { sendMail } from "../mail/mail.ts";
 import { toDecimal } from "../money/amount.ts";
+import { findAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { mustBeComplete } from "./checklist.ts";
-import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
-import { lockProductsOf, setStatus } from "./queries.ts";
+import { tagFor } from "./detail.ts";
+import { letterOf, type Said } from "./letters.ts";
+import { isModerated, type Move, type MoveName, moves } from "./lifecycle.ts";
+import { changersView, type Locked, lockToChange, mustMayChange } from "./ownership.ts";
+import { lockProductsOf, type Verdict, writeMove } from "./queries.ts";
+import { numbersOf } from "./version.ts";
 
-function mustBeIn(product: Locked, allowed: string[]): void {
-  if (allowed.includes(product.status)) return;
-  throw new ApiError(
-    "INVALID_STATE",
-    `The product is ${product.status}; this needs ${allowed.join(" or ")}.`,
-    {
-      current: product.status,
-      allowed,
-    },
-  );
+interface Wish extends Partial<Said> {
+  source: Source | null;
+  /** The product as the caller has seen it. */
+  ifMatch?: string | null;
 }
 
-async function moveTo(ctx: Context, tx: Tx, product: Locked, status: Locked["status"]): Promise<void> {
-  const now = ctx.now();
-  const publishedAt = status === "published" ? now : product.publishedAt;
-  const listed = { ...product, status, updatedAt: now, publishedAt };
-  await setStatus(tx, product.id, { status, card: renderCard(listed) }, now);
-  await relist(tx, listed);
-}
-
-/** The audit log's word for a move that another than the author made. */
-const moved = (product: Locked, to: Locked["status"], source: Source | null) => ({
-  action: `product.${to}`,
-  source,
-  details: { from: product.status, to },
-});
-
-export async function publishProduct(
+/** Moves a product as the table of lifecycle.ts says; answers it as whoever moved it sees it. */
+export async function moveProduct(
   ctx: Context,
   caller: Member,
   productId: string,
-  source: Source | null = null,
+  name: MoveName,
+  wish: Wish,
 ) {
-  const { id } = await mustMayChange(ctx, caller, productId);
-  await ctx.db.transaction().execute(async (tx) => {
-    const product = await lockToChange(tx, id);
-    mustBeIn(product, ["draft", "rejected", "unpublished"]);
-    mustHaveAuthor(product);
-    mustBeComplete(product);
-    await moveTo(ctx, tx, product, "published");
-    await announcePublished(ctx, tx, product);
-    await recordIfAnothers(ctx, tx, caller, product, moved(product, "published", source));
-  });
+  const { id } = await lockAndMove(ctx, caller, productId, name, wish);
   return changersView(ctx, caller, id);
 }
 
-function mustHaveAuthor(product: Locked): void {
-  if (product.authorClosedAt === null) return;
-  throw new ApiError("INVALID_STATE", "Its author's account is closed.", { current: "closed" });
+/** Soft: buyers keep what they bought, everybody else finds nothing here any more. */
+export async function deleteProduct(ctx: Context, caller: Member, productId: string, source: Source) {
+  const { id, updatedAt } = await lockAndMove(ctx, caller, productId, "delete", { source });
+  return {
+    id: toId("prod", id),
+    status: "deleted" as const,
+    deletedAt: updatedAt.toISOString(),
+    message: "The product is removed from the marketplace. Buyers keep access.",
+  };
+}
+
+/** An author leaves: what they offer goes off sale, and buyers keep what they bought. */
+export async function takeAllOffSale(ctx: Context, tx: Tx, authorId: string, source: Source) {
+  const by = { actorId: authorId, source };
+  for (const product of await lockProductsOf(tx, authorId)) {
+    if (product.status === "published") await move(ctx, tx, product, "unpublish", by);
+    if (product.status === "pending_review") await move(ctx, tx, product, "withdraw", by);
+  }
+}
+
+async function lockAndMove(ctx: Context, caller: Member, productId: string, name: MoveName, wish: Wish) {
+  const seen = await mustMayChange(ctx, caller, productId, moves[name].by);
+  const moved = await ctx.db.transaction().execute(async (tx) => {
+    const product = await lockToChange(tx, seen.id);
+    mustBeIn(product, moves[name].from);
+    mustMatch(wish.ifMatch ?? null, tagFor({ ...seen, revision: product.revision }, caller));
+    const way = name === "publish" && isModerated(ctx, product) ? "submit" : name;
+    return move(ctx, tx, product, way, { ...wish, actorId: caller.userId });
+  });
+  await ctx.notices.caughtUp();
+  return moved;
+}
+
+function mustBeIn({ status }: Locked, allowed: Move["from"]): void {
+  if (allowed.includes(status)) return;
+  const message = `The product is ${status}; this needs ${allowed.join(" or ")}.`;
+  throw new ApiError("INVALID_STATE", message, { current: status, allowed });
+}
+
+/** All that belongs to one move, in the transaction that holds the product: the state, the lists, who is told, the trace. */
+async function move(
+  ctx: Context,
+  tx: Tx,
+  product: Locked,
+  name: MoveName,
+  { actorId, source, reasonCode = null, reason = null }: Wish & { actorId: string },
+): Promise<Locked> {
+  const { to, complete, deed } = moves[name];
+  if (complete) mustBeFitForSale(product);
+  const said = { reasonCode, reason };
+  const after = { ...afterMove(ctx, product, name), ...verdictAfter(ctx, name, said) };
+  await writeMove(tx, after, renderCard(after));
+  await relist(tx, after);
+  await tellPrograms(ctx, tx, product, moves[name]);
+  await tellAuthor(ctx, tx, product, name, said);
+  await record(ctx, tx, {
+    actorId,
+    action: deed,
+    target: { type: "product", id: toId("prod", product.id) },
+    source,
+    details: { from: product.status, to, ...(reasonCode && { reasonCode }), ...(reason && { reason }) },
+  });
+  return after;
+}
+
+function mustBeFitForSale(product: Locked): void {
+  if (product.authorClosedAt !== null)
+    throw new ApiError("INVALID_STATE", "Its author's account is closed.", { current: "closed" });
+  mustBeComplete(product);
+}
+
+function afterMove(ctx: Context, product: Locked, name: MoveName): Locked {
+  const { to: status } = moves[name];
+  const now = ctx.now();
+  if (status !== "published") return { ...product, status, updatedAt: now };
+  return { ...product, status, updatedAt: now, publishedAt: now, released: numbersOf(product.version) };
+}
+
+function verdictAfter(ctx: Context, name: MoveName, { reasonCode, reason }: Said): Verdict | null {
+  const { verdict } = moves[name];
+  if (verdict === "kept") return null;
+  if (!verdict) return { moderationCode: null, moderationReason: null, moderatedAt: null };
+  return { moderationCode: reasonCode, moderationReason: reason, moderatedAt: ctx.now() };
+}
+
+/** A letter for what moderators decided; what authors do themselves they know. */
+async function tellAuthor(ctx: Context, tx: Tx, product: Locked, name: MoveName, said: Said): Promise<void> {
+  const letter = letterOf(name, product.title, said);
+  if (!letter || product.authorClosedAt) return;
+  const author = await findAccount(tx, product.authorId);
+  await sendMail(ctx, tx, author!.email, letter);
+}
+
+async function tellPrograms(ctx: Context, tx: Tx, product: Locked, { event }: Move): Promise<void> {
+  if (!event) return;
+  if (event === "product.published") return announcePublished(ctx, tx, product);
+  const wasOnSale = event.if === "ever" ? product.firstPublishedAt : product.status === "published";
+  if (wasOnSale) await announceUnpublished(ctx, tx, product, event.unpublished);
 }
 
 const announcePublished = (ctx: Context, tx: Tx, product: Locked) =>
@@ -73,7 +148,12 @@ const announcePublished = (ctx: Context, tx: Tx, product: Locked) =>
     },
   });
 
-const announceUnpublished = (ctx: Context, tx: Tx, product: Locked, reason: "unpublished" | "deleted") =>
+const announceUnpublished = (
+  ctx: Context,
+  tx: Tx,
+  product: Locked,
+  reason: "unpublished" | "suspended" | "deleted",
+) =>
   announce(ctx, tx, [product.authorId], "product.unpublished", {
     product: {
       id: toId("prod", product.id),
@@ -84,43 +164,3 @@ const announceUnpublished = (ctx: Context, tx: Tx, product: Locked, reason: "unp
       unpublishedAt: ctx.now().toISOString(),
     },
   });
-
-async function takeOffSale(ctx: Context, tx: Tx, product: Locked): Promise<void> {
-  await moveTo(ctx, tx, product, "unpublished");
-  await announceUnpublished(ctx, tx, product, "unpublished");
-}
-
-export async function unpublishProduct(ctx: Context, caller: Member, productId: string, source: Source) {
-  const { id } = await mustMayChange(ctx, caller, productId);
-  await ctx.db.transaction().execute(async (tx) => {
-    const product = await lockToChange(tx, id);
-    mustBeIn(product, ["published"]);
-    await takeOffSale(ctx, tx, product);
-    await recordIfAnothers(ctx, tx, caller, product, moved(product, "unpublished", source));
-  });
-  return changersView(ctx, caller, id);
-}
-
-/** An author leaves: what they offer goes off sale, and buyers keep what they bought. */
-export async function takeAllOffSale(ctx: Context, tx: Tx, authorId: string): Promise<number> {
-  const products = (await lockProductsOf(tx, authorId)).filter(({ status }) => status === "published");
-  for (const product of products) await takeOffSale(ctx, tx, product);
-  return products.length;
-}
-
-/** Soft: buyers keep what they bought, everybody else finds nothing here any more. */
-export async function deleteProduct(ctx: Context, caller: Member, productId: string, source: Source) {
-  const { id } = await mustMayChange(ctx, caller, productId);
-  return ctx.db.transaction().execute(async (tx) => {
-    const product = await lockToChange(tx, id);
-    await moveTo(ctx, tx, product, "deleted");
-    if (product.firstPublishedAt) await announceUnpublished(ctx, tx, product, "deleted");
-    await recordIfAnothers(ctx, tx, caller, product, moved(product, "deleted", source));
-    return {
-      id: toId("prod", product.id),
-      status: "deleted" as const,
-      deletedAt: ctx.now().toISOString(),
-      message: "The product is removed from the marketplace. Buyers keep access.",
-    };
-  });
-}

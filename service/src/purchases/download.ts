@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 import { findEntitlementOfOrder, noteUse } from "../entitlements/entitlements.ts";
 import { ApiError } from "../errors.ts";
 import { toId } from "../ids.ts";
-import { findRunnableVersion } from "../products/sales.ts";
+import { findRunnableVersion, mustNotBeWithheld } from "../products/sales.ts";
 import type { OrderRow } from "./queries.ts";
 
 export interface Download {
@@ -19,6 +19,7 @@ export async function downloadOf(ctx: Context, order: OrderRow, format: "md" | "
   if (entitlement?.status !== "active") {
     throw new ApiError("UNAUTHORIZED", "This purchase no longer gives access to the product.");
   }
+  await mustNotBeWithheld(ctx.db, order.productId);
   const version = await findRunnableVersion(ctx.db, order.productId, {
     major: entitlement.major,
     pinned: undefined,

@@ -23,8 +23,10 @@ create table products (
   features text[] not null,
   models jsonb not null,
   preview text not null,
-  -- Of product_versions: what a buyer gets now.
+  -- The newest of product_versions.
   version text not null,
+  -- The newest that buyers get, as its three numbers: later ones wait for moderators. null: never published.
+  released integer[],
   -- Counts what an author changes; the ETag is made from it, so counters never change an ETag.
   revision integer not null default 1,
   -- The list item as JSON text, all but the volatile numbers: rendering it once beats rendering it per request.
@@ -33,12 +35,20 @@ create table products (
   updated_at timestamptz not null,
   published_at timestamptz,
   first_published_at timestamptz,
-  deleted_at timestamptz
+  deleted_at timestamptz,
+  -- When it came into its status.
+  moved_at timestamptz not null,
+  -- Why moderators rejected or suspended it; a deleted one keeps what was said.
+  moderation_code text,
+  moderation_reason text,
+  moderated_at timestamptz
 );
 create index products_author on products (author_id, id);
+create index products_moved on products (moved_at, id);
+create index products_queue on products (status, moved_at, id);
 
 create table product_versions (
-  product_id uuid not null references products,
+  product_id uuid not null references products on delete cascade,
   version text not null,
   -- The version's three numbers, so that the newest of a major line is an index scan.
   numbers integer[] not null,
@@ -49,6 +59,17 @@ create table product_versions (
   created_at timestamptz not null,
   primary key (product_id, numbers)
 );
+
+-- What somebody may have bought is never rewritten. When the demo goes, versions go with their products.
+create function keep_published_versions() returns trigger language plpgsql as $$
+begin
+  if exists (select from products where id = old.product_id and first_published_at is not null) then
+    raise exception 'version % of the published product % is immutable', old.version, old.product_id;
+  end if;
+  return case tg_op when 'DELETE' then old else new end;
+end $$;
+create trigger product_versions_immutable before update or delete on product_versions
+  for each row execute function keep_published_versions();
 
 -- Volatile numbers apart from the wide row: they change all the time, and no index of products must move for them.
 create table product_stats (
