@@ -38,6 +38,16 @@ test("secrets are made once and kept in the data folder, but never beside DATABA
   }
 });
 
+test("moderators look first in production, and in a test environment where they are asked to", () => {
+  const moderation = (variables: Record<string, string>) => read({ ...KEYS, ...variables }).moderation;
+  const production = { STOA_ENVIRONMENT: "production", STOA_MAIL: "off" };
+  assert.deepEqual([moderation({}), moderation({ STOA_MODERATION: "on" })], [false, true]);
+  assert.deepEqual(
+    [moderation(production), moderation({ ...production, STOA_MODERATION: "off" })],
+    [true, false],
+  );
+});
+
 suite("STOA_TRUST_PROXY", () => {
   test("takes addresses and networks", () => {
     const { trustProxy } = read({ STOA_TRUST_PROXY: "10.0.0.0/8, 192.0.2.1,2001:db8::/32" });

@@ -56,6 +56,7 @@ before(async () => {
     sessionId: [sessionIdOf(await market.hasSession(member.userId))],
     clientId: [app.id],
     grantId: [grant.id],
+    version: ["1.0.0"],
     keyId: [(await session.post("/v1/api-keys", apiKey)).body.data.id],
   };
   enter = await openDoors(market, member);

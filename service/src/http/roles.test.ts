@@ -177,6 +177,7 @@ suite("deny by default", () => {
       "GET /products/:productId",
       "GET /products/:productId/reviews",
       "GET /products/:productId/reviews/:reviewId",
+      "GET /products/:productId/versions",
     ]);
   });
 
@@ -344,6 +345,19 @@ suite("what belongs to one seller", () => {
       [base + path],
     );
   };
+      version: ["1.0.0"],
+    };
+  });
+
+  const pathsOf = ({ base, path }: Endpoint) =>
+    [...path.matchAll(/:(\w+)/g)].reduce(
+      (paths, [parameter, name]) => {
+        const ids = theirs[name!];
+        assert.ok(ids, `the test knows nothing of theirs for ${parameter} of ${path}`);
+        return paths.flatMap((before) => ids.map((id) => before.replace(parameter, id)));
+      },
+      [base + path],
+    );
 
   /** Asks with a body that works, so that nothing but whose it is stands in the way. */
   const reach = (client: Client, endpoint: Endpoint, path: string) =>
@@ -360,6 +374,7 @@ suite("what belongs to one seller", () => {
   const withParameters = endpoints.filter(({ path }) => path.includes(":"));
   /** Of a product on sale, what is everybody's. */
   const everybodys = ["products.get", "reviews.list", "reviews.get", "reviews.report"];
+  const everybodys = ["products.get", "products.versions.list", "reviews.list"];
 
   /** Who did not buy may see what is on sale, and not review it. */
   const refusals = ({ name }: Endpoint) => (name === "reviews.create" ? [404, 422] : [403, 404]);

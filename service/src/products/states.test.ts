@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import fc from "fast-check";
 import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { toUuid } from "../ids.ts";
@@ -8,63 +7,15 @@ import { toUserId } from "../people/users.ts";
 
 let market: Market;
 let author: Client;
-let stranger: Client;
+
 before(async () => {
   market = await openMarket();
   author = await market.hasUser({ name: "Author" });
-  stranger = await market.hasUser({ name: "Stranger" });
 });
 after(() => market.close());
 
 const actions = ["publish", "unpublish", "delete", "patch"] as const;
 type Action = (typeof actions)[number];
-type State = "draft" | "published" | "unpublished" | "deleted";
-
-/** The product's life as a table: from where each action goes where, and what it tells. */
-const moves: Record<Action, { from: State[]; to: State | "same"; allowed: string[]; event: string }> = {
-  publish: {
-    from: ["draft", "unpublished"],
-    to: "published",
-    allowed: ["draft", "rejected", "unpublished"],
-    event: "product.published",
-  },
-  unpublish: {
-    from: ["published"],
-    to: "unpublished",
-    allowed: ["published"],
-    event: "product.unpublished unpublished",
-  },
-  delete: {
-    from: ["draft", "published", "unpublished"],
-    to: "deleted",
-    allowed: [],
-    event: "product.unpublished deleted",
-  },
-  patch: { from: ["draft", "published", "unpublished"], to: "same", allowed: [], event: "product.updated" },
-};
-
-interface Model {
-  state: State;
-  everPublished: boolean;
-  events: string[];
-}
-
-/** What the author is answered, and the model after it. */
-function afterwards(model: Model, action: Action): { answer: string; model: Model } {
-  const { from, to, event } = moves[action];
-  if (model.state === "deleted") return { answer: "404 PRODUCT_NOT_FOUND", model };
-  if (!from.includes(model.state)) return { answer: "409 INVALID_STATE", model };
-  const isSilent = action === "delete" && !model.everPublished;
-  return {
-    answer: "200",
-    model: {
-      state: to === "same" ? model.state : to,
-      everPublished: model.everPublished || to === "published",
-      events: isSilent ? model.events : [...model.events, event],
-    },
-  };
-}
-
 let titles = 0;
 function act(who: Client, action: Action, id: string): Promise<Reply> {
   market.clock.forward(1_000);
@@ -102,40 +53,6 @@ async function assertEvents(id: string, expected: string[]): Promise<void> {
   if (bodies.length > 0)
     assert.ok(text.includes(`"data":[${bodies.join(",")}]`), "byte for byte, newest first");
 }
-
-test("every history of moves goes as the table says, and each move is told once and in order", async () => {
-  const history = fc.array(fc.record({ action: fc.constantFrom(...actions), byStranger: fc.boolean() }), {
-    maxLength: 14,
-  });
-  await fc.assert(
-    fc.asyncProperty(history, async (steps) => {
-      const id = await hasDraft(author);
-      let model: Model = { state: "draft", everPublished: false, events: [] };
-      for (const { action, byStranger } of steps) {
-        if (byStranger) {
-          const refusal = model.state === "published" ? "403 UNAUTHORIZED" : "404 PRODUCT_NOT_FOUND";
-          assert.equal(answerOf(await act(stranger, action, id)), refusal, `${action} in ${model.state}`);
-          continue;
-        }
-        const { answer, model: next } = afterwards(model, action);
-        const reply = await act(author, action, id);
-        assert.equal(answerOf(reply), answer, `${action} in ${model.state}`);
-        if (answer === "200") assert.equal(reply.body.data.status, next.state);
-        if (answer.startsWith("409")) {
-          const { current, allowed } = reply.body.error.details;
-          assert.deepEqual([current, allowed], [model.state, moves[action].allowed]);
-        }
-        model = next;
-      }
-      await assertEvents(id, model.events);
-      const seen = [author, stranger].map((who) => who.get(`/v1/products/${id}`));
-      const [own, strange] = (await Promise.all(seen)).map(answerOf);
-      assert.equal(own, model.state === "deleted" ? "404 PRODUCT_NOT_FOUND" : "200");
-      assert.equal(strange, model.state === "published" ? "200" : "404 PRODUCT_NOT_FOUND");
-    }),
-    { numRuns: 40 },
-  );
-});
 
 test("publishing tells everything that a buyer would miss", async () => {
   const { title, type, price } = haiku;
