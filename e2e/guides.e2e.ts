@@ -35,16 +35,22 @@ async function run(blocks: { lines: string }[]): Promise<string[]> {
   return stdout.split(`\n${MARK}\n`).map((said) => said.trim());
 }
 
-test("the lines of the guide to authentication do what it says", async () => {
-  const blocks = await blocksOf("authentication.md");
+/** Runs a guide against the started service; answers what was printed under each heading. */
+async function follow(guide: string) {
+  const blocks = await blocksOf(guide);
   const example = "http://127.0.0.1:4000";
   assert.ok(blocks[0]!.lines.includes(example));
   blocks[0]!.lines = blocks[0]!.lines.replace(example, service.origin);
   const said = await run(blocks);
   const what = blocks.map(({ heading }, at) => ({ heading, said: said[at]! }));
-  const after = (heading: string) =>
-    what.filter((block) => block.heading === heading).map((block) => block.said);
+  return {
+    headings: [...new Set(what.map(({ heading }) => heading))],
+    after: (heading: string) => what.filter((block) => block.heading === heading).map((block) => block.said),
+  };
+}
 
+test("the lines of the guide to authentication do what it says", async () => {
+  const { headings, after } = await follow("authentication.md");
   const [asked, signedIn] = after("Sign in by mail").map((text) => JSON.parse(text));
   assert.equal(asked.success, true);
   assert.equal(signedIn.data.email, "grace@example.net");
@@ -56,8 +62,37 @@ test("the lines of the guide to authentication do what it says", async () => {
   for (const name of ["limit", "remaining", "reset"])
     assert.match(limits!, new RegExp(`^x-ratelimit-${name}: \\d+`, "im"));
   assert.deepEqual(
-    [...new Set(what.map(({ heading }) => heading))],
+    headings,
     ["Who may enter", "Sign in by mail", "Make an API key", "Let another program act for you", "Rate limits"],
+    "a block that nobody looks at",
+  );
+});
+
+test("the lines of the guide to products do what it says", async () => {
+  const { headings, after } = await follow("products.md");
+  const [refused, published] = after("Offer one").map((text) => JSON.parse(text));
+  assert.deepEqual(
+    refused.error.details.errors.map(({ field }: { field: string }) => field),
+    ["description", "category", "compatibility"],
+  );
+  assert.equal(published.data.status, "published");
+  const [history] = after("Its life").map((text) => JSON.parse(text));
+  assert.deepEqual(
+    history.data.map(({ action }: { action: string }) => action),
+    ["product.published"],
+  );
+  const [versions] = after("Versions").map((text) => JSON.parse(text));
+  assert.deepEqual(
+    versions.data.map(({ version, changelog }: Record<string, string>) => [version, changelog]),
+    [
+      ["2.0.0", ""],
+      ["1.1.0", "Three lines, always."],
+      ["1.0.0", ""],
+    ],
+  );
+  assert.deepEqual(
+    headings,
+    ["Products", "Offer one", "Its life", "Versions"],
     "a block that nobody looks at",
   );
 });
