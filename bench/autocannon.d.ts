@@ -14,7 +14,10 @@ declare module "autocannon" {
   interface Options {
     url: string;
     connections: number;
-    duration: number;
+    duration?: number;
+    amount?: number;
+    timeout?: number;
+    sampleInt?: number;
     setupClient(client: Client): void;
   }
   interface Result {

@@ -1,6 +1,6 @@
 /**
- * Sends the requests of a job, read as JSON from stdin, for some seconds, and prints what came of it as JSON. It runs
- * in a process of its own, so that making the load does not slow down what is under load.
+ * Sends the requests of a job, read as JSON from stdin, and prints what came of it as JSON. It runs in a process of its
+ * own, so that making the load does not slow down what is under load.
  */
 import { text } from "node:stream/consumers";
 import autocannon, { type Client } from "autocannon";
@@ -12,7 +12,10 @@ export type Lane = { method: string; path: string; headers?: Record<string, stri
 
 export interface Job {
   origin: string;
-  seconds: number;
+  /** How long it goes on; what is unanswered then counts as never asked. */
+  seconds?: number;
+  /** Or how many requests it sends: where an answer may take as long as a run, dropping the last ones would be unfair. */
+  amount?: number;
   connections: number;
   /** Connection n sends lane n; with fewer lanes than connections they share. */
   lanes: Lane[];
@@ -23,16 +26,22 @@ export interface Outcome extends Quantiles {
   perSecond: number;
 }
 
-function run({ origin, seconds, connections, lanes }: Job): Promise<Outcome> {
+const PATIENCE_SECONDS = 120;
+/** How often autocannon looks whether it is done. */
+const LOOK_MS = 100;
+
+function run({ origin, seconds, amount, connections, lanes }: Job): Promise<Outcome> {
   const times: number[] = [];
   const refused = new Map<number, number>();
   let next = 0;
   return new Promise((resolve, reject) => {
     const begun = performance.now();
+    let last = begun;
     const setupClient = (client: Client) => client.setRequests(lanes[next++ % lanes.length]!);
-    const options = { url: origin, connections, duration: seconds, setupClient };
+    const length = amount === undefined ? { duration: seconds! } : { amount, sampleInt: LOOK_MS };
+    const options = { url: origin, connections, ...length, timeout: PATIENCE_SECONDS, setupClient };
     const load = autocannon(options, (error, { errors, timeouts }) => {
-      const elapsed = (performance.now() - begun) / 1000;
+      const elapsed = ((amount === undefined ? performance.now() : last) - begun) / 1000;
       const failures = [...refused].map(([status, count]) => `${count} × ${status}`);
       if (errors + timeouts > 0) failures.push(`${errors} errors, ${timeouts} timeouts`);
       if (error) reject(error);
@@ -41,6 +50,7 @@ function run({ origin, seconds, connections, lanes }: Job): Promise<Outcome> {
     });
     load.on("response", (_client: unknown, status: number, _bytes: number, ms: number) => {
       times.push(ms);
+      last = performance.now();
       if (status < 200 || status > 299) refused.set(status, (refused.get(status) ?? 0) + 1);
     });
   });
