@@ -34,6 +34,8 @@ export interface Started {
 }
 
 export interface Start {
+  /** Where it runs; without, in the root of the repository. */
+  cwd?: string;
   env?: Record<string, string>;
   /** What it gets on stdin; without, nothing. */
   input?: string;
@@ -42,9 +44,13 @@ export interface Start {
 }
 
 /** Starts a process of ours; it is ended by its id, at the end of the run at the latest. */
-export function start(command: string, args: string[], { env, input, errors = "inherit" }: Start): Started {
+export function start(
+  command: string,
+  args: string[],
+  { cwd = ROOT, env, input, errors = "inherit" }: Start,
+): Started {
   const child = spawn(command, args, {
-    cwd: ROOT,
+    cwd,
     env: { ...process.env, ...env },
     stdio: [
       "pipe",

@@ -28,11 +28,12 @@ export function toMarkdown({ columns, rows, notes }: Report): string {
 }
 
 /** Puts a scenario's results between its markers, in the place of those of its last run. */
-export async function keep(scenario: string, text: string): Promise<void> {
-  const readme = await readFile(README, "utf8");
+export async function keep(scenario: string, text: string, file = README): Promise<void> {
+  const readme = await readFile(file, "utf8");
   const [begin, end] = [`<!-- ${scenario}: begin -->`, `<!-- ${scenario}: end -->`];
   const [before, rest] = readme.split(begin);
   const after = rest?.split(end)[1];
-  if (after === undefined) throw new Error(`bench/README.md has no place for ${scenario}: ${begin} … ${end}`);
-  await writeFile(README, `${before}${begin}\n${text}\n${end}${after}`);
+  if (after === undefined)
+    throw new Error(`${file.pathname} has no place for ${scenario}: ${begin} … ${end}`);
+  await writeFile(file, `${before}${begin}\n${text}\n${end}${after}`);
 }
