@@ -1,0 +1,129 @@
+import { cpuBetween, cpuOf, cpuOfFamily } from "../cpu.ts";
+import { type Outcome, putUnderLoad } from "../load.ts";
+import { type Case, cases, type Request } from "./asks.ts";
+import type { Sight, Target } from "./system.ts";
+
+const CONNECTIONS = 10;
+/** Where a single answer takes longer, more at once would only wait for each other: all are asked one at a time. */
+const SLOW_MS = 3_000;
+const WARM_UP_SECONDS = 2;
+const SECONDS = 3;
+const MAX_REQUESTS = 30_000;
+
+export interface Measured extends Outcome {
+  nodeMs: number;
+  databaseMs: number;
+}
+
+/** What came of one case in one way. */
+export interface Result {
+  way: string;
+  sight: Sight;
+  /** The first one, for whoever wants to see what was measured. */
+  answer: string;
+  rounds: Measured[];
+}
+
+export interface CaseResult {
+  size: number;
+  name: string;
+  connections: number;
+  results: Result[];
+}
+
+/** Asks every case of all who can be asked, one after the other in each round, so that all share the machine's moods. */
+export async function compare(targets: Target[], size: number, rounds: number): Promise<CaseResult[]> {
+  const found: CaseResult[] = [];
+  for (const kind of cases) {
+    found.push(await compareCase(kind, targets, size, rounds));
+    console.log(told(found.at(-1)!));
+  }
+  return found;
+}
+
+interface Runner {
+  target: Target;
+  result: Result;
+  /** Of a single answer. */
+  ms: number;
+  requestsFor(count: number): Request[];
+}
+
+async function compareCase(kind: Case, targets: Target[], size: number, rounds: number): Promise<CaseResult> {
+  const runners: Runner[] = [];
+  for (const target of targets) {
+    const runner = await probe(kind, target);
+    if (runner) runners.push(runner);
+  }
+  const connections = Math.max(...runners.map(({ ms }) => ms)) > SLOW_MS ? 1 : CONNECTIONS;
+  const amounts = new Map<Runner, number>();
+  for (const runner of runners) amounts.set(runner, await warmUp(runner, connections));
+  for (let round = 0; round < rounds; round++) {
+    for (const [runner, amount] of amounts) {
+      runner.result.rounds.push(await measure(runner, amount, connections));
+    }
+  }
+  return { size, name: kind.name, connections, results: runners.map(({ result }) => result) };
+}
+
+/** Looks at answers before they are counted: two questions, of which the second meets a service that is awake. */
+async function probe(kind: Case, target: Target): Promise<Runner | null> {
+  const questions = kind.questionsTo(target.asks);
+  if (questions.length === 0) return null;
+  const requestsFor = (count: number) =>
+    Array.from({ length: count }, (_, at) => questions[at % questions.length]!());
+  const [first, second] = requestsFor(2);
+  const { sight, answer } = await askOnce(target, first!);
+  const { ms } = await askOnce(target, second!);
+  const result = { way: target.name, sight, answer, rounds: [] };
+  return { target, result, ms, requestsFor };
+}
+
+async function askOnce(target: Target, { method, path, headers, body }: Request) {
+  const begun = performance.now();
+  const init = { method, ...(headers && { headers }), ...(body && { body }) };
+  const reply = await fetch(`${target.server.origin}${path}`, init);
+  const answer = await reply.text();
+  const ms = performance.now() - begun;
+  const asked = `${target.name} was asked ${path} ${body ?? ""}`;
+  if (!reply.ok) throw new Error(`${asked} and answered ${reply.status}: ${answer}`);
+  const sight = target.look(answer);
+  if (sight.shown === 0) throw new Error(`${asked} and showed nothing: ${answer}`);
+  return { sight, ms, answer };
+}
+
+/** Answers how many requests a round shall have. */
+async function warmUp(runner: Runner, connections: number): Promise<number> {
+  const likely = Math.ceil((WARM_UP_SECONDS * 1000) / runner.ms);
+  const { perSecond } = await load(runner, Math.max(likely, connections), connections);
+  const amount = Math.ceil(perSecond * SECONDS);
+  return Math.min(Math.max(amount, 2 * connections), MAX_REQUESTS);
+}
+
+/** The questions are dealt out, so that no two connections ask the same at once. */
+function load({ target, requestsFor }: Runner, amount: number, connections: number): Promise<Outcome> {
+  const requests = requestsFor(amount);
+  const lanes = Array.from({ length: connections }, (_, lane) =>
+    requests.filter((_, at) => at % connections === lane),
+  );
+  return putUnderLoad({ origin: target.server.origin, amount, connections, lanes });
+}
+
+async function measure(runner: Runner, amount: number, connections: number): Promise<Measured> {
+  const { pid, postmaster } = runner.target.server;
+  const before = { node: cpuOf([pid]), database: cpuOfFamily(postmaster) };
+  const outcome = await load(runner, amount, connections);
+  return {
+    ...outcome,
+    nodeMs: cpuBetween(before.node, cpuOf([pid])) / outcome.requests,
+    databaseMs: (cpuOfFamily(postmaster) - before.database) / outcome.requests,
+  };
+}
+
+const told = ({ size, name, results }: CaseResult) =>
+  `${size} ${name}: ${results
+    .map(({ way, rounds, sight }) => {
+      const rates = rounds.map(({ perSecond }) => perSecond.toFixed(1)).join(" ");
+      return `${way} ${rates}/s (${sight.shown} of ${sight.found ?? "?"})`;
+    })
+    .join("; ")}`;

@@ -1,0 +1,169 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { start } from "../processes.ts";
+import { type Asks, PAGE_SIZE, type Request } from "./asks.ts";
+import { type Copying, databaseOf, fillDatabase } from "./filling.ts";
+import { install, QUIETLY, untilHealthy, versionOf } from "./installing.ts";
+import type { Client, PeerPostgres } from "./peer-postgres.ts";
+import { freePort } from "./ports.ts";
+import type { Peer, Running, Way } from "./system.ts";
+
+const LOOK_AGAIN_MS = 500;
+const NAME = "medusa";
+const COMMAND = "node_modules/@medusajs/cli/cli.js";
+const PRODUCTS = new URL("./products.ts", import.meta.url).href;
+
+const copying: Copying = {
+  tables: [
+    ...["product", "product_option", "product_option_value", "product_product_option"],
+    ...["product_product_option_value", "product_variant", "product_variant_option", "price_set"],
+    ...["product_variant_price_set", "price", "product_category_product", "product_tags"],
+    ...["product_sales_channel", "search_pg_product_v1"],
+  ],
+  ids: /^(id|(product|option|product_option|product_product_option|product_option_value|option_value|variant|price_set)_id)$/,
+  idOf: (column) => `t."${column}" || '_' || k`,
+  unique: /^(handle|sku)$/,
+  changed: (table, column) => {
+    if (table === "product" && column === "title") return "t.title || ' v' || k";
+    if (table === "product" && column === "created_at") return "t.created_at - k * interval '1 hour'";
+    if (column === "document" || column === "indexed")
+      return `jsonb_set(t.${column}, '{id}', to_jsonb(t.id || '_' || k))`;
+    return undefined;
+  },
+};
+
+/** Medusa in a folder of its own. */
+export async function medusa(work: string, postgres: PeerPostgres): Promise<Peer> {
+  const folder = join(work, NAME);
+  const version = await versionOf(NAME, "@medusajs/medusa");
+  const run = (database: string, env: Record<string, string>, ...args: string[]) =>
+    start(process.execPath, [COMMAND, ...args], {
+      cwd: folder,
+      env: { ...QUIETLY, ...env, DATABASE_URL: postgres.urlOf(database) },
+    });
+
+  async function load(database: string, count: number): Promise<void> {
+    // The index is declared behind the load, so that it is built once and not product by product.
+    await rm(join(folder, "src"), { recursive: true });
+    await run(database, {}, "db:migrate", "--skip-search").output();
+    await run(database, { PRODUCTS, COUNT: String(count) }, "exec", "./seed.js").output();
+    await install(NAME, folder);
+    await run(database, {}, "db:migrate:search", "--execute-all-search").output();
+    // It is filled by the server, behind its start.
+    const { server } = await serve(database);
+    await postgres.in(database, untilIndexed);
+    await server.end();
+  }
+
+  async function serve(database: string) {
+    const port = await freePort();
+    const origin = `http://127.0.0.1:${port}`;
+    const server = run(database, { PORT: String(port) }, "start");
+    await untilHealthy(server, origin);
+    return { server, origin };
+  }
+
+  const filler = { name: NAME, version, copying, load };
+  return {
+    name: "Medusa",
+    version,
+    async prepare(size) {
+      await install(NAME, folder);
+      await fillDatabase(postgres, filler, size);
+    },
+    async start(size) {
+      const database = databaseOf(filler, size);
+      const { server, origin } = await serve(database);
+      const shop = await postgres.in(database, readShop);
+      const { pid, end } = server;
+      return { origin, pid, postmaster: postgres.pid, ways: waysOf(shop), end } satisfies Running;
+    },
+  };
+}
+
+async function untilIndexed(client: Client): Promise<void> {
+  const query = "select from search_index_version where status = 'ready'";
+  while ((await client.query(query)).rowCount === 0) await sleep(LOOK_AGAIN_MS);
+}
+
+interface Shop {
+  key: string;
+  region: string;
+  categories: Map<string, string>;
+  products: string[];
+}
+
+async function readShop(client: Client): Promise<Shop> {
+  const idsOf = async (query: string) => (await client.query<{ id: string; name: string }>(query)).rows;
+  const [key] = await idsOf("select token as id from api_key where type = 'publishable' and title = 'web'");
+  const [region] = await idsOf("select id from region");
+  const categories = await idsOf("select id, handle as name from product_category");
+  const products = await idsOf("select id from product order by created_at desc, id limit 10000");
+  return {
+    key: key!.id,
+    region: region!.id,
+    categories: new Map(categories.map(({ id, name }) => [name, id])),
+    products: products.map(({ id }) => id),
+  };
+}
+
+const FIELDS =
+  "id,title,description,handle,created_at,*variants.calculated_price,tags.value,categories.handle";
+
+function waysOf(shop: Shop): Way[] {
+  return [
+    { name: "Medusa, store", asks: storeAsks(shop), look: lookAtStore },
+    { name: "Medusa, Search Module", asks: searchModuleAsks(shop), look: lookAtSearchModule },
+  ];
+}
+
+/** The store's lists can neither filter nor sort by price. */
+function storeAsks({ key, region, categories, products }: Shop): Partial<Asks> {
+  const headers = { "x-publishable-api-key": key };
+  const get = (path: string): Request => ({ method: "GET", path, headers });
+  const common = `region_id=${region}&fields=${FIELDS}`;
+  const list = (query: string, page = 1) =>
+    get(`/store/products?limit=${PAGE_SIZE}&offset=${(page - 1) * PAGE_SIZE}&${common}&${query}`);
+  return {
+    newest: (page) => list("order=-created_at", page),
+    inCategory: (category, page) => list(`category_id=${categories.get(category)}&order=-created_at`, page),
+    search: (words) => list(`q=${encodeURIComponent(words)}`),
+    detail: (at) => get(`/store/products/${products[at % products.length]}?${common}`),
+  };
+}
+
+function lookAtStore(answer: string) {
+  const { products, product, count } = JSON.parse(answer) as {
+    products?: unknown[];
+    product?: unknown;
+    count?: number;
+  };
+  return { shown: products?.length ?? (product ? 1 : 0), found: count ?? null };
+}
+
+function searchModuleAsks({ key }: Shop): Partial<Asks> {
+  const headers = { "x-publishable-api-key": key, "content-type": "application/json" };
+  const ask = (filters: object, order: object | undefined, page = 1): Request => {
+    const pagination = { take: PAGE_SIZE, skip: (page - 1) * PAGE_SIZE, ...(order && { order }) };
+    const body = JSON.stringify({ entity: "product", filters, pagination });
+    return { method: "POST", path: "/store/search", headers, body };
+  };
+  const [newest, cheapest] = [{ created_at: "DESC" }, { price: "ASC" }];
+  return {
+    newest: (page) => ask({}, newest, page),
+    inCategory: (category, page) => ask({ categories: category }, newest, page),
+    inPriceRange: (category, from, to) =>
+      ask({ categories: category, price: { $gte: from, $lte: to } }, cheapest),
+    cheapest: (page) => ask({}, cheapest, page),
+    search: (words) => ask({ q: words }, undefined),
+  };
+}
+
+function lookAtSearchModule(answer: string) {
+  const { results } = JSON.parse(answer) as {
+    results: { hits: unknown[]; metadata: { count: number } }[];
+  };
+  const [result] = results;
+  return { shown: result!.hits.length, found: result!.metadata.count };
+}

@@ -1,0 +1,112 @@
+/**
+ * Compares Stoa with Medusa and Vendure: the same products, the same questions, one session. Writes a table into
+ * bench/README.md and the whole of it into README.md beside this file.
+ */
+import { mkdir, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { machine } from "../machine.ts";
+import { endAll } from "../processes.ts";
+import { keep, toMarkdown } from "../report.ts";
+import { type CaseResult, compare } from "./compare.ts";
+import { medusa } from "./medusa.ts";
+import { startPeerPostgres } from "./peer-postgres.ts";
+import { DIFFERENT } from "./products.ts";
+import { shortReport, wholeReport } from "./reports.ts";
+import { startStoa } from "./stoa.ts";
+import type { Peer, Running, Target } from "./system.ts";
+import { vendure } from "./vendure.ts";
+
+const SIZES = [10_000, 100_000];
+const ROUNDS = 3;
+const OWN_README = new URL("./README.md", import.meta.url);
+
+interface Options {
+  /** Where the peers are installed and keep their databases, for this run and the next. */
+  work: string;
+  sizes: number[];
+  rounds: number;
+  /** To install and load, and measure nothing. */
+  prepareOnly: boolean;
+}
+
+function readOptions(): Options {
+  const { values } = parseArgs({
+    options: {
+      work: { type: "string", default: join(tmpdir(), "stoa-peers") },
+      sizes: { type: "string", default: SIZES.join(",") },
+      rounds: { type: "string", default: String(ROUNDS) },
+      prepare: { type: "boolean", default: false },
+    },
+  });
+  const sizes = values.sizes.split(",").map(Number);
+  const fits = (size: number) => (size > DIFFERENT ? size % DIFFERENT === 0 : size >= 1_000);
+  if (!sizes.every(fits))
+    throw new Error(`--sizes: 1000 to ${DIFFERENT}, or multiples of ${DIFFERENT}, with commas between.`);
+  return {
+    work: resolve(values.work),
+    sizes,
+    rounds: Number(values.rounds),
+    prepareOnly: values.prepare,
+  };
+}
+
+async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
+  console.log(`${what} …`);
+  const begun = performance.now();
+  const result = await work();
+  console.log(`${what}: ${((performance.now() - begun) / 1000).toFixed(1)} s`);
+  return result;
+}
+
+async function runSize(peers: Peer[], work: string, size: number, rounds: number): Promise<CaseResult[]> {
+  const starts = [
+    { name: "Stoa filled and started", start: () => startStoa(work, size) },
+    ...peers.map(({ name, start }) => ({ name: `${name} started`, start: () => start(size) })),
+  ];
+  const servers: Running[] = [];
+  try {
+    for (const { name, start } of starts) servers.push(await timed(`${size} products, ${name}`, start));
+    const targets = servers.flatMap((server) => server.ways.map((way): Target => ({ ...way, server })));
+    return await timed(`${size} products, measured`, () => compare(targets, size, rounds));
+  } finally {
+    for (const server of servers) await server.end();
+  }
+}
+
+async function run({ work, sizes, rounds, prepareOnly }: Options): Promise<void> {
+  await mkdir(work, { recursive: true });
+  const postgres = await startPeerPostgres(join(work, "peers"));
+  const peers = [await medusa(work, postgres), await vendure(work, postgres)];
+  for (const peer of peers) {
+    for (const size of sizes) {
+      await timed(`${peer.name} ${peer.version}, ${size} products`, () => peer.prepare(size));
+    }
+  }
+  if (prepareOnly) return;
+  const where = machine();
+  const found: CaseResult[] = [];
+  for (const size of sizes) found.push(...(await runSize(peers, work, size, rounds)));
+  await writeFile(join(work, "results.json"), JSON.stringify({ where, found }, null, 1));
+  const versions = peers.map(({ name, version }) => `${name} ${version}`).join(", ");
+  const about = `_${where}; ${versions}_`;
+  const short = `${toMarkdown(shortReport(found))}\n\n${about}`;
+  const whole = `${toMarkdown(wholeReport(found))}\n\n${about}`;
+  console.log(`\n${short}\n\n${whole}`);
+  if (sizes.join() !== SIZES.join()) return;
+  await keep("peers", short);
+  await keep("every case", whole, OWN_README);
+}
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => void endAll().finally(() => process.exit(1)));
+}
+try {
+  await run(readOptions());
+} catch (error) {
+  console.error(error);
+  process.exitCode = 1;
+} finally {
+  await endAll();
+}

@@ -1,0 +1,129 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { permissions } from "@stoa/contract";
+import { openBase } from "@stoa/service/base.ts";
+import { readConfig } from "@stoa/service/config.ts";
+import type { Context } from "@stoa/service/context.ts";
+import { startEmbedded } from "@stoa/service/db/embedded.ts";
+import { findPostmaster, placeOf } from "@stoa/service/db/embedded-cluster.ts";
+import { toId } from "@stoa/service/ids.ts";
+import { createKey } from "@stoa/service/keys/keys.ts";
+import { createUser } from "@stoa/service/people/users.ts";
+import { atEnd, ROOT, start } from "../processes.ts";
+import { type Asks, PAGE_SIZE, type Request } from "./asks.ts";
+import { fillStoa } from "./stoa-fill.ts";
+import type { Running } from "./system.ts";
+
+const AMPLE = [{ requests: 1_000_000_000, seconds: 86_400 }];
+/** The limiter works as ever, and refuses nothing. */
+const WITHOUT_LIMITS = { plans: { enterprise: { quotas: AMPLE } } };
+
+/** Our service as it is started by its users, on its own PostgreSQL in a new folder, filled by what this version writes. */
+export async function startStoa(work: string, size: number): Promise<Running> {
+  await mkdir(work, { recursive: true });
+  const dataDir = await mkdtemp(join(work, "stoa-"));
+  atEnd(() => rm(dataDir, { recursive: true, force: true }));
+  const database = await startEmbedded(dataDir);
+  atEnd(() => database.stop());
+  const shop = await fill(dataDir, database.connection, size);
+  const service = await startService(dataDir);
+  const postmaster = await findPostmaster(await placeOf(dataDir));
+  return {
+    ...service,
+    postmaster: postmaster!.pid,
+    ways: [
+      { name: "Stoa", asks: asksOf(shop, asBefore), look },
+      { name: "Stoa, asked anew", asks: withoutDetail(asksOf(shop, neverTwice())), look },
+    ],
+    async end() {
+      await service.end();
+      await database.stop();
+    },
+  };
+}
+
+interface Shop {
+  /** An API key, whose permission, limits and views are reckoned as ever. */
+  key: string;
+  products: string[];
+}
+
+async function fill(
+  dataDir: string,
+  target: { host: string; port: number; user: string; database: string },
+  size: number,
+): Promise<Shop> {
+  const base = await openBase(readConfig({ STOA_DATA_DIR: dataDir, STOA_LOG_LEVEL: "warn" }), { target });
+  try {
+    const ids = await fillStoa(base.ctx, size);
+    return { key: await reader(base.ctx), products: ids.map((id) => toId("prod", id)) };
+  } finally {
+    await base.close();
+  }
+}
+
+async function reader(ctx: Context): Promise<string> {
+  const userId = await createUser(ctx, { email: "reader@bench.example", name: "Reader", plan: "enterprise" });
+  const { key } = await createKey(ctx, { userId, name: "bench", permissions: [...permissions] });
+  return key;
+}
+
+/** The database runs already, so that the service joins it and finds a shop which is filled. */
+async function startService(dataDir: string) {
+  const plansFile = join(dataDir, "plans.json");
+  await writeFile(plansFile, JSON.stringify(WITHOUT_LIMITS));
+  const env = {
+    STOA_DATA_DIR: dataDir,
+    PORT: "0",
+    DATABASE_URL: "",
+    STOA_ENVIRONMENT: "test",
+    STOA_PLANS_FILE: plansFile,
+  };
+  const command = join(ROOT, "service/bin/stoa-server.mjs");
+  const service = start(process.execPath, [command, "start"], { env, errors: "discard" });
+  const [, origin] = await service.says(/API\s+(http:\/\/\S+)\/v1 /);
+  return { origin: origin!, pid: service.pid, end: service.end };
+}
+
+/** Cents that are added to a price bound. */
+type Cents = () => number;
+const asBefore: Cents = () => 0;
+
+/** With other cents each time no question is like one before, so that no answer can come from memory. */
+function neverTwice(): Cents {
+  let asked = 0;
+  return () => ++asked;
+}
+
+const withoutDetail = ({ detail: _, ...lists }: Asks): Partial<Asks> => lists;
+
+/** Dearer than everything: such a bound leaves the answer as it is. */
+const ABOVE_ALL = 1_000;
+
+function asksOf({ key, products }: Shop, cents: Cents): Asks {
+  const headers = { authorization: `Bearer ${key}` };
+  const get = (path: string): Request => ({ method: "GET", path, headers });
+  const list = (query: string, page = 1) => {
+    const extra = cents();
+    const bound = extra > 0 ? `&maxPrice=${(ABOVE_ALL + extra / 100).toFixed(2)}` : "";
+    return get(`/v1/products?limit=${PAGE_SIZE}&page=${page}&${query}${bound}`);
+  };
+  return {
+    newest: (page) => list("sort=publishedAt", page),
+    inCategory: (category, page) => list(`category=${category}&sort=publishedAt`, page),
+    inPriceRange: (category, from, to) => {
+      const extra = cents();
+      const [least, most] = [from + (extra % 100) / 100, to + (Math.floor(extra / 100) % 500) / 100];
+      const bounds = `minPrice=${least.toFixed(2)}&maxPrice=${most.toFixed(2)}`;
+      return get(`/v1/products?limit=${PAGE_SIZE}&category=${category}&${bounds}&sort=price&order=asc`);
+    },
+    cheapest: (page) => list("sort=price&order=asc", page),
+    search: (words) => list(`search=${encodeURIComponent(words)}`),
+    detail: (at) => get(`/v1/products/${products[at % products.length]}`),
+  };
+}
+
+function look(answer: string) {
+  const { data, meta } = JSON.parse(answer) as { data: unknown[] | object; meta: { total?: number } };
+  return { shown: Array.isArray(data) ? data.length : 1, found: meta.total ?? null };
+}

@@ -1,0 +1,121 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { start } from "../processes.ts";
+import { type Asks, PAGE_SIZE, type Request } from "./asks.ts";
+import { type Copying, databaseOf, fillDatabase } from "./filling.ts";
+import { install, QUIETLY, untilHealthy, versionOf } from "./installing.ts";
+import type { PeerPostgres } from "./peer-postgres.ts";
+import { freePort } from "./ports.ts";
+import { productAt } from "./products.ts";
+import type { Peer, Running } from "./system.ts";
+
+const NAME = "vendure";
+const PRODUCTS = new URL("./products.ts", import.meta.url).href;
+/** Above every id of an original. */
+const ID_STEP = 1_000_000;
+
+const copying: Copying = {
+  tables: [
+    ...["product", "product_translation", "product_variant", "product_variant_translation"],
+    ...["product_variant_price", "stock_level", "product_channels_channel"],
+    ...["product_variant_channels_channel", "product_facet_values_facet_value"],
+    ...["collection_product_variants_product_variant", "search_index_item"],
+  ],
+  ids: /^(id|baseId|productId|variantId|productVariantId)$/,
+  idOf: (column) => `t."${column}" + k * ${ID_STEP}`,
+  unique: /^(slug|sku)$/,
+  changed: (table, column) => {
+    if (/^(name|productName|productVariantName)$/.test(column)) return `t."${column}" || ' v' || k`;
+    if (table === "product" && column === "createdAt") return `t."createdAt" - k * interval '1 hour'`;
+    return undefined;
+  },
+};
+
+/** Vendure in a folder of its own. */
+export async function vendure(work: string, postgres: PeerPostgres): Promise<Peer> {
+  const folder = join(work, NAME);
+  const version = await versionOf(NAME, "@vendure/core");
+  const run = (database: string, env: Record<string, string>, script: string) =>
+    start(process.execPath, [script], {
+      cwd: folder,
+      env: { ...QUIETLY, ...env, DATABASE_URL: postgres.urlOf(database) },
+    });
+  const load = (database: string, count: number) =>
+    run(database, { PRODUCTS, COUNT: String(count), SYNCHRONIZE: "yes" }, "load.mjs").output();
+
+  const filler = { name: NAME, version, copying, load };
+  return {
+    name: "Vendure",
+    version,
+    async prepare(size) {
+      await install(NAME, folder);
+      await mkdir(join(folder, "assets"), { recursive: true });
+      await fillDatabase(postgres, filler, size);
+    },
+    async start(size) {
+      const port = await freePort();
+      const origin = `http://127.0.0.1:${port}`;
+      const server = run(databaseOf(filler, size), { PORT: String(port) }, "server.js");
+      await untilHealthy(server, origin);
+      const way = { name: "Vendure", asks: asksOf(size), look };
+      const { pid, end } = server;
+      return { origin, pid, postmaster: postgres.pid, ways: [way], end } satisfies Running;
+    },
+  };
+}
+
+const FOUND =
+  "totalItems items{productId productName slug description currencyCode priceWithTax{... on SinglePrice{value} ... on PriceRange{min max}} facetValueIds collectionIds}";
+const VARIANT = "id name priceWithTax currencyCode";
+/** Facet values are its tags; the category is one of them. */
+const PRODUCT = "id name slug description createdAt facetValues{name}";
+
+/** Its search has no price range: variants of a collection do. */
+function asksOf(size: number): Asks {
+  const headers = { "content-type": "application/json" };
+  const ask = (query: string): Request => ({
+    ...{ method: "POST", path: "/shop-api", headers, body: JSON.stringify({ query }) },
+  });
+  const place = (page: number) => `take:${PAGE_SIZE},skip:${(page - 1) * PAGE_SIZE}`;
+  const search = (input: string, page = 1) =>
+    ask(`{search(input:{groupByProduct:true,${place(page)},${input}}){${FOUND}}}`);
+  return {
+    newest: (page) =>
+      ask(
+        `{products(options:{${place(page)},sort:{createdAt:DESC}}){totalItems items{${PRODUCT} variants{${VARIANT}}}}}`,
+      ),
+    inCategory: (category, page) => search(`collectionSlug:"${category}"`, page),
+    inPriceRange: (category, from, to) =>
+      ask(
+        `{collection(slug:"${category}"){productVariants(options:{${place(1)},sort:{price:ASC},filter:{price:{between:{start:${from * 100},end:${to * 100}}}}}){totalItems items{${VARIANT} product{${PRODUCT}}}}}}`,
+      ),
+    cheapest: (page) => search("sort:{price:ASC}", page),
+    search: (words) => search(`term:"${words}"`),
+    detail: (at) =>
+      ask(`{product(slug:"${productAt(at % size).slug}"){${PRODUCT} updatedAt variants{${VARIANT}}}}`),
+  };
+}
+
+interface Listed {
+  items: unknown[];
+  totalItems: number;
+}
+
+interface Answer {
+  errors?: unknown[];
+  data: {
+    search?: Listed;
+    products?: Listed;
+    collection?: { productVariants: Listed };
+    product?: object;
+  };
+}
+
+/** GraphQL refuses with status 200. */
+function look(answer: string) {
+  const { errors, data } = JSON.parse(answer) as Answer;
+  if (errors) throw new Error(answer);
+  const listed = data.search ?? data.products ?? data.collection?.productVariants;
+  if (listed) return { shown: listed.items.length, found: listed.totalItems };
+  return { shown: data.product ? 1 : 0, found: null };
+}
