@@ -1,7 +1,8 @@
 import { cpuBetween, cpuOf, cpuOfFamily } from "../cpu.ts";
 import { type Outcome, putUnderLoad } from "../load.ts";
 import { type Case, cases, type Request } from "./asks.ts";
-import type { Sight, Target } from "./system.ts";
+import { DIFFERENT, productAt } from "./products.ts";
+import type { Seen, Sight, Target } from "./system.ts";
 
 const CONNECTIONS = 10;
 /** Where a single answer takes longer, more at once would only wait for each other: all are asked one at a time. */
@@ -18,8 +19,9 @@ export interface Measured extends Outcome {
 /** What came of one case in one way. */
 export interface Result {
   way: string;
-  sight: Sight;
-  /** The first one, for whoever wants to see what was measured. */
+  /** What the first answer shows. */
+  shows: string;
+  /** That answer, for whoever wants to see what was measured. */
   answer: string;
   rounds: Measured[];
 }
@@ -75,7 +77,7 @@ async function probe(kind: Case, target: Target): Promise<Runner | null> {
   const [first, second] = requestsFor(2);
   const { sight, answer } = await askOnce(target, first!);
   const { ms } = await askOnce(target, second!);
-  const result = { way: target.name, sight, answer, rounds: [] };
+  const result = { way: target.name, shows: showing(sight), answer, rounds: [] };
   return { target, result, ms, requestsFor };
 }
 
@@ -88,8 +90,19 @@ async function askOnce(target: Target, { method, path, headers, body }: Request)
   const asked = `${target.name} was asked ${path} ${body ?? ""}`;
   if (!reply.ok) throw new Error(`${asked} and answered ${reply.status}: ${answer}`);
   const sight = target.look(answer);
-  if (sight.shown === 0) throw new Error(`${asked} and showed nothing: ${answer}`);
+  const wrong = sight.products.find((product) => !isOurs(product));
+  if (wrong) throw new Error(`${asked} and showed what it was not given: ${JSON.stringify(wrong)}`);
+  if (sight.products.length === 0) throw new Error(`${asked} and showed nothing: ${answer}`);
   return { sight, ms, answer };
+}
+
+/** Whether it is the product that its title says, as all systems were given it. */
+function isOurs({ title, description, priceMinor, labels }: Seen): boolean {
+  const [, original, copy] = /#(\d+)(?: v(\d+))?$/.exec(title) ?? [];
+  const product = productAt(Number(original) + DIFFERENT * Number(copy ?? 0));
+  const given = [product.category, ...product.tags].toSorted().join();
+  const told = labels?.toSorted().join() ?? given;
+  return description === product.description && priceMinor === product.priceMinor && told === given;
 }
 
 /** Answers how many requests a round shall have. */
@@ -120,10 +133,12 @@ async function measure(runner: Runner, amount: number, connections: number): Pro
   };
 }
 
+const showing = ({ products, found }: Sight) => `${products.length} of ${found ?? "–"}`;
+
 const told = ({ size, name, results }: CaseResult) =>
   `${size} ${name}: ${results
-    .map(({ way, rounds, sight }) => {
+    .map(({ way, rounds, shows }) => {
       const rates = rounds.map(({ perSecond }) => perSecond.toFixed(1)).join(" ");
-      return `${way} ${rates}/s (${sight.shown} of ${sight.found ?? "?"})`;
+      return `${way} ${rates}/s (${shows})`;
     })
     .join("; ")}`;

@@ -7,7 +7,7 @@ import { type Copying, databaseOf, fillDatabase } from "./filling.ts";
 import { install, QUIETLY, untilHealthy, versionOf } from "./installing.ts";
 import type { Client, PeerPostgres } from "./peer-postgres.ts";
 import { freePort } from "./ports.ts";
-import type { Peer, Running, Way } from "./system.ts";
+import type { Peer, Running, Sight, Way } from "./system.ts";
 
 const LOOK_AGAIN_MS = 500;
 const NAME = "medusa";
@@ -28,7 +28,7 @@ const copying: Copying = {
     if (table === "product" && column === "title") return "t.title || ' v' || k";
     if (table === "product" && column === "created_at") return "t.created_at - k * interval '1 hour'";
     if (column === "document" || column === "indexed")
-      return `jsonb_set(t.${column}, '{id}', to_jsonb(t.id || '_' || k))`;
+      return `t.${column} || jsonb_build_object('id', t.id || '_' || k, 'title', (t.${column}->>'title') || ' v' || k)`;
     return undefined;
   },
 };
@@ -108,8 +108,8 @@ async function readShop(client: Client): Promise<Shop> {
   };
 }
 
-const FIELDS =
-  "id,title,description,handle,created_at,*variants.calculated_price,tags.value,categories.handle";
+/** Less than a whole category or price leaves it out of the answer. */
+const FIELDS = "id,title,description,handle,created_at,*variants.calculated_price,tags.value,*categories";
 
 function waysOf(shop: Shop): Way[] {
   return [
@@ -133,13 +133,22 @@ function storeAsks({ key, region, categories, products }: Shop): Partial<Asks> {
   };
 }
 
-function lookAtStore(answer: string) {
-  const { products, product, count } = JSON.parse(answer) as {
-    products?: unknown[];
-    product?: unknown;
-    count?: number;
-  };
-  return { shown: products?.length ?? (product ? 1 : 0), found: count ?? null };
+interface InStore {
+  title: string;
+  description: string;
+  variants: { calculated_price: { calculated_amount: number } }[];
+  tags: { value: string }[];
+  categories: { handle: string }[];
+}
+
+function lookAtStore(answer: string): Sight {
+  type Answer = { products?: InStore[]; product?: InStore; count?: number };
+  const { products, product, count } = JSON.parse(answer) as Answer;
+  const seen = (products ?? [product!]).map(({ title, description, variants, tags, categories }) => ({
+    ...{ title, description, priceMinor: Math.round(variants[0]!.calculated_price.calculated_amount * 100) },
+    labels: [...categories.map(({ handle }) => handle), ...tags.map(({ value }) => value)],
+  }));
+  return { products: seen, found: count ?? null };
 }
 
 function searchModuleAsks({ key }: Shop): Partial<Asks> {
@@ -160,10 +169,15 @@ function searchModuleAsks({ key }: Shop): Partial<Asks> {
   };
 }
 
-function lookAtSearchModule(answer: string) {
-  const { results } = JSON.parse(answer) as {
-    results: { hits: unknown[]; metadata: { count: number } }[];
-  };
-  const [result] = results;
-  return { shown: result!.hits.length, found: result!.metadata.count };
+interface Hit {
+  document: { title: string; description: string; price: number; categories: string[]; tags: string[] };
+}
+
+function lookAtSearchModule(answer: string): Sight {
+  const { results } = JSON.parse(answer) as { results: { hits: Hit[]; metadata: { count: number } }[] };
+  const { hits, metadata } = results[0]!;
+  const products = hits.map(({ document: { title, description, price, categories, tags } }) => ({
+    ...{ title, description, priceMinor: Math.round(price * 100), labels: [...categories, ...tags] },
+  }));
+  return { products, found: metadata.count };
 }

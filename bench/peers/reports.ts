@@ -50,10 +50,7 @@ export function wholeReport(cases: CaseResult[]): Report {
       few(middle(result, "perSecond")),
       ...[ms(middle(result, "p50")), ms(middle(result, "p99"))],
       ...[middle(result, "nodeMs").toFixed(2), middle(result, "databaseMs").toFixed(2)],
-      ...[
-        `${result.sight.shown} of ${result.sight.found ?? "–"}`,
-        (Buffer.byteLength(result.answer) / 1000).toFixed(1),
-      ],
+      ...[result.shows, (Buffer.byteLength(result.answer) / 1000).toFixed(1)],
       String(result.rounds.reduce((sum, { requests }) => sum + requests, 0)),
       times(resultOf(results, OURS), result),
       times(resultOf(results, ANEW), result),

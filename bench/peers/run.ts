@@ -6,8 +6,9 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { tryLock } from "@stoa/service/db/embedded-lock.ts";
 import { machine } from "../machine.ts";
-import { endAll } from "../processes.ts";
+import { atEnd, endAll } from "../processes.ts";
 import { keep, toMarkdown } from "../report.ts";
 import { type CaseResult, compare } from "./compare.ts";
 import { medusa } from "./medusa.ts";
@@ -77,6 +78,9 @@ async function runSize(peers: Peer[], work: string, size: number, rounds: number
 
 async function run({ work, sizes, rounds, prepareOnly }: Options): Promise<void> {
   await mkdir(work, { recursive: true });
+  const lock = tryLock(join(work, "run.lock"));
+  if (!lock) throw new Error(`Another run works in ${work}.`);
+  atEnd(async () => lock.release());
   const postgres = await startPeerPostgres(join(work, "peers"));
   const peers = [await medusa(work, postgres), await vendure(work, postgres)];
   for (const peer of peers) {

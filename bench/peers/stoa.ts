@@ -12,7 +12,7 @@ import { createUser } from "@stoa/service/people/users.ts";
 import { atEnd, ROOT, start } from "../processes.ts";
 import { type Asks, PAGE_SIZE, type Request } from "./asks.ts";
 import { fillStoa } from "./stoa-fill.ts";
-import type { Running } from "./system.ts";
+import type { Running, Sight } from "./system.ts";
 
 const AMPLE = [{ requests: 1_000_000_000, seconds: 86_400 }];
 /** The limiter works as ever, and refuses nothing. */
@@ -123,7 +123,18 @@ function asksOf({ key, products }: Shop, cents: Cents): Asks {
   };
 }
 
-function look(answer: string) {
-  const { data, meta } = JSON.parse(answer) as { data: unknown[] | object; meta: { total?: number } };
-  return { shown: Array.isArray(data) ? data.length : 1, found: meta.total ?? null };
+interface Shown {
+  title: string;
+  description: string;
+  price: number;
+  category: string;
+  tags: string[];
+}
+
+function look(answer: string): Sight {
+  const { data, meta } = JSON.parse(answer) as { data: Shown[] | Shown; meta: { total?: number } };
+  const products = [data].flat().map(({ title, description, price, category, tags }) => ({
+    ...{ title, description, priceMinor: Math.round(price * 100), labels: [category, ...tags] },
+  }));
+  return { products, found: meta.total ?? null };
 }

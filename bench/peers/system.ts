@@ -1,8 +1,17 @@
 import type { Asks } from "./asks.ts";
 
-/** What is seen in an answer: how many products it shows, of how many; null where it does not say. */
+/** A product as an answer shows it. */
+export interface Seen {
+  title: string;
+  description: string;
+  priceMinor: number;
+  /** Its category and its tags; null where the answer has only ids of them. */
+  labels: string[] | null;
+}
+
 export interface Sight {
-  shown: number;
+  products: Seen[];
+  /** How many there are on all pages; null where the answer does not say. */
   found: number | null;
 }
 

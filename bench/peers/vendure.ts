@@ -7,7 +7,7 @@ import { install, QUIETLY, untilHealthy, versionOf } from "./installing.ts";
 import type { PeerPostgres } from "./peer-postgres.ts";
 import { freePort } from "./ports.ts";
 import { productAt } from "./products.ts";
-import type { Peer, Running } from "./system.ts";
+import type { Peer, Running, Seen, Sight } from "./system.ts";
 
 const NAME = "vendure";
 const PRODUCTS = new URL("./products.ts", import.meta.url).href;
@@ -96,26 +96,57 @@ function asksOf(size: number): Asks {
   };
 }
 
-interface Listed {
-  items: unknown[];
+interface Named {
+  name: string;
+  description: string;
+  facetValues: { name: string }[];
+}
+interface Priced {
+  priceWithTax: number;
+}
+interface Found {
+  productName: string;
+  description: string;
+  priceWithTax: { value?: number; min?: number };
+}
+interface Listed<Item> {
+  items: Item[];
   totalItems: number;
 }
 
 interface Answer {
   errors?: unknown[];
   data: {
-    search?: Listed;
-    products?: Listed;
-    collection?: { productVariants: Listed };
-    product?: object;
+    search?: Listed<Found>;
+    products?: Listed<Named & { variants: Priced[] }>;
+    collection?: { productVariants: Listed<Priced & { product: Named }> };
+    product?: Named & { variants: Priced[] };
   };
 }
 
+const seen = ({ name, description, facetValues }: Named, { priceWithTax }: Priced): Seen => ({
+  ...{ title: name, description, priceMinor: priceWithTax, labels: facetValues.map((value) => value.name) },
+});
+
 /** GraphQL refuses with status 200. */
-function look(answer: string) {
+function look(answer: string): Sight {
   const { errors, data } = JSON.parse(answer) as Answer;
   if (errors) throw new Error(answer);
-  const listed = data.search ?? data.products ?? data.collection?.productVariants;
-  if (listed) return { shown: listed.items.length, found: listed.totalItems };
-  return { shown: data.product ? 1 : 0, found: null };
+  const { search, products, collection, product } = data;
+  if (search) return { products: search.items.map(found), found: search.totalItems };
+  if (products)
+    return {
+      products: products.items.map((item) => seen(item, item.variants[0]!)),
+      found: products.totalItems,
+    };
+  if (collection) {
+    const { items, totalItems } = collection.productVariants;
+    return { products: items.map((item) => seen(item.product, item)), found: totalItems };
+  }
+  return { products: [seen(product!, product!.variants[0]!)], found: null };
 }
+
+const found = ({ productName, description, priceWithTax }: Found): Seen => ({
+  ...{ title: productName, description, labels: null },
+  priceMinor: priceWithTax.value ?? priceWithTax.min!,
+});
