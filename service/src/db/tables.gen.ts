@@ -344,9 +344,14 @@ export interface Products {
   id: string;
   lang: string | null;
   models: Json;
+  moderated_at: Timestamp | null;
+  moderation_code: string | null;
+  moderation_reason: string | null;
+  moved_at: Timestamp;
   preview: string;
   price_minor: number;
   published_at: Timestamp | null;
+  released: number[] | null;
   requirements: string[];
   revision: Generated<number>;
   status: string;

@@ -332,19 +332,6 @@ suite("what belongs to one seller", () => {
       clientId: [app.id],
       grantId: [grant.id],
       reviewId: [await hasReview(buyer, published)],
-    };
-  });
-
-  const pathsOf = ({ base, path }: Endpoint) => {
-    const names = [...path.matchAll(/:(\w+)/g)].map(([, parameter]) => parameter!);
-    return names.reduce(
-      (paths, name) => {
-        assert.ok(theirs[name], `the test knows nothing of theirs for :${name} of ${path}`);
-        return paths.flatMap((so) => theirs[name]!.map((id) => so.replace(`:${name}`, id)));
-      },
-      [base + path],
-    );
-  };
       version: ["1.0.0"],
     };
   });
@@ -373,8 +360,13 @@ suite("what belongs to one seller", () => {
 
   const withParameters = endpoints.filter(({ path }) => path.includes(":"));
   /** Of a product on sale, what is everybody's. */
-  const everybodys = ["products.get", "reviews.list", "reviews.get", "reviews.report"];
-  const everybodys = ["products.get", "products.versions.list", "reviews.list"];
+  const everybodys = [
+    "products.get",
+    "products.versions.list",
+    "reviews.list",
+    "reviews.get",
+    "reviews.report",
+  ];
 
   /** Who did not buy may see what is on sale, and not review it. */
   const refusals = ({ name }: Endpoint) => (name === "reviews.create" ? [404, 422] : [403, 404]);

@@ -112,15 +112,8 @@ export async function readDetail(
   productId: string,
   visit: Visit,
 ): Promise<Answer<ProductDetail>> {
-  const id = toUuid("prod", productId);
-  const product = id ? await findProductForReader(ctx, id, userIdOf(caller)) : undefined;
-  if (!product || !isVisible(product, caller)) throw new ApiError("PRODUCT_NOT_FOUND");
-  noteView(ctx, caller, product, visit);
-  // A buyer's first look at the content is its reveal, written before it is shown.
-  if (product.entitled && product.usedAt === null && isMember(caller))
-    await noteUse(ctx, caller.userId, product.id);
   const product = await findVisible(ctx, caller, productId);
-  noteView(ctx, caller, product);
+  noteView(ctx, caller, product, visit);
   if (mayReadContent(product, caller)) await noteReveal(ctx, caller, product);
   return new Answer(detailFor(product, caller), { etag: tagFor(product, caller) });
 }

@@ -1,11 +1,11 @@
 import type { Context, Member } from "../context.ts";
 import { ApiError } from "../errors.ts";
-import { findProductToRun } from "../products/detail.ts";
+import { findProductToReview } from "../products/detail.ts";
 import { writeReview } from "./queries.ts";
 import { changedReview, findForReader, lockShown, type ReviewPath } from "./review.ts";
 
 async function findToAnswer(ctx: Context, caller: Member, path: ReviewPath) {
-  const product = await findProductToRun(ctx, caller, path.productId);
+  const product = await findProductToReview(ctx, caller, path.productId);
   const review = await findForReader(ctx, caller, path);
   if (product.authorId === caller.userId) return review;
   throw new ApiError("UNAUTHORIZED", "Only the product's author may answer.", { required: "author" });

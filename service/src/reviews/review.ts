@@ -4,7 +4,7 @@ import type { Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
 import { toUserId } from "../people/users.ts";
-import { findProductToRun } from "../products/detail.ts";
+import { findProductToReview } from "../products/detail.ts";
 import { findReview, lockReview, type ReviewRow } from "./queries.ts";
 
 export const toReview = (row: ReviewRow): Review => ({
@@ -43,7 +43,7 @@ export async function findForReader(ctx: Context, caller: Caller, path: ReviewPa
   const found = id ? await findReview(ctx.db, id) : undefined;
   const review = found && toId("prod", found.productId) === path.productId ? found : undefined;
   if (review && review.authorId === readerIdOf(caller)) return review;
-  await findProductToRun(ctx, caller, path.productId);
+  await findProductToReview(ctx, caller, path.productId);
   if (!review || review.hiddenAt) throw new ApiError("REVIEW_NOT_FOUND");
   return review;
 }

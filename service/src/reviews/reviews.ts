@@ -10,7 +10,7 @@ import { etagOf } from "../http/envelope.ts";
 import { Answer } from "../http/route.ts";
 import { toId } from "../ids.ts";
 import { toUserId } from "../people/users.ts";
-import { findProductToRun } from "../products/detail.ts";
+import { findProductToReview } from "../products/detail.ts";
 import {
   type Asked,
   countStars,
@@ -23,8 +23,6 @@ import {
 } from "./queries.ts";
 import { moveByReview } from "./rating.ts";
 import { changedReview, findForReader, lockShown, type ReviewPath, readerIdOf, toReview } from "./review.ts";
-import { findProductToReview } from "../products/detail.ts";
-import { findReview, insertReview, listReviews, type ReviewRow } from "./queries.ts";
 
 function toRatings(rows: StarsRow[]): Ratings {
   const stars = { 1: 0, 2: 0, 3: 0, 4: 0, 5: 0 };
@@ -36,7 +34,7 @@ function toRatings(rows: StarsRow[]): Ratings {
 
 /** Newest first, with the stars of all of them; one look at the counts tells the total too. */
 export async function listProductReviews(ctx: Context, caller: Caller, productId: string, asked: Asked) {
-  const product = await findProductToRun(ctx, caller, productId);
+  const product = await findProductToReview(ctx, caller, productId);
   const readerId = readerIdOf(caller);
   const [rows, stars] = await Promise.all([
     listReviews(ctx.db, product.id, readerId, asked),
@@ -49,16 +47,11 @@ export async function listProductReviews(ctx: Context, caller: Caller, productId
 
 export async function readReview(ctx: Context, caller: Caller, path: ReviewPath) {
   return toReview(await findForReader(ctx, caller, path));
-export async function listProductReviews(ctx: Context, caller: Caller, productId: string, query: Paging) {
-  const product = await findProductToReview(ctx, caller, productId);
-  return mapPage(await listReviews(ctx.db, product.id, query), toReview);
 }
 
 /** Buyers review what they hold, once each; the rating moves in the same transaction. */
 export async function postReview(ctx: Context, caller: Member, productId: string, review: PostReview) {
-  const product = await findProductToRun(ctx, caller, productId);
   const product = await findProductToReview(ctx, caller, productId);
-  if (product.reason !== "purchased") throw ruleBroken("productId", "can be reviewed by its buyers alone");
   const id = ctx.newId();
   return ctx.db.transaction().execute(async (tx) => {
     await mustHold(tx, caller, product);
