@@ -120,10 +120,13 @@ async function sourceFor(ctx: Context, caller: Caller, query: Filters, wanted: F
 async function groupsOf(ctx: Context, query: Filters): Promise<{ query: Filters; wanted: Facet[] }[]> {
   const filtered = facets.filter((facet) => isFiltered(query, facet));
   const others = facets.filter((facet) => !filtered.includes(facet));
-  const own = filtered.map((facet) => ({ query: without(query, facet), wanted: [facet] }));
-  if (!(await cellsOf(ctx, query)) || !others.includes("tag")) return [...own, { query, wanted: others }];
-  const counted = others.filter((facet) => facet !== "tag");
-  return [...own, { query, wanted: counted }, { query, wanted: ["tag"] }];
+  // Cells know no tags: these are counted apart, so that the others may be exact.
+  const apart: Facet[] = (await cellsOf(ctx, query)) && others.includes("tag") ? ["tag"] : [];
+  return [
+    ...filtered.map((facet) => ({ query: without(query, facet), wanted: [facet] })),
+    { query, wanted: others.filter((facet) => !apart.includes(facet)) },
+    { query, wanted: apart },
+  ].filter(({ wanted }) => wanted.length > 0);
 }
 
 function valuesOf(counts: Count[], facet: Facet) {

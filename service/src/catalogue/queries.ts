@@ -194,19 +194,17 @@ export const addViews = (db: Queries, views: ViewRow[]) =>
     update listings l set views = c.views from counted c
      where l.product_id = c.product_id and c.views > l.views + l.views / 100`.execute(db);
 
-const FOLD_FROM = 1_000;
-
 /** Adds up the rows that share everything, once there are many: in one statement, so that nothing is counted twice. */
-export async function foldCounts(db: Queries): Promise<void> {
+export async function foldCounts(db: Queries, from: number): Promise<void> {
   await sql`
     with gone as (
-      delete from facet_counts where (select count(*) from facet_counts where not folded) >= ${FOLD_FROM} returning *)
+      delete from facet_counts where (select count(*) from facet_counts where not folded) >= ${from} returning *)
     insert into facet_counts
     select type, category, compatibility, currency, price_band, rating_band, sum(products), true
       from gone group by 1, 2, 3, 4, 5, 6 having sum(products) <> 0`.execute(db);
   await sql`
     with gone as (
-      delete from tag_counts where (select count(*) from tag_counts where not folded) >= ${FOLD_FROM} returning *)
+      delete from tag_counts where (select count(*) from tag_counts where not folded) >= ${from} returning *)
     insert into tag_counts select tag, sum(products), true from gone group by 1 having sum(products) <> 0`.execute(
     db,
   );

@@ -160,3 +160,45 @@ test("of two equally good matches the one that is bought more comes first", asyn
   await reader.post("/v1/purchases", { productId: first });
   assert.deepEqual(await order(), [first, second]);
 });
+
+test("a mistyped word is searched for as what it may have been meant to be, and the answer says so", async () => {
+  const search = async (words: string) =>
+    (await reader.get(`/v1/products?search=${encodeURIComponent(words)}`)).body;
+  for (const [typed, meant] of [
+    ["poetri", "poetry"],
+    ["anythng", "anything"],
+    ["somebdoy", "somebody"],
+    ["haiku anythnig", "haiku anything"],
+    ["Größenwahm", "grossenwahn"],
+  ] as const) {
+    const { data, meta } = await search(typed);
+    assert.equal(meta.correctedSearch, meant, typed);
+    assert.ok(data.length > 0, typed);
+  }
+  assert.equal((await search("haiku")).meta.correctedSearch, undefined);
+  const nothing = await search("qqqqqqq");
+  assert.deepEqual([nothing.data, nothing.meta.total, nothing.meta.correctedSearch], [[], 0, undefined]);
+});
+
+test("a word finds what shares its stem, in the language that is asked for", async () => {
+  await hasProduct(author, { title: "Writes replies", lang: "en", description: "x", tags: [] });
+  await hasProduct(author, { title: "Kitap önerileri", lang: "tr", description: "x", tags: [] });
+  await assertFinds("Writes replies", "writing", "writing reply", "the writing of a reply");
+  const turkish = await reader.get(`/v1/products?lang=tr&search=${encodeURIComponent("kitapları")}`);
+  assert.deepEqual(
+    turkish.body.data.map(({ title }: { title: string }) => title),
+    ["Kitap önerileri"],
+  );
+  assert.deepEqual((await reader.get("/v1/products?lang=tr&search=writing")).body.data, []);
+});
+
+test("scripts without spaces are found by any part of a word", async () => {
+  await hasProduct(author, { title: "提示词工程师", lang: "zh", description: "写作助手", tags: [] });
+  await hasProduct(author, { title: "โปรแกรมช่วยเขียนบทความ", lang: "th", description: "x", tags: [] });
+  await hasProduct(author, { title: "한국어 번역기", lang: "ko", description: "x", tags: [] });
+  await assertFinds("提示词工程师", "提示词", "工程", "词", "写作 提示");
+  await assertFinds("俳句 生成", "俳句", "トピック", "ピック", "句");
+  await assertFinds("โปรแกรมช่วยเขียนบทความ", "โปรแกรม", "บทความ");
+  await assertFinds("한국어 번역기", "한국어", "번역");
+  assert.deepEqual(await found("示提"), []);
+});

@@ -178,6 +178,8 @@ suite("deny by default", () => {
       "GET /products/:productId/reviews",
       "GET /products/:productId/reviews/:reviewId",
       "GET /products/:productId/versions",
+      "GET /products/facets",
+      "GET /tags",
     ]);
   });
 
