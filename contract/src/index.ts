@@ -156,6 +156,7 @@ export {
   type Provider,
   productTypes,
   providers,
+  SemanticVersion,
   VARIABLE_NAME,
   type Variable,
 } from "./products.ts";

@@ -34,7 +34,7 @@ const ProductType = z.enum(productTypes).describe("An open set for readers");
 const Status = z.enum(productStatuses).describe("An open set for readers");
 
 const line = (max: number) => z.string().trim().min(1).max(max);
-const version = z
+export const SemanticVersion = z
   .string()
   .max(40)
   .regex(/^(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})$/, "must be a semantic version such as 1.0.0")
@@ -139,7 +139,7 @@ const fields = {
   features: words(50, 500),
   tags,
   compatibility,
-  version,
+  version: SemanticVersion,
   changelog: z.string().max(5_000).describe("The note of the new version"),
   currency: Currency,
   variables: z.array(Variable).max(100).describe("Derived from the content when absent"),
