@@ -6,7 +6,7 @@ import { isCategory } from "../catalogue/categories.ts";
 import { relist } from "../catalogue/listing.ts";
 import type { Context, Member } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { invalidRequest, ruleBroken } from "../errors.ts";
+import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
 import { mustMatch } from "../http/conditional.ts";
 import type { RequestFacts } from "../http/route.ts";
@@ -14,7 +14,7 @@ import { toId } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
 import { becomeSeller } from "../people/users.ts";
 import { mustStayComplete } from "./checklist.ts";
-import { inputsOf } from "./content.ts";
+import { readContent } from "./content.ts";
 import { tagFor } from "./detail.ts";
 import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
 import {
@@ -53,12 +53,14 @@ async function mustBeCategory(ctx: Context, slug: string | undefined | null): Pr
 export async function createProduct(ctx: Context, caller: Member, wish: CreateProduct) {
   const currency = currencyOf(ctx, wish.currency);
   const priceMinor = priceOf(wish.price, currency);
-  const variables = inputsOf(wish, wish.variables);
+  const { variables, providers } = await readContent(wish, wish.variables);
+  const compatibility = wish.compatibility.length > 0 ? wish.compatibility : providers;
   await mustBeCategory(ctx, wish.category);
   const id = ctx.newId();
   const now = ctx.now();
   const values = {
     ...pick(wish),
+    compatibility,
     category: wish.category ?? null,
     price_minor: priceMinor,
     currency,
@@ -70,6 +72,7 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
     const author = await becomeSeller(tx, caller.userId);
     const listed = {
       ...wish,
+      compatibility,
       id,
       authorId: caller.userId,
       authorName: author.name,
@@ -138,13 +141,16 @@ const changedFields = (before: Locked, after: Locked) =>
   AUTHORS_FIELDS.filter((field) => !isDeepStrictEqual(before[field], after[field]));
 
 /** The product as the change would leave it, before a version is given to it. */
-function applied(ctx: Context, product: Locked, change: ChangeProduct): Locked {
+async function applied(ctx: Context, product: Locked, change: ChangeProduct): Promise<Locked> {
   const { price, ...rest } = withoutUndefined(change);
   const currency = change.currency ? currencyOf(ctx, change.currency) : product.currency;
   const after = { ...product, ...rest, currency } as Locked;
   after.priceMinor = priceOf(price ?? toDecimal(product.priceMinor, product.currency), currency);
   const touchesContent = change.content !== undefined || change.contentFormat !== undefined;
-  if (touchesContent || change.variables) after.variables = inputsOf(after, declaredAfter(product, change));
+  if (touchesContent || change.variables) {
+    const declared = await declaredAfter(product, change);
+    after.variables = (await readContent(after, declared)).variables;
+  }
   return after;
 }
 
@@ -152,10 +158,20 @@ const withoutUndefined = (change: ChangeProduct) =>
   Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as ChangeProduct;
 
 /** Variables that its author described are kept over a change of content; derived ones are derived anew. */
-function declaredAfter(product: Locked, change: ChangeProduct): Variable[] | undefined {
+async function declaredAfter(product: Locked, change: ChangeProduct): Promise<Variable[] | undefined> {
   if (change.variables) return change.variables;
-  const derived = inputsOf(product, undefined);
-  return isDeepStrictEqual(derived, product.variables) ? undefined : product.variables;
+  const derived = await derivedFrom(product);
+  return !derived || isDeepStrictEqual(derived, product.variables) ? undefined : product.variables;
+}
+
+/** null where what is kept is faulty by a rule that came later: it must not stand in the way of its own mend. */
+async function derivedFrom(product: Locked): Promise<Variable[] | null> {
+  try {
+    return (await readContent(product, undefined)).variables;
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
 }
 
 /** Once published a version is immutable: a change of what buyers run makes the next one. */
@@ -227,10 +243,10 @@ export async function changeProduct(
     if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
       throw ruleBroken("currency", "is fixed once the product has been published");
     }
-    const after = versioned(before, applied(ctx, before, change), change);
+    const after = versioned(before, await applied(ctx, before, change), change);
     const fields = changedFields(before, after);
     if (fields.length === 0) return;
-    mustStayComplete(after);
+    await mustStayComplete(after);
     await writeChange(tx, before, after, ctx.now());
     const changes = changesOf(before, after, fields);
     await announce(ctx, tx, [before.authorId], "product.updated", {

@@ -49,7 +49,7 @@ export async function publishProduct(
     const product = await lockToChange(tx, id);
     mustBeIn(product, ["draft", "rejected", "unpublished"]);
     mustHaveAuthor(product);
-    mustBeComplete(product);
+    await mustBeComplete(product);
     await moveTo(ctx, tx, product, "published");
     await announcePublished(ctx, tx, product);
     await recordIfAnothers(ctx, tx, caller, product, moved(product, "published", source));
