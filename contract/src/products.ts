@@ -117,7 +117,8 @@ const tags = z
 const compatibility = z
   .array(Provider)
   .max(providers.length)
-  .transform((list) => [...new Set(list)]);
+  .transform((list) => [...new Set(list)])
+  .describe("A new workflow that names none gets the providers of its steps");
 
 const fields = {
   title: line(120),
@@ -130,7 +131,11 @@ const fields = {
   type: z.enum(productTypes),
   category: line(60).describe("A slug of GET /categories"),
   price,
-  content: z.string().min(1).max(200_000),
+  content: z
+    .string()
+    .min(1)
+    .max(200_000)
+    .describe("A prompt's text or messages, or the JSON text of a workflow/1 definition"),
   contentFormat: z
     .enum(["text", "messages"])
     .describe("text: content is one user message; messages: content is a JSON array of {role, content}"),
