@@ -187,6 +187,7 @@ export {
   productTypes,
   providers,
   SEMANTIC_VERSION,
+  SemanticVersion,
   type SuspensionReason,
   suspensionReasons,
   VARIABLE_NAME,

@@ -45,7 +45,7 @@ const Status = z.enum(productStatuses).describe("An open set for readers");
 
 const line = (max: number) => z.string().trim().min(1).max(max);
 export const SEMANTIC_VERSION = /^(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})$/;
-const version = z
+export const SemanticVersion = z
   .string()
   .max(40)
   .regex(SEMANTIC_VERSION, "must be a semantic version such as 1.0.0")
@@ -169,7 +169,8 @@ const tags = z
 const compatibility = z
   .array(Provider)
   .max(providers.length)
-  .transform((list) => [...new Set(list)]);
+  .transform((list) => [...new Set(list)])
+  .describe("A new workflow that names none gets the providers of its steps");
 
 const fields = {
   title: line(120),
@@ -182,7 +183,11 @@ const fields = {
   type: z.enum(productTypes),
   category: line(60).describe("A slug of GET /categories"),
   price,
-  content: z.string().min(1).max(200_000),
+  content: z
+    .string()
+    .min(1)
+    .max(200_000)
+    .describe("A prompt's text or messages, or the JSON text of a workflow/1 definition"),
   contentFormat: z
     .enum(["text", "messages"])
     .describe("text: content is one user message; messages: content is a JSON array of {role, content}"),
@@ -191,7 +196,7 @@ const fields = {
   features: words(50, 500),
   tags,
   compatibility,
-  version,
+  version: SemanticVersion,
   changelog: z.string().max(5_000).describe("The note of the new version"),
   currency: Currency,
   variables: z.array(Variable).max(100).describe("Derived from the content when absent"),

@@ -6,6 +6,21 @@ export interface FieldProblem {
   reason: string;
 }
 
+/** What is wrong inside of some data, before it is said whose field that data was. */
+export interface Fault {
+  /** The keys and indexes that lead to its place. */
+  path: readonly PropertyKey[];
+  reason: string;
+}
+
+/** A path as clients read it: `steps[1].needs`. */
+export const toPath = (path: readonly PropertyKey[]): string =>
+  path.reduce<string>(
+    (text, part) =>
+      typeof part === "number" ? `${text}[${part}]` : text ? `${text}.${String(part)}` : String(part),
+    "",
+  );
+
 export interface ErrorDetails {
   [name: string]: unknown;
 }

@@ -12,6 +12,42 @@ export const haiku = {
   compatibility: ["openai", "anthropic"],
 };
 
+/** The definition of a workflow, as data. */
+export const workflow = {
+  format: "workflow/1",
+  input: {
+    type: "object",
+    required: ["topic"],
+    properties: {
+      topic: { type: "string", maxLength: 500 },
+      parts: { type: "integer", title: "How many", default: 3 },
+    },
+  },
+  steps: [
+    {
+      id: "outline",
+      type: "prompt",
+      provider: "openai",
+      messages: [{ role: "user", content: "Outline {{topic}} in {{parts}} parts" }],
+      vars: { topic: "input.topic", parts: "string(input.parts)" },
+      output: { type: "array", items: { type: "string" } },
+    },
+    {
+      id: "drafts",
+      type: "map",
+      needs: ["outline"],
+      items: "steps.outline.output",
+      do: {
+        type: "prompt",
+        provider: "anthropic",
+        messages: [{ role: "user", content: "Write {{part}}" }],
+        vars: { part: "item" },
+      },
+    },
+  ],
+  result: "steps.drafts.output.join('\\n')",
+};
+
 export type ProductWish = Partial<Record<keyof typeof haiku, unknown>> & Record<string, unknown>;
 
 /** A draft of the seller's; answers its id. */

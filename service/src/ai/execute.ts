@@ -5,6 +5,7 @@ import { ApiError, fieldError, ruleBroken } from "../errors.ts";
 import { toId } from "../ids.ts";
 import {
   defaultModels,
+  fitsEverything,
   type Message,
   type ProviderAnswer,
   ProviderFault,
@@ -19,8 +20,6 @@ import { completed, failed, type Run, startRun } from "./executions.ts";
 import { flagInvalid, keyToRunWith, type UsableKey } from "./provider-keys.ts";
 
 type Product = Awaited<ReturnType<typeof findProductToRun>>;
-/** These pass every compatibility list: they speak for any model, or for none. */
-const FITS_EVERYTHING = new Set(["sandbox", "ollama", "openrouter", "openai-compatible"]);
 
 interface Prepared {
   product: Product;
@@ -73,7 +72,7 @@ function mustBeBought(product: Product): void {
 }
 
 function mustFit(product: Product, key: UsableKey): void {
-  if (FITS_EVERYTHING.has(key.provider) || product.compatibility.includes(key.provider)) return;
+  if (fitsEverything.has(key.provider) || product.compatibility.includes(key.provider)) return;
   throw new ApiError(
     "PROVIDER_NOT_SUPPORTED",
     `This product runs on ${product.compatibility.join(", ")}; the key is of ${key.provider}.`,

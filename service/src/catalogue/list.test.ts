@@ -87,16 +87,23 @@ const anyWish = fc.record({
 });
 type Wish = typeof anyWish extends fc.Arbitrary<infer W> ? W : never;
 
+const pause = {
+  format: "workflow/1",
+  input: { type: "object" },
+  steps: [{ id: "pause", type: "delay", seconds: 1 }],
+  result: "null",
+};
+
 async function stock(wish: Wish): Promise<Item> {
-  const { title, category, priceMinor, currency, compatibility, tags, views, purchases, trending } = wish;
+  const { title, category, priceMinor, currency, compatibility, tags, views, purchases, trending, moves } =
+    wish;
   const author = wish.byAnn ? ann : bob;
   market.clock.forward(wish.tick);
   const createdAt = market.clock.now.getTime();
   const type = wish.isWorkflow ? "WORKFLOW" : "PROMPT";
   const price = toDecimal(priceMinor, currency);
-  const content = wish.isWorkflow ? '{"format":"workflow/1"}' : "{{x}}";
+  const content = wish.isWorkflow ? JSON.stringify(pause) : "{{x}}";
   const id = await hasDraft(author, { title, type, category, price, currency, compatibility, tags, content });
-  const moves = wish.isWorkflow ? [] : wish.moves;
   for (const move of moves) {
     market.clock.forward(wish.tick);
     const path = `/v1/products/${id}`;

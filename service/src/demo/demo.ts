@@ -20,19 +20,45 @@ const SALES_DAYS = 90;
 const SALES = 1_200;
 const REVIEWS_PER_SALE = 0.35;
 
-interface DemoPrompt {
+interface DemoItem {
   title: string;
   description: string;
   lang: string;
   category: string;
   tags: string[];
-  compatibility: Provider[];
   priceMinor: number;
-  content: string;
-  variables: { name: string; description?: string; required: boolean; default?: string }[];
   views: number;
   weight: number;
 }
+
+interface DemoPrompt extends DemoItem {
+  compatibility: Provider[];
+  content: string;
+  variables: { name: string; description?: string; required: boolean; default?: string }[];
+}
+
+interface DemoWorkflow extends DemoItem {
+  preview: string;
+  definition: object;
+}
+
+/** Everything on offer, as its seller writes it. */
+async function readOffers() {
+  const prompts = await read<DemoPrompt[]>("./prompts.json");
+  const workflows = await read<DemoWorkflow[]>("./workflows.json");
+  return [
+    ...prompts.map((prompt) => ({ ...prompt, type: "PROMPT" as const, preview: undefined })),
+    ...workflows.map(({ definition, ...workflow }) => ({
+      ...workflow,
+      type: "WORKFLOW" as const,
+      content: JSON.stringify(definition, null, 2),
+      // Both follow from the definition.
+      compatibility: [],
+      variables: undefined,
+    })),
+  ];
+}
+type Offer = Awaited<ReturnType<typeof readOffers>>[number];
 
 interface DemoPeople {
   sellers: { name: string; email: string; bio: string; verified: boolean }[];
@@ -111,18 +137,18 @@ export function openShop(ctx: Context): OpeningShop {
 async function stock(ctx: Context): Promise<void> {
   await deleteDemo(ctx.db);
   await setState(ctx.db, "stocking");
-  const prompts = await read<DemoPrompt[]>("./prompts.json");
+  const offers = await readOffers();
   const people = await read<DemoPeople>("./people.json");
   const random = seededRandom(SEED);
   const opening = at(ctx, daysBefore(ctx.now(), SHELF_DAYS.from + 1));
   const sellers = await Promise.all(
     people.sellers.map((seller) => createUser(opening, { ...seller, demo: true })),
   );
-  const views = await inTurns(prompts, 4, async (prompt) => {
+  const views = await inTurns(offers, 4, async (item) => {
     const seller = member(random.pick(sellers));
     const days = SHELF_DAYS.to + random.next() * (SHELF_DAYS.from - SHELF_DAYS.to);
-    const productId = await offer(at(ctx, daysBefore(ctx.now(), days)), seller, prompt);
-    return { productId: toUuid("prod", productId)!, views: prompt.views };
+    const productId = await offer(at(ctx, daysBefore(ctx.now(), days)), seller, item);
+    return { productId: toUuid("prod", productId)!, views: item.views };
   });
   await setViews(ctx.db, views);
   await setState(ctx.db, "stocked");
@@ -130,24 +156,15 @@ async function stock(ctx: Context): Promise<void> {
 
 /** What stands on the shelf, in the order of titles, so that the seed sells the same things everywhere. */
 async function shelf(ctx: Context): Promise<ShelfItem[]> {
-  const prompts = await read<DemoPrompt[]>("./prompts.json");
-  const weights = new Map(prompts.map(({ title, weight }) => [title, weight]));
+  const weights = new Map((await readOffers()).map(({ title, weight }) => [title, weight]));
   const products = await listStock(ctx.db);
   return products.map(({ id, title }) => ({ productId: toId("prod", id), weight: weights.get(title) ?? 1 }));
 }
 
-async function offer(ctx: Context, seller: Member, prompt: DemoPrompt): Promise<string> {
-  const { priceMinor, views: _views, weight: _weight, ...rest } = prompt;
+async function offer(ctx: Context, seller: Member, item: Offer): Promise<string> {
+  const { priceMinor, views: _views, weight: _weight, ...rest } = item;
   const { id } = await createProduct(ctx, seller, {
-    title: rest.title,
-    description: rest.description,
-    lang: rest.lang,
-    category: rest.category,
-    tags: rest.tags,
-    compatibility: rest.compatibility,
-    content: rest.content,
-    variables: rest.variables,
-    type: "PROMPT",
+    ...rest,
     price: toDecimal(priceMinor, "USD"),
     currency: "USD",
     contentFormat: "text",

@@ -1,31 +1,29 @@
 import type { Endpoint } from "@stoa/contract";
 import { z } from "zod";
-import { type FieldProblem, fieldError } from "../errors.ts";
+import { type Fault, type FieldProblem, fieldError, toPath } from "../errors.ts";
 import { mustBeStorable } from "./json-body.ts";
 
 /** Of an endpoint that takes no body: an empty object passes, any field is unknown. */
 const NO_FIELDS = z.strictObject({});
 
-const toPath = (path: PropertyKey[]): string =>
-  path.reduce<string>(
-    (text, part) =>
-      typeof part === "number" ? `${text}[${part}]` : text ? `${text}.${String(part)}` : String(part),
-    "",
-  );
-
-/** A problem per wrong field, in the words of the schema; an unknown field is named itself, not its parent. */
-function problemsOf(error: z.ZodError, root: string): FieldProblem[] {
+/** A fault per wrong field, in the words of the schema; an unknown field is named itself, not its parent. */
+export function faultsOf(error: z.ZodError): Fault[] {
   return error.issues.flatMap((issue) => {
     if (issue.code === "unrecognized_keys") {
-      return issue.keys.map((key) => ({ field: toPath([...issue.path, key]), reason: "is not known here" }));
+      return issue.keys.map((key) => ({ path: [...issue.path, key], reason: "is not known here" }));
     }
-    return [{ field: toPath(issue.path) || root, reason: reasonOf(issue) }];
+    return [{ path: issue.path, reason: reasonOf(issue) }];
   });
 }
+
+const problemsOf = (error: z.ZodError, root: string): FieldProblem[] =>
+  faultsOf(error).map(({ path, reason }) => ({ field: toPath(path) || root, reason }));
 
 const IS_MISSING = new Set(["invalid_type", "invalid_value"]);
 
 function reasonOf(issue: z.core.$ZodIssue): string {
+  // Of a name that is not allowed only the inner issue says why.
+  if (issue.code === "invalid_key" && issue.issues[0]) return reasonOf(issue.issues[0]);
   if (issue.input === undefined && IS_MISSING.has(issue.code)) return "is required";
   return issue.message.replace(/^(Invalid (input|option)|Too (small|big)): /, "");
 }

@@ -32,6 +32,14 @@ export const defaultBaseUrls: Readonly<Record<Exclude<ProviderId, "sandbox">, st
   "openai-compatible": null,
 };
 
+/** Doors to any model: their keys run every product, whatever it says that it is compatible with. */
+export const fitsEverything: ReadonlySet<string> = new Set<ProviderId>([
+  "sandbox",
+  "ollama",
+  "openrouter",
+  "openai-compatible",
+]);
+
 export const messageRoles = ["system", "user", "assistant"] as const;
 
 export interface Message {

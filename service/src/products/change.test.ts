@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
-import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
+import { hasBought, hasDraft, hasProduct, workflow } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { toUuid } from "../ids.ts";
 
@@ -205,6 +205,22 @@ test("what is on sale may not lose what the publish checklist asks for", async (
   await assertRefused(id, 422, "content", { content: "  " });
   await author.post(`/v1/products/${id}/unpublish`);
   await change(id, { description: "", compatibility: [] });
+});
+
+test("a workflow stays one that can be run, and its inputs follow the definition", async () => {
+  const content = JSON.stringify(workflow);
+  const id = await hasProduct(author, { type: "WORKFLOW", content });
+  const without = { ...workflow, steps: workflow.steps.slice(1) };
+  await assertRefused(id, 400, "content.steps[0].needs", { content: JSON.stringify(without) });
+  await assertRefused(id, 422, "compatibility", { content: content.replace("openai", "mistral") });
+  const more = { ...workflow.input.properties, tone: { type: "string" } };
+  const next = { ...workflow, input: { ...workflow.input, properties: more } };
+  const product = await change(id, { content: JSON.stringify(next) });
+  assert.equal(product.version, "1.1.0");
+  assert.deepEqual(
+    product.variables.map(({ name }: { name: string }) => name),
+    ["topic", "parts", "tone"],
+  );
 });
 
 test("status and type are no fields of a change", async () => {

@@ -1,7 +1,9 @@
-import type { Variable } from "@stoa/contract";
+import type { Provider, Variable } from "@stoa/contract";
 import { type FieldProblem, fieldError, invalidRequest } from "../errors.ts";
 import { parseMessages } from "../prompts/template.ts";
 import { deriveVariables } from "../prompts/variables.ts";
+import { inputNames, variablesOfInput } from "../workflows/inputs.ts";
+import { checkWorkflow, providersOf } from "../workflows/workflow.ts";
 
 export interface Content {
   type: string;
@@ -9,25 +11,20 @@ export interface Content {
   contentFormat: "text" | "messages";
 }
 
-function mustBeWorkflow(content: string): void {
-  let definition: unknown;
-  try {
-    definition = JSON.parse(content);
-  } catch {
-    throw invalidRequest("content", "must be the JSON text of a workflow/1 definition");
-  }
-  const isObject = typeof definition === "object" && definition !== null && !Array.isArray(definition);
-  if (!isObject) throw invalidRequest("content", "must be a JSON object");
-  if ((definition as { format?: unknown }).format !== "workflow/1") {
-    throw invalidRequest("content.format", 'must be "workflow/1"');
-  }
-}
-
 function undeclared(declared: Variable[], used: Variable[]): FieldProblem[] {
   const names = new Set(declared.map((variable) => variable.name));
   return used
     .filter(({ name }) => !names.has(name))
     .map(({ name }) => ({ field: "variables", reason: `does not declare ${name}, which the content uses` }));
+}
+
+function unused(declared: Variable[], used: Variable[]): FieldProblem[] {
+  const names = new Set(used.map((variable) => variable.name));
+  return declared.flatMap(({ name }, index) =>
+    names.has(name)
+      ? []
+      : [{ field: `variables[${index}].name`, reason: `${name} is no input of the workflow` }],
+  );
 }
 
 function mustBeDistinct(declared: Variable[]): void {
@@ -38,18 +35,43 @@ function mustBeDistinct(declared: Variable[]): void {
   });
 }
 
-/** The inputs of a product: as declared by its author, else derived from the content. Faults are 400 by field. */
-export function inputsOf(product: Content, declared: Variable[] | undefined): Variable[] {
-  if (product.type === "WORKFLOW") {
-    mustBeWorkflow(product.content);
-    return declared ?? [];
-  }
-  const used = deriveVariables(parseMessages(product.contentFormat, product.content));
-  if (!declared) return used;
+export interface ReadContent {
+  /** The inputs of a product: as declared by its author, else derived from the content. */
+  variables: Variable[];
+  /** The providers that the content itself names: a workflow's steps do, a prompt leaves the choice to its buyer. */
+  providers: Provider[];
+}
+
+/** What a product's content says of itself. Its faults are 400 by field. */
+export async function readContent(product: Content, declared: Variable[] | undefined): Promise<ReadContent> {
+  const { used, open, providers } = await (product.type === "WORKFLOW" ? readWorkflow : readPrompt)(product);
+  if (!declared) return { variables: used, providers };
   mustBeDistinct(declared);
-  const problems = undeclared(declared, used);
+  const problems = [...undeclared(declared, used), ...(open ? [] : unused(declared, used))];
   if (problems.length > 0) throw fieldError("INVALID_REQUEST", problems);
-  return declared;
+  return { variables: declared, providers };
+}
+
+interface Used {
+  used: Variable[];
+  /** Whether a buyer may give what the content does not name. */
+  open: boolean;
+  providers: Provider[];
+}
+
+async function readWorkflow({ content }: Content): Promise<Used> {
+  const checked = await checkWorkflow(content);
+  if ("problems" in checked) throw fieldError("INVALID_REQUEST", checked.problems);
+  const { workflow } = checked;
+  return {
+    used: variablesOfInput(workflow.input),
+    open: inputNames(workflow.input) === null,
+    providers: providersOf(workflow),
+  };
+}
+
+async function readPrompt({ contentFormat, content }: Content): Promise<Used> {
+  return { used: deriveVariables(parseMessages(contentFormat, content)), open: true, providers: [] };
 }
 
 const PREVIEW_CHARACTERS = 200;

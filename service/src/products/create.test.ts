@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { providers } from "@stoa/contract";
-import { haiku, hasDraft } from "../../test/factories.ts";
+import { haiku, hasDraft, workflow } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 
 let market: Market;
@@ -252,12 +252,56 @@ test("messages that no provider could run are refused at the place of the fault"
   await assertRefused("content[2]", asMessages([user, user, "text"]));
 });
 
-test("a workflow is JSON of the format workflow/1", async () => {
-  const definition = { format: "workflow/1", input: {}, steps: [], result: "1" };
-  await hasDraft(author, { type: "WORKFLOW", content: JSON.stringify(definition) });
+const asWorkflow = (changes: Record<string, unknown> = {}) => ({
+  type: "WORKFLOW",
+  content: JSON.stringify({ ...workflow, ...changes }),
+  compatibility: [],
+});
+
+test("a workflow is kept as it was written, and shows its inputs to everybody", async () => {
+  const wish = asWorkflow();
+  const product = await read(await hasDraft(author, wish));
+  assert.deepEqual([product.type, product.content], ["WORKFLOW", wish.content]);
+  assert.deepEqual(product.variables, [
+    { name: "topic", required: true, maxLength: 500 },
+    { name: "parts", required: false, description: "How many (an integer)", default: "3" },
+  ]);
+});
+
+test("a workflow that says nothing of compatibility is compatible with what its steps use", async () => {
+  const derived = await read(await hasDraft(author, asWorkflow()));
+  assert.deepEqual(derived.compatibility, ["openai", "anthropic"]);
+  const said = await read(await hasDraft(author, { ...asWorkflow(), compatibility: ["mistral"] }));
+  assert.deepEqual(said.compatibility, ["mistral"]);
+});
+
+test("all faults of a workflow are told at once, by their places", async () => {
+  const steps = [
+    { id: "a", type: "transform", needs: ["b"], value: "steps.c.output" },
+    { id: "b", type: "delay", needs: ["a"], seconds: 0 },
+  ];
+  assert.deepEqual(await problemsOf(asWorkflow({ steps, result: "steps.a.output", colour: "red" })), [
+    "content.steps[0].needs: makes a circle: a → b → a",
+    "content.steps[0].value: uses steps.c, but no step has this id",
+    "content.steps[1].seconds: expected number to be >=1",
+    "content.colour: is not known here",
+  ]);
   await assertRefused("content", { type: "WORKFLOW", content: "Step one: …" });
   await assertRefused("content", { type: "WORKFLOW", content: "[]" });
   await assertRefused("content.format", { type: "WORKFLOW", content: '{"format":"workflow/2"}' });
+});
+
+test("declared variables of a workflow are its inputs", async () => {
+  const topic = { name: "topic", description: "Anything", required: true };
+  const parts = { name: "parts", required: false };
+  const product = await read(await hasDraft(author, { ...asWorkflow(), variables: [topic, parts] }));
+  assert.deepEqual(product.variables, [topic, parts]);
+  assert.deepEqual(await problemsOf({ ...asWorkflow(), variables: [topic, { name: "tone" }] }), [
+    "variables: does not declare parts, which the content uses",
+    "variables[1].name: tone is no input of the workflow",
+  ]);
+  const open = asWorkflow({ input: { type: "object" } });
+  assert.deepEqual((await read(await hasDraft(author, { ...open, variables: [topic] }))).variables, [topic]);
 });
 
 test("a key without the permission to write makes no product", async () => {

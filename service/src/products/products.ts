@@ -15,7 +15,7 @@ import { toId } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
 import { becomeSeller } from "../people/users.ts";
 import { mustStayComplete } from "./checklist.ts";
-import { inputsOf } from "./content.ts";
+import { readContent } from "./content.ts";
 import { tagFor } from "./detail.ts";
 import { isModerated } from "./lifecycle.ts";
 import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
@@ -55,12 +55,14 @@ async function mustBeCategory(ctx: Context, slug: string | undefined | null): Pr
 export async function createProduct(ctx: Context, caller: Member, wish: CreateProduct) {
   const currency = currencyOf(ctx, wish.currency);
   const priceMinor = priceOf(wish.price, currency);
-  const variables = inputsOf(wish, wish.variables);
+  const { variables, providers } = await readContent(wish, wish.variables);
+  const compatibility = wish.compatibility.length > 0 ? wish.compatibility : providers;
   await mustBeCategory(ctx, wish.category);
   const id = ctx.newId();
   const now = ctx.now();
   const values = {
     ...pick(wish),
+    compatibility,
     category: wish.category ?? null,
     price_minor: priceMinor,
     currency,
@@ -73,6 +75,7 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
     const author = await becomeSeller(tx, caller.userId);
     const listed = {
       ...wish,
+      compatibility,
       id,
       authorId: caller.userId,
       authorName: author.name,
@@ -141,13 +144,16 @@ const changedFields = (before: Locked, after: Locked) =>
   AUTHORS_FIELDS.filter((field) => !isDeepStrictEqual(before[field], after[field]));
 
 /** The product as the change would leave it, before a version is given to it. */
-function applied(ctx: Context, product: Locked, change: ChangeProduct): Locked {
+async function applied(ctx: Context, product: Locked, change: ChangeProduct): Promise<Locked> {
   const { price, ...rest } = withoutUndefined(change);
   const currency = change.currency ? currencyOf(ctx, change.currency) : product.currency;
   const after = { ...product, ...rest, currency } as Locked;
   after.priceMinor = priceOf(price ?? toDecimal(product.priceMinor, product.currency), currency);
   const touchesContent = change.content !== undefined || change.contentFormat !== undefined;
-  if (touchesContent || change.variables) after.variables = inputsOf(after, declaredAfter(product, change));
+  if (touchesContent || change.variables) {
+    const declared = await declaredAfter(product, change);
+    after.variables = (await readContent(after, declared)).variables;
+  }
   return after;
 }
 
@@ -155,10 +161,20 @@ const withoutUndefined = (change: ChangeProduct) =>
   Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as ChangeProduct;
 
 /** Variables that its author described are kept over a change of content; derived ones are derived anew. */
-function declaredAfter(product: Locked, change: ChangeProduct): Variable[] | undefined {
+async function declaredAfter(product: Locked, change: ChangeProduct): Promise<Variable[] | undefined> {
   if (change.variables) return change.variables;
-  const derived = inputsOf(product, undefined);
-  return isDeepStrictEqual(derived, product.variables) ? undefined : product.variables;
+  const derived = await derivedFrom(product);
+  return !derived || isDeepStrictEqual(derived, product.variables) ? undefined : product.variables;
+}
+
+/** null where what is kept is faulty by a rule that came later: it must not stand in the way of its own mend. */
+async function derivedFrom(product: Locked): Promise<Variable[] | null> {
+  try {
+    return (await readContent(product, undefined)).variables;
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
 }
 
 /** Once published a version is immutable: a change of what buyers run makes the next one. */
@@ -250,11 +266,11 @@ export async function changeProduct(
     if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
       throw ruleBroken("currency", "is fixed once the product has been published");
     }
-    const after = versioned(before, applied(ctx, before, change), change);
+    const after = versioned(before, await applied(ctx, before, change), change);
     const fields = changedFields(before, after);
     if (fields.length === 0) return;
     mustHaveBeenSeen(ctx, caller, before, fields);
-    mustStayComplete(after);
+    await mustStayComplete(after);
     await writeChange(tx, before, { ...after, released: releasedAfter(ctx, before, after) }, ctx.now());
     const changes = changesOf(before, after, fields);
     await announce(ctx, tx, [before.authorId], "product.updated", {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
+import { haiku, hasBought, hasDraft, hasProduct, workflow } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { toUuid } from "../ids.ts";
 import { toUserId } from "../people/users.ts";
@@ -72,10 +72,45 @@ test("an incomplete product stays a draft without an event", async () => {
   await assertEvents(id, []);
 });
 
-test("a workflow can be drafted and is not sold yet", async () => {
-  const content = '{"format":"workflow/1","steps":[]}';
-  const id = await hasDraft(author, { type: "WORKFLOW", content });
-  assertError(await author.post(`/v1/products/${id}/publish`), 422, "VALIDATION_ERROR", "type");
+test("a workflow is sold like a prompt, found by its type, and run elsewhere", async () => {
+  const seller = await market.hasUser();
+  const id = await hasProduct(seller, { type: "WORKFLOW", content: JSON.stringify(workflow) });
+  const { body } = await seller.get("/v1/products?type=workflow");
+  assert.deepEqual(
+    body.data.map((product: { id: string }) => product.id),
+    [id],
+  );
+  const buyer = await market.hasUser();
+  await hasBought(buyer, id);
+  assert.equal((await buyer.get(`/v1/products/${id}`)).body.data.content, JSON.stringify(workflow));
+  const run = await buyer.post("/v1/ai/execute", { productId: id, apiKeyId: "sandbox" });
+  assertError(run, 422, "VALIDATION_ERROR", "productId");
+});
+
+test("a workflow is not published without the providers that its steps use", async () => {
+  const wish = { type: "WORKFLOW", compatibility: ["openai"] };
+  const id = await hasDraft(author, { ...wish, content: JSON.stringify(workflow) });
+  const { errors } = assertError(await author.post(`/v1/products/${id}/publish`), 422, "VALIDATION_ERROR");
+  assert.deepEqual(errors, [
+    { field: "compatibility", reason: "lacks anthropic, which a step of the workflow uses" },
+  ]);
+  const elsewhere = JSON.stringify(workflow).replace("anthropic", "sandbox");
+  await hasProduct(author, { ...wish, content: elsewhere });
+});
+
+test("a workflow that was kept when less was checked can be mended, and not be published before", async () => {
+  const id = await hasDraft(author, { type: "WORKFLOW", content: JSON.stringify(workflow) });
+  const broken = JSON.stringify({ ...workflow, result: "steps.nowhere.output" });
+  await market.query("update product_versions set content = $2 where product_id = $1", [
+    toUuid("prod", id),
+    broken,
+  ]);
+  const publish = () => author.post(`/v1/products/${id}/publish`);
+  assertError(await publish(), 422, "VALIDATION_ERROR", "content.result");
+  assert.equal((await author.patch(`/v1/products/${id}`, { title: "Still a draft" })).status, 200);
+  const mended = await author.patch(`/v1/products/${id}`, { content: JSON.stringify(workflow) });
+  assert.equal(mended.status, 200, mended.text);
+  assert.equal((await publish()).status, 200);
 });
 
 test("publishing answers the product and moves publishedAt, first and again", async () => {

@@ -85,7 +85,7 @@ async function move(
   { actorId, source, reasonCode = null, reason = null }: Wish & { actorId: string },
 ): Promise<Locked> {
   const { to, complete, deed } = moves[name];
-  if (complete) mustBeFitForSale(product);
+  if (complete) await mustBeFitForSale(product);
   const said = { reasonCode, reason };
   const after = { ...afterMove(ctx, product, name), ...verdictAfter(ctx, name, said) };
   await writeMove(tx, after, renderCard(after));
@@ -102,10 +102,10 @@ async function move(
   return after;
 }
 
-function mustBeFitForSale(product: Locked): void {
+async function mustBeFitForSale(product: Locked): Promise<void> {
   if (product.authorClosedAt !== null)
     throw new ApiError("INVALID_STATE", "Its author's account is closed.", { current: "closed" });
-  mustBeComplete(product);
+  await mustBeComplete(product);
 }
 
 function afterMove(ctx: Context, product: Locked, name: MoveName): Locked {

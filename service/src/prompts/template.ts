@@ -1,4 +1,4 @@
-import { type FieldProblem, fieldError } from "../errors.ts";
+import { type Fault, type FieldProblem, fieldError, toPath } from "../errors.ts";
 import { type Message, messageRoles } from "../outside/ai-provider.ts";
 
 /**
@@ -145,8 +145,9 @@ export function checkMessages(list: unknown, field: string): CheckedMessages {
   const problems = list.flatMap((message, index) => messageProblems(message, `${field}[${index}]`));
   if (problems.length > 0) return { problems };
   const messages = list.map(({ role, content }: Message) => ({ role, content }));
-  const orderProblems = conversationProblems(messages, field);
-  return orderProblems.length > 0 ? { problems: orderProblems } : { messages };
+  const faults = conversationFaults(messages);
+  if (faults.length === 0) return { messages };
+  return { problems: faults.map(({ path, reason }) => ({ field: toPath([field, ...path]), reason })) };
 }
 
 function messageProblems(message: unknown, field: string): FieldProblem[] {
@@ -163,14 +164,14 @@ function messageProblems(message: unknown, field: string): FieldProblem[] {
   return problems;
 }
 
-/** What every provider can run: instructions first, then a conversation that somebody has opened. */
-function conversationProblems(messages: readonly Message[], field: string): FieldProblem[] {
+/** What no provider could run: instructions come first, then a conversation that somebody has opened. */
+export function conversationFaults(messages: readonly Message[]): Fault[] {
   if (!messages.some(({ role }) => role === "user")) {
-    return [{ field, reason: "must hold at least one user message" }];
+    return [{ path: [], reason: "must hold at least one user message" }];
   }
   return messages.flatMap(({ role }, index) =>
     role === "system" && index > 0 && messages[index - 1]?.role !== "system"
-      ? [{ field: `${field}[${index}].role`, reason: "a system message must come before all others" }]
+      ? [{ path: [index, "role"], reason: "a system message must come before all others" }]
       : [],
   );
 }

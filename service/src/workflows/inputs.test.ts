@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { api } from "@stoa/contract";
+import { checkInput, variablesOfInput } from "./inputs.ts";
+import type { JsonSchema } from "./json-schema.ts";
+
+const input: JsonSchema = {
+  type: "object",
+  required: ["topic", "count"],
+  properties: {
+    topic: { type: "string", description: "What it is about", maxLength: 500 },
+    tone: { type: "string", enum: ["kind", "dry"], default: "kind" },
+    count: { type: "integer", title: "How many", minimum: 1, default: 3 },
+    parts: { type: "array", items: { type: "string" } },
+    note: true,
+  },
+};
+
+test("the inputs of a workflow are shown as variables, those of other types by their JSON", () => {
+  assert.deepEqual(variablesOfInput(input), [
+    { name: "topic", required: true, description: "What it is about", maxLength: 500 },
+    { name: "tone", required: false, default: "kind", enum: ["kind", "dry"] },
+    { name: "count", required: false, description: "How many (an integer)", default: "3" },
+    { name: "parts", required: false, description: "(a list)" },
+    { name: "note", required: false },
+  ]);
+});
+
+test("whatever a schema says, its variables are such as a product can have", () => {
+  const great: JsonSchema = {
+    type: "object",
+    properties: {
+      a: { type: ["integer", "null"], description: "😀".repeat(400) },
+      b: { default: "x".repeat(40_000), maxLength: 100_000 },
+      c: { enum: Array.from({ length: 200 }, (_, index) => index), maxLength: 0 },
+      d: { enum: ["x".repeat(2_000)], default: { deep: [1] } },
+    },
+  };
+  const variables = variablesOfInput(great);
+  assert.deepEqual(api.products.change.body!.parse({ variables }), { variables });
+});
+
+test("a run begins with what was given, and the defaults of the rest", () => {
+  assert.deepEqual(checkInput(input, { topic: "cats", tone: "dry" }), {
+    input: { topic: "cats", tone: "dry", count: 3 },
+  });
+});
+
+test("every fault of an input is told by its path", () => {
+  assert.deepEqual(checkInput(input, { count: 0, parts: ["a", 1], tone: "rude" }), {
+    problems: [
+      { field: "input.topic", reason: "is required" },
+      { field: "input.tone", reason: "must be one of kind, dry" },
+      { field: "input.count", reason: "must be at least 1" },
+      { field: "input.parts[1]", reason: "must be a string" },
+    ],
+  });
+});
