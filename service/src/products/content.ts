@@ -1,5 +1,6 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Variable } from "@stoa/contract";
-import { type FieldProblem, fieldError, invalidRequest } from "../errors.ts";
+import { ApiError, type FieldProblem, fieldError, invalidRequest } from "../errors.ts";
 import { parseMessages } from "../prompts/template.ts";
 import { deriveVariables } from "../prompts/variables.ts";
 
@@ -50,6 +51,21 @@ export function inputsOf(product: Content, declared: Variable[] | undefined): Va
   const problems = undeclared(declared, used);
   if (problems.length > 0) throw fieldError("INVALID_REQUEST", problems);
   return declared;
+}
+
+/** The variables as their author described them; undefined when they only follow from the content. */
+export function declaredOf(product: Content & { variables: Variable[] }): Variable[] | undefined {
+  return isDeepStrictEqual(derivedFrom(product), product.variables) ? undefined : product.variables;
+}
+
+/** null of a content from before a rule that it breaks. */
+function derivedFrom(product: Content): Variable[] | null {
+  try {
+    return inputsOf(product, undefined);
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
 }
 
 const PREVIEW_CHARACTERS = 200;

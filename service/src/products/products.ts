@@ -6,7 +6,7 @@ import { isCategory } from "../catalogue/categories.ts";
 import { relist } from "../catalogue/listing.ts";
 import type { Context, Member } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { invalidRequest, ruleBroken } from "../errors.ts";
+import { checkBoth, invalidRequest, ruleBroken } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
 import { mustMatch } from "../http/conditional.ts";
 import type { RequestFacts } from "../http/route.ts";
@@ -14,7 +14,7 @@ import { toId } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
 import { becomeSeller } from "../people/users.ts";
 import { mustStayComplete } from "./checklist.ts";
-import { inputsOf } from "./content.ts";
+import { declaredOf, inputsOf } from "./content.ts";
 import { tagFor } from "./detail.ts";
 import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
 import {
@@ -43,56 +43,40 @@ function currencyOf(ctx: Context, currency: string | undefined): string {
   throw invalidRequest("currency", `must be one of ${ctx.config.currencies.join(", ")}`);
 }
 
+function moneyOf(ctx: Context, wish: Pick<CreateProduct, "price" | "currency">) {
+  const currency = currencyOf(ctx, wish.currency);
+  return { currency, priceMinor: priceOf(wish.price, currency) };
+}
+
 async function mustBeCategory(ctx: Context, slug: string | undefined | null): Promise<void> {
   if (slug && !(await isCategory(ctx, slug))) {
     throw invalidRequest("category", "is not a slug of GET /categories");
   }
 }
 
+/** A product to be made: what its author wishes, and what follows from it. */
+export interface Draft extends CreateProduct {
+  priceMinor: number;
+  currency: string;
+  variables: Variable[];
+}
+
+/** All but the category is checked, which is in the database. */
+export function checkedDraft(ctx: Context, wish: CreateProduct): Draft {
+  const [money, variables] = checkBoth(
+    () => moneyOf(ctx, wish),
+    () => inputsOf(wish, wish.variables),
+  );
+  return { ...wish, ...money, variables };
+}
+
 /** Makes a draft. The first one makes its author a seller. */
 export async function createProduct(ctx: Context, caller: Member, wish: CreateProduct) {
-  const currency = currencyOf(ctx, wish.currency);
-  const priceMinor = priceOf(wish.price, currency);
-  const variables = inputsOf(wish, wish.variables);
+  const draft = checkedDraft(ctx, wish);
   await mustBeCategory(ctx, wish.category);
-  const id = ctx.newId();
-  const now = ctx.now();
-  const values = {
-    ...pick(wish),
-    category: wish.category ?? null,
-    price_minor: priceMinor,
-    currency,
-    models: JSON.stringify(wish.models),
-    preview: wish.preview ?? "",
-    version: wish.version,
-  };
-  await ctx.db.transaction().execute(async (tx) => {
+  const id = await ctx.db.transaction().execute(async (tx) => {
     const author = await becomeSeller(tx, caller.userId);
-    const listed = {
-      ...wish,
-      id,
-      authorId: caller.userId,
-      authorName: author.name,
-      authorVerified: author.verified,
-      category: wish.category ?? null,
-      priceMinor,
-      currency,
-      status: "draft" as const,
-      createdAt: now,
-      updatedAt: now,
-      publishedAt: null,
-    };
-    const product = {
-      ...values,
-      card: renderCard(listed),
-      id,
-      author_id: caller.userId,
-      type: wish.type,
-      created_at: now,
-    };
-    await insertProduct(tx, product);
-    await insertVersion(tx, id, { ...wish, variables }, now);
-    await relist(tx, listed);
+    return writeDraft(ctx, tx, { ...author, id: caller.userId }, draft);
   });
   // A seller from now on: the answer goes out when every door of this process knows it.
   if (caller.role === "user") await ctx.notices.caughtUp();
@@ -101,6 +85,46 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
     status: "draft" as const,
     message: "The draft is saved. Publish it to offer it for sale.",
   };
+}
+
+/** Answers the uuid of the new product. */
+export async function writeDraft(
+  ctx: Context,
+  tx: Tx,
+  author: { id: string; name: string; verified: boolean },
+  draft: Draft,
+): Promise<string> {
+  const id = ctx.newId();
+  const now = ctx.now();
+  const listed = {
+    ...draft,
+    id,
+    authorId: author.id,
+    authorName: author.name,
+    authorVerified: author.verified,
+    category: draft.category ?? null,
+    status: "draft" as const,
+    createdAt: now,
+    updatedAt: now,
+    publishedAt: null,
+  };
+  await insertProduct(tx, {
+    ...pick(draft),
+    category: listed.category,
+    price_minor: draft.priceMinor,
+    currency: draft.currency,
+    models: JSON.stringify(draft.models),
+    preview: draft.preview ?? "",
+    version: draft.version,
+    card: renderCard(listed),
+    id,
+    author_id: author.id,
+    type: draft.type,
+    created_at: now,
+  });
+  await insertVersion(tx, id, draft, now);
+  await relist(tx, listed);
+  return id;
 }
 
 const pick = (
@@ -153,9 +177,7 @@ const withoutUndefined = (change: ChangeProduct) =>
 
 /** Variables that its author described are kept over a change of content; derived ones are derived anew. */
 function declaredAfter(product: Locked, change: ChangeProduct): Variable[] | undefined {
-  if (change.variables) return change.variables;
-  const derived = inputsOf(product, undefined);
-  return isDeepStrictEqual(derived, product.variables) ? undefined : product.variables;
+  return change.variables ?? declaredOf(product);
 }
 
 /** Once published a version is immutable: a change of what buyers run makes the next one. */
@@ -211,6 +233,34 @@ async function writeChange(tx: Tx, before: Locked, after: Locked, now: Date): Pr
   await relist(tx, updated);
 }
 
+/** What a change makes of a product, and which fields differ then. */
+export interface Change {
+  before: Locked;
+  after: Locked;
+  fields: readonly (keyof Locked)[];
+}
+
+/** All but the category is checked, which is in the database. */
+export function checkedChange(ctx: Context, before: Locked, change: ChangeProduct): Change {
+  if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
+    throw ruleBroken("currency", "is fixed once the product has been published");
+  }
+  const after = versioned(before, applied(ctx, before, change), change);
+  const fields = changedFields(before, after);
+  if (fields.length > 0) mustStayComplete(after);
+  return { before, after, fields };
+}
+
+/** Writes what differs and tells of it; answers what is told. */
+export async function writeChecked(ctx: Context, tx: Tx, { before, after, fields }: Change) {
+  await writeChange(tx, before, after, ctx.now());
+  const changes = changesOf(before, after, fields);
+  await announce(ctx, tx, [before.authorId], "product.updated", {
+    product: { id: toId("prod", before.id), changes },
+  });
+  return changes;
+}
+
 /** Changes what is sent, and nothing when nothing differs: then there is no event and `updatedAt` stays. */
 export async function changeProduct(
   ctx: Context,
@@ -224,18 +274,9 @@ export async function changeProduct(
   await ctx.db.transaction().execute(async (tx) => {
     const before = await lockToChange(tx, seen.id);
     mustMatch(ifMatch, tagFor({ ...seen, revision: before.revision }, caller));
-    if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
-      throw ruleBroken("currency", "is fixed once the product has been published");
-    }
-    const after = versioned(before, applied(ctx, before, change), change);
-    const fields = changedFields(before, after);
-    if (fields.length === 0) return;
-    mustStayComplete(after);
-    await writeChange(tx, before, after, ctx.now());
-    const changes = changesOf(before, after, fields);
-    await announce(ctx, tx, [before.authorId], "product.updated", {
-      product: { id: toId("prod", before.id), changes },
-    });
+    const checked = checkedChange(ctx, before, change);
+    if (checked.fields.length === 0) return;
+    const changes = await writeChecked(ctx, tx, checked);
     const deed = { action: "product.updated", source, details: { changes } };
     await recordIfAnothers(ctx, tx, caller, before, deed);
   });
