@@ -11,6 +11,7 @@ import * as products from "./products.ts";
 import * as purchases from "./purchases.ts";
 import * as reviews from "./reviews.ts";
 import * as signIn from "./sign-in.ts";
+import * as transfer from "./transfer.ts";
 import * as twoFactor from "./two-factor.ts";
 
 /** Every endpoint by room and verb. */
@@ -23,6 +24,8 @@ export const api = {
     publish: products.publish,
     unpublish: products.unpublish,
     remove: products.remove,
+    export: transfer.exportProducts,
+    import: transfer.importProducts,
   },
   categories: { list: catalogue.categories },
   reviews: { list: reviews.list, create: reviews.create },
@@ -162,3 +165,10 @@ export {
 export type { CreatePurchase, NewPurchase, OrderStatus, Purchase, PurchaseDetail } from "./purchases.ts";
 export type { PostReview } from "./reviews.ts";
 export { type ChangePassword, type LogIn, NewPassword, type Register, type TwoFactor } from "./sign-in.ts";
+export {
+  ImportedChange,
+  ImportedProduct,
+  type ImportResult,
+  MAX_IMPORTED_BYTES,
+  MAX_IMPORTED_PRODUCTS,
+} from "./transfer.ts";

@@ -2,7 +2,13 @@ import { readFile } from "node:fs/promises";
 import type { Context } from "../context.ts";
 import type { Database } from "../db/database.ts";
 import type { Paging } from "../db/paging.ts";
-import { findBelow, hasCategory, insertCategories, listCategories as listRows } from "./queries.ts";
+import {
+  findBelow,
+  findCategories,
+  hasCategory,
+  insertCategories,
+  listCategories as listRows,
+} from "./queries.ts";
 
 export interface Category {
   slug: string;
@@ -25,6 +31,10 @@ export async function seedCategories(db: Database): Promise<void> {
 export const listCategories = (ctx: Context, query: Paging) => listRows(ctx.db, query);
 
 export const isCategory = (ctx: Context, slug: string): Promise<boolean> => hasCategory(ctx.db, slug);
+
+/** Those of these slugs that are categories. */
+export const knownCategories = async (ctx: Context, slugs: string[]): Promise<Set<string>> =>
+  new Set(await findCategories(ctx.db, slugs));
 
 /** A category with those below it; of an unknown slug none. */
 export const withBelow = (ctx: Context, slug: string): Promise<string[]> => findBelow(ctx.db, slug);

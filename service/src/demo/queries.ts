@@ -57,6 +57,7 @@ export async function deleteDemo(
     );
     await sql`delete from orders where product_id in (${products}) or buyer_id in (${people})`.execute(tx);
     await sql`delete from product_views where product_id in (${products})`.execute(tx);
+    await sql`delete from imported_names where author_id in (${people})`.execute(tx);
     await sql`delete from listings where product_id in (${products})`.execute(tx);
     await sql`delete from product_stats where product_id in (${products})`.execute(tx);
     await sql`delete from product_versions where product_id in (${products})`.execute(tx);
