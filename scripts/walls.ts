@@ -49,7 +49,7 @@ const mayEnter: Record<string, string[]> = {
   ],
   admin: ["db", "http", "audit", "sessions", "people", "two-factor", "sign-in", "oauth", "plans"],
   demo: ["db", "money", "catalogue", "prompts", "people", "products", "reviews", "purchases"],
-  operator: ["db", "jobs", "mail", "people", "keys", "admin", "demo"],
+  operator: ["db", "jobs", "mail", "people", "keys", "admin", "demo", "transfer"],
 };
 
 interface Import {

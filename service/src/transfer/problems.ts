@@ -6,7 +6,8 @@ export interface Place {
   file?: string;
 }
 
-type Problem = FieldProblem & Place;
+/** A problem with its place. */
+export type Told = FieldProblem & Place;
 
 const MAX_TOLD = 100;
 
@@ -15,7 +16,7 @@ export const WHOLE = "product";
 
 /** Everything that is wrong with a file, by its lines: the first hundred are kept, the others counted. */
 export class Problems {
-  readonly #told: Problem[] = [];
+  readonly #told: Told[] = [];
   #total = 0;
   #isMalformed = false;
 
