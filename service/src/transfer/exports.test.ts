@@ -114,6 +114,17 @@ suite("GET /v1/products/export", () => {
     }
   });
 
+  test("that fails before its first byte is an error like any other", async () => {
+    const seller = await market.hasUser();
+    await hasDraft(seller);
+    await market.query("alter table product_versions rename column changelog to gone");
+    try {
+      assertError(await seller.get("/v1/products/export"), 500, "INTERNAL_ERROR");
+    } finally {
+      await market.query("alter table product_versions rename column gone to changelog");
+    }
+  });
+
   test("whose reader goes away ends, and holds nothing", async () => {
     const seller = await hasLongProducts();
     const headers = { authorization: `Bearer ${seller.key}` };

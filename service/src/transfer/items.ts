@@ -23,6 +23,9 @@ export const placeOf = ({ line, file }: Place): Place => ({ line, ...(file !== u
 /** Where a field of it stands. */
 export const placeIn = (item: Item) => (field: string) => ({ ...placeOf(item), line: item.lineOf(field) });
 
+/** A large file keeps this process busy for a while: others are answered in between. */
+export const breathe = () => new Promise((resolve) => setImmediate(resolve));
+
 /** Everything that can be read; what cannot is a problem of its line. */
 export async function collect(
   reads: Iterable<Read> | AsyncIterable<Read>,
@@ -40,6 +43,7 @@ export async function collect(
     }
     if ("error" in read) problems.add(read.error, () => placeOf(read));
     else items.push(read);
+    await breathe();
   }
   if (count === 0) throw invalidRequest("body", "holds no product");
   return items;

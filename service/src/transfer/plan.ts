@@ -6,7 +6,7 @@ import { parse } from "../http/validate.ts";
 import { type Locked, ownProducts } from "../products/ownership.ts";
 import { type Change, checkedChange, checkedDraft, type Draft } from "../products/products.ts";
 import { isAfter } from "../products/version.ts";
-import { type Item, placeIn } from "./items.ts";
+import { breathe, type Item, placeIn } from "./items.ts";
 import { productsNamed } from "./names.ts";
 import { type Problems, WHOLE } from "./problems.ts";
 
@@ -61,9 +61,6 @@ export async function planOf(
 }
 
 type Aimed = Pick<Changing, "item" | "name" | "wanted" | "productId" | "line">;
-
-/** A large file keeps this process busy for a while: others are answered in between. */
-const breathe = () => new Promise((resolve) => setImmediate(resolve));
 
 function attempt(problems: Problems, item: Item, check: () => void): void {
   try {

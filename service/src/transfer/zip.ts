@@ -77,9 +77,12 @@ function pack(
   text: string,
   mtime: Date,
 ): Promise<void> {
+  // The packer keeps this function until the zip is whole: it must not keep the text with it.
+  let bytes: Buffer | null = Buffer.from(text);
   return new Promise((resolve) => {
     zip.addReadStreamLazy(name, { mtime }, (give) => {
-      give(null, Readable.from([Buffer.from(text)]));
+      give(null, Readable.from([bytes]));
+      bytes = null;
       resolve();
     });
   });
