@@ -40,10 +40,14 @@ export async function zipExportOf(client: Client, origin: string): Promise<Uint8
   return new Uint8Array(await reply.arrayBuffer());
 }
 
-/** A zip of these files. */
-export async function zipOf(files: Record<string, string>): Promise<Uint8Array<ArrayBuffer>> {
+/** A zip of these files; one that is not packed has their bytes as they are. */
+export async function zipOf(
+  files: Record<string, string>,
+  compress = true,
+): Promise<Uint8Array<ArrayBuffer>> {
   const zip = new yazl.ZipFile();
-  for (const [name, content] of Object.entries(files)) zip.addBuffer(Buffer.from(content), name);
+  for (const [name, content] of Object.entries(files))
+    zip.addBuffer(Buffer.from(content), name, { compress });
   zip.end();
   return new Uint8Array(
     await new Response(Readable.toWeb(zip.outputStream as Readable) as ReadableStream).arrayBuffer(),
