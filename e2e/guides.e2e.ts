@@ -26,10 +26,10 @@ async function blocksOf(guide: string): Promise<{ heading: string; lines: string
 const MARK = "----- the next block -----";
 
 /** One shell runs them all, as somebody would who copies them one by one; answers what each printed. */
-async function run(blocks: { lines: string }[]): Promise<string[]> {
+async function run(blocks: { lines: string }[], settings: Record<string, string> = {}): Promise<string[]> {
   const { code, stdout, stderr } = await shell(
     blocks.map(({ lines }) => lines).join(`\necho; echo "${MARK}"\n`),
-    {},
+    settings,
   );
   assert.equal(code, 0, `${stdout}\n${stderr}`);
   return stdout.split(`\n${MARK}\n`).map((said) => said.trim());
@@ -95,4 +95,24 @@ test("the lines of the guide to products do what it says", async () => {
     ["Products", "Offer one", "Its life", "Versions"],
     "a block that nobody looks at",
   );
+});
+
+test("the lines of the guide to import and export do what it says", async () => {
+  const blocks = await blocksOf("import-export.md");
+  const example = "http://127.0.0.1:4000";
+  assert.ok(blocks[0]!.lines.includes(example));
+  blocks[0]!.lines = blocks[0]!.lines.replace(example, service.origin);
+  const said = await run(blocks, { STOA_DATA_DIR: folder.path });
+  const [, first, again, checked, published, exported, back, ...others] = said;
+  assert.deepEqual(others, [], "a block that nobody looks at");
+  assert.match(first!, /^created: 1\nupdated: 0\nunchanged: 0$/m);
+  assert.match(again!, /^created: 0\nupdated: 0\nunchanged: 1$/m);
+  assert.deepEqual(
+    checked!.split("\n").filter((line) => line.startsWith("haiku.md")),
+    ["haiku.md:5: price: price must be positive", "haiku.md:6: categroy: is not known here"],
+  );
+  const { success, data } = JSON.parse(published!);
+  assert.deepEqual([success, data.updated, data.published], [true, 1, 1]);
+  assert.match(exported!, /"id":"prod_[a-z0-9]{26}","status":"published","title":"Haiku about anything"/);
+  assert.deepEqual(JSON.parse(back!).data.unchanged, 1);
 });

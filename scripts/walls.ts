@@ -38,6 +38,7 @@ const mayEnter: Record<string, string[]> = {
     "people",
     "entitlements",
   ],
+  transfer: ["db", "money", "http", "people", "catalogue", "products"],
   plans: ["db", "money", "outside", "http", "audit", "events", "people"],
   reviews: ["db", "http", "audit", "events", "people", "entitlements", "catalogue", "products"],
   purchases: ["db", "money", "outside", "http", "events", "people", "entitlements", "catalogue", "products"],
@@ -54,13 +55,14 @@ const mayEnter: Record<string, string[]> = {
     "sign-in",
     "oauth",
     "products",
+    "transfer",
     "plans",
     "purchases",
     "ai",
   ],
   admin: ["db", "http", "audit", "sessions", "people", "two-factor", "sign-in", "oauth", "plans", "products"],
   demo: ["db", "money", "catalogue", "prompts", "people", "products", "reviews", "purchases"],
-  operator: ["db", "jobs", "mail", "people", "keys", "admin", "demo"],
+  operator: ["db", "jobs", "mail", "people", "keys", "admin", "demo", "transfer"],
 };
 
 interface Import {

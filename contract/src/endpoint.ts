@@ -29,8 +29,12 @@ export interface Endpoint<
   query: Q;
   /** null: the endpoint takes no body. */
   body: B | null;
+  /** Takes the bytes of a file of one of these media types as its body, in the place of JSON. */
+  rawBody: { types: readonly string[]; maxBytes: number } | null;
   /** What stands in `data`; of a list, one item. */
   data: D;
+  /** Answers a file of one of these media types, in the place of the envelope. */
+  answersFile: readonly string[] | null;
   /** A list answers an array in `data` and page, limit, total in `meta`. */
   list: L;
   status: 200 | 201;
@@ -71,6 +75,8 @@ export function endpoint<
     params: nothing as unknown as P,
     query: nothing as unknown as Q,
     body: null,
+    rawBody: null,
+    answersFile: null,
     list: false as L,
     status: 200,
     base: "/v1",

@@ -28,7 +28,14 @@ export const ListMeta = Meta.extend({
   ratings: Ratings.optional().describe("Of all reviews of the product, where reviews are listed"),
 }).meta({ id: "ListMeta" });
 
-export const FieldProblem = z.object({ field: z.string(), reason: z.string() }).meta({ id: "FieldProblem" });
+export const FieldProblem = z
+  .object({
+    field: z.string(),
+    reason: z.string(),
+    line: z.int().min(1).optional().describe("Where in an imported file"),
+    file: z.string().optional().describe("Which file of an imported folder"),
+  })
+  .meta({ id: "FieldProblem" });
 
 export const Failure = z
   .object({
@@ -41,6 +48,10 @@ export const Failure = z
           field: z.string().optional(),
           reason: z.string().optional(),
           errors: z.array(FieldProblem).optional(),
+          total: z
+            .int()
+            .optional()
+            .describe("Of an import: how many problems there are; the first 100 are told"),
         })
         .optional(),
       docUrl: z.string(),
@@ -64,6 +75,13 @@ const DECIMAL = /^-?\d{1,15}(\.\d{1,10})?$/;
 /** A number in a query or path, where everything arrives as text: `inner` says which numbers are meant. */
 export const queryNumber = <T extends z.ZodType<number, number>>(inner: T) =>
   z.string().regex(DECIMAL, "must be a number").transform(Number).pipe(inner);
+
+/** Yes or no in a query. */
+export const queryFlag = z
+  .enum(["true", "false"])
+  .default("false")
+  .transform((text) => text === "true")
+  .pipe(z.boolean());
 
 /** `page` and `limit` of every list. */
 export const paging = {

@@ -12,6 +12,7 @@ import * as products from "./products.ts";
 import * as purchases from "./purchases.ts";
 import * as reviews from "./reviews.ts";
 import * as signIn from "./sign-in.ts";
+import * as transfer from "./transfer.ts";
 import * as twoFactor from "./two-factor.ts";
 
 /** Every endpoint by room and verb. */
@@ -29,6 +30,8 @@ export const api = {
     history: products.history,
     versions: products.versions,
     version: products.oneVersion,
+    export: transfer.exportProducts,
+    import: transfer.importProducts,
   },
   moderation: {
     list: moderation.list,
@@ -198,3 +201,10 @@ export {
 export type { CreatePurchase, NewPurchase, OrderStatus, Purchase, PurchaseDetail } from "./purchases.ts";
 export type { ChangeReview, ModeratedReview, PostReview, Review } from "./reviews.ts";
 export { type ChangePassword, type LogIn, NewPassword, type Register, type TwoFactor } from "./sign-in.ts";
+export {
+  ImportedChange,
+  ImportedProduct,
+  type ImportResult,
+  MAX_IMPORTED_BYTES,
+  MAX_IMPORTED_PRODUCTS,
+} from "./transfer.ts";

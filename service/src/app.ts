@@ -38,6 +38,7 @@ import { sessionRoutes } from "./sessions/routes.ts";
 import { identifySession } from "./sessions/sessions.ts";
 import { signInRoutes } from "./sign-in/routes.ts";
 import { addSocialPages } from "./sign-in/social-pages.ts";
+import { transferRoutes } from "./transfer/routes.ts";
 import { twoFactorRoutes } from "./two-factor/routes.ts";
 import { askedJobsOf, scheduledJobsOf } from "./worker.ts";
 
@@ -49,6 +50,7 @@ const LAST_WORDS_MS = 3_000;
 export const routes = [
   ...catalogueRoutes,
   ...productRoutes,
+  ...transferRoutes,
   ...reviewRoutes,
   ...purchaseRoutes,
   ...aiRoutes,

@@ -62,3 +62,27 @@ export const invalidRequest = (field: string, reason: string) =>
   fieldError("INVALID_REQUEST", [{ field, reason }]);
 export const ruleBroken = (field: string, reason: string) =>
   fieldError("VALIDATION_ERROR", [{ field, reason }]);
+
+/** What an error names: its fields, else its sentence, said of `root`. */
+export const problemsIn = ({ details, message }: ApiError, root: string): FieldProblem[] =>
+  (details?.["errors"] as FieldProblem[] | undefined) ?? [{ field: root, reason: message }];
+
+/** Makes both checks of a request, and throws what they find together. */
+export async function checkBoth<A, B>(
+  first: () => A | Promise<A>,
+  second: () => B | Promise<B>,
+): Promise<[A, B]> {
+  const problems: FieldProblem[] = [];
+  const tried = async <T>(check: () => T | Promise<T>): Promise<T | undefined> => {
+    try {
+      return await check();
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== "INVALID_REQUEST") throw error;
+      problems.push(...problemsIn(error, "body"));
+      return undefined;
+    }
+  };
+  const results = [await tried(first), await tried(second)] as [A, B];
+  if (problems.length > 0) throw fieldError("INVALID_REQUEST", problems);
+  return results;
+}

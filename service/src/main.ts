@@ -12,6 +12,13 @@ import { createKey, parsePermissions, revokeAnyKey } from "./keys/keys.ts";
 import { createLog } from "./log.ts";
 import { examine } from "./operator/doctor.ts";
 import { openPlace, type Place } from "./operator/place.ts";
+import {
+  type ExportWish,
+  exportTo,
+  importFrom,
+  problemLines,
+  unpublishedLines,
+} from "./operator/product-files.ts";
 import { reset } from "./operator/reset.ts";
 import { start } from "./operator/start.ts";
 import { hashPassword } from "./people/password-hash.ts";
@@ -137,6 +144,59 @@ key
   .action((options: { key: string; json?: boolean }) =>
     withBase(async ({ ctx }) => print(await revokeAnyKey(ctx, options.key), options)),
   );
+
+const products = program.command("products").description("a seller's products, as files");
+products
+  .command("export")
+  .description("every product but the deleted ones, to stdout unless told otherwise")
+  .requiredOption("--seller <id or email>")
+  .addOption(new Option("--format <format>").choices(["jsonl", "markdown"]).default("jsonl"))
+  .option("--output <path>", "a file, or for markdown a new folder")
+  .option("--json", "print JSON")
+  .action((options: ExportWish & { json?: boolean }) =>
+    withBase(async ({ ctx }) => {
+      const said = await exportTo(ctx, options);
+      if (said) print(said, options);
+    }),
+  );
+
+interface ImportOptions {
+  seller: string;
+  dryRun?: boolean;
+  publish?: boolean;
+  json?: boolean;
+}
+
+products
+  .command("import")
+  .description("make and change products: all of a file or folder, or nothing")
+  .argument("<path>", "a .jsonl, .md or .zip file, or a folder of .md files")
+  .requiredOption("--seller <id or email>")
+  .option("--dry-run", "only check")
+  .option("--publish", "offer them for sale, where the checklist is met")
+  .option("--json", "print JSON")
+  .action((path: string, { seller, dryRun = false, publish = false, json }: ImportOptions) =>
+    withBase(async ({ ctx }) => {
+      const result = await importFrom(ctx, seller, path, { dryRun, publish }).catch(tellProblems);
+      if (!result) return;
+      const { products: _, ...counts } = result;
+      print(json ? result : counts, { json: json ?? false });
+      tell(unpublishedLines(result));
+    }),
+  );
+
+/** What is wrong goes to stderr, a line each, and fails the command. */
+function tell(lines: string[]): void {
+  for (const line of lines) console.error(line);
+  if (lines.length > 0) process.exitCode = 1;
+}
+
+function tellProblems(error: unknown): null {
+  const lines = problemLines(error);
+  if (!lines) throw error;
+  tell(lines);
+  return null;
+}
 
 const demo = program.command("demo").description("the demo shop (test environment)");
 demo

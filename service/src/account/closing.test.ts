@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { turnsOnTwoFactor } from "../../test/authenticator.ts";
 import { dumpOf } from "../../test/dump.ts";
-import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
+import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { hasOAuthClient, hasTokens } from "../../test/oauth.ts";
 import { toId } from "../ids.ts";
@@ -329,6 +329,7 @@ suite("after an account was closed", () => {
     "oauth_grants",
     "oauth_tokens",
     "identities",
+    "imported_names",
     "one_time_tokens",
     "sessions",
     "subscriptions",
@@ -366,6 +367,12 @@ suite("after an account was closed", () => {
     const { userId } = person.key;
     await person.session.patch("/v1/account", { bio: "BIOMARK" });
     await hasDraft(person.key);
+    const imported = JSON.stringify({ ...haiku, id: "IMPORTMARK" });
+    const headers = { "content-type": "application/jsonl" };
+    assert.equal(
+      (await person.key.request("POST", "/v1/products/import", { body: imported, headers })).status,
+      200,
+    );
     const bought = await hasProduct(seller);
     await hasBought(person.key, bought);
     await hasRun(person.key, bought);
@@ -409,7 +416,15 @@ suite("after an account was closed", () => {
     assert.deepEqual(keys, [{ sealed_key: "", last4: "" }]);
     // The order says who bought, because the books need it; the letter went out to the address that was.
     const dump = await dumpOf(market, ["orders", "mails"]);
-    for (const mark of ["LEAVERMARK", "BIOMARK", "KEYNAMEMARK", "HASHMARK", "VARIABLEMARK", person.email])
+    for (const mark of [
+      "LEAVERMARK",
+      "BIOMARK",
+      "KEYNAMEMARK",
+      "IMPORTMARK",
+      "HASHMARK",
+      "VARIABLEMARK",
+      person.email,
+    ])
       assert.ok(!dump.includes(mark), `${mark} is still in the database`);
   });
 

@@ -21,6 +21,7 @@ import { mustHaveNoOpenOrders } from "../purchases/open-orders.ts";
 import { mustBeFresh } from "../sessions/fresh.ts";
 import { forgetSessions } from "../sessions/sessions.ts";
 import { forgetTokensOf } from "../sign-in/one-time-tokens.ts";
+import { forgetNames } from "../transfer/names.ts";
 import { forgetAuthenticator } from "../two-factor/second-factor.ts";
 
 /** What each room gives up of somebody who leaves; a room that keeps things of people has its line here. */
@@ -35,6 +36,7 @@ const farewells: ((ctx: Context, tx: Tx, user: AccountRow, source: Source) => Pr
   (ctx, tx, user) => forgetAllRuns(ctx, tx, user.id),
   (ctx, tx, user) => endSubscription(ctx, tx, user.id, "free"),
   (ctx, tx, user, source) => takeAllOffSale(ctx, tx, user.id, source),
+  (_ctx, tx, user) => forgetNames(tx, user.id),
 ];
 
 /**

@@ -4,6 +4,7 @@ import type { Database } from "../db/database.ts";
 import type { Paging } from "../db/paging.ts";
 import {
   findBelow,
+  findCategories,
   hasCategory,
   insertCategories,
   isTopLevel,
@@ -36,6 +37,10 @@ export const isCategory = (ctx: Context, slug: string): Promise<boolean> => hasC
 export async function columnOf(ctx: Context, slug: string): Promise<"section" | "category"> {
   return (await isTopLevel(ctx.db, slug)) ? "section" : "category";
 }
+
+/** Those of these slugs that are categories. */
+export const knownCategories = async (ctx: Context, slugs: string[]): Promise<Set<string>> =>
+  new Set(await findCategories(ctx.db, slugs));
 
 /** A category with those below it; of an unknown slug none. */
 export const withBelow = (ctx: Context, slug: string): Promise<string[]> => findBelow(ctx.db, slug);

@@ -68,6 +68,12 @@ export async function isTopLevel(db: Queries, slug: string): Promise<boolean> {
   return (await top.executeTakeFirst()) !== undefined;
 }
 
+export async function findCategories(db: Queries, slugs: string[]): Promise<string[]> {
+  const { rows } = await sql<{ slug: string }>`
+    select slug from categories where slug = any (${slugs}::text[])`.execute(db);
+  return rows.map((row) => row.slug);
+}
+
 /** A category with those below it. */
 export async function findBelow(db: Queries, slug: string): Promise<string[]> {
   const rows = await db

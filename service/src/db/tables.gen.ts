@@ -173,6 +173,12 @@ export interface Identities {
   user_id: string;
 }
 
+export interface ImportedNames {
+  author_id: string;
+  name: string;
+  product_id: string;
+}
+
 export interface Installation {
   created_at: Timestamp;
   demo: Generated<string>;
@@ -544,6 +550,7 @@ export interface DB {
   "fake_provider.charges": FakeProviderCharges;
   idempotency_keys: IdempotencyKeys;
   identities: Identities;
+  imported_names: ImportedNames;
   installation: Installation;
   listings: Listings;
   mails: Mails;

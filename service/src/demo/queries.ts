@@ -75,6 +75,7 @@ export async function deleteDemo(
     await sql`delete from orders where product_id in (${products}) or buyer_id in (${people})`.execute(tx);
     await sql`delete from product_views where product_id in (${products})`.execute(tx);
     await sql`delete from product_days where product_id in (${products})`.execute(tx);
+    await sql`delete from imported_names where author_id in (${people})`.execute(tx);
     await sql`delete from listings where product_id in (${products})`.execute(tx);
     await sql`delete from product_stats where product_id in (${products})`.execute(tx);
     // Their versions go with them: by themselves, published ones would stay.

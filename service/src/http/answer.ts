@@ -6,13 +6,14 @@ import { ApiError, invalidRequest } from "../errors.ts";
 import { inAuthorization } from "./authenticate.ts";
 import { challengeOf } from "./challenge.ts";
 import type { Door } from "./door.ts";
-import { digest, renderError, renderOne, renderPage } from "./envelope.ts";
+import { digest, renderError, renderFile, renderOne, renderPage } from "./envelope.ts";
 import { type Outcome, runOnce } from "./idempotency.ts";
 import { parseJsonBody } from "./json-body.ts";
 import { entranceOf, isWrongCredential } from "./rate-limit.ts";
+import { mediaTypeOf, mustBeTaken } from "./raw-body.ts";
 import { docUrl, metaOf, toApiError } from "./refusal.ts";
 import { pathOf } from "./request-path.ts";
-import { Answer, type Route } from "./route.ts";
+import { Answer, FileAnswer, type Route } from "./route.ts";
 import { isFromPage } from "./same-origin.ts";
 import { send } from "./send.ts";
 import { sourceOf } from "./source.ts";
@@ -30,7 +31,12 @@ export async function answer(door: Door, route: Route, request: FastifyRequest, 
       ? await run()
       : await runOnce(
           door.ctx,
-          { caller: callerKey(request), route: routeKey(request), key, body: bytes },
+          {
+            caller: callerKey(request),
+            route: routeKey(request),
+            key,
+            body: askedOf(route.endpoint, request, bytes),
+          },
           run,
         );
   if (mayChangeWhoMayEnter(route.endpoint)) await door.ctx.notices.caughtUp();
@@ -45,6 +51,12 @@ const callerKey = ({ caller }: FastifyRequest) =>
 
 /** A digest, because a path may be longer than an index takes. */
 const routeKey = (request: FastifyRequest) => digest(`POST ${pathOf(request)}`);
+
+/** What a repeat must ask for too: another query is another request. */
+function askedOf(endpoint: Endpoint, request: FastifyRequest, bytes: Buffer): Buffer {
+  const query = queryOf(endpoint, request);
+  return Object.keys(query).length === 0 ? bytes : Buffer.concat([Buffer.from(JSON.stringify(query)), bytes]);
+}
 
 function idempotencyKeyOf(request: FastifyRequest): string | null {
   const key = request.headers["idempotency-key"];
@@ -69,7 +81,10 @@ async function render(
   };
   let outcome: Outcome;
   try {
-    const body = parseJsonBody(bytes, request.headers["content-type"]);
+    const rawBody = { type: mediaTypeOf(request.headers["content-type"]), bytes };
+    const body = endpoint.rawBody
+      ? mustBeTaken(endpoint.rawBody, rawBody)
+      : parseJsonBody(bytes, request.headers["content-type"]);
     const input = validate(endpoint, { params: request.params, query: queryOf(endpoint, request), body });
     const facts = {
       ifMatch: request.headers["if-match"] ?? null,
@@ -78,12 +93,15 @@ async function render(
       bearer: inAuthorization(request.headers.authorization),
       fromPage: isFromPage(request),
       isPrefetch: isPrefetch(request),
+      rawBody,
       clientGone: () => goneSignal(request, reply),
     };
     const result = await route.handle(door.ctx, request.caller!, input as never, facts);
-    outcome = endpoint.list
-      ? renderPage(result as Page<unknown>, input.query as unknown as Paging, request.url, meta)
-      : renderOne(endpoint, result, meta);
+    if (result instanceof FileAnswer) outcome = renderFile(result);
+    else
+      outcome = endpoint.list
+        ? renderPage(result as Page<unknown>, input.query as unknown as Paging, request.url, meta)
+        : renderOne(endpoint, result, meta);
     if (endpoint.showsSecret) outcome.repeat = refusalOf(madeAlready(result));
   } catch (error) {
     const known = await countIfWrong(door, request, toApiError(door, request, error));

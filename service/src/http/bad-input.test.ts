@@ -63,7 +63,9 @@ function assertRefused(reply: Reply, field: string, status = 400) {
 
 const named = (name: string) => endpoints.find((endpoint) => endpoint.name === name)!;
 const takers = endpoints.filter(({ body }) => body !== null);
-const actions = endpoints.filter(({ method, body }) => body === null && method !== "GET");
+const actions = endpoints.filter(
+  ({ method, body, rawBody }) => body === null && rawBody === null && method !== "GET",
+);
 const deep = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
 const utf8 = (...bytes: number[]) => new Uint8Array(bytes);
 

@@ -1,14 +1,17 @@
 import { createHash } from "node:crypto";
+import type { Readable } from "node:stream";
 import type { Endpoint, ListMeta, Meta } from "@stoa/contract";
 import type { Page, Paging } from "../db/paging.ts";
 import type { ApiError } from "../errors.ts";
 import { SESSION_COOKIE } from "./authenticate.ts";
-import { Answer, type Cookie, RawJson } from "./route.ts";
+import { Answer, type Cookie, type FileAnswer, RawJson } from "./route.ts";
 
 /** A finished answer: what goes over the wire, and what an Idempotency-Key keeps. */
 export interface Rendered {
   status: number;
   body: string;
+  /** In the place of the body. */
+  file?: Readable;
   headers: Record<string, string>;
   cookies?: Cookie[];
 }
@@ -71,6 +74,18 @@ export function renderOne(endpoint: Endpoint, result: unknown, meta: Meta): Rend
     headers: answer.etag || endpoint.method === "GET" ? { etag: answer.etag ?? etagOf(answer.data) } : {},
   };
 }
+
+/** A file is made anew for each request, and kept by no cache. */
+export const renderFile = ({ name, type, bytes }: FileAnswer): Rendered => ({
+  status: 200,
+  body: "",
+  file: bytes,
+  headers: {
+    "content-type": type,
+    "content-disposition": `attachment; filename="${name}"`,
+    "cache-control": "no-store",
+  },
+});
 
 /** `challenge` is for WWW-Authenticate. */
 export function renderError(

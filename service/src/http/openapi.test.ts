@@ -110,19 +110,25 @@ for (const endpoint of endpoints) {
       }
     });
 
-    test("has the schema of its answer, in the envelope", () => {
-      const operation = operationOf(endpoint);
-      const { schema } = operation.responses[endpoint.status].content["application/json"];
-      assert.deepEqual(schema.required, ["success", "data", "meta"]);
-      const { data, meta } = schema.properties;
-      assert.equal(data.type === "array", endpoint.list);
-      const item = resolved(endpoint.list ? data.items : data);
-      assert.ok(Object.keys(item.properties).length > 0);
-      const wanted = endpoint.list ? ["page", "limit", "total"] : ["timestamp", "request_id"];
-      for (const field of wanted) assert.ok(resolved(meta).properties[field], `meta has ${field}`);
-      assert.equal(202 in operation.responses, endpoint.maybeAccepted);
-      assert.equal(304 in operation.responses, endpoint.method === "GET" && !endpoint.list);
-    });
+    if (endpoint.answersFile)
+      test("has the media types of the file that it answers", () => {
+        const { content } = operationOf(endpoint).responses[endpoint.status];
+        assert.deepEqual(Object.keys(content), endpoint.answersFile);
+      });
+    else
+      test("has the schema of its answer, in the envelope", () => {
+        const operation = operationOf(endpoint);
+        const { schema } = operation.responses[endpoint.status].content["application/json"];
+        assert.deepEqual(schema.required, ["success", "data", "meta"]);
+        const { data, meta } = schema.properties;
+        assert.equal(data.type === "array", endpoint.list);
+        const item = resolved(endpoint.list ? data.items : data);
+        assert.ok(Object.keys(item.properties).length > 0);
+        const wanted = endpoint.list ? ["page", "limit", "total"] : ["timestamp", "request_id"];
+        for (const field of wanted) assert.ok(resolved(meta).properties[field], `meta has ${field}`);
+        assert.equal(202 in operation.responses, endpoint.maybeAccepted);
+        assert.equal(304 in operation.responses, endpoint.method === "GET" && !endpoint.list);
+      });
 
     test("has every error that it can answer with, under its status, with an example", () => {
       const { responses } = operationOf(endpoint);
@@ -133,7 +139,7 @@ for (const endpoint of endpoints) {
         assert.equal(examples[code].value.error.code, code);
       }
       const told = Object.values(responses).flatMap(({ content }: Json) =>
-        Object.keys(content?.["application/json"].examples ?? {}),
+        Object.keys(content?.["application/json"]?.examples ?? {}),
       );
       assert.deepEqual(told.sort(), errorsOf(endpoint).sort());
     });
@@ -156,6 +162,9 @@ for (const endpoint of endpoints) {
           .map(([name]) => name);
         assert.deepEqual([...(resolved(schema).required ?? [])].sort(), needed.sort());
       });
+    } else if (endpoint.rawBody) {
+      test("has the media types of the file that it takes", () =>
+        assert.deepEqual(Object.keys(operationOf(endpoint).requestBody.content), endpoint.rawBody!.types));
     } else {
       test("has no body", () => assert.equal(operationOf(endpoint).requestBody, undefined));
     }

@@ -69,6 +69,12 @@ function parametersOf(endpoint: Endpoint, schemas: Schemas): Json[] {
   return [...path, ...query, ...headersOf(endpoint)];
 }
 
+const hasEtag = ({ method, list, answersFile }: Endpoint) => method === "GET" && !list && !answersFile;
+
+/** A file by the media types that it may have. */
+const filesOf = (types: readonly string[]): Json =>
+  Object.fromEntries(types.map((type) => [type, { schema: { type: "string", format: "binary" } }]));
+
 function headersOf(endpoint: Endpoint): Json[] {
   const header = (name: string, description: string) => ({
     name,
@@ -88,13 +94,14 @@ function headersOf(endpoint: Endpoint): Json[] {
     );
   }
   if (endpoint.conditional) headers.push(header("If-Match", "Change only if this is still the ETag"));
-  if (endpoint.method === "GET" && !endpoint.list) {
+  if (hasEtag(endpoint)) {
     headers.push(header("If-None-Match", "304 when this is still the ETag"));
   }
   return headers;
 }
 
 function successOf(endpoint: Endpoint, schemas: Schemas): Json {
+  if (endpoint.answersFile) return { description: "A file", content: filesOf(endpoint.answersFile) };
   const data = schemas.of(endpoint.data, "output");
   const schema = {
     type: "object",
@@ -175,12 +182,15 @@ function operationOf(endpoint: Endpoint, schemas: Schemas): Json {
         },
       },
     }),
+    ...(endpoint.rawBody && {
+      requestBody: { required: true, content: filesOf(endpoint.rawBody.types) },
+    }),
     responses: {
       [endpoint.status]: success,
       ...(endpoint.maybeAccepted && {
         202: { ...success, description: "Accepted; the outcome is not known yet" },
       }),
-      ...(endpoint.method === "GET" && !endpoint.list && { 304: { description: "Not modified" } }),
+      ...(hasEtag(endpoint) && { 304: { description: "Not modified" } }),
       ...failuresOf(endpoint, schemas),
     },
   };

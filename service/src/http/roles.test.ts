@@ -129,8 +129,8 @@ function assertVerdict(endpoint: Endpoint, knocker: Knocker, reply: Reply) {
   const lack = lacking(endpoint.access, knocker);
   if (lack === "credential") return assertError(reply, 401, "INVALID_API_KEY");
   if (lack === null) {
-    assert.ok(reply.status !== 403 && reply.body.error?.code !== "INVALID_API_KEY", reply.text);
-    assert.notEqual(reply.body.error?.code, "NOT_FOUND", "it is routed");
+    assert.ok(reply.status !== 403 && reply.body?.error?.code !== "INVALID_API_KEY", reply.text);
+    assert.notEqual(reply.body?.error?.code, "NOT_FOUND", "it is routed");
     return;
   }
   const details = assertError(reply, 403, "UNAUTHORIZED");

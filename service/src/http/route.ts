@@ -1,6 +1,8 @@
+import type { Readable } from "node:stream";
 import type { Data, Endpoint, Input } from "@stoa/contract";
 import type { Caller, Context, Member, SessionCaller, Source } from "../context.ts";
 import type { Page } from "../db/paging.ts";
+import type { RawBody } from "./raw-body.ts";
 
 /** JSON that is rendered already, such as a product's card. */
 export class RawJson {
@@ -41,6 +43,18 @@ export class Answer<D> {
   }
 }
 
+/** An answer that is a file: it goes out as it is read. */
+export class FileAnswer {
+  readonly name: string;
+  readonly type: string;
+  readonly bytes: Readable;
+  constructor(file: Pick<FileAnswer, "name" | "type" | "bytes">) {
+    this.name = file.name;
+    this.type = file.type;
+    this.bytes = file.bytes;
+  }
+}
+
 export interface RequestFacts {
   ifMatch: string | null;
   source: Source;
@@ -51,6 +65,7 @@ export interface RequestFacts {
   fromPage: boolean;
   /** Whether a browser fetches in advance, in case that somebody will look. */
   isPrefetch: boolean;
+  rawBody: RawBody;
   /**
    * Aborts when the client hangs up before it has its answer. null with an Idempotency-Key: then the work goes on
    * to its end, so that the retry gets the answer.
@@ -68,7 +83,7 @@ type CallerOf<E extends Endpoint> = E["access"] extends { who: "session" | "admi
       : Caller;
 type Result<E extends Endpoint> = E["list"] extends true
   ? Page<Data<E> | RawJson>
-  : Data<E> | Answer<Data<E>>;
+  : Data<E> | Answer<Data<E>> | FileAnswer;
 
 export type Handler<E extends Endpoint> = (
   ctx: Context,

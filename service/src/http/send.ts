@@ -17,7 +17,7 @@ export function setCookies(reply: FastifyReply, cookies: Cookie[]): void {
 
 /** Sends a finished answer with its cookies; 304 when the client has it already. */
 export function send(request: FastifyRequest, reply: FastifyReply, rendered: Rendered) {
-  const { status, body, headers, cookies = [] } = rendered;
+  const { status, body, file, headers, cookies = [] } = rendered;
   reply.headers(headers);
   setCookies(reply, cookies);
   if (headers["etag"]) reply.headers({ "cache-control": "private", vary: "Authorization, Cookie" });
@@ -25,6 +25,7 @@ export function send(request: FastifyRequest, reply: FastifyReply, rendered: Ren
   if (status === 200 && request.method === "GET" && isCurrent(request, headers["etag"])) {
     return reply.code(304).send();
   }
+  if (file) return reply.code(status).send(file);
   return reply.code(status).header("content-type", "application/json; charset=utf-8").send(body);
 }
 

@@ -2,6 +2,7 @@ import { maxHeaderSize } from "node:http";
 import type { AddressInfo } from "node:net";
 import cookie from "@fastify/cookie";
 import cors from "@fastify/cors";
+import type { Endpoint } from "@stoa/contract";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { v7 } from "uuid";
 import { type Caller, isMember } from "../context.ts";
@@ -125,6 +126,11 @@ async function callerOf(door: Door, request: FastifyRequest): Promise<Caller> {
   }
 }
 
+function bodyLimitOf({ base, rawBody }: Endpoint): number {
+  if (rawBody) return rawBody.maxBytes;
+  return base === "/api/auth" ? SIGN_IN_BODY_LIMIT_BYTES : BODY_LIMIT_BYTES;
+}
+
 function addRoute(app: FastifyInstance, door: Door, route: Route): void {
   const { endpoint } = route;
   app.route({
@@ -132,7 +138,7 @@ function addRoute(app: FastifyInstance, door: Door, route: Route): void {
     url: endpoint.base + endpoint.path,
     config: { endpoint },
     exposeHeadRoute: false,
-    bodyLimit: endpoint.base === "/api/auth" ? SIGN_IN_BODY_LIMIT_BYTES : BODY_LIMIT_BYTES,
+    bodyLimit: bodyLimitOf(endpoint),
     onRequest: async (request, reply) => {
       if (endpoint.base === "/api/auth") {
         door.limits.mustNotBeBarred(request.ip);

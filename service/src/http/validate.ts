@@ -28,7 +28,8 @@ function reasonOf(issue: z.core.$ZodIssue): string {
   return issue.message.replace(/^(Invalid (input|option)|Too (small|big)): /, "");
 }
 
-function parse<S extends z.ZodType>(schema: S, value: unknown, root: string): z.output<S> {
+/** What the schema makes of a value; else 400 with every field named, and `root` where it is no field's fault. */
+export function parse<S extends z.ZodType>(schema: S, value: unknown, root: string): z.output<S> {
   const result = schema.safeParse(value, { reportInput: true });
   if (result.success) return result.data;
   throw fieldError("INVALID_REQUEST", problemsOf(result.error, root));

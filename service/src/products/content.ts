@@ -1,5 +1,6 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Provider, Variable } from "@stoa/contract";
-import { type FieldProblem, fieldError, invalidRequest } from "../errors.ts";
+import { ApiError, type FieldProblem, fieldError, invalidRequest } from "../errors.ts";
 import { parseMessages } from "../prompts/template.ts";
 import { deriveVariables } from "../prompts/variables.ts";
 import { inputNames, variablesOfInput } from "../workflows/inputs.ts";
@@ -72,6 +73,24 @@ async function readWorkflow({ content }: Content): Promise<Used> {
 
 async function readPrompt({ contentFormat, content }: Content): Promise<Used> {
   return { used: deriveVariables(parseMessages(contentFormat, content)), open: true, providers: [] };
+}
+
+/** The variables as their author described them; undefined when they only follow from the content. */
+export async function declaredOf(
+  product: Content & { variables: Variable[] },
+): Promise<Variable[] | undefined> {
+  const derived = await derivedFrom(product);
+  return !derived || isDeepStrictEqual(derived, product.variables) ? undefined : product.variables;
+}
+
+/** null of a content from before a rule that it breaks: it must not stand in the way of its own mend. */
+async function derivedFrom(product: Content): Promise<Variable[] | null> {
+  try {
+    return (await readContent(product, undefined)).variables;
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
 }
 
 const PREVIEW_CHARACTERS = 200;

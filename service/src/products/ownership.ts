@@ -1,13 +1,15 @@
 import { record } from "../audit/audit.ts";
 import type { Context, Member, Source } from "../context.ts";
-import type { Tx } from "../db/database.ts";
+import type { Queries, Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { isAdmin } from "../http/authenticate.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { detailFor, isVisible, tagFor } from "./detail.ts";
 import {
+  findOwn,
   findProductForReader,
+  lockOwn,
   lockProduct,
   type ProductForReader,
   type ProductRow,
@@ -39,6 +41,14 @@ export async function lockToChange(tx: Tx, id: string): Promise<Locked> {
   if (!product || product.status === "deleted") throw new ApiError("PRODUCT_NOT_FOUND");
   return product;
 }
+
+/** Those of these products that are the author's, as they are now. */
+export const ownProducts = (db: Queries, authorId: string, ids: string[]): Promise<Locked[]> =>
+  findOwn(db, authorId, ids);
+
+/** The same, so that nobody else changes them before the transaction ends. */
+export const lockOwnProducts = (tx: Tx, authorId: string, ids: string[]): Promise<Locked[]> =>
+  lockOwn(tx, authorId, ids);
 
 /** What an administrator changes of another's product is kept in the audit log; its author's own work is not. */
 export async function recordIfAnothers(

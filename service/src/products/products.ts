@@ -6,7 +6,7 @@ import { isCategory } from "../catalogue/categories.ts";
 import { relist } from "../catalogue/listing.ts";
 import type { Context, Member } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
+import { ApiError, checkBoth, invalidRequest, ruleBroken } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
 import { isAdmin } from "../http/authenticate.ts";
 import { mustMatch } from "../http/conditional.ts";
@@ -15,7 +15,7 @@ import { toId } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
 import { becomeSeller } from "../people/users.ts";
 import { mustStayComplete } from "./checklist.ts";
-import { readContent } from "./content.ts";
+import { declaredOf, readContent } from "./content.ts";
 import { tagFor } from "./detail.ts";
 import { isModerated } from "./lifecycle.ts";
 import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
@@ -45,60 +45,41 @@ function currencyOf(ctx: Context, currency: string | undefined): string {
   throw invalidRequest("currency", `must be one of ${ctx.config.currencies.join(", ")}`);
 }
 
+function moneyOf(ctx: Context, wish: Pick<CreateProduct, "price" | "currency">) {
+  const currency = currencyOf(ctx, wish.currency);
+  return { currency, priceMinor: priceOf(wish.price, currency) };
+}
+
 async function mustBeCategory(ctx: Context, slug: string | undefined | null): Promise<void> {
   if (slug && !(await isCategory(ctx, slug))) {
     throw invalidRequest("category", "is not a slug of GET /categories");
   }
 }
 
+/** A product to be made: what its author wishes, and what follows from it. */
+export interface Draft extends CreateProduct {
+  priceMinor: number;
+  currency: string;
+  variables: Variable[];
+}
+
+/** All but the category is checked, which is in the database. */
+export async function checkedDraft(ctx: Context, wish: CreateProduct): Promise<Draft> {
+  const [money, { variables, providers }] = await checkBoth(
+    () => moneyOf(ctx, wish),
+    () => readContent(wish, wish.variables),
+  );
+  const compatibility = wish.compatibility.length > 0 ? wish.compatibility : providers;
+  return { ...wish, ...money, compatibility, variables };
+}
+
 /** Makes a draft. The first one makes its author a seller. */
 export async function createProduct(ctx: Context, caller: Member, wish: CreateProduct) {
-  const currency = currencyOf(ctx, wish.currency);
-  const priceMinor = priceOf(wish.price, currency);
-  const { variables, providers } = await readContent(wish, wish.variables);
-  const compatibility = wish.compatibility.length > 0 ? wish.compatibility : providers;
+  const draft = await checkedDraft(ctx, wish);
   await mustBeCategory(ctx, wish.category);
-  const id = ctx.newId();
-  const now = ctx.now();
-  const values = {
-    ...pick(wish),
-    compatibility,
-    category: wish.category ?? null,
-    price_minor: priceMinor,
-    currency,
-    models: JSON.stringify(wish.models),
-    preview: wish.preview ?? "",
-    version: wish.version,
-    released: null,
-  };
-  await ctx.db.transaction().execute(async (tx) => {
+  const id = await ctx.db.transaction().execute(async (tx) => {
     const author = await becomeSeller(tx, caller.userId);
-    const listed = {
-      ...wish,
-      compatibility,
-      id,
-      authorId: caller.userId,
-      authorName: author.name,
-      authorVerified: author.verified,
-      category: wish.category ?? null,
-      priceMinor,
-      currency,
-      status: "draft" as const,
-      createdAt: now,
-      updatedAt: now,
-      publishedAt: null,
-    };
-    const product = {
-      ...values,
-      card: renderCard(listed),
-      id,
-      author_id: caller.userId,
-      type: wish.type,
-      created_at: now,
-    };
-    await insertProduct(tx, product);
-    await insertVersion(tx, id, { ...wish, variables }, now);
-    await relist(tx, listed);
+    return writeDraft(ctx, tx, { ...author, id: caller.userId }, draft);
   });
   // A seller from now on: the answer goes out when every door of this process knows it.
   if (caller.role === "user") await ctx.notices.caughtUp();
@@ -107,6 +88,47 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
     status: "draft" as const,
     message: "The draft is saved. Publish it to offer it for sale.",
   };
+}
+
+/** Answers the uuid of the new product. */
+export async function writeDraft(
+  ctx: Context,
+  tx: Tx,
+  author: { id: string; name: string; verified: boolean },
+  draft: Draft,
+): Promise<string> {
+  const id = ctx.newId();
+  const now = ctx.now();
+  const listed = {
+    ...draft,
+    id,
+    authorId: author.id,
+    authorName: author.name,
+    authorVerified: author.verified,
+    category: draft.category ?? null,
+    status: "draft" as const,
+    createdAt: now,
+    updatedAt: now,
+    publishedAt: null,
+  };
+  await insertProduct(tx, {
+    ...pick(draft),
+    category: listed.category,
+    price_minor: draft.priceMinor,
+    currency: draft.currency,
+    models: JSON.stringify(draft.models),
+    preview: draft.preview ?? "",
+    version: draft.version,
+    released: null,
+    card: renderCard(listed),
+    id,
+    author_id: author.id,
+    type: draft.type,
+    created_at: now,
+  });
+  await insertVersion(tx, id, draft, now);
+  await relist(tx, listed);
+  return id;
 }
 
 const pick = (
@@ -162,19 +184,7 @@ const withoutUndefined = (change: ChangeProduct) =>
 
 /** Variables that its author described are kept over a change of content; derived ones are derived anew. */
 async function declaredAfter(product: Locked, change: ChangeProduct): Promise<Variable[] | undefined> {
-  if (change.variables) return change.variables;
-  const derived = await derivedFrom(product);
-  return !derived || isDeepStrictEqual(derived, product.variables) ? undefined : product.variables;
-}
-
-/** null where what is kept is faulty by a rule that came later: it must not stand in the way of its own mend. */
-async function derivedFrom(product: Locked): Promise<Variable[] | null> {
-  try {
-    return (await readContent(product, undefined)).variables;
-  } catch (error) {
-    if (error instanceof ApiError) return null;
-    throw error;
-  }
+  return change.variables ?? declaredOf(product);
 }
 
 /** Once published a version is immutable: a change of what buyers run makes the next one. */
@@ -192,8 +202,8 @@ function versioned(before: Locked, after: Locked, change: ChangeProduct): Locked
 }
 
 /** What moderators have let on sale stays as they saw it, but for its price. */
-function mustHaveBeenSeen(ctx: Context, caller: Member, before: Locked, fields: (keyof Locked)[]): void {
-  if (before.status !== "published" || !isModerated(ctx, before) || isAdmin(caller)) return;
+function mustHaveBeenSeen(ctx: Context, before: Locked, fields: readonly (keyof Locked)[]): void {
+  if (before.status !== "published" || !isModerated(ctx, before)) return;
   if (fields.every((field) => field === "priceMinor")) return;
   throw new ApiError(
     "INVALID_STATE",
@@ -250,6 +260,42 @@ async function writeChange(tx: Tx, before: Locked, after: Locked, now: Date): Pr
   await relist(tx, updated);
 }
 
+/** What a change makes of a product, and which fields differ then. */
+export interface Change {
+  before: Locked;
+  after: Locked;
+  fields: readonly (keyof Locked)[];
+}
+
+/** All but the category is checked, which is in the database. */
+export async function checkedChange(
+  ctx: Context,
+  before: Locked,
+  change: ChangeProduct,
+  by: "author" | "admin" = "author",
+): Promise<Change> {
+  if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
+    throw ruleBroken("currency", "is fixed once the product has been published");
+  }
+  const after = versioned(before, await applied(ctx, before, change), change);
+  const fields = changedFields(before, after);
+  if (fields.length > 0) {
+    if (by === "author") mustHaveBeenSeen(ctx, before, fields);
+    await mustStayComplete(after);
+  }
+  return { before, after: { ...after, released: releasedAfter(ctx, before, after) }, fields };
+}
+
+/** Writes what differs and tells of it; answers what is told. */
+export async function writeChecked(ctx: Context, tx: Tx, { before, after, fields }: Change) {
+  await writeChange(tx, before, after, ctx.now());
+  const changes = changesOf(before, after, fields);
+  await announce(ctx, tx, [before.authorId], "product.updated", {
+    product: { id: toId("prod", before.id), changes },
+  });
+  return changes;
+}
+
 /** Changes what is sent, and nothing when nothing differs: then there is no event and `updatedAt` stays. */
 export async function changeProduct(
   ctx: Context,
@@ -263,19 +309,9 @@ export async function changeProduct(
   await ctx.db.transaction().execute(async (tx) => {
     const before = await lockToChange(tx, seen.id);
     mustMatch(ifMatch, tagFor({ ...seen, revision: before.revision }, caller));
-    if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
-      throw ruleBroken("currency", "is fixed once the product has been published");
-    }
-    const after = versioned(before, await applied(ctx, before, change), change);
-    const fields = changedFields(before, after);
-    if (fields.length === 0) return;
-    mustHaveBeenSeen(ctx, caller, before, fields);
-    await mustStayComplete(after);
-    await writeChange(tx, before, { ...after, released: releasedAfter(ctx, before, after) }, ctx.now());
-    const changes = changesOf(before, after, fields);
-    await announce(ctx, tx, [before.authorId], "product.updated", {
-      product: { id: toId("prod", before.id), changes },
-    });
+    const checked = await checkedChange(ctx, before, change, isAdmin(caller) ? "admin" : "author");
+    if (checked.fields.length === 0) return;
+    const changes = await writeChecked(ctx, tx, checked);
     const deed = { action: "product.updated", source, details: { changes } };
     await recordIfAnothers(ctx, tx, caller, before, deed);
   });

@@ -125,6 +125,31 @@ export async function lockProductsOf(tx: Tx, authorId: string): Promise<(Product
   return rows;
 }
 
+/** Those of these products that are the author's and not deleted, with their newest versions. */
+export async function findOwn(
+  db: Queries,
+  authorId: string,
+  ids: string[],
+): Promise<(ProductRow & VersionRow)[]> {
+  const { rows } = await sql<ProductRow & VersionRow>`
+    select ${sql.raw(PRODUCT_COLUMNS)}, v.version, v.content, v.content_format as "contentFormat", v.variables,
+           v.changelog
+      from products p
+      join users u on u.id = p.author_id
+      join product_versions v on v.product_id = p.id and v.version = p.version
+     where p.author_id = ${authorId} and p.id = any (${ids}::uuid[]) and p.status <> 'deleted'`.execute(db);
+  return rows;
+}
+
+/** In the order of their ids, so that two transactions cannot wait for each other; read when all locks are held. */
+export async function lockOwn(tx: Tx, authorId: string, ids: string[]): Promise<(ProductRow & VersionRow)[]> {
+  await sql`
+    select from products where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id for update`.execute(
+    tx,
+  );
+  return findOwn(tx, authorId, ids);
+}
+
 /** Locks nothing, but sees what a purchase has to know. */
 export async function findForSale(db: Queries, id: string) {
   const { rows } = await sql<ProductRow & { version: string }>`

@@ -3,6 +3,7 @@ import { findEntitlementOfOrder, noteUse } from "../entitlements/entitlements.ts
 import { ApiError } from "../errors.ts";
 import { toId } from "../ids.ts";
 import { findRunnableVersion, mustNotBeWithheld } from "../products/sales.ts";
+import { slugOf } from "../slug.ts";
 import type { OrderRow } from "./queries.ts";
 
 export interface Download {
@@ -31,15 +32,6 @@ export async function downloadOf(ctx: Context, order: OrderRow, format: "md" | "
     ? { name, type: "application/json; charset=utf-8", text: toJson(order, version) }
     : { name, type: "text/markdown; charset=utf-8", text: toMarkdown(order, version) };
 }
-
-const slugOf = (title: string) =>
-  title
-    .normalize("NFKD")
-    .replace(/\p{Mark}/gu, "")
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, "-")
-    .replace(/^-+|-+$/g, "")
-    .slice(0, 60) || "prompt";
 
 const toJson = (order: OrderRow, version: Version) =>
   `${JSON.stringify(

@@ -1,0 +1,581 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { haiku, hasDraft, hasProduct } from "../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
+import { exportOf, JSONL, jsonLines, MARKDOWN, sends, ZIP, zipOf } from "../../test/transfer.ts";
+
+let market: Market;
+let seller: Client;
+before(async () => {
+  market = await openMarket();
+  seller = await market.hasUser();
+});
+after(() => market.close());
+
+const countOf = async (client: Client) => (await exportOf(client)).length;
+const counts = ({ body, text }: Reply) => {
+  assert.ok(body.success, text);
+  const { created, updated, unchanged } = body.data;
+  return [created, updated, unchanged];
+};
+/** Line (or file and line), field and reason of each problem. */
+const told = (details: { errors: { file?: string; line: number; field: string; reason: string }[] }) =>
+  details.errors.map(
+    ({ file, line, field, reason }) => `${file ? `${file}:` : ""}${line} ${field} ${reason}`,
+  );
+
+const file = (front: string, body = "Write about {{topic}}.") => `---\n${front}\n---\n\n${body}\n`;
+const front =
+  'title: Haiku\ntype: PROMPT\nprice: 4.99\ncategory: writing\ncompatibility: [openai]\ndescription: "Three lines"';
+
+suite("an import of new products", () => {
+  test("makes drafts, in the order of the lines, and their author a seller", async () => {
+    const user = await market.hasUser({ role: "user" });
+    const reply = await sends(
+      user,
+      `${jsonLines({ ...haiku, title: "A" })}\n\n${jsonLines({ ...haiku, title: "B" })}\r\n`,
+    );
+    assert.deepEqual(counts(reply), [2, 0, 0]);
+    const [first, second] = reply.body.data.products;
+    assert.deepEqual(
+      { ...first, id: 0 },
+      { line: 1, id: 0, title: "A", status: "draft", outcome: "created" },
+    );
+    assert.equal(second.line, 3, "blank lines count as lines");
+    assert.deepEqual(
+      (await exportOf(user)).map(({ id, title }) => [id, title]),
+      [
+        [first.id, "A"],
+        [second.id, "B"],
+      ],
+    );
+    const session = await market.hasSession(user.userId);
+    assert.equal((await session.get("/v1/account")).body.data.role, "seller");
+    const list = await user.get("/v1/products?author=me");
+    assert.equal(list.body.meta.total, 2, "lists know them");
+  });
+
+  test("takes JSON Lines by either name, with a byte order mark and parameters too", async () => {
+    for (const type of [JSONL, "application/x-ndjson", "Application/JSONL; charset=utf-8"])
+      assert.deepEqual(counts(await sends(seller, `\ufeff${jsonLines(haiku)}\n`, { type })), [1, 0, 0]);
+  });
+
+  test("takes a Markdown file: front matter, an empty line, content", async () => {
+    const user = await market.hasUser();
+    assert.deepEqual(
+      counts(await sends(user, file(front, "\n  a\n---\nb\n"), { type: MARKDOWN })),
+      [1, 0, 0],
+    );
+    const [product] = await exportOf(user);
+    assert.equal(product!["content"], "\n  a\n---\nb\n");
+  });
+
+  test("takes a Markdown file as Windows saves it for the same", async () => {
+    const user = await market.hasUser();
+    const text = file(`id: mine\n${front}`, "one\ntwo");
+    assert.deepEqual(counts(await sends(user, text, { type: MARKDOWN })), [1, 0, 0]);
+    const windows = `\ufeff${text.replaceAll("\n", "\r\n")}`;
+    assert.deepEqual(counts(await sends(user, windows, { type: MARKDOWN })), [0, 0, 1]);
+  });
+
+  test("takes the products of a zipped folder, and not what stands beside them", async () => {
+    const user = await market.hasUser();
+    const zip = await zipOf({
+      "prompts/a.md": file(front, "A"),
+      "prompts/deep/b.markdown": file(front, "B"),
+      "prompts/README.md": "# My prompts",
+      "prompts/.github/c.md": "no product",
+      "__MACOSX/prompts/._a.md": "no product",
+      "prompts/picture.png": "no product",
+    });
+    const reply = await sends(user, zip, { type: ZIP });
+    assert.deepEqual(
+      reply.body.data.products.map(({ file, line }: { file: string; line: number }) => [file, line]),
+      [
+        ["prompts/a.md", 1],
+        ["prompts/deep/b.markdown", 1],
+      ],
+      reply.text,
+    );
+  });
+
+  test("without a category, a description and the like is what a POST without them makes", async () => {
+    const [posted, imported] = [await market.hasUser(), await market.hasUser()];
+    const least = { title: "Least", type: "PROMPT", price: 1, content: "x" };
+    await posted.post("/v1/products", least);
+    await sends(imported, jsonLines(least));
+    const [a, b] = [await exportOf(posted), await exportOf(imported)];
+    assert.deepEqual({ ...a[0], id: 0 }, { ...b[0], id: 0 });
+  });
+});
+
+suite("an import with a mistake", () => {
+  test("tells every problem by its line, and writes nothing", async () => {
+    const user = await market.hasUser();
+    const id = await hasDraft(user);
+    const before = await exportOf(user);
+    const lines = [
+      JSON.stringify(haiku),
+      '{"title": ',
+      JSON.stringify({ ...haiku, price: 4.999, category: "nonsense", variables: [{ name: "other" }] }),
+      "",
+      JSON.stringify({ ...haiku, title: "", colour: "red", content: undefined }),
+      "[]",
+      JSON.stringify({ id, price: -1 }),
+      JSON.stringify({ id: "mine", ...haiku }),
+      JSON.stringify({ id: "mine", ...haiku }),
+      JSON.stringify({ id, type: "WORKFLOW" }),
+    ];
+    const reply = await sends(user, lines.join("\n"));
+    const details = assertError(reply, 400, "INVALID_REQUEST");
+    assert.deepEqual(
+      told(details).toSorted(),
+      [
+        "2 product is not valid JSON",
+        "3 price has more decimals than USD",
+        "3 variables does not declare topic, which the content uses",
+        "3 variables does not declare language, which the content uses",
+        "5 title expected string to have >=1 characters",
+        "5 content is required",
+        "5 colour is not known here",
+        "6 product expected object, received array",
+        "7 price price must be positive",
+        "9 id is that of line 8 too",
+        "10 id is that of line 7 too",
+      ].toSorted(),
+    );
+    assert.equal(details.total, details.errors.length);
+    assert.deepEqual([details.line, details.field], [details.errors[0].line, details.errors[0].field]);
+    assert.deepEqual(await exportOf(user), before);
+  });
+
+  test("tells a category that nobody knows", async () => {
+    const reply = await sends(seller, jsonLines(haiku, { ...haiku, category: "nonsense" }));
+    assert.deepEqual(told(assertError(reply, 400, "INVALID_REQUEST")), [
+      "2 category is not a slug of GET /categories",
+    ]);
+  });
+
+  test("tells a hundred problems and counts the rest", async () => {
+    const lines = Array.from({ length: 300 }, () => ({ ...haiku, price: 0 }));
+    const details = assertError(await sends(seller, jsonLines(...lines)), 400, "INVALID_REQUEST");
+    assert.deepEqual([details.errors.length, details.total], [100, 300]);
+  });
+
+  test("that a rule of the shop makes one is 422", async () => {
+    const user = await market.hasUser();
+    const id = await hasProduct(user);
+    const reply = await sends(
+      user,
+      jsonLines({ ...haiku, title: "New" }, { id, description: "" }, { id: "x", ...haiku }),
+    );
+    const details = assertError(reply, 422, "VALIDATION_ERROR", "description");
+    assert.equal(details.line, 2);
+    assertError(await sends(user, jsonLines({ id, currency: "EUR" })), 422, "VALIDATION_ERROR", "currency");
+    assert.equal(await countOf(user), 1);
+  });
+
+  test("tells the line of a front matter's key", async () => {
+    const text = file(
+      [
+        "title: Haiku",
+        "type: PROMPT",
+        "price: many",
+        "variables:",
+        "  - name: topic",
+        "  - name: 1st",
+        "colour: red",
+      ].join("\n"),
+    );
+    assert.deepEqual(
+      told(assertError(await sends(seller, text, { type: MARKDOWN }), 400, "INVALID_REQUEST")).toSorted(),
+      [
+        "4 price expected number, received string",
+        "7 variables[1].name must be a name such as topic",
+        "8 colour is not known here",
+      ],
+    );
+    const messages = file(`${front}\ncontentFormat: messages`, '[{"role":"nobody","content":"x"}]');
+    const zip = await zipOf({ "a.md": file(front), "b/c.md": messages });
+    assert.deepEqual(
+      told(assertError(await sends(seller, zip, { type: ZIP }), 400, "INVALID_REQUEST")),
+      [
+        "b/c.md:11 content[0].role must be one of system, user, assistant",
+        "b/c.md:11 content must hold at least one user message",
+      ].slice(0, 1),
+    );
+  });
+
+  for (const [what, text, problem] of [
+    ["no front matter", "# A heading\n", /^1 product must begin with front matter/],
+    ["front matter without an end", "---\ntitle: x\n", /^1 product has front matter without an end/],
+    ["front matter that is a list", file("- a\n- b"), /^2 product must have front matter/],
+    ["nothing between the fences", "---\n---\nx", /^2 product must have front matter/],
+    ["a key twice", file(`${front}\ntitle: again`), /^8 product is not plain YAML: duplicated mapping key/],
+    ["a wrong indent", file("title: x\n  price: 2\n bad"), /^\d product is not plain YAML/],
+    [
+      "the content in the front matter",
+      file(`${front}\ncontent: x`),
+      /^8 content stands below the front matter/,
+    ],
+    ["an alias", file("title: &a [x]\ntags: *a"), /^3 product is not plain YAML: aliases/],
+    ["a tag", file("title: !!js/function x"), /^2 product is not plain YAML/],
+    ["a tag of our own", file("title: !secret x"), /^2 product is not plain YAML/],
+    [
+      "a name of JavaScript's",
+      file(`${front}\n__proto__: {a: 1}`),
+      /__proto__ is not a name that can be used/,
+    ],
+    ["a NUL", file(front, "a\0b"), /content must not contain NUL characters/],
+    ["no content", file(front, ""), /content expected string to have >=1 characters/],
+    [
+      "text that is no UTF-8",
+      new Uint8Array([0x2d, 0x2d, 0x2d, 0x0a, 0xff, 0x0a]),
+      /^1 product is not valid UTF-8/,
+    ],
+    ["eleven levels", file(`title: ${"[".repeat(11)}x${"]".repeat(11)}`), /nesting exceeded/],
+    ["ten thousand brackets", file(`title: ${"[".repeat(10_000)}`), /^\d+ product /],
+    [
+      "a bomb of aliases",
+      file(
+        `a: &a [x,x,x]\n${Array.from({ length: 20 }, (_, at) => `b${at}: &b${at} [*${at ? `b${at - 1}` : "a"},*${at ? `b${at - 1}` : "a"}]`).join("\n")}`,
+      ),
+      /product is not plain YAML: aliases/,
+    ],
+  ] as const) {
+    test(`of a Markdown file is told: ${what}`, async () => {
+      const reply = await sends(seller, text, { type: MARKDOWN });
+      assert.match(told(assertError(reply, 400, "INVALID_REQUEST"))[0]!, problem);
+    });
+  }
+
+  for (const [what, line, problem] of [
+    ["a NUL", '{"title":"a\\u0000"}', "1 title must not contain NUL characters"],
+    ["half a pair", '{"title":"\\ud800"}', "1 title must not contain half of a surrogate pair"],
+    ["a name of JavaScript's", '{"__proto__":{}}', "1 __proto__ is not a name that can be used"],
+    ["65 levels", `{"a":${"[".repeat(64)}${"]".repeat(64)}}`, "1 product is nested deeper than 64 levels"],
+    ["text that is no UTF-8", new Uint8Array([0x7b, 0xff, 0x7d]), "1 product is not valid UTF-8"],
+    ["null", "null", "1 product expected object, received null"],
+    ["a line of 5 MB", `{"title":"${"x".repeat(5_000_000)}"}`, "1 product is larger than 4194304 bytes"],
+  ] as const) {
+    test(`of a line is told: ${what}`, async () => {
+      assert.deepEqual(told(assertError(await sends(seller, line), 400, "INVALID_REQUEST")), [problem]);
+    });
+  }
+});
+
+suite("an import of known products", () => {
+  test("finds them by their ids, changes what stands in the line and nothing else", async () => {
+    const user = await market.hasUser();
+    const [a, b] = [await hasProduct(user), await hasDraft(user)];
+    const reply = await sends(user, jsonLines({ id: a, price: 7 }, { id: b, ...haiku }));
+    assert.deepEqual(counts(reply), [0, 1, 1]);
+    assert.deepEqual(
+      reply.body.data.products.map(({ id, status, outcome }: Record<string, string>) => [
+        id,
+        status,
+        outcome,
+      ]),
+      [
+        [a, "published", "updated"],
+        [b, "draft", "unchanged"],
+      ],
+    );
+    const { price, title, version } = (await user.get(`/v1/products/${a}`)).body.data;
+    assert.deepEqual([price, title, version], [7, haiku.title, "1.0.0"]);
+  });
+
+  test("by a name of one's own makes no second product, and follows the file", async () => {
+    const user = await market.hasUser();
+    const send = (content: string) =>
+      sends(user, file(`id: haikus/rain\n${front}`, content), { type: MARKDOWN });
+    assert.deepEqual(counts(await send("One")), [1, 0, 0]);
+    assert.deepEqual(counts(await send("One")), [0, 0, 1]);
+    assert.deepEqual(counts(await send("Two")), [0, 1, 0]);
+    const [product, ...others] = await exportOf(user);
+    assert.deepEqual([product!["content"], others], ["Two", []]);
+  });
+
+  test("makes a product anew whose id or name was that of a deleted one", async () => {
+    const user = await market.hasUser();
+    const line = jsonLines({ id: "rain", ...haiku });
+    const { id } = (await sends(user, line)).body.data.products[0];
+    await user.delete(`/v1/products/${id}`);
+    assert.deepEqual(counts(await sends(user, line)), [1, 0, 0]);
+    assert.deepEqual(counts(await sends(user, line)), [0, 0, 1]);
+    assert.deepEqual(counts(await sends(user, jsonLines({ id, ...haiku }))), [1, 0, 0]);
+    assert.equal(await countOf(user), 2);
+  });
+
+  test("keeps one seller's names apart from another's", async () => {
+    const [one, other] = [await market.hasUser(), await market.hasUser()];
+    const line = jsonLines({ id: "rain", ...haiku });
+    assert.deepEqual(counts(await sends(one, line)), [1, 0, 0]);
+    assert.deepEqual(counts(await sends(other, line)), [1, 0, 0]);
+  });
+
+  test("refuses a name and an id for the same product in one file", async () => {
+    const user = await market.hasUser();
+    const { id } = (await sends(user, jsonLines({ id: "rain", ...haiku }))).body.data.products[0];
+    const reply = await sends(user, jsonLines({ id: "rain", price: 2 }, { id, price: 3 }));
+    assert.deepEqual(told(assertError(reply, 400, "INVALID_REQUEST")), ["2 id is that of line 1 too"]);
+  });
+
+  test("makes a new version of what is on sale when the content differs, with an old file's version too", async () => {
+    const user = await market.hasUser();
+    const id = await hasProduct(user);
+    const [exported] = await exportOf(user);
+    const send = async (change: object) => {
+      const reply = await sends(user, jsonLines({ ...exported, ...change }));
+      const { version, changelog } = (await user.get(`/v1/products/${id}`)).body.data;
+      return [...counts(reply), version, changelog];
+    };
+    assert.deepEqual(await send({ content: "On {{topic}}." }), [0, 1, 0, "1.1.0", ""]);
+    assert.deepEqual(await send({ content: "On {{topic}}." }), [0, 0, 1, "1.1.0", ""]);
+    assert.deepEqual(await send({ content: "Of {{topic}}.", changelog: "Of" }), [0, 1, 0, "1.2.0", "Of"]);
+    assert.deepEqual(await send({ content: "Of {{topic}}.", version: "2.0.0", changelog: "Two" }), [
+      0,
+      1,
+      0,
+      "2.0.0",
+      "Two",
+    ]);
+    assert.deepEqual(await send({ content: "Of {{topic}}.", version: "2.0.0", changelog: "Two" }), [
+      0,
+      0,
+      1,
+      "2.0.0",
+      "Two",
+    ]);
+    const events = (await user.get("/v1/events?type=product.updated")).body.data;
+    assert.equal(events.length, 3, "an event a change, and none for what is the same");
+    assert.match(JSON.stringify(events[0].data.product.changes), /2\.0\.0/);
+  });
+
+  test("lets derived variables follow the content, and keeps described ones", async () => {
+    const user = await market.hasUser();
+    await hasDraft(user);
+    const [exported] = await exportOf(user);
+    await sends(user, jsonLines({ ...exported, content: "On {{animal}}" }));
+    const { variables } = (await user.get(`/v1/products/${exported!["id"]}`)).body.data;
+    assert.deepEqual(
+      variables.map(({ name }: { name: string }) => name),
+      ["animal"],
+    );
+  });
+
+  test("shows a change of what is on sale in lists at once", async () => {
+    const user = await market.hasUser();
+    const id = await hasProduct(user, { title: "Before the import" });
+    await sends(user, jsonLines({ id, title: "After the import" }));
+    const list = await user.get("/v1/products?author=me");
+    assert.equal(list.body.data[0].title, "After the import");
+  });
+
+  test("twenty times at once makes each product once", async () => {
+    const user = await market.hasUser();
+    const body = jsonLines(...[1, 2, 3].map((at) => ({ ...haiku, id: `p${at}`, title: `Haiku ${at}` })));
+    const replies = await Promise.all(Array.from({ length: 20 }, () => sends(user, body)));
+    for (const reply of replies) assert.equal(reply.status, 200, reply.text);
+    const made = replies.map(({ body }) => body.data.created).toSorted((a, b) => b - a);
+    assert.deepEqual(made, [3, ...Array(19).fill(0)]);
+    assert.equal(await countOf(user), 3);
+  });
+
+  test("beside changes, publishing and deleting ends in a whole product, and never in a fault", async () => {
+    const user = await market.hasUser();
+    const ids = await Promise.all([1, 2, 3, 4].map(() => hasDraft(user)));
+    const storm = Array.from({ length: 8 }, (_, round) => [
+      sends(
+        user,
+        jsonLines(...ids.map((id) => ({ id, price: round + 1, content: `On {{topic}} ${round}` }))),
+      ),
+      ...ids.map((id) => user.patch(`/v1/products/${id}`, { title: `Haiku ${round}` })),
+      user.post(`/v1/products/${ids[round % 4]}/publish`),
+      user.post(`/v1/products/${ids[(round + 1) % 4]}/unpublish`),
+    ]).flat();
+    const replies = await Promise.all(storm);
+    for (const { status, text } of replies) assert.ok([200, 409, 422].includes(status), text);
+    for (const product of await exportOf(user)) {
+      const round = Number(String(product["content"]).split(" ")[2]);
+      assert.equal(product["price"], round + 1, "price and content of one import");
+    }
+  });
+});
+
+suite("the ways to ask for an import", () => {
+  test("dryRun tells what would happen and does nothing", async () => {
+    const user = await market.hasUser();
+    const id = await hasDraft(user);
+    const body = jsonLines({ ...haiku, id: "new" }, { id, price: 3 }, { ...haiku, id: "also new" });
+    const reply = await sends(user, body, { query: "?dryRun=true" });
+    assert.deepEqual(counts(reply), [2, 1, 0]);
+    assert.equal(reply.body.data.dryRun, true);
+    assert.deepEqual(
+      reply.body.data.products.map(({ id }: { id: string | null }) => id),
+      [null, id, null],
+    );
+    assert.equal(await countOf(user), 1);
+    assert.equal((await exportOf(user))[0]!["price"], haiku.price);
+    assertError(
+      await sends(user, jsonLines({ ...haiku, price: 0 }), { query: "?dryRun=true" }),
+      400,
+      "INVALID_REQUEST",
+      "price",
+    );
+  });
+
+  test("publish offers what passes the checklist and tells of the others what they lack", async () => {
+    const user = await market.hasUser();
+    const body = jsonLines(
+      { ...haiku, title: "Complete" },
+      { ...haiku, title: "Lacking", description: "", compatibility: [] },
+      { ...haiku, title: "Not yet", status: "draft" },
+      { ...haiku, title: "As exported", status: "published" },
+    );
+    const reply = await sends(user, body, { query: "?publish=true" });
+    assert.equal(reply.body.data.published, 2, reply.text);
+    assert.deepEqual(
+      reply.body.data.products.map(({ title, status, notPublished }: Record<string, unknown>) => [
+        title,
+        status,
+        (notPublished as { field: string }[] | undefined)?.map(({ field }) => field),
+      ]),
+      [
+        ["Complete", "published", undefined],
+        ["Lacking", "draft", ["description", "compatibility"]],
+        ["Not yet", "draft", undefined],
+        ["As exported", "published", undefined],
+      ],
+    );
+    assert.equal((await user.get("/v1/events?type=product.published")).body.data.length, 2);
+    const ids = reply.body.data.products.map(({ id }: { id: string }) => ({ id }));
+    const again = await sends(user, jsonLines({ ...ids[0] }), { query: "?publish=true" });
+    assert.deepEqual([again.body.data.published, again.body.data.products[0].notPublished], [0, undefined]);
+  });
+
+  test("an Idempotency-Key gives a repeat the first answer, and another query is another request", async () => {
+    const user = await market.hasUser();
+    const body = jsonLines(haiku);
+    const headers = { "idempotency-key": "import 1" };
+    const first = await sends(user, body, headers);
+    const repeat = await sends(user, body, headers);
+    assert.equal(repeat.headers.get("idempotent-replayed"), "true");
+    assert.deepEqual(repeat.body, first.body);
+    assert.equal(await countOf(user), 1);
+    assertError(
+      await sends(user, body, { ...headers, query: "?dryRun=true" }),
+      422,
+      "IDEMPOTENCY_KEY_REUSED",
+    );
+    assert.equal((await sends(user, body, { ...headers, query: `?api_key=${user.key}` })).status, 200);
+  });
+
+  test("an unknown parameter, or one that is neither yes nor no, is refused", async () => {
+    for (const query of ["?dryrun=true", "?dryRun=1", "?publish=yes"])
+      assertError(await sends(seller, jsonLines(haiku), { query }), 400, "INVALID_REQUEST");
+  });
+
+  test("any other media type is 415 and names those that are taken", async () => {
+    for (const type of [
+      "application/json",
+      "text/plain",
+      "multipart/form-data; boundary=x",
+      ";",
+      "application/zipped",
+    ]) {
+      const reply = await sends(seller, jsonLines(haiku), { type });
+      assertError(reply, 415, "UNSUPPORTED_MEDIA_TYPE");
+      if (type !== ";") assert.match(reply.body.error.message, /application\/jsonl, .*application\/zip/);
+    }
+  });
+
+  test("nothing at all, and nothing but blanks, is no import", async () => {
+    const empty = await seller.request("POST", "/v1/products/import");
+    assertError(empty, 400, "INVALID_REQUEST", "body");
+    for (const body of [" ", "\n\n", "\ufeff"])
+      assertError(await sends(seller, body), 400, "INVALID_REQUEST", "body");
+    assertError(
+      await sends(seller, await zipOf({ "README.md": "x" }), { type: ZIP }),
+      400,
+      "INVALID_REQUEST",
+      "body",
+    );
+  });
+
+  test("more than 1,000 products, 100,000 lines or 20 MiB are refused", async () => {
+    const user = await market.hasUser();
+    const many = Array(1_001).fill(JSON.stringify(haiku)).join("\n");
+    assert.match(
+      assertError(await sends(user, many), 400, "INVALID_REQUEST", "body").reason,
+      /1,000 products/,
+    );
+    const blank = await sends(user, "\n".repeat(100_001));
+    assert.match(assertError(blank, 400, "INVALID_REQUEST", "body").reason, /100,000 lines/);
+    assertError(await sends(user, " ".repeat(20 * 1024 * 1024 + 1)), 413, "PAYLOAD_TOO_LARGE");
+    assert.equal(await countOf(user), 0);
+  });
+
+  test("whose account closes meanwhile leaves nothing", async () => {
+    const user = await market.hasUser();
+    await market.query("update users set closed_at = now() where id = $1", [user.userId]);
+    const replies = await sends(user, jsonLines(haiku));
+    assertError(replies, 401, "INVALID_API_KEY");
+  });
+});
+
+suite("a zip", () => {
+  const text = file(front);
+
+  test("that is none, or a piece of one, is refused", async () => {
+    const whole = await zipOf({ "a.md": text });
+    for (const bytes of ["PK", "not a zip", whole.slice(0, -30), whole.slice(20)])
+      assertError(await sends(seller, bytes, { type: ZIP }), 400, "INVALID_REQUEST", "body");
+  });
+
+  test("that was damaged on its way is refused, whichever byte it is", async () => {
+    const user = await market.hasUser();
+    const whole = await zipOf({ "a.md": text });
+    for (let at = 0; at < whole.length; at += 3) {
+      const damaged = whole.slice();
+      damaged[at] = damaged[at]! ^ 0xff;
+      const { status } = await sends(user, damaged, { type: ZIP, query: "?dryRun=true" });
+      // Times, versions and the like may be wrong without harm to what is inside.
+      assert.ok(status === 200 || status === 400, `${at}: ${status}`);
+    }
+    const stored = Buffer.from(await zipOf({ "a.md": text }, false));
+    stored.write("tipic", stored.indexOf("topic"));
+    const reply = await sends(user, new Uint8Array(stored), { type: ZIP });
+    assert.match(assertError(reply, 400, "INVALID_REQUEST", "body").reason, /is damaged: a\.md/);
+    assert.equal(await countOf(user), 0);
+  });
+
+  test("that unpacks to more than may be sent is refused, before it is unpacked", async () => {
+    const bomb = await zipOf({ "a.md": file(front, "x".repeat(30 * 1024 * 1024)) });
+    assert.ok(bomb.length < 100_000);
+    assert.match(
+      assertError(await sends(seller, bomb, { type: ZIP }), 400, "INVALID_REQUEST", "body").reason,
+      /unpacks/,
+    );
+    const large = await zipOf({ "a.md": file(front, "x".repeat(5 * 1024 * 1024)) });
+    assert.match(
+      assertError(await sends(seller, large, { type: ZIP }), 400, "INVALID_REQUEST", "body").reason,
+      /larger than/,
+    );
+  });
+
+  test("that lies about its sizes is refused", async () => {
+    const bomb = Buffer.from(await zipOf({ "a.md": file(front, "x".repeat(3_000_000)) }));
+    const directory = bomb.indexOf(Buffer.from("PK\u0001\u0002"));
+    bomb.writeUInt32LE(1_000, directory + 24);
+    assertError(await sends(seller, new Uint8Array(bomb), { type: ZIP }), 400, "INVALID_REQUEST", "body");
+  });
+
+  test("whose names lead out of it is refused, and a long name is told in part", async () => {
+    const zip = Buffer.from(await zipOf({ "aaaaaaa.md": text }));
+    const evil = Buffer.from(zip.toString("latin1").replaceAll("aaaaaaa.md", "../../a.md"), "latin1");
+    assertError(await sends(seller, new Uint8Array(evil), { type: ZIP }), 400, "INVALID_REQUEST", "body");
+    const long = await zipOf({ [`${"n".repeat(5_000)}.md`]: "no front matter" });
+    assert.ok((await sends(seller, long, { type: ZIP })).text.length < 2_000);
+  });
+});

@@ -1,0 +1,167 @@
+import type { ImportResult } from "@stoa/contract";
+import type { Context, Member, Source } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { ApiError, problemsIn } from "../errors.ts";
+import { toId } from "../ids.ts";
+import { becomeSeller } from "../people/users.ts";
+import { lockOwnProducts } from "../products/ownership.ts";
+import { writeChecked, writeDraft } from "../products/products.ts";
+import { moveProduct } from "../products/states.ts";
+import { type Item, placeOf } from "./items.ts";
+import { productsNamed } from "./names.ts";
+import { type Changing, changeBy, inParts, planOf, type Step } from "./plan.ts";
+import { Problems, WHOLE } from "./problems.ts";
+import { writeNames } from "./queries.ts";
+
+type Outcome = ImportResult["products"][number];
+
+export interface Wish {
+  dryRun: boolean;
+  publish: boolean;
+}
+
+/** The products changed between the look and the deed. */
+class Overtaken extends Error {}
+const MAX_TRIES = 3;
+
+/**
+ * Makes and changes products as a file says. All of it is checked before anything is written, and everything is written
+ * in one transaction, or nothing. `read` gives the items and tells what cannot be read.
+ */
+export async function importProducts(
+  ctx: Context,
+  caller: Member,
+  read: (problems: Problems) => Promise<Item[]>,
+  wish: Wish,
+  source: Source | null,
+): Promise<ImportResult> {
+  const found = new Problems();
+  const items = await read(found);
+  const outcomes = await tried(ctx, caller, { items, found }, wish);
+  if (wish.dryRun) return resultOf(outcomes, wish);
+  await ctx.notices.caughtUp();
+  if (wish.publish) for (const one of outcomes) await publish(ctx, caller, one, source);
+  return resultOf(outcomes, wish);
+}
+
+/** An outcome beside what its line wanted. */
+interface Done {
+  step: Step;
+  outcome: Outcome;
+}
+
+/** Whoever is overtaken looks again: by another import of theirs, or by a change at another door. */
+async function tried(
+  ctx: Context,
+  { userId }: Member,
+  { items, found }: { items: Item[]; found: Problems },
+  { dryRun }: Wish,
+): Promise<Done[]> {
+  for (let attempt = 1; attempt <= MAX_TRIES; attempt++) {
+    const problems = found.copy();
+    const steps = await planOf(ctx, userId, items, problems);
+    problems.mustBeNone();
+    if (dryRun) return steps.map(foreseen);
+    try {
+      return await ctx.db.transaction().execute((tx) => carryOut(ctx, tx, userId, steps));
+    } catch (error) {
+      if (!(error instanceof Overtaken)) throw error;
+    }
+  }
+  throw new ApiError("CONFLICT", "Your products are being changed elsewhere: send the file again.");
+}
+
+const foreseen = (step: Step): Done => {
+  const outcome: Outcome =
+    "draft" in step
+      ? { ...placeOf(step.item), id: null, title: step.draft.title, status: "draft", outcome: "created" }
+      : {
+          ...placeOf(step.item),
+          id: toId("prod", step.productId),
+          title: step.title,
+          status: step.status,
+          outcome: step.differs ? "updated" : "unchanged",
+        };
+  return { step, outcome };
+};
+
+async function carryOut(ctx: Context, tx: Tx, authorId: string, steps: Step[]): Promise<Done[]> {
+  // Holds the author's row: imports of one seller come one after another.
+  const author = await becomeSeller(tx, authorId);
+  await mustStandForTheSame(tx, authorId, steps);
+  const changing = steps.filter((step): step is Changing => !("draft" in step));
+  for (const some of inParts(changing)) await change(ctx, tx, authorId, some);
+  const names: { name: string; productId: string }[] = [];
+  const done: Done[] = [];
+  for (const step of steps) {
+    const { outcome } = foreseen(step);
+    if ("draft" in step) {
+      const productId = await writeDraft(ctx, tx, { ...author, id: authorId }, step.draft);
+      if (step.name !== undefined) names.push({ name: step.name, productId });
+      outcome.id = toId("prod", productId);
+    }
+    done.push({ step, outcome });
+  }
+  await writeNames(tx, authorId, names);
+  return done;
+}
+
+/** What was nobody's name must still be nobody's, and what was a product's still that product's. */
+async function mustStandForTheSame(tx: Tx, authorId: string, steps: Step[]): Promise<void> {
+  const names = steps.map(({ name }) => name).filter((name) => name !== undefined);
+  const now = await productsNamed(tx, authorId, names);
+  for (const step of steps) {
+    const seen = "draft" in step ? undefined : step.productId;
+    if (step.name !== undefined && now.get(step.name) !== seen) throw new Overtaken();
+  }
+}
+
+/** Compared anew under the lock: what was seen before may have changed. */
+async function change(ctx: Context, tx: Tx, authorId: string, steps: Changing[]): Promise<void> {
+  const ids = steps.map(({ productId }) => productId);
+  const products = new Map((await lockOwnProducts(tx, authorId, ids)).map((row) => [row.id, row]));
+  for (const step of steps) {
+    const before = products.get(step.productId);
+    if (!before) throw new Overtaken();
+    const changes = await stillAllowed(() => changeBy(ctx, before, step.line));
+    if (changes.fields.length > 0 !== step.differs || before.status !== step.status) throw new Overtaken();
+    if (step.differs) await writeChecked(ctx, tx, changes);
+  }
+}
+
+/** A rule that is broken by now is told by its line, on the next look. */
+async function stillAllowed<T>(check: () => Promise<T>): Promise<T> {
+  try {
+    return await check();
+  } catch (error) {
+    throw error instanceof ApiError ? new Overtaken() : error;
+  }
+}
+
+/** The usual way, one by one: what the checklist lacks keeps no other product back. */
+async function publish(ctx: Context, caller: Member, { step, outcome }: Done, source: Source | null) {
+  const isWanted = step.wanted === undefined || step.wanted === "published";
+  if (!isWanted || ["published", "pending_review"].includes(outcome.status)) return;
+  try {
+    outcome.status = (await moveProduct(ctx, caller, outcome.id!, "publish", { source })).data.status;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    outcome.notPublished = problemsIn(error, WHOLE);
+  }
+}
+
+function resultOf(done: Done[], { dryRun }: Wish): ImportResult {
+  const products = done.map(({ outcome }) => outcome);
+  const count = (outcome: Outcome["outcome"]) => products.filter((one) => one.outcome === outcome).length;
+  return {
+    dryRun,
+    created: count("created"),
+    updated: count("updated"),
+    unchanged: count("unchanged"),
+    published: done.filter(isPublishedNow).length,
+    products,
+  };
+}
+
+const isPublishedNow = ({ step, outcome }: Done) =>
+  outcome.status === "published" && foreseen(step).outcome.status !== "published";

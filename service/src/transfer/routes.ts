@@ -1,0 +1,14 @@
+import { api } from "@stoa/contract";
+import { route } from "../http/route.ts";
+import { exportProducts } from "./exports.ts";
+import { readFile } from "./files.ts";
+import { importProducts } from "./imports.ts";
+
+export const transferRoutes = [
+  route(api.products.export, async (ctx, caller, { query }) =>
+    exportProducts(ctx, caller.userId, query.format),
+  ),
+  route(api.products.import, (ctx, caller, { query }, { rawBody, source }) =>
+    importProducts(ctx, caller, (problems) => readFile(rawBody, problems), query, source),
+  ),
+];
