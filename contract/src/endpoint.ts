@@ -29,6 +29,8 @@ export interface Endpoint<
   query: Q;
   /** null: the endpoint takes no body. */
   body: B | null;
+  /** Its body is multipart/form-data: one part with a file, called `file`, and `body` beside it as text fields. */
+  upload: { maxBytes: number } | null;
   /** What stands in `data`; of a list, one item. */
   data: D;
   /** A list answers an array in `data` and page, limit, total in `meta`. */
@@ -71,6 +73,7 @@ export function endpoint<
     params: nothing as unknown as P,
     query: nothing as unknown as Q,
     body: null,
+    upload: null,
     list: false as L,
     status: 200,
     base: "/v1",
