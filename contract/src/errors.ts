@@ -14,6 +14,8 @@ export const errorCatalogue = {
 
   NOT_FOUND: { status: 404, message: "Nothing is found at this path." },
   PRODUCT_NOT_FOUND: { status: 404, message: "No product has this id." },
+  FILE_NOT_FOUND: { status: 404, message: "No file of this product has this id." },
+  IMAGE_NOT_FOUND: { status: 404, message: "No image of this product has this id." },
   ORDER_NOT_FOUND: { status: 404, message: "No order of yours has this id." },
   EVENT_NOT_FOUND: { status: 404, message: "No event of yours has this id." },
   EXECUTION_NOT_FOUND: { status: 404, message: "No execution of yours has this id." },

@@ -4,6 +4,7 @@ import * as ai from "./ai.ts";
 import * as catalogue from "./catalogue.ts";
 import type { Endpoint } from "./endpoint.ts";
 import * as events from "./events.ts";
+import * as files from "./files.ts";
 import * as keys from "./keys.ts";
 import * as oauth from "./oauth.ts";
 import * as plans from "./plans.ts";
@@ -24,6 +25,8 @@ export const api = {
     unpublish: products.unpublish,
     remove: products.remove,
   },
+  files: { add: files.addFile, remove: files.removeFile },
+  images: { add: files.addImage, remove: files.removeImage },
   categories: { list: catalogue.categories },
   reviews: { list: reviews.list, create: reviews.create },
   purchases: { create: purchases.create, list: purchases.list, get: purchases.get },
@@ -118,6 +121,7 @@ export {
 export { Failure, ListMeta, Meta, type Success } from "./envelope.ts";
 export { type ErrorCode, errorCatalogue, errorCodes } from "./errors.ts";
 export { Event, type EventData, type EventType, eventData, eventTypes } from "./events.ts";
+export { MAX_FILE_BYTES, MAX_IMAGE_BYTES } from "./files.ts";
 export type { ApiKey, ApiKeyStatus, CreateApiKey, NewApiKey, RotatedApiKey } from "./keys.ts";
 export {
   type CreateOAuthClient,
@@ -152,6 +156,8 @@ export {
   type CreateProduct,
   type ProductCard,
   type ProductDetail,
+  type ProductFile,
+  type ProductImage,
   type ProductStatus,
   type Provider,
   productTypes,

@@ -130,7 +130,7 @@ export async function listProducts(ctx: Context, caller: Caller, query: ListQuer
   }
   const bound = question ? MAX_FOUND : EXACT_TOTAL;
   return {
-    items: rows.map((row) => new RawJson(withNumbers(row.card, row))),
+    items: rows.map((row) => new RawJson(withNumbers(row.card, row, ctx.links.origin()))),
     total: Math.min(total, bound),
     ...(total > bound && { totalIsEstimate: true as const }),
     ...(correctedSearch && { correctedSearch }),

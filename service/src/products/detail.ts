@@ -7,6 +7,7 @@ import { ApiError } from "../errors.ts";
 import { isAdmin } from "../http/authenticate.ts";
 import { Answer } from "../http/route.ts";
 import { toUuid } from "../ids.ts";
+import { filesFor, imageOf, linksUntil } from "./attachments.ts";
 import { previewOf } from "./content.ts";
 import { findProductForReader, type ProductForReader } from "./queries.ts";
 
@@ -27,9 +28,10 @@ export function isVisible(product: ProductForReader, caller: Caller): boolean {
   return product.status === "published" || reason !== "none" || isAdmin(caller);
 }
 
-export function detailFor(product: ProductForReader, caller: Caller): ProductDetail {
+function detailFor(ctx: Context, product: ProductForReader, caller: Caller): ProductDetail {
   const reason = reasonFor(product, caller);
   const mayRead = reason !== "none" || isAdmin(caller);
+  const gallery = product.images.map((image) => imageOf(ctx, image));
   return {
     ...sharedFields(product),
     author: { ...authorOf(product), bio: product.authorBio },
@@ -42,8 +44,9 @@ export function detailFor(product: ProductForReader, caller: Caller): ProductDet
     features: product.features,
     version: product.version,
     changelog: product.changelog,
-    files: mayRead ? [] : null,
-    images: [],
+    files: mayRead && isMember(caller) ? filesFor(ctx, product, caller) : null,
+    images: gallery.map(({ url }) => url),
+    gallery,
     stats: {
       views: product.views,
       purchases: product.purchases,
@@ -66,6 +69,19 @@ export function tagFor(product: ProductForReader, caller: Caller): string {
   return `"${product.revision}-${sight}${product.usedAt ? "-used" : ""}"`;
 }
 
+/** The links to files end: an answer that shows some is another one when they do. */
+function linksTag(ctx: Context, { files }: ProductDetail): string {
+  return files && files.length > 0 ? `~${linksUntil(ctx.now()).getTime() / 1000}` : "";
+}
+
+/** A change is made from a state, whichever links it was shown with. */
+export const withoutLinks = (ifMatch: string) => ifMatch.replace(/~\d+"/g, '"');
+
+export function answerWith(ctx: Context, product: ProductForReader, caller: Caller): Answer<ProductDetail> {
+  const detail = detailFor(ctx, product, caller);
+  return new Answer(detail, { etag: tagFor(product, caller).replace(/"$/, `${linksTag(ctx, detail)}"`) });
+}
+
 export async function readDetail(
   ctx: Context,
   caller: Caller,
@@ -78,7 +94,7 @@ export async function readDetail(
   // A buyer's first look at the content is its reveal, written before it is shown.
   if (product.entitled && product.usedAt === null && isMember(caller))
     await noteUse(ctx, caller.userId, product.id);
-  return new Answer(detailFor(product, caller), { etag: tagFor(product, caller) });
+  return answerWith(ctx, product, caller);
 }
 
 /** A product as its runner gets it: the version of their line, and why they may run it, if they may. */

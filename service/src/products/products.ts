@@ -4,7 +4,7 @@ import type { ChangeProduct, CreateProduct, Variable } from "@stoa/contract";
 import { renderCard } from "../catalogue/card.ts";
 import { isCategory } from "../catalogue/categories.ts";
 import { relist } from "../catalogue/listing.ts";
-import type { Context, Member } from "../context.ts";
+import type { Context, Member, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { invalidRequest, ruleBroken } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
@@ -15,7 +15,7 @@ import { toDecimal, toMinor } from "../money/amount.ts";
 import { becomeSeller } from "../people/users.ts";
 import { mustStayComplete } from "./checklist.ts";
 import { inputsOf } from "./content.ts";
-import { tagFor } from "./detail.ts";
+import { tagFor, withoutLinks } from "./detail.ts";
 import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
 import {
   insertProduct,
@@ -64,6 +64,7 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
     currency,
     models: JSON.stringify(wish.models),
     preview: wish.preview ?? "",
+    images: "[]",
     version: wish.version,
   };
   await ctx.db.transaction().execute(async (tx) => {
@@ -75,6 +76,7 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
       authorName: author.name,
       authorVerified: author.verified,
       category: wish.category ?? null,
+      images: [],
       priceMinor,
       currency,
       status: "draft" as const,
@@ -91,7 +93,7 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
       created_at: now,
     };
     await insertProduct(tx, product);
-    await insertVersion(tx, id, { ...wish, variables }, now);
+    await insertVersion(tx, id, { ...wish, variables, files: [] }, now);
     await relist(tx, listed);
   });
   // A seller from now on: the answer goes out when every door of this process knows it.
@@ -130,9 +132,10 @@ const AUTHORS_FIELDS = [
     "tags",
     "requirements",
   ],
-  ...["features", "models", "preview", "content", "contentFormat", "variables", "version", "changelog"],
+  ...["features", "models", "preview", "content", "contentFormat", "variables", "files", "images"],
+  ...["version", "changelog"],
 ] as const as readonly (keyof Locked)[];
-const VERSIONED_FIELDS: readonly (keyof Locked)[] = ["content", "contentFormat", "variables"];
+const VERSIONED_FIELDS: readonly (keyof Locked)[] = ["content", "contentFormat", "variables", "files"];
 
 const changedFields = (before: Locked, after: Locked) =>
   AUTHORS_FIELDS.filter((field) => !isDeepStrictEqual(before[field], after[field]));
@@ -159,7 +162,11 @@ function declaredAfter(product: Locked, change: ChangeProduct): Variable[] | und
 }
 
 /** Once published a version is immutable: a change of what buyers run makes the next one. */
-function versioned(before: Locked, after: Locked, change: ChangeProduct): Locked {
+function versioned(
+  before: Locked,
+  after: Locked,
+  change: { version?: string | undefined; changelog?: string | undefined },
+): Locked {
   if (!before.firstPublishedAt) return after;
   const newContent = VERSIONED_FIELDS.some((field) => !isDeepStrictEqual(before[field], after[field]));
   if (!newContent && (change.version ?? before.version) === before.version) {
@@ -181,6 +188,8 @@ const MAX_TOLD_CHARACTERS = 8_000;
 function changesOf(before: Locked, after: Locked, fields: readonly (keyof Locked)[]) {
   const shown = (product: Locked, field: keyof Locked) => {
     if (field === "priceMinor") return toDecimal(product.priceMinor, product.currency);
+    if (field === "files") return product.files.map(({ name, sha256 }) => ({ name, sha256 }));
+    if (field === "images") return product.images.map(({ hash, alt }) => ({ hash, alt }));
     if (field === "content") return `sha256:${sha256(product.content)}`;
     const text = JSON.stringify(product[field]);
     return text.length > MAX_TOLD_CHARACTERS ? `sha256:${sha256(text)}` : product[field];
@@ -202,6 +211,7 @@ async function writeChange(tx: Tx, before: Locked, after: Locked, now: Date): Pr
     currency: after.currency,
     models: JSON.stringify(after.models),
     preview: after.preview,
+    images: JSON.stringify(after.images),
     version: after.version,
     card: renderCard(updated),
   };
@@ -223,21 +233,57 @@ export async function changeProduct(
   const seen = await mustMayChange(ctx, caller, productId);
   await ctx.db.transaction().execute(async (tx) => {
     const before = await lockToChange(tx, seen.id);
-    mustMatch(ifMatch, tagFor({ ...seen, revision: before.revision }, caller));
+    mustMatch(ifMatch && withoutLinks(ifMatch), tagFor({ ...seen, revision: before.revision }, caller));
     if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
       throw ruleBroken("currency", "is fixed once the product has been published");
     }
     const after = versioned(before, applied(ctx, before, change), change);
-    const fields = changedFields(before, after);
-    if (fields.length === 0) return;
-    mustStayComplete(after);
-    await writeChange(tx, before, after, ctx.now());
-    const changes = changesOf(before, after, fields);
-    await announce(ctx, tx, [before.authorId], "product.updated", {
-      product: { id: toId("prod", before.id), changes },
-    });
-    const deed = { action: "product.updated", source, details: { changes } };
-    await recordIfAnothers(ctx, tx, caller, before, deed);
+    await carryOut(ctx, tx, { caller, source }, before, after);
   });
   return changersView(ctx, caller, seen.id);
+}
+
+/**
+ * Changes what came in another way than as a field, such as files: under the same lock, by the same rules, told and
+ * recorded alike. Answers the product as it is then.
+ */
+export async function alterProduct(
+  ctx: Context,
+  { caller, source }: Changer,
+  id: string,
+  alter: (product: Locked) => Partial<Pick<Locked, "files" | "images" | "changelog">>,
+): Promise<Locked> {
+  return ctx.db.transaction().execute(async (tx) => {
+    const before = await lockToChange(tx, id);
+    const { changelog, ...altered } = alter(before);
+    if (isDeepStrictEqual({ ...before, ...altered }, before)) return before;
+    const changed = { ...before, ...altered, changelog: changelog ?? before.changelog };
+    const after = versioned(before, changed, { changelog });
+    await carryOut(ctx, tx, { caller, source }, before, after);
+    return after;
+  });
+}
+
+interface Changer {
+  caller: Member;
+  source: Source;
+}
+
+async function carryOut(
+  ctx: Context,
+  tx: Tx,
+  { caller, source }: Changer,
+  before: Locked,
+  after: Locked,
+): Promise<void> {
+  const fields = changedFields(before, after);
+  if (fields.length === 0) return;
+  mustStayComplete(after);
+  await writeChange(tx, before, after, ctx.now());
+  const changes = changesOf(before, after, fields);
+  await announce(ctx, tx, [before.authorId], "product.updated", {
+    product: { id: toId("prod", before.id), changes },
+  });
+  const deed = { action: "product.updated", source, details: { changes } };
+  await recordIfAnothers(ctx, tx, caller, before, deed);
 }
