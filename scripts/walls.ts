@@ -26,6 +26,7 @@ const mayEnter: Record<string, string[]> = {
   catalogue: ["db", "money", "http", "people"],
   products: ["db", "money", "catalogue", "http", "prompts", "audit", "events", "people", "entitlements"],
   plans: ["db", "money", "outside", "http", "audit", "events", "people"],
+  files: ["db", "outside", "http", "people", "catalogue", "entitlements", "products"],
   reviews: ["db", "http", "events", "people", "catalogue", "products"],
   purchases: ["db", "money", "outside", "http", "events", "people", "entitlements", "catalogue", "products"],
   ai: ["db", "outside", "http", "prompts", "entitlements", "products"],
