@@ -108,22 +108,25 @@ async function readParts(
 ): Promise<Omit<Upload, "discard">> {
   const parser = parserOf(request);
   const parts = collect(parser, path, maxBytes);
-  const entrance = patience(deadlines);
-  try {
-    await Promise.race([
-      pipeline(request.pipe(entrance), bounded(maxBytes), parser),
-      parts.failed,
-      cut(request),
-    ]);
+  const patience = new Patience(deadlines);
+  const read = async () => {
+    await pipeline(request.pipe(patience.stream), bounded(maxBytes), parser);
     if (parts.file === null) throw invalidRequest("file", "is required");
+    return parts.file;
+  };
+  try {
+    const file = await Promise.race([read(), parts.failed, patience.lost, cut(request)]);
     mustBeStorable(parts.fields, "body");
-    return { file: await parts.file, fields: { ...parts.fields } };
+    return { file, fields: { ...parts.fields } };
   } catch (error) {
     // Not the request itself: that would end the connection before it has its answer.
-    request.unpipe(entrance);
-    for (const stream of [entrance, parser]) stream.destroy();
+    request.unpipe(patience.stream);
+    for (const stream of [patience.stream, parser]) stream.destroy();
+    parts.end.abort();
     await parts.file?.catch(() => {});
     throw inOurWords(error);
+  } finally {
+    patience.end();
   }
 }
 
@@ -132,12 +135,19 @@ interface Parts {
   fields: Record<string, string>;
   /** Never resolves. */
   failed: Promise<never>;
+  /** The parser does not end the file that it was in. */
+  end: AbortController;
 }
 
 function collect(parser: BusboyInstance, path: string, maxBytes: number): Parts {
   const { promise: failed, reject } = Promise.withResolvers<never>();
   failed.catch(() => {});
-  const parts: Parts = { file: null, fields: Object.create(null), failed };
+  const parts: Parts = {
+    file: null,
+    fields: Object.create(null),
+    failed,
+    end: new AbortController(),
+  };
   parser.on("field", (name, value, nameCut, valueCut) => {
     if (nameCut || valueCut) reject(invalidRequest(name, "is too long"));
     else parts.fields[name] = value;
@@ -148,7 +158,8 @@ function collect(parser: BusboyInstance, path: string, maxBytes: number): Parts 
       reject(invalidRequest(name, name === "file" ? "is sent twice" : "is not known here"));
       return;
     }
-    parts.file = keep(stream, path, maxBytes, { name: fileName ?? "", declaredType: type || null });
+    const said = { name: fileName ?? "", declaredType: type || null };
+    parts.file = keep(stream, path, { ...said, maxBytes, signal: parts.end.signal });
     parts.file.catch(reject);
   });
   for (const limit of ["partsLimit", "filesLimit", "fieldsLimit"] as const)
@@ -190,8 +201,14 @@ function parserOf({ headers }: IncomingMessage): BusboyInstance {
 async function keep(
   stream: Readable,
   path: string,
-  maxBytes: number,
-  said: Pick<UploadedFile, "name" | "declaredType">,
+  {
+    maxBytes,
+    signal,
+    ...said
+  }: Pick<UploadedFile, "name" | "declaredType"> & {
+    maxBytes: number;
+    signal: AbortSignal;
+  },
 ): Promise<UploadedFile> {
   const hash = createHash("sha256");
   let size = 0;
@@ -202,27 +219,40 @@ async function keep(
       done(size > maxBytes ? tooLarge(maxBytes) : null, chunk);
     },
   });
-  await pipeline(stream, count, createWriteStream(path, { flags: "wx", mode: 0o600 }));
+  await pipeline(stream, count, createWriteStream(path, { flags: "wx", mode: 0o600 }), { signal });
   return { ...said, path, size, sha256: hash.digest("hex") };
 }
 
-/** A client may be slow, but not for ever, and not silent. */
-function patience({ idleMs, totalMs }: UploadDeadlines): Transform {
-  const late = (why: string) => () => void stream.destroy(invalidRequest("body", why));
-  const silent = late(`stood still for ${idleMs / 1000} seconds`);
-  const total = setTimeout(late(`took longer than ${totalMs / 1000} seconds`), totalMs);
-  let idle = setTimeout(silent, idleMs);
-  const stream = new Transform({
-    transform(chunk, _encoding, done) {
-      clearTimeout(idle);
-      idle = setTimeout(silent, idleMs);
-      done(null, chunk);
-    },
-  });
-  return stream.once("close", () => {
-    clearTimeout(total);
-    clearTimeout(idle);
-  });
+/**
+ * A client may be slow, but not for ever, and not silent. Nor may what it sent keep the parser waiting: of a part behind
+ * the last one it tells that it begins, and never that it ends.
+ */
+class Patience {
+  /** Never resolves. */
+  readonly lost: Promise<never>;
+  readonly stream: Transform;
+  readonly #total: NodeJS.Timeout;
+  readonly #idle: NodeJS.Timeout;
+
+  constructor({ idleMs, totalMs }: UploadDeadlines) {
+    const { promise, reject } = Promise.withResolvers<never>();
+    promise.catch(() => {});
+    this.lost = promise;
+    const lose = (why: string) => () => reject(invalidRequest("body", why));
+    this.#total = setTimeout(lose(`took longer than ${totalMs / 1000} seconds`), totalMs);
+    this.#idle = setTimeout(lose(`stood still for ${idleMs / 1000} seconds`), idleMs);
+    this.stream = new Transform({
+      transform: (chunk, _encoding, done) => {
+        this.#idle.refresh();
+        done(null, chunk);
+      },
+    });
+  }
+
+  end(): void {
+    clearTimeout(this.#total);
+    clearTimeout(this.#idle);
+  }
 }
 
 /** Also what belongs to no file: a client that says no Content-Length shall not send for ever. */

@@ -24,33 +24,39 @@ const MAX_CONNECTIONS = 50;
 /** Keeps bytes in a bucket of whatever speaks the protocol of S3. */
 export function s3Storage(place: S3Place): Storage {
   const client = clientOf(place);
-  const at = (name: string) => ({ Bucket: place.bucket, Key: `${place.prefix}${digestIn(name)}/${name}` });
+  const at = (name: string) => {
+    digestIn(name);
+    return { Bucket: place.bucket, Key: place.prefix + name };
+  };
   let folder: Promise<string> | null = null;
   return {
     incoming() {
       folder ??= mkdtemp(join(tmpdir(), "stoa-incoming-"));
       return folder;
     },
-    put: (name, source) =>
-      told(async () => {
-        const isBytes = Buffer.isBuffer(source);
-        const size = isBytes ? source.length : (await stat(source.path)).size;
-        const body = isBytes ? source : createReadStream(source.path);
-        await client.send(withDigest({ ...at(name), Body: body, ContentLength: size }, digestIn(name)));
-      }),
-    has: (name) => told(async () => (await orNull(client.send(new HeadObjectCommand(at(name))))) !== null),
-    get: (name, range) =>
-      told(async () => {
-        const part = range && { Range: `bytes=${range.start}-${range.end}` };
-        const answer = await orNull(client.send(new GetObjectCommand({ ...at(name), ...part })));
-        return (answer?.Body as Readable | undefined) ?? null;
-      }),
-    remove: (name) => told(async () => void (await client.send(new DeleteObjectCommand(at(name))))),
-    check: () =>
-      told(async () => {
-        await client.send(new HeadBucketCommand({ Bucket: place.bucket }));
-        return `files are kept in the bucket ${place.bucket} at ${place.endpoint}`;
-      }),
+    async put(name, source) {
+      const object = at(name);
+      const isBytes = Buffer.isBuffer(source);
+      const size = isBytes ? source.length : (await stat(source.path)).size;
+      const body = isBytes ? source : createReadStream(source.path);
+      const put = withDigest({ ...object, Body: body, ContentLength: size }, digestIn(name));
+      await told(client.send(put));
+    },
+    async has(name) {
+      return (await orNull(client.send(new HeadObjectCommand(at(name))))) !== null;
+    },
+    async get(name, range) {
+      const part = range && { Range: `bytes=${range.start}-${range.end}` };
+      const answer = await orNull(client.send(new GetObjectCommand({ ...at(name), ...part })));
+      return (answer?.Body as Readable | undefined) ?? null;
+    },
+    async remove(name) {
+      await told(client.send(new DeleteObjectCommand(at(name))));
+    },
+    async check() {
+      await told(client.send(new HeadBucketCommand({ Bucket: place.bucket })));
+      return `files are kept in the bucket ${place.bucket} at ${place.endpoint}`;
+    },
     async close() {
       client.destroy();
       if (folder) await rm(await folder, { recursive: true, force: true });
@@ -91,22 +97,15 @@ function withDigest(input: PutObjectCommand["input"], sha256: string): PutObject
 }
 
 async function orNull<T>(answer: Promise<T>): Promise<T | null> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (error instanceof S3ServiceException && error.$metadata.httpStatusCode === 404) return null;
-    throw error;
-  }
+  const isMissing = (error: unknown) =>
+    error instanceof S3ServiceException && error.$metadata.httpStatusCode === 404;
+  return told(answer.catch((error) => (isMissing(error) ? null : Promise.reject(error))));
 }
 
 /** What a server says may quote the key that it was asked with: its code and status are enough. */
-async function told<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    const { name, code, $metadata } = error as Partial<S3ServiceException> & { code?: string };
-    throw new StorageUnavailable(
-      ["the storage failed:", code ?? name, $metadata?.httpStatusCode].filter(Boolean).join(" "),
-    );
-  }
+function told<T>(answer: Promise<T>): Promise<T> {
+  return answer.catch((error: Partial<S3ServiceException> & { code?: string }) => {
+    const what = [error.code ?? error.name, error.$metadata?.httpStatusCode].filter(Boolean);
+    throw new StorageUnavailable(`the storage failed: ${what.join(" ")}`);
+  });
 }

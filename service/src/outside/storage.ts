@@ -31,7 +31,7 @@ export class StorageUnavailable extends Error {
 
 const NAME = /^([0-9a-f]{64})-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** The SHA-256 that a name begins with. Whatever is no name of ours reaches no disk and no bucket. */
+/** The SHA-256 that a name begins with; throws on what is no name of ours, so that nothing else reaches a disk or a bucket. */
 export function digestIn(name: string): string {
   const digest = NAME.exec(name)?.[1];
   if (digest === undefined) throw new TypeError(`${name} is no name in the storage`);

@@ -253,7 +253,7 @@ export async function alterProduct(
   id: string,
   alter: (product: Locked) => Partial<Pick<Locked, "files" | "images" | "changelog">>,
 ): Promise<Locked> {
-  return ctx.db.transaction().execute(async (tx) => {
+  const after = await ctx.db.transaction().execute(async (tx) => {
     const before = await lockToChange(tx, id);
     const { changelog, ...altered } = alter(before);
     if (isDeepStrictEqual({ ...before, ...altered }, before)) return before;
@@ -262,6 +262,8 @@ export async function alterProduct(
     await carryOut(ctx, tx, { caller, source }, before, after);
     return after;
   });
+  await ctx.notices.caughtUp();
+  return after;
 }
 
 interface Changer {
