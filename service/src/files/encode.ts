@@ -63,7 +63,7 @@ function loadSharp() {
     sharp.concurrency(1);
     sharp.block({ operation: ["VipsForeignLoad"] });
     sharp.unblock({
-      operation: ["Png", "Jpeg", "Webp", "Nsgif", "Heif"].map((reader) => `VipsForeignLoad${reader}File`),
+      operation: ["Png", "Jpeg", "Webp", "Nsgif", "Heif"].map((reader) => `VipsForeignLoad${reader}`),
     });
     return sharp;
   });

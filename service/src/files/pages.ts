@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
@@ -11,6 +12,9 @@ const YEAR_SECONDS = 31_536_000;
 const IMAGE_NAME = /^([0-9a-f]{64})-(320|640|1280)\.webp$/;
 /** Whatever a file may be: a browser saves it, and were it ever to show it, it would run nothing. */
 const HARMLESS = "sandbox; default-src 'none'";
+
+/** Of a HEAD: a stream, so that the length that was told stays. */
+const nothing = () => Readable.from([]);
 
 /** What a browser gets without a header: a buyer's files by signed links, and pictures, which are everybody's. */
 export function addFilePages(app: FastifyInstance, ctx: Context): void {
@@ -34,7 +38,7 @@ async function sendFile(ctx: Context, request: FastifyRequest, reply: FastifyRep
   if (range) reply.code(206).header("content-range", `bytes ${range.start}-${range.end}/${file.size}`);
   const charset = file.type.startsWith("text/") ? "; charset=utf-8" : "";
   reply.type(file.type + charset).header("content-length", length);
-  return reply.send(request.method === "HEAD" ? undefined : await openFile(ctx, file, range));
+  return reply.send(request.method === "HEAD" ? nothing() : await openFile(ctx, file, range));
 }
 
 async function sendImage(ctx: Context, request: FastifyRequest, reply: FastifyReply) {
@@ -51,5 +55,5 @@ async function sendImage(ctx: Context, request: FastifyRequest, reply: FastifyRe
   });
   if (isCurrent(request, etag)) return reply.code(304).send();
   reply.type("image/webp").header("content-length", blob.size);
-  return reply.send(request.method === "HEAD" ? undefined : await readBlob(ctx, blob.name));
+  return reply.send(request.method === "HEAD" ? nothing() : await readBlob(ctx, blob.name));
 }
