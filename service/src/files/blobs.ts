@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { type Range, StorageUnavailable } from "../outside/storage.ts";
-import { listNames, touchBlob } from "./queries.ts";
+import { touchBlob } from "./queries.ts";
 
 export const fileKey = (sha256: string) => `files/${sha256}`;
 export const imageKey = (hash: string, width: number) => `images/${hash}-${width}.webp`;
@@ -47,9 +47,4 @@ async function orUnavailable<T>(ctx: Context, work: () => Promise<T>): Promise<T
     ctx.log.error({ err: error }, "the storage does not answer");
     throw new ApiError("SERVICE_UNAVAILABLE", undefined, undefined, 5);
   }
-}
-
-/** Every file that is kept, by its name in the storage. */
-export async function blobNames(ctx: Pick<Context, "db">, limit: number): Promise<string[]> {
-  return (await listNames(ctx.db, limit)).map(({ name }) => name);
 }

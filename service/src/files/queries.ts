@@ -49,16 +49,6 @@ export const listCondemned = (db: Queries, limit: number) =>
 export const deleteBlob = (db: Queries, name: string) =>
   db.deleteFrom("blobs").where("name", "=", name).where("key", "like", "gone/%").execute();
 
-/** What the storage must hold; the newest first. */
-export const listNames = (db: Queries, limit: number) =>
-  db
-    .selectFrom("blobs")
-    .select("name")
-    .where("key", "not like", "gone/%")
-    .orderBy("touched_at", "desc")
-    .limit(limit)
-    .execute();
-
 export interface FileForReader {
   file: StoredFile;
   reason: "author" | "purchased" | "admin";
