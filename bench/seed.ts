@@ -130,6 +130,7 @@ function rowOf(now: Date, at: number, count: number, { prompt, copy, seller, cat
     currency: "USD",
     compatibility: prompt.compatibility,
     tags: prompt.tags,
+    images: [],
     createdAt: publishedAt,
     updatedAt: publishedAt,
     publishedAt,

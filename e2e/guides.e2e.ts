@@ -116,3 +116,17 @@ test("the lines of the guide to import and export do what it says", async () => 
   assert.match(exported!, /"id":"prod_[a-z0-9]{26}","status":"published","title":"Haiku about anything"/);
   assert.deepEqual(JSON.parse(back!).data.unchanged, 1);
 });
+
+test("the lines of the guide to files do what it says", async () => {
+  const blocks = await blocksOf("files.md");
+  assert.match(blocks[0]!.lines, /http:\/\/127\.0\.0\.1:4000.*stoa_test_…/);
+  blocks[0]!.lines = blocks[0]!.lines
+    .replace("http://127.0.0.1:4000", service.origin)
+    .replace("stoa_test_…", service.key);
+  const [, added, downloaded, shown, taken, ...others] = await run(blocks);
+  assert.equal(JSON.parse(added!).data.name, "guide.md");
+  assert.equal(downloaded, "# How to use it\n\nName a topic.");
+  assert.equal(JSON.parse(shown!).data.alt, "A drop of rain");
+  assert.equal(taken!.match(/"success":true/g)?.length, 2);
+  assert.deepEqual(others, [], "a block that nobody looks at");
+});

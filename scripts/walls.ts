@@ -40,6 +40,7 @@ const mayEnter: Record<string, string[]> = {
   ],
   transfer: ["db", "money", "http", "people", "catalogue", "products"],
   plans: ["db", "money", "outside", "http", "audit", "events", "people"],
+  files: ["db", "outside", "http", "people", "catalogue", "entitlements", "products"],
   reviews: ["db", "http", "audit", "events", "people", "entitlements", "catalogue", "products"],
   purchases: ["db", "money", "outside", "http", "events", "people", "entitlements", "catalogue", "products"],
   ai: ["db", "outside", "http", "prompts", "entitlements", "products"],

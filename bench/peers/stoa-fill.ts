@@ -69,6 +69,7 @@ function rowOf(at: number, size: number, seller: Seller) {
     authorId: seller.id,
     authorName: seller.name,
     authorVerified: false,
+    images: [],
     createdAt,
     updatedAt: createdAt,
     publishedAt: createdAt,

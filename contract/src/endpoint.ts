@@ -31,6 +31,8 @@ export interface Endpoint<
   body: B | null;
   /** Takes the bytes of a file of one of these media types as its body, in the place of JSON. */
   rawBody: { types: readonly string[]; maxBytes: number } | null;
+  /** Its body is multipart/form-data: one part with a file, called `file`, and `body` beside it as text fields. */
+  upload: { maxBytes: number } | null;
   /** What stands in `data`; of a list, one item. */
   data: D;
   /** Answers a file of one of these media types, in the place of the envelope. */
@@ -77,6 +79,7 @@ export function endpoint<
     body: null,
     rawBody: null,
     answersFile: null,
+    upload: null,
     list: false as L,
     status: 200,
     base: "/v1",

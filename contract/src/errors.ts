@@ -16,6 +16,8 @@ export const errorCatalogue = {
   PRODUCT_NOT_FOUND: { status: 404, message: "No product has this id." },
   REVIEW_NOT_FOUND: { status: 404, message: "No review of this product has this id." },
   VERSION_NOT_FOUND: { status: 404, message: "The product has no such version." },
+  FILE_NOT_FOUND: { status: 404, message: "No file of this product has this id." },
+  IMAGE_NOT_FOUND: { status: 404, message: "No image of this product has this id." },
   ORDER_NOT_FOUND: { status: 404, message: "No order of yours has this id." },
   EVENT_NOT_FOUND: { status: 404, message: "No event of yours has this id." },
   EXECUTION_NOT_FOUND: { status: 404, message: "No execution of yours has this id." },

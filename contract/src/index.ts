@@ -4,6 +4,7 @@ import * as ai from "./ai.ts";
 import * as catalogue from "./catalogue.ts";
 import type { Endpoint } from "./endpoint.ts";
 import * as events from "./events.ts";
+import * as files from "./files.ts";
 import * as keys from "./keys.ts";
 import * as moderation from "./moderation.ts";
 import * as oauth from "./oauth.ts";
@@ -40,6 +41,8 @@ export const api = {
     suspend: moderation.suspend,
     reinstate: moderation.reinstate,
   },
+  files: { add: files.addFile, remove: files.removeFile },
+  images: { add: files.addImage, remove: files.removeImage },
   categories: { list: catalogue.categories },
   tags: { list: catalogue.tags },
   reviews: {
@@ -148,6 +151,7 @@ export {
 export { Failure, ListMeta, Meta, type Ratings, type Success } from "./envelope.ts";
 export { type ErrorCode, errorCatalogue, errorCodes } from "./errors.ts";
 export { Event, type EventData, type EventType, eventData, eventTypes } from "./events.ts";
+export { MAX_FILE_BYTES, MAX_IMAGE_BYTES } from "./files.ts";
 export type { ApiKey, ApiKeyStatus, CreateApiKey, NewApiKey, RotatedApiKey } from "./keys.ts";
 export type { ModeratedProduct, SuspendProduct } from "./moderation.ts";
 export {
@@ -184,6 +188,8 @@ export {
   type Move,
   type ProductCard,
   type ProductDetail,
+  type ProductFile,
+  type ProductImage,
   type ProductStatus,
   type Provider,
   productStatuses,

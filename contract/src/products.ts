@@ -93,11 +93,36 @@ const shared = {
 export const ProductCard = z
   .object({
     ...shared,
+    image: z.string().nullable().describe("The cover, 640 wide; null: it has none"),
     author,
     rating: z.object({ average: z.number(), count: z.int() }),
     stats: z.object({ views: z.int(), purchases: z.int() }),
   })
   .meta({ id: "ProductCard", description: "A product as lists show it." });
+
+export const ProductFile = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    size: z.int().describe("Bytes"),
+    type: z.string().describe("Media type, by what the bytes are"),
+    sha256: z.string().describe("Of the bytes, in hexadecimal"),
+    url: z
+      .string()
+      .describe("Downloads it without a header; good for 15 minutes or a little longer, for you"),
+  })
+  .meta({ id: "ProductFile" });
+
+export const ProductImage = z
+  .object({
+    id: z.string(),
+    alt: z.string(),
+    url: z.string().describe("The widest"),
+    width: z.int(),
+    height: z.int(),
+    sizes: z.array(z.object({ width: z.int(), url: z.string() })).describe("For srcset, the smallest first"),
+  })
+  .meta({ id: "ProductImage", description: "A picture as WebP, never wider than what was uploaded." });
 
 export const ProductDetail = z
   .object({
@@ -112,8 +137,12 @@ export const ProductDetail = z
     features: z.array(z.string()),
     version: z.string(),
     changelog: z.string().describe("The newest version's note"),
-    files: z.array(z.object({ name: z.string(), size: z.int(), type: z.string() })).nullable(),
-    images: z.array(z.string()),
+    files: z
+      .array(ProductFile)
+      .nullable()
+      .describe("Of your version; null unless you are its author or own it"),
+    images: z.array(z.string()).describe("The widest of each of the gallery"),
+    gallery: z.array(ProductImage),
     stats: z.object({ views: z.int(), purchases: z.int(), rating: z.number(), reviews: z.int() }),
     refundDays: z.int(),
     access: z.object({
@@ -230,6 +259,8 @@ export const ChangeProduct = z
 
 export type ProductCard = z.infer<typeof ProductCard>;
 export type ProductDetail = z.input<typeof ProductDetail>;
+export type ProductFile = z.infer<typeof ProductFile>;
+export type ProductImage = z.infer<typeof ProductImage>;
 export type CreateProduct = z.output<typeof CreateProduct>;
 export type ChangeProduct = z.output<typeof ChangeProduct>;
 export type Variable = z.output<typeof Variable>;

@@ -13,9 +13,12 @@ import type { Context } from "./context.ts";
 import type { Connection } from "./db/database.ts";
 import { isMigrated } from "./db/migrate.ts";
 import { eventRoutes } from "./events/routes.ts";
+import { addFilePages } from "./files/pages.ts";
+import { fileRoutes } from "./files/routes.ts";
 import { addAssets } from "./http/assets.ts";
 import type { Door } from "./http/door.ts";
 import { createMetrics } from "./http/metrics.ts";
+import type { UploadDeadlines } from "./http/multipart.ts";
 import { addPages } from "./http/pages.ts";
 import { createRateLimits, type RateLimits } from "./http/rate-limit.ts";
 import { buildServer, originOf } from "./http/server.ts";
@@ -51,6 +54,7 @@ export const routes = [
   ...catalogueRoutes,
   ...productRoutes,
   ...transferRoutes,
+  ...fileRoutes,
   ...reviewRoutes,
   ...purchaseRoutes,
   ...aiRoutes,
@@ -68,6 +72,7 @@ export const routes = [
 
 export interface Overrides extends BaseOverrides {
   inspect?: Door["inspect"];
+  uploadDeadlines?: UploadDeadlines;
   /** How long requests may run after the service was told to end. */
   graceMs?: number;
 }
@@ -91,7 +96,7 @@ export async function startService(
   const { ctx } = base;
   ctx.notices.listen();
   let queue: Queue | null = null;
-  const app = await buildDoor(ctx, () => queue, overrides.inspect);
+  const app = await buildDoor(ctx, () => queue, overrides);
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
   if (config.roles.worker)
     queue = await startQueue(ctx.pool, ctx.log, scheduledJobsOf(ctx), askedJobsOf(ctx));
@@ -115,7 +120,7 @@ export async function startService(
 function buildDoor(
   ctx: Context,
   queue: () => Queue | null,
-  inspect: Door["inspect"],
+  { inspect, uploadDeadlines }: Overrides,
 ): Promise<FastifyInstance> {
   const { config } = ctx;
   const metrics = createMetrics(() => ctx.jobs.count());
@@ -137,6 +142,7 @@ function buildDoor(
       guest: (cookie) => ctx.guests.identify(cookie),
     },
     limits,
+    ...(uploadDeadlines && { uploadDeadlines }),
     ...(inspect && { inspect }),
     pages: (server) => {
       addPages(server, {
@@ -154,6 +160,7 @@ function buildDoor(
 function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits): void {
   addAssets(server);
   addPurchasePages(server, ctx);
+  addFilePages(server, ctx);
   addSignInPages(server, ctx);
   addSocialPages(server, ctx);
   addMailPages(server, ctx);

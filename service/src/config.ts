@@ -5,6 +5,7 @@ import { Reader, type Variables } from "./config.reader.ts";
 import { secretsFor } from "./config.secrets.ts";
 import { isCurrency } from "./money/amount.ts";
 import { parseAllowedTargets } from "./outside/allowed-targets.ts";
+import { parseS3Url } from "./outside/s3-url.ts";
 import { builtInPlans, type PlanBook, readPlanBook } from "./plans/plan-book.ts";
 import type { MasterKey } from "./vault.ts";
 
@@ -32,6 +33,8 @@ export interface Config {
   mailFrom: string;
   /** Where rate limits are counted for all nodes together; null: each process counts for itself. */
   redisUrl: string | null;
+  /** The bucket for files; null: the folder `files` in the data folder, which one node has for itself. */
+  s3Url: string | null;
   /** Addresses and networks of the reverse proxies whose X-Forwarded-For is believed; null: nobody's. */
   trustProxy: string[] | null;
   github: SocialProvider | null;
@@ -109,6 +112,16 @@ function allowedTargetsOf(read: Reader, otherwise: string): string {
   return targets;
 }
 
+function s3UrlOf(read: Reader): string | null {
+  const s3Url = read.text("S3_URL");
+  try {
+    if (s3Url) parseS3Url(s3Url);
+  } catch (error) {
+    read.problems.push(`S3_URL ${(error as Error).message}`);
+  }
+  return s3Url;
+}
+
 const isLoopback = (host: string) => host === "localhost" || host === "::1" || host.startsWith("127.");
 
 /** Turns the environment into one checked value. Throws a ConfigError that lists every mistake. */
@@ -130,6 +143,7 @@ export function readConfig(variables: Variables = process.env): Config {
     allowedTargets: allowedTargetsOf(read, environment === "test" && isLoopback(host) ? "loopback" : ""),
     ...mailOf(read, environment),
     redisUrl: read.url("REDIS_URL", ["redis:", "rediss:"]),
+    s3Url: s3UrlOf(read),
     trustProxy: read.text("STOA_TRUST_PROXY") ? read.list("STOA_TRUST_PROXY", isNetwork, []) : null,
     github: socialProvider(read, "GITHUB", "https://github.com"),
     google: socialProvider(read, "GOOGLE", "https://accounts.google.com"),

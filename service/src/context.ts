@@ -14,6 +14,7 @@ import type { AiProviders } from "./outside/ai-provider.ts";
 import type { IdentityProviders } from "./outside/identity-provider.ts";
 import type { Mail } from "./outside/mail.ts";
 import type { Payments } from "./outside/payments.ts";
+import type { Storage } from "./outside/storage.ts";
 import type { Vault } from "./vault.ts";
 
 /** Everything that a verb depends on, as its first argument: a plain object, built in base.ts. */
@@ -44,6 +45,7 @@ export interface Context {
     ai: AiProviders;
     identityProviders: IdentityProviders;
     mail: Mail;
+    storage: Storage;
     /** null when a user's URL may be called, else why not. */
     refusedUrl(url: string): string | null;
   };

@@ -6,6 +6,8 @@ export type Prefix =
   | "usr"
   | "prod"
   | "ver"
+  | "file"
+  | "img"
   | "rev"
   | "ord"
   | "pay"

@@ -1,4 +1,5 @@
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import type pg from "pg";
 import type { Config } from "./config.ts";
 import type { Context } from "./context.ts";
@@ -15,7 +16,10 @@ import { startFakeProvider } from "./outside/payments.fake-server.ts";
 import { postgresChargeStore } from "./outside/payments.fake-store.ts";
 import { noPayments } from "./outside/payments.none.ts";
 import type { Payments } from "./outside/payments.ts";
+import { parseS3Url } from "./outside/s3-url.ts";
 import { createSafeFetch } from "./outside/safe-fetch.ts";
+import { diskStorage } from "./outside/storage.disk.ts";
+import type { Storage } from "./outside/storage.ts";
 
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 const IDENTITY_PROVIDER_MS = 5_000;
@@ -52,6 +56,7 @@ export async function openOutside(
   };
   const payments = await openPayments(config, pool, now, overrides.payments);
   const ai = openProviders(guard, overrides);
+  const storage = await openStorage(config);
   return {
     ports: {
       payments: payments.port,
@@ -61,6 +66,7 @@ export async function openOutside(
         timeoutMs: overrides.identityProviderMs ?? IDENTITY_PROVIDER_MS,
       }),
       mail: overrides.mail ?? (await openMail(config)),
+      storage,
       refusedUrl: (url) => refusedUrl(guard, url),
     },
     listening: ({ address, port }) => {
@@ -69,6 +75,7 @@ export async function openOutside(
     async close() {
       await ai.close?.();
       await payments.close();
+      await storage.close();
     },
   };
 }
@@ -86,6 +93,13 @@ export async function openMail({ mail, smtpUrl, mailFrom }: Config): Promise<Mai
   if (mail === "dev") return devMail((line) => console.log(line));
   const { smtpMail } = await import("./outside/mail.smtp.ts");
   return smtpMail(smtpUrl!, parseMailbox(mailFrom)!);
+}
+
+/** The client of S3 is loaded where there is one. */
+export async function openStorage({ s3Url, dataDir }: Config): Promise<Storage> {
+  if (!s3Url) return diskStorage(join(dataDir, "files"));
+  const { s3Storage } = await import("./outside/storage.s3.ts");
+  return s3Storage(parseS3Url(s3Url));
 }
 
 function openProviders(guard: Guard, overrides: OutsideOverrides): AiProviders {

@@ -3,6 +3,7 @@ import { foldFacetCounts, weighSearchWords } from "./catalogue/upkeep.ts";
 import { forgetViewers } from "./catalogue/views.ts";
 import type { Context } from "./context.ts";
 import { forgetOldEvents } from "./events/events.ts";
+import { sweepBlobs } from "./files/sweep.ts";
 import { forgetOldAnswers } from "./http/idempotency.ts";
 import type { AskedJob, ScheduledJob } from "./jobs/queue.ts";
 import { tellOfExpiry } from "./keys/expiry.ts";
@@ -30,6 +31,7 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "tell-of-key-expiry", cron: "37 * * * *", run: () => tellOfExpiry(ctx) },
   { name: "forget-sign-in-tokens", cron: "29 * * * *", run: () => tidySignIn(ctx) },
   { name: "tidy-oauth", cron: "41 * * * *", run: () => tidyOAuth(ctx) },
+  { name: "sweep-blobs", cron: "53 * * * *", run: () => sweepBlobs(ctx) },
   { name: "forget-events", cron: "43 3 * * *", run: () => forgetOldEvents(ctx) },
 ];
 

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { randomBytes, randomUUID } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { ErrorCode, Permission, Plan, Role } from "@stoa/contract";
 import { permissions } from "@stoa/contract";
 import pg from "pg";
@@ -108,6 +111,7 @@ const configOf = (wish: Partial<Config>): Config => ({
   smtpUrl: null,
   mailFrom: "Stoa <stoa@localhost>",
   redisUrl: null,
+  s3Url: null,
   trustProxy: null,
   github: null,
   google: null,
@@ -134,7 +138,8 @@ export async function openMarket({ config = {}, ...overrides }: MarketWish = {})
   };
   const logs: string[] = [];
   const undeclared: Error[] = [];
-  const settings = configOf(config);
+  const dataDir = await mkdtemp(join(tmpdir(), "stoa-market-"));
+  const settings = configOf({ dataDir, ...config });
   const nodes: Service[] = [];
   const startNode = async () => {
     const node = await startService(
@@ -186,6 +191,7 @@ export async function openMarket({ config = {}, ...overrides }: MarketWish = {})
     },
     async close() {
       await Promise.all(nodes.map((node) => node.close()));
+      await rm(dataDir, { recursive: true });
       await onServer(`drop database ${database} with (force)`);
       assert.deepEqual(undeclared.map(String), [], "every answer fits the contract");
     },

@@ -18,6 +18,8 @@ export interface CardFacts {
   currency: string;
   compatibility: string[];
   tags: string[];
+  /** The cover first. */
+  images: { hash: string }[];
   createdAt: Date;
   updatedAt: Date;
   publishedAt: Date | null;
@@ -64,9 +66,21 @@ export const AUTHOR_BEGINS = ',"author":';
 export const renderAuthor = (product: AuthorFacts): string =>
   `${AUTHOR_BEGINS}${JSON.stringify(authorOf(product))}}`;
 
+export const IMAGE_WIDTHS = [320, 640, 1280] as const;
+
+/** These bytes for ever: the name holds the digest of the widest. */
+export const imagePath = (hash: string, width: (typeof IMAGE_WIDTHS)[number]) =>
+  `/images/${hash}-${width}.webp`;
+
+/** What stands before a cover; no text can hold it either. Where the service is reached is added when the card is sent. */
+const COVER_BEGINS = ',"image":"';
+
 /** The list item as JSON text, all but the numbers that change all the time. */
-export const renderCard = (product: CardFacts): string =>
-  JSON.stringify(sharedFields(product)).slice(0, -1) + renderAuthor(product);
+export function renderCard(product: CardFacts): string {
+  const cover = product.images[0];
+  const image = cover ? imagePath(cover.hash, IMAGE_WIDTHS[1]) : null;
+  return JSON.stringify({ ...sharedFields(product), image }).slice(0, -1) + renderAuthor(product);
+}
 
 export const averageRating = (sum: number, count: number): number =>
   count === 0 ? 0 : Math.round((sum / count) * 100) / 100;
@@ -75,7 +89,9 @@ export const averageRating = (sum: number, count: number): number =>
 export function withNumbers(
   card: string,
   { views, purchases, ratingSum, ratingCount }: VolatileNumbers,
+  origin: string,
 ): string {
   const average = averageRating(ratingSum, ratingCount);
-  return `${card.slice(0, -1)},"rating":{"average":${average},"count":${ratingCount}},"stats":{"views":${views},"purchases":${purchases}}}`;
+  const located = card.replace(`${COVER_BEGINS}/`, `${COVER_BEGINS}${origin}/`);
+  return `${located.slice(0, -1)},"rating":{"average":${average},"count":${ratingCount}},"stats":{"views":${views},"purchases":${purchases}}}`;
 }

@@ -164,7 +164,7 @@ async function find(ctx: Context, caller: Caller, query: ListQuery, question: Qu
     ? await search(ctx, await matchesOf(ctx, caller, query, question), query)
     : await browse(ctx, await whereOf(ctx, caller, query), query);
   return {
-    items: rows.map((row) => new RawJson(withNumbers(row.card, row))),
+    items: rows.map((row) => new RawJson(withNumbers(row.card, row, ctx.links.origin()))),
     ...counted,
     // Counted beside the page, not with it: something may have come in between.
     total: Math.max(counted.total, rows.length > 0 ? offsetOf(query) + rows.length : 0),

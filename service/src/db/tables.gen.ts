@@ -77,6 +77,13 @@ export interface BackupCodes {
   user_id: string;
 }
 
+export interface Blobs {
+  key: string;
+  name: string;
+  size: number;
+  touched_at: Timestamp;
+}
+
 export interface Categories {
   name: string;
   parent: string | null;
@@ -348,6 +355,7 @@ export interface Products {
   features: string[];
   first_published_at: Timestamp | null;
   id: string;
+  images: Generated<Json>;
   lang: string | null;
   models: Json;
   moderated_at: Timestamp | null;
@@ -384,6 +392,7 @@ export interface ProductVersions {
   content: string;
   content_format: string;
   created_at: Timestamp;
+  files: Generated<Json>;
   numbers: number[];
   product_id: string;
   variables: Json;
@@ -541,6 +550,7 @@ export interface DB {
   audit_log: AuditLog;
   authenticators: Authenticators;
   backup_codes: BackupCodes;
+  blobs: Blobs;
   categories: Categories;
   entitlements: Entitlements;
   event_recipients: EventRecipients;

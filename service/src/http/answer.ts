@@ -9,39 +9,84 @@ import type { Door } from "./door.ts";
 import { digest, renderError, renderFile, renderOne, renderPage } from "./envelope.ts";
 import { type Outcome, runOnce } from "./idempotency.ts";
 import { parseJsonBody } from "./json-body.ts";
+import {
+  letFinish,
+  mustBeUpload,
+  receiveUpload,
+  type Upload,
+  UploadSlots,
+  uploadDeadlines,
+} from "./multipart.ts";
 import { entranceOf, isWrongCredential } from "./rate-limit.ts";
-import { mediaTypeOf, mustBeTaken } from "./raw-body.ts";
+import { mediaTypeOf, mustBeTaken, type RawBody } from "./raw-body.ts";
 import { docUrl, metaOf, toApiError } from "./refusal.ts";
 import { pathOf } from "./request-path.ts";
 import { Answer, FileAnswer, type Route } from "./route.ts";
 import { isFromPage } from "./same-origin.ts";
 import { send } from "./send.ts";
 import { sourceOf } from "./source.ts";
-import { validate } from "./validate.ts";
+import { validate, validatePath } from "./validate.ts";
 
 const MAX_IDEMPOTENCY_KEY = 255;
+const slots = new UploadSlots();
 
 /** Runs the verb of a route, once for its Idempotency-Key, and sends what it answers. */
 export async function answer(door: Door, route: Route, request: FastifyRequest, reply: FastifyReply) {
-  const bytes = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-  const run = () => render(door, route, request, reply, bytes);
-  const key = isRepeatable(route.endpoint) ? idempotencyKeyOf(request) : null;
-  const outcome =
-    key === null
-      ? await run()
-      : await runOnce(
-          door.ctx,
-          {
-            caller: callerKey(request),
-            route: routeKey(request),
-            key,
-            body: askedOf(route.endpoint, request, bytes),
-          },
-          run,
-        );
-  if (mayChangeWhoMayEnter(route.endpoint)) await door.ctx.notices.caughtUp();
-  return send(request, reply, outcome);
+  const upload = route.endpoint.upload ? await receive(door, route, request) : null;
+  try {
+    const bytes = upload ? asBytes(upload) : Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+    const run = () => render(door, route, request, reply, upload ?? bytes);
+    const key = isRepeatable(route.endpoint) ? idempotencyKeyOf(request) : null;
+    const outcome =
+      key === null
+        ? await run()
+        : await runOnce(
+            door.ctx,
+            {
+              caller: callerKey(request),
+              route: routeKey(request),
+              key,
+              body: askedOf(route.endpoint, request, bytes),
+            },
+            run,
+          );
+    if (mayChangeWhoMayEnter(route.endpoint)) await door.ctx.notices.caughtUp();
+    return send(request, reply, outcome);
+  } finally {
+    await upload?.discard();
+  }
 }
+
+/** Whether they may at all, is asked first; then the file comes to the disk. */
+async function receive(door: Door, { endpoint, admit }: Route, request: FastifyRequest): Promise<Upload> {
+  const { maxBytes } = endpoint.upload!;
+  try {
+    mustBeUpload(request.raw, maxBytes);
+    await admit!(door.ctx, request.caller!, validatePath(endpoint, request.params) as never);
+    const folder = await door.ctx.outside.storage.incoming();
+    return await slots.take(callerKey(request), () =>
+      receiveUpload(request.raw, folder, maxBytes, door.uploadDeadlines ?? uploadDeadlines),
+    );
+  } catch (error) {
+    letFinish(request.raw);
+    throw error;
+  }
+}
+
+/** What the schema of the body is held against: JSON, a file of its own, or the fields beside one. */
+function bodyOf(
+  { rawBody }: Endpoint,
+  came: Buffer | Upload,
+  contentType: string | undefined,
+  raw: RawBody,
+): unknown {
+  if (!Buffer.isBuffer(came)) return came.fields;
+  return rawBody ? mustBeTaken(rawBody, raw) : parseJsonBody(came, contentType);
+}
+
+/** What makes two uploads the same request: a repeat may draw another boundary. */
+const asBytes = ({ file: { name, sha256, declaredType }, fields }: Upload) =>
+  Buffer.from(JSON.stringify([fields, name, declaredType, sha256]));
 
 /** Keys, roles, bans, plans: whoever hears that they changed must not meet what this process remembered of before. */
 const mayChangeWhoMayEnter = ({ method, access }: Endpoint) => method !== "GET" && access.who !== "member";
@@ -71,7 +116,7 @@ async function render(
   route: Route,
   request: FastifyRequest,
   reply: FastifyReply,
-  bytes: Buffer,
+  came: Buffer | Upload,
 ): Promise<Outcome> {
   const { endpoint } = route;
   const meta = metaOf(door.ctx, request);
@@ -81,12 +126,15 @@ async function render(
   };
   let outcome: Outcome;
   try {
-    const rawBody = { type: mediaTypeOf(request.headers["content-type"]), bytes };
-    const body = endpoint.rawBody
-      ? mustBeTaken(endpoint.rawBody, rawBody)
-      : parseJsonBody(bytes, request.headers["content-type"]);
+    const contentType = request.headers["content-type"];
+    const rawBody = {
+      type: mediaTypeOf(contentType),
+      bytes: Buffer.isBuffer(came) ? came : Buffer.alloc(0),
+    };
+    const body = bodyOf(endpoint, came, contentType, rawBody);
     const input = validate(endpoint, { params: request.params, query: queryOf(endpoint, request), body });
     const facts = {
+      file: Buffer.isBuffer(came) ? null : came.file,
       ifMatch: request.headers["if-match"] ?? null,
       source: sourceOf(request),
       cookies: request.cookies,

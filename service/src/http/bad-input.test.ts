@@ -62,7 +62,8 @@ function assertRefused(reply: Reply, field: string, status = 400) {
 }
 
 const named = (name: string) => endpoints.find((endpoint) => endpoint.name === name)!;
-const takers = endpoints.filter(({ body }) => body !== null);
+/** What uploads refuse stands beside them, in files/. */
+const takers = endpoints.filter(({ body, upload }) => body !== null && upload === null);
 const actions = endpoints.filter(
   ({ method, body, rawBody }) => body === null && rawBody === null && method !== "GET",
 );

@@ -4,6 +4,7 @@ import type { Caller, Context } from "../context.ts";
 import type { Identify } from "./authenticate.ts";
 import type { Guests } from "./guests.ts";
 import type { Metrics } from "./metrics.ts";
+import type { UploadDeadlines } from "./multipart.ts";
 import type { RateLimits } from "./rate-limit.ts";
 import type { Route } from "./route.ts";
 
@@ -14,6 +15,8 @@ export interface Door {
   identify: Identify;
   limits: RateLimits;
   metrics: Metrics;
+  /** Tests: shorter than in truth. */
+  uploadDeadlines?: UploadDeadlines;
   /** Pages and documents beside the API: reference, health, signed links. */
   pages(app: FastifyInstance): void;
   /** Tests: sees every answer before it is sent, and throws when it is not as the contract says. */

@@ -9,6 +9,7 @@ import { openDoors } from "../../test/callers.ts";
 import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { hasOAuthClient, hasTokens } from "../../test/oauth.ts";
+import { hasFile, picture, sendImage } from "../../test/uploads.ts";
 import { toId } from "../ids.ts";
 
 const SEED = Number(process.env["STOA_TEST_SEED"] ?? 20260615);
@@ -44,9 +45,13 @@ before(async () => {
   const [grant] = (await session.get("/v1/account/grants")).body.data;
   const apiKey = { name: "Mine", permissions: { "products:read": true } };
   const review = await member.post(`/v1/products/${bought}/reviews`, { rating: 5, comment: "Good." });
+  const own = await hasProduct(member);
+  const image = await sendImage(member, own, { bytes: await picture() });
   ids = {
     reviewId: [review.body.data.id],
-    productId: [bought, await hasDraft(member), await hasProduct(member)],
+    fileId: [(await hasFile(member, own)).id],
+    imageId: [image.body.data.id],
+    productId: [bought, await hasDraft(member), own],
     orderId: [orderId],
     executionId: [executionId],
     providerKeyId: [providerKeyId],

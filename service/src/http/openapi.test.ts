@@ -18,6 +18,12 @@ after(() => market.close());
 const operationOf = ({ path, method }: Endpoint) =>
   served.paths[path.replace(/:(\w+)/g, "{$1}")]?.[method.toLowerCase()];
 
+const contentOf = (endpoint: Endpoint) =>
+  operationOf(endpoint).requestBody.content[endpoint.upload ? "multipart/form-data" : "application/json"];
+/** The fields that must be there, beside the file of an upload. */
+const requiredText = ({ required = [] }: Json): string[] =>
+  required.filter((name: string) => name !== "file");
+
 /** Every object inside the document, with its path. */
 function* walk(value: Json, path = "#"): Generator<[path: string, value: Json]> {
   if (typeof value !== "object" || value === null) return;
@@ -146,21 +152,23 @@ for (const endpoint of endpoints) {
 
     if (endpoint.body) {
       test("has the schema of its body, and an example that its own schema takes as it is", () => {
-        const { schema, example } = operationOf(endpoint).requestBody.content["application/json"];
+        const { schema, example = endpoint.example } = contentOf(endpoint);
         const fields = resolved(schema);
-        assert.deepEqual(Object.keys(fields.properties).sort(), Object.keys(endpoint.body!.shape).sort());
+        const { file, ...texts } = fields.properties;
+        assert.deepEqual(Object.keys(texts).sort(), Object.keys(endpoint.body!.shape).sort());
+        assert.equal(file?.format, endpoint.upload ? "binary" : undefined);
         assert.equal(fields.additionalProperties, false, "unknown fields are refused");
         const result = endpoint.body!.safeParse(example);
         assert.ok(result.success, result.error?.message);
-        for (const name of fields.required ?? []) assert.ok(name in example, `the example lacks ${name}`);
+        for (const name of requiredText(fields)) assert.ok(name in example, `the example lacks ${name}`);
       });
 
       test("asks for no field that its schema does without", () => {
-        const { schema } = operationOf(endpoint).requestBody.content["application/json"];
+        const { schema } = contentOf(endpoint);
         const needed = Object.entries(endpoint.body!.shape)
           .filter(([, field]) => !field.safeParse(undefined).success)
           .map(([name]) => name);
-        assert.deepEqual([...(resolved(schema).required ?? [])].sort(), needed.sort());
+        assert.deepEqual(requiredText(resolved(schema)).sort(), needed.sort());
       });
     } else if (endpoint.rawBody) {
       test("has the media types of the file that it takes", () =>

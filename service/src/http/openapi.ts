@@ -162,6 +162,28 @@ function securityOf({ access: { who }, errors }: Endpoint): Json[] {
   return [{ bearer: [] }, { apiKeyInQuery: [] }, ...session];
 }
 
+function requestOf({ body, upload, example }: Endpoint, schemas: Schemas): Json {
+  if (!body) return {};
+  const schema = schemas.of(body, "input");
+  const content = upload
+    ? { "multipart/form-data": { schema: withFile(schema, upload) } }
+    : { "application/json": { schema, ...(example && { example }) } };
+  return { requestBody: { required: true, content } };
+}
+
+const withFile = (fields: Json, { maxBytes }: NonNullable<Endpoint["upload"]>): Json => ({
+  ...fields,
+  required: [...((fields["required"] as string[] | undefined) ?? []), "file"],
+  properties: {
+    file: {
+      type: "string",
+      format: "binary",
+      description: `The file, with its name; at most ${maxBytes} bytes`,
+    },
+    ...(fields["properties"] as Json),
+  },
+});
+
 function operationOf(endpoint: Endpoint, schemas: Schemas): Json {
   const success = successOf(endpoint, schemas);
   return {
@@ -171,20 +193,7 @@ function operationOf(endpoint: Endpoint, schemas: Schemas): Json {
     description: [endpoint.description, whoMayCall(endpoint.access)].filter(Boolean).join("\n\n"),
     security: securityOf(endpoint),
     parameters: parametersOf(endpoint, schemas),
-    ...(endpoint.body && {
-      requestBody: {
-        required: true,
-        content: {
-          "application/json": {
-            schema: schemas.of(endpoint.body, "input"),
-            ...(endpoint.example && { example: endpoint.example }),
-          },
-        },
-      },
-    }),
-    ...(endpoint.rawBody && {
-      requestBody: { required: true, content: filesOf(endpoint.rawBody.types) },
-    }),
+    ...requestOf(endpoint, schemas),
     responses: {
       [endpoint.status]: success,
       ...(endpoint.maybeAccepted && {
@@ -198,6 +207,7 @@ function operationOf(endpoint: Endpoint, schemas: Schemas): Json {
 
 const TAGS: Record<string, string> = {
   products: "Find, read and manage products",
+  files: "What buyers download, and the pictures on a product's page",
   categories: "The tree that products are sorted into",
   tags: "The words that sellers give their products",
   reviews: "What buyers say",

@@ -14,6 +14,7 @@ import { decodeJwt } from "jose";
 import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { askTokens, hasOAuthClient, hasTokens } from "../../test/oauth.ts";
+import { hasFile, picture, send, sendImage } from "../../test/uploads.ts";
 import type { Caller } from "../context.ts";
 import type { ApiError } from "../errors.ts";
 import { toId } from "../ids.ts";
@@ -197,6 +198,7 @@ suite("deny by default", () => {
       "GET /v1/purchases/:orderId/download",
       "GET /v1/purchases/:orderId/receipt",
       "GET /v1/purchases/:orderId/receipt.pdf",
+      "GET /v1/products/:productId/files/:fileId/download/:readerId",
       // Browsers, led to an identity provider and back: state and PKCE stand for them.
       "GET /api/auth/github",
       "GET /api/auth/google",
@@ -322,7 +324,11 @@ suite("what belongs to one seller", () => {
     await hasTokens(market, buyer.userId, app);
     const settings = await market.hasSession(buyer.userId);
     const [grant] = (await settings.get("/v1/account/grants")).body.data;
+    const file = await hasFile(owner, published);
+    const image = await sendImage(owner, published, { bytes: await picture() });
     theirs = {
+      fileId: [file.id],
+      imageId: [image.body.data.id],
       productId: [published, draft],
       orderId: [orderId],
       executionId: [executionId],
@@ -350,7 +356,9 @@ suite("what belongs to one seller", () => {
 
   /** Asks with a body that works, so that nothing but whose it is stands in the way. */
   const reach = (client: Client, endpoint: Endpoint, path: string) =>
-    client.request(endpoint.method, path, endpoint.example ? { json: endpoint.example } : {});
+    endpoint.upload
+      ? send(client, path, { bytes: "Mine." })
+      : client.request(endpoint.method, path, endpoint.example ? { json: endpoint.example } : {});
 
   const hasApiKey = async ({ userId }: Client): Promise<string> => {
     const wish = { name: "Theirs", permissions: {} };

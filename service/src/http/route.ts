@@ -2,6 +2,7 @@ import type { Readable } from "node:stream";
 import type { Data, Endpoint, Input } from "@stoa/contract";
 import type { Caller, Context, Member, SessionCaller, Source } from "../context.ts";
 import type { Page } from "../db/paging.ts";
+import type { UploadedFile } from "./multipart.ts";
 import type { RawBody } from "./raw-body.ts";
 
 /** JSON that is rendered already, such as a product's card. */
@@ -56,6 +57,8 @@ export class FileAnswer {
 }
 
 export interface RequestFacts {
+  /** What came in, where the endpoint takes an upload. */
+  file: UploadedFile | null;
   ifMatch: string | null;
   source: Source;
   cookies: Record<string, string | undefined>;
@@ -94,6 +97,8 @@ export type Handler<E extends Endpoint> = (
 
 export interface Route {
   endpoint: Endpoint;
+  /** Of an upload: throws before a byte of it is read when this caller may not send it. */
+  admit?(ctx: Context, caller: Caller, params: never): Promise<unknown>;
   handle(ctx: Context, caller: Caller, input: never, facts: RequestFacts): Promise<unknown>;
 }
 
@@ -101,4 +106,21 @@ export interface Route {
 export const route = <E extends Endpoint>(endpoint: E, handle: Handler<E>): Route => ({
   endpoint,
   handle: handle as Route["handle"],
+});
+
+/** Of an upload: `admit` is asked before a byte of the body is read, so that nobody fills the disk in vain. */
+export const uploadRoute = <E extends Endpoint>(
+  endpoint: E,
+  admit: (ctx: Context, caller: CallerOf<E>, params: Input<E>["params"]) => Promise<unknown>,
+  handle: (
+    ctx: Context,
+    caller: CallerOf<E>,
+    input: Input<E> & { file: UploadedFile },
+    facts: RequestFacts,
+  ) => Promise<Result<E>>,
+): Route => ({
+  ...route(endpoint, (ctx, caller, input, facts) =>
+    handle(ctx, caller, { ...input, file: facts.file! }, facts),
+  ),
+  admit: admit as Route["admit"] & {},
 });

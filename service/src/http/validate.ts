@@ -41,13 +41,15 @@ export interface RawInput {
   body: unknown;
 }
 
+export const validatePath = (endpoint: Endpoint, params: unknown) => parse(endpoint.params, params, "path");
+
 /** Path, query and body as the endpoint's handler gets them; anything else is 400 with every field named. */
 export function validate(endpoint: Endpoint, raw: RawInput) {
   mustBeStorable(raw.query, "query");
   // An absent body is that of an action; a `null` that was sent is no object.
   const body = raw.body === undefined ? {} : raw.body;
   return {
-    params: parse(endpoint.params, raw.params, "path"),
+    params: validatePath(endpoint, raw.params),
     query: parse(endpoint.query, raw.query, "query"),
     body: parse(endpoint.body ?? NO_FIELDS, body, "body"),
   };

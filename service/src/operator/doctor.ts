@@ -5,7 +5,7 @@ import { openPool } from "../db/database.ts";
 import { isMigrated } from "../db/migrate.ts";
 import { countJobs } from "../jobs/jobs.ts";
 import { mailJob } from "../mail/mail.ts";
-import { openMail } from "../outside.ts";
+import { openMail, openStorage } from "../outside.ts";
 import type { Place } from "./place.ts";
 
 export interface Finding {
@@ -16,6 +16,8 @@ export interface Finding {
 }
 
 const OLDEST_POSTGRESQL = 150_000;
+/** The newest files, which another node may have just taken in. */
+const FILES_LOOKED_FOR = 20;
 
 /** Looks at everything that a start depends on, and says how to mend what is not well. */
 export async function examine({ config, target }: Place): Promise<Finding[]> {
@@ -32,6 +34,7 @@ export async function examine({ config, target }: Place): Promise<Finding[]> {
       await finding("migrations", () => migrations(pool)),
       await finding("environment", () => environment(pool, config)),
       await finding("mail", () => mail(pool, config)),
+      await finding("files", () => files(pool, config)),
     ];
   } finally {
     await pool.end();
@@ -79,4 +82,39 @@ async function mail(pool: pg.Pool, config: Config) {
   const taker = await (await openMail(config)).check();
   const { waiting, givenUp } = await countJobs(pool, mailJob).catch(() => ({ waiting: 0, givenUp: 0 }));
   return { ok: true, note: `${taker}; ${waiting} waiting, ${givenUp} given up in the last week` };
+}
+
+/** Whether files can be kept, and whether those that the database knows are here: nodes with a folder each lose each other's. */
+async function files(pool: pg.Pool, config: Config) {
+  const storage = await openStorage(config);
+  try {
+    const where = await storage.check();
+    const { rows } = await pool
+      .query("select name from blobs where key not like 'gone/%' order by touched_at desc limit $1", [
+        FILES_LOOKED_FOR,
+      ])
+      .catch(() => ({ rows: [] }));
+    const here = await Promise.all(rows.map(({ name }) => storage.has(name)));
+    const missing = here.filter((isHere) => !isHere).length;
+    if (missing > 0)
+      return {
+        ok: false,
+        note: `${where}, but ${missing} of the newest ${here.length} are not there${config.s3Url ? "" : ": nodes that share a database need S3_URL"}`,
+      };
+    const alone = config.s3Url !== null || (await countMachines(pool)) <= 1;
+    return {
+      ok: alone,
+      note: alone ? where : `${where}, and several machines use this database: set S3_URL`,
+    };
+  } finally {
+    await storage.close();
+  }
+}
+
+/** Behind a pool of connections all look like one. */
+async function countMachines(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query(
+    "select count(distinct client_addr)::int as count from pg_stat_activity where application_name = 'stoa' and datname = current_database()",
+  );
+  return rows[0].count;
 }

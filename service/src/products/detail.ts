@@ -7,6 +7,7 @@ import { ApiError } from "../errors.ts";
 import { isAdmin } from "../http/authenticate.ts";
 import { Answer } from "../http/route.ts";
 import { toUuid } from "../ids.ts";
+import { filesFor, imageOf, linksUntil } from "./attachments.ts";
 import { previewOf } from "./content.ts";
 import { findProductForReader, type ProductForReader, type Verdict } from "./queries.ts";
 
@@ -48,9 +49,10 @@ const mayReadContent = (product: ProductForReader, caller: Caller) =>
 export const moderationOf = ({ moderationCode, moderationReason, moderatedAt }: Verdict) =>
   moderatedAt && { reasonCode: moderationCode, reason: moderationReason, at: moderatedAt.toISOString() };
 
-export function detailFor(product: ProductForReader, caller: Caller): ProductDetail {
+function detailFor(ctx: Context, product: ProductForReader, caller: Caller): ProductDetail {
   const reason = reasonFor(product, caller);
   const mayRead = mayReadContent(product, caller);
+  const gallery = product.images.map((image) => imageOf(ctx, image));
   return {
     ...sharedFields(product),
     author: { ...authorOf(product), bio: product.authorBio },
@@ -63,8 +65,9 @@ export function detailFor(product: ProductForReader, caller: Caller): ProductDet
     features: product.features,
     version: product.version,
     changelog: product.changelog,
-    files: mayRead ? [] : null,
-    images: [],
+    files: mayRead && isMember(caller) ? filesFor(ctx, product, caller) : null,
+    images: gallery.map(({ url }) => url),
+    gallery,
     stats: {
       views: product.views,
       purchases: product.purchases,
@@ -86,6 +89,19 @@ export function tagFor(product: ProductForReader, caller: Caller): string {
   const reason = reasonFor(product, caller);
   const sight = reason === "none" && isAdmin(caller) ? "admin" : reason;
   return `"${product.revision}-${sight}${product.usedAt ? "-used" : ""}"`;
+}
+
+/** The links to files end: an answer that shows some is another one when they do. */
+function linksTag(ctx: Context, { files }: ProductDetail): string {
+  return files && files.length > 0 ? `~${linksUntil(ctx.now()).getTime() / 1000}` : "";
+}
+
+/** A change is made from a state, whichever links it was shown with. */
+export const withoutLinks = (ifMatch: string) => ifMatch.replace(/~\d+"/g, '"');
+
+export function answerWith(ctx: Context, product: ProductForReader, caller: Caller): Answer<ProductDetail> {
+  const detail = detailFor(ctx, product, caller);
+  return new Answer(detail, { etag: tagFor(product, caller).replace(/"$/, `${linksTag(ctx, detail)}"`) });
 }
 
 /** The product behind an id, as this caller sees it; what they cannot see is not there. */
@@ -115,7 +131,7 @@ export async function readDetail(
   const product = await findVisible(ctx, caller, productId);
   noteView(ctx, caller, product, visit);
   if (mayReadContent(product, caller)) await noteReveal(ctx, caller, product);
-  return new Answer(detailFor(product, caller), { etag: tagFor(product, caller) });
+  return answerWith(ctx, product, caller);
 }
 
 /** A product as its reviewers get it, with why they may read it, if they may. */

@@ -3,9 +3,8 @@ import type { Context, Member, Source } from "../context.ts";
 import type { Queries, Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { isAdmin } from "../http/authenticate.ts";
-import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
-import { detailFor, isVisible, tagFor } from "./detail.ts";
+import { answerWith, isVisible } from "./detail.ts";
 import {
   findOwn,
   findProductForReader,
@@ -67,5 +66,5 @@ export async function recordIfAnothers(
 export async function changersView(ctx: Context, caller: Member, id: string) {
   const row = await findProductForReader(ctx, id, caller.userId);
   if (!row) throw new ApiError("PRODUCT_NOT_FOUND");
-  return new Answer(detailFor(row, caller), { etag: tagFor(row, caller) });
+  return answerWith(ctx, row, caller);
 }

@@ -4,7 +4,7 @@ import { type ChangeProduct, type CreateProduct, productStatuses, type Variable 
 import { renderCard } from "../catalogue/card.ts";
 import { isCategory } from "../catalogue/categories.ts";
 import { relist } from "../catalogue/listing.ts";
-import type { Context, Member } from "../context.ts";
+import type { Context, Member, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError, checkBoth, invalidRequest, ruleBroken } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
@@ -16,7 +16,7 @@ import { toDecimal, toMinor } from "../money/amount.ts";
 import { becomeSeller } from "../people/users.ts";
 import { mustStayComplete } from "./checklist.ts";
 import { declaredOf, readContent } from "./content.ts";
-import { tagFor } from "./detail.ts";
+import { tagFor, withoutLinks } from "./detail.ts";
 import { isModerated } from "./lifecycle.ts";
 import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
 import {
@@ -106,6 +106,7 @@ export async function writeDraft(
     authorName: author.name,
     authorVerified: author.verified,
     category: draft.category ?? null,
+    images: [],
     status: "draft" as const,
     createdAt: now,
     updatedAt: now,
@@ -118,6 +119,7 @@ export async function writeDraft(
     currency: draft.currency,
     models: JSON.stringify(draft.models),
     preview: draft.preview ?? "",
+    images: "[]",
     version: draft.version,
     released: null,
     card: renderCard(listed),
@@ -126,7 +128,7 @@ export async function writeDraft(
     type: draft.type,
     created_at: now,
   });
-  await insertVersion(tx, id, draft, now);
+  await insertVersion(tx, id, { ...draft, files: [] }, now);
   await relist(tx, listed);
   return id;
 }
@@ -158,9 +160,10 @@ const AUTHORS_FIELDS = [
     "tags",
     "requirements",
   ],
-  ...["features", "models", "preview", "content", "contentFormat", "variables", "version", "changelog"],
+  ...["features", "models", "preview", "content", "contentFormat", "variables", "files", "images"],
+  ...["version", "changelog"],
 ] as const as readonly (keyof Locked)[];
-const VERSIONED_FIELDS: readonly (keyof Locked)[] = ["content", "contentFormat", "variables"];
+const VERSIONED_FIELDS: readonly (keyof Locked)[] = ["content", "contentFormat", "variables", "files"];
 
 const changedFields = (before: Locked, after: Locked) =>
   AUTHORS_FIELDS.filter((field) => !isDeepStrictEqual(before[field], after[field]));
@@ -188,7 +191,11 @@ async function declaredAfter(product: Locked, change: ChangeProduct): Promise<Va
 }
 
 /** Once published a version is immutable: a change of what buyers run makes the next one. */
-function versioned(before: Locked, after: Locked, change: ChangeProduct): Locked {
+function versioned(
+  before: Locked,
+  after: Locked,
+  change: { version?: string | undefined; changelog?: string | undefined },
+): Locked {
   if (!before.firstPublishedAt) return after;
   const newContent = VERSIONED_FIELDS.some((field) => !isDeepStrictEqual(before[field], after[field]));
   if (!newContent && (change.version ?? before.version) === before.version) {
@@ -229,6 +236,8 @@ const MAX_TOLD_CHARACTERS = 8_000;
 function changesOf(before: Locked, after: Locked, fields: readonly (keyof Locked)[]) {
   const shown = (product: Locked, field: keyof Locked) => {
     if (field === "priceMinor") return toDecimal(product.priceMinor, product.currency);
+    if (field === "files") return product.files.map(({ name, sha256 }) => ({ name, sha256 }));
+    if (field === "images") return product.images.map(({ hash, alt }) => ({ hash, alt }));
     if (field === "content") return `sha256:${sha256(product.content)}`;
     const text = JSON.stringify(product[field]);
     return text.length > MAX_TOLD_CHARACTERS ? `sha256:${sha256(text)}` : product[field];
@@ -250,6 +259,7 @@ async function writeChange(tx: Tx, before: Locked, after: Locked, now: Date): Pr
     currency: after.currency,
     models: JSON.stringify(after.models),
     preview: after.preview,
+    images: JSON.stringify(after.images),
     version: after.version,
     released: after.released,
     card: renderCard(updated),
@@ -277,7 +287,16 @@ export async function checkedChange(
   if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
     throw ruleBroken("currency", "is fixed once the product has been published");
   }
-  const after = versioned(before, await applied(ctx, before, change), change);
+  return checkedTo(ctx, before, versioned(before, await applied(ctx, before, change), change), by);
+}
+
+/** What of a product differs then, if it may. */
+async function checkedTo(
+  ctx: Context,
+  before: Locked,
+  after: Locked,
+  by: "author" | "admin",
+): Promise<Change> {
   const fields = changedFields(before, after);
   if (fields.length > 0) {
     if (by === "author") mustHaveBeenSeen(ctx, before, fields);
@@ -308,13 +327,48 @@ export async function changeProduct(
   const seen = await mustMayChange(ctx, caller, productId);
   await ctx.db.transaction().execute(async (tx) => {
     const before = await lockToChange(tx, seen.id);
-    mustMatch(ifMatch, tagFor({ ...seen, revision: before.revision }, caller));
-    const checked = await checkedChange(ctx, before, change, isAdmin(caller) ? "admin" : "author");
-    if (checked.fields.length === 0) return;
-    const changes = await writeChecked(ctx, tx, checked);
-    const deed = { action: "product.updated", source, details: { changes } };
-    await recordIfAnothers(ctx, tx, caller, before, deed);
+    mustMatch(ifMatch && withoutLinks(ifMatch), tagFor({ ...seen, revision: before.revision }, caller));
+    const checked = await checkedChange(ctx, before, change, byOf(caller));
+    await carryOut(ctx, tx, { caller, source }, checked);
   });
   await ctx.notices.caughtUp();
   return changersView(ctx, caller, seen.id);
+}
+
+/**
+ * Changes what came in another way than as a field, such as files: under the same lock, by the same rules, told and
+ * recorded alike. Answers the product as it is then.
+ */
+export async function alterProduct(
+  ctx: Context,
+  { caller, source }: Changer,
+  id: string,
+  alter: (product: Locked) => Partial<Pick<Locked, "files" | "images" | "changelog">>,
+): Promise<Locked> {
+  const after = await ctx.db.transaction().execute(async (tx) => {
+    const before = await lockToChange(tx, id);
+    const { changelog, ...altered } = alter(before);
+    if (isDeepStrictEqual({ ...before, ...altered }, before)) return before;
+    const changed = { ...before, ...altered, changelog: changelog ?? before.changelog };
+    const checked = await checkedTo(ctx, before, versioned(before, changed, { changelog }), byOf(caller));
+    await carryOut(ctx, tx, { caller, source }, checked);
+    return checked.after;
+  });
+  await ctx.notices.caughtUp();
+  return after;
+}
+
+interface Changer {
+  caller: Member;
+  source: Source;
+}
+
+/** Whose change it is decides what moderators must see. */
+const byOf = (caller: Member) => (isAdmin(caller) ? "admin" : "author");
+
+async function carryOut(ctx: Context, tx: Tx, { caller, source }: Changer, checked: Change): Promise<void> {
+  if (checked.fields.length === 0) return;
+  const changes = await writeChecked(ctx, tx, checked);
+  const deed = { action: "product.updated", source, details: { changes } };
+  await recordIfAnothers(ctx, tx, caller, checked.before, deed);
 }

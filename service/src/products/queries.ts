@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import type { Context } from "../context.ts";
 import type { Queries, Tx } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+import type { StoredFile, StoredImage } from "./attachments.ts";
 import { numbersOf } from "./version.ts";
 
 export interface VersionRow {
@@ -11,6 +12,7 @@ export interface VersionRow {
   contentFormat: "text" | "messages";
   variables: Variable[];
   changelog: string;
+  files: StoredFile[];
 }
 
 /** What moderators said when they rejected or suspended a product; all null: nothing. */
@@ -42,6 +44,7 @@ export interface ProductRow extends Verdict {
   features: string[];
   models: Record<string, string>;
   preview: string;
+  images: StoredImage[];
   revision: number;
   createdAt: Date;
   updatedAt: Date;
@@ -63,7 +66,7 @@ export interface ProductForReader extends ProductRow, VersionRow {
 
 const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName", u.verified as "authorVerified",
   u.bio as "authorBio", u.closed_at as "authorClosedAt", u.refund_days as "refundDays", p.title, p.description, p.lang, p.type, p.status, p.category,
-  p.price_minor as "priceMinor", p.currency, p.compatibility, p.tags, p.requirements, p.features, p.models, p.preview,
+  p.price_minor as "priceMinor", p.currency, p.compatibility, p.tags, p.requirements, p.features, p.models, p.preview, p.images,
   p.revision, p.created_at as "createdAt", p.updated_at as "updatedAt", p.published_at as "publishedAt",
   p.first_published_at as "firstPublishedAt", p.released, p.moderation_code as "moderationCode",
   p.moderation_reason as "moderationReason", p.moderated_at as "moderatedAt"`;
@@ -77,7 +80,7 @@ const FIND_PRODUCT = {
   text: `
   select ${PRODUCT_COLUMNS}, s.views, s.purchases, s.rating_sum as "ratingSum", s.rating_count as "ratingCount",
          p.version as "latestVersion", v.version, v.content, v.content_format as "contentFormat", v.variables,
-         v.changelog, e.order_id is not null as entitled, e.used_at as "usedAt"
+         v.changelog, v.files, e.order_id is not null as entitled, e.used_at as "usedAt"
     from products p
     join users u on u.id = p.author_id
     join product_stats s on s.product_id = p.id
@@ -104,7 +107,7 @@ export async function lockProduct(tx: Tx, id: string): Promise<(ProductRow & Ver
   await sql`select from products where id = ${id} for no key update`.execute(tx);
   const { rows } = await sql<ProductRow & VersionRow>`
     select ${sql.raw(PRODUCT_COLUMNS)}, v.version, v.content, v.content_format as "contentFormat", v.variables,
-           v.changelog
+           v.changelog, v.files
       from products p
       join users u on u.id = p.author_id
       join product_versions v on v.product_id = p.id and v.version = p.version
@@ -117,7 +120,7 @@ export async function lockProductsOf(tx: Tx, authorId: string): Promise<(Product
   await sql`select from products where author_id = ${authorId} order by id for no key update`.execute(tx);
   const { rows } = await sql<ProductRow & VersionRow>`
     select ${sql.raw(PRODUCT_COLUMNS)}, v.version, v.content, v.content_format as "contentFormat", v.variables,
-           v.changelog
+           v.changelog, v.files
       from products p
       join users u on u.id = p.author_id
       join product_versions v on v.product_id = p.id and v.version = p.version
@@ -165,7 +168,7 @@ export async function findVersion(
   which: { major: number | null; pinned: string | undefined },
 ) {
   const { rows } = await sql<VersionRow>`
-    select v.version, v.content, v.content_format as "contentFormat", v.variables, v.changelog
+    select v.version, v.content, v.content_format as "contentFormat", v.variables, v.changelog, v.files
       from product_versions v join products p on p.id = v.product_id
      where v.product_id = ${productId}
        and (${which.major}::int is null or v.numbers[1] = ${which.major} and v.numbers <= p.released)
@@ -236,6 +239,7 @@ export interface ProductValues {
   features: string[];
   models: string;
   preview: string;
+  images: string;
   version: string;
   released: number[] | null;
   card: string;
@@ -271,6 +275,7 @@ export const insertVersion = (tx: Tx, productId: string, version: VersionRow, no
       content_format: version.contentFormat,
       variables: JSON.stringify(version.variables),
       changelog: version.changelog,
+      files: JSON.stringify(version.files),
       created_at: now,
     })
     .execute();

@@ -1,0 +1,63 @@
+import type { Readable } from "node:stream";
+import type { Context } from "../context.ts";
+import { noteUse } from "../entitlements/entitlements.ts";
+import { ApiError } from "../errors.ts";
+import { toUuid } from "../ids.ts";
+import type { Range } from "../outside/storage.ts";
+import { downloadPath, type StoredFile } from "../products/attachments.ts";
+import { fileKey, readBlob } from "./blobs.ts";
+import { findBlob, findFileForReader, hasFile } from "./queries.ts";
+
+export interface Linked {
+  productId: string;
+  fileId: string;
+  readerId: string;
+}
+
+/** The file behind a signed link. The signature says for whom; whether they still may have it is asked again each time. */
+export async function fileOfLink(
+  ctx: Context,
+  linked: Linked,
+  query: { expires?: unknown; signature?: unknown },
+): Promise<StoredFile> {
+  if (!ctx.links.isValid(downloadPath(linked), query, ctx.now()))
+    throw new ApiError(
+      "UNAUTHORIZED",
+      "This link has expired or was changed. GET the product for a new one.",
+    );
+  const productId = toUuid("prod", linked.productId);
+  const fileId = toUuid("file", linked.fileId);
+  const readerId = toUuid("usr", linked.readerId);
+  if (!productId || !fileId || !readerId) throw new ApiError("FILE_NOT_FOUND");
+  const found = await findFileForReader(ctx.db, { productId, fileId, readerId });
+  if (!found) throw await whyNot(ctx, productId, fileId);
+  if (found.reason === "purchased") await noteUse(ctx, readerId, productId);
+  return found.file;
+}
+
+const whyNot = async (ctx: Context, productId: string, fileId: string) =>
+  (await hasFile(ctx.db, productId, fileId))
+    ? new ApiError("UNAUTHORIZED", "You no longer have access to this product.")
+    : new ApiError("FILE_NOT_FOUND");
+
+export async function openFile(ctx: Context, { sha256 }: StoredFile, range?: Range): Promise<Readable> {
+  const blob = await findBlob(ctx.db, fileKey(sha256));
+  if (!blob) throw new Error(`no bytes are known for the file ${sha256}`);
+  return readBlob(ctx, blob.name, range);
+}
+
+const ONE_RANGE = /^bytes=(\d{1,15})?-(\d{1,15})?$/;
+
+/**
+ * What a Range header asks for (RFC 9110, 14): undefined is everything, as it is for what we need not understand; null is
+ * what this file has not.
+ */
+export function rangeOf(header: string | undefined, size: number): Range | null | undefined {
+  const [, first, last] = ONE_RANGE.exec(header ?? "") ?? [];
+  if (first === undefined && last === undefined) return undefined;
+  if (first === undefined)
+    return Number(last) === 0 ? null : { start: Math.max(0, size - Number(last)), end: size - 1 };
+  const range = { start: Number(first), end: Math.min(size - 1, Number(last ?? size - 1)) };
+  if (last !== undefined && Number(last) < range.start) return undefined;
+  return range.start < size ? range : null;
+}

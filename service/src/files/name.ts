@@ -1,0 +1,45 @@
+import { invalidRequest } from "../errors.ts";
+
+const MAX_CHARACTERS = 120;
+/** What turns text around, or is not there to be seen: `annexe\u202Ffdp.exe` would read as another name. */
+const UNSEEN =
+  /[\p{Cc}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffc]/gu;
+/** No file system of our buyers shall stumble over it, and no shell. Browsers send a quotation mark as %22. */
+const FORBIDDEN = /[<>:"|?*\\/]|%22|%0[ad]/gi;
+const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
+
+/** The name that a file is kept under, made of what the client calls it: no path, no disguise, no device of Windows. */
+export function toFileName(said: string): string {
+  const last = said.normalize("NFC").split(/[\\/]/).at(-1)!;
+  const name = last
+    .replace(UNSEEN, "")
+    .replace(FORBIDDEN, "_")
+    .replace(/\s+/gu, " ")
+    .replace(/^[. ]+|[. ]+$/g, "");
+  if (name === "") throw invalidRequest("file", 'needs a name: filename="guide.md"');
+  if (DEVICE.test(name))
+    throw invalidRequest("file", `may not be called ${name}: Windows means a device by it`);
+  if (Array.from(name).length > MAX_CHARACTERS)
+    throw invalidRequest("file", `has a name of more than ${MAX_CHARACTERS} characters`);
+  return name;
+}
+
+/** What comes after the last dot, in lower case; empty where there is no dot. */
+export const extensionOf = (name: string) => (/\.([^.]+)$/.exec(name)?.[1] ?? "").toLowerCase();
+
+/** Whether two names would be one file on a disk that knows no case. */
+export const isSameName = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
+
+/** RFC 6266 and 5987: plain for old readers, whole for all others. */
+export function asAttachment(name: string): string {
+  const plain = name
+    .normalize("NFKD")
+    .replace(/[^\x20-\x7e]/g, "")
+    .replace(/["\\%]/g, "_")
+    .trim();
+  const whole = encodeURIComponent(name).replace(
+    /['()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return `attachment; filename="${plain || "file"}"; filename*=UTF-8''${whole}`;
+}

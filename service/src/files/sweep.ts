@@ -1,0 +1,18 @@
+import type { Context } from "../context.ts";
+import { condemnBlobs, deleteBlob, listCondemned } from "./queries.ts";
+
+/** An upload refers to its bytes within minutes of keeping them. */
+const GRACE_HOURS = 24;
+const AT_ONCE = 500;
+
+/**
+ * Removes bytes that nobody refers to any more. First they lose their key, so that the same bytes that come in now get a
+ * name of their own; then they are removed, and last their row: a process that is killed leaves work for the next one.
+ */
+export async function sweepBlobs(ctx: Context): Promise<void> {
+  await condemnBlobs(ctx.db, new Date(ctx.now().getTime() - GRACE_HOURS * 3_600_000));
+  for (const { name } of await listCondemned(ctx.db, AT_ONCE)) {
+    await ctx.outside.storage.remove(name);
+    await deleteBlob(ctx.db, name);
+  }
+}

@@ -1,0 +1,169 @@
+import type { FileHandle } from "node:fs/promises";
+
+/** An entry as the central directory tells it. */
+export interface ZipEntry {
+  name: string;
+  size: number;
+}
+
+const END_BYTES = 22;
+const MAX_COMMENT_BYTES = 65_535;
+const ENTRY_BYTES = 46;
+const LOCAL_BYTES = 30;
+/** Behind an entry whose size was not known when it was written. */
+const DESCRIPTOR_BYTES = 24;
+const END = 0x06054b50;
+const ENTRY = 0x02014b50;
+const LOCAL = 0x04034b50;
+const STORED = 0;
+const DEFLATED = 8;
+const ENCRYPTED = 0x1;
+/** In a size or offset: the truth stands in a zip64 field, which no archive of this size needs. */
+const ZIP64 = 0xffffffff;
+const SYMLINK = 0o120000;
+
+const MIB = 1024 * 1024;
+const MAX_ENTRIES = 2_000;
+const MAX_UNPACKED_BYTES = 500 * MIB;
+/** Small archives of text may shrink a lot; this is asked of what unpacks to more than so much. */
+const MAX_RATIO = 100;
+const RATIO_FROM_BYTES = 10 * MIB;
+
+/** Archives in archives hide what they unpack to. */
+const NESTED = /\.(zip|jar|war|apk|7z|rar|gz|tgz|bz2|tbz2|xz|txz|zst|lz|lzma|cab|iso|dmg|tar)$/i;
+const PROGRAM = /\.(exe|dll|scr|com|pif|cpl|msi|msp|bat|cmd|vbs|vbe|jse|wsf|wsh|hta|lnk|reg|app|deb|rpm)$/i;
+const MACROS = /(^|\/)(vbaproject\.bin|macrosheets\/)/i;
+
+/** What is wrong with an archive, in words for its sender. */
+export class BadArchive extends Error {}
+
+/**
+ * The entries of an archive, by its central directory alone: nothing is unpacked. It must be of the plainest form, one
+ * that every program reads in the same way: from the first byte to the last, without gaps for something else to hide in.
+ */
+export async function readZip(file: FileHandle, size: number): Promise<ZipEntry[]> {
+  const { count, offset, length } = await findEnd(file, size);
+  const directory = await read(file, offset, length);
+  const entries: (ZipEntry & { packed: number; offset: number })[] = [];
+  let at = 0;
+  for (let index = 0; index < count; index++) {
+    const entry = entryAt(directory, at);
+    entries.push(entry);
+    at += entry.length;
+  }
+  if (at !== length) throw new BadArchive("has a broken list of entries");
+  await mustBeWhole(file, entries, offset);
+  mustBeHarmless(entries, size);
+  return entries;
+}
+
+async function read(file: FileHandle, position: number, length: number): Promise<Buffer> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, position);
+  if (bytesRead !== length) throw new BadArchive("is cut off");
+  return buffer;
+}
+
+async function findEnd(file: FileHandle, size: number) {
+  const from = Math.max(0, size - END_BYTES - MAX_COMMENT_BYTES);
+  const tail = await read(file, from, size - from);
+  // The comment must reach to the last byte: nothing comes after the archive.
+  let at = tail.length - END_BYTES;
+  while (
+    at >= 0 &&
+    !(tail.readUInt32LE(at) === END && at + END_BYTES + tail.readUInt16LE(at + 20) === tail.length)
+  )
+    at--;
+  if (at < 0) throw new BadArchive("is cut off, or has something after its end");
+  const [disk, count, total] = [
+    tail.readUInt16LE(at + 4),
+    tail.readUInt16LE(at + 8),
+    tail.readUInt16LE(at + 10),
+  ];
+  const [length, offset] = [tail.readUInt32LE(at + 12), tail.readUInt32LE(at + 16)];
+  if (disk !== 0 || count !== total) throw new BadArchive("is a part of several");
+  if (offset + length !== from + at) throw new BadArchive("has something before its beginning or inside");
+  if (count > MAX_ENTRIES) throw new BadArchive(`has ${count} entries, more than ${MAX_ENTRIES}`);
+  if (count === 0) throw new BadArchive("is empty");
+  return { count, offset, length };
+}
+
+function entryAt(directory: Buffer, at: number) {
+  if (at + ENTRY_BYTES > directory.length || directory.readUInt32LE(at) !== ENTRY)
+    throw new BadArchive("has a broken list of entries");
+  const [nameLength, extra, comment] = [28, 30, 32].map((part) => directory.readUInt16LE(at + part)) as [
+    number,
+    number,
+    number,
+  ];
+  const length = ENTRY_BYTES + nameLength + extra + comment;
+  if (at + length > directory.length) throw new BadArchive("has a broken list of entries");
+  const [packed, size, offset] = [20, 24, 42].map((part) => directory.readUInt32LE(at + part)) as [
+    number,
+    number,
+    number,
+  ];
+  if (packed === ZIP64 || size === ZIP64 || offset === ZIP64) throw new BadArchive("is a zip64");
+  if (directory.readUInt16LE(at + 8) & ENCRYPTED)
+    throw new BadArchive("is encrypted: nobody could look into it");
+  const method = directory.readUInt16LE(at + 10);
+  if (method !== STORED && method !== DEFLATED) throw new BadArchive(`is packed by the method ${method}`);
+  if (method === STORED && packed !== size) throw new BadArchive("has sizes that contradict each other");
+  const mode = directory.readUInt32LE(at + 38) >>> 16;
+  if ((mode & 0o170000) === SYMLINK) throw new BadArchive("has a link to somewhere else");
+  const name = directory.toString("utf8", at + ENTRY_BYTES, at + ENTRY_BYTES + nameLength);
+  return { name, size, packed, offset, length };
+}
+
+/** The entries lie one after the other from the first byte on: none is inside another, which is how small bombs unpack to terabytes. */
+async function mustBeWhole(
+  file: FileHandle,
+  entries: { name: string; packed: number; offset: number }[],
+  directoryAt: number,
+): Promise<void> {
+  let end = 0;
+  for (const { name, packed, offset } of entries.toSorted((a, b) => a.offset - b.offset)) {
+    mustFollow(end, offset, end === 0 ? 0 : DESCRIPTOR_BYTES);
+    const local = await read(file, offset, LOCAL_BYTES);
+    if (local.readUInt32LE(0) !== LOCAL) throw new BadArchive("has a broken entry");
+    const nameLength = local.readUInt16LE(26);
+    const nameThere = await read(file, offset + LOCAL_BYTES, nameLength);
+    if (nameThere.toString("utf8") !== name) throw new BadArchive("has an entry under two names");
+    end = offset + LOCAL_BYTES + nameLength + local.readUInt16LE(28) + packed;
+  }
+  mustFollow(end, directoryAt, DESCRIPTOR_BYTES);
+}
+
+function mustFollow(end: number, next: number, gap: number): void {
+  if (next < end) throw new BadArchive("has entries inside each other");
+  if (next > end + gap) throw new BadArchive("has something before or between its entries");
+}
+
+function mustBeHarmless(entries: ZipEntry[], packedBytes: number): void {
+  const unpacked = entries.reduce((sum, { size }) => sum + size, 0);
+  if (unpacked > MAX_UNPACKED_BYTES)
+    throw new BadArchive(`unpacks to more than ${MAX_UNPACKED_BYTES / MIB} MiB`);
+  if (unpacked > RATIO_FROM_BYTES && unpacked / packedBytes > MAX_RATIO)
+    throw new BadArchive(`unpacks to more than ${MAX_RATIO} times its size`);
+  const names = new Set<string>();
+  for (const { name } of entries) {
+    const why = whyBadName(name);
+    if (why) throw new BadArchive(`${why}: ${shown(name)}`);
+    const key = name.normalize("NFC").toLowerCase();
+    if (names.has(key)) throw new BadArchive(`has two entries of one name: ${shown(name)}`);
+    names.add(key);
+  }
+}
+
+function whyBadName(name: string): string | null {
+  if (name === "" || name.includes("\0") || name.includes("\ufffd"))
+    return "has an entry whose name is no text";
+  if (/^[\\/]|^[a-z]:|\\/i.test(name)) return "has an entry with an absolute path or a backslash";
+  if (name.split("/").includes("..")) return "has an entry that would unpack outside of its folder";
+  if (NESTED.test(name)) return "has another archive inside, which nobody can look into";
+  if (PROGRAM.test(name)) return "has a program inside";
+  if (MACROS.test(name)) return "has macros inside";
+  return null;
+}
+
+/** Names from an archive go into an answer: cut, and without what is not to be seen. */
+const shown = (name: string) => name.replace(/[\p{C}]/gu, "?").slice(0, 80);

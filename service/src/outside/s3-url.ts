@@ -1,0 +1,48 @@
+const OPTIONS = ["region", "tls"];
+const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
+
+export interface S3Place {
+  endpoint: string;
+  region: string;
+  bucket: string;
+  /** Before every name, empty or with a slash at its end. */
+  prefix: string;
+  /** null: what the machine has by itself, such as a role or the AWS variables. */
+  credentials: { accessKeyId: string; secretAccessKey: string } | null;
+}
+
+/**
+ * `s3://KEY:SECRET@host:port/bucket/prefix?region=eu-central-1`. It speaks TLS, but on the machine itself, or when told
+ * `?tls=false`. Throws what is wrong in words.
+ */
+export function parseS3Url(text: string): S3Place {
+  const url = URL.parse(text);
+  if (url?.protocol !== "s3:" || !url.hostname) throw new Error("is not s3://KEY:SECRET@host/bucket");
+  for (const name of url.searchParams.keys())
+    if (!OPTIONS.includes(name)) throw new Error(`takes ${OPTIONS.join(" and ")}, not ${name}`);
+  const tls = url.searchParams.get("tls") ?? String(!LOOPBACK.test(url.hostname));
+  if (tls !== "true" && tls !== "false") throw new Error("tls is true or false");
+  const [bucket, ...prefix] = url.pathname.split("/").filter(Boolean).map(decoded);
+  if (bucket === undefined) throw new Error("names no bucket: s3://KEY:SECRET@host/bucket");
+  return {
+    endpoint: `${tls === "true" ? "https" : "http"}://${url.host}`,
+    region: url.searchParams.get("region") ?? "us-east-1",
+    bucket,
+    prefix: prefix.map((part) => `${part}/`).join(""),
+    credentials: credentialsIn(url),
+  };
+}
+
+function credentialsIn({ username, password }: URL): S3Place["credentials"] {
+  if (!username && !password) return null;
+  if (!username || !password) throw new Error("has half of a credential: s3://KEY:SECRET@host/bucket");
+  return { accessKeyId: decoded(username), secretAccessKey: decoded(password) };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new Error("has a % that begins no escape: write %25");
+  }
+}

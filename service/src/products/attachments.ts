@@ -1,0 +1,58 @@
+import type { ProductFile, ProductImage } from "@stoa/contract";
+import { IMAGE_WIDTHS, imagePath } from "../catalogue/card.ts";
+import type { Context, Member } from "../context.ts";
+import { toId } from "../ids.ts";
+import { toUserId } from "../people/users.ts";
+
+/** A file of a version. Its bytes are in the storage, under their digest. */
+export interface StoredFile {
+  id: string;
+  name: string;
+  size: number;
+  type: string;
+  sha256: string;
+}
+
+/** A picture of a product, as WebP in several widths; `hash` is the digest of the widest, which is this wide and high. */
+export interface StoredImage {
+  id: string;
+  hash: string;
+  alt: string;
+  width: number;
+  height: number;
+}
+
+/** Links of one quarter of an hour are the same, so that an unchanged product keeps its ETag: they live for 15 to 30 minutes. */
+const QUARTER_MS = 15 * 60_000;
+
+export const linksUntil = (now: Date) =>
+  new Date(Math.ceil((now.getTime() + QUARTER_MS) / QUARTER_MS) * QUARTER_MS);
+
+/** The path that a signed link is for: whose it is stands in it, so that the entitlement can be asked for again. */
+export const downloadPath = (ids: { productId: string; fileId: string; readerId: string }) =>
+  `/v1/products/${ids.productId}/files/${ids.fileId}/download/${ids.readerId}`;
+
+export function fileOf(
+  ctx: Context,
+  productId: string,
+  { id, name, size, type, sha256 }: StoredFile,
+  reader: Member,
+): ProductFile {
+  const ids = { productId: toId("prod", productId), fileId: toId("file", id) };
+  const path = downloadPath({ ...ids, readerId: toUserId(reader.userId) });
+  return { id: ids.fileId, name, size, type, sha256, url: ctx.links.sign(path, linksUntil(ctx.now())) };
+}
+
+export const filesFor = (ctx: Context, product: { id: string; files: StoredFile[] }, reader: Member) =>
+  product.files.map((file) => fileOf(ctx, product.id, file, reader));
+
+const WIDEST = IMAGE_WIDTHS[2];
+
+export function imageOf(ctx: Context, { id, hash, alt, width, height }: StoredImage): ProductImage {
+  const origin = ctx.links.origin();
+  const sizes = IMAGE_WIDTHS.map((one) => ({
+    width: Math.min(one, width),
+    url: origin + imagePath(hash, one),
+  }));
+  return { id: toId("img", id), alt, url: origin + imagePath(hash, WIDEST), width, height, sizes };
+}

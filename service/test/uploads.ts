@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import sharp from "sharp";
+import type { Client, Reply } from "./market.ts";
+
+export interface Sent {
+  name?: string;
+  type?: string;
+  bytes: string | Uint8Array<ArrayBuffer>;
+  fields?: Record<string, string>;
+  headers?: Record<string, string>;
+}
+
+/** Sends one file as a browser's form does. */
+export function send(
+  client: Client,
+  path: string,
+  { name = "guide.md", type = "", bytes, fields = {}, headers = {} }: Sent,
+): Promise<Reply> {
+  const form = new FormData();
+  for (const [field, value] of Object.entries(fields)) form.set(field, value);
+  form.set("file", new File([bytes], name, { type }));
+  return client.request("POST", path, { body: form, headers });
+}
+
+export const sendFile = (client: Client, productId: string, sent: Sent) =>
+  send(client, `/v1/products/${productId}/files`, sent);
+
+export const sendImage = (client: Client, productId: string, sent: Sent) =>
+  send(client, `/v1/products/${productId}/images`, { name: "picture.png", ...sent });
+
+/** A file that is taken; answers what stands in `data`. */
+export async function hasFile(client: Client, productId: string, sent: Partial<Sent> = {}) {
+  const reply = await sendFile(client, productId, { bytes: "# A guide\n", ...sent });
+  assert.equal(reply.status, 201, reply.text);
+  return reply.body.data;
+}
+
+/** Another picture for every colour. */
+export async function picture(wish: { width?: number; height?: number; red?: number } = {}) {
+  const { width = 8, height = 8, red = 200 } = wish;
+  const create = { width, height, channels: 3 as const, background: { r: red, g: 100, b: 50 } };
+  return new Uint8Array(await sharp({ create }).png().toBuffer());
+}
