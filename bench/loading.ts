@@ -1,34 +1,43 @@
 import { renderCard } from "@stoa/service/catalogue/card.ts";
 import { toVector } from "@stoa/service/catalogue/search.ts";
+import { foldFacetCounts, weighSearchWords } from "@stoa/service/catalogue/upkeep.ts";
 import { fold } from "@stoa/service/catalogue/words.ts";
+import type { Context } from "@stoa/service/context.ts";
 import { type Connection, oneClient } from "@stoa/service/db/database.ts";
 import type pg from "pg";
 import { copyInto } from "./copy.ts";
 import type { MadeProduct } from "./products.ts";
 
 const BATCH = 10_000;
-const MIN_KEPT_CHARACTERS = 4;
-const TABLES = ["products", "product_versions", "product_stats", "listings", "search_words"];
+const MIN_KEPT_CHARACTERS = 3;
 
 /**
  * Writes products where the rooms' own verbs would take hours: batches through COPY, without the secondary indexes,
- * which are made again behind the last batch. Cards and vectors are the rooms' own. Triggers fire as ever.
+ * which are made again behind the last batch. Cards and vectors are the rooms' own, the triggers of listings count, and
+ * the jobs that look after the counts run here.
  */
-export async function load(connection: Connection, products: Iterable<MadeProduct>): Promise<void> {
+export async function load(
+  ctx: Context,
+  connection: Connection,
+  products: Iterable<MadeProduct>,
+): Promise<void> {
   const client = await connect(connection);
   try {
+    const sections = await readSections(client);
     const indexes = await dropIndexes(client);
     // The next batch is made while this one is written.
     let writing = Promise.resolve();
     for (const batch of inBatches(products)) {
-      const rows = rowsOf(batch);
+      const rows = rowsOf(batch, sections);
       await writing;
-      writing = write(client, rows);
+      writing = write(client, rows).then(() => foldFacetCounts(ctx));
     }
     await writing;
     await writeWords(client);
     for (const definition of indexes) await client.query(definition);
     await client.query("vacuum (freeze, analyze)");
+    await weighSearchWords(ctx);
+    await client.query("vacuum (analyze) search_words");
   } finally {
     await client.end();
   }
@@ -42,6 +51,14 @@ async function connect(connection: Connection): Promise<pg.Client> {
   return client;
 }
 
+/** The top-level category of each. */
+async function readSections(client: pg.Client): Promise<Map<string | null, string>> {
+  const { rows } = await client.query<{ slug: string; section: string }>(
+    "select slug, coalesce(parent, slug) as section from categories",
+  );
+  return new Map(rows.map(({ slug, section }) => [slug, section]));
+}
+
 /** All that no constraint stands on; answers how they are made again. */
 async function dropIndexes(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query<{ name: string; definition: string }>(
@@ -50,7 +67,7 @@ async function dropIndexes(client: pg.Client): Promise<string[]> {
       where i.indrelid = any($1::regclass[])
         and not exists (select 1 from pg_constraint c where c.conindid = i.indexrelid)
       order by 1`,
-    [TABLES],
+    [Object.keys(COLUMNS)],
   );
   for (const { name } of rows) await client.query(`drop index ${name}`);
   return rows.map(({ definition }) => definition);
@@ -69,28 +86,50 @@ function* inBatches(products: Iterable<MadeProduct>): Generator<MadeProduct[]> {
 
 const COLUMNS = {
   products:
-    "id, author_id, title, description, lang, type, status, category, price_minor, currency, compatibility, tags, requirements, features, models, preview, version, card, created_at, updated_at, published_at, first_published_at",
-  versions: "product_id, version, numbers, content, content_format, variables, changelog, created_at",
-  stats: "product_id, views, purchases, rating_sum, rating_count, trending",
+    "id, author_id, title, description, lang, type, status, category, price_minor, currency, compatibility, tags, requirements, features, models, preview, version, released, card, created_at, updated_at, published_at, first_published_at, moved_at",
+  product_versions: "product_id, version, numbers, content, content_format, variables, changelog, created_at",
+  product_stats: "product_id, views, purchases, rating_sum, rating_count, trending",
   listings:
-    "product_id, author_id, status, type, category, lang, currency, price_minor, compatibility, tags, title, created_at, updated_at, published_at, purchases, views, rating_mean, rating_score, trending, search",
+    "product_id, author_id, status, type, category, section, lang, currency, price_minor, compatibility, tags, title, created_at, updated_at, published_at, purchases, views, rating_mean, rating_score, trending",
+  search_documents: "product_id, published, purchases, section, category, search",
+  search_words: "word",
 };
+type Table = keyof typeof COLUMNS;
 
-function rowsOf(products: MadeProduct[]) {
+const FIRST = "{1,0,0}";
+
+function rowsOf(products: MadeProduct[], sections: Map<string | null, string>) {
+  const sectionOf = ({ category }: MadeProduct) => sections.get(category) ?? null;
   return {
     products: products.map((p) => [
       ...[p.id, p.authorId, p.title, p.description, p.lang, p.type, p.status, p.category, p.priceMinor],
-      ...[p.currency, p.compatibility, p.tags, [], [], "{}", "", "1.0.0", renderCard(p)],
-      ...[p.createdAt, p.updatedAt, p.publishedAt, p.publishedAt],
+      ...[
+        p.currency,
+        p.compatibility,
+        p.tags,
+        [],
+        [],
+        "{}",
+        "",
+        "1.0.0",
+        p.publishedAt && FIRST,
+        renderCard(p),
+      ],
+      ...[p.createdAt, p.updatedAt, p.publishedAt, p.publishedAt, p.createdAt],
     ]),
-    versions: products.map((p) => [
-      ...[p.id, "1.0.0", "{1,0,0}", p.content, "text", JSON.stringify(p.variables), "", p.createdAt],
+    product_versions: products.map((p) => [
+      ...[p.id, "1.0.0", FIRST, p.content, "text", JSON.stringify(p.variables), "", p.createdAt],
     ]),
-    stats: products.map((p) => [p.id, p.views, p.purchases, p.ratingSum, p.ratingCount, p.trending]),
+    product_stats: products.map((p) => [
+      ...[p.id, p.views, p.purchases, p.ratingSum, p.ratingCount, p.trending],
+    ]),
     listings: products.map((p) => [
-      ...[p.id, p.authorId, p.status, p.type, p.category, p.lang, p.currency, p.priceMinor],
+      ...[p.id, p.authorId, p.status, p.type, p.category, sectionOf(p), p.lang, p.currency, p.priceMinor],
       ...[p.compatibility, p.tags, fold(p.title), p.createdAt, p.updatedAt, p.publishedAt, p.purchases],
-      ...[p.views, ...ratingOf(p), p.trending, toVector(p)],
+      ...[p.views, ...ratingOf(p), p.trending],
+    ]),
+    search_documents: products.map((p) => [
+      ...[p.id, p.status === "published", p.purchases, sectionOf(p), p.category, toVector(p)],
     ]),
   };
 }
@@ -101,14 +140,17 @@ const ratingOf = ({ ratingSum: sum, ratingCount: count }: MadeProduct) => [
   (sum + 35) / (count + 10),
 ];
 
-/** Keys are not looked up row by row: the batch brings both ends of each. */
+/** Foreign keys are not looked up row by row, since the batch brings both ends of each; listings tell their triggers. */
 async function write(client: pg.Client, rows: ReturnType<typeof rowsOf>): Promise<void> {
   await client.query("set session_replication_role = replica");
-  await copyInto(client, "products", COLUMNS.products, rows.products);
-  await copyInto(client, "product_versions", COLUMNS.versions, rows.versions);
-  await copyInto(client, "product_stats", COLUMNS.stats, rows.stats);
+  const copy = (table: Exclude<Table, "search_words">) =>
+    copyInto(client, table, COLUMNS[table], rows[table]);
+  for (const table of ["products", "product_versions", "product_stats"] as const) await copy(table);
   await client.query("set session_replication_role = origin");
-  await copyInto(client, "listings", COLUMNS.listings, rows.listings);
+  await copy("listings");
+  await client.query("set session_replication_role = replica");
+  await copy("search_documents");
+  await client.query("set session_replication_role = origin");
 }
 
 /** How many listings hold each word is kept beside the service's own tables, for the questions that are asked. */
@@ -117,7 +159,7 @@ async function writeWords(client: pg.Client): Promise<void> {
   await client.query(
     `create table bench.words as
      select word, ndoc as listings
-       from ts_stat($$select search from listings where status = 'published'$$)`,
+       from ts_stat($$select search from search_documents where published$$)`,
   );
   await client.query(
     `insert into search_words (word) select word from bench.words where length(word) >= ${MIN_KEPT_CHARACTERS}`,

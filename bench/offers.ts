@@ -67,10 +67,17 @@ async function offerAll(clients: Client[], wishes: AsyncGenerator<Wish>, count: 
   return ids;
 }
 
-/** So that a shop that is kept keeps its size. */
+/** So that a shop that is kept keeps its size. Listings go first, and tell their triggers. */
 export async function withdraw(pool: pg.Pool, offered: string[]): Promise<void> {
   const ids = offered.map((id) => toUuid("prod", id));
-  for (const table of ["product_views", "listings", "product_stats", "product_versions"])
+  const { rows } = await pool.query<{ table: string }>(
+    "select conrelid::regclass::text as table from pg_constraint where confrelid = 'products'::regclass",
+  );
+  await pool.query("delete from listings where product_id = any($1::uuid[])", [ids]);
+  // Published versions are kept for ever, but for these.
+  await pool.query("set session_replication_role = replica");
+  for (const { table } of rows)
     await pool.query(`delete from ${table} where product_id = any($1::uuid[])`, [ids]);
   await pool.query("delete from products where id = any($1::uuid[])", [ids]);
+  await pool.query("reset session_replication_role");
 }

@@ -50,7 +50,7 @@ export async function seed(ctx: Context, connection: Connection, { prompts, coun
     prompts,
     rows.map(({ slug }) => slug),
   );
-  await load(connection, makeProducts(texts, sellers, count));
+  await load(ctx, connection, makeProducts(texts, sellers, count));
 }
 
 async function openShops(ctx: Context, count: number): Promise<Seller[]> {
