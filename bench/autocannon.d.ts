@@ -25,8 +25,11 @@ declare module "autocannon" {
     errors: number;
     timeouts: number;
   }
+  interface Instance extends EventEmitter {
+    stop(): void;
+  }
   export default function autocannon(
     options: Options,
     done: (error: Error | null, result: Result) => void,
-  ): EventEmitter;
+  ): Instance;
 }

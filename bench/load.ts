@@ -12,17 +12,20 @@ export type Lane = { method: string; path: string; headers?: Record<string, stri
 
 export interface Job {
   origin: string;
-  /** How long it goes on; what is unanswered then counts as never asked. */
+  /** How long it goes on at most; what is unanswered then counts as never asked. */
   seconds?: number;
   /** Or how many requests it sends: where an answer may take as long as a run, dropping the last ones would be unfair. */
   amount?: number;
   connections: number;
   /** Connection n sends lane n; with fewer lanes than connections they share. */
   lanes: Lane[];
+  /** Failures are counted; without, one fails the job. */
+  tolerant?: true;
 }
 
 export interface Outcome extends Quantiles {
   requests: number;
+  failed: number;
   perSecond: number;
 }
 
@@ -30,7 +33,7 @@ const PATIENCE_SECONDS = 120;
 /** How often autocannon looks whether it is done. */
 const LOOK_MS = 100;
 
-function run({ origin, seconds, amount, connections, lanes }: Job): Promise<Outcome> {
+function run({ origin, seconds, amount, connections, lanes, tolerant }: Job): Promise<Outcome> {
   const times: number[] = [];
   const refused = new Map<number, number>();
   let next = 0;
@@ -41,13 +44,20 @@ function run({ origin, seconds, amount, connections, lanes }: Job): Promise<Outc
     const length = amount === undefined ? { duration: seconds! } : { amount, sampleInt: LOOK_MS };
     const options = { url: origin, connections, ...length, timeout: PATIENCE_SECONDS, setupClient };
     const load = autocannon(options, (error, { errors, timeouts }) => {
-      const elapsed = ((amount === undefined ? performance.now() : last) - begun) / 1000;
+      const elapsed =
+        ((amount === undefined || times.length === 0 ? performance.now() : last) - begun) / 1000;
       const failures = [...refused].map(([status, count]) => `${count} × ${status}`);
       if (errors + timeouts > 0) failures.push(`${errors} errors, ${timeouts} timeouts`);
-      if (error) reject(error);
-      else if (failures.length > 0) reject(new Error(`not every request succeeded: ${failures.join(", ")}`));
-      else resolve({ requests: times.length, perSecond: times.length / elapsed, ...quantilesOf(times) });
+      if (error) return reject(error);
+      if (failures.length > 0 && !tolerant)
+        return reject(new Error(`not every request succeeded: ${failures.join(", ")}`));
+      const requests = times.length;
+      const failed = [...refused.values()].reduce((sum, count) => sum + count, errors + timeouts);
+      // Of what never came we know that it takes longer than we waited.
+      if (requests === 0) times.push(performance.now() - begun);
+      resolve({ requests, failed, perSecond: requests / elapsed, ...quantilesOf(times) });
     });
+    if (amount !== undefined && seconds !== undefined) setTimeout(() => load.stop(), seconds * 1000).unref();
     load.on("response", (_client: unknown, status: number, _bytes: number, ms: number) => {
       times.push(ms);
       last = performance.now();

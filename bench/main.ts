@@ -4,6 +4,7 @@ import { type Options, readOptions } from "./options.ts";
 import { endAll } from "./processes.ts";
 import { keep, type Report, toMarkdown } from "./report.ts";
 import { measureAuthenticate } from "./scenarios/authenticate.ts";
+import { measureCatalogue } from "./scenarios/catalogue.ts";
 import { measureExecute } from "./scenarios/execute.ts";
 import { measureLimits } from "./scenarios/limits.ts";
 import { measureList } from "./scenarios/list.ts";
@@ -14,6 +15,7 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   start: measureStart,
   size: measureSize,
   list: measureList,
+  catalogue: measureCatalogue,
   execute: measureExecute,
   limits: measureLimits,
   authenticate: measureAuthenticate,
@@ -28,9 +30,12 @@ async function runAll(options: Options): Promise<void> {
     const where = machine();
     const text = `${toMarkdown(await scenarios[name]!(options))}\n\n_${where}_`;
     console.log(`\n## ${name}\n\n${text}`);
-    if (!options.profile) await keep(name, text);
+    if (isWhole(options)) await keep(name, text);
   }
 }
+
+/** A part of the questions, or a service that is being watched, says nothing about the rest. */
+const isWhole = ({ profile, questions }: Options) => !profile && questions.test("");
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => void endAll().finally(() => process.exit(1)));

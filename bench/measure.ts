@@ -1,5 +1,5 @@
 import { cpuBetween, cpuOf } from "./cpu.ts";
-import { type Lane, type Outcome, putUnderLoad } from "./load.ts";
+import { type Job, type Outcome, putUnderLoad } from "./load.ts";
 import type { Shop } from "./shop.ts";
 
 /** A server under load; what its requests cost is read off its own process and the database's. */
@@ -11,11 +11,7 @@ export interface Measured extends Outcome {
   databaseMs: number;
 }
 
-export interface Load {
-  seconds: number;
-  connections: number;
-  lanes: Lane[];
-}
+export type Load = Omit<Job, "origin">;
 
 export async function measure({ origin, pid, backends }: Target, load: Load): Promise<Measured> {
   const before = { node: cpuOf([pid]), database: cpuOf(await backends()) };

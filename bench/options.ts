@@ -4,8 +4,14 @@ import { ROOT } from "./processes.ts";
 
 export interface Options {
   scenarios: string[];
-  /** The texts that the shop is filled with. */
+  /** The texts that shops are filled with. */
   prompts: string;
+  /** How many products the shops of the catalogue have, in rising order. */
+  sizes: number[];
+  /** Which questions the catalogue is asked, by their names. */
+  questions: RegExp;
+  /** Where filled shops are kept for the next run; without, each is thrown away. */
+  shops: string | undefined;
   /** Where a CPU profile of the service goes; without, none is made. */
   profile: string | undefined;
 }
@@ -15,8 +21,24 @@ export function readOptions(): Options {
     allowPositionals: true,
     options: {
       prompts: { type: "string", default: join(ROOT, "service/src/demo/prompts.json") },
+      sizes: { type: "string", default: "10000,100000" },
+      questions: { type: "string", default: "" },
+      shops: { type: "string" },
       profile: { type: "string" },
     },
   });
-  return { scenarios: positionals, prompts: values.prompts, profile: values.profile };
+  return {
+    scenarios: positionals,
+    prompts: values.prompts,
+    sizes: sizesOf(values.sizes),
+    questions: new RegExp(values.questions),
+    shops: values.shops,
+    profile: values.profile,
+  };
+}
+
+function sizesOf(list: string): number[] {
+  const sizes = list.split(",").map(Number);
+  if (sizes.every((size) => Number.isInteger(size) && size >= 1_000)) return sizes.toSorted((a, b) => a - b);
+  throw new Error(`--sizes ${list}: numbers of products, at least 1000 each, separated by commas`);
 }

@@ -6,11 +6,17 @@ export interface Quantiles {
   p50: number;
   p95: number;
   p99: number;
+  max: number;
 }
 
 export function quantilesOf(values: number[]): Quantiles {
   const sorted = values.toSorted((a, b) => a - b);
-  return { p50: quantile(sorted, 0.5), p95: quantile(sorted, 0.95), p99: quantile(sorted, 0.99) };
+  return {
+    p50: quantile(sorted, 0.5),
+    p95: quantile(sorted, 0.95),
+    p99: quantile(sorted, 0.99),
+    max: quantile(sorted, 1),
+  };
 }
 
 export const median = (values: number[]): number =>

@@ -1,44 +1,141 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openBase } from "@stoa/service/base.ts";
+import { type Base, openBase } from "@stoa/service/base.ts";
 import { readConfig } from "@stoa/service/config.ts";
-import { openPool } from "@stoa/service/db/database.ts";
+import { type Connection, openPool } from "@stoa/service/db/database.ts";
 import { startEmbedded } from "@stoa/service/db/embedded.ts";
 import type { Options } from "./options.ts";
 import { atEnd, ROOT, start } from "./processes.ts";
-import { readPrompts, type Seeded, seed } from "./seed.ts";
+import { enter, type Seeded, seed } from "./seed.ts";
 
 const PRODUCTS = 10_000;
 const AMPLE = [{ requests: 1_000_000_000, seconds: 86_400 }];
 /** The limiter works as ever, and refuses nothing. */
 const WITHOUT_LIMITS = { plans: { enterprise: { quotas: AMPLE } }, sessions: AMPLE, guests: AMPLE };
+const CURRENCIES = "USD,EUR,GBP,INR,JPY,BRL";
+/** For a database that is loaded from nothing: what a crash leaves of it is thrown away. */
+const LOADING = {
+  fsync: "off",
+  full_page_writes: "off",
+  shared_buffers: "1GB",
+  max_wal_size: "4GB",
+  checkpoint_timeout: "30min",
+};
+/** What a kept shop was made by; it comes last into the folder. */
+const MARK = "bench-made-by";
 
-/** A filled shop, and the service on it in a process of its own. */
-export interface Shop extends Seeded {
+/** The service in a process of its own. */
+export interface Node {
   origin: string;
   pid: number;
-  /** The processes of PostgreSQL that serve it now. */
-  backends(): Promise<number[]>;
+  end(): Promise<void>;
 }
 
-let shop: Promise<Shop> | undefined;
+/** A filled shop with the service on it. */
+export interface Shop extends Seeded, Node {
+  connection: Connection;
+  dataDir: string;
+  /** The processes of PostgreSQL that serve it now. */
+  backends(): Promise<number[]>;
+  /** Another service on the same database. */
+  startNode(): Promise<Node>;
+}
 
-/** Made by the first scenario that asks for it, shared by the others. */
-export function openShop(options: Options): Promise<Shop> {
-  shop ??= makeShop(options);
+const shops = new Map<number, Promise<Shop>>();
+
+/** Made by the first scenario that asks for its size, shared by the others until one ends it. */
+export function openShop(options: Options, count = PRODUCTS): Promise<Shop> {
+  const shop = shops.get(count) ?? makeShop(options, count);
+  shops.set(count, shop);
   return shop;
 }
 
 /** The database is started by us and joined by the service: that is how it finds a shop which is filled already. */
-async function makeShop({ prompts, profile }: Options): Promise<Shop> {
-  const dataDir = await mkdtemp(join(tmpdir(), "stoa-bench-"));
-  atEnd(() => rm(dataDir, { recursive: true, force: true }));
+async function makeShop(options: Options, count: number): Promise<Shop> {
+  const dataDir = await folderFor(options, count);
+  await mustBeFilled(dataDir, options.prompts, count);
   const database = await startEmbedded(dataDir);
   atEnd(() => database.stop());
   const plansFile = join(dataDir, "plans.json");
   await writeFile(plansFile, JSON.stringify(WITHOUT_LIMITS));
-  const seeded = await fill(dataDir, database.connection, prompts);
+  const connection = { target: database.connection };
+  const seeded = await withBase(dataDir, connection, ({ ctx }) => enter(ctx));
+  const startNode = () => startService(dataDir, plansFile, options.profile);
+  const node = await startNode();
+  const pool = openPool({ ...connection, maxConnections: 1 });
+  const end = async () => {
+    if (!shops.delete(count)) return;
+    await node.end();
+    await pool.end();
+    await database.stop();
+  };
+  atEnd(end);
+  return {
+    ...{ ...seeded, ...node, connection, dataDir, startNode, end },
+    async backends() {
+      const { rows } = await pool.query<{ pid: number }>(
+        "select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()",
+      );
+      return rows.map(({ pid }) => pid);
+    },
+  };
+}
+
+async function folderFor({ shops }: Options, count: number): Promise<string> {
+  if (shops) {
+    const kept = join(shops, String(count));
+    await mkdir(kept, { recursive: true });
+    return kept;
+  }
+  const folder = await mkdtemp(join(tmpdir(), "stoa-bench-"));
+  atEnd(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Fills a new shop, and refuses a kept one that this version would fill in another way. */
+async function mustBeFilled(dataDir: string, prompts: string, count: number): Promise<void> {
+  const mark = join(dataDir, MARK);
+  const maker = await makerOf(prompts);
+  const madeBy = await readFile(mark, "utf8").catch(() => null);
+  if (madeBy === maker) return;
+  if ((await readdir(dataDir)).length > 0)
+    throw new Error(`${dataDir} holds another shop, or half of one: delete the folder to have it made anew.`);
+  const database = await startEmbedded(dataDir, { settings: LOADING });
+  try {
+    const connection = { target: database.connection };
+    await withBase(dataDir, connection, ({ ctx }) => seed(ctx, connection, { prompts, count }));
+  } finally {
+    await database.stop();
+  }
+  await writeFile(mark, maker);
+}
+
+/** A digest of what decides how a shop looks: the texts, how they are put together, and the tables. */
+async function makerOf(prompts: string): Promise<string> {
+  const migrations = new URL("../service/src/db/migrations/", import.meta.url);
+  const files = [
+    prompts,
+    ...["texts.ts", "products.ts", "loading.ts"].map((name) => new URL(name, import.meta.url)),
+    ...(await readdir(migrations)).toSorted().map((name) => new URL(name, migrations)),
+  ];
+  const hash = createHash("sha256");
+  for (const file of files) hash.update(await readFile(file));
+  return hash.digest("hex");
+}
+
+async function withBase<T>(dataDir: string, connection: Connection, work: (base: Base) => Promise<T>) {
+  const config = readConfig({ STOA_DATA_DIR: dataDir, STOA_LOG_LEVEL: "warn" });
+  const base = await openBase(config, connection);
+  try {
+    return await work(base);
+  } finally {
+    await base.close();
+  }
+}
+
+async function startService(dataDir: string, plansFile: string, profile: string | undefined): Promise<Node> {
   const profiling = profile ? ["--cpu-prof", `--cpu-prof-dir=${profile}`] : [];
   const service = start(
     process.execPath,
@@ -50,36 +147,11 @@ async function makeShop({ prompts, profile }: Options): Promise<Shop> {
         DATABASE_URL: "",
         STOA_ENVIRONMENT: "test",
         STOA_PLANS_FILE: plansFile,
+        STOA_CURRENCIES: CURRENCIES,
       },
       errors: "discard",
     },
   );
   const [, origin] = await service.says(/API\s+(http:\/\/\S+)\/v1 /);
-  const pool = openPool({ target: database.connection, maxConnections: 1 });
-  atEnd(() => pool.end());
-  return {
-    ...seeded,
-    origin: origin!,
-    pid: service.pid,
-    async backends() {
-      const { rows } = await pool.query<{ pid: number }>(
-        "select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()",
-      );
-      return rows.map(({ pid }) => pid);
-    },
-  };
-}
-
-async function fill(
-  dataDir: string,
-  target: { host: string; port: number; user: string; database: string },
-  prompts: string,
-) {
-  const config = readConfig({ STOA_DATA_DIR: dataDir, STOA_LOG_LEVEL: "warn" });
-  const base = await openBase(config, { target });
-  try {
-    return await seed(base.ctx, await readPrompts(prompts), PRODUCTS);
-  } finally {
-    await base.close();
-  }
+  return { origin: origin!, pid: service.pid, end: service.end };
 }

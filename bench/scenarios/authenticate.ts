@@ -88,6 +88,7 @@ async function measureHashes({ passwordHash }: Seeded, seconds: number): Promise
   const { user, system } = process.cpuUsage(cpu);
   return {
     requests: times.length,
+    failed: 0,
     perSecond: (times.length * 1000) / (performance.now() - begun),
     ...quantilesOf(times),
     nodeMs: (user + system) / 1000 / times.length,

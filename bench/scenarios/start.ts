@@ -1,8 +1,9 @@
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { childrenOf, type Memory, memoryOf } from "../memory.ts";
 import { atEnd, type Started, start } from "../processes.ts";
 import { median } from "../quantile.ts";
 import { against, megabytes, type Report } from "../report.ts";
@@ -97,21 +98,7 @@ async function untilReady(origin: string): Promise<void> {
 
 /** npm replaces its shell by Node (`exec` in package.json) and hands signals on to it. */
 async function nodeUnder(npm: number): Promise<number> {
-  for (const pid of await readdir("/proc")) {
-    const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
-    if (Number(/^PPid:\s+(\d+)/m.exec(status)?.[1]) === npm) return Number(pid);
-  }
-  throw new Error("npm start runs no Node");
-}
-
-interface Memory {
-  rssBytes: number;
-  /** Without the pages of Node's own binary, which all Node processes of a machine share. */
-  privateBytes: number;
-}
-
-async function memoryOf(pid: number): Promise<Memory> {
-  const rollup = await readFile(`/proc/${pid}/smaps_rollup`, "utf8");
-  const bytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(rollup)?.[1]) * 1024;
-  return { rssBytes: bytes("Rss"), privateBytes: bytes("Private_Clean") + bytes("Private_Dirty") };
+  const [node] = await childrenOf(npm);
+  if (node === undefined) throw new Error("npm start runs no Node");
+  return node;
 }

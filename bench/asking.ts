@@ -1,0 +1,91 @@
+import { clientOf } from "./client.ts";
+import type { Lane } from "./load.ts";
+import { type Measured, measure } from "./measure.ts";
+import { median } from "./quantile.ts";
+import type { Card, Kind, Question } from "./questions.ts";
+import type { Shop } from "./shop.ts";
+
+const WARM_UP = 40;
+const REQUESTS = 400;
+/** Where answers take long, fewer are asked for. */
+const SECONDS = 20;
+export const AT_ONCE = 8;
+const LOOKED_AT = 25;
+
+export interface Asked {
+  name: string;
+  alone: Measured;
+  together: Measured;
+  /** How many of the requests that were sent alone differed. */
+  different: number;
+  /** Of the answers that were looked at: the median of their totals, and the part that held nothing. */
+  total: number | null;
+  empty: number;
+  /** How many of them were an error. */
+  refused: number;
+}
+
+/** One kind of question, a request at a time and some at once; null of what this service does not know. */
+export async function ask(shop: Shop, kind: Kind): Promise<Asked | null> {
+  if (!(await isKnown(shop, kind.questions[0]!))) return null;
+  const send = (questions: Question[], connections: number) =>
+    measure(shop, {
+      seconds: SECONDS,
+      amount: questions.length,
+      connections,
+      lanes: dealt(shop, questions, connections),
+      tolerant: true,
+    });
+  await send(taken(kind, 0, WARM_UP), 1);
+  const questions = taken(kind, WARM_UP, REQUESTS);
+  const alone = await send(questions, 1);
+  const together = await send(taken(kind, WARM_UP + REQUESTS, REQUESTS), AT_ONCE);
+  const different = new Set(questions.slice(0, alone.requests).map(({ path }) => path)).size;
+  return { name: kind.name, alone, together, different, ...(await lookAt(shop, kind, questions)) };
+}
+
+/** From a place on, and from the start again where there are too few. */
+const taken = ({ questions }: Kind, from: number, count: number): Question[] =>
+  Array.from({ length: count }, (_, at) => questions[(from + at) % questions.length]!);
+
+function dealt({ reader }: Shop, questions: Question[], connections: number): Lane[] {
+  const headers = { authorization: `Bearer ${reader}` };
+  return Array.from({ length: connections }, (_, lane) =>
+    questions
+      .filter((_question, at) => at % connections === lane)
+      .map(({ path }) => ({ method: "GET", path, headers })),
+  );
+}
+
+async function isKnown({ origin, reader }: Shop, { path }: Question): Promise<boolean> {
+  const [plain] = path.split("?");
+  const reply = await fetch(`${origin}${plain}`, { headers: { authorization: `Bearer ${reader}` } });
+  await reply.body?.cancel();
+  return reply.status !== 404;
+}
+
+interface Answer {
+  data: Card[] | object;
+  meta: { total?: number };
+}
+
+/** Looks at some of the answers behind the measurement: what is wrong may well be fast. */
+async function lookAt({ origin, reader }: Shop, { name, mayBeEmpty }: Kind, questions: Question[]) {
+  const client = clientOf(origin, reader);
+  const totals: number[] = [];
+  let empty = 0;
+  let refused = 0;
+  const looked = questions.slice(0, LOOKED_AT);
+  for (const { path, fits } of looked) {
+    const answer = await client.get<Answer>(path).catch(() => null);
+    if (!answer) refused++;
+    if (!answer) continue;
+    const { data, meta } = answer;
+    if (Object.keys(data).length === 0) empty++;
+    if (meta.total !== undefined) totals.push(meta.total);
+    if (fits && !fits(data as Card[]))
+      throw new Error(`${path} answers something else than it was asked for`);
+  }
+  if (empty === looked.length && !mayBeEmpty) throw new Error(`every answer is empty: ${name}`);
+  return { total: totals.length === 0 ? null : median(totals), empty: empty / looked.length, refused };
+}

@@ -1,0 +1,25 @@
+/** Asks the service as one of its people, and throws what it refuses. */
+export interface Client {
+  get<Answer>(path: string): Promise<Answer>;
+  post<Data>(path: string, body?: object): Promise<Data>;
+  patch<Data>(path: string, body: object): Promise<Data>;
+}
+
+export function clientOf(origin: string, key: string): Client {
+  const ask = async (method: string, path: string, body?: object): Promise<unknown> => {
+    const response = await fetch(`${origin}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${key}`, ...(body && { "content-type": "application/json" }) },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const answer = await response.json();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
+    return answer;
+  };
+  const dataOf = async <Data>(answer: Promise<unknown>) => ((await answer) as { data: Data }).data;
+  return {
+    get: (path) => ask("GET", path) as Promise<never>,
+    post: (path, body) => dataOf(ask("POST", path, body)),
+    patch: (path, body) => dataOf(ask("PATCH", path, body)),
+  };
+}

@@ -1,0 +1,41 @@
+import type { Random } from "@stoa/service/demo/random.ts";
+
+/** Draws items by weight, in the time of a binary search: a shop of a million products draws millions of times. */
+export class Wheel<T> {
+  readonly #items: readonly T[];
+  readonly #sums: Float64Array;
+
+  constructor(items: readonly T[], weightOf: (item: T, at: number) => number) {
+    let sum = 0;
+    this.#items = items;
+    this.#sums = Float64Array.from(items, (item, at) => {
+      sum += weightOf(item, at);
+      return sum;
+    });
+  }
+
+  draw(random: Random): T {
+    const wanted = random.next() * this.#sums.at(-1)!;
+    let [low, high] = [0, this.#sums.length - 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#sums[middle]! > wanted) high = middle;
+      else low = middle + 1;
+    }
+    return this.#items[low]!;
+  }
+}
+
+/** The first item comes up most, the second 2^s times less often, the third 3^s times less. */
+export const zipf = <T>(items: readonly T[], s: number) => new Wheel(items, (_item, at) => (at + 1) ** -s);
+
+export const weighted = <T>(weights: [T, number][]) => {
+  const wheel = new Wheel(weights, ([, weight]) => weight);
+  return (random: Random): T => wheel.draw(random)[0];
+};
+
+/** Of the normal distribution: https://en.wikipedia.org/wiki/Box-Muller_transform */
+export const normal = (random: Random): number =>
+  Math.sqrt(-2 * Math.log(1 - random.next())) * Math.cos(2 * Math.PI * random.next());
+
+export const chance = (random: Random, part: number): boolean => random.next() < part;

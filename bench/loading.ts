@@ -1,0 +1,167 @@
+import { renderCard } from "@stoa/service/catalogue/card.ts";
+import { toVector } from "@stoa/service/catalogue/search.ts";
+import { foldFacetCounts, weighSearchWords } from "@stoa/service/catalogue/upkeep.ts";
+import { fold } from "@stoa/service/catalogue/words.ts";
+import type { Context } from "@stoa/service/context.ts";
+import { type Connection, oneClient } from "@stoa/service/db/database.ts";
+import type pg from "pg";
+import { copyInto } from "./copy.ts";
+import type { MadeProduct } from "./products.ts";
+
+const BATCH = 10_000;
+const MIN_KEPT_CHARACTERS = 3;
+
+/**
+ * Writes products where the rooms' own verbs would take hours: batches through COPY, without the secondary indexes,
+ * which are made again behind the last batch. Cards and vectors are the rooms' own, the triggers of listings count, and
+ * the jobs that look after the counts run here.
+ */
+export async function load(
+  ctx: Context,
+  connection: Connection,
+  products: Iterable<MadeProduct>,
+): Promise<void> {
+  const client = await connect(connection);
+  try {
+    const sections = await readSections(client);
+    const indexes = await dropIndexes(client);
+    // The next batch is made while this one is written.
+    let writing = Promise.resolve();
+    for (const batch of inBatches(products)) {
+      const rows = rowsOf(batch, sections);
+      await writing;
+      writing = write(client, rows).then(() => foldFacetCounts(ctx));
+    }
+    await writing;
+    await writeWords(client);
+    for (const definition of indexes) await client.query(definition);
+    await client.query("vacuum (freeze, analyze)");
+    await weighSearchWords(ctx);
+    await client.query("vacuum (analyze) search_words");
+  } finally {
+    await client.end();
+  }
+}
+
+async function connect(connection: Connection): Promise<pg.Client> {
+  const client = oneClient(connection, { application_name: "stoa bench" });
+  await client.connect();
+  await client.query("set statement_timeout = 0");
+  await client.query("set maintenance_work_mem = '1GB'");
+  return client;
+}
+
+/** The top-level category of each. */
+async function readSections(client: pg.Client): Promise<Map<string | null, string>> {
+  const { rows } = await client.query<{ slug: string; section: string }>(
+    "select slug, coalesce(parent, slug) as section from categories",
+  );
+  return new Map(rows.map(({ slug, section }) => [slug, section]));
+}
+
+/** All that no constraint stands on; answers how they are made again. */
+async function dropIndexes(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query<{ name: string; definition: string }>(
+    `select i.indexrelid::regclass::text as name, pg_get_indexdef(i.indexrelid) as definition
+       from pg_index i
+      where i.indrelid = any($1::regclass[])
+        and not exists (select 1 from pg_constraint c where c.conindid = i.indexrelid)
+      order by 1`,
+    [Object.keys(COLUMNS)],
+  );
+  for (const { name } of rows) await client.query(`drop index ${name}`);
+  return rows.map(({ definition }) => definition);
+}
+
+function* inBatches(products: Iterable<MadeProduct>): Generator<MadeProduct[]> {
+  let batch: MadeProduct[] = [];
+  for (const product of products) {
+    batch.push(product);
+    if (batch.length < BATCH) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}
+
+const COLUMNS = {
+  products:
+    "id, author_id, title, description, lang, type, status, category, price_minor, currency, compatibility, tags, requirements, features, models, preview, version, released, card, created_at, updated_at, published_at, first_published_at, moved_at",
+  product_versions: "product_id, version, numbers, content, content_format, variables, changelog, created_at",
+  product_stats: "product_id, views, purchases, rating_sum, rating_count, trending",
+  listings:
+    "product_id, author_id, status, type, category, section, lang, currency, price_minor, compatibility, tags, title, created_at, updated_at, published_at, purchases, views, rating_mean, rating_score, trending",
+  search_documents: "product_id, published, purchases, section, category, search",
+  search_words: "word",
+};
+type Table = keyof typeof COLUMNS;
+
+const FIRST = "{1,0,0}";
+
+function rowsOf(products: MadeProduct[], sections: Map<string | null, string>) {
+  const sectionOf = ({ category }: MadeProduct) => sections.get(category) ?? null;
+  return {
+    products: products.map((p) => [
+      ...[p.id, p.authorId, p.title, p.description, p.lang, p.type, p.status, p.category, p.priceMinor],
+      ...[
+        p.currency,
+        p.compatibility,
+        p.tags,
+        [],
+        [],
+        "{}",
+        "",
+        "1.0.0",
+        p.publishedAt && FIRST,
+        renderCard(p),
+      ],
+      ...[p.createdAt, p.updatedAt, p.publishedAt, p.publishedAt, p.createdAt],
+    ]),
+    product_versions: products.map((p) => [
+      ...[p.id, "1.0.0", FIRST, p.content, "text", JSON.stringify(p.variables), "", p.createdAt],
+    ]),
+    product_stats: products.map((p) => [
+      ...[p.id, p.views, p.purchases, p.ratingSum, p.ratingCount, p.trending],
+    ]),
+    listings: products.map((p) => [
+      ...[p.id, p.authorId, p.status, p.type, p.category, sectionOf(p), p.lang, p.currency, p.priceMinor],
+      ...[p.compatibility, p.tags, fold(p.title), p.createdAt, p.updatedAt, p.publishedAt, p.purchases],
+      ...[p.views, ...ratingOf(p), p.trending],
+    ]),
+    search_documents: products.map((p) => [
+      ...[p.id, p.status === "published", p.purchases, sectionOf(p), p.category, toVector(p)],
+    ]),
+  };
+}
+
+/** As product_stats reckons it. */
+const ratingOf = ({ ratingSum: sum, ratingCount: count }: MadeProduct) => [
+  count === 0 ? 0 : sum / count,
+  (sum + 35) / (count + 10),
+];
+
+/** Foreign keys are not looked up row by row, since the batch brings both ends of each; listings tell their triggers. */
+async function write(client: pg.Client, rows: ReturnType<typeof rowsOf>): Promise<void> {
+  await client.query("set session_replication_role = replica");
+  const copy = (table: Exclude<Table, "search_words">) =>
+    copyInto(client, table, COLUMNS[table], rows[table]);
+  for (const table of ["products", "product_versions", "product_stats"] as const) await copy(table);
+  await client.query("set session_replication_role = origin");
+  await copy("listings");
+  await client.query("set session_replication_role = replica");
+  await copy("search_documents");
+  await client.query("set session_replication_role = origin");
+}
+
+/** How many listings hold each word is kept beside the service's own tables, for the questions that are asked. */
+async function writeWords(client: pg.Client): Promise<void> {
+  await client.query("create schema bench");
+  await client.query(
+    `create table bench.words as
+     select word, ndoc as listings
+       from ts_stat($$select search from search_documents where published$$)`,
+  );
+  await client.query(
+    `insert into search_words (word) select word from bench.words where length(word) >= ${MIN_KEPT_CHARACTERS}`,
+  );
+}

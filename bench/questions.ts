@@ -1,0 +1,337 @@
+import { fold, wordsOf } from "@stoa/service/catalogue/words.ts";
+import { type Random, seededRandom } from "@stoa/service/demo/random.ts";
+import { toId } from "@stoa/service/ids.ts";
+import type pg from "pg";
+
+/** A product as a list shows it, as far as an answer is looked at. */
+export interface Card {
+  id: string;
+  title: string;
+  category: string;
+  price: number;
+  currency: string;
+  compatibility: string[];
+  tags: string[];
+  publishedAt: string;
+  rating: { average: number; count: number };
+  stats: { views: number; purchases: number };
+}
+
+export interface Question {
+  path: string;
+  /** Whether the cards of an answer are those that were asked for. */
+  fits?(cards: Card[]): boolean;
+}
+
+/** Questions of one kind, all different: no answer is kept of what nobody has asked. */
+export interface Kind {
+  name: string;
+  questions: Question[];
+  /** Asked by us again and again, as a storefront's first page is. */
+  same?: true;
+  /** Whether an answer may be empty. */
+  mayBeEmpty?: true;
+}
+
+/** What stands in the shop, of which questions are made. */
+interface Stock {
+  published: number;
+  /** Largest first. */
+  categories: { slug: string; products: number }[];
+  tags: string[];
+  common: string[];
+  rare: string[];
+  mistyped: string[];
+  beginnings: string[];
+  pairs: string[];
+  products: string[];
+}
+
+const SEED = 20_261_123;
+/** Of each kind: enough for a warm-up and two measurements. */
+const QUESTIONS = 900;
+const PAGE = 20;
+const DEEP_PAGE = 500;
+const RARE_LISTINGS = 10;
+const COMMON_PART = { from: 0.02, to: 0.3 };
+const COMMON_WORDS = 60;
+const LETTERS = "abcdefghijklmnopqrstuvwxyz";
+
+export async function makeKinds(pool: pg.Pool): Promise<Kind[]> {
+  return kindsOf(await takeStock(pool), seededRandom(SEED));
+}
+
+const column = async (pool: pg.Pool, query: string, values: unknown[] = []): Promise<string[]> => {
+  const { rows } = await pool.query<string[]>({ text: query, values, rowMode: "array" });
+  return rows.map(([value]) => value!);
+};
+
+async function takeStock(pool: pg.Pool): Promise<Stock> {
+  const random = seededRandom(SEED);
+  const { rows: categories } = await pool.query<{ slug: string; products: number }>(
+    `select category as slug, count(*)::int as products from listings where status = 'published'
+      group by category order by 2 desc, 1`,
+  );
+  const published = categories.reduce((sum, { products }) => sum + products, 0);
+  const words = (clause: string, limit: number, values: unknown[]) =>
+    column(
+      pool,
+      `select word from bench.words
+        where word ~ '^[a-z]+$' and ts_lexize('english_stem', word) <> '{}' and ${clause}
+        order by hashtext(word), word limit ${limit}`,
+      values,
+    );
+  const known = await words("length(word) between 6 and 10 and listings > 2", QUESTIONS * 2, []);
+  const texts = await column(
+    pool,
+    `select title || ' ' || description from products where status = 'published' and lang = 'en'
+      order by hashtext(id::text), id limit ${QUESTIONS * 2}`,
+  );
+  return {
+    published,
+    categories,
+    tags: await column(
+      pool,
+      `select tag from (select unnest(tags) as tag from listings limit 100000) t group by tag
+        order by count(*) desc, tag limit 100`,
+    ),
+    common: await words("length(word) >= 4 and listings between $1 and $2", COMMON_WORDS, [
+      Math.round(published * COMMON_PART.from),
+      Math.round(published * COMMON_PART.to),
+    ]),
+    // A short stem stands for many other words.
+    rare: await words(
+      `length((ts_lexize('english_stem', word))[1]) >= 5 and listings <= ${RARE_LISTINGS}`,
+      QUESTIONS,
+      [],
+    ),
+    mistyped: await unknownOf(pool, [...new Set(known.map((word) => mistype(random, word)))]),
+    beginnings: await column(
+      pool,
+      `select left(word, 3 + abs(hashtext(word)) % 3) from bench.words
+        where word ~ '^[a-z]{6,}$' and listings > 2
+        group by 1 order by hashtext(left(word, 3 + abs(hashtext(word)) % 3)) limit ${QUESTIONS}`,
+    ),
+    pairs: [...new Set(texts.flatMap((text) => pairOf(random, text)))],
+    products: await column(
+      pool,
+      `select product_id::text from listings where status = 'published'
+        order by hashtext(product_id::text || 'detail'), 1 limit ${QUESTIONS}`,
+    ),
+  };
+}
+
+/** A letter that is wrong, missing or too much, behind the first. */
+function mistype(random: Random, word: string): string {
+  const at = random.integer(1, word.length - 2);
+  const [before, after] = [word.slice(0, at), word.slice(at)];
+  const letter = random.pick([...LETTERS]);
+  return random.pick([before + after.slice(1), before + letter + after, before + letter + after.slice(1)]);
+}
+
+/** Words that no listing holds, not even as the beginning of another. */
+const unknownOf = (pool: pg.Pool, words: string[]) =>
+  column(
+    pool,
+    `select w.word from unnest($1::text[]) with ordinality as w (word, at)
+      where not exists (select 1 from search_words s where s.word ~>=~ w.word and s.word ~<~ (w.word || 'zzz'))
+      order by at limit ${QUESTIONS}`,
+    [words],
+  );
+
+/** Two words that a product holds, of those that tell something. */
+function pairOf(random: Random, text: string): string[] {
+  const words = [...new Set(wordsOf(fold(text), "stored"))].filter((word) => /^[a-z]{5,}$/.test(word));
+  if (words.length < 2) return [];
+  const first = random.pick(words);
+  const second = random.pick(words.filter((word) => word !== first));
+  return [`${first} ${second}`];
+}
+
+/** Every combination, in an order that mixes them. */
+function mixed<T extends Record<string, readonly (string | number)[]>>(parts: T) {
+  type One = { [key in keyof T]: T[key][number] };
+  const all = Object.entries(parts).reduce<Record<string, string | number>[]>(
+    (made, [key, values]) => made.flatMap((one) => values.map((value) => ({ ...one, [key]: value }))),
+    [{}],
+  );
+  const random = seededRandom(SEED);
+  const order = new Map(all.map((one) => [one, random.next()]));
+  return all.toSorted((a, b) => order.get(a)! - order.get(b)!).slice(0, QUESTIONS) as One[];
+}
+
+const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, at) => from + at);
+const pathOf = (query: Record<string, string | number>, path = "/v1/products") =>
+  `${path}?${Object.entries(query)
+    .map((part) => part.map(encodeURIComponent).join("="))
+    .join("&")}`;
+const lists = (queries: Record<string, string | number>[], fits?: Question["fits"]): Question[] =>
+  queries.map((query) => ({ path: pathOf(query), ...(fits && { fits }) }));
+
+const LIMITS = range(PAGE - 10, PAGE + 10);
+const rising = (values: (number | string)[]) =>
+  values.every((value, at) => at === 0 || values[at - 1]! <= value);
+const falling = (values: (number | string)[]) => rising(values.toReversed());
+
+function kindsOf(stock: Stock, random: Random): Kind[] {
+  return [...listKinds(stock, random), ...searchKinds(stock), ...facetKinds(stock), ...deepKinds(stock)];
+}
+
+function listKinds({ categories, tags, products }: Stock, random: Random): Kind[] {
+  const slugs = categories.map(({ slug }) => slug);
+  const first = pathOf({ limit: PAGE });
+  const pages = { limit: LIMITS, page: range(1, 20) };
+  const filtered = mixed({
+    category: slugs,
+    provider: ["openai", "anthropic", "google", "mistral", "ollama", "groq"],
+    minPrice: [1, 2, 3, 5],
+    maxPrice: [10, 15, 20, 50],
+    limit: [PAGE],
+  });
+  const priced = mixed({
+    ...pages,
+    order: ["asc", "desc"],
+    currency: ["USD", "EUR", "GBP"],
+    sort: ["price"],
+  });
+  const rated = mixed({ category: slugs, limit: LIMITS, page: range(1, 3), sort: ["rating"] });
+  return [
+    { name: "the first page, the same again", same: true, questions: [{ path: first }] },
+    {
+      name: "list, as it comes (most sold)",
+      questions: lists(mixed({ ...pages, sort: ["relevance", "popularity"] }), (cards) =>
+        falling(cards.map(({ stats }) => stats.purchases)),
+      ),
+    },
+    {
+      name: "list, newest",
+      questions: lists(mixed({ ...pages, sort: ["publishedAt", "createdAt"] }), (cards) =>
+        falling(cards.map(({ publishedAt }) => publishedAt)),
+      ),
+    },
+    {
+      name: "list, trending",
+      questions: lists(mixed({ limit: LIMITS, page: range(1, 45), sort: ["trending"] })),
+    },
+    {
+      name: "filtered: category, provider, price",
+      mayBeEmpty: true,
+      questions: filtered.map((query) => ({
+        path: pathOf(query),
+        fits: (cards) =>
+          cards.every(
+            ({ price, currency, compatibility }) =>
+              price >= query.minPrice &&
+              price <= query.maxPrice &&
+              currency === "USD" &&
+              compatibility.includes(query.provider),
+          ),
+      })),
+    },
+    {
+      name: "filtered: tag",
+      mayBeEmpty: true,
+      questions: mixed({ tag: tags, limit: LIMITS }).map((query) => ({
+        path: pathOf(query),
+        fits: (cards) => cards.every((card) => card.tags.includes(query.tag)),
+      })),
+    },
+    {
+      name: "filtered: provider, newest",
+      questions: lists(mixed({ provider: ["mistral", "groq", "xai"], ...pages, sort: ["publishedAt"] })),
+    },
+    {
+      name: "by price",
+      questions: priced.map((query) => ({
+        path: pathOf(query),
+        fits: (cards) => (query.order === "asc" ? rising : falling)(cards.map(({ price }) => price)),
+      })),
+    },
+    {
+      name: "by rating, in a category",
+      questions: lists(rated),
+    },
+    {
+      name: "`GET /v1/products/{id}`",
+      questions: products
+        .toSorted(() => random.next() - 0.5)
+        .map((id) => ({ path: `/v1/products/${toId("prod", id)}` })),
+    },
+    {
+      name: "`GET /v1/categories`",
+      questions: mixed({ limit: range(23, 100) }).map((query) => ({ path: pathOf(query, "/v1/categories") })),
+    },
+  ];
+}
+
+function searchKinds({ common, rare, mistyped, beginnings, pairs, categories }: Stock): Kind[] {
+  const slugs = categories.slice(0, 12).map(({ slug }) => slug);
+  const search = (name: string, queries: Record<string, string | number>[]): Kind => ({
+    name: `search: ${name}`,
+    questions: lists(queries),
+  });
+  return [
+    search("a common word", mixed({ search: common, limit: range(16, 24), page: [1, 2] })),
+    search("a rare word", mixed({ search: rare })),
+    search("two words", mixed({ search: pairs })),
+    search("a mistyped word", mixed({ search: mistyped })),
+    search("the beginning of a word", mixed({ search: beginnings })),
+    {
+      name: "search: a common word in a category, by price",
+      mayBeEmpty: true,
+      questions: lists(
+        mixed({ search: common, category: slugs, sort: ["price"], order: ["asc", "desc"] }),
+        (cards) => rising(cards.map(({ price }) => price)) || falling(cards.map(({ price }) => price)),
+      ),
+    },
+    search("a common word, newest", mixed({ search: common, sort: ["publishedAt"], limit: LIMITS })),
+  ];
+}
+
+function facetKinds({ common, categories }: Stock): Kind[] {
+  const facets = (name: string, queries: Record<string, string | number>[]): Kind => ({
+    name: `facets: ${name}`,
+    questions: queries.map((query) => ({ path: pathOf(query, "/v1/products/facets") })),
+  });
+  const slugs = categories.map(({ slug }) => slug);
+  return [
+    facets("without a filter", [{}]),
+    facets("of a category", mixed({ category: slugs })),
+    facets(
+      "of a category, provider and price",
+      mixed({
+        category: slugs,
+        provider: ["openai", "google", "mistral"],
+        minPrice: [1, 2, 3, 5],
+        maxPrice: [10, 20, 30],
+      }),
+    ),
+    facets("of a search", mixed({ search: common, minPrice: range(1, 15) })),
+  ];
+}
+
+function deepKinds({ published, categories }: Stock): Kind[] {
+  const sorts = ["relevance", "popularity", "publishedAt", "createdAt", "views"];
+  const around = (page: number) => range(Math.max(1, page - 20), page);
+  const lastOf = (products: number) => Math.max(1, Math.floor(products / PAGE));
+  const deep = Math.min(DEEP_PAGE, lastOf(published));
+  const inCategory = categories.slice(0, 6).flatMap(({ slug, products }) =>
+    mixed({
+      page: around(Math.min(DEEP_PAGE, lastOf(products))),
+      category: [slug],
+      limit: [PAGE],
+      sort: ["relevance", "publishedAt"],
+    }),
+  );
+  return [
+    {
+      name: `page ${DEEP_PAGE}`,
+      questions: lists(mixed({ page: around(deep), limit: [PAGE], sort: sorts })),
+    },
+    { name: `page ${DEEP_PAGE} in a category, or its last`, questions: lists(inCategory) },
+    {
+      name: "the last page",
+      questions: lists(mixed({ page: around(lastOf(published)), limit: [PAGE], sort: sorts })),
+    },
+  ];
+}
