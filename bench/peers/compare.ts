@@ -7,8 +7,10 @@ import type { Seen, Sight, Target } from "./system.ts";
 const CONNECTIONS = 10;
 /** Where a single answer takes longer, more at once would only wait for each other: all are asked one at a time. */
 const SLOW_MS = 3_000;
-const WARM_UP_SECONDS = 2;
+const WARM_UP_SECONDS = 1;
 const SECONDS = 3;
+/** Of each connection in a round. */
+const FEWEST = 2;
 const MAX_REQUESTS = 30_000;
 
 export interface Measured extends Outcome {
@@ -107,10 +109,11 @@ function isOurs({ title, description, priceMinor, labels }: Seen): boolean {
 
 /** Answers how many requests a round shall have. */
 async function warmUp(runner: Runner, connections: number): Promise<number> {
+  if (connections === 1 && runner.ms > SLOW_MS) return FEWEST;
   const likely = Math.ceil((WARM_UP_SECONDS * 1000) / runner.ms);
   const { perSecond } = await load(runner, Math.max(likely, connections), connections);
   const amount = Math.ceil(perSecond * SECONDS);
-  return Math.min(Math.max(amount, 2 * connections), MAX_REQUESTS);
+  return Math.min(Math.max(amount, FEWEST * connections), MAX_REQUESTS);
 }
 
 /** The questions are dealt out, so that no two connections ask the same at once. */

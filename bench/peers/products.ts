@@ -48,7 +48,7 @@ export function makerAt(at: number): string {
   return syllables.map((syllable) => SYLLABLES[syllable % count]).join("");
 }
 
-/** mulberry32: https://gist.github.com/tommyettinger/46a874533244883189143505d203312c */
+/** mulberry32. */
 function randomOf(seed: number): () => number {
   let state = (seed * 2_654_435_761 + 12_345) >>> 0;
   return () => {

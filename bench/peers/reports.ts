@@ -43,12 +43,15 @@ export function shortReport(cases: CaseResult[]): Report {
   };
 }
 
+/** Of fewer than a hundred answers there is none. */
+const hundredth = (result: Result) => (middle(result, "requests") < 100 ? "–" : ms(middle(result, "p99")));
+
 export function wholeReport(cases: CaseResult[]): Report {
   const rowsOf = ({ size, name, connections, results }: CaseResult) =>
     results.map((result) => [
       ...[inThousands(size), name, result.way, String(connections)],
       few(middle(result, "perSecond")),
-      ...[ms(middle(result, "p50")), ms(middle(result, "p99"))],
+      ...[ms(middle(result, "p50")), hundredth(result)],
       ...[middle(result, "nodeMs").toFixed(2), middle(result, "databaseMs").toFixed(2)],
       ...[result.shows, (Buffer.byteLength(result.answer) / 1000).toFixed(1)],
       String(result.rounds.reduce((sum, { requests }) => sum + requests, 0)),

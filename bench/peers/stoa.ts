@@ -113,7 +113,7 @@ function asksOf({ key, products }: Shop, cents: Cents): Asks {
     inCategory: (category, page) => list(`category=${category}&sort=publishedAt`, page),
     inPriceRange: (category, from, to) => {
       const extra = cents();
-      const [least, most] = [from + (extra % 100) / 100, to + (Math.floor(extra / 100) % 500) / 100];
+      const [least, most] = [from + (extra % 20) / 100, to + (Math.floor(extra / 20) % 2_000) / 100];
       const bounds = `minPrice=${least.toFixed(2)}&maxPrice=${most.toFixed(2)}`;
       return get(`/v1/products?limit=${PAGE_SIZE}&category=${category}&${bounds}&sort=price&order=asc`);
     },
