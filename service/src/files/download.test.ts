@@ -71,6 +71,16 @@ suite("a link to a file", () => {
     assertError(await nobody.get(url), 403, "UNAUTHORIZED");
   });
 
+  test("opens nothing of a product that does harm", async () => {
+    const { url, productId } = await hasLink();
+    const admin = await market.hasUser({ role: "admin" });
+    const session = await market.hasSession(admin.userId, { secondFactor: true });
+    const suspend = (reasonCode: string) =>
+      session.post(`/v1/admin/products/${productId}/suspend`, { reasonCode });
+    assert.equal((await suspend("malicious")).status, 200);
+    assertError(await nobody.get(url), 409, "PRODUCT_UNAVAILABLE");
+  });
+
   test("ends with the entitlement, the account or a ban, at once", async () => {
     const ends: ((one: Awaited<ReturnType<typeof hasLink>>) => Promise<unknown>)[] = [
       ({ orderId }) =>

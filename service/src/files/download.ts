@@ -5,6 +5,7 @@ import { ApiError } from "../errors.ts";
 import { toUuid } from "../ids.ts";
 import type { Range } from "../outside/storage.ts";
 import { downloadPath, type StoredFile } from "../products/attachments.ts";
+import { mustNotBeWithheld } from "../products/sales.ts";
 import { fileKey, readBlob } from "./blobs.ts";
 import { findBlob, findFileForReader, hasFile } from "./queries.ts";
 
@@ -31,7 +32,10 @@ export async function fileOfLink(
   if (!productId || !fileId || !readerId) throw new ApiError("FILE_NOT_FOUND");
   const found = await findFileForReader(ctx.db, { productId, fileId, readerId });
   if (!found) throw await whyNot(ctx, productId, fileId);
-  if (found.reason === "purchased") await noteUse(ctx, readerId, productId);
+  if (found.reason === "purchased") {
+    await mustNotBeWithheld(ctx.db, productId);
+    await noteUse(ctx, readerId, productId);
+  }
   return found.file;
 }
 

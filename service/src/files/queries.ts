@@ -65,7 +65,7 @@ export async function findFileForReader(
       join users u on u.id = ${ids.readerId} and u.closed_at is null and u.banned_at is null
       left join entitlements e on e.product_id = p.id and e.buyer_id = u.id and e.status = 'active'
       join product_versions v on v.product_id = p.id
-       and (p.author_id = u.id or u.role = 'admin' or v.numbers[1] = e.major)
+       and (p.author_id = u.id or u.role = 'admin' or v.numbers[1] = e.major and v.numbers <= p.released)
       cross join lateral jsonb_array_elements(v.files) as f (file)
      where p.id = ${ids.productId} and f.file ->> 'id' = ${ids.fileId}
        and (p.status <> 'deleted' or e.major is not null or u.role = 'admin')
