@@ -162,7 +162,8 @@ function securityOf({ access: { who }, errors }: Endpoint): Json[] {
   return [{ bearer: [] }, { apiKeyInQuery: [] }, ...session];
 }
 
-function requestOf({ body, upload, example }: Endpoint, schemas: Schemas): Json {
+function requestOf({ body, rawBody, upload, example }: Endpoint, schemas: Schemas): Json {
+  if (rawBody) return { requestBody: { required: true, content: filesOf(rawBody.types) } };
   if (!body) return {};
   const schema = schemas.of(body, "input");
   const content = upload
