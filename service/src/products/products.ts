@@ -94,8 +94,6 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
     await insertVersion(tx, id, { ...wish, variables }, now);
     await relist(tx, listed);
   });
-  // A seller from now on: the answer goes out when every door of this process knows it.
-  if (caller.role === "user") await ctx.notices.caughtUp();
   return {
     id: toId("prod", id),
     status: "draft" as const,
