@@ -6,12 +6,12 @@ import { ApiError, invalidRequest } from "../errors.ts";
 import { inAuthorization } from "./authenticate.ts";
 import { challengeOf } from "./challenge.ts";
 import type { Door } from "./door.ts";
-import { digest, renderError, renderOne, renderPage } from "./envelope.ts";
+import { digest, type RawPage, renderError, renderOne, renderPage } from "./envelope.ts";
 import { type Outcome, runOnce } from "./idempotency.ts";
 import { parseJsonBody } from "./json-body.ts";
 import { entranceOf, isWrongCredential } from "./rate-limit.ts";
 import { docUrl, metaOf, toApiError } from "./refusal.ts";
-import { pathOf } from "./request-path.ts";
+import { pathOf, targetOf } from "./request-path.ts";
 import { Answer, type Route } from "./route.ts";
 import { isFromPage } from "./same-origin.ts";
 import { send } from "./send.ts";
@@ -79,7 +79,12 @@ async function render(
     };
     const result = await route.handle(door.ctx, request.caller!, input as never, facts);
     outcome = endpoint.list
-      ? renderPage(result as Page<unknown>, input.query as unknown as Paging, request.url, meta)
+      ? renderPage(
+          result as Page<unknown> | RawPage,
+          input.query as unknown as Paging,
+          targetOf(request),
+          meta,
+        )
       : renderOne(endpoint, result, meta);
     if (endpoint.showsSecret) outcome.repeat = refusalOf(madeAlready(result));
   } catch (error) {

@@ -1,6 +1,7 @@
 import type { Data, Endpoint, Input } from "@stoa/contract";
 import type { Caller, Context, Member, SessionCaller, Source } from "../context.ts";
 import type { Page } from "../db/paging.ts";
+import type { RawPage } from "./envelope.ts";
 
 /** JSON that is rendered already, such as a product's card. */
 export class RawJson {
@@ -65,7 +66,7 @@ type CallerOf<E extends Endpoint> = E["access"] extends { who: "session" | "admi
       ? null
       : Caller;
 type Result<E extends Endpoint> = E["list"] extends true
-  ? Page<Data<E> | RawJson>
+  ? Page<Data<E> | RawJson> | RawPage
   : Data<E> | Answer<Data<E>>;
 
 export type Handler<E extends Endpoint> = (
