@@ -123,7 +123,7 @@ function buildDoor(
   const limits = createRateLimits({
     counters: ctx.counters,
     now: ctx.now,
-    allowanceOf: (caller, address) => allowanceOf(config.planBook, caller, address),
+    allowanceOf: (caller, ip) => allowanceOf(config.planBook, caller, ip),
     failedCredentials: config.planBook.failedCredentials,
   });
   return buildServer({
