@@ -46,6 +46,7 @@ import { twoFactorRoutes } from "./two-factor/routes.ts";
 import { askedJobsOf, scheduledJobsOf } from "./worker.ts";
 
 const FLUSH_VIEWS_MS = 500;
+const DROP_OLD_MS = 5_000;
 /** Requests may run this long after SIGTERM; then calls to the outside are given up. */
 const GRACE_MS = 10_000;
 const LAST_WORDS_MS = 3_000;
@@ -98,6 +99,7 @@ export async function startService(
   let queue: Queue | null = null;
   const app = await buildDoor(ctx, () => queue, overrides);
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
+  const kept = every(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.kept.dropOld());
   if (config.roles.worker)
     queue = await startQueue(ctx.pool, ctx.log, scheduledJobsOf(ctx), askedJobsOf(ctx));
   await app.listen({ host: config.host, port: config.port });
@@ -111,6 +113,7 @@ export async function startService(
       await closeDoor(app, base, overrides.graceMs ?? GRACE_MS);
       await queue?.stop();
       await views.stop();
+      await kept.stop();
       await base.close();
     },
   };
@@ -127,7 +130,7 @@ function buildDoor(
   const limits = createRateLimits({
     counters: ctx.counters,
     now: ctx.now,
-    allowanceOf: (caller, address) => allowanceOf(config.planBook, caller, address),
+    allowanceOf: (caller, ip) => allowanceOf(config.planBook, caller, ip),
     failedCredentials: config.planBook.failedCredentials,
   });
   return buildServer({

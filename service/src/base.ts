@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import type pg from "pg";
 import type { Logger } from "pino";
 import { seedCategories } from "./catalogue/categories.ts";
+import { Kept } from "./catalogue/kept.ts";
 import { ViewBuffer } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
 import type { Context } from "./context.ts";
@@ -91,6 +92,7 @@ async function buildBase(
     jobs,
     notices,
     keyCache: new KeyCache(notices),
+    kept: new Kept(notices, now),
     views: new ViewBuffer(),
     shutdown: shutdown.signal,
     outside: outside.ports,

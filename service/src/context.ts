@@ -1,6 +1,7 @@
 import type { Permission, Plan, Quota, Role } from "@stoa/contract";
 import type pg from "pg";
 import type { Logger } from "pino";
+import type { Kept } from "./catalogue/kept.ts";
 import type { ViewBuffer } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
 import type { Database } from "./db/database.ts";
@@ -37,6 +38,8 @@ export interface Context {
   notices: Notices;
   /** Kept in memory by this process alone. */
   keyCache: KeyCache;
+  /** What lists show to everybody. */
+  kept: Kept;
   views: ViewBuffer;
   /** Aborts with the reason "shutdown" when the process must end: calls to the outside give up. */
   shutdown: AbortSignal;

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { Context } from "../context.ts";
 import type { Database } from "../db/database.ts";
 import type { Paging } from "../db/paging.ts";
+import { RawPage } from "../http/envelope.ts";
 import {
   findBelow,
   findCategories,
@@ -29,13 +30,15 @@ export async function seedCategories(db: Database): Promise<void> {
 }
 
 /** The tree, parents before their children, with how many products each holds. */
-export const listCategories = (ctx: Context, query: Paging) => listRows(ctx.db, query);
+export const listCategories = (ctx: Context, query: Paging): Promise<RawPage> =>
+  ctx.kept.get(`categories ${JSON.stringify(query)}`, async () => new RawPage(await listRows(ctx.db, query)));
 
 export const isCategory = (ctx: Context, slug: string): Promise<boolean> => hasCategory(ctx.db, slug);
 
 /** Where listings have a slug of its level: a top-level category holds what is below it, too. */
 export async function columnOf(ctx: Context, slug: string): Promise<"section" | "category"> {
-  return (await isTopLevel(ctx.db, slug)) ? "section" : "category";
+  const isTop = await ctx.kept.get(`top ${slug}`, () => isTopLevel(ctx.db, slug));
+  return isTop ? "section" : "category";
 }
 
 /** Those of these slugs that are categories. */
@@ -43,4 +46,5 @@ export const knownCategories = async (ctx: Context, slugs: string[]): Promise<Se
   new Set(await findCategories(ctx.db, slugs));
 
 /** A category with those below it; of an unknown slug none. */
-export const withBelow = (ctx: Context, slug: string): Promise<string[]> => findBelow(ctx.db, slug);
+export const withBelow = (ctx: Context, slug: string): Promise<string[]> =>
+  ctx.kept.get(`below ${slug}`, () => findBelow(ctx.db, slug));

@@ -2,7 +2,7 @@ import type { Facets } from "@stoa/contract";
 import type { Caller, Context } from "../context.ts";
 import { toDecimal } from "../money/amount.ts";
 import { cellsOf, PRICE_EDGES, RATING_EDGES } from "./cells.ts";
-import { currencyOf, type Filters, type Where, whereOf } from "./filters.ts";
+import { ANYBODY, currencyOf, type Filters, isOwnShelf, type Where, whereOf } from "./filters.ts";
 import { matchesOf } from "./matches.ts";
 import { toQuestion } from "./search.ts";
 
@@ -159,7 +159,12 @@ const ratingsFrom = (counts: Count[]): Facets["rating"] =>
   }).toReversed();
 
 /** How many products of a list there are by what they can be filtered by, each facet without its own filter. */
-export async function countFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
+export async function readFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
+  if (isOwnShelf(caller, query)) return countFacets(ctx, caller, query);
+  return ctx.kept.get(`facets ${JSON.stringify(query)}`, () => countFacets(ctx, ANYBODY, query));
+}
+
+async function countFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
   const groups = await groupsOf(ctx, query);
   const counted = await Promise.all(groups.map(({ query, wanted }) => count(ctx, caller, query, wanted)));
   const counts = counted.flatMap((group) => group.counts);

@@ -1,5 +1,5 @@
 import type { api, Input } from "@stoa/contract";
-import { type Caller, type Context, isMember } from "../context.ts";
+import { type Caller, type Context, type Guest, isMember } from "../context.ts";
 import { invalidRequest } from "../errors.ts";
 import { toUuid } from "../ids.ts";
 import { isCurrency, toMinor } from "../money/amount.ts";
@@ -41,17 +41,26 @@ function priceBound(query: Filters, field: "minPrice" | "maxPrice", currency: st
   return minor;
 }
 
+/** Asks what everybody may see. */
+export const ANYBODY: Guest = { kind: "guest", guestId: "" };
+
+const authorOf = (caller: Caller, author: string) =>
+  author === "me" ? (isMember(caller) ? caller.userId : null) : toUuid("usr", author);
+
+/** Whether this is the caller's own shelf, which shows them more than it shows to others. */
+export const isOwnShelf = (caller: Caller, { author }: Filters): boolean =>
+  author !== undefined && isMember(caller) && authorOf(caller, author) === caller.userId;
+
 /** The caller's own shelf shows every state; everybody else's shows what is for sale. */
-function addAuthor(where: Where, caller: Caller, { author, status }: Filters): void {
-  const callerId = isMember(caller) ? caller.userId : null;
-  const authorId = author === "me" ? callerId : author === undefined ? undefined : toUuid("usr", author);
-  const own = callerId !== null && authorId === callerId;
+function addAuthor(where: Where, caller: Caller, query: Filters): void {
+  const { author, status } = query;
+  const own = isOwnShelf(caller, query);
   if (status !== undefined && !own)
     throw invalidRequest("status", "is only for your own products: add author=me");
   if (!own) where.add(PUBLISHED);
   else if (status) where.add("l.status = $", status);
   else where.add("l.status <> 'deleted'");
-  if (authorId !== undefined) where.add("l.author_id = $", authorId);
+  if (author !== undefined) where.add("l.author_id = $", authorOf(caller, author));
 }
 
 /** What prices of a query are in. */

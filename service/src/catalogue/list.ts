@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
 import type { Caller, Context } from "../context.ts";
 import { offsetOf, type Page } from "../db/paging.ts";
+import { RawPage } from "../http/envelope.ts";
 import { RawJson } from "../http/route.ts";
 import { type VolatileNumbers, withNumbers } from "./card.ts";
 import { cellsOf } from "./cells.ts";
-import { type ListQuery, type Where, whereOf } from "./filters.ts";
+import { ANYBODY, isOwnShelf, type ListQuery, type Where, whereOf } from "./filters.ts";
 import { type Matches, matchesOf } from "./matches.ts";
 import { guess, type Question, toQuestion } from "./search.ts";
 
@@ -171,8 +172,17 @@ async function find(ctx: Context, caller: Caller, query: ListQuery, question: Qu
   } satisfies Page<RawJson>;
 }
 
-/** Published products that fit the filters, or with `author=me` the caller's own in every state. */
-export async function listProducts(ctx: Context, caller: Caller, query: ListQuery): Promise<Page<RawJson>> {
+/**
+ * Published products that fit the filters, or with `author=me` the caller's own in every state. What everybody may see
+ * is asked for as nobody in particular, and kept.
+ */
+export async function listProducts(ctx: Context, caller: Caller, query: ListQuery) {
+  if (isOwnShelf(caller, query)) return findProducts(ctx, caller, query);
+  const find = async () => new RawPage(await findProducts(ctx, ANYBODY, query));
+  return ctx.kept.get(`products ${JSON.stringify(query)}`, find);
+}
+
+async function findProducts(ctx: Context, caller: Caller, query: ListQuery): Promise<Page<RawJson>> {
   const question = query.search ? await toQuestion(ctx.db, query.search, query.lang) : null;
   const found = await find(ctx, caller, query, question);
   const meant = question && found.total === 0 ? await guess(ctx.db, question) : null;

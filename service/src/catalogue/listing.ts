@@ -12,10 +12,7 @@ const tellingWords = ({ title, tags, description }: CardFacts): string[] => {
   return [...new Set(words)].filter((word) => word.length >= MIN_KEPT_CHARACTERS).toSorted();
 };
 
-/**
- * Lists a product anew, by what it is now: to be called in the transaction of every change of one. Whoever answers
- * that change calls `ctx.notices.caughtUp()` first, so that this process forgets what it kept of before.
- */
+/** Lists a product anew, by what it is now: to be called in the transaction of every change of one. */
 export async function relist(tx: Tx, product: CardFacts): Promise<void> {
   await writeListing(tx, { ...product, title: fold(product.title), search: toVector(product) });
   if (product.status !== "deleted") await writeWords(tx, tellingWords(product));

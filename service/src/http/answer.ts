@@ -6,7 +6,7 @@ import { ApiError, invalidRequest } from "../errors.ts";
 import { inAuthorization } from "./authenticate.ts";
 import { challengeOf } from "./challenge.ts";
 import type { Door } from "./door.ts";
-import { digest, renderError, renderFile, renderOne, renderPage } from "./envelope.ts";
+import { digest, type RawPage, renderError, renderFile, renderOne, renderPage } from "./envelope.ts";
 import { type Outcome, runOnce } from "./idempotency.ts";
 import { parseJsonBody } from "./json-body.ts";
 import {
@@ -20,7 +20,7 @@ import {
 import { entranceOf, isWrongCredential } from "./rate-limit.ts";
 import { mediaTypeOf, mustBeTaken, type RawBody } from "./raw-body.ts";
 import { docUrl, metaOf, toApiError } from "./refusal.ts";
-import { pathOf } from "./request-path.ts";
+import { pathOf, targetOf } from "./request-path.ts";
 import { Answer, FileAnswer, type Route } from "./route.ts";
 import { isFromPage } from "./same-origin.ts";
 import { send } from "./send.ts";
@@ -50,7 +50,8 @@ export async function answer(door: Door, route: Route, request: FastifyRequest, 
             },
             run,
           );
-    if (mayChangeWhoMayEnter(route.endpoint)) await door.ctx.notices.caughtUp();
+    // Whoever hears that something changed must not meet what this process remembered of before.
+    if (route.endpoint.method !== "GET") await door.ctx.notices.caughtUp();
     return send(request, reply, outcome);
   } finally {
     await upload?.discard();
@@ -87,9 +88,6 @@ function bodyOf(
 /** What makes two uploads the same request: a repeat may draw another boundary. */
 const asBytes = ({ file: { name, sha256, declaredType }, fields }: Upload) =>
   Buffer.from(JSON.stringify([fields, name, declaredType, sha256]));
-
-/** Keys, roles, bans, plans: whoever hears that they changed must not meet what this process remembered of before. */
-const mayChangeWhoMayEnter = ({ method, access }: Endpoint) => method !== "GET" && access.who !== "member";
 
 const callerKey = ({ caller }: FastifyRequest) =>
   caller && isMember(caller) ? caller.userId : (caller?.guestId ?? "");
@@ -148,7 +146,12 @@ async function render(
     if (result instanceof FileAnswer) outcome = renderFile(result);
     else
       outcome = endpoint.list
-        ? renderPage(result as Page<unknown>, input.query as unknown as Paging, request.url, meta)
+        ? renderPage(
+            result as Page<unknown> | RawPage,
+            input.query as unknown as Paging,
+            targetOf(request),
+            meta,
+          )
         : renderOne(endpoint, result, meta);
     if (endpoint.showsSecret) outcome.repeat = refusalOf(madeAlready(result));
   } catch (error) {

@@ -124,6 +124,54 @@ suite("If-None-Match", () => {
   });
 });
 
+suite("the ETag of a list", () => {
+  const list = "/v1/products?tag=poetry";
+
+  test("is weak, because each answer names its own request, and private to the credential", async () => {
+    const [first, second] = [await seller.get(list), await seller.get(list)];
+    assert.match(first.headers.get("etag")!, /^W\/"[\x21\x23-\x7e]+"$/);
+    assert.equal(first.headers.get("etag"), second.headers.get("etag"));
+    assert.notEqual(first.body.meta.request_id, second.body.meta.request_id);
+    assert.equal(first.headers.get("cache-control"), "private");
+    assert.equal(first.headers.get("vary"), "Authorization, Cookie");
+  });
+
+  test("given back is answered 304, without a body, with what an answer says of limits and pages", async () => {
+    const etag = await tagOf(seller, list);
+    for (const given of [etag, etag.slice(2), `"other", ${etag}`, "*"]) {
+      const reply = await seller.get(list, { "if-none-match": given });
+      assert.deepEqual([reply.status, reply.text], [304, ""], given);
+      assert.equal(reply.headers.get("etag"), etag);
+      for (const name of ["x-ratelimit-remaining", "ratelimit", "link", "x-request-id"])
+        assert.ok(reply.headers.get(name), name);
+    }
+    for (const given of ['"other"', "", etag.slice(0, -2)])
+      assert.equal((await seller.get(list, { "if-none-match": given })).status, 200, given);
+  });
+
+  test("moves with what the page shows, and with the total beside it", async () => {
+    const first = `${list}&sort=price&order=asc&limit=1`;
+    const id = await hasProduct(seller, { price: 1 });
+    const tags = [await tagOf(seller, first)];
+    await seller.patch(`/v1/products/${id}`, { price: 1.01 });
+    tags.push(await tagOf(seller, first));
+    await hasProduct(seller, { price: 99 });
+    tags.push(await tagOf(seller, first));
+    assert.equal(new Set(tags).size, 3);
+  });
+
+  test("is there for every list, and goes with an api_key into no cache", async () => {
+    for (const path of ["/v1/purchases", "/v1/categories", `/v1/products/${productId}/reviews`])
+      assert.equal(
+        (await seller.get(path, { "if-none-match": await tagOf(seller, path) })).status,
+        304,
+        path,
+      );
+    const reply = await market.as(null).get(`${list}&api_key=${seller.key}`);
+    assert.equal(reply.headers.get("cache-control"), "no-store");
+  });
+});
+
 suite("If-Match", () => {
   test("lets a change through when the product is as it was read", async () => {
     const reply = await seller.patch(path, { title: "As read" }, { "if-match": await tagOf(seller) });

@@ -20,7 +20,7 @@ export interface Door {
   /** Pages and documents beside the API: reference, health, signed links. */
   pages(app: FastifyInstance): void;
   /** Tests: sees every answer before it is sent, and throws when it is not as the contract says. */
-  inspect?(endpoint: Endpoint, answer: { status: number; body: string; error?: ErrorCode }): void;
+  inspect?(endpoint: Endpoint, answer: { status: number; body: string | Buffer; error?: ErrorCode }): void;
 }
 
 declare module "fastify" {

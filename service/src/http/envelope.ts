@@ -9,7 +9,7 @@ import { Answer, type Cookie, type FileAnswer, RawJson } from "./route.ts";
 /** A finished answer: what goes over the wire, and what an Idempotency-Key keeps. */
 export interface Rendered {
   status: number;
-  body: string;
+  body: string | Buffer;
   /** In the place of the body. */
   file?: Readable;
   headers: Record<string, string>;
@@ -20,27 +20,59 @@ export interface Rendered {
 export const noSession: Cookie = { name: SESSION_COOKIE, value: "", maxAgeSeconds: 0 };
 
 const toJson = (value: unknown) => (value instanceof RawJson ? value.text : JSON.stringify(value));
-export const digest = (text: string) => createHash("sha256").update(text).digest("base64url").slice(0, 27);
+export const digest = (...parts: (string | Buffer)[]) => {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(part);
+  return hash.digest("base64url").slice(0, 27);
+};
 /** The ETag of what has no revision: its own digest. */
 export const etagOf = (data: unknown) => `"${digest(toJson(data))}"`;
+
+/** In memory of its own: what is kept as a part of Node's pool keeps the whole pool from being given back. */
+function toOwnBytes(text: string): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+  bytes.write(text);
+  return bytes;
+}
+
+/** A page whose items are rendered: nothing of it depends on who asks, so that it may be sent to many. */
+export class RawPage {
+  /** The answer as far as its meta, in bytes: turning text into them costs more than all else of sending it. */
+  readonly bytes: Buffer;
+  readonly length: number;
+  readonly facts: Omit<Page<unknown>, "items">;
+  /** Weak, because the answer around the items names its own time and request. */
+  readonly etag: string;
+  constructor({ items, ...facts }: Page<unknown>) {
+    this.bytes = toOwnBytes(`{"success":true,"data":[${items.map(toJson).join(",")}],"meta":`);
+    this.length = items.length;
+    this.facts = facts;
+    this.etag = `W/"${digest(this.bytes, JSON.stringify(facts))}"`;
+  }
+}
+
+/** What a list was asked for: its path, and the query after it. */
+interface Target {
+  path: string;
+  query: string;
+}
 
 /**
  * `Link` of RFC 8288 with first, prev, next and last; the paths keep the filters of the request. Of an estimated total
  * nobody knows the last page: there is a next one as long as this one is full.
  */
 function linkHeader(
-  url: string,
+  { path, query }: Target,
   { page, limit }: Paging,
-  { items, total, totalIsEstimate }: Page<unknown>,
+  { length, facts: { total, totalIsEstimate } }: RawPage,
 ): string {
   const last = Math.max(1, Math.ceil(total / limit));
-  const hasNext = totalIsEstimate ? items.length === limit : page < last;
-  const target = new URL(url, "http://origin");
-  target.searchParams.delete("api_key");
-  const link = (rel: string, number: number) => {
-    target.searchParams.set("page", String(number));
-    return `<${target.pathname}${target.search}>; rel="${rel}"`;
-  };
+  const hasNext = totalIsEstimate ? length === limit : page < last;
+  const filters = new URLSearchParams(query);
+  filters.delete("api_key");
+  filters.delete("page");
+  const target = `${path}?${filters.size > 0 ? `${filters}&` : ""}page=`;
+  const link = (rel: string, number: number) => `<${target}${number}>; rel="${rel}"`;
   const links = [link("first", 1)];
   if (page > 1) links.push(link("prev", totalIsEstimate ? page - 1 : Math.min(page - 1, last)));
   if (hasNext) links.push(link("next", page + 1));
@@ -48,16 +80,18 @@ function linkHeader(
   return links.join(", ");
 }
 
-export function renderPage(page: Page<unknown>, paging: Paging, url: string, meta: Meta): Rendered {
-  const listMeta: ListMeta = { ...meta, page: paging.page, limit: paging.limit, total: page.total };
-  if (page.totalIsEstimate) listMeta.totalIsEstimate = true;
-  if (page.correctedSearch) listMeta.correctedSearch = page.correctedSearch;
-  if (page.ratings) listMeta.ratings = page.ratings;
-  const items = page.items.map(toJson).join(",");
+export function renderPage(
+  result: Page<unknown> | RawPage,
+  paging: Paging,
+  target: Target,
+  meta: Meta,
+): Rendered {
+  const page = result instanceof RawPage ? result : new RawPage(result);
+  const listMeta: ListMeta = { ...meta, page: paging.page, limit: paging.limit, ...page.facts };
   return {
     status: 200,
-    body: `{"success":true,"data":[${items}],"meta":${JSON.stringify(listMeta)}}`,
-    headers: { link: linkHeader(url, paging, page) },
+    body: Buffer.concat([page.bytes, Buffer.from(`${JSON.stringify(listMeta)}}`)]),
+    headers: { link: linkHeader(target, paging, page), etag: page.etag },
   };
 }
 

@@ -85,7 +85,7 @@ const mine = (ctx: Context, request: Repeatable, token: string) => {
     keep: ({ status, body }: Rendered) =>
       ctx.db
         .updateTable("idempotency_keys")
-        .set({ status, sealed_body: ctx.vault.seal(body, sealContext(request)) })
+        .set({ status, sealed_body: ctx.vault.seal(String(body), sealContext(request)) })
         .where((row) => row.and(where))
         .execute(),
     release: () =>

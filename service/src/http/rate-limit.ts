@@ -34,7 +34,7 @@ export const isWrongCredential = (error: unknown) =>
 interface Rules {
   counters: Counters;
   now(): Date;
-  allowanceOf(caller: Caller, address: string): Allowance;
+  allowanceOf(caller: Caller, ip: string): Allowance;
   failedCredentials: Quota;
 }
 
@@ -58,7 +58,7 @@ export function createRateLimits({ counters, now, allowanceOf, failedCredentials
 
   return {
     async count(caller, ip) {
-      const { allowed, windows } = await counters.take(allowanceOf(caller, networkOf(ip)));
+      const { allowed, windows } = await counters.take(allowanceOf(caller, ip));
       if (allowed) return { headers: headersOf(scarcest(windows), windows, now()), refusal: null };
       const window = lastToEnd(windows.filter(isFull)) ?? scarcest(windows);
       return { headers: headersOf(window, windows, now()), refusal: refuse(window, "requests") };

@@ -25,5 +25,11 @@ export function toRoutable(target: string): string {
 /** The path as the router matches it, so that `/%761/products` is no other door than `/v1/products`. */
 export const pathOf = ({ url }: FastifyRequest): string => decodeURI(url.slice(0, endOfPath(url)));
 
+/** Path and query, with what could end a link in a header escaped. */
+export const targetOf = (request: FastifyRequest) => {
+  const { url } = request;
+  return { path: encodeURI(pathOf(request)), query: url.slice(endOfPath(url)) };
+};
+
 /** Below /v1 everybody is asked who they are, whether or not the path exists. */
 export const isApi = (request: FastifyRequest): boolean => /^\/v1(\/|$)/.test(pathOf(request));

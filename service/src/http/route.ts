@@ -2,6 +2,7 @@ import type { Readable } from "node:stream";
 import type { Data, Endpoint, Input } from "@stoa/contract";
 import type { Caller, Context, Member, SessionCaller, Source } from "../context.ts";
 import type { Page } from "../db/paging.ts";
+import type { RawPage } from "./envelope.ts";
 import type { UploadedFile } from "./multipart.ts";
 import type { RawBody } from "./raw-body.ts";
 
@@ -85,7 +86,7 @@ type CallerOf<E extends Endpoint> = E["access"] extends { who: "session" | "admi
       ? null
       : Caller;
 type Result<E extends Endpoint> = E["list"] extends true
-  ? Page<Data<E> | RawJson>
+  ? Page<Data<E> | RawJson> | RawPage
   : Data<E> | Answer<Data<E>> | FileAnswer;
 
 export type Handler<E extends Endpoint> = (

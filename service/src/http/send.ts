@@ -29,9 +29,11 @@ export function send(request: FastifyRequest, reply: FastifyReply, rendered: Ren
   return reply.code(status).header("content-type", "application/json; charset=utf-8").send(body);
 }
 
+const opaque = (tag: string) => tag.replace(/^W\//, "");
+
 /** RFC 9110, 13.1.2: If-None-Match compares weakly and may list several. */
 export function isCurrent(request: FastifyRequest, etag: string | undefined): boolean {
   const given = request.headers["if-none-match"];
   if (!given || !etag) return false;
-  return given === "*" || given.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag);
+  return given === "*" || given.split(",").some((tag) => opaque(tag.trim()) === opaque(etag));
 }

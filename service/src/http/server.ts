@@ -32,6 +32,14 @@ const EXPOSED_HEADERS = [
   "Idempotent-Replayed",
   ...RATE_LIMIT_HEADERS,
 ];
+/** CORS of the API: any page may ask it, with a credential that it brings itself. */
+const OPEN_TO_ALL_SITES = {
+  origin: "*",
+  strictPreflight: false,
+  exposedHeaders: EXPOSED_HEADERS.join(", "),
+  methods: "GET, POST, PATCH, PUT, DELETE",
+  maxAge: 86_400,
+};
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 export async function buildServer(door: Door): Promise<FastifyInstance> {
@@ -56,27 +64,23 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
 
   // Before CORS, which answers a preflight by itself.
-  app.addHook("onRequest", async (request, reply) => {
+  app.addHook("onRequest", (request, reply, done) => {
     request.startedAt = performance.now();
     reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
+    done();
   });
   await app.register(cors, {
     delegator: (request: FastifyRequest, done: (error: null, options: object) => void) =>
-      done(null, {
-        origin: isApi(request) ? "*" : false,
-        strictPreflight: false,
-        exposedHeaders: EXPOSED_HEADERS,
-        methods: ["GET", "POST", "PATCH", "PUT", "DELETE"],
-        maxAge: 86_400,
-      }),
+      done(null, isApi(request) ? OPEN_TO_ALL_SITES : { origin: false }),
   });
   await app.register(cookie);
-  app.addHook("onRequest", async (request, reply) => {
-    if (request.is404 && isApi(request)) await enter(door, request, reply);
+  app.addHook("onRequest", (request, reply, done) => {
+    if (!request.is404 || !isApi(request)) return done();
+    enter(door, request, reply).then(() => done(), done);
   });
-  app.addHook("onResponse", async (request, reply) => {
-    const ms = performance.now() - request.startedAt;
-    observe(door, request, reply, ms);
+  app.addHook("onResponse", (request, reply, done) => {
+    observe(door, request, reply, performance.now() - request.startedAt);
+    done();
   });
   app.setErrorHandler((error, request, reply) => sendError(door, request, reply, error));
   app.setNotFoundHandler((request) => {

@@ -1,14 +1,15 @@
 import type { Quota } from "@stoa/contract";
 import type { Caller, Member } from "../context.ts";
 import type { Allowance } from "../http/counters.ts";
+import { networkOf } from "../network.ts";
 import type { PlanBook } from "./plan-book.ts";
 
 /** What a caller's requests are counted under, and against which quotas. */
-export function allowanceOf(book: PlanBook, caller: Caller, address: string): Allowance {
+export function allowanceOf(book: PlanBook, caller: Caller, ip: string): Allowance {
   switch (caller.kind) {
     case "guest":
       // By address: cookies are to be had for nothing.
-      return { key: `guest:${address}`, quotas: shortestFirst(book.guests) };
+      return { key: `guest:${networkOf(ip)}`, quotas: shortestFirst(book.guests) };
     case "session":
       return allowanceOfSessions(book, caller.userId);
     default:

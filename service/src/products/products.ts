@@ -81,8 +81,6 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
     const author = await becomeSeller(tx, caller.userId);
     return writeDraft(ctx, tx, { ...author, id: caller.userId }, draft);
   });
-  // A seller from now on: the answer goes out when every door of this process knows it.
-  if (caller.role === "user") await ctx.notices.caughtUp();
   return {
     id: toId("prod", id),
     status: "draft" as const,
