@@ -50,7 +50,7 @@ const titlesOf = async (who: Client, tag: string): Promise<string[]> => {
 
 /** Statements about what lists show. */
 const questionsOf = async (work: () => Promise<unknown>): Promise<string[]> =>
-  (await statementsOf(work)).filter((text) => /\blistings\b/.test(text));
+  (await statementsOf(work)).filter((text) => /\b(listings|facet_counts)\b/.test(text));
 
 const change = (id: string, wish: object, who = author) => who.patch(`/v1/products/${id}`, wish);
 const move = async (id: string, action: string, who = author) => {
@@ -59,18 +59,21 @@ const move = async (id: string, action: string, who = author) => {
 };
 
 suite("a list that many ask for", () => {
-  test("a thousand requests at once cost the database one page and one count", async () => {
+  test("a thousand requests cost the database one page and one count", async () => {
     await hasProduct(author, { tags: ["hot"], title: "Hot" });
     await hear();
     const guests = market.as(null);
     const cookie = `__Host-guest=${market.service.ctx.guests.cookie().value}`;
     const questions = await questionsOf(async () => {
-      const replies = await Promise.all(
-        Array.from({ length: 1_000 }, (_, at) =>
-          at % 2 ? reader.get("/v1/products?tag=hot") : guests.get("/v1/products?tag=hot", { cookie }),
-        ),
-      );
-      for (const { body } of replies) assert.equal(body.data[0].title, "Hot");
+      // As many at once as fit into the queue of connections.
+      for (let wave = 0; wave < 5; wave++) {
+        const replies = await Promise.all(
+          Array.from({ length: 200 }, (_, at) =>
+            at % 2 ? reader.get("/v1/products?tag=hot") : guests.get("/v1/products?tag=hot", { cookie }),
+          ),
+        );
+        for (const { body } of replies) assert.equal(body.data[0].title, "Hot");
+      }
     });
     assert.deepEqual(questions.map((text) => /count\(\*\)/.test(text)).sort(), [false, true]);
   });
