@@ -1,16 +1,18 @@
 /** Asks the service as one of its people, and throws what it refuses. */
 export interface Client {
   get<Answer>(path: string): Promise<Answer>;
-  post<Data>(path: string, body?: object): Promise<Data>;
+  /** A text is JSON Lines. */
+  post<Data>(path: string, body?: object | string): Promise<Data>;
   patch<Data>(path: string, body: object): Promise<Data>;
 }
 
 export function clientOf(origin: string, key: string): Client {
-  const ask = async (method: string, path: string, body?: object): Promise<unknown> => {
+  const ask = async (method: string, path: string, body?: object | string): Promise<unknown> => {
+    const type = typeof body === "string" ? "application/jsonl" : "application/json";
     const response = await fetch(`${origin}${path}`, {
       method,
-      headers: { authorization: `Bearer ${key}`, ...(body && { "content-type": "application/json" }) },
-      ...(body && { body: JSON.stringify(body) }),
+      headers: { authorization: `Bearer ${key}`, ...(body && { "content-type": type }) },
+      ...(body && { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
     const answer = await response.json();
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, clientOf } from "./client.ts";
-import { offer, type Wish } from "./offers.ts";
+import { nextOf, offer, type Wishes } from "./offers.ts";
 import { type Quantiles, quantilesOf } from "./quantile.ts";
 import type { Card } from "./questions.ts";
 import type { Node, Shop } from "./shop.ts";
@@ -19,7 +19,7 @@ export interface Delays {
 }
 
 /** From the answer of a change to the first list that shows it, on the node that was told and on another one. */
-export async function measureDelays(shop: Shop, other: Node, wishes: AsyncGenerator<Wish>) {
+export async function measureDelays(shop: Shop, other: Node, wishes: Wishes) {
   const here = clientOf(shop.origin, shop.reader);
   const there = clientOf(other.origin, shop.reader);
   const times = { published: both(), priced: both() };
@@ -30,7 +30,7 @@ export async function measureDelays(shop: Shop, other: Node, wishes: AsyncGenera
     into.there.push(far!);
   };
   for (let round = 0; round < ROUNDS; round++) {
-    const wish = (await wishes.next()).value as Wish;
+    const wish = await nextOf(wishes);
     const id = await offer(here, { ...wish, currency: "USD", price: 5 });
     await note(times.published, NEWEST, (card) => card.id === id);
     const price = TOP_PRICE + round;

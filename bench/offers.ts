@@ -12,11 +12,15 @@ const MOST = 10_000;
 const ONE_BY_ONE = 200;
 const AT_ONCE = 8;
 const TOGETHER = 600;
+const IN_A_FILE = 500;
 
 export type Wish = Partial<CreateProduct>;
+export type Wishes = AsyncGenerator<Wish, never>;
+
+export const nextOf = async (wishes: Wishes): Promise<Wish> => (await wishes.next()).value;
 
 /** What sellers offer while it is measured: made like the shop's own, of another seed. */
-export async function* makeWishes(prompts: string, pool: pg.Pool): AsyncGenerator<Wish> {
+export async function* makeWishes(prompts: string, pool: pg.Pool): Wishes {
   const { rows } = await pool.query<{ slug: string }>("select slug from categories order by 1");
   const texts = await readTexts(
     prompts,
@@ -31,6 +35,7 @@ export async function* makeWishes(prompts: string, pool: pg.Pool): AsyncGenerato
       price: toDecimal(product.priceMinor, currency),
     };
   }
+  throw new Error(`more than ${MOST} products were asked for`);
 }
 
 export async function offer(client: Client, wish: Wish): Promise<string> {
@@ -39,12 +44,29 @@ export async function offer(client: Client, wish: Wish): Promise<string> {
   return id;
 }
 
+interface Imported {
+  published: number;
+  products: { id: string }[];
+}
+
+/** One file with many products. */
+async function importFile(client: Client, wishes: Wishes, publish: boolean): Promise<string[]> {
+  const lines: string[] = [];
+  while (lines.length < IN_A_FILE) lines.push(JSON.stringify(await nextOf(wishes)));
+  const path = `/v1/products/import?publish=${publish}`;
+  const { published, products } = await client.post<Imported>(path, lines.join("\n"));
+  if (published !== (publish ? IN_A_FILE : 0)) throw new Error(`an import published ${published} products`);
+  return products.map(({ id }) => id);
+}
+
 /** Products a second, by the way in which they come. */
-export async function measureOffers({ origin, buyers }: Shop, wishes: AsyncGenerator<Wish>) {
+export async function measureOffers({ origin, buyers }: Shop, wishes: Wishes) {
   const clients = buyers.slice(0, AT_ONCE).map((key) => clientOf(origin, key));
   const ways: Record<string, () => Promise<string[]>> = {
     "one after the other": () => offerAll(clients.slice(0, 1), wishes, ONE_BY_ONE),
     [`${AT_ONCE} sellers at once`]: () => offerAll(clients, wishes, TOGETHER),
+    [`a file of ${IN_A_FILE} drafts`]: () => importFile(clients[0]!, wishes, false),
+    [`a file of ${IN_A_FILE}, published`]: () => importFile(clients[0]!, wishes, true),
   };
   const perSecond: Record<string, number> = {};
   const offered: string[] = [];
@@ -57,11 +79,11 @@ export async function measureOffers({ origin, buyers }: Shop, wishes: AsyncGener
   return { perSecond, offered };
 }
 
-async function offerAll(clients: Client[], wishes: AsyncGenerator<Wish>, count: number): Promise<string[]> {
+async function offerAll(clients: Client[], wishes: Wishes, count: number): Promise<string[]> {
   const ids: string[] = [];
   let begun = 0;
   const work = async (client: Client) => {
-    while (begun++ < count) ids.push(await offer(client, (await wishes.next()).value as Wish));
+    while (begun++ < count) ids.push(await offer(client, await nextOf(wishes)));
   };
   await Promise.all(clients.map(work));
   return ids;

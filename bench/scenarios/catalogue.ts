@@ -78,7 +78,7 @@ function reportOf(sizes: OfSize[]): Report {
       toMarkdown(detailsOf(sizes.at(-1)!)),
       "From the answer of a change to the first list that shows it; two nodes on one database are asked every 5 ms.",
       toMarkdown(delaysOf(sizes)),
-      "Products a second, created and published one by one through the API.",
+      "Products a second: by a POST and a publish each, or many by one POST of JSON Lines.",
       toMarkdown(offersOf(sizes)),
       "Memory after the questions, that of PostgreSQL with all its processes; and the database on the disk.",
       toMarkdown(spaceOf(sizes)),
