@@ -9,6 +9,8 @@ import { copyInto } from "./copy.ts";
 import type { MadeProduct } from "./products.ts";
 
 const BATCH = 10_000;
+/** Counts are folded as often: each time all of them are written anew. */
+const BATCHES_PER_FOLD = 10;
 const MIN_KEPT_CHARACTERS = 3;
 
 /**
@@ -27,12 +29,16 @@ export async function load(
     const indexes = await dropIndexes(client);
     // The next batch is made while this one is written.
     let writing = Promise.resolve();
+    let written = 0;
     for (const batch of inBatches(products)) {
       const rows = rowsOf(batch, sections);
       await writing;
-      writing = write(client, rows).then(() => foldFacetCounts(ctx));
+      if (written++ % BATCHES_PER_FOLD === 0) await foldFacetCounts(ctx);
+      writing = write(client, rows);
     }
     await writing;
+    await foldFacetCounts(ctx);
+    await client.query("vacuum (full) facet_counts, tag_counts");
     await writeWords(client);
     for (const definition of indexes) await client.query(definition);
     await client.query("vacuum (freeze, analyze)");
