@@ -99,6 +99,25 @@ suite("a list that many ask for", () => {
     assert.equal(await countOf(reader), before + 1);
   });
 
+  test("a client that hangs up before its list is read harms nobody", async () => {
+    const { pool } = market.service.ctx;
+    const blocker = await pool.connect();
+    await blocker.query("begin");
+    await blocker.query("lock table listings in access exclusive mode");
+    const gone = new AbortController();
+    const headers = { authorization: `Bearer ${reader.key}` };
+    const asking = fetch(`${market.origin}/v1/products?tag=gone`, { headers, signal: gone.signal });
+    await until(
+      async () => (await pool.query("select from pg_locks where not granted")).rowCount! > 0,
+      "it is being read",
+    );
+    gone.abort();
+    await assert.rejects(asking);
+    await blocker.query("commit");
+    blocker.release();
+    assert.deepEqual(await titlesOf(reader, "gone"), []);
+  });
+
   test("what goes wrong is not kept", async () => {
     await market.query("alter table listings rename to elsewhere");
     try {
