@@ -1,9 +1,10 @@
 import { type Endpoint, type ErrorCode, errorsOf } from "@stoa/contract";
+import { type Rendered, textOf } from "./envelope.ts";
 
 /** Throws when an answer is none that the contract declares: what tests give as `inspect`. */
 export function mustBeDeclared(
   endpoint: Endpoint,
-  answer: { status: number; body: string | Buffer; error?: ErrorCode },
+  answer: Pick<Rendered, "status" | "body"> & { error?: ErrorCode },
 ): void {
   if (answer.error) {
     if (answer.error === "METHOD_NOT_ALLOWED" || errorsOf(endpoint).includes(answer.error)) return;
@@ -14,7 +15,7 @@ export function mustBeDeclared(
     throw new Error(`${endpoint.name} answered ${answer.status}, declared are ${statuses.join(", ")}`);
   }
   if (endpoint.answersFile) return;
-  const { data } = JSON.parse(String(answer.body)) as { data: unknown };
+  const { data } = JSON.parse(textOf(answer)) as { data: unknown };
   for (const item of endpoint.list ? (data as unknown[]) : [data]) strictly(endpoint, item);
 }
 

@@ -2,6 +2,7 @@ import type { Endpoint, ErrorCode } from "@stoa/contract";
 import type { FastifyInstance } from "fastify";
 import type { Caller, Context } from "../context.ts";
 import type { Identify } from "./authenticate.ts";
+import type { Rendered } from "./envelope.ts";
 import type { Guests } from "./guests.ts";
 import type { Metrics } from "./metrics.ts";
 import type { UploadDeadlines } from "./multipart.ts";
@@ -20,7 +21,7 @@ export interface Door {
   /** Pages and documents beside the API: reference, health, signed links. */
   pages(app: FastifyInstance): void;
   /** Tests: sees every answer before it is sent, and throws when it is not as the contract says. */
-  inspect?(endpoint: Endpoint, answer: { status: number; body: string | Buffer; error?: ErrorCode }): void;
+  inspect?(endpoint: Endpoint, answer: Pick<Rendered, "status" | "body"> & { error?: ErrorCode }): void;
 }
 
 declare module "fastify" {

@@ -7,14 +7,18 @@ import { SESSION_COOKIE } from "./authenticate.ts";
 import { Answer, type Cookie, type FileAnswer, RawJson } from "./route.ts";
 
 /** A finished answer: what goes over the wire, and what an Idempotency-Key keeps. */
-export interface Rendered {
+export interface Rendered<Body = string | Buffer[]> {
   status: number;
-  body: string | Buffer;
+  /** Text; or bytes in parts, of which the first may be kept and sent again. */
+  body: Body;
   /** In the place of the body. */
   file?: Readable;
   headers: Record<string, string>;
   cookies?: Cookie[];
 }
+
+export const textOf = ({ body }: Pick<Rendered, "body">): string =>
+  typeof body === "string" ? body : Buffer.concat(body).toString();
 
 /** Takes the session's cookie away: on leaving, and where it is worth nothing any more. */
 export const noSession: Cookie = { name: SESSION_COOKIE, value: "", maxAgeSeconds: 0 };
@@ -90,12 +94,12 @@ export function renderPage(
   const listMeta: ListMeta = { ...meta, page: paging.page, limit: paging.limit, ...page.facts };
   return {
     status: 200,
-    body: Buffer.concat([page.bytes, Buffer.from(`${JSON.stringify(listMeta)}}`)]),
+    body: [page.bytes, Buffer.from(`${JSON.stringify(listMeta)}}`)],
     headers: { link: linkHeader(target, paging, page), etag: page.etag },
   };
 }
 
-export function renderOne(endpoint: Endpoint, result: unknown, meta: Meta): Rendered {
+export function renderOne(endpoint: Endpoint, result: unknown, meta: Meta): Rendered<string> {
   const answer = result instanceof Answer ? result : new Answer(result, {});
   const data = toJson(answer.data);
   const beside = Object.entries(answer.beside).map(
@@ -127,7 +131,7 @@ export function renderError(
   docUrl: string,
   meta: Meta,
   challenge: string | null = null,
-): Rendered {
+): Rendered<string> {
   const { code, message, details, status, retryAfterSeconds } = error;
   const headers: Record<string, string> = {};
   if (retryAfterSeconds !== undefined) headers["retry-after"] = String(retryAfterSeconds);

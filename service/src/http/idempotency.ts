@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 import { digestOf } from "../digest.ts";
 import { ApiError } from "../errors.ts";
-import type { Rendered } from "./envelope.ts";
+import { type Rendered, textOf } from "./envelope.ts";
 
 /** Longer than any request may run, so that a lease that ran out belongs to a dead process. */
 export const LEASE_SECONDS = 180;
@@ -82,10 +82,10 @@ const mine = (ctx: Context, request: Repeatable, token: string) => {
   const { caller, route, key } = request;
   const where = { caller, route, key, lease_token: token };
   return {
-    keep: ({ status, body }: Rendered) =>
+    keep: (answer: Rendered) =>
       ctx.db
         .updateTable("idempotency_keys")
-        .set({ status, sealed_body: ctx.vault.seal(String(body), sealContext(request)) })
+        .set({ status: answer.status, sealed_body: ctx.vault.seal(textOf(answer), sealContext(request)) })
         .where((row) => row.and(where))
         .execute(),
     release: () =>

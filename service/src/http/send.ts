@@ -1,5 +1,6 @@
+import type { OutgoingHttpHeaders } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Rendered } from "./envelope.ts";
+import { type Rendered, textOf } from "./envelope.ts";
 import type { Cookie } from "./route.ts";
 
 /** Cookies in our one shape. `__Host-` demands Secure, Path=/ and no Domain; browsers keep it on http://localhost too. */
@@ -26,7 +27,19 @@ export function send(request: FastifyRequest, reply: FastifyReply, rendered: Ren
     return reply.code(304).send();
   }
   if (file) return reply.code(status).send(file);
-  return reply.code(status).header("content-type", "application/json; charset=utf-8").send(body);
+  reply.code(status).header("content-type", "application/json; charset=utf-8");
+  if (typeof body === "string" || reply.raw.destroyed) return reply.send(textOf(rendered));
+  return sendParts(reply, body);
+}
+
+/** As they lie in memory: joining them first would copy a whole list for each request. */
+function sendParts(reply: FastifyReply, parts: Buffer[]): FastifyReply {
+  const bytes = parts.reduce((sum, { length }) => sum + length, 0);
+  reply.header("content-length", bytes).hijack();
+  reply.raw.writeHead(reply.statusCode, reply.getHeaders() as OutgoingHttpHeaders);
+  for (const part of parts) reply.raw.write(part);
+  reply.raw.end();
+  return reply;
 }
 
 const opaque = (tag: string) => tag.replace(/^W\//, "");

@@ -41,16 +41,31 @@ export interface RawInput {
   body: unknown;
 }
 
+const MAX_KEPT_QUERIES = 500;
+const MAX_KEPT_CHARACTERS = 500;
+/** Queries that were found right lately, as they were parsed: the same lists are asked for again and again. */
+const rightQueries = new Map<string, Record<string, unknown>>();
+
+function parseQuery({ name, query: schema }: Endpoint, query: Record<string, unknown>) {
+  const text = name + JSON.stringify(query);
+  const known = rightQueries.get(text);
+  if (known) return known;
+  mustBeStorable(query, "query");
+  const parsed = Object.freeze(parse(schema, query, "query"));
+  if (rightQueries.size >= MAX_KEPT_QUERIES) rightQueries.clear();
+  if (text.length <= MAX_KEPT_CHARACTERS) rightQueries.set(text, parsed);
+  return parsed;
+}
+
 export const validatePath = (endpoint: Endpoint, params: unknown) => parse(endpoint.params, params, "path");
 
 /** Path, query and body as the endpoint's handler gets them; anything else is 400 with every field named. */
 export function validate(endpoint: Endpoint, raw: RawInput) {
-  mustBeStorable(raw.query, "query");
   // An absent body is that of an action; a `null` that was sent is no object.
   const body = raw.body === undefined ? {} : raw.body;
   return {
     params: validatePath(endpoint, raw.params),
-    query: parse(endpoint.query, raw.query, "query"),
+    query: parseQuery(endpoint, raw.query),
     body: parse(endpoint.body ?? NO_FIELDS, body, "body"),
   };
 }
