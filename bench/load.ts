@@ -7,6 +7,8 @@ import autocannon, { type Client } from "autocannon";
 import { startScript } from "./processes.ts";
 import { type Quantiles, quantilesOf } from "./quantile.ts";
 
+const NOT_MODIFIED = 304;
+
 /** The requests of one connection, sent in turn and from the start again. */
 export type Lane = { method: string; path: string; headers?: Record<string, string>; body?: string }[];
 
@@ -61,7 +63,8 @@ function run({ origin, seconds, amount, connections, lanes, tolerant }: Job): Pr
     load.on("response", (_client: unknown, status: number, _bytes: number, ms: number) => {
       times.push(ms);
       last = performance.now();
-      if (status < 200 || status > 299) refused.set(status, (refused.get(status) ?? 0) + 1);
+      const isAnswer = status >= 200 && (status <= 299 || status === NOT_MODIFIED);
+      if (!isAnswer) refused.set(status, (refused.get(status) ?? 0) + 1);
     });
   });
 }

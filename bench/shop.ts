@@ -39,8 +39,8 @@ export interface Shop extends Seeded, Node {
   dataDir: string;
   /** The processes of PostgreSQL that serve it now. */
   backends(): Promise<number[]>;
-  /** Another service on the same database. */
-  startNode(): Promise<Node>;
+  /** Another service on the same database, with other settings where some are given. */
+  startNode(settings?: Record<string, string>): Promise<Node>;
 }
 
 const shops = new Map<number, Promise<Shop>>();
@@ -62,7 +62,8 @@ async function makeShop(options: Options, count: number): Promise<Shop> {
   await writeFile(plansFile, JSON.stringify(WITHOUT_LIMITS));
   const connection = { target: database.connection };
   const seeded = await withBase(dataDir, connection, ({ ctx }) => enter(ctx));
-  const startNode = () => startService(dataDir, plansFile, options.profile);
+  const startNode = (settings: Record<string, string> = {}) =>
+    startService(options.profile, { STOA_DATA_DIR: dataDir, STOA_PLANS_FILE: plansFile, ...settings });
   const node = await startNode();
   const pool = openPool({ ...connection, maxConnections: 1 });
   const end = async () => {
@@ -135,19 +136,18 @@ async function withBase<T>(dataDir: string, connection: Connection, work: (base:
   }
 }
 
-async function startService(dataDir: string, plansFile: string, profile: string | undefined): Promise<Node> {
+async function startService(profile: string | undefined, settings: Record<string, string>): Promise<Node> {
   const profiling = profile ? ["--cpu-prof", `--cpu-prof-dir=${profile}`] : [];
   const service = start(
     process.execPath,
     [...profiling, join(ROOT, "service/bin/stoa-server.mjs"), "start"],
     {
       env: {
-        STOA_DATA_DIR: dataDir,
         PORT: "0",
         DATABASE_URL: "",
         STOA_ENVIRONMENT: "test",
-        STOA_PLANS_FILE: plansFile,
         STOA_CURRENCIES: CURRENCIES,
+        ...settings,
       },
       errors: "discard",
     },

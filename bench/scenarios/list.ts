@@ -9,7 +9,7 @@ import { median } from "../quantile.ts";
 import { against, ms, type Report } from "../report.ts";
 import { openShop, type Shop } from "../shop.ts";
 
-const ROUNDS = 5;
+const ROUNDS = 7;
 const WARM_UP_SECONDS = 2;
 const LIST_SECONDS = 4;
 const OTHER_SECONDS = 2;
@@ -17,25 +17,28 @@ const CONNECTIONS = 16;
 /** More than a buyer can buy in a round. */
 const PURCHASES_PER_ROUND = 600;
 const LIST = "/v1/products?limit=20";
-const AIM_OF_BARE = 0.05;
+const AIM_OF_BARE = 0.35;
+const AIM_WITHOUT_LOG = 0.5;
 
 /** A kind of request; `lanes` makes those of one round. */
 interface Kind {
   name: string;
   target: Target;
   seconds: number;
+  /** The least share of the bare server's requests per second that is good enough. */
+  aim?: number;
   lanes(round: number): Lane[];
 }
 
 /** The catalogue under load beside a bare `node:http` that returns the same bytes, a few seconds each in turn. */
 export async function measureList(options: Options): Promise<Report> {
   const shop = await openShop(options);
-  const bytes = await listOnce(shop);
+  const { bytes, etag } = await listOnce(shop);
   const bare = {
     ...{ name: "bare `node:http`, the same bytes", target: await startBare(bytes), seconds: LIST_SECONDS },
     lanes: () => [gets(shop, [LIST])],
   };
-  const kinds = [bare, ...kindsOf(shop)];
+  const kinds = [bare, ...hotKinds(shop, await quietNode(shop), etag), ...otherKinds(shop)];
   const results = new Map<Kind, Measured[]>(kinds.map((kind) => [kind, []]));
   const once = ({ target, lanes }: Kind, round: number, seconds: number) =>
     measure(target, { seconds, connections: CONNECTIONS, lanes: lanes(round) });
@@ -46,10 +49,16 @@ export async function measureList(options: Options): Promise<Report> {
   return reportOf(results, results.get(bare)!, bytes.length);
 }
 
-async function listOnce({ origin, reader }: Shop): Promise<Buffer> {
+async function listOnce({ origin, reader }: Shop): Promise<{ bytes: Buffer; etag: string }> {
   const reply = await fetch(`${origin}${LIST}`, { headers: { authorization: `Bearer ${reader}` } });
-  return Buffer.from(await reply.arrayBuffer());
+  return { bytes: Buffer.from(await reply.arrayBuffer()), etag: reply.headers.get("etag")! };
 }
+
+/** The same service without a log line for each request. */
+const quietNode = async (shop: Shop): Promise<Target> => ({
+  ...(await shop.startNode({ STOA_LOG_LEVEL: "warn" })),
+  backends: shop.backends,
+});
 
 async function startBare(bytes: Buffer): Promise<Target> {
   const folder = await mkdtemp(join(tmpdir(), "stoa-bench-bare-"));
@@ -60,20 +69,29 @@ async function startBare(bytes: Buffer): Promise<Target> {
   return { origin, pid, backends: async () => [] };
 }
 
-function kindsOf(shop: Shop): Kind[] {
-  const { words, category, products } = shop;
-  const kind = (name: string, lanes: Kind["lanes"], seconds = OTHER_SECONDS): Kind => ({
-    ...{ name, target: shop, seconds, lanes },
+/** One list, asked for again and again: the database is asked once in four seconds. */
+function hotKinds(shop: Shop, quiet: Target, etag: string): Kind[] {
+  const key = { authorization: `Bearer ${shop.reader}` };
+  const hot = (name: string, headers: Record<string, string>, more: Partial<Kind> = {}): Kind => ({
+    ...{ name, target: quiet, seconds: LIST_SECONDS },
+    lanes: () => [[{ method: "GET", path: LIST, headers }]],
+    ...more,
   });
-  const list = (name: string, query: string) => kind(name, () => [gets(shop, [LIST + query])]);
-  const filters = `&category=${category}&provider=openai&minPrice=1&maxPrice=50`;
   return [
-    kind(`\`GET ${LIST}\``, () => [gets(shop, [LIST])], LIST_SECONDS),
-    list("list, filtered: category, provider, price", filters),
-    list("list, cheapest first", "&sort=price&order=asc"),
-    list("list, most popular first", "&sort=popularity"),
-    list(`list, search for a common word (${words.common})`, `&search=${words.common}`),
-    list(`list, search for a rare word (${words.rare})`, `&search=${words.rare}`),
+    hot("hot list, a log line each", key, { target: shop, aim: AIM_OF_BARE }),
+    hot("hot list, request logging off", key, { aim: AIM_WITHOUT_LOG }),
+    hot("– the client has it already: 304", { ...key, "if-none-match": etag }),
+    hot("– asked by a visitor", { cookie: shop.visitor }),
+    hot("– asked in a session, whose row is read", { authorization: `Bearer ${shop.session}` }),
+  ];
+}
+
+function otherKinds(shop: Shop): Kind[] {
+  const { products } = shop;
+  const kind = (name: string, lanes: Kind["lanes"]): Kind => ({
+    ...{ name, target: shop, seconds: OTHER_SECONDS, lanes },
+  });
+  return [
     kind("`GET /v1/products/{id}`", () => dealt(products).map((ids) => gets(shop, ids.map(pathOf)))),
     kind("`POST /v1/purchases`", (round) => purchases(shop, round)),
   ];
@@ -110,8 +128,8 @@ function reportOf(results: Map<Kind, Measured[]>, bare: Measured[], bytes: numbe
       kind.name,
       ...[middle("perSecond").toFixed(0), ms(middle("p50")), ms(middle("p95")), ms(middle("p99"))],
       ...[middle("nodeMs").toFixed(3), middle("databaseMs").toFixed(3)],
-      ...(at === 1
-        ? against(ratio.toFixed(3), `≥ ${AIM_OF_BARE}`, ratio >= AIM_OF_BARE)
+      ...(kind.aim
+        ? against(ratio.toFixed(3), `≥ ${kind.aim}`, ratio >= kind.aim)
         : [at === 0 ? "1" : ratio.toFixed(3), "", ""]),
       at === 0 ? "" : range,
     ];
