@@ -27,12 +27,14 @@ function addPriceBands(where: Where, { minPrice, maxPrice }: Filters, currency: 
 }
 
 /**
- * The conditions on `facet_counts c`, which counts all published products by type, category, providers, currency and
- * bands of price and rating. null where it cannot tell: other filters, or bounds inside of a band.
+ * The conditions on `facet_counts c`, which counts all published products by type, category, currency and bands of price
+ * and rating: each once, or once by each of its providers. null where it cannot tell: other filters, or bounds inside of
+ * a band.
  */
 export async function cellsOf(
   ctx: Context,
   query: Filters & { sort?: ListQuery["sort"] },
+  each: "product" | "provider" = "product",
 ): Promise<Where | null> {
   if (query.search || query.tag || query.lang || query.author || query.status) return null;
   const where = new Where();
@@ -47,6 +49,7 @@ export async function cellsOf(
   }
   if (query.type) where.add("c.type = $", query.type);
   if (query.category) where.add("c.category = any($)", await withBelow(ctx, query.category));
-  if (query.provider) where.add("$ = any(c.compatibility)", query.provider);
+  if (query.provider) where.add("c.provider = $", query.provider);
+  else where.add(each === "provider" ? "c.provider is not null" : "c.provider is null");
   return where;
 }

@@ -17,8 +17,8 @@ const facets: Facet[] = ["type", "category", "provider", "tag", "price", "rating
 const COLUMNS: Record<Facet, string> = {
   type: "type",
   category: "category",
-  provider: "compatibility",
-  tag: "tags",
+  provider: "provider",
+  tag: "tag",
   price: "price_band",
   rating: "rating_band",
 };
@@ -29,12 +29,12 @@ const bandIn = (currency: string, band: string) =>
 
 const SOURCES = {
   cells: (where: Where, currency: string) => `
-    select type, category, compatibility, ${bandIn(currency, "price_band")}, rating_band, products
+    select type, category, provider, ${bandIn(currency, "price_band")}, rating_band, products
       from facet_counts c ${where.text}`,
   /** Every tag by itself, where nothing is filtered. */
-  tags: () => "select array[tag] as tags, products from tag_counts",
+  tags: () => "select tag, products from tag_counts",
   sample: (listings: string, currency: string) => `
-    select l.type, l.category, l.compatibility, l.tags, ${bandIn(currency, "stoa_price_band(l.price_minor)")},
+    select l.type, l.category, l.compatibility as provider, l.tags as tag, ${bandIn(currency, "stoa_price_band(l.price_minor)")},
            stoa_rating_band(l.rating_mean) as rating_band, 1 as products
       from (${listings}) l`,
 };
@@ -76,6 +76,7 @@ const without = (query: Filters, facet: Facet): Filters => {
   return { ...rest, minPrice: rest.minPrice ?? 0 };
 };
 const isFiltered = (query: Filters, facet: Facet) => OWN_FILTERS[facet].some((field) => query[field]);
+const isUnfiltered = (query: Filters) => !query.currency && !facets.some((facet) => isFiltered(query, facet));
 
 type Row = { facet: Facet | "all"; count: number | null } & Record<string, unknown>;
 
@@ -101,10 +102,10 @@ async function count(ctx: Context, caller: Caller, query: Filters, wanted: Facet
 
 async function sourceFor(ctx: Context, caller: Caller, query: Filters, wanted: Facet[]): Promise<Source> {
   const currency = currencyOf(ctx, query);
-  const cells = await cellsOf(ctx, query);
+  const cells = await cellsOf(ctx, query, wanted.includes("provider") ? "provider" : "product");
   if (cells && !wanted.includes("tag"))
     return { source: SOURCES.cells(cells, currency), values: cells.values, isSample: false };
-  if (cells?.clauses.length === 0) return { source: SOURCES.tags(), values: [], isSample: false };
+  if (cells && isUnfiltered(query)) return { source: SOURCES.tags(), values: [], isSample: false };
   if (!query.search) {
     const where = await whereOf(ctx, caller, query);
     const sample = `select l.* from listings l ${where.text} order by l.purchases desc, l.product_id desc limit ${SAMPLE + 1}`;
@@ -120,12 +121,12 @@ async function sourceFor(ctx: Context, caller: Caller, query: Filters, wanted: F
 async function groupsOf(ctx: Context, query: Filters): Promise<{ query: Filters; wanted: Facet[] }[]> {
   const filtered = facets.filter((facet) => isFiltered(query, facet));
   const others = facets.filter((facet) => !filtered.includes(facet));
-  // Cells know no tags: these are counted apart, so that the others may be exact.
-  const apart: Facet[] = (await cellsOf(ctx, query)) && others.includes("tag") ? ["tag"] : [];
+  // Cells know no tags, and count each provider by itself: apart from these the others are exact in one pass.
+  const apart: Facet[] = (await cellsOf(ctx, query)) ? ["tag", "provider"] : [];
   return [
     ...filtered.map((facet) => ({ query: without(query, facet), wanted: [facet] })),
+    ...others.filter((facet) => apart.includes(facet)).map((facet) => ({ query, wanted: [facet] })),
     { query, wanted: others.filter((facet) => !apart.includes(facet)) },
-    { query, wanted: apart },
   ].filter(({ wanted }) => wanted.length > 0);
 }
 

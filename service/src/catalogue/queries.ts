@@ -90,7 +90,7 @@ export async function listCategories(db: Queries, paging: Paging) {
     select c.slug, c.name, c.parent, coalesce(sum(f.products), 0)::bigint as products
       from categories c
       left join categories below on below.slug = c.slug or below.parent = c.slug
-      left join facet_counts f on f.category = below.slug
+      left join facet_counts f on f.category = below.slug and f.provider is null
      group by c.slug order by coalesce(c.parent, c.slug), c.parent nulls first, c.slug
      limit ${paging.limit} offset ${offsetOf(paging)}`.execute(db);
   const { total } = await db
@@ -200,25 +200,31 @@ export const addViews = (db: Queries, views: ViewRow[]) =>
     update listings l set views = c.views from counted c
      where l.product_id = c.product_id and c.views > l.views + l.views / 100`.execute(db);
 
-/** Adds up the rows that share everything, once there are many: in one statement, so that nothing is counted twice. */
+/** Adds the rows of one cell to its folded one, once there are many: in one statement, so that nothing is counted twice. */
 export async function foldCounts(db: Queries, from: number): Promise<void> {
   await sql`
     with gone as (
-      delete from facet_counts where (select count(*) from facet_counts where not folded) >= ${from} returning *)
-    insert into facet_counts
-    select type, category, compatibility, currency, price_band, rating_band, sum(products), true
-      from gone group by 1, 2, 3, 4, 5, 6 having sum(products) <> 0`.execute(db);
+      delete from facet_counts
+       where not folded and (select count(*) from facet_counts where not folded) >= ${from} returning *)
+    insert into facet_counts as f
+    select provider, type, category, currency, price_band, rating_band, sum(products), true
+      from gone group by 1, 2, 3, 4, 5, 6 having sum(products) <> 0 order by 1, 2, 3, 4, 5, 6
+    on conflict (provider, type, category, currency, price_band, rating_band) where folded
+    do update set products = f.products + excluded.products`.execute(db);
   await sql`
     with gone as (
-      delete from tag_counts where (select count(*) from tag_counts where not folded) >= ${from} returning *)
-    insert into tag_counts select tag, sum(products), true from gone group by 1 having sum(products) <> 0`.execute(
-    db,
-  );
+      delete from tag_counts
+       where not folded and (select count(*) from tag_counts where not folded) >= ${from} returning *)
+    insert into tag_counts as t
+    select tag, sum(products), true from gone group by 1 having sum(products) <> 0 order by 1
+    on conflict (tag) where folded do update set products = t.products + excluded.products`.execute(db);
+  await sql`delete from facet_counts where folded and products = 0`.execute(db);
+  await sql`delete from tag_counts where folded and products = 0`.execute(db);
 }
 
 export async function countListings(db: Queries): Promise<number> {
   const { rows } = await sql<{ total: number }>`
-    select coalesce(sum(products), 0)::bigint as total from facet_counts`.execute(db);
+    select coalesce(sum(products), 0)::bigint as total from facet_counts where provider is null`.execute(db);
   return rows[0]!.total;
 }
 
