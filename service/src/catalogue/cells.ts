@@ -8,6 +8,8 @@ export const PRICE_EDGES = [500, 1_000, 2_000, 5_000, 10_000];
 /** The same of stars; as stoa_rating_band(). */
 export const RATING_EDGES = [1, 2, 3, 4, 4.5];
 
+const SUM = "select coalesce(sum(products), 0)::bigint as total";
+
 /** The band that begins at an amount; undefined when none does. */
 const bandFrom = (edges: number[], amount: number): number | undefined => {
   if (amount === 0) return 0;
@@ -52,4 +54,16 @@ export async function cellsOf(
   if (query.provider) where.add("c.provider = $", query.provider);
   else where.add(each === "provider" ? "c.provider is not null" : "c.provider is null");
   return where;
+}
+
+/** How many products a list without words has, as SQL that adds it up; null where nothing is kept for its filters. */
+export async function sumOf(
+  ctx: Context,
+  { tag, ...query }: ListQuery,
+): Promise<{ text: string; values: unknown[] } | null> {
+  const cells = await cellsOf(ctx, query);
+  if (!cells) return null;
+  if (!tag) return { text: `${SUM} from facet_counts c ${cells.text}`, values: cells.values };
+  const isAlone = cells.values.length === 0;
+  return isAlone ? { text: `${SUM} from tag_counts where tag = $1`, values: [tag.toLowerCase()] } : null;
 }

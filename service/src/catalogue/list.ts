@@ -4,7 +4,7 @@ import { offsetOf, type Page } from "../db/paging.ts";
 import { RawPage } from "../http/envelope.ts";
 import { RawJson } from "../http/route.ts";
 import { type VolatileNumbers, withNumbers } from "./card.ts";
-import { cellsOf } from "./cells.ts";
+import { sumOf } from "./cells.ts";
 import { ANYBODY, isOwnShelf, type ListQuery, type Where, whereOf } from "./filters.ts";
 import { type Matches, matchesOf } from "./matches.ts";
 import { guess, type Question, toQuestion } from "./search.ts";
@@ -131,15 +131,15 @@ async function search(ctx: Context, matches: Matches, query: ListQuery): Promise
 }
 
 async function browse(ctx: Context, where: Where, query: ListQuery): Promise<Found> {
-  const cells = await cellsOf(ctx, query);
+  const sum = await sumOf(ctx, query);
   const source = `listings l ${where.text}`;
-  if (cells && offsetOf(query) > DEEP) {
-    const total = await countCells(ctx, cells);
+  if (sum && offsetOf(query) > DEEP) {
+    const { total } = await addUp(ctx, sum);
     return { rows: await sortedPage(ctx, source, where.values, query, total), total };
   }
   const [rows, counted] = await Promise.all([
     sortedPage(ctx, source, where.values, query),
-    cells ? countCells(ctx, cells).then((total) => ({ total })) : countSome(ctx, source, where.values),
+    sum ? addUp(ctx, sum) : countSome(ctx, source, where.values),
   ]);
   return { rows, ...counted };
 }
@@ -153,10 +153,9 @@ async function countSome(ctx: Context, source: string, values: unknown[]): Promi
 const bounded = (total: number, bound: number): Total =>
   total > bound ? { total: bound, totalIsEstimate: true } : { total };
 
-async function countCells(ctx: Context, cells: Where): Promise<number> {
-  const text = `select coalesce(sum(c.products), 0)::bigint as total from facet_counts c ${cells.text}`;
-  const [counted] = await run<{ total: number }>(ctx, text, cells.values);
-  return counted!.total;
+async function addUp(ctx: Context, { text, values }: { text: string; values: unknown[] }) {
+  const [counted] = await run<{ total: number }>(ctx, text, values);
+  return counted!;
 }
 
 async function find(ctx: Context, caller: Caller, query: ListQuery, question: Question | null) {
