@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Queries, Tx } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+import { MIN_KNOWN_CHARACTERS } from "./words.ts";
 
 /** The channel on which every process hears that lists show something else. */
 export const CATALOGUE_CHANNEL = "catalogue";
@@ -131,7 +132,7 @@ export async function weighWords(db: Queries, percent: number): Promise<void> {
   await sql`
     insert into search_words (word, listings)
     select word, ceil(ndoc * 100 / ${percent}::float8)::int from ts_stat(${`select search from search_documents tablesample system (${percent})`})
-     where length(word) >= 3
+     where length(word) >= ${MIN_KNOWN_CHARACTERS}
      order by word
     on conflict (word) do update set listings = excluded.listings`.execute(db);
 }
