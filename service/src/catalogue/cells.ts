@@ -1,7 +1,7 @@
 import type { Context } from "../context.ts";
 import { toMinor } from "../money/amount.ts";
 import { withBelow } from "./categories.ts";
-import { currencyOf, type Filters, type ListQuery, Where } from "./filters.ts";
+import { currencyOf, type Filters, isByPrice, isInOneCurrency, type Sorted, Where } from "./filters.ts";
 
 /** Where one price band ends and the next begins, in minor units; as stoa_price_band() of 0015_listings.sql. */
 export const PRICE_EDGES = [500, 1_000, 2_000, 5_000, 10_000];
@@ -30,16 +30,12 @@ function addPriceBands(where: Where, { minPrice, maxPrice }: Filters, currency: 
  * The conditions on `facet_counts c`, which counts all published products by type, category, providers, currency and
  * bands of price and rating. null where it cannot tell: other filters, or bounds inside of a band.
  */
-export async function cellsOf(
-  ctx: Context,
-  query: Filters & { sort?: ListQuery["sort"] },
-): Promise<Where | null> {
+export async function cellsOf(ctx: Context, query: Sorted): Promise<Where | null> {
   if (query.search || query.tag || query.lang || query.author || query.status) return null;
   const where = new Where();
   const currency = currencyOf(ctx, query);
-  const byPrice = query.minPrice > 0 || query.maxPrice !== undefined || query.sort === "price";
-  if (byPrice || query.currency) where.add("c.currency = $", currency);
-  if (byPrice && !addPriceBands(where, query, currency)) return null;
+  if (isInOneCurrency(query)) where.add("c.currency = $", currency);
+  if (isByPrice(query) && !addPriceBands(where, query, currency)) return null;
   if (query.minRating) {
     const band = bandFrom(RATING_EDGES, query.minRating);
     if (band === undefined) return null;
