@@ -14,13 +14,8 @@ export const PUBLISHED = "l.status = 'published'";
 
 /** Conditions with their values: `$` stands for the value that comes with it. */
 export class Where {
-  readonly values: unknown[];
-  clauses: string[];
-
-  constructor(values: unknown[] = [], clauses: string[] = []) {
-    this.values = values;
-    this.clauses = clauses;
-  }
+  readonly values: unknown[] = [];
+  readonly clauses: string[] = [];
 
   value(value: unknown): string {
     this.values.push(value);
@@ -90,20 +85,15 @@ function addPrice(where: Where, ctx: Context, query: Sorted): void {
   }
 }
 
-/** What a list asks of `listings l`, all but the words that are searched for; another table may have the category, too. */
-export async function whereOf(
-  ctx: Context,
-  caller: Caller,
-  query: Sorted,
-  alias = { category: "l" },
-): Promise<Where> {
+/** What a list asks of `listings l`, all but the words that are searched for. */
+export async function whereOf(ctx: Context, caller: Caller, query: Sorted): Promise<Where> {
   const where = new Where();
   addAuthor(where, caller, query);
   addPrice(where, ctx, query);
   if (query.type) where.add("l.type = $", query.type);
   if (query.category) {
     // A column for each level: one value has an order within an index, a list of them has none.
-    where.add(`${alias.category}.${await columnOf(ctx, query.category)} = $`, query.category);
+    where.add(`l.${await columnOf(ctx, query.category)} = $`, query.category);
   }
   if (query.provider) where.add("l.compatibility @> array[$]::text[]", query.provider);
   if (query.tag) where.add("l.tags @> array[$]::text[]", query.tag.toLowerCase());
