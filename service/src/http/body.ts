@@ -3,16 +3,11 @@ import type { FastifyRequest } from "fastify";
 import { viewerOf } from "../context.ts";
 import type { Door } from "./door.ts";
 import { parseJsonBody } from "./json-body.ts";
-import {
-  letFinish,
-  mustBeUpload,
-  receiveUpload,
-  type Upload,
-  UploadSlots,
-  uploadDeadlines,
-} from "./multipart.ts";
+import { letFinish, mustBeUpload, receiveUpload, type Upload } from "./multipart.ts";
+import { uploadDeadlines } from "./patience.ts";
 import { mediaTypeOf, mustBeTaken, type RawBody } from "./raw-body.ts";
 import type { Route } from "./route.ts";
+import { UploadSlots } from "./upload-slots.ts";
 import { validatePath } from "./validate.ts";
 
 /** A body as it came in: bytes, or a file with fields beside it. */
