@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { Amount, Currency, paging, queryNumber } from "./envelope.ts";
-import { ProductCard, productStatuses } from "./products.ts";
+import { productStatuses } from "./lifecycle.ts";
+import { ProductCard } from "./products.ts";
 
 export const productSorts = [
   "relevance",

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { FieldProblem, queryFlag } from "./envelope.ts";
-import { ChangeProduct, CreateProduct, productStatuses, productTypes } from "./products.ts";
+import { productStatuses } from "./lifecycle.ts";
+import { ChangeProduct, CreateProduct, productTypes } from "./products.ts";
 
 export const MAX_IMPORTED_PRODUCTS = 1_000;
 export const MAX_IMPORTED_BYTES = 20 * 1024 * 1024;

@@ -11,11 +11,8 @@ export interface RawBody {
 export const mediaTypeOf = (contentType: string | undefined): string =>
   (contentType ?? "").split(";")[0]!.trim().toLowerCase();
 
-/** The bytes are the handler's to read: of JSON there is nothing. */
-export function mustBeTaken(
-  { types }: NonNullable<Endpoint["rawBody"]>,
-  { type, bytes }: RawBody,
-): undefined {
+/** What is in the bytes is the handler's to read. */
+export function mustBeTaken({ types }: NonNullable<Endpoint["rawBody"]>, { type, bytes }: RawBody): void {
   if (bytes.length === 0) throw invalidRequest("body", "is required");
   if (!types.includes(type)) throw new ApiError("UNSUPPORTED_MEDIA_TYPE", `This takes ${types.join(", ")}.`);
 }

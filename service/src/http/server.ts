@@ -89,7 +89,7 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
   for (const route of door.routes) if (!route.endpoint.upload) addRoute(app, door, route);
   await app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
-    // Left unread: answer.ts reads it when it is known who may send it.
+    // Left unread: body.ts reads it when it is known who may send it.
     scope.addContentTypeParser("*", (_request, _body, done) => done(null));
     for (const route of door.routes) if (route.endpoint.upload) addRoute(scope, door, route);
     done();

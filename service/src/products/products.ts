@@ -329,7 +329,6 @@ export async function changeProduct(
     const checked = await checkedChange(ctx, before, change, byOf(caller));
     await carryOut(ctx, tx, { caller, source }, checked);
   });
-  await ctx.notices.caughtUp();
   return changersView(ctx, caller, seen.id);
 }
 
@@ -343,7 +342,7 @@ export async function alterProduct(
   id: string,
   alter: (product: Locked) => Partial<Pick<Locked, "files" | "images" | "changelog">>,
 ): Promise<Locked> {
-  const after = await ctx.db.transaction().execute(async (tx) => {
+  return ctx.db.transaction().execute(async (tx) => {
     const before = await lockToChange(tx, id);
     const { changelog, ...altered } = alter(before);
     if (isDeepStrictEqual({ ...before, ...altered }, before)) return before;
@@ -352,8 +351,6 @@ export async function alterProduct(
     await carryOut(ctx, tx, { caller, source }, checked);
     return checked.after;
   });
-  await ctx.notices.caughtUp();
-  return after;
 }
 
 interface Changer {

@@ -59,15 +59,13 @@ export async function takeAllOffSale(ctx: Context, tx: Tx, authorId: string, sou
 
 async function lockAndMove(ctx: Context, caller: Member, productId: string, name: MoveName, wish: Wish) {
   const seen = await mustMayChange(ctx, caller, productId, moves[name].by);
-  const moved = await ctx.db.transaction().execute(async (tx) => {
+  return ctx.db.transaction().execute(async (tx) => {
     const product = await lockToChange(tx, seen.id);
     mustBeIn(product, moves[name].from);
     mustMatch(wish.ifMatch ?? null, tagFor({ ...seen, revision: product.revision }, caller));
     const way = name === "publish" && isModerated(ctx, product) ? "submit" : name;
     return move(ctx, tx, product, way, { ...wish, actorId: caller.userId });
   });
-  await ctx.notices.caughtUp();
-  return moved;
 }
 
 function mustBeIn({ status }: Locked, allowed: Move["from"]): void {
