@@ -3,6 +3,7 @@ import { after, before, suite, test } from "node:test";
 import { haiku, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { exportOf, JSONL, jsonLines, MARKDOWN, sends, ZIP, zipOf } from "../../test/transfer.ts";
+import { hasFile, picture, sendImage } from "../../test/uploads.ts";
 
 let market: Market;
 let seller: Client;
@@ -351,6 +352,22 @@ suite("an import of known products", () => {
     assert.equal(events.length, 3, "an event a change, and none for what is the same");
     assert.match(JSON.stringify(events[0].data.product.changes), /2\.0\.0/);
   });
+
+  for (const [what, has] of [
+    ["a draft", hasDraft],
+    ["what is on sale", hasProduct],
+  ] as const) {
+    test(`keeps the files and images of ${what}`, async () => {
+      const user = await market.hasUser();
+      const id = await has(user);
+      await hasFile(user, id, { name: "guide.md" });
+      assert.equal((await sendImage(user, id, { bytes: await picture() })).status, 201);
+      assert.deepEqual(counts(await sends(user, jsonLines({ id, content: "On {{topic}}." }))), [0, 1, 0]);
+      const { content, files, images } = (await user.get(`/v1/products/${id}`)).body.data;
+      assert.equal(content, "On {{topic}}.");
+      assert.deepEqual([files.map(({ name }: { name: string }) => name), images.length], [["guide.md"], 1]);
+    });
+  }
 
   test("lets derived variables follow the content, and keeps described ones", async () => {
     const user = await market.hasUser();
