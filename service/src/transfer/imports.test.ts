@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { sql } from "kysely";
 import { haiku, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { exportOf, JSONL, jsonLines, MARKDOWN, sends, ZIP, zipOf } from "../../test/transfer.ts";
 import { hasFile, picture, sendImage } from "../../test/uploads.ts";
+import { toUuid } from "../ids.ts";
 
 let market: Market;
 let seller: Client;
@@ -418,6 +420,31 @@ suite("an import of known products", () => {
       assert.equal(product["price"], round + 1, "price and content of one import");
     }
   });
+
+  test("waits for views that are being counted, and they do not wait for it", async () => {
+    const user = await market.hasUser();
+    const id = await hasDraft(user);
+    const { db } = market.service.ctx;
+    const { reply } = await db.transaction().execute(async (tx) => {
+      const productId = toUuid("prod", id)!;
+      await sql`select from product_stats where product_id = ${productId} for no key update`.execute(tx);
+      const reply = sends(user, jsonLines({ id, price: 7 }));
+      await waitsForLock();
+      await sql`insert into product_days values (${productId}, '2026-06-15', 1)`.execute(tx);
+      return { reply };
+    });
+    assert.deepEqual(counts(await reply), [0, 1, 0]);
+  });
+
+  async function waitsForLock(): Promise<void> {
+    const waiting =
+      "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    for (let tries = 0; tries < 400; tries++) {
+      if ((await market.query(waiting)).rowCount) return;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    assert.fail("the import did not wait");
+  }
 });
 
 suite("the ways to ask for an import", () => {
