@@ -3,8 +3,8 @@ import type { Caller, Context } from "../context.ts";
 import { toDecimal } from "../money/amount.ts";
 import { cellsOf, PRICE_EDGES, RATING_EDGES } from "./cells.ts";
 import { ANYBODY, currencyOf, type Filters, isOwnShelf, type Where, whereOf } from "./filters.ts";
-import { matchesOf } from "./matches.ts";
-import { toQuestion } from "./search.ts";
+import { type Matches, matchesOf } from "./matches.ts";
+import { guess, toQuestion } from "./search.ts";
 
 /** Where the cells cannot tell, so many of the most bought matches are counted. */
 const SAMPLE = 1_000;
@@ -110,10 +110,22 @@ async function sourceFor(ctx: Context, caller: Caller, query: Filters, wanted: F
     const sample = `select l.* from listings l ${where.text} order by l.purchases desc, l.product_id desc limit ${SAMPLE + 1}`;
     return { source: SOURCES.sample(sample, currency), values: where.values, isSample: true };
   }
-  const question = await toQuestion(ctx.db, query.search, query.lang);
-  const matches = await matchesOf(ctx, caller, query, question);
+  const matches = await listedMatches(ctx, caller, { ...query, search: query.search });
   const sample = `select l.* from (${matches.any(SAMPLE + 1)}) m join listings l on l.product_id = m.product_id`;
   return { source: SOURCES.sample(sample, currency), values: matches.values, isSample: true };
+}
+
+/** What the list shows: what the words find, else what they may have been meant to find. */
+async function listedMatches(
+  ctx: Context,
+  caller: Caller,
+  query: Filters & { search: string },
+): Promise<Matches> {
+  const question = await toQuestion(ctx.db, query.search, query.lang);
+  const matches = await matchesOf(ctx, caller, query, question);
+  const { rows } = await ctx.pool.query({ text: matches.any(1), values: matches.values });
+  const meant = rows.length === 0 ? await guess(ctx.db, question) : null;
+  return meant ? matchesOf(ctx, caller, query, meant) : matches;
 }
 
 /** Facets that ignore the same filters are counted together: each filtered one alone, all others at once. */
