@@ -281,6 +281,8 @@ export async function checkedChange(
   change: ChangeProduct,
   by: "author" | "admin" = "author",
 ): Promise<Change> {
+  if (change.type && change.type !== before.type)
+    throw ruleBroken("type", "cannot be changed after creation");
   if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
     throw ruleBroken("currency", "is fixed once the product has been published");
   }

@@ -172,6 +172,7 @@ suite("an import with a mistake", () => {
     const details = assertError(reply, 422, "VALIDATION_ERROR", "description");
     assert.equal(details.line, 2);
     assertError(await sends(user, jsonLines({ id, currency: "EUR" })), 422, "VALIDATION_ERROR", "currency");
+    assertError(await sends(user, jsonLines({ id, type: "WORKFLOW" })), 422, "VALIDATION_ERROR", "type");
     assert.equal(await countOf(user), 1);
   });
 
