@@ -271,6 +271,7 @@ export type SuspensionReason = (typeof suspensionReasons)[number];
 export type ProductStatus = z.infer<typeof Status>;
 
 const reads = { who: "visitor", permission: "products:read" } as const;
+const memberReads = { who: "member", permission: "products:read" } as const;
 const writes = { who: "member", permission: "products:write" } as const;
 const params = z.object({ productId: z.string() });
 
@@ -372,7 +373,7 @@ export const history = endpoint({
   path: "/products/:productId/history",
   summary: "Read the moves of a product and their reasons, newest first",
   description: "For its author and administrators.",
-  access: { who: "member", permission: "products:read" },
+  access: memberReads,
   params,
   query: z.strictObject(paging),
   data: Move,
@@ -385,8 +386,8 @@ export const versions = endpoint({
   method: "GET",
   path: "/products/:productId/versions",
   summary: "List the versions of a product, newest first",
-  description: "Notes are everybody's who sees the product; contents are not.",
-  access: reads,
+  description: "Notes are for every member who sees the product; contents are not.",
+  access: memberReads,
   params,
   query: z.strictObject(paging),
   data: Version,
@@ -400,7 +401,7 @@ export const oneVersion = endpoint({
   path: "/products/:productId/versions/:version",
   summary: "Read one version of a product with its content",
   description: "For its author and administrators, and for buyers within the major line that they bought.",
-  access: { who: "member", permission: "products:read" },
+  access: memberReads,
   params: z.object({ productId: z.string(), version: z.string() }),
   data: VersionDetail,
   errors: ["PRODUCT_NOT_FOUND", "VERSION_NOT_FOUND", "PRODUCT_UNAVAILABLE"],

@@ -1,5 +1,5 @@
 import { SEMANTIC_VERSION, type Version, type VersionDetail } from "@stoa/contract";
-import type { Caller, Context, Member } from "../context.ts";
+import type { Context, Member } from "../context.ts";
 import { mapPage, type Page, type Paging } from "../db/paging.ts";
 import { majorOf } from "../entitlements/entitlements.ts";
 import { ApiError } from "../errors.ts";
@@ -17,10 +17,10 @@ const toListed = (product: ProductForReader, { version, changelog, createdAt }: 
   current: version === product.version,
 });
 
-/** Newest first, with everybody's notes. What waits for moderators is its author's and theirs to see. */
+/** Newest first, with their notes. What waits for moderators is its author's and theirs to see. */
 export async function listProductVersions(
   ctx: Context,
-  caller: Caller,
+  caller: Member,
   productId: string,
   paging: Paging,
 ): Promise<Page<Version>> {
