@@ -171,6 +171,7 @@ export const VersionDetail = z
     content: z.string(),
     contentFormat: z.enum(["text", "messages"]),
     variables: z.array(Variable),
+    files: z.array(ProductFile),
   })
   .meta({ id: "VersionDetail" });
 
@@ -399,7 +400,7 @@ export const oneVersion = endpoint({
   name: "products.versions.get",
   method: "GET",
   path: "/products/:productId/versions/:version",
-  summary: "Read one version of a product with its content",
+  summary: "Read one version of a product with its content and files",
   description: "For its author and administrators, and for buyers within the major line that they bought.",
   access: memberReads,
   params: z.object({ productId: z.string(), version: z.string() }),

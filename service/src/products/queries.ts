@@ -217,8 +217,8 @@ export async function listVersions(
 export const findOneVersion = (db: Queries, productId: string, version: string) =>
   db
     .selectFrom("product_versions")
-    .select(["version", "numbers", "content", "content_format as contentFormat", "variables", "changelog"])
-    .select("created_at as createdAt")
+    .select(["version", "numbers", "content", "content_format as contentFormat", "variables"])
+    .select(["changelog", "files", "created_at as createdAt"])
     .where("product_id", "=", productId)
     .where("version", "=", version)
     .$castTo<ListedVersion & VersionRow>()
