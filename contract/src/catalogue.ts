@@ -121,7 +121,7 @@ export const tags = endpoint({
   method: "GET",
   path: "/tags",
   summary: "List the tags of published products, the commonest first",
-  access: reads,
+  access: { who: "member", permission: "products:read" },
   query: z.strictObject({
     ...paging,
     search: z.string().trim().max(40).optional().describe("How they begin"),

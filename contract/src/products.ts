@@ -135,7 +135,7 @@ export const CreateProduct = z
   .meta({ id: "CreateProduct" });
 
 export const ChangeProduct = z
-  .strictObject({ ...fields, type: z.never("cannot be changed after creation") })
+  .strictObject({ ...fields, type: fields.type.describe("May be sent as it is; cannot be changed") })
   .partial()
   .meta({ id: "ChangeProduct" });
 

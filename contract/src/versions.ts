@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { paging, Timestamp } from "./envelope.ts";
+import { ProductFile } from "./files.ts";
 import { Variable } from "./variables.ts";
 
 export const SEMANTIC_VERSION = /^(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})$/;
@@ -27,6 +28,7 @@ export const VersionDetail = z
     content: z.string(),
     contentFormat: z.enum(["text", "messages"]),
     variables: z.array(Variable),
+    files: z.array(ProductFile),
   })
   .meta({ id: "VersionDetail" });
 
@@ -38,8 +40,8 @@ export const list = endpoint({
   method: "GET",
   path: "/products/:productId/versions",
   summary: "List the versions of a product, newest first",
-  description: "Notes are everybody's who sees the product; contents are not.",
-  access: { who: "visitor", permission: "products:read" },
+  description: "Notes are for every member who sees the product; contents are not.",
+  access: { who: "member", permission: "products:read" },
   params: z.object({ productId: z.string() }),
   query: z.strictObject(paging),
   data: Version,
@@ -51,7 +53,7 @@ export const get = endpoint({
   name: "products.versions.get",
   method: "GET",
   path: "/products/:productId/versions/:version",
-  summary: "Read one version of a product with its content",
+  summary: "Read one version of a product with its content and files",
   description: "For its author and administrators, and for buyers within the major line that they bought.",
   access: { who: "member", permission: "products:read" },
   params: z.object({ productId: z.string(), version: z.string() }),

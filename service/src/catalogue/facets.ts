@@ -5,7 +5,7 @@ import { cellsOf, PRICE_EDGES, RATING_EDGES } from "./cells.ts";
 import { ALL_TAGS, allCells, type Count, countBy, eachOf, type Facet, type Source } from "./facet-queries.ts";
 import { ANYBODY, currencyOf, type Filters, isOwnShelf, whereOf } from "./filters.ts";
 import { matchesOf } from "./matches.ts";
-import { toQuestion } from "./search.ts";
+import { guess, type Question, toQuestion } from "./search.ts";
 
 /** Where the cells cannot tell, so many of the most bought matches are counted. */
 const SAMPLE = 1_000;
@@ -20,7 +20,8 @@ export async function readFacets(ctx: Context, caller: Caller, query: Filters): 
 
 async function countFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
   const groups = await groupsOf(ctx, query);
-  const counted = await Promise.all(groups.map((group) => countGroup(ctx, caller, group)));
+  const question = query.search ? await askedOf(ctx, caller, query, query.search) : null;
+  const counted = await Promise.all(groups.map((group) => countGroup(ctx, caller, group, question)));
   const counts = counted.flatMap((group) => group.counts);
   const currency = currencyOf(ctx, query);
   return {
@@ -74,9 +75,22 @@ interface Counted {
   isEstimate: boolean;
 }
 
-async function countGroup(ctx: Context, caller: Caller, { query, wanted }: Group): Promise<Counted> {
+/** What the list asks for: the words, else what they may have been meant to be. */
+async function askedOf(ctx: Context, caller: Caller, query: Filters, words: string): Promise<Question> {
+  const question = await toQuestion(ctx.db, words, query.lang);
+  const matches = await matchesOf(ctx, caller, query, question);
+  const { rows } = await ctx.pool.query({ text: matches.any(1), values: matches.values });
+  return (rows.length === 0 && (await guess(ctx.db, question))) || question;
+}
+
+async function countGroup(
+  ctx: Context,
+  caller: Caller,
+  { query, wanted }: Group,
+  question: Question | null,
+): Promise<Counted> {
   const exact = await exactSource(ctx, query, wanted);
-  const { counts, all } = await countBy(ctx, exact ?? (await sampleOf(ctx, caller, query)), wanted);
+  const { counts, all } = await countBy(ctx, exact ?? (await sampleOf(ctx, caller, query, question)), wanted);
   return { counts, isEstimate: !exact && all > SAMPLE };
 }
 
@@ -88,14 +102,18 @@ async function exactSource(ctx: Context, query: Filters, wanted: Facet[]): Promi
 }
 
 /** One more than the sample has: then there are more. */
-async function sampleOf(ctx: Context, caller: Caller, query: Filters): Promise<Source> {
+async function sampleOf(
+  ctx: Context,
+  caller: Caller,
+  query: Filters,
+  question: Question | null,
+): Promise<Source> {
   const currency = currencyOf(ctx, query);
-  if (!query.search) {
+  if (!question) {
     const { text, values } = await whereOf(ctx, caller, query);
     const mostBought = `order by l.purchases desc, l.product_id desc limit ${SAMPLE + 1}`;
     return eachOf(`select l.* from listings l ${text} ${mostBought}`, values, currency);
   }
-  const question = await toQuestion(ctx.db, query.search, query.lang);
   const matches = await matchesOf(ctx, caller, query, question);
   const found = `(${matches.any(SAMPLE + 1)}) m join listings l on l.product_id = m.product_id`;
   return eachOf(`select l.* from ${found}`, matches.values, currency);

@@ -4,6 +4,7 @@ import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts"
 import { asOneLine, lettersToUser } from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { run } from "../../test/runs.ts";
+import { hasFile } from "../../test/uploads.ts";
 import { toId } from "../ids.ts";
 import type { Letter } from "../mail/letter.ts";
 
@@ -88,6 +89,17 @@ suite("a product that waits for moderators", () => {
     await seller.patch(`/v1/products/${id}`, { title: "Another title" });
     await seller.post(`/v1/products/${id}/publish`);
     assertError(await judge(id, "approve", undefined, seen), 412, "PRECONDITION_FAILED");
+  });
+
+  test("is approved with its files under the ETag of the moment, however old the links in that answer are", async () => {
+    const id = await hasDraft(seller);
+    await hasFile(seller, id);
+    await seller.post(`/v1/products/${id}/publish`);
+    const etag = await tagOf(id);
+    market.clock.forward(3_600_000);
+    assert.notEqual(await tagOf(id), etag, "other links");
+    const approved = await judge(id, "approve", undefined, { "if-match": etag });
+    assert.equal(approved.status, 200, approved.text);
   });
 
   test("is approved by nobody who does not say what they saw", async () => {

@@ -71,6 +71,9 @@ const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName"
   p.first_published_at as "firstPublishedAt", p.released, p.moderation_code as "moderationCode",
   p.moderation_reason as "moderationReason", p.moderated_at as "moderatedAt"`;
 
+/** All that a version holds: whoever writes a change writes the next one from these. */
+const VERSION_COLUMNS = `v.version, v.content, v.content_format as "contentFormat", v.variables, v.changelog, v.files`;
+
 /**
  * A product as one reader gets it, in one round trip: what they bought decides which version they see. A buyer
  * gets the newest released version of the major line that was bought, everybody else the newest of all.
@@ -79,8 +82,7 @@ const FIND_PRODUCT = {
   name: "find_product_for_reader",
   text: `
   select ${PRODUCT_COLUMNS}, s.views, s.purchases, s.rating_sum as "ratingSum", s.rating_count as "ratingCount",
-         p.version as "latestVersion", v.version, v.content, v.content_format as "contentFormat", v.variables,
-         v.changelog, v.files, e.order_id is not null as entitled, e.used_at as "usedAt"
+         p.version as "latestVersion", ${VERSION_COLUMNS}, e.order_id is not null as entitled, e.used_at as "usedAt"
     from products p
     join users u on u.id = p.author_id
     join product_stats s on s.product_id = p.id
@@ -106,8 +108,7 @@ export async function findProductForReader({ pool }: Context, id: string, reader
 export async function lockProduct(tx: Tx, id: string): Promise<(ProductRow & VersionRow) | undefined> {
   await sql`select from products where id = ${id} for no key update`.execute(tx);
   const { rows } = await sql<ProductRow & VersionRow>`
-    select ${sql.raw(PRODUCT_COLUMNS)}, v.version, v.content, v.content_format as "contentFormat", v.variables,
-           v.changelog, v.files
+    select ${sql.raw(PRODUCT_COLUMNS)}, ${sql.raw(VERSION_COLUMNS)}
       from products p
       join users u on u.id = p.author_id
       join product_versions v on v.product_id = p.id and v.version = p.version
@@ -119,8 +120,7 @@ export async function lockProduct(tx: Tx, id: string): Promise<(ProductRow & Ver
 export async function lockProductsOf(tx: Tx, authorId: string): Promise<(ProductRow & VersionRow)[]> {
   await sql`select from products where author_id = ${authorId} order by id for no key update`.execute(tx);
   const { rows } = await sql<ProductRow & VersionRow>`
-    select ${sql.raw(PRODUCT_COLUMNS)}, v.version, v.content, v.content_format as "contentFormat", v.variables,
-           v.changelog, v.files
+    select ${sql.raw(PRODUCT_COLUMNS)}, ${sql.raw(VERSION_COLUMNS)}
       from products p
       join users u on u.id = p.author_id
       join product_versions v on v.product_id = p.id and v.version = p.version
@@ -135,8 +135,7 @@ export async function findOwn(
   ids: string[],
 ): Promise<(ProductRow & VersionRow)[]> {
   const { rows } = await sql<ProductRow & VersionRow>`
-    select ${sql.raw(PRODUCT_COLUMNS)}, v.version, v.content, v.content_format as "contentFormat", v.variables,
-           v.changelog
+    select ${sql.raw(PRODUCT_COLUMNS)}, ${sql.raw(VERSION_COLUMNS)}
       from products p
       join users u on u.id = p.author_id
       join product_versions v on v.product_id = p.id and v.version = p.version
@@ -147,9 +146,8 @@ export async function findOwn(
 /** In the order of their ids, so that two transactions cannot wait for each other; read when all locks are held. */
 export async function lockOwn(tx: Tx, authorId: string, ids: string[]): Promise<(ProductRow & VersionRow)[]> {
   await sql`
-    select from products where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id for update`.execute(
-    tx,
-  );
+    select from products where author_id = ${authorId} and id = any (${ids}::uuid[])
+     order by id for no key update`.execute(tx);
   return findOwn(tx, authorId, ids);
 }
 
@@ -168,7 +166,7 @@ export async function findVersion(
   which: { major: number | null; pinned: string | undefined },
 ) {
   const { rows } = await sql<VersionRow>`
-    select v.version, v.content, v.content_format as "contentFormat", v.variables, v.changelog, v.files
+    select ${sql.raw(VERSION_COLUMNS)}
       from product_versions v join products p on p.id = v.product_id
      where v.product_id = ${productId}
        and (${which.major}::int is null or v.numbers[1] = ${which.major} and v.numbers <= p.released)
@@ -219,8 +217,8 @@ export async function listVersions(
 export const findOneVersion = (db: Queries, productId: string, version: string) =>
   db
     .selectFrom("product_versions")
-    .select(["version", "numbers", "content", "content_format as contentFormat", "variables", "changelog"])
-    .select("created_at as createdAt")
+    .select(["version", "numbers", "content", "content_format as contentFormat", "variables"])
+    .select(["changelog", "files", "created_at as createdAt"])
     .where("product_id", "=", productId)
     .where("version", "=", version)
     .$castTo<ListedVersion & VersionRow>()

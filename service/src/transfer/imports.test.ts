@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { sql } from "kysely";
 import { haiku, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { exportOf, JSONL, jsonLines, MARKDOWN, sends, ZIP, zipOf } from "../../test/transfer.ts";
+import { hasFile, picture, sendImage } from "../../test/uploads.ts";
+import { toUuid } from "../ids.ts";
 
 let market: Market;
 let seller: Client;
@@ -110,7 +113,7 @@ suite("an import of new products", () => {
 });
 
 suite("an import with a mistake", () => {
-  test("tells every problem by its line, and writes nothing", async () => {
+  test("tells every problem by its line, in their order, and writes nothing", async () => {
     const user = await market.hasUser();
     const id = await hasDraft(user);
     const before = await exportOf(user);
@@ -128,22 +131,19 @@ suite("an import with a mistake", () => {
     ];
     const reply = await sends(user, lines.join("\n"));
     const details = assertError(reply, 400, "INVALID_REQUEST");
-    assert.deepEqual(
-      told(details).toSorted(),
-      [
-        "2 product is not valid JSON",
-        "3 price has more decimals than USD",
-        "3 variables does not declare topic, which the content uses",
-        "3 variables does not declare language, which the content uses",
-        "5 title expected string to have >=1 characters",
-        "5 content is required",
-        "5 colour is not known here",
-        "6 product expected object, received array",
-        "7 price price must be positive",
-        "9 id is that of line 8 too",
-        "10 id is that of line 7 too",
-      ].toSorted(),
-    );
+    assert.deepEqual(told(details), [
+      "2 product is not valid JSON",
+      "3 price has more decimals than USD",
+      "3 variables does not declare topic, which the content uses",
+      "3 variables does not declare language, which the content uses",
+      "5 title expected string to have >=1 characters",
+      "5 content is required",
+      "5 colour is not known here",
+      "6 product expected object, received array",
+      "7 price price must be positive",
+      "9 id is that of line 8 too",
+      "10 id is that of line 7 too",
+    ]);
     assert.equal(details.total, details.errors.length);
     assert.deepEqual([details.line, details.field], [details.errors[0].line, details.errors[0].field]);
     assert.deepEqual(await exportOf(user), before);
@@ -172,6 +172,7 @@ suite("an import with a mistake", () => {
     const details = assertError(reply, 422, "VALIDATION_ERROR", "description");
     assert.equal(details.line, 2);
     assertError(await sends(user, jsonLines({ id, currency: "EUR" })), 422, "VALIDATION_ERROR", "currency");
+    assertError(await sends(user, jsonLines({ id, type: "WORKFLOW" })), 422, "VALIDATION_ERROR", "type");
     assert.equal(await countOf(user), 1);
   });
 
@@ -352,6 +353,22 @@ suite("an import of known products", () => {
     assert.match(JSON.stringify(events[0].data.product.changes), /2\.0\.0/);
   });
 
+  for (const [what, has] of [
+    ["a draft", hasDraft],
+    ["what is on sale", hasProduct],
+  ] as const) {
+    test(`keeps the files and images of ${what}`, async () => {
+      const user = await market.hasUser();
+      const id = await has(user);
+      await hasFile(user, id, { name: "guide.md" });
+      assert.equal((await sendImage(user, id, { bytes: await picture() })).status, 201);
+      assert.deepEqual(counts(await sends(user, jsonLines({ id, content: "On {{topic}}." }))), [0, 1, 0]);
+      const { content, files, images } = (await user.get(`/v1/products/${id}`)).body.data;
+      assert.equal(content, "On {{topic}}.");
+      assert.deepEqual([files.map(({ name }: { name: string }) => name), images.length], [["guide.md"], 1]);
+    });
+  }
+
   test("lets derived variables follow the content, and keeps described ones", async () => {
     const user = await market.hasUser();
     await hasDraft(user);
@@ -401,6 +418,31 @@ suite("an import of known products", () => {
       assert.equal(product["price"], round + 1, "price and content of one import");
     }
   });
+
+  test("waits for views that are being counted, and they do not wait for it", async () => {
+    const user = await market.hasUser();
+    const id = await hasDraft(user);
+    const { db } = market.service.ctx;
+    const { reply } = await db.transaction().execute(async (tx) => {
+      const productId = toUuid("prod", id)!;
+      await sql`select from product_stats where product_id = ${productId} for no key update`.execute(tx);
+      const reply = sends(user, jsonLines({ id, price: 7 }));
+      await waitsForLock();
+      await sql`insert into product_days values (${productId}, '2026-06-15', 1)`.execute(tx);
+      return { reply };
+    });
+    assert.deepEqual(counts(await reply), [0, 1, 0]);
+  });
+
+  async function waitsForLock(): Promise<void> {
+    const waiting =
+      "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    for (let tries = 0; tries < 400; tries++) {
+      if ((await market.query(waiting)).rowCount) return;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    assert.fail("the import did not wait");
+  }
 });
 
 suite("the ways to ask for an import", () => {

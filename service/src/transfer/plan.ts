@@ -142,8 +142,6 @@ export function* inParts<T>(all: T[]): Generator<T[]> {
 
 /** What a line makes of its product; refused by the same rules as PATCH. */
 export async function changeBy(ctx: Context, before: Locked, line: ImportedChange): Promise<Change> {
-  if (line.type !== undefined && line.type !== before.type)
-    throw invalidRequest("type", "cannot be changed after creation");
   return checkedChange(ctx, before, toPatch(before, line));
 }
 
@@ -152,7 +150,7 @@ export async function changeBy(ctx: Context, before: Locked, line: ImportedChang
  * is a wish, and without one a change of content takes the next.
  */
 function toPatch(before: Locked, line: ImportedChange): ChangeProduct {
-  const { id: _, status: __, type: ___, version, changelog, ...patch } = line;
+  const { id: _, status: __, version, changelog, ...patch } = line;
   if (!before.firstPublishedAt) return { ...patch, version, changelog };
   const isNew = version !== undefined && isAfter(version, before.version);
   const isOldNote = !isNew && changelog === before.changelog;
