@@ -5,6 +5,7 @@ import { type Caller, type Context, isMember } from "../context.ts";
 import { majorOf, noteUse } from "../entitlements/entitlements.ts";
 import { ApiError } from "../errors.ts";
 import { isAdmin } from "../http/authenticate.ts";
+import { mustMatch } from "../http/conditional.ts";
 import { Answer } from "../http/route.ts";
 import { toUuid } from "../ids.ts";
 import { filesFor, imageOf, linksUntil } from "./attachments.ts";
@@ -85,7 +86,7 @@ function detailFor(ctx: Context, product: ProductForReader, caller: Caller): Pro
 }
 
 /** What its author can change, and what this caller may see of it; counters are no part of it. */
-export function tagFor(product: ProductForReader, caller: Caller): string {
+function tagFor(product: ProductForReader, caller: Caller): string {
   const reason = reasonFor(product, caller);
   const sight = reason === "none" && isAdmin(caller) ? "admin" : reason;
   return `"${product.revision}-${sight}${product.usedAt ? "-used" : ""}"`;
@@ -96,8 +97,10 @@ function linksTag(ctx: Context, { files }: ProductDetail): string {
   return files && files.length > 0 ? `~${linksUntil(ctx.now()).getTime() / 1000}` : "";
 }
 
-/** A change is made from a state, whichever links it was shown with. */
-export const withoutLinks = (ifMatch: string) => ifMatch.replace(/~\d+"/g, '"');
+/** A change is made from the state that its caller saw, whichever links it was shown with. */
+export function mustBeAsSeen(ifMatch: string | null, product: ProductForReader, caller: Caller): void {
+  mustMatch(ifMatch?.replace(/~\d+"/g, '"') ?? null, tagFor(product, caller));
+}
 
 export function answerWith(ctx: Context, product: ProductForReader, caller: Caller): Answer<ProductDetail> {
   const detail = detailFor(ctx, product, caller);

@@ -4,6 +4,7 @@ import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts"
 import { asOneLine, lettersToUser } from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { run } from "../../test/runs.ts";
+import { hasFile } from "../../test/uploads.ts";
 import { toId } from "../ids.ts";
 import type { Letter } from "../mail/letter.ts";
 
@@ -70,6 +71,16 @@ suite("a product that waits for moderators", () => {
     const id = await hasPending();
     const reply = await seller.patch(`/v1/products/${id}`, { description: "" });
     assertError(reply, 422, "VALIDATION_ERROR", "description");
+  });
+
+  test("is approved with its files too, when the links to them have ended", async () => {
+    const id = await hasDraft(seller);
+    await hasFile(seller, id);
+    await seller.post(`/v1/products/${id}/publish`);
+    const seen = { "if-match": await tagOf(id) };
+    market.clock.forward(40 * 60_000);
+    const reply = await judge(id, "approve", undefined, seen);
+    assert.equal(reply.body.data?.status, "published", reply.text);
   });
 
   test("is approved as it was seen: what its seller changed since is not put on sale", async () => {
