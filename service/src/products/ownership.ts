@@ -11,11 +11,10 @@ import {
   lockOwn,
   lockProduct,
   type ProductForReader,
-  type ProductRow,
-  type VersionRow,
+  type WholeProduct,
 } from "./queries.ts";
 
-export type Locked = ProductRow & VersionRow;
+export type Locked = WholeProduct;
 
 /** What the caller cannot see is 404, what is another's is 403. Its author may change it, and administrators. */
 export async function mustMayChange(
