@@ -139,7 +139,7 @@ export async function findOwn(db: Queries, authorId: string, ids: string[]): Pro
 export async function lockOwn(tx: Tx, authorId: string, ids: string[]): Promise<WholeProduct[]> {
   await sql`
     select from products
-     where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id for update`.execute(tx);
+     where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id for no key update`.execute(tx);
   return findOwn(tx, authorId, ids);
 }
 

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { sql } from "kysely";
 import { haiku, hasDraft, hasProduct } from "../../test/factories.ts";
+import { somebodyWaits } from "../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { exportOf, JSONL, jsonLines, MARKDOWN, sends, ZIP, zipOf } from "../../test/transfer.ts";
 import { hasFile, picture, sendImage } from "../../test/uploads.ts";
+import { toUuid } from "../ids.ts";
 
 let market: Market;
 let seller: Client;
@@ -375,6 +378,19 @@ suite("an import of known products", () => {
       const { files, images } = (await user.get(`/v1/products/${id}`)).body.data;
       assert.deepEqual([files.map(({ name }: { name: string }) => name), images.length], [["guide.md"], 1]);
     }
+  });
+
+  test("waits for a sale or a view that comes meanwhile, and lets it refer to the product", async () => {
+    const user = await market.hasUser();
+    const id = await hasProduct(user);
+    const imported = await market.service.ctx.db.transaction().execute(async (tx) => {
+      await sql`select from product_stats where product_id = ${toUuid("prod", id)} for update`.execute(tx);
+      const reply = sends(user, jsonLines({ id, price: 7 }));
+      await somebodyWaits(market);
+      await sql`select from products where id = ${toUuid("prod", id)} for key share`.execute(tx);
+      return { reply };
+    });
+    assert.deepEqual(counts(await imported.reply), [0, 1, 0]);
   });
 
   test("shows a change of what is on sale in lists at once", async () => {
