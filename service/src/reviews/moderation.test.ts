@@ -140,8 +140,10 @@ suite("hiding a review", () => {
   test("settles its reports; so does letting it stand", async () => {
     const [bad, fine] = [await hasReview(), await hasReview()];
     for (const review of [bad, fine]) await report(seller, review);
-    assert.equal((await hide(bad)).body.data.openReports, 0);
-    assert.equal((await restore(fine)).body.data.openReports, 0);
+    for (const reply of [await hide(bad), await restore(fine)]) {
+      const { openReports, reports } = reply.body.data;
+      assert.deepEqual([openReports, reports], [0, []]);
+    }
     assert.deepEqual([await inQueue(bad, "status=reported"), await inQueue(fine)], [undefined, undefined]);
     assert.ok(await inQueue(bad, "status=hidden"));
     assertError(await report(seller, fine), 409, "CONFLICT");
