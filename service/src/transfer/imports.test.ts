@@ -176,6 +176,8 @@ suite("an import with a mistake", () => {
     const details = assertError(reply, 422, "VALIDATION_ERROR", "description");
     assert.equal(details.line, 2);
     assertError(await sends(user, jsonLines({ id, currency: "EUR" })), 422, "VALIDATION_ERROR", "currency");
+    const both = await sends(user, jsonLines({ ...haiku, price: 0 }, { id, description: "" }));
+    assertError(both, 400, "INVALID_REQUEST", "price");
     assert.equal(await countOf(user), 1);
   });
 
@@ -347,9 +349,11 @@ suite("an import of known products", () => {
       "2.0.0",
       "Two",
     ]);
+    const old = { version: "2.0.0", changelog: "Two" };
+    assert.deepEqual(await send({ content: "To {{topic}}.", ...old }), [0, 1, 0, "2.1.0", ""], "an old note");
     const events = (await user.get("/v1/events?type=product.updated")).body.data;
-    assert.equal(events.length, 3, "an event a change, and none for what is the same");
-    assert.match(JSON.stringify(events[0].data.product.changes), /2\.0\.0/);
+    assert.equal(events.length, 4, "an event a change, and none for what is the same");
+    assert.match(JSON.stringify(events[0].data.product.changes), /2\.1\.0/);
   });
 
   test("lets derived variables follow the content, and keeps described ones", async () => {
@@ -378,6 +382,29 @@ suite("an import of known products", () => {
       const { files, images } = (await user.get(`/v1/products/${id}`)).body.data;
       assert.deepEqual([files.map(({ name }: { name: string }) => name), images.length], [["guide.md"], 1]);
     }
+  });
+
+  /** What an import of these lines answers that finds the product changed, by this statement, when it gets its lock. */
+  async function overtaken(id: string, user: Client, line: object, set: string): Promise<Reply> {
+    const uuid = toUuid("prod", id);
+    const { reply } = await market.service.ctx.db.transaction().execute(async (tx) => {
+      await sql`select from products where id = ${uuid} for update`.execute(tx);
+      const reply = sends(user, jsonLines({ id, ...line }));
+      await somebodyWaits(market);
+      await sql`update products set ${sql.raw(set)} where id = ${uuid}`.execute(tx);
+      return { reply };
+    });
+    return reply;
+  }
+
+  test("looks again where a product has changed meanwhile, and tells what is wrong now by its line", async () => {
+    const user = await market.hasUser();
+    const [draft, sold] = [await hasDraft(user), await hasProduct(user)];
+    const published = "first_published_at = created_at";
+    const refused = await overtaken(draft, user, { currency: "EUR" }, published);
+    assert.equal(assertError(refused, 422, "VALIDATION_ERROR", "currency").line, 1);
+    const changed = await overtaken(sold, user, { price: 7 }, "status = 'unpublished'");
+    assert.equal(changed.body.data.products[0].status, "unpublished");
   });
 
   test("waits for a sale or a view that comes meanwhile, and lets it refer to the product", async () => {
