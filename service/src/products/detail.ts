@@ -23,7 +23,7 @@ function reasonFor(product: ProductForReader, caller: Caller): Reason {
 }
 
 /** Published products are everybody's to see; others are their author's, their buyers' and an admin's. */
-export function isVisible(product: ProductForReader, caller: Caller): boolean {
+function isVisible(product: ProductForReader, caller: Caller): boolean {
   const reason = reasonFor(product, caller);
   if (product.status === "deleted") return reason === "purchased" || isAdmin(caller);
   return product.status === "published" || reason !== "none" || isAdmin(caller);
