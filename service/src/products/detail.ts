@@ -5,6 +5,7 @@ import { type Caller, type Context, isMember } from "../context.ts";
 import { majorOf, noteUse } from "../entitlements/entitlements.ts";
 import { ApiError } from "../errors.ts";
 import { isAdmin } from "../http/authenticate.ts";
+import { mustMatch } from "../http/conditional.ts";
 import { Answer } from "../http/route.ts";
 import { toUuid } from "../ids.ts";
 import { filesFor, imageOf, linksUntil } from "./attachments.ts";
@@ -96,8 +97,9 @@ function linksTag(ctx: Context, { files }: ProductDetail): string {
   return files && files.length > 0 ? `~${linksUntil(ctx.now()).getTime() / 1000}` : "";
 }
 
-/** A change is made from a state, whichever links it was shown with. */
-export const withoutLinks = (ifMatch: string) => ifMatch.replace(/~\d+"/g, '"');
+/** A change is made from the state that the caller has seen, whichever links it was shown with. */
+export const mustBeAsSeen = (ifMatch: string | null, product: ProductForReader, caller: Caller) =>
+  mustMatch(ifMatch?.replace(/~\d+"/g, '"') ?? null, tagFor(product, caller));
 
 export function answerWith(ctx: Context, product: ProductForReader, caller: Caller): Answer<ProductDetail> {
   const detail = detailFor(ctx, product, caller);

@@ -4,6 +4,7 @@ import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts"
 import { asOneLine, lettersToUser } from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { run } from "../../test/runs.ts";
+import { hasFile } from "../../test/uploads.ts";
 import { toId } from "../ids.ts";
 import type { Letter } from "../mail/letter.ts";
 
@@ -95,6 +96,16 @@ suite("a product that waits for moderators", () => {
     for (const headers of [{}, { "if-match": "*" }])
       assertError(await judge(id, "approve", undefined, headers), 400, "INVALID_REQUEST", "If-Match");
     assert.equal((await read(admin, id)).status, "pending_review");
+  });
+
+  test("with files is approved as it was seen, however old the links to them are", async () => {
+    const id = await hasDraft(seller);
+    await hasFile(seller, id);
+    await seller.post(`/v1/products/${id}/publish`);
+    const seen = { "if-match": await tagOf(id) };
+    market.clock.forward(40 * 60_000);
+    assert.equal((await judge(id, "approve", undefined, seen)).status, 200);
+    assertError(await judge(id, "suspend", { reasonCode: "spam" }, seen), 412, "PRECONDITION_FAILED");
   });
 
   test("changed and approved at once, is on sale only as the moderator saw it", async () => {

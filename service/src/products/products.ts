@@ -9,14 +9,13 @@ import type { Tx } from "../db/database.ts";
 import { ApiError, checkBoth, invalidRequest, ruleBroken } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
 import { isAdmin } from "../http/authenticate.ts";
-import { mustMatch } from "../http/conditional.ts";
 import type { RequestFacts } from "../http/route.ts";
 import { toId } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
 import { becomeSeller } from "../people/users.ts";
 import { mustStayComplete } from "./checklist.ts";
 import { declaredOf, readContent } from "./content.ts";
-import { tagFor, withoutLinks } from "./detail.ts";
+import { mustBeAsSeen } from "./detail.ts";
 import { isModerated } from "./lifecycle.ts";
 import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
 import {
@@ -325,7 +324,7 @@ export async function changeProduct(
   const seen = await mustMayChange(ctx, caller, productId);
   await ctx.db.transaction().execute(async (tx) => {
     const before = await lockToChange(tx, seen.id);
-    mustMatch(ifMatch && withoutLinks(ifMatch), tagFor({ ...seen, revision: before.revision }, caller));
+    mustBeAsSeen(ifMatch, { ...seen, revision: before.revision }, caller);
     const checked = await checkedChange(ctx, before, change, byOf(caller));
     await carryOut(ctx, tx, { caller, source }, checked);
   });
