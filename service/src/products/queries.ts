@@ -136,7 +136,7 @@ export async function findOwn(
 ): Promise<(ProductRow & VersionRow)[]> {
   const { rows } = await sql<ProductRow & VersionRow>`
     select ${sql.raw(PRODUCT_COLUMNS)}, v.version, v.content, v.content_format as "contentFormat", v.variables,
-           v.changelog
+           v.changelog, v.files
       from products p
       join users u on u.id = p.author_id
       join product_versions v on v.product_id = p.id and v.version = p.version

@@ -3,6 +3,7 @@ import { after, before, suite, test } from "node:test";
 import { haiku, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { exportOf, JSONL, jsonLines, MARKDOWN, sends, ZIP, zipOf } from "../../test/transfer.ts";
+import { hasFile } from "../../test/uploads.ts";
 
 let market: Market;
 let seller: Client;
@@ -350,6 +351,24 @@ suite("an import of known products", () => {
     const events = (await user.get("/v1/events?type=product.updated")).body.data;
     assert.equal(events.length, 3, "an event a change, and none for what is the same");
     assert.match(JSON.stringify(events[0].data.product.changes), /2\.0\.0/);
+  });
+
+  test("keeps the files of what it gives a new content", async () => {
+    const user = await market.hasUser();
+    const [id, draft] = [await hasProduct(user), await hasDraft(user)];
+    for (const one of [id, draft]) await hasFile(user, one, { name: "guide.md" });
+    const content = "On {{topic}}.";
+    assert.deepEqual(
+      counts(await sends(user, jsonLines({ id, content }, { id: draft, content }))),
+      [0, 2, 0],
+    );
+    for (const one of [id, draft]) {
+      const { files } = (await user.get(`/v1/products/${one}`)).body.data;
+      assert.deepEqual(
+        files.map(({ name }: { name: string }) => name),
+        ["guide.md"],
+      );
+    }
   });
 
   test("lets derived variables follow the content, and keeps described ones", async () => {
