@@ -144,12 +144,14 @@ export async function findOwn(
   return rows;
 }
 
-/** In the order of their ids, so that two transactions cannot wait for each other; read when all locks are held. */
+/**
+ * In the order of their ids, so that two transactions cannot wait for each other; read when all locks are held. Not
+ * against foreign keys, as lockProduct().
+ */
 export async function lockOwn(tx: Tx, authorId: string, ids: string[]): Promise<(ProductRow & VersionRow)[]> {
   await sql`
-    select from products where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id for update`.execute(
-    tx,
-  );
+    select from products where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id
+       for no key update`.execute(tx);
   return findOwn(tx, authorId, ids);
 }
 

@@ -4,6 +4,7 @@ import { haiku, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { exportOf, JSONL, jsonLines, MARKDOWN, sends, ZIP, zipOf } from "../../test/transfer.ts";
 import { hasFile } from "../../test/uploads.ts";
+import { toUuid } from "../ids.ts";
 
 let market: Market;
 let seller: Client;
@@ -418,6 +419,30 @@ suite("an import of known products", () => {
     for (const product of await exportOf(user)) {
       const round = Number(String(product["content"]).split(" ")[2]);
       assert.equal(product["price"], round + 1, "price and content of one import");
+    }
+  });
+
+  test("and a view that is being written do not wait for each other", async () => {
+    const user = await market.hasUser();
+    const productId = await hasProduct(user);
+    const id = toUuid("prod", productId);
+    const { pool } = market.service.ctx;
+    const view = await pool.connect();
+    try {
+      await view.query("begin");
+      await view.query("update product_stats set views = views + 1 where product_id = $1", [id]);
+      const importing = sends(user, jsonLines({ id: productId, title: "Imported" }));
+      const waits =
+        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+      while ((await pool.query(waits)).rowCount === 0) await new Promise(setImmediate);
+      await view.query(
+        "insert into product_views (day, product_id, viewer) values ('2026-06-15', $1, 'somebody')",
+        [id],
+      );
+      await view.query("commit");
+      assert.deepEqual(counts(await importing), [0, 1, 0]);
+    } finally {
+      view.release();
     }
   });
 });
