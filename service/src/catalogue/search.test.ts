@@ -203,3 +203,15 @@ test("scripts without spaces are found by any part of a word", async () => {
   await assertFinds("한국어 번역기", "한국어", "번역");
   assert.deepEqual(await found("示提"), []);
 });
+
+test("what others keep in a drawer is neither told nor in the way of what is for sale", async () => {
+  const rival = await market.hasUser();
+  await hasProduct(author, { title: "Vermicelli", description: "x", tags: [] });
+  const words = Array.from({ length: 60 }, (_, at) => `vermi${String(at).padStart(2, "0")}x`);
+  await hasDraft(rival, { title: "Vermicella", description: words.join(" "), tags: [] });
+  await assertFinds("Vermicelli", "vermi");
+  const { data, meta } = (await reader.get("/v1/products?search=vermicellu")).body;
+  assert.deepEqual([data.length, meta.correctedSearch], [1, "vermicelli"]);
+  const own = (await rival.get("/v1/products?author=me&search=vermi59")).body;
+  assert.equal(own.meta.total, 1);
+});
