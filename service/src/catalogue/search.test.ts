@@ -204,6 +204,13 @@ test("scripts without spaces are found by any part of a word", async () => {
   assert.deepEqual(await found("示提"), []);
 });
 
+test("a language is only a language, whatever it is called", async () => {
+  for (const lang of ["constructor", "__proto__", "toString-x", "en'--", "xx", ""]) {
+    const { status, text } = await reader.get(`/v1/products?search=haiku&lang=${encodeURIComponent(lang)}`);
+    assert.equal(status, 200, text);
+  }
+});
+
 test("what others keep in a drawer is neither told nor in the way of what is for sale", async () => {
   const rival = await market.hasUser();
   await hasProduct(author, { title: "Vermicelli", description: "x", tags: [] });

@@ -41,7 +41,10 @@ const STEMMERS: Record<string, string> = {
   ...{ no: "norwegian", pt: "portuguese", ro: "romanian", ru: "russian", sr: "serbian", sv: "swedish" },
   ...{ ta: "tamil", tr: "turkish", yi: "yiddish" },
 };
-const stemmerOf = (lang: string | undefined) => STEMMERS[lang?.split("-")[0]?.toLowerCase() ?? "en"] ?? null;
+function stemmerOf(lang = "en"): string | null {
+  const code = lang.split("-", 1)[0]!.toLowerCase();
+  return Object.hasOwn(STEMMERS, code) ? STEMMERS[code]! : null;
+}
 
 /** The words of a question, each with all that may stand for it. */
 export interface Asked {
