@@ -204,6 +204,21 @@ test("scripts without spaces are found by any part of a word", async () => {
   assert.deepEqual(await found("示提"), []);
 });
 
+test("letters of any shape are the letters that they show", async () => {
+  await hasProduct(author, { title: "𝐁𝐨𝐥𝐝 𝕺𝖑𝖉𝖊 ＷＩＤＥ", description: "Midjourney™ №7", tags: ["Ⓒircled"] });
+  await assertFinds(
+    "𝐁𝐨𝐥𝐝 𝕺𝖑𝖉𝖊 ＷＩＤＥ",
+    "bold",
+    "olde",
+    "wide",
+    "𝓫𝓸𝓵𝓭",
+    "BOLD",
+    "midjourneytm",
+    "no7",
+    "circled",
+  );
+});
+
 test("a language is only a language, whatever it is called", async () => {
   for (const lang of ["constructor", "__proto__", "toString-x", "en'--", "xx", ""]) {
     const { status, text } = await reader.get(`/v1/products?search=haiku&lang=${encodeURIComponent(lang)}`);

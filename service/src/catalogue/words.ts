@@ -1,8 +1,8 @@
 /** Text as search compares it: without case, without accents. One function for what is stored and what is asked. */
 export function fold(text: string): string {
   return text
-    .toLowerCase()
     .normalize("NFKD")
+    .toLowerCase()
     .replace(ACCENTS, "")
     .normalize("NFC")
     .replace(LETTERS, (letter) => PLAIN[letter]!);
