@@ -219,6 +219,15 @@ test("letters of any shape are the letters that they show", async () => {
   );
 });
 
+test("a text without an end to its words is kept, and found by their beginnings", async () => {
+  const long = "supercalifragilistic".repeat(400);
+  for (const beside of ["ก", "ກ", "ក", "က", "文", "か", "é", "ا"]) {
+    const id = await hasProduct(author, { title: `Long ${beside}`, description: `${beside}${long}` });
+    await assertFinds(`Long ${beside}`, `long ${beside}`);
+    await author.delete(`/v1/products/${id}`);
+  }
+});
+
 test("a language is only a language, whatever it is called", async () => {
   for (const lang of ["constructor", "__proto__", "toString-x", "en'--", "xx", ""]) {
     const { status, text } = await reader.get(`/v1/products?search=haiku&lang=${encodeURIComponent(lang)}`);

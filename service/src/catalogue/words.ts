@@ -19,6 +19,7 @@ const LETTERS = new RegExp(`[${Object.keys(PLAIN).join("")}]`, "g");
 
 const RUN = /[\p{L}\p{N}\p{M}]+/gu;
 const MAX_WORD_CHARACTERS = 60;
+const cut = (word: string) => word.slice(0, MAX_WORD_CHARACTERS);
 /** Han and Kana are written without spaces: characters and pairs of neighbours stand for words there. */
 const PAIRED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー]+/u;
 /** Here a dictionary tells where words end. */
@@ -35,12 +36,12 @@ function pairs(run: string, use: Use): string[] {
 }
 
 function split(run: string, use: Use): string[] {
-  if (SEGMENTED.test(run)) return [...segmenter.segment(run)].map(({ segment }) => segment);
-  if (!PAIRED.test(run)) return [run.slice(0, MAX_WORD_CHARACTERS)];
+  if (SEGMENTED.test(run)) return [...segmenter.segment(run)].map(({ segment }) => cut(segment));
+  if (!PAIRED.test(run)) return [cut(run)];
   return run
     .split(/([\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー]+)/u)
     .filter((part) => part !== "")
-    .flatMap((part) => (PAIRED.test(part) ? pairs(part, use) : [part.slice(0, MAX_WORD_CHARACTERS)]));
+    .flatMap((part) => (PAIRED.test(part) ? pairs(part, use) : [cut(part)]));
 }
 
 /** The words of a text, folded, in their order. */
