@@ -160,7 +160,6 @@ async function countCells(ctx: Context, cells: Where): Promise<number> {
 }
 
 async function find(ctx: Context, caller: Caller, query: ListQuery, question: Question | null) {
-  if (question?.length === 0) return { items: [], total: 0 };
   const { rows, ...counted } = question
     ? await search(ctx, await matchesOf(ctx, caller, query, question), query)
     : await browse(ctx, await whereOf(ctx, caller, query), query);

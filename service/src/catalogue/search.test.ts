@@ -235,6 +235,18 @@ test("a language is only a language, whatever it is called", async () => {
   }
 });
 
+test("what is asked beside words that nothing holds must make sense, too", async () => {
+  for (const [query, field] of [
+    ["minPrice=5&maxPrice=4", "minPrice"],
+    ["maxPrice=4.999", "maxPrice"],
+    ["currency=ZZZ", "currency"],
+    ["status=draft", "status"],
+  ] as const) {
+    const reply = await reader.get(`/v1/products?search=!!!&${query}`);
+    assertError(reply, 400, "INVALID_REQUEST", field);
+  }
+});
+
 test("what others keep in a drawer is neither told nor in the way of what is for sale", async () => {
   const rival = await market.hasUser();
   await hasProduct(author, { title: "Vermicelli", description: "x", tags: [] });
