@@ -72,19 +72,21 @@ const cardsOf = (ids: string, order: string) => `
     join product_stats s on s.product_id = page.product_id
    order by ${order}`;
 
-/** With `total` known, a page of the second half is read from the end. */
+/** How much of the page lies before the end of the list. */
+const lengthOf = (query: ListQuery, end: number) => Math.max(0, Math.min(query.limit, end - offsetOf(query)));
+
+/** The first so many of the page; with `total` known, one of the second half is read from the end. */
 async function sortedPage(
   ctx: Context,
   source: string,
   values: unknown[],
   query: ListQuery,
-  total: number | null = null,
+  { limit, total = null }: { limit: number; total?: number | null },
 ): Promise<CardRow[]> {
+  if (limit === 0) return [];
   const column = SORT_COLUMNS[query.sort];
   const way = query.sort === "relevance" ? "desc" : query.order;
   const offset = offsetOf(query);
-  const limit = total === null ? query.limit : Math.min(query.limit, total - offset);
-  if (limit <= 0) return [];
   const fromTheEnd = total !== null && offset > total / 2;
   // Drafts were never published: they come last, and first when the order is turned around.
   const own = query.sort === "publishedAt" && query.author !== undefined;
@@ -100,13 +102,13 @@ async function sortedPage(
 }
 
 /** The first 300 by how well they match, the others by how often they were bought. */
-function rankedPage(ctx: Context, matches: Matches, query: ListQuery): Promise<CardRow[]> {
+function rankedPage(ctx: Context, matches: Matches, query: ListQuery, limit: number): Promise<CardRow[]> {
   const offset = offsetOf(query);
   const ids = `
     select product_id, purchases, case when place <= ${RANKED} then ts_rank(search, ${matches.asked}) end as rank
       from (select m.*, row_number() over (order by m.purchases desc, m.product_id desc) as place
-              from (${matches.mostBought(Math.max(RANKED, offset + query.limit))}) m) placed
-     order by rank desc nulls last, purchases desc, product_id desc limit ${query.limit} offset ${offset}`;
+              from (${matches.mostBought(Math.max(RANKED, offset + limit))}) m) placed
+     order by rank desc nulls last, purchases desc, product_id desc limit ${limit} offset ${offset}`;
   const order = "page.rank desc nulls last, page.purchases desc, page.product_id desc";
   return run(ctx, cardsOf(ids, order), matches.values, matches.byWordsAlone);
 }
@@ -118,15 +120,14 @@ async function search(ctx: Context, matches: Matches, query: ListQuery): Promise
     matches.values,
     matches.byWordsAlone,
   );
-  const offset = offsetOf(query);
-  const within = { ...query, limit: Math.max(0, Math.min(query.limit, MAX_FOUND - offset)) };
-  const ranking = query.sort === "relevance" && within.limit > 0 ? rankedPage(ctx, matches, within) : null;
+  const limit = lengthOf(query, MAX_FOUND);
+  const ranking = query.sort === "relevance" && limit > 0 ? rankedPage(ctx, matches, query, limit) : null;
   const [[counted], ranked] = await Promise.all([counting, ranking]);
   const { total } = counted!;
   // Few matches are found and then sorted; of many the order is walked, which meets enough of them soon.
   const few = `(select l.* from (${matches.any(MAX_FOUND)}) m join listings l on l.product_id = m.product_id) l`;
   const source = total > MAX_FOUND ? matches.all : few;
-  const rows = ranked ?? (within.limit > 0 ? await sortedPage(ctx, source, matches.values, within) : []);
+  const rows = ranked ?? (await sortedPage(ctx, source, matches.values, query, { limit }));
   return { rows, ...bounded(total, MAX_FOUND) };
 }
 
@@ -135,10 +136,11 @@ async function browse(ctx: Context, where: Where, query: ListQuery): Promise<Fou
   const source = `listings l ${where.text}`;
   if (cells && offsetOf(query) > DEEP) {
     const total = await countCells(ctx, cells);
-    return { rows: await sortedPage(ctx, source, where.values, query, total), total };
+    const limit = lengthOf(query, total);
+    return { rows: await sortedPage(ctx, source, where.values, query, { limit, total }), total };
   }
   const [rows, counted] = await Promise.all([
-    sortedPage(ctx, source, where.values, query),
+    sortedPage(ctx, source, where.values, query, { limit: query.limit }),
     cells ? countCells(ctx, cells).then((total) => ({ total })) : countSome(ctx, source, where.values),
   ]);
   return { rows, ...counted };
