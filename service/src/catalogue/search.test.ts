@@ -203,3 +203,58 @@ test("scripts without spaces are found by any part of a word", async () => {
   await assertFinds("한국어 번역기", "한국어", "번역");
   assert.deepEqual(await found("示提"), []);
 });
+
+test("letters of any shape are the letters that they show", async () => {
+  await hasProduct(author, { title: "𝐁𝐨𝐥𝐝 𝕺𝖑𝖉𝖊 ＷＩＤＥ", description: "Midjourney™ №7", tags: ["Ⓒircled"] });
+  await assertFinds(
+    "𝐁𝐨𝐥𝐝 𝕺𝖑𝖉𝖊 ＷＩＤＥ",
+    "bold",
+    "olde",
+    "wide",
+    "𝓫𝓸𝓵𝓭",
+    "BOLD",
+    "midjourneytm",
+    "no7",
+    "circled",
+  );
+});
+
+test("a text without an end to its words is kept, and found by their beginnings", async () => {
+  const long = "supercalifragilistic".repeat(400);
+  for (const beside of ["ก", "ກ", "ក", "က", "文", "か", "é", "ا"]) {
+    const id = await hasProduct(author, { title: `Long ${beside}`, description: `${beside}${long}` });
+    await assertFinds(`Long ${beside}`, `long ${beside}`);
+    await author.delete(`/v1/products/${id}`);
+  }
+});
+
+test("a language is only a language, whatever it is called", async () => {
+  for (const lang of ["constructor", "__proto__", "toString-x", "en'--", "xx", ""]) {
+    const { status, text } = await reader.get(`/v1/products?search=haiku&lang=${encodeURIComponent(lang)}`);
+    assert.equal(status, 200, text);
+  }
+});
+
+test("what is asked beside words that nothing holds must make sense, too", async () => {
+  for (const [query, field] of [
+    ["minPrice=5&maxPrice=4", "minPrice"],
+    ["maxPrice=4.999", "maxPrice"],
+    ["currency=ZZZ", "currency"],
+    ["status=draft", "status"],
+  ] as const) {
+    const reply = await reader.get(`/v1/products?search=!!!&${query}`);
+    assertError(reply, 400, "INVALID_REQUEST", field);
+  }
+});
+
+test("what others keep in a drawer is neither told nor in the way of what is for sale", async () => {
+  const rival = await market.hasUser();
+  await hasProduct(author, { title: "Vermicelli", description: "x", tags: [] });
+  const words = Array.from({ length: 60 }, (_, at) => `vermi${String(at).padStart(2, "0")}x`);
+  await hasDraft(rival, { title: "Vermicella", description: words.join(" "), tags: [] });
+  await assertFinds("Vermicelli", "vermi");
+  const { data, meta } = (await reader.get("/v1/products?search=vermicellu")).body;
+  assert.deepEqual([data.length, meta.correctedSearch], [1, "vermicelli"]);
+  const own = (await rival.get("/v1/products?author=me&search=vermi59")).body;
+  assert.equal(own.meta.total, 1);
+});

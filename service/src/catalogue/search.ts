@@ -41,7 +41,10 @@ const STEMMERS: Record<string, string> = {
   ...{ no: "norwegian", pt: "portuguese", ro: "romanian", ru: "russian", sr: "serbian", sv: "swedish" },
   ...{ ta: "tamil", tr: "turkish", yi: "yiddish" },
 };
-const stemmerOf = (lang: string | undefined) => STEMMERS[lang?.split("-")[0]?.toLowerCase() ?? "en"] ?? null;
+function stemmerOf(lang = "en"): string | null {
+  const code = lang.split("-", 1)[0]!.toLowerCase();
+  return Object.hasOwn(STEMMERS, code) ? STEMMERS[code]! : null;
+}
 
 /** The words of a question, each with all that may stand for it. */
 export interface Asked {
@@ -87,7 +90,7 @@ export const toTsQuery = (question: Question): string =>
   question.map(({ lexemes }) => `(${lexemes.map(quote).join(" | ")})`).join(" & ");
 
 /**
- * The question with what its words may have been meant to be, by the words that listings hold: at most one wrong
+ * The question with what its words may have been meant to be, by the words of what is for sale: at most one wrong
  * letter in a short word, two in a longer one. null when nothing comes to mind.
  */
 export async function guess(db: Queries, question: Question): Promise<Question | null> {
@@ -97,11 +100,11 @@ export async function guess(db: Queries, question: Question): Promise<Question |
     select w.word as asked, array_agg(near.word order by near.place) as meant
       from unnest(${words}::text[]) as w (word)
      cross join lateral (
-       select s.word, row_number() over (order by levenshtein(s.word, w.word), s.listings desc, s.word) as place
+       select s.word, row_number() over (order by levenshtein(s.word, w.word), max(s.listings) desc, s.word) as place
          from search_words s
-        where s.word % w.word and s.word <> w.word and length(s.word) <= 60
+        where s.word % w.word and s.word <> w.word and s.listings > 0 and length(s.word) <= 60
           and levenshtein_less_equal(s.word, w.word, 2) <= case when length(w.word) < 6 then 1 else 2 end
-        order by 2 limit ${GUESSES}) near
+        group by s.word order by 2 limit ${GUESSES}) near
      group by w.word`.execute(db);
   if (rows.length === 0) return null;
   const meant = new Map(rows.map((row) => [row.asked, row.meant]));

@@ -1,6 +1,12 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { type ChangeProduct, type CreateProduct, productStatuses, type Variable } from "@stoa/contract";
+import {
+  type ChangeProduct,
+  type CreateProduct,
+  productStatuses,
+  SEMANTIC_VERSION,
+  type Variable,
+} from "@stoa/contract";
 import { renderCard } from "../catalogue/card.ts";
 import { isCategory } from "../catalogue/categories.ts";
 import { relist } from "../catalogue/listing.ts";
@@ -202,6 +208,8 @@ function versioned(
   const version = change.version ?? nextMinor(before.version);
   if (!isAfter(version, before.version))
     throw ruleBroken("version", `must be greater than ${before.version}`);
+  if (!SEMANTIC_VERSION.test(version))
+    throw ruleBroken("version", `must be told: there is no minor one after ${before.version}`);
   return { ...after, version, changelog: change.changelog ?? "" };
 }
 

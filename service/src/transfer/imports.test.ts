@@ -496,6 +496,17 @@ suite("an import of known products", () => {
     }
     assert.fail("the import did not wait");
   }
+  test("beside other sellers' with the same new words waits for none of them", async () => {
+    const sellers = await Promise.all(Array.from({ length: 6 }, () => market.hasUser()));
+    const titles = Array.from({ length: 60 }, (_, at) => `zyx${String.fromCharCode(97 + (at % 26))}${at}`);
+    const orders = [titles, titles.toReversed()];
+    const replies = await Promise.all(
+      sellers.map((one, at) =>
+        sends(one, jsonLines(...orders[at % 2]!.map((title) => ({ ...haiku, title })))),
+      ),
+    );
+    for (const reply of replies) assert.deepEqual(counts(reply), [titles.length, 0, 0]);
+  });
 });
 
 suite("the ways to ask for an import", () => {
