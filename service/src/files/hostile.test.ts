@@ -250,6 +250,16 @@ suite("an archive is refused that", () => {
   });
 });
 
+test("no text keeps the process busy, however many comments it begins with", async () => {
+  const start = process.cpuUsage();
+  const { type } = await offer({ name: "a.md", bytes: `${"<!---->".repeat(30)}text` });
+  const { user, system } = process.cpuUsage(start);
+  assert.equal(type, "text/markdown");
+  assert.ok(user + system < 500_000, `${(user + system) / 1_000} ms`);
+  const { reason } = await offer({ name: "a.md", bytes: `${"<!-- a -- > -->\n".repeat(200)}<script>` });
+  assert.match(reason, /HTML/);
+});
+
 test("garbage in multipart gets answers that are declared, and never a 500", async () => {
   const hasty = await openMarket({ uploadDeadlines: { idleMs: 100, totalMs: 30_000 } });
   const sender = await hasty.hasUser();
