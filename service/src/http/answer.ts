@@ -18,7 +18,7 @@ import {
   uploadDeadlines,
 } from "./multipart.ts";
 import { entranceOf, isWrongCredential } from "./rate-limit.ts";
-import { mediaTypeOf, mustBeTaken, type RawBody } from "./raw-body.ts";
+import { mediaTypeOf, mustBeTaken, type RawBody, RawBodyLines, readRawBody } from "./raw-body.ts";
 import { docUrl, metaOf, toApiError } from "./refusal.ts";
 import { pathOf, targetOf } from "./request-path.ts";
 import { Answer, FileAnswer, type Route } from "./route.ts";
@@ -29,33 +29,58 @@ import { validate, validatePath } from "./validate.ts";
 
 const MAX_IDEMPOTENCY_KEY = 255;
 const slots = new UploadSlots();
+const lines = new RawBodyLines();
 
-/** Runs the verb of a route, once for its Idempotency-Key, and sends what it answers. */
-export async function answer(door: Door, route: Route, request: FastifyRequest, reply: FastifyReply) {
-  const upload = route.endpoint.upload ? await receive(door, route, request) : null;
+/** Sends what the verb of a route answers to what came in. Of what may be large, an account has its share at once. */
+export function answer(door: Door, route: Route, request: FastifyRequest, reply: FastifyReply) {
+  const { upload, rawBody } = route.endpoint;
+  const answerTo = (came: Buffer | Upload) => answerOnce(door, route, request, reply, came);
+  if (rawBody)
+    return lines.take(callerKey(request), async () => answerTo(await receiveRaw(door, rawBody, request)));
+  if (upload) return slots.take(callerKey(request), () => answerUpload(door, route, request, answerTo));
+  return answerTo(Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0));
+}
+
+async function answerUpload(
+  door: Door,
+  route: Route,
+  request: FastifyRequest,
+  answerTo: (upload: Upload) => Promise<unknown>,
+) {
+  const upload = await receive(door, route, request);
   try {
-    const bytes = upload ? asBytes(upload) : Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-    const run = () => render(door, route, request, reply, upload ?? bytes);
-    const key = isRepeatable(route.endpoint) ? idempotencyKeyOf(request) : null;
-    const outcome =
-      key === null
-        ? await run()
-        : await runOnce(
-            door.ctx,
-            {
-              caller: callerKey(request),
-              route: routeKey(request),
-              key,
-              body: askedOf(route.endpoint, request, bytes),
-            },
-            run,
-          );
-    // Whoever hears that something changed must not meet what this process remembered of before.
-    if (route.endpoint.method !== "GET") await door.ctx.notices.caughtUp();
-    return send(request, reply, outcome);
+    return await answerTo(upload);
   } finally {
-    await upload?.discard();
+    await upload.discard();
   }
+}
+
+/** Runs the verb, once for its Idempotency-Key. */
+async function answerOnce(
+  door: Door,
+  route: Route,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  came: Buffer | Upload,
+) {
+  const run = () => render(door, route, request, reply, came);
+  const key = isRepeatable(route.endpoint) ? idempotencyKeyOf(request) : null;
+  const outcome =
+    key === null
+      ? await run()
+      : await runOnce(
+          door.ctx,
+          {
+            caller: callerKey(request),
+            route: routeKey(request),
+            key,
+            body: askedOf(route.endpoint, request, came),
+          },
+          run,
+        );
+  // Whoever hears that something changed must not meet what this process remembered of before.
+  if (route.endpoint.method !== "GET") await door.ctx.notices.caughtUp();
+  return send(request, reply, outcome);
 }
 
 /** Whether they may at all, is asked first; then the file comes to the disk. */
@@ -65,14 +90,27 @@ async function receive(door: Door, { endpoint, admit }: Route, request: FastifyR
     mustBeUpload(request.raw, maxBytes);
     await admit!(door.ctx, request.caller!, validatePath(endpoint, request.params) as never);
     const folder = await door.ctx.outside.storage.incoming();
-    return await slots.take(callerKey(request), () =>
-      receiveUpload(request.raw, folder, maxBytes, door.uploadDeadlines ?? uploadDeadlines),
-    );
+    return await receiveUpload(request.raw, folder, maxBytes, deadlinesOf(door));
   } catch (error) {
     letFinish(request.raw);
     throw error;
   }
 }
+
+async function receiveRaw(
+  door: Door,
+  { maxBytes }: NonNullable<Endpoint["rawBody"]>,
+  request: FastifyRequest,
+): Promise<Buffer> {
+  try {
+    return await readRawBody(request.raw, maxBytes, deadlinesOf(door));
+  } catch (error) {
+    letFinish(request.raw);
+    throw error;
+  }
+}
+
+const deadlinesOf = (door: Door) => door.uploadDeadlines ?? uploadDeadlines;
 
 /** What the schema of the body is held against: JSON, a file of its own, or the fields beside one. */
 function bodyOf(
@@ -96,7 +134,8 @@ const callerKey = ({ caller }: FastifyRequest) =>
 const routeKey = (request: FastifyRequest) => digest(`POST ${pathOf(request)}`);
 
 /** What a repeat must ask for too: another query is another request. */
-function askedOf(endpoint: Endpoint, request: FastifyRequest, bytes: Buffer): Buffer {
+function askedOf(endpoint: Endpoint, request: FastifyRequest, came: Buffer | Upload): Buffer {
+  const bytes = Buffer.isBuffer(came) ? came : asBytes(came);
   const query = queryOf(endpoint, request);
   return Object.keys(query).length === 0 ? bytes : Buffer.concat([Buffer.from(JSON.stringify(query)), bytes]);
 }

@@ -168,7 +168,7 @@ function collect(parser: BusboyInstance, path: string, maxBytes: number): Parts 
 }
 
 /** The client hung up. Never resolves. */
-const cut = (request: IncomingMessage) =>
+export const cut = (request: IncomingMessage) =>
   new Promise<never>((_, reject) => {
     request.once(
       "close",
@@ -227,7 +227,7 @@ async function keep(
  * A client may be slow, but not for ever, and not silent. Nor may what it sent keep the parser waiting: of a part behind
  * the last one it tells that it begins, and never that it ends.
  */
-class Patience {
+export class Patience {
   /** Never resolves. */
   readonly lost: Promise<never>;
   readonly stream: Transform;
