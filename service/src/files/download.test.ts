@@ -218,6 +218,13 @@ suite("bytes that nobody refers to", () => {
       assert.equal((await nobody.get(url)).text, bytes);
   });
 
+  test("go in one round, however many they are", async () => {
+    await market.query(`insert into blobs (key, name, size, touched_at)
+      select 'files/' || n, repeat('0', 64) || '-' || gen_random_uuid(), 1, '2026-01-01' from generate_series(1, 1200) as n`);
+    await sweep();
+    assert.equal((await keys()).filter((key) => key.startsWith("gone/")).length, 0);
+  });
+
   test("of the demo go with it", async () => {
     const demo = await market.hasUser();
     const productId = await hasProduct(demo);
