@@ -10,6 +10,9 @@ export interface Entry {
   mode?: number;
   /** In its own header, unlike in the list. */
   localName?: string;
+  localMethod?: 0 | 8;
+  /** The extra field, in both places. */
+  extra?: Buffer;
 }
 
 /** An archive of the plainest form, with whatever lies it is told to tell. */
@@ -28,6 +31,8 @@ export function zipOf(
     encrypted = false,
     mode = 0o100644,
     localName,
+    localMethod = method,
+    extra = Buffer.alloc(0),
   } of entries) {
     const bytes = Buffer.from(data);
     const packed = method === 8 ? deflateRawSync(bytes) : bytes;
@@ -38,14 +43,16 @@ export function zipOf(
     shared.writeUInt32LE(crc32(bytes), 10);
     shared.writeUInt32LE(packed.length, 14);
     shared.writeUInt32LE(size ?? bytes.length, 18);
+    shared.writeUInt16LE(extra.length, 24);
     const local = Buffer.from(shared);
+    local.writeUInt16LE(localMethod, 4);
     local.writeUInt16LE(Buffer.byteLength(localName ?? name), 22);
-    const one = [Buffer.from("PK\x03\x04"), local, Buffer.from(localName ?? name), packed];
+    const one = [Buffer.from("PK\x03\x04"), local, Buffer.from(localName ?? name), extra, packed];
     shared.writeUInt16LE(Buffer.byteLength(name), 22);
     const rest = Buffer.alloc(14);
     rest.writeUInt32LE((mode << 16) >>> 0, 6);
     rest.writeUInt32LE(offset, 10);
-    directory.push(Buffer.from("PK\x01\x02"), Buffer.from([20, 3]), shared, rest, Buffer.from(name));
+    directory.push(Buffer.from("PK\x01\x02"), Buffer.from([20, 3]), shared, rest, Buffer.from(name), extra);
     locals.push(...one);
     offset += Buffer.concat(one).length;
   }

@@ -130,6 +130,21 @@ suite("a link to a file", () => {
     assert.deepEqual(await usedAt(), market.clock.now);
   });
 
+  test("that gives nothing is no use: not to look at its head, not past its end, not when its bytes are away", async () => {
+    const { url, orderId, file } = await hasLink({ bytes: "0123456789" });
+    const order = [toUuid("ord", orderId)];
+    await market.query("update entitlements set used_at = null where order_id = $1", order);
+    assert.equal((await nobody.request("HEAD", url)).headers.get("content-length"), "10");
+    assert.equal((await nobody.get(url, { range: "bytes=10-" })).status, 416);
+    await market.query("update blobs set name = $2 || right(name, 37) where key = $1", [
+      `files/${file.sha256}`,
+      "0".repeat(64),
+    ]);
+    assertError(await nobody.get(url), 503, "SERVICE_UNAVAILABLE");
+    const { rows } = await market.query("select used_at from entitlements where order_id = $1", order);
+    assert.equal(rows[0].used_at, null);
+  });
+
   test("gives a part where a part is asked for", async () => {
     const { url } = await hasLink({ bytes: "0123456789" });
     for (const [range, status, text, told] of [
@@ -201,6 +216,13 @@ suite("bytes that nobody refers to", () => {
     await sweep();
     for (const { url } of (await seller.get(`/v1/products/${draft}`)).body.data.files)
       assert.equal((await nobody.get(url)).text, bytes);
+  });
+
+  test("go in one round, however many they are", async () => {
+    await market.query(`insert into blobs (key, name, size, touched_at)
+      select 'files/' || n, repeat('0', 64) || '-' || gen_random_uuid(), 1, '2026-01-01' from generate_series(1, 1200) as n`);
+    await sweep();
+    assert.equal((await keys()).filter((key) => key.startsWith("gone/")).length, 0);
   });
 
   test("of the demo go with it", async () => {

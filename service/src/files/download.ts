@@ -4,10 +4,10 @@ import { noteUse } from "../entitlements/entitlements.ts";
 import { ApiError } from "../errors.ts";
 import { toUuid } from "../ids.ts";
 import type { Range } from "../outside/storage.ts";
-import { downloadPath, type StoredFile } from "../products/attachments.ts";
+import { downloadPath } from "../products/attachments.ts";
 import { mustNotBeWithheld } from "../products/sales.ts";
 import { fileKey, readBlob } from "./blobs.ts";
-import { findBlob, findFileForReader, hasFile } from "./queries.ts";
+import { type FileForReader, findBlob, findFileForReader, hasFile } from "./queries.ts";
 
 export interface Linked {
   productId: string;
@@ -20,7 +20,7 @@ export async function fileOfLink(
   ctx: Context,
   linked: Linked,
   query: { expires?: unknown; signature?: unknown },
-): Promise<StoredFile> {
+): Promise<FileForReader> {
   if (!ctx.links.isValid(downloadPath(linked), query, ctx.now()))
     throw new ApiError(
       "UNAUTHORIZED",
@@ -32,11 +32,8 @@ export async function fileOfLink(
   if (!productId || !fileId || !readerId) throw new ApiError("FILE_NOT_FOUND");
   const found = await findFileForReader(ctx.db, { productId, fileId, readerId });
   if (!found) throw await whyNot(ctx, productId, fileId);
-  if (found.reason === "purchased") {
-    await mustNotBeWithheld(ctx.db, productId);
-    await noteUse(ctx, readerId, productId);
-  }
-  return found.file;
+  if (found.reason === "purchased") await mustNotBeWithheld(ctx.db, productId);
+  return found;
 }
 
 const whyNot = async (ctx: Context, productId: string, fileId: string) =>
@@ -44,10 +41,23 @@ const whyNot = async (ctx: Context, productId: string, fileId: string) =>
     ? new ApiError("UNAUTHORIZED", "You no longer have access to this product.")
     : new ApiError("FILE_NOT_FOUND");
 
-export async function openFile(ctx: Context, { sha256 }: StoredFile, range?: Range): Promise<Readable> {
+/** The bytes for this reader. Only when they are there a buyer has used what they bought: looking for them is no use. */
+export async function openFile(
+  ctx: Context,
+  { productId, readerId }: Linked,
+  { file: { sha256 }, reason }: FileForReader,
+  range?: Range,
+): Promise<Readable> {
   const blob = await findBlob(ctx.db, fileKey(sha256));
   if (!blob) throw new Error(`no bytes are known for the file ${sha256}`);
-  return readBlob(ctx, blob.name, range);
+  const bytes = await readBlob(ctx, blob.name, range);
+  try {
+    if (reason === "purchased") await noteUse(ctx, toUuid("usr", readerId)!, toUuid("prod", productId)!);
+  } catch (error) {
+    bytes.destroy();
+    throw error;
+  }
+  return bytes;
 }
 
 const ONE_RANGE = /^bytes=(\d{1,15})?-(\d{1,15})?$/;

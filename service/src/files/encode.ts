@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
-import { open } from "node:fs/promises";
+import { open, readFile } from "node:fs/promises";
 import type { Sharp } from "sharp";
 import { IMAGE_WIDTHS } from "../catalogue/card.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import type { UploadedFile } from "../http/multipart.ts";
 import { takeTurns } from "../people/turns.ts";
+import { withoutTexts } from "./png.ts";
 import { type Sniffed, sniffHead } from "./sniff.ts";
 
 const MAX_PIXELS = 40_000_000;
@@ -14,7 +15,7 @@ const SECONDS = 20;
 const QUALITY = 82;
 const WIDEST = Math.max(...IMAGE_WIDTHS);
 const HEAD_BYTES = 512;
-const PICTURES: readonly (Sniffed["family"] | undefined)[] = ["png", "jpeg", "webp", "gif", "avif"];
+const PICTURES: readonly Sniffed["family"][] = ["png", "jpeg", "webp", "gif", "avif"];
 
 /** One decodes and one is ready: a picture takes a thread of the pool that files are read by too. */
 const inTurn = takeTurns({ atOnce: 2, waiting: 50 });
@@ -31,10 +32,10 @@ const refused = (reason: string) => invalidRequest("file", reason);
 
 /** The picture and nothing else that the file held: turned upright, in sRGB, without metadata, as WebP in three widths. */
 export async function encodeImage(upload: UploadedFile): Promise<EncodedImage> {
-  await mustBePicture(upload);
+  const family = await familyOf(upload);
   return inTurn(async () => {
     try {
-      return await encode(upload.path);
+      return await encode(family === "png" ? withoutTexts(await readFile(upload.path)) : upload.path);
     } catch (error) {
       if (error instanceof ApiError) throw error;
       throw refused(whyNot((error as Error).message));
@@ -42,13 +43,13 @@ export async function encodeImage(upload: UploadedFile): Promise<EncodedImage> {
   });
 }
 
-async function mustBePicture({ path, size }: UploadedFile): Promise<void> {
+async function familyOf({ path, size }: UploadedFile): Promise<Sniffed["family"]> {
   if (size === 0) throw refused("is empty");
   const file = await open(path, "r");
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
     const sniffed = sniffHead(buffer.subarray(0, bytesRead));
-    if (PICTURES.includes(sniffed?.family)) return;
+    if (sniffed && PICTURES.includes(sniffed.family)) return sniffed.family;
     throw refused(`is ${sniffed?.what ?? "no picture"}: PNG, JPEG, WebP, GIF and AVIF are taken, SVG is not`);
   } finally {
     await file.close();
@@ -71,9 +72,9 @@ function loadSharp() {
 }
 
 /** Decoded once, at its widest; what is smaller is made from that. */
-async function encode(path: string): Promise<EncodedImage> {
+async function encode(picture: string | Buffer): Promise<EncodedImage> {
   const sharp = await loadSharp();
-  const { data, info } = await sharp(path, {
+  const { data, info } = await sharp(picture, {
     limitInputPixels: MAX_PIXELS,
     failOn: "error",
     sequentialRead: true,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, suite, test } from "node:test";
+import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import sharp from "sharp";
 import { hasDraft } from "../../test/factories.ts";
@@ -181,6 +182,16 @@ suite("refused is", () => {
   });
 });
 
+/** By which some programs call an entry in the place of its name: Info-ZIP's extra field for other alphabets. */
+function alsoCalled(name: string, other: string): Buffer {
+  const field = Buffer.alloc(9);
+  field.writeUInt16LE(0x7075, 0);
+  field.writeUInt16LE(5 + Buffer.byteLength(other), 2);
+  field.writeUInt8(1, 4);
+  field.writeUInt32LE(crc32(name), 5);
+  return Buffer.concat([Buffer.from([0x99, 0x99, 2, 0, 1, 2]), field, Buffer.from(other)]);
+}
+
 suite("an archive is refused that", () => {
   const plain = { name: "a.txt", data: "hello" };
   const zip = zipOf([plain]);
@@ -192,6 +203,9 @@ suite("an archive is refused that", () => {
     ["has backslashes", zipOf([{ name: "..\\evil.txt" }]), /backslash/],
     ["has a link", zipOf([{ name: "a", data: "/etc/passwd", mode: 0o120777 }]), /link to somewhere else/],
     ["has a program", zipOf([plain, { name: "bin/setup.EXE" }]), /program inside: bin\/setup.EXE/],
+    ["has a program behind a dot", zipOf([plain, { name: "setup.exe." }]), /program inside/],
+    ["has a program behind blanks", zipOf([plain, { name: "setup.exe . " }]), /program inside/],
+    ["has a program as a stream of NTFS", zipOf([plain, { name: "setup.exe::$DATA" }]), /program inside/],
     ["is a Java program", zipOf([{ name: "META-INF/MANIFEST.MF" }, { name: "A.class" }]), /Java/],
     ["has macros", zipOf([...word, { name: "word/vbaProject.bin" }]), /macros/],
     ["has an archive inside", zipOf([{ name: "more.zip", data: zip }]), /another archive/],
@@ -209,6 +223,12 @@ suite("an archive is refused that", () => {
     ["is empty", zipOf([]), /empty/],
     ["has two entries of one name", zipOf([plain, { ...plain, name: "A.TXT" }]), /two entries/],
     ["has an entry under two names", zipOf([{ ...plain, localName: "b.txt" }]), /two names/],
+    [
+      "has an entry that some programs call otherwise",
+      zipOf([{ ...plain, extra: alsoCalled("a.txt", "../a.exe") }]),
+      /two names/,
+    ],
+    ["has an entry that is packed in two ways", zipOf([{ ...plain, localMethod: 0 }]), /contradicts/],
     ["has a name with a NUL", zipOf([{ name: "a\0.txt" }]), /no text/],
     ["is cut off", zip.subarray(0, zip.length - 5), /cut off/],
     ["has something after its end", joined(zip, "more"), /cut off|after its end/],
@@ -218,6 +238,13 @@ suite("an archive is refused that", () => {
   ];
   for (const [what, bytes, why] of cases)
     test(what, async () => assert.match((await offer({ name: "a.zip", bytes })).reason, why));
+
+  test("but not one that calls an entry by the same name twice, or has nothing but filling there", async () => {
+    for (const extra of [alsoCalled("a.txt", "a.txt"), Buffer.alloc(3)]) {
+      const { type } = await offer({ name: "a.zip", bytes: zipOf([{ ...plain, extra }]) });
+      assert.equal(type, "application/zip");
+    }
+  });
 
   test("lays its entries one into the other", async () => {
     const overlapping = Buffer.from(
@@ -249,6 +276,16 @@ suite("an archive is refused that", () => {
       { numRuns: 150 },
     );
   });
+});
+
+test("no text keeps the process busy, however many comments it begins with", async () => {
+  const start = process.cpuUsage();
+  const { type } = await offer({ name: "a.md", bytes: `${"<!---->".repeat(30)}text` });
+  const { user, system } = process.cpuUsage(start);
+  assert.equal(type, "text/markdown");
+  assert.ok(user + system < 500_000, `${(user + system) / 1_000} ms`);
+  const { reason } = await offer({ name: "a.md", bytes: `${"<!-- a -- > -->\n".repeat(200)}<script>` });
+  assert.match(reason, /HTML/);
 });
 
 test("garbage in multipart gets answers that are declared, and never a 500", async () => {

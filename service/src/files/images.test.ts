@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { crc32, deflateSync } from "node:zlib";
 import sharp from "sharp";
 import { hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
@@ -183,6 +184,28 @@ suite("refused as an image is", () => {
     claim.writeUInt32BE(100_000, 20);
     assert.match(await whyRefused(new Uint8Array(claim)), /more than 40 megapixels|damaged/);
   });
+});
+
+test("of a picture's texts, packed a thousandfold, nothing is unpacked, and the picture is taken", async () => {
+  const chunk = (type: string, data: Buffer) => {
+    const typed = Buffer.concat([Buffer.from(type, "latin1"), data]);
+    const [length, check] = [Buffer.alloc(4), Buffer.alloc(4)];
+    length.writeUInt32BE(data.length);
+    check.writeUInt32BE(crc32(typed));
+    return Buffer.concat([length, typed, check]);
+  };
+  const plain = await flat(8, 8).png().toBuffer();
+  const text = chunk(
+    "zTXt",
+    Buffer.concat([Buffer.from("a\0\0"), deflateSync(Buffer.alloc(20_000_000, "x"))]),
+  );
+  const at = plain.indexOf("IDAT") - 4;
+  const bomb = Buffer.concat([plain.subarray(0, at), ...Array(10).fill(text), plain.subarray(at)]);
+  const before = process.resourceUsage().maxRSS;
+  const { width, height } = await hasImage(new Uint8Array(bomb));
+  const kilobytes = process.resourceUsage().maxRSS - before;
+  assert.deepEqual([width, height], [8, 8]);
+  assert.ok(kilobytes < 200_000, `${kilobytes} KB`);
 });
 
 suite("a product's images", () => {

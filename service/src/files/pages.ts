@@ -25,7 +25,9 @@ export function addFilePages(app: FastifyInstance, ctx: Context): void {
 }
 
 async function sendFile(ctx: Context, request: FastifyRequest, reply: FastifyReply) {
-  const file = await fileOfLink(ctx, request.params as Linked, request.query as Record<string, unknown>);
+  const linked = request.params as Linked;
+  const found = await fileOfLink(ctx, linked, request.query as Record<string, unknown>);
+  const { file } = found;
   const range = rangeOf(request.headers.range, file.size);
   reply.headers({
     "content-disposition": asAttachment(file.name),
@@ -38,7 +40,7 @@ async function sendFile(ctx: Context, request: FastifyRequest, reply: FastifyRep
   if (range) reply.code(206).header("content-range", `bytes ${range.start}-${range.end}/${file.size}`);
   const charset = file.type.startsWith("text/") ? "; charset=utf-8" : "";
   reply.type(file.type + charset).header("content-length", length);
-  return reply.send(request.method === "HEAD" ? nothing() : await openFile(ctx, file, range));
+  return reply.send(request.method === "HEAD" ? nothing() : await openFile(ctx, linked, found, range));
 }
 
 async function sendImage(ctx: Context, request: FastifyRequest, reply: FastifyReply) {

@@ -62,9 +62,12 @@ const SIGNS: readonly Sign[] = [
   { what: "a HEIF picture or a video", marks: [at(4, ascii("ftyp"))] },
 ];
 
-/** Text that a browser would run if it were told that it is a page. */
+/**
+ * Text that a browser would run if it were told that it is a page. A comment ends at its first end and nowhere else: where
+ * it might end at each, thirty of them would be tried in a thousand million ways.
+ */
 const MARKUP =
-  /^\s*(<!--[\s\S]*?-->\s*)*<(!doctype\s+html|html|head|body|script|iframe|svg|\?xml|!doctype\s+svg)/i;
+  /^\s*(<!--((?!-->)[\s\S])*-->\s*)*<(!doctype\s+html|html|head|body|script|iframe|svg|\?xml|!doctype\s+svg)/i;
 /** The same inside of something else: a file that is two things at once. */
 const HIDDEN_MARKUP = /<(!doctype\s+html|html|script|iframe|svg)[\s>/]/i;
 /** What a PDF does by itself; as far as it stands there unpacked. */

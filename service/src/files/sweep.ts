@@ -11,8 +11,12 @@ const AT_ONCE = 500;
  */
 export async function sweepBlobs(ctx: Context): Promise<void> {
   await condemnBlobs(ctx.db, new Date(ctx.now().getTime() - GRACE_HOURS * 3_600_000));
-  for (const { name } of await listCondemned(ctx.db, AT_ONCE)) {
-    await ctx.outside.storage.remove(name);
-    await deleteBlob(ctx.db, name);
+  for (;;) {
+    const condemned = await listCondemned(ctx.db, AT_ONCE);
+    for (const { name } of condemned) {
+      await ctx.outside.storage.remove(name);
+      await deleteBlob(ctx.db, name);
+    }
+    if (condemned.length < AT_ONCE) return;
   }
 }

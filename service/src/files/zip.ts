@@ -21,6 +21,11 @@ const ENCRYPTED = 0x1;
 /** In a size or offset: the truth stands in a zip64 field, which no archive of this size needs. */
 const ZIP64 = 0xffffffff;
 const SYMLINK = 0o120000;
+/** The sizes of an entry stand behind it, and not in its own header. */
+const SIZES_BEHIND = 0x8;
+/** The extra field by which Info-ZIP, 7-Zip and WinRAR call an entry in the place of its name. */
+const OTHER_NAME = 0x7075;
+const OTHER_NAME_FROM = 5;
 
 const MIB = 1024 * 1024;
 const MAX_ENTRIES = 2_000;
@@ -32,6 +37,8 @@ const RATIO_FROM_BYTES = 10 * MIB;
 /** Archives in archives hide what they unpack to. */
 const NESTED = /\.(zip|jar|war|apk|7z|rar|gz|tgz|bz2|tbz2|xz|txz|zst|lz|lzma|cab|iso|dmg|tar)$/i;
 const PROGRAM = /\.(exe|dll|scr|com|pif|cpl|msi|msp|bat|cmd|vbs|vbe|jse|wsf|wsh|hta|lnk|reg|app|deb|rpm)$/i;
+/** On Windows the bytes of a file by another name. */
+const STREAM = /::\$data$/i;
 const MACROS = /(^|\/)(vbaproject\.bin|macrosheets\/)/i;
 
 /** What is wrong with an archive, in words for its sender. */
@@ -44,7 +51,7 @@ export class BadArchive extends Error {}
 export async function readZip(file: FileHandle, size: number): Promise<ZipEntry[]> {
   const { count, offset, length } = await findEnd(file, size);
   const directory = await read(file, offset, length);
-  const entries: (ZipEntry & { packed: number; offset: number })[] = [];
+  const entries: Listed[] = [];
   let at = 0;
   for (let index = 0; index < count; index++) {
     const entry = entryAt(directory, at);
@@ -55,6 +62,13 @@ export async function readZip(file: FileHandle, size: number): Promise<ZipEntry[
   await mustBeWhole(file, entries, offset);
   mustBeHarmless(entries, size);
   return entries;
+}
+
+/** An entry in the directory, which its own header must not contradict. */
+interface Listed extends ZipEntry {
+  method: number;
+  packed: number;
+  offset: number;
 }
 
 async function read(file: FileHandle, position: number, length: number): Promise<Buffer> {
@@ -110,27 +124,48 @@ function entryAt(directory: Buffer, at: number) {
   if (method === STORED && packed !== size) throw new BadArchive("has sizes that contradict each other");
   const mode = directory.readUInt32LE(at + 38) >>> 16;
   if ((mode & 0o170000) === SYMLINK) throw new BadArchive("has a link to somewhere else");
-  const name = directory.toString("utf8", at + ENTRY_BYTES, at + ENTRY_BYTES + nameLength);
-  return { name, size, packed, offset, length };
+  const fieldsAt = at + ENTRY_BYTES + nameLength;
+  const name = directory.toString("utf8", at + ENTRY_BYTES, fieldsAt);
+  mustHaveOneName(name, directory.subarray(fieldsAt, fieldsAt + extra));
+  return { name, size, method, packed, offset, length };
+}
+
+function mustHaveOneName(name: string, extra: Buffer): void {
+  for (let at = 0; at + 4 <= extra.length; ) {
+    const end = at + 4 + extra.readUInt16LE(at + 2);
+    const other = extra.toString("utf8", at + 4 + OTHER_NAME_FROM, end);
+    if (extra.readUInt16LE(at) === OTHER_NAME && other !== name)
+      throw new BadArchive("has an entry under two names");
+    at = end;
+  }
 }
 
 /** The entries lie one after the other from the first byte on: none is inside another, which is how small bombs unpack to terabytes. */
-async function mustBeWhole(
-  file: FileHandle,
-  entries: { name: string; packed: number; offset: number }[],
-  directoryAt: number,
-): Promise<void> {
+async function mustBeWhole(file: FileHandle, entries: Listed[], directoryAt: number): Promise<void> {
   let end = 0;
-  for (const { name, packed, offset } of entries.toSorted((a, b) => a.offset - b.offset)) {
-    mustFollow(end, offset, end === 0 ? 0 : DESCRIPTOR_BYTES);
-    const local = await read(file, offset, LOCAL_BYTES);
+  for (const entry of entries.toSorted((a, b) => a.offset - b.offset)) {
+    mustFollow(end, entry.offset, end === 0 ? 0 : DESCRIPTOR_BYTES);
+    const local = await read(file, entry.offset, LOCAL_BYTES);
     if (local.readUInt32LE(0) !== LOCAL) throw new BadArchive("has a broken entry");
+    mustBeAsListed(entry, local);
     const nameLength = local.readUInt16LE(26);
-    const nameThere = await read(file, offset + LOCAL_BYTES, nameLength);
-    if (nameThere.toString("utf8") !== name) throw new BadArchive("has an entry under two names");
-    end = offset + LOCAL_BYTES + nameLength + local.readUInt16LE(28) + packed;
+    const extra = local.readUInt16LE(28);
+    const names = await read(file, entry.offset + LOCAL_BYTES, nameLength + extra);
+    if (names.toString("utf8", 0, nameLength) !== entry.name)
+      throw new BadArchive("has an entry under two names");
+    mustHaveOneName(entry.name, names.subarray(nameLength));
+    end = entry.offset + LOCAL_BYTES + nameLength + extra + entry.packed;
   }
   mustFollow(end, directoryAt, DESCRIPTOR_BYTES);
+}
+
+/** Some programs read an archive from its beginning, and never see the list. */
+function mustBeAsListed({ method, packed, size }: Listed, local: Buffer): void {
+  const hasSizes = (local.readUInt16LE(6) & SIZES_BEHIND) === 0;
+  const isOther =
+    local.readUInt16LE(8) !== method ||
+    (hasSizes && (local.readUInt32LE(18) !== packed || local.readUInt32LE(22) !== size));
+  if (isOther) throw new BadArchive("has an entry that contradicts the list of entries");
 }
 
 function mustFollow(end: number, next: number, gap: number): void {
@@ -159,10 +194,18 @@ function whyBadName(name: string): string | null {
     return "has an entry whose name is no text";
   if (/^[\\/]|^[a-z]:|\\/i.test(name)) return "has an entry with an absolute path or a backslash";
   if (name.split("/").includes("..")) return "has an entry that would unpack outside of its folder";
-  if (NESTED.test(name)) return "has another archive inside, which nobody can look into";
-  if (PROGRAM.test(name)) return "has a program inside";
+  const kept = asWindowsKeeps(name);
+  if (NESTED.test(kept)) return "has another archive inside, which nobody can look into";
+  if (PROGRAM.test(kept)) return "has a program inside";
   if (MACROS.test(name)) return "has macros inside";
   return null;
+}
+
+/** Without the dots and blanks at its end. By hand: a pattern would look for that end from each of them. */
+function asWindowsKeeps(name: string): string {
+  let end = name.length;
+  while (end > 0 && ". ".includes(name[end - 1]!)) end--;
+  return name.slice(0, end).replace(STREAM, "");
 }
 
 /** Names from an archive go into an answer: cut, and without what is not to be seen. */

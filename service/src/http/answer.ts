@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { viewerOf } from "../context.ts";
 import type { Page, Paging } from "../db/paging.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
-import { type Incoming, identityOf, isUpload, parseBody, takeBody } from "./body.ts";
+import { type Incoming, identityOf, parseBody, withBody } from "./body.ts";
 import type { Door } from "./door.ts";
 import { digest, type RawPage, type Rendered, renderFile, renderOne, renderPage } from "./envelope.ts";
 import { factsOf } from "./facts.ts";
@@ -18,18 +18,15 @@ import { validate } from "./validate.ts";
 const MAX_IDEMPOTENCY_KEY = 255;
 
 /** Runs the verb of a route, once for its Idempotency-Key, and sends what it answers. */
-export async function answer(door: Door, route: Route, request: FastifyRequest, reply: FastifyReply) {
-  const body = await takeBody(door, route, request);
-  try {
+export function answer(door: Door, route: Route, request: FastifyRequest, reply: FastifyReply) {
+  return withBody(door, route, request, async (body) => {
     const run = () => render(door, route, request, reply, body);
     const repeatable = repeatableOf(route.endpoint, request, body);
     const outcome = repeatable ? await runOnce(door.ctx, repeatable, run) : await run();
     // Whoever hears that something changed must not meet what this process remembered of before.
     if (route.endpoint.method !== "GET") await door.ctx.notices.caughtUp();
     return send(request, reply, outcome);
-  } finally {
-    if (isUpload(body)) await body.discard();
-  }
+  });
 }
 
 /** null: it has no Idempotency-Key. What a repeat must ask for too: another query is another request. */

@@ -5,7 +5,7 @@ import type { Door } from "./door.ts";
 import { parseJsonBody } from "./json-body.ts";
 import { letFinish, mustBeUpload, receiveUpload, type Upload } from "./multipart.ts";
 import { uploadDeadlines } from "./patience.ts";
-import { mediaTypeOf, mustBeTaken, type RawBody } from "./raw-body.ts";
+import { mediaTypeOf, mustBeTaken, type RawBody, RawBodyLines, readRawBody } from "./raw-body.ts";
 import type { Route } from "./route.ts";
 import { UploadSlots } from "./upload-slots.ts";
 import { validatePath } from "./validate.ts";
@@ -17,29 +17,43 @@ export const isUpload = (body: Incoming): body is Upload => !Buffer.isBuffer(bod
 
 const NOTHING = Buffer.alloc(0);
 const slots = new UploadSlots();
+const lines = new RawBodyLines();
 
-/** Fastify has read every body but that of an upload. */
-export async function takeBody(door: Door, route: Route, request: FastifyRequest): Promise<Incoming> {
-  if (route.endpoint.upload) return takeUpload(door, route, request);
-  return Buffer.isBuffer(request.body) ? request.body : NOTHING;
+type Work<T> = (body: Incoming) => Promise<T>;
+
+/** Has what came in worked on. What may be large is read here, and an account has its share of that until the work is done. */
+export function withBody<T>(door: Door, route: Route, request: FastifyRequest, work: Work<T>): Promise<T> {
+  const { upload, rawBody } = route.endpoint;
+  if (!upload && !rawBody) return work(Buffer.isBuffer(request.body) ? request.body : NOTHING);
+  const who = viewerOf(request.caller!);
+  const done = rawBody
+    ? lines.take(who, async () => work(await readRawBody(request.raw, rawBody.maxBytes, deadlinesOf(door))))
+    : slots.take(who, () => withUpload(door, route, request, work));
+  return done.catch((error) => {
+    letFinish(request.raw);
+    throw error;
+  });
+}
+
+async function withUpload<T>(door: Door, route: Route, request: FastifyRequest, work: Work<T>): Promise<T> {
+  const upload = await takeUpload(door, route, request);
+  try {
+    return await work(upload);
+  } finally {
+    await upload.discard();
+  }
 }
 
 /** Whether they may at all, is asked first; then the file comes to the disk. */
 async function takeUpload(door: Door, { endpoint, admit }: Route, request: FastifyRequest): Promise<Upload> {
   const { maxBytes } = endpoint.upload!;
-  const caller = request.caller!;
-  try {
-    mustBeUpload(request.raw, maxBytes);
-    await admit!(door.ctx, caller, validatePath(endpoint, request.params) as never);
-    const folder = await door.ctx.outside.storage.incoming();
-    return await slots.take(viewerOf(caller), () =>
-      receiveUpload(request.raw, folder, maxBytes, door.uploadDeadlines ?? uploadDeadlines),
-    );
-  } catch (error) {
-    letFinish(request.raw);
-    throw error;
-  }
+  mustBeUpload(request.raw, maxBytes);
+  await admit!(door.ctx, request.caller!, validatePath(endpoint, request.params) as never);
+  const folder = await door.ctx.outside.storage.incoming();
+  return receiveUpload(request.raw, folder, maxBytes, deadlinesOf(door));
 }
+
+const deadlinesOf = (door: Door) => door.uploadDeadlines ?? uploadDeadlines;
 
 /** What the schema of the body is held against: JSON, or the fields beside a file; of a file alone there is nothing. */
 export function parseBody({ rawBody }: Endpoint, body: Incoming, contentType: string | undefined): unknown {

@@ -136,7 +136,7 @@ function collect(parser: BusboyInstance, path: string, maxBytes: number): Parts 
 }
 
 /** Never resolves. */
-const hungUp = (request: IncomingMessage) =>
+export const hungUp = (request: IncomingMessage) =>
   new Promise<never>((_, reject) => {
     request.once(
       "close",

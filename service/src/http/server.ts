@@ -86,12 +86,13 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
   app.setNotFoundHandler((request) => {
     throw notFound(door.routes, request);
   });
-  for (const route of door.routes) if (!route.endpoint.upload) addRoute(app, door, route);
+  const isLarge = ({ endpoint }: Route) => endpoint.upload !== null || endpoint.rawBody !== null;
+  for (const route of door.routes) if (!isLarge(route)) addRoute(app, door, route);
   await app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
-    // Left unread: body.ts reads it when it is known who may send it.
+    // Left unread: body.ts reads it when it is known who may send it, and when it is its turn.
     scope.addContentTypeParser("*", (_request, _body, done) => done(null));
-    for (const route of door.routes) if (route.endpoint.upload) addRoute(scope, door, route);
+    for (const route of door.routes) if (isLarge(route)) addRoute(scope, door, route);
     done();
   });
   door.pages(app);
@@ -137,10 +138,8 @@ async function callerOf(door: Door, request: FastifyRequest): Promise<Caller> {
   }
 }
 
-function bodyLimitOf({ base, rawBody }: Endpoint): number {
-  if (rawBody) return rawBody.maxBytes;
-  return base === "/api/auth" ? SIGN_IN_BODY_LIMIT_BYTES : BODY_LIMIT_BYTES;
-}
+const bodyLimitOf = ({ base }: Endpoint): number =>
+  base === "/api/auth" ? SIGN_IN_BODY_LIMIT_BYTES : BODY_LIMIT_BYTES;
 
 function addRoute(app: FastifyInstance, door: Door, route: Route): void {
   const { endpoint } = route;

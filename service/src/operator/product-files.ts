@@ -102,14 +102,17 @@ async function* filesIn(folder: string): AsyncGenerator<FolderFile> {
 export function problemLines(error: unknown): string[] | null {
   if (!(error instanceof ApiError) || error.details?.["total"] === undefined) return null;
   const { errors, total } = error.details as { errors: Told[]; total: number };
-  const lines = errors.map((problem) => `${placeText(problem)}: ${problem.field}: ${problem.reason}`);
+  const lines = errors.map((problem) => shown(`${placeText(problem)}: ${problem.field}: ${problem.reason}`));
   return total > errors.length ? [...lines, `… and ${total - errors.length} more`] : lines;
 }
 
 export const unpublishedLines = ({ products }: ImportResult): string[] =>
   products.flatMap(({ notPublished = [], ...place }) =>
-    notPublished.map(({ field, reason }) => `${placeText(place)}: not published: ${field}: ${reason}`),
+    notPublished.map(({ field, reason }) => shown(`${placeText(place)}: not published: ${field}: ${reason}`)),
   );
+
+/** Names of files and fields are a stranger's: no terminal shall take them for commands. */
+const shown = (line: string) => line.replace(/\p{Cc}/gu, "?");
 
 const placeText = ({ file, line }: { file?: string | undefined; line: number }) =>
   file === undefined ? `line ${line}` : `${file}:${line}`;

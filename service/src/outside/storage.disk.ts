@@ -3,6 +3,7 @@ import { createReadStream } from "node:fs";
 import { access, constants, mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
+import { leftoversIn } from "./storage.leftovers.ts";
 import { digestIn, type Range, type Storage, StorageUnavailable } from "./storage.ts";
 
 const OURS_ALONE = 0o700;
@@ -10,10 +11,15 @@ const OURS_ALONE = 0o700;
 /** Keeps bytes in a folder of this machine, which no web server serves. */
 export function diskStorage(folder: string): Storage {
   const incoming = join(folder, "incoming");
+  const removeLeftovers = leftoversIn(incoming, () => true);
   // A folder for each of 256 beginnings: no file system likes a million names in one.
   const pathOf = (name: string) => join(folder, digestIn(name).slice(0, 2), name);
   return {
-    incoming: () => made(incoming),
+    async incoming() {
+      await made(incoming);
+      await removeLeftovers();
+      return incoming;
+    },
     async put(name, source) {
       const path = pathOf(name);
       await made(dirname(path));

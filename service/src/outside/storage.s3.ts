@@ -1,8 +1,8 @@
 import { createReadStream } from "node:fs";
-import { mkdtemp, rm, stat } from "node:fs/promises";
+import { mkdtemp, rm, stat, utimes } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Readable } from "node:stream";
+import { Readable } from "node:stream";
 import {
   DeleteObjectCommand,
   GetObjectCommand,
@@ -13,6 +13,7 @@ import {
   S3ServiceException,
 } from "@aws-sdk/client-s3";
 import type { S3Place } from "./s3-url.ts";
+import { leftoversIn } from "./storage.leftovers.ts";
 import { digestIn, type Storage, StorageUnavailable } from "./storage.ts";
 
 const CONNECT_MS = 5_000;
@@ -20,6 +21,9 @@ const CONNECT_MS = 5_000;
 const SILENCE_MS = 30_000;
 const ATTEMPTS = 3;
 const MAX_CONNECTIONS = 50;
+const INCOMING = "stoa-incoming-";
+/** What fails is told by us, once. */
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** Keeps bytes in a bucket of whatever speaks the protocol of S3. */
 export function s3Storage(place: S3Place): Storage {
@@ -28,10 +32,14 @@ export function s3Storage(place: S3Place): Storage {
     digestIn(name);
     return { Bucket: place.bucket, Key: place.prefix + name };
   };
+  const removeLeftovers = leftoversIn(tmpdir(), (name) => name.startsWith(INCOMING));
+  const make = () => mkdtemp(join(tmpdir(), INCOMING));
   let folder: Promise<string> | null = null;
   return {
-    incoming() {
-      folder ??= mkdtemp(join(tmpdir(), "stoa-incoming-"));
+    async incoming() {
+      await removeLeftovers();
+      // Whoever tidies this machine's temporary files takes away one that was long not used.
+      folder = folder === null ? make() : folder.then(touched).catch(make);
       return folder;
     },
     async put(name, source) {
@@ -40,7 +48,12 @@ export function s3Storage(place: S3Place): Storage {
       const size = isBytes ? source.length : (await stat(source.path)).size;
       const body = isBytes ? source : createReadStream(source.path);
       const put = withDigest({ ...object, Body: body, ContentLength: size }, digestIn(name));
-      await told(client.send(put));
+      try {
+        await told(client.send(put));
+      } finally {
+        // What was refused before all of it was read would stay open.
+        if (body instanceof Readable) body.destroy();
+      }
     },
     async has(name) {
       return (await orNull(client.send(new HeadObjectCommand(at(name))))) !== null;
@@ -64,6 +77,11 @@ export function s3Storage(place: S3Place): Storage {
   };
 }
 
+async function touched(folder: string): Promise<string> {
+  await utimes(folder, new Date(), new Date());
+  return folder;
+}
+
 const clientOf = ({ endpoint, region, credentials }: S3Place) =>
   new S3Client({
     endpoint,
@@ -72,6 +90,7 @@ const clientOf = ({ endpoint, region, credentials }: S3Place) =>
     // The bucket in the path: what every server understands.
     forcePathStyle: true,
     maxAttempts: ATTEMPTS,
+    logger: SILENT,
     // Newer checksums than the digest below are not known everywhere.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",

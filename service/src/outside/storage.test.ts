@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import { access, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { access, mkdtemp, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer, text } from "node:stream/consumers";
@@ -119,6 +119,17 @@ test("on the disk a folder has nothing but whole files, for its owner alone", as
   assert.equal((await stat(join(folder, "alone", name.slice(0, 2), name))).mode & 0o777, 0o600);
 });
 
+const longAgo = new Date(Date.now() - 2 * 3_600_000);
+
+test("on the disk, what a killed process left of uploads goes, and what comes in stays", async () => {
+  const place = join(folder, "left");
+  const incoming = await diskStorage(place).incoming();
+  for (const name of ["left", "coming"]) await writeFile(join(incoming, name), "half");
+  await utimes(join(incoming, "left"), longAgo, longAgo);
+  await diskStorage(place).incoming();
+  assert.deepEqual(await readdir(incoming), ["coming"]);
+});
+
 test("a folder that cannot be made is told", async () => {
   await writeFile(join(folder, "in-the-way"), "");
   await assert.rejects(diskStorage(join(folder, "in-the-way")).check(), StorageUnavailable);
@@ -157,6 +168,33 @@ suite("a bucket", () => {
     const error = await storage.check().catch((failure: Error) => failure);
     assert.ok(error instanceof StorageUnavailable);
     assert.doesNotMatch(error.message, /secret|test\/key/);
+    await storage.close();
+  });
+
+  test("takes away the folders that killed processes left; one that lives makes itself another", async () => {
+    const [left, coming] = [s3Storage(parseS3Url(s3.url)), s3Storage(parseS3Url(s3.url))];
+    const folders = [await left.incoming(), await coming.incoming()] as const;
+    for (const one of folders) await writeFile(join(one, "half"), "");
+    await utimes(folders[0], longAgo, longAgo);
+    const storage = s3Storage(parseS3Url(s3.url));
+    await storage.incoming();
+    await assert.rejects(access(folders[0]));
+    await access(join(folders[1], "half"));
+    await access(await left.incoming());
+    await Promise.all([left, coming, storage].map((one) => one.close()));
+  });
+
+  test("that refuses a file before it is read leaves none open", async () => {
+    const storage = s3Storage({ ...parseS3Url(s3.url), endpoint: "http://127.0.0.1:9" });
+    const path = join(folder, "refused");
+    await writeFile(path, randomBytes(1_000_000));
+    const openFiles = async () => (await readdir("/dev/fd")).length;
+    const before = await openFiles();
+    const put = () => assert.rejects(storage.put(nameOf(randomBytes(1)), { path }), StorageUnavailable);
+    await Promise.all(Array.from({ length: 20 }, put));
+    // A file is closed a moment after it is given up.
+    for (let turn = 0; turn < 1_000 && (await openFiles()) > before + 5; turn++);
+    assert.ok((await openFiles()) <= before + 5);
     await storage.close();
   });
 

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { connect, type Socket } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { sql } from "kysely";
 import { haiku, hasDraft, hasProduct } from "../../test/factories.ts";
@@ -452,6 +453,23 @@ suite("an import of known products", () => {
     assert.equal(await countOf(user), 3);
   });
 
+  test("leaves connections to others, however many of one seller wait for each other", async () => {
+    const user = await market.hasUser();
+    const other = await market.hasUser();
+    const { db, pool } = market.service.ctx;
+    const isWaiting = async () =>
+      (await pool.query("select from pg_stat_activity where wait_event_type = 'Lock' limit 1")).rows.length >
+      0;
+    const replies = await db.transaction().execute(async (tx) => {
+      await tx.updateTable("users").set({ bio: "held" }).where("id", "=", user.userId).execute();
+      const sent = Array.from({ length: 10 }, (_, at) => sends(user, jsonLines({ ...haiku, id: `p${at}` })));
+      while (!(await isWaiting()));
+      for (let at = 0; at < 30; at++) assert.equal((await other.get("/v1/products")).status, 200);
+      return sent;
+    });
+    for (const { status, text } of await Promise.all(replies)) assert.equal(status, 200, text);
+  });
+
   test("beside changes, publishing and deleting ends in a whole product, and never in a fault", async () => {
     const user = await market.hasUser();
     const ids = await Promise.all([1, 2, 3, 4].map(() => hasDraft(user)));
@@ -620,6 +638,59 @@ suite("the ways to ask for an import", () => {
     assert.match(assertError(blank, 400, "INVALID_REQUEST", "body").reason, /100,000 lines/);
     assertError(await sends(user, " ".repeat(20 * 1024 * 1024 + 1)), 413, "PAYLOAD_TOO_LARGE");
     assert.equal(await countOf(user), 0);
+  });
+
+  /** The head of an import whose body is announced and does not come. */
+  function begin(origin: string, { key }: Client): Promise<Socket> {
+    const { hostname, port } = new URL(origin);
+    const socket = connect(Number(port), hostname);
+    socket.write(
+      [
+        "POST /v1/products/import HTTP/1.1",
+        "Host: stoa",
+        `Authorization: Bearer ${key}`,
+        "Content-Type: application/jsonl",
+        "Content-Length: 100000",
+        "Expect: 100-continue",
+        "\r\n",
+      ].join("\r\n"),
+    );
+    return new Promise((resolve) => socket.once("data", () => resolve(socket)));
+  }
+
+  test("whose body stands still ends soon", async () => {
+    const hasty = await openMarket({ uploadDeadlines: { idleMs: 50, totalMs: 30_000 } });
+    const socket = await begin(hasty.origin, await hasty.hasUser());
+    const answer = await new Promise<string>((resolve) =>
+      socket.once("data", (data) => resolve(String(data))),
+    );
+    assert.match(answer, /^HTTP\/1.1 400 /);
+    assert.match(answer, /body: stood still for 0.05 seconds/);
+    socket.destroy();
+    await hasty.close();
+  });
+
+  test("beyond two of one account at once waits unread, beyond twenty waiting is refused; another account is not", async () => {
+    const [user, other] = [await market.hasUser(), await market.hasUser()];
+    await user.get("/v1/products");
+    const open = [await begin(market.origin, user), await begin(market.origin, user)];
+    await sends(other, jsonLines(haiku));
+    const refused = Promise.withResolvers<void>();
+    let count = 0;
+    const sent = Array.from({ length: 30 }, async (_, at) => {
+      const reply = await sends(user, jsonLines({ ...haiku, id: `p${at}` }));
+      if (reply.status === 429 && ++count === 10) refused.resolve();
+      return reply;
+    });
+    await refused.promise;
+    assert.equal(await countOf(user), 0);
+    assert.equal((await sends(other, jsonLines(haiku))).status, 200);
+    for (const socket of open) socket.destroy();
+    const replies = await Promise.all(sent);
+    const waited = replies.filter(({ status }) => status === 200);
+    assert.deepEqual([waited.length, await countOf(user)], [20, 20]);
+    for (const reply of replies.filter((one) => !waited.includes(one)))
+      assert.equal(assertError(reply, 429, "RATE_LIMIT_EXCEEDED") ?? reply.headers.get("retry-after"), "1");
   });
 
   test("whose account closes meanwhile leaves nothing", async () => {

@@ -3,6 +3,7 @@ import type { Context, Member, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError, problemsIn } from "../errors.ts";
 import { toId } from "../ids.ts";
+import { takeTurns } from "../people/turns.ts";
 import { becomeSeller } from "../people/users.ts";
 import { lockOwnProducts } from "../products/ownership.ts";
 import { writeChecked, writeDraft } from "../products/products.ts";
@@ -23,6 +24,9 @@ export interface Wish {
 /** The products changed between the look and the deed. */
 class Overtaken extends Error {}
 const MAX_TRIES = 3;
+
+/** Each writes for seconds, and those of one seller wait for each other: they must not hold all of a pool's connections. */
+const inTurn = takeTurns({ atOnce: 2, waiting: 100 });
 
 /**
  * Makes and changes products as a file says. All of it is checked before anything is written, and everything is written
@@ -62,7 +66,7 @@ async function tried(
     problems.mustBeNone();
     if (dryRun) return steps.map(foreseen);
     try {
-      return await ctx.db.transaction().execute((tx) => carryOut(ctx, tx, userId, steps));
+      return await inTurn(() => ctx.db.transaction().execute((tx) => carryOut(ctx, tx, userId, steps)));
     } catch (error) {
       if (!(error instanceof Overtaken)) throw error;
     }

@@ -1,7 +1,7 @@
 import { VARIABLE_NAME, type Variable } from "@stoa/contract";
 import type { Fault, FieldProblem } from "../errors.ts";
 import { isObject, type Path, toProblem } from "./fault.ts";
-import { type JsonSchema, namesOf, schemaFaults, valueFaults } from "./json-schema.ts";
+import { defaultFaults, type JsonSchema, namesOf, schemaFaults, valueFaults } from "./json-schema.ts";
 
 const MAX_INPUTS = 100;
 const MAX_DESCRIPTION = 500;
@@ -13,6 +13,8 @@ const MAX_CHOICE = 1_000;
 export function inputFaults(input: unknown, path: Path): Fault[] {
   const faults = schemaFaults(input, path);
   if (!isObject(input)) return faults;
+  // One that is refused would fail each run that relies on it; the default of an output is nothing but a note.
+  if (faults.length === 0) faults.push(...defaultFaults(input, path));
   if (input["type"] !== "object") faults.push({ path: [...path, "type"], reason: 'must be "object"' });
   const properties = isObject(input["properties"]) ? input["properties"] : {};
   const names = Object.keys(properties);

@@ -160,8 +160,7 @@ export function schemaFaults(schema: unknown, path: Path): Fault[] {
     walkSchema(top, path, walk);
     if ($defs !== undefined) walkDefs($defs, [...path, "$defs"], walk);
   } else walkSchema(schema, path, walk);
-  const faults = [...walk.faults, ...referenceFaults(walk.parts, path)];
-  return faults.length > 0 ? faults : defaultFaults(schema as Schema, path);
+  return [...walk.faults, ...referenceFaults(walk.parts, path)];
 }
 
 function walkDefs($defs: unknown, path: Path, walk: Walk): void {
@@ -226,12 +225,12 @@ function referenceFaults(parts: ReadonlyMap<string, Part>, path: Path): Fault[] 
   return faults;
 }
 
-/** The default of an input that its own schema refuses would fail each run that relies on it. */
-function defaultFaults(schema: Schema, path: Path): Fault[] {
-  if (typeof schema === "boolean") return [];
+/** The defaults of properties that their own schemas refuse. They share the checks that one value may take. */
+export function defaultFaults(schema: JsonSchema, path: Path): Fault[] {
+  const look = lookAt(schema);
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
     if (typeof property === "boolean" || property.default === undefined) return [];
-    const [problem] = faultsAgainst(property, property.default, schema);
+    const [problem] = faultsAgainst(property, property.default, look);
     if (!problem) return [];
     return [{ path: [...path, "properties", name, "default", ...problem.path], reason: problem.reason }];
   });
@@ -247,10 +246,9 @@ function canonical(value: unknown): string {
 
 /** What a schema without faults finds wrong in a JSON value. No reason quotes the value. */
 export const valueFaults = (schema: JsonSchema, value: unknown): Fault[] =>
-  faultsAgainst(schema, value, schema);
+  faultsAgainst(schema, value, lookAt(schema));
 
-function faultsAgainst(schema: Schema, value: unknown, root: JsonSchema): Fault[] {
-  const look: Look = { root, checksLeft: MAX_CHECKS, choicesOf: choices() };
+function faultsAgainst(schema: Schema, value: unknown, look: Look): Fault[] {
   const faults = check(schema, value, [], look);
   // What was found without looking at all of it may be wrong, under a `not` even the other way around.
   return look.checksLeft < 0 ? [{ path: [], reason: "is too much to be held against its schema" }] : faults;
@@ -261,6 +259,8 @@ interface Look {
   checksLeft: number;
   choicesOf: (schema: JsonSchema) => Choices | null;
 }
+
+const lookAt = (root: JsonSchema): Look => ({ root, checksLeft: MAX_CHECKS, choicesOf: choices() });
 
 /** What `enum` and `const` allow, as texts to compare by, and how others are refused. */
 interface Choices {

@@ -520,6 +520,34 @@ test("hostile definitions are refused without long thought", async () => {
   }
 });
 
+test("all defaults of a definition together are checked in bounded time", async () => {
+  const list = (length: number, item: (index: number) => unknown) =>
+    Array.from({ length }, (_, index) => item(index));
+  const doubled = list(9, (index) => [
+    `d${index}`,
+    { allOf: [{ $ref: `#/$defs/d${Number(index) + 1}` }, { $ref: `#/$defs/d${Number(index) + 1}` }] },
+  ]) as [string, unknown][];
+  const $defs = { ...Object.fromEntries(doubled), d9: { minLength: 1 } };
+  const long = { $defs, properties: { a: { items: { $ref: "#/$defs/d1" }, default: Array(250).fill("x") } } };
+  const maps = list(50, (index) => {
+    const step = { type: "transform", value: "1", output: long };
+    return { id: `s${index}`, type: "map", items: "[1]", do: step, output: long };
+  });
+  const properties = Object.fromEntries(
+    list(90, (index) => [`p${index}`, { $ref: "#/$defs/choice", default: 1 }]) as [string, unknown][],
+  );
+  const choice = { enum: list(25_000, (index) => index) };
+  for (const definition of [
+    { ...example(), steps: maps, result: "1" },
+    withInput({ properties: { topic: true, tone: true, ...properties }, $defs: { choice } }),
+  ]) {
+    const start = process.cpuUsage();
+    assert.deepEqual(await problemsOf(definition), []);
+    const { user, system } = process.cpuUsage(start);
+    assert.ok(user + system < 300_000, `${(user + system) / 1_000} ms`);
+  }
+});
+
 interface Graph {
   edges: [from: number, to: number][];
   size: number;
