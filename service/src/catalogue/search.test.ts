@@ -3,6 +3,7 @@ import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { toQuestion } from "./search.ts";
 
 let market: Market;
 let author: Client;
@@ -257,4 +258,20 @@ test("what others keep in a drawer is neither told nor in the way of what is for
   assert.deepEqual([data.length, meta.correctedSearch], [1, "vermicelli"]);
   const own = (await rival.get("/v1/products?author=me&search=vermi59")).body;
   assert.equal(own.meta.total, 1);
+});
+
+test("many beginnings at once stand for fewer words each, and whole words always for themselves", async () => {
+  const letters = Array.from("abcdefghijkl");
+  const beginning = (letter: string) => `qx${letter}`;
+  const words = (letter: string) => Array.from({ length: 60 }, (_, at) => `${beginning(letter)}${at}`);
+  for (const letter of letters)
+    await hasProduct(author, { title: letter, description: words(letter).join(" ") });
+  const { db } = market.service.ctx;
+  const sizes = async (...beginnings: string[]) =>
+    (await toQuestion(db, beginnings.join(" "), "en")).map(({ lexemes }) => lexemes.length - 1);
+  assert.deepEqual(await sizes("qxa"), [50]);
+  assert.deepEqual(await sizes("qxa", "qxb"), [50, 50]);
+  assert.deepEqual(await sizes("qxa", "qxb", "qxc", "qxd"), [25, 25, 25, 25]);
+  assert.deepEqual(await sizes(...letters.map(beginning)), Array(12).fill(8));
+  await assertFinds("a", `qxa59 ${Array.from({ length: 11 }, (_, at) => `qxa${at}`).join(" ")}`);
 });
