@@ -10,8 +10,7 @@ import type { Matches } from "./matches.ts";
 const EXACT_TOTAL = 10_000;
 /** So many of the most bought matches are ordered by how well they match; those after them by how often they sold. */
 const RANKED = 300;
-/** Statements worth a name: PostgreSQL keeps every named one. */
-const MAX_NAMED_STATEMENTS = 100;
+const USUAL_LIMIT = 20;
 
 const SORT_COLUMNS = {
   createdAt: "created_at",
@@ -26,27 +25,27 @@ const SORT_COLUMNS = {
   relevance: "purchases",
 } as const satisfies Record<ListQuery["sort"], string>;
 
-const named = new Map<string, string>();
+const names = new Map<string, string>();
 /**
  * A name saves planning, which costs more than running a list. Only where one plan fits all values: after five runs of a
  * named statement PostgreSQL freezes one, and a filter's plan depends on what it filters by.
  */
-function nameOf(text: string): { name?: string } {
-  const known = named.get(text);
-  if (known) return { name: known };
-  if (named.size >= MAX_NAMED_STATEMENTS) return {};
-  const name = `list_${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
-  named.set(text, name);
-  return { name };
+function nameOf(text: string): string {
+  const name = names.get(text) ?? `list_${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
+  names.set(text, name);
+  return name;
 }
+
+/** PostgreSQL keeps every named statement: only what most people ask for gets one. */
+const isUsual = ({ page, limit }: ListQuery) => page === 1 && limit === USUAL_LIMIT;
 
 async function run<Row extends object>(
   ctx: Context,
   text: string,
   values: unknown[],
-  fitsAll = values.length === 0,
+  isNamed = false,
 ): Promise<Row[]> {
-  const { rows } = await ctx.pool.query<Row>({ ...(fitsAll && nameOf(text)), text, values });
+  const { rows } = await ctx.pool.query<Row>({ ...(isNamed && { name: nameOf(text) }), text, values });
   return rows;
 }
 
@@ -90,7 +89,7 @@ export async function sortedPage(
   const ids = `
     select l.product_id, l.${column} from ${source}
      order by ${orderOf("l", walked)} limit ${limit} offset ${fromTheEnd ? total - offset - limit : offset}`;
-  return run(ctx, cardsOf(ids, orderOf("page", way)), values);
+  return run(ctx, cardsOf(ids, orderOf("page", way)), values, values.length === 0 && isUsual(query));
 }
 
 /** The first 300 by how well they match, the others by how often they were bought. */
@@ -107,7 +106,7 @@ export function rankedPage(
               from (${matches.mostBought(Math.max(RANKED, offset + limit))}) m) placed
      order by rank desc nulls last, purchases desc, product_id desc limit ${limit} offset ${offset}`;
   const order = "page.rank desc nulls last, page.purchases desc, page.product_id desc";
-  return run(ctx, cardsOf(ids, order), matches.values, matches.byWordsAlone);
+  return run(ctx, cardsOf(ids, order), matches.values, matches.byWordsAlone && isUsual(query));
 }
 
 export type Total = Pick<Page<unknown>, "total" | "totalIsEstimate">;
@@ -129,6 +128,6 @@ export async function countSome(ctx: Context, { source, values }: Listings): Pro
 }
 
 export async function addUp(ctx: Context, { text, values }: Sum): Promise<{ total: number }> {
-  const [counted] = await run<{ total: number }>(ctx, text, values);
+  const [counted] = await run<{ total: number }>(ctx, text, values, values.length === 0);
   return counted!;
 }
