@@ -32,11 +32,11 @@ create table listings (
 create index listings_author on listings (author_id, product_id);
 -- What is included lets PostgreSQL filter while it walks an order, without a look at the table.
 create index listings_popularity on listings (purchases desc, product_id desc)
-  include (type, compatibility, currency, price_minor, rating_mean) where status = 'published';
+  include (type, lang, compatibility, currency, price_minor, rating_mean) where status = 'published';
 create index listings_published on listings (published_at desc, product_id desc)
-  include (type, compatibility, currency, price_minor, rating_mean) where status = 'published';
+  include (type, lang, compatibility, currency, price_minor, rating_mean) where status = 'published';
 create index listings_price on listings (currency, price_minor, product_id)
-  include (type, compatibility, rating_mean) where status = 'published';
+  include (type, lang, compatibility, rating_mean) where status = 'published';
 create index listings_created on listings (created_at desc, product_id desc) where status = 'published';
 create index listings_updated on listings (updated_at desc, product_id desc) where status = 'published';
 create index listings_views on listings (views desc, product_id desc) where status = 'published';
@@ -44,17 +44,17 @@ create index listings_rating on listings (rating_score desc, product_id desc) wh
 create index listings_trending on listings (trending desc, product_id desc) where status = 'published';
 create index listings_title on listings (title, product_id) where status = 'published';
 create index listings_section on listings (section, purchases desc, product_id desc)
-  include (type, compatibility, currency, price_minor, rating_mean) where status = 'published';
+  include (type, lang, compatibility, currency, price_minor, rating_mean) where status = 'published';
 create index listings_section_published on listings (section, published_at desc, product_id desc)
-  include (type, compatibility, currency, price_minor, rating_mean) where status = 'published';
+  include (type, lang, compatibility, currency, price_minor, rating_mean) where status = 'published';
 create index listings_section_price on listings (section, currency, price_minor, product_id)
-  include (type, compatibility, rating_mean) where status = 'published';
+  include (type, lang, compatibility, rating_mean) where status = 'published';
 create index listings_category on listings (category, purchases desc, product_id desc)
-  include (type, compatibility, currency, price_minor, rating_mean) where status = 'published';
+  include (type, lang, compatibility, currency, price_minor, rating_mean) where status = 'published';
 create index listings_category_published on listings (category, published_at desc, product_id desc)
-  include (type, compatibility, currency, price_minor, rating_mean) where status = 'published';
+  include (type, lang, compatibility, currency, price_minor, rating_mean) where status = 'published';
 create index listings_category_price on listings (category, currency, price_minor, product_id)
-  include (type, compatibility, rating_mean) where status = 'published';
+  include (type, lang, compatibility, rating_mean) where status = 'published';
 create index listings_tags on listings using gin (tags) where status = 'published';
 create index listings_compatibility on listings using gin (compatibility) where status = 'published';
 
@@ -68,7 +68,7 @@ create table search_documents (
   -- Made by catalogue/words.ts, which also makes the questions.
   search tsvector not null,
   -- How often it was bought, in steps of about three; null where it is not for sale. Each step has an index of its own, so
-  -- that the most bought matches of a common word are found without looking at all of them: catalogue/search.ts.
+  -- that the most bought matches of a common word are found without looking at all of them: catalogue/matches.ts.
   reach smallint generated always as (
     case when published then width_bucket(purchases, array[1, 3, 10, 30, 100, 300, 1000, 3000]::bigint[]) end) stored
 );
