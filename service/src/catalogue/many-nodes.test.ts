@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import pg from "pg";
 import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
-import { type Client, clientOf, type Market, openMarket } from "../../test/market.ts";
+import { assertError, type Client, clientOf, type Market, openMarket } from "../../test/market.ts";
 import { statementsOf } from "../../test/statements.ts";
 import type { Service } from "../app.ts";
 import { flushViews } from "./views.ts";
@@ -116,6 +116,21 @@ suite("a list that many ask for", () => {
     await blocker.query("commit");
     blocker.release();
     assert.deepEqual(await titlesOf(reader, "gone"), []);
+  });
+
+  test("a list that is stopped because it takes too long is to be asked for again", async () => {
+    const { pool } = market.service.ctx;
+    const blocker = await pool.connect();
+    await blocker.query("begin");
+    await blocker.query("lock table listings in access exclusive mode");
+    const asking = reader.get("/v1/products?tag=slow");
+    const stop =
+      "select pg_cancel_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    await until(async () => (await pool.query(stop)).rowCount! > 0, "it was stopped");
+    assertError(await asking, 503, "SERVICE_UNAVAILABLE");
+    await blocker.query("rollback");
+    blocker.release();
+    assert.deepEqual(await titlesOf(reader, "slow"), []);
   });
 
   test("what goes wrong is not kept", async () => {

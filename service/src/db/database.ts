@@ -49,13 +49,16 @@ export const oneClient = (connection: Connection, wish: pg.ClientConfig): pg.Cli
 export const openDatabase = (pool: pg.Pool): Database =>
   new Kysely<DB>({ dialect: new PostgresDialect({ pool }) });
 
-/** Connection and shutdown errors: of sockets, of PostgreSQL (classes 08 and 57P, 53300) and of the pool's own waiting. */
-const DOWN = /^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|08\w{3}|57P0\d|53300)$/;
+/**
+ * Connection and shutdown errors: of sockets, of PostgreSQL (classes 08 and 57P, 53300) and of the pool's own waiting;
+ * and 57014, a statement that took too long or was stopped.
+ */
+const DOWN = /^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|08\w{3}|57P0\d|57014|53300)$/;
 
 /** Raised by the triggers of 0014_closing.sql. */
 export const isAccountClosed = (error: unknown) => (error as { code?: string }).code === "ST001";
 
-/** Whether an error says that the database is away, rather than that a query was wrong. */
+/** Whether an error says that the database is away or too busy, rather than that a query was wrong. */
 export function isDatabaseDown(error: unknown): boolean {
   const { code, message, syscall } = error as { code?: string; message?: string; syscall?: string };
   if (code === "ENOENT" && syscall !== "connect") return false;
