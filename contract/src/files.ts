@@ -35,7 +35,7 @@ export type ProductImage = z.infer<typeof ProductImage>;
 const access = { who: "member", permission: "products:write" } as const;
 const params = z.object({ productId: z.string() });
 const version = z.string().describe("The version that this made or changed: the product's newest");
-const errors = ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR"] as const;
+const errors = ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR", "INVALID_STATE"] as const;
 
 export const addFile = endpoint({
   name: "files.add",
@@ -98,5 +98,5 @@ export const removeImage = endpoint({
   access,
   params: params.extend({ imageId: z.string() }),
   data: z.object({ id: z.string() }),
-  errors: ["PRODUCT_NOT_FOUND", "IMAGE_NOT_FOUND"],
+  errors: [...errors, "IMAGE_NOT_FOUND"],
 });

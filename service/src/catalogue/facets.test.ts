@@ -148,6 +148,15 @@ test("facets of a mistyped search are those of what the list shows in its place"
   }
 });
 
+test("facets of a word that a filter leaves nothing of are not those of another word", async () => {
+  const id = await hasDraft(author, { title: "Bonnet", description: "x", tags: [] });
+  await post(author, `/v1/products/${id}/publish`);
+  const query = { search: "sonnet", category: "nowhere" };
+  const { estimated, ...facets } = await facetsOf(query);
+  assert.ok(facets.category.length > 0);
+  assert.deepEqual(facets, await recount(query));
+});
+
 test("counts follow every change, before and after they are folded", { timeout: 300_000 }, async () => {
   const { ctx } = market.service;
   const anyChange = fc.record({

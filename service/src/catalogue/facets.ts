@@ -20,7 +20,7 @@ export async function readFacets(ctx: Context, caller: Caller, query: Filters): 
 
 async function countFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
   const groups = await groupsOf(ctx, query);
-  const question = query.search ? await askedOf(ctx, caller, query, query.search) : null;
+  const question = query.search ? await toQuestion(ctx.db, query.search, query.lang) : null;
   const counted = await Promise.all(groups.map((group) => countGroup(ctx, caller, group, question)));
   const counts = counted.flatMap((group) => group.counts);
   const currency = currencyOf(ctx, query);
@@ -75,14 +75,7 @@ interface Counted {
   isEstimate: boolean;
 }
 
-/** What the list asks for: the words, else what they may have been meant to be. */
-async function askedOf(ctx: Context, caller: Caller, query: Filters, words: string): Promise<Question> {
-  const question = await toQuestion(ctx.db, words, query.lang);
-  const matches = await matchesOf(ctx, caller, query, question);
-  const { rows } = await ctx.pool.query({ text: matches.any(1), values: matches.values });
-  return (rows.length === 0 && (await guess(ctx.db, question))) || question;
-}
-
+/** Where the words find nothing, the list shows what they may have been meant to be: that is counted then. */
 async function countGroup(
   ctx: Context,
   caller: Caller,
@@ -90,7 +83,11 @@ async function countGroup(
   question: Question | null,
 ): Promise<Counted> {
   const exact = await exactSource(ctx, query, wanted);
-  const { counts, all } = await countBy(ctx, exact ?? (await sampleOf(ctx, caller, query, question)), wanted);
+  const countOf = async (asked: Question | null) =>
+    countBy(ctx, exact ?? (await sampleOf(ctx, caller, query, asked)), wanted);
+  const found = await countOf(question);
+  const meant = question && found.all === 0 ? await guess(ctx.db, question) : null;
+  const { counts, all } = meant ? await countOf(meant) : found;
   return { counts, isEstimate: !exact && all > SAMPLE };
 }
 

@@ -4,7 +4,8 @@ import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts"
 import { asOneLine, lettersToUser } from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { run } from "../../test/runs.ts";
-import { hasFile } from "../../test/uploads.ts";
+import { jsonLines, sends } from "../../test/transfer.ts";
+import { hasFile, picture, sendFile, sendImage } from "../../test/uploads.ts";
 import { toId } from "../ids.ts";
 import type { Letter } from "../mail/letter.ts";
 
@@ -258,6 +259,25 @@ suite("what moderators let on sale", () => {
     assert.equal((await seller.patch(`/v1/products/${id}`, { title: haiku.title })).status, 200, "no change");
     assert.equal((await admin.patch(`/v1/products/${id}`, { title: "Mended" })).status, 200);
     assert.equal((await read(seller, id)).price, 9);
+  });
+
+  test("keeps the files and images that they saw, in an import too", async () => {
+    const id = await hasDraft(seller);
+    const file = await hasFile(seller, id);
+    const image = (await sendImage(seller, id, { bytes: await picture() })).body.data;
+    await seller.post(`/v1/products/${id}/publish`);
+    await approve(id);
+    for (const reply of [
+      await sendFile(seller, id, { bytes: "# Another\n" }),
+      await sendImage(seller, id, { bytes: await picture({ red: 1 }) }),
+      await seller.delete(`/v1/products/${id}/files/${file.id}`),
+      await seller.delete(`/v1/products/${id}/images/${image.id}`),
+    ])
+      assert.equal(assertError(reply, 409, "INVALID_STATE").current, "published");
+    const imported = await sends(seller, jsonLines({ id, content: "Unseen {{topic}}" }));
+    assert.equal(assertError(imported, 422, "VALIDATION_ERROR", "product").line, 1);
+    const { version, files, images } = await read(seller, id);
+    assert.deepEqual([version, files.length, images.length], ["1.0.0", 1, 1]);
   });
 
   test("is what its buyers go on getting, until moderators let the next version out", async () => {

@@ -25,7 +25,7 @@ export async function mustMayChange(
 ): Promise<ProductForReader> {
   const seen = await findVisible(ctx, caller, productId);
   if (isAdmin(caller) || (by === "author" && seen.authorId === caller.userId)) return seen;
-  throw new ApiError("UNAUTHORIZED", `Only its ${by} may change this product.`, { required: by });
+  throw new ApiError("UNAUTHORIZED", `Only its ${by} may do this.`, { required: by });
 }
 
 /**
