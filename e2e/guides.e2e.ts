@@ -90,9 +90,26 @@ test("the lines of the guide to products do what it says", async () => {
       ["1.0.0", ""],
     ],
   );
+  const [begun, mistyped, chinese, cheap, facets, again, ...others] = after("Finding").map((text) =>
+    JSON.parse(text),
+  );
+  const { title, id } = begun.data[0];
+  assert.equal(title, "Haiku about anything");
+  assert.deepEqual([mistyped.data[0].id, mistyped.meta.correctedSearch], [id, "haiku"]);
+  assert.match(chinese.data[0].title, /提示/);
+  const prices = cheap.data.map(({ price }: { price: number }) => price);
+  assert.ok(prices.length > 0 && prices.every((price: number) => price <= 5));
+  assert.deepEqual(
+    prices,
+    prices.toSorted((a: number, b: number) => a - b),
+  );
+  const inWriting = facets.data.category.find(({ value }: { value: string }) => value === "writing");
+  assert.ok(inWriting.count >= cheap.meta.total && facets.data.category.length > 1, "its own filter aside");
+  assert.equal(again, 304);
+  assert.deepEqual(others, [], "a block that nobody looks at");
   assert.deepEqual(
     headings,
-    ["Products", "Offer one", "Its life", "Versions"],
+    ["Products", "Offer one", "Its life", "Versions", "Finding"],
     "a block that nobody looks at",
   );
 });

@@ -3,7 +3,13 @@ import { rm } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { oneClient } from "@stoa/service/db/database.ts";
 import { findBinaries } from "@stoa/service/db/embedded-binaries.ts";
-import { findPostmaster, type Place, placeOf, prepareCluster } from "@stoa/service/db/embedded-cluster.ts";
+import {
+  cacheSettings,
+  findPostmaster,
+  type Place,
+  placeOf,
+  prepareCluster,
+} from "@stoa/service/db/embedded-cluster.ts";
 import { atEnd } from "../processes.ts";
 import { freePort } from "./ports.ts";
 
@@ -81,6 +87,7 @@ async function launch(place: Place) {
   await prepareCluster(place, binaries, true);
   const port = await freePort();
   const settings = {
+    ...cacheSettings(),
     listen_addresses: HOST,
     port: String(port),
     unix_socket_directories: place.sockets,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { paging, Timestamp } from "./envelope.ts";
-import { Provider } from "./products.ts";
+import { Provider } from "./providers.ts";
 
 export const executionStatuses = ["queued", "running", "waiting", "completed", "failed", "canceled"] as const;
 

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { Amount, Currency, paging, queryNumber } from "./envelope.ts";
-import { ProductCard, productStatuses } from "./products.ts";
+import { productStatuses } from "./lifecycle.ts";
+import { ProductCard } from "./products.ts";
 
 export const productSorts = [
   "relevance",
@@ -120,7 +121,7 @@ export const tags = endpoint({
   method: "GET",
   path: "/tags",
   summary: "List the tags of published products, the commonest first",
-  access: reads,
+  access: { who: "member", permission: "products:read" },
   query: z.strictObject({
     ...paging,
     search: z.string().trim().max(40).optional().describe("How they begin"),

@@ -31,7 +31,7 @@ export const errorCatalogue = {
 
   METHOD_NOT_ALLOWED: { status: 405, message: "This path does not take this method." },
   PAYLOAD_TOO_LARGE: { status: 413, message: "The request body is too large." },
-  UNSUPPORTED_MEDIA_TYPE: { status: 415, message: "The body must be application/json." },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, message: "The body is of a media type that this does not take." },
   PRECONDITION_FAILED: { status: 412, message: "The resource has changed since the ETag in If-Match." },
 
   INVALID_STATE: { status: 409, message: "This is not possible in the present state." },

@@ -1,10 +1,36 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { ProductFile, ProductImage } from "./products.ts";
 
 const MIB = 1024 * 1024;
 export const MAX_FILE_BYTES = 50 * MIB;
 export const MAX_IMAGE_BYTES = 10 * MIB;
+
+export const ProductFile = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    size: z.int().describe("Bytes"),
+    type: z.string().describe("Media type, by what the bytes are"),
+    sha256: z.string().describe("Of the bytes, in hexadecimal"),
+    url: z
+      .string()
+      .describe("Downloads it without a header; good for 15 minutes or a little longer, for you"),
+  })
+  .meta({ id: "ProductFile" });
+
+export const ProductImage = z
+  .object({
+    id: z.string(),
+    alt: z.string(),
+    url: z.string().describe("The widest"),
+    width: z.int(),
+    height: z.int(),
+    sizes: z.array(z.object({ width: z.int(), url: z.string() })).describe("For srcset, the smallest first"),
+  })
+  .meta({ id: "ProductImage", description: "A picture as WebP, never wider than what was uploaded." });
+
+export type ProductFile = z.infer<typeof ProductFile>;
+export type ProductImage = z.infer<typeof ProductImage>;
 
 const access = { who: "member", permission: "products:write" } as const;
 const params = z.object({ productId: z.string() });

@@ -15,6 +15,7 @@ import * as reviews from "./reviews.ts";
 import * as signIn from "./sign-in.ts";
 import * as transfer from "./transfer.ts";
 import * as twoFactor from "./two-factor.ts";
+import * as versions from "./versions.ts";
 
 /** Every endpoint by room and verb. */
 export const api = {
@@ -29,8 +30,8 @@ export const api = {
     unpublish: products.unpublish,
     remove: products.remove,
     history: products.history,
-    versions: products.versions,
-    version: products.oneVersion,
+    versions: versions.list,
+    version: versions.get,
     export: transfer.exportProducts,
     import: transfer.importProducts,
   },
@@ -151,8 +152,15 @@ export {
 export { Failure, ListMeta, Meta, type Ratings, type Success } from "./envelope.ts";
 export { type ErrorCode, errorCatalogue, errorCodes } from "./errors.ts";
 export { Event, type EventData, type EventType, eventData, eventTypes } from "./events.ts";
-export { MAX_FILE_BYTES, MAX_IMAGE_BYTES } from "./files.ts";
+export { MAX_FILE_BYTES, MAX_IMAGE_BYTES, type ProductFile, type ProductImage } from "./files.ts";
 export type { ApiKey, ApiKeyStatus, CreateApiKey, NewApiKey, RotatedApiKey } from "./keys.ts";
+export {
+  type Move,
+  type ProductStatus,
+  productStatuses,
+  type SuspensionReason,
+  suspensionReasons,
+} from "./lifecycle.ts";
 export type { ModeratedProduct, SuspendProduct } from "./moderation.ts";
 export {
   type CreateOAuthClient,
@@ -185,25 +193,11 @@ export {
 export {
   type ChangeProduct,
   type CreateProduct,
-  type Move,
   type ProductCard,
   type ProductDetail,
-  type ProductFile,
-  type ProductImage,
-  type ProductStatus,
-  type Provider,
-  productStatuses,
   productTypes,
-  providers,
-  SEMANTIC_VERSION,
-  SemanticVersion,
-  type SuspensionReason,
-  suspensionReasons,
-  VARIABLE_NAME,
-  type Variable,
-  type Version,
-  type VersionDetail,
 } from "./products.ts";
+export { type Provider, providers } from "./providers.ts";
 export type { CreatePurchase, NewPurchase, OrderStatus, Purchase, PurchaseDetail } from "./purchases.ts";
 export type { ChangeReview, ModeratedReview, PostReview, Review } from "./reviews.ts";
 export { type ChangePassword, type LogIn, NewPassword, type Register, type TwoFactor } from "./sign-in.ts";
@@ -214,3 +208,5 @@ export {
   MAX_IMPORTED_BYTES,
   MAX_IMPORTED_PRODUCTS,
 } from "./transfer.ts";
+export { VARIABLE_NAME, type Variable } from "./variables.ts";
+export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } from "./versions.ts";

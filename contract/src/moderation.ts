@@ -1,14 +1,8 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { Amount, Currency, paging, Timestamp } from "./envelope.ts";
-import {
-  Moderation,
-  Move,
-  ProductDetail,
-  productStatuses,
-  productTypes,
-  suspensionReasons,
-} from "./products.ts";
+import { Moderation, Move, productStatuses, suspensionReasons } from "./lifecycle.ts";
+import { ProductDetail, productTypes } from "./products.ts";
 
 export const ModeratedProduct = z
   .object({

@@ -1,77 +1,15 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { Amount, Currency, paging, Timestamp } from "./envelope.ts";
+import { ProductFile, ProductImage } from "./files.ts";
+import { Moderation, Move, ProductStatus } from "./lifecycle.ts";
+import { Provider, providers } from "./providers.ts";
+import { Variable } from "./variables.ts";
+import { SemanticVersion } from "./versions.ts";
 
 export const productTypes = ["PROMPT", "WORKFLOW"] as const;
-export const productStatuses = [
-  "draft",
-  "pending_review",
-  "published",
-  "rejected",
-  "unpublished",
-  "suspended",
-  "deleted",
-] as const;
-
-/** Why moderators take a product off the market; runs by its buyers stop for the first two. */
-export const suspensionReasons = [
-  "malicious",
-  "illegal",
-  "infringing",
-  "misleading",
-  "spam",
-  "other",
-] as const;
-
-/** The AI providers that a product can be compatible with and a stored key can be of. */
-export const providers = [
-  "openai",
-  "anthropic",
-  "google",
-  "mistral",
-  "groq",
-  "deepseek",
-  "xai",
-  "openrouter",
-  "ollama",
-  "openai-compatible",
-  "sandbox",
-] as const;
-export const Provider = z.enum(providers).meta({ id: "Provider" });
-export type Provider = z.infer<typeof Provider>;
-
 const ProductType = z.enum(productTypes).describe("An open set for readers");
-const Status = z.enum(productStatuses).describe("An open set for readers");
-
 const line = (max: number) => z.string().trim().min(1).max(max);
-export const SEMANTIC_VERSION = /^(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})$/;
-export const SemanticVersion = z
-  .string()
-  .max(40)
-  .regex(SEMANTIC_VERSION, "must be a semantic version such as 1.0.0")
-  .describe("Semantic version");
-
-export const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
-/** An input of a prompt. Public, so that a buyer knows the inputs before buying. */
-export const Variable = z
-  .strictObject({
-    name: z.string().regex(VARIABLE_NAME, "must be a name such as topic"),
-    description: z.string().max(500).optional(),
-    required: z.boolean().default(true),
-    default: z.string().max(32_768).optional(),
-    enum: z.array(z.string().max(1_000)).min(1).max(100).optional(),
-    maxLength: z.int().min(1).max(32_768).optional().describe("Characters"),
-  })
-  .meta({ id: "Variable" });
-
-export const Moderation = z
-  .object({
-    reasonCode: z.enum(suspensionReasons).nullable().describe("Of a suspension; an open set for readers"),
-    reason: z.string().nullable(),
-    at: Timestamp,
-  })
-  .meta({ id: "Moderation", description: "Why moderators rejected or suspended a product." });
-
 const author = z.object({ id: z.string(), name: z.string(), verified: z.boolean() });
 const shared = {
   id: z.string(),
@@ -79,7 +17,7 @@ const shared = {
   description: z.string(),
   lang: z.string().nullable().describe("BCP 47; null: not said"),
   type: ProductType,
-  status: Status,
+  status: ProductStatus,
   category: z.string().nullable(),
   price: Amount,
   currency: Currency,
@@ -99,30 +37,6 @@ export const ProductCard = z
     stats: z.object({ views: z.int(), purchases: z.int() }),
   })
   .meta({ id: "ProductCard", description: "A product as lists show it." });
-
-export const ProductFile = z
-  .object({
-    id: z.string(),
-    name: z.string(),
-    size: z.int().describe("Bytes"),
-    type: z.string().describe("Media type, by what the bytes are"),
-    sha256: z.string().describe("Of the bytes, in hexadecimal"),
-    url: z
-      .string()
-      .describe("Downloads it without a header; good for 15 minutes or a little longer, for you"),
-  })
-  .meta({ id: "ProductFile" });
-
-export const ProductImage = z
-  .object({
-    id: z.string(),
-    alt: z.string(),
-    url: z.string().describe("The widest"),
-    width: z.int(),
-    height: z.int(),
-    sizes: z.array(z.object({ width: z.int(), url: z.string() })).describe("For srcset, the smallest first"),
-  })
-  .meta({ id: "ProductImage", description: "A picture as WebP, never wider than what was uploaded." });
 
 export const ProductDetail = z
   .object({
@@ -153,38 +67,6 @@ export const ProductDetail = z
     moderation: Moderation.nullable().describe("For its author and administrators; null: nothing to say"),
   })
   .meta({ id: "ProductDetail" });
-
-const versionFields = {
-  version: z.string(),
-  changelog: z.string(),
-  createdAt: Timestamp,
-  current: z.boolean().describe("What you get when you name no version"),
-};
-
-export const Version = z
-  .object({ ...versionFields, readable: z.boolean().describe("Whether you may read its content") })
-  .meta({ id: "Version" });
-
-export const VersionDetail = z
-  .object({
-    ...versionFields,
-    content: z.string(),
-    contentFormat: z.enum(["text", "messages"]),
-    variables: z.array(Variable),
-  })
-  .meta({ id: "VersionDetail" });
-
-export const Move = z
-  .object({
-    action: z.string().describe("As the audit log calls it: product.suspended"),
-    from: Status,
-    to: Status,
-    by: z.enum(["author", "moderator", "operator"]),
-    reasonCode: z.enum(suspensionReasons).nullable(),
-    reason: z.string().nullable(),
-    at: Timestamp,
-  })
-  .meta({ id: "Move", description: "A step in the life of a product." });
 
 const price = z
   .number()
@@ -253,22 +135,14 @@ export const CreateProduct = z
   .meta({ id: "CreateProduct" });
 
 export const ChangeProduct = z
-  .strictObject({ ...fields, type: z.never("cannot be changed after creation") })
+  .strictObject({ ...fields, type: fields.type.describe("May be sent as it is; cannot be changed") })
   .partial()
   .meta({ id: "ChangeProduct" });
 
 export type ProductCard = z.infer<typeof ProductCard>;
 export type ProductDetail = z.input<typeof ProductDetail>;
-export type ProductFile = z.infer<typeof ProductFile>;
-export type ProductImage = z.infer<typeof ProductImage>;
 export type CreateProduct = z.output<typeof CreateProduct>;
 export type ChangeProduct = z.output<typeof ChangeProduct>;
-export type Variable = z.output<typeof Variable>;
-export type Version = z.input<typeof Version>;
-export type VersionDetail = z.input<typeof VersionDetail>;
-export type Move = z.input<typeof Move>;
-export type SuspensionReason = (typeof suspensionReasons)[number];
-export type ProductStatus = z.infer<typeof Status>;
 
 const reads = { who: "visitor", permission: "products:read" } as const;
 const writes = { who: "member", permission: "products:write" } as const;
@@ -378,30 +252,4 @@ export const history = endpoint({
   data: Move,
   list: true,
   errors: ["PRODUCT_NOT_FOUND"],
-});
-
-export const versions = endpoint({
-  name: "products.versions.list",
-  method: "GET",
-  path: "/products/:productId/versions",
-  summary: "List the versions of a product, newest first",
-  description: "Notes are everybody's who sees the product; contents are not.",
-  access: reads,
-  params,
-  query: z.strictObject(paging),
-  data: Version,
-  list: true,
-  errors: ["PRODUCT_NOT_FOUND"],
-});
-
-export const oneVersion = endpoint({
-  name: "products.versions.get",
-  method: "GET",
-  path: "/products/:productId/versions/:version",
-  summary: "Read one version of a product with its content",
-  description: "For its author and administrators, and for buyers within the major line that they bought.",
-  access: { who: "member", permission: "products:read" },
-  params: z.object({ productId: z.string(), version: z.string() }),
-  data: VersionDetail,
-  errors: ["PRODUCT_NOT_FOUND", "VERSION_NOT_FOUND", "PRODUCT_UNAVAILABLE"],
 });

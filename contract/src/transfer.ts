@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { FieldProblem, queryFlag } from "./envelope.ts";
-import { ChangeProduct, CreateProduct, productStatuses, productTypes } from "./products.ts";
+import { productStatuses } from "./lifecycle.ts";
+import { ChangeProduct, CreateProduct } from "./products.ts";
 
 export const MAX_IMPORTED_PRODUCTS = 1_000;
 export const MAX_IMPORTED_BYTES = 20 * 1024 * 1024;
@@ -23,7 +24,7 @@ const besides = {
 /** A line whose id is not known yet: a product to be made. */
 export const ImportedProduct = CreateProduct.extend(besides).meta({ id: "ImportedProduct" });
 /** A line whose id is that of a product: what stands there changes, the rest stays. */
-export const ImportedChange = ChangeProduct.extend({ ...besides, type: z.enum(productTypes).optional() });
+export const ImportedChange = ChangeProduct.extend(besides);
 
 export type ImportedProduct = z.output<typeof ImportedProduct>;
 export type ImportedChange = z.output<typeof ImportedChange>;

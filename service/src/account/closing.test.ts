@@ -3,6 +3,7 @@ import { after, before, suite, test } from "node:test";
 import { turnsOnTwoFactor } from "../../test/authenticator.ts";
 import { dumpOf } from "../../test/dump.ts";
 import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
+import { somebodyWaits } from "../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { hasOAuthClient, hasTokens } from "../../test/oauth.ts";
 import { toId } from "../ids.ts";
@@ -213,19 +214,10 @@ suite("a request that came in before its account closed", () => {
     const { reply } = await ctx.db.transaction().execute(async (tx) => {
       await anonymise(ctx, tx, await lockToClose(tx, key.userId));
       const reply = request();
-      await waitsForLock();
+      await somebodyWaits(market);
       return { reply };
     });
     return reply;
-  }
-
-  async function waitsForLock(): Promise<void> {
-    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-    for (let tries = 0; tries < 400; tries++) {
-      if ((await market.service.ctx.pool.query(waiting)).rowCount) return;
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-    assert.fail("it did not wait for the account");
   }
 
   const post = (who: "key" | "session", path: string, json: object) => (person: Person) =>

@@ -69,6 +69,5 @@ export async function changeUser(
     const details = { from, to, ...(change.reason && { reason: change.reason }) };
     await recordDeed(ctx, tx, by, { action: "user.changed", userId: id, details });
   });
-  await ctx.notices.caughtUp();
   return readUser(ctx, userId);
 }

@@ -1,8 +1,5 @@
 import type { Queries } from "../db/database.ts";
-import { offsetOf, type Page, type Paging } from "../db/paging.ts";
-
-/** A log only grows: past this, counting would cost more than the page itself. */
-const EXACT_TOTAL = 10_000;
+import { countSome, offsetOf, type Page, type Paging } from "../db/paging.ts";
 
 export interface EntryRow {
   id: string;
@@ -51,15 +48,5 @@ export async function listEntries(db: Queries, filter: EntryFilter): Promise<Pag
     .offset(offsetOf(filter))
     .$castTo<EntryRow>()
     .execute();
-  const { total } = await db
-    .selectFrom(
-      fitting(db, filter)
-        .select("a.id")
-        .limit(EXACT_TOTAL + 1)
-        .as("found"),
-    )
-    .select((row) => row.fn.countAll<number>().as("total"))
-    .executeTakeFirstOrThrow();
-  if (total <= EXACT_TOTAL) return { items, total };
-  return { items, total: EXACT_TOTAL, totalIsEstimate: true };
+  return { items, ...(await countSome(db, fitting(db, filter).select("a.id"))) };
 }

@@ -10,7 +10,7 @@ import {
   insertCategories,
   isTopLevel,
   listCategories as listRows,
-} from "./queries.ts";
+} from "./category-queries.ts";
 
 export interface Category {
   slug: string;

@@ -1,12 +1,18 @@
 import type { Context } from "../context.ts";
 import { toMinor } from "../money/amount.ts";
 import { withBelow } from "./categories.ts";
-import { currencyOf, type Filters, type ListQuery, Where } from "./filters.ts";
+import { currencyOf, type Filters, isByPrice, isInOneCurrency, type Sorted, Where } from "./filters.ts";
 
 /** Where one price band ends and the next begins, in minor units; as stoa_price_band() of 0015_listings.sql. */
 export const PRICE_EDGES = [500, 1_000, 2_000, 5_000, 10_000];
 /** The same of stars; as stoa_rating_band(). */
 export const RATING_EDGES = [1, 2, 3, 4, 4.5];
+
+const SUM = "select coalesce(sum(products), 0)::bigint as total";
+export interface Sum {
+  text: string;
+  values: unknown[];
+}
 
 /** The band that begins at an amount; undefined when none does. */
 const bandFrom = (edges: number[], amount: number): number | undefined => {
@@ -27,19 +33,20 @@ function addPriceBands(where: Where, { minPrice, maxPrice }: Filters, currency: 
 }
 
 /**
- * The conditions on `facet_counts c`, which counts all published products by type, category, providers, currency and
- * bands of price and rating. null where it cannot tell: other filters, or bounds inside of a band.
+ * The conditions on `facet_counts c`, which counts all published products by type, category, currency and bands of price
+ * and rating: each once, or once by each of its providers. null where it cannot tell: other filters, or bounds inside of
+ * a band.
  */
 export async function cellsOf(
   ctx: Context,
-  query: Filters & { sort?: ListQuery["sort"] },
+  query: Sorted,
+  each: "product" | "provider" = "product",
 ): Promise<Where | null> {
   if (query.search || query.tag || query.lang || query.author || query.status) return null;
   const where = new Where();
   const currency = currencyOf(ctx, query);
-  const byPrice = query.minPrice > 0 || query.maxPrice !== undefined || query.sort === "price";
-  if (byPrice || query.currency) where.add("c.currency = $", currency);
-  if (byPrice && !addPriceBands(where, query, currency)) return null;
+  if (isInOneCurrency(query)) where.add("c.currency = $", currency);
+  if (isByPrice(query) && !addPriceBands(where, query, currency)) return null;
   if (query.minRating) {
     const band = bandFrom(RATING_EDGES, query.minRating);
     if (band === undefined) return null;
@@ -47,6 +54,16 @@ export async function cellsOf(
   }
   if (query.type) where.add("c.type = $", query.type);
   if (query.category) where.add("c.category = any($)", await withBelow(ctx, query.category));
-  if (query.provider) where.add("$ = any(c.compatibility)", query.provider);
+  if (query.provider) where.add("c.provider = $", query.provider);
+  else where.add(each === "provider" ? "c.provider is not null" : "c.provider is null");
   return where;
+}
+
+/** How many products a list without words has, as SQL that adds it up; null where nothing is kept for its filters. */
+export async function sumOf(ctx: Context, { tag, ...query }: Sorted): Promise<Sum | null> {
+  const cells = await cellsOf(ctx, query);
+  if (!cells) return null;
+  if (!tag) return { text: `${SUM} from facet_counts c ${cells.text}`, values: cells.values };
+  const isAlone = cells.values.length === 0;
+  return isAlone ? { text: `${SUM} from tag_counts where tag = $1`, values: [tag.toLowerCase()] } : null;
 }

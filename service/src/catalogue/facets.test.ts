@@ -140,6 +140,14 @@ test("facets count what the list shows without their own filter", { timeout: 300
   );
 });
 
+test("facets of a mistyped search are those of what the list shows in its place", async () => {
+  for (const query of [{ search: "sonett" }, { search: "esay haiku", provider: "openai" }]) {
+    const { estimated, ...facets } = await facetsOf(query);
+    assert.ok(facets.type.length > 0, query.search);
+    assert.deepEqual(facets, await recount(query));
+  }
+});
+
 test("counts follow every change, before and after they are folded", { timeout: 300_000 }, async () => {
   const { ctx } = market.service;
   const anyChange = fc.record({

@@ -2,64 +2,57 @@ import type { Facets } from "@stoa/contract";
 import type { Caller, Context } from "../context.ts";
 import { toDecimal } from "../money/amount.ts";
 import { cellsOf, PRICE_EDGES, RATING_EDGES } from "./cells.ts";
-import { ANYBODY, currencyOf, type Filters, isOwnShelf, type Where, whereOf } from "./filters.ts";
+import { ALL_TAGS, allCells, type Count, countBy, eachOf, type Facet, type Source } from "./facet-queries.ts";
+import { ANYBODY, currencyOf, type Filters, isOwnShelf, whereOf } from "./filters.ts";
 import { matchesOf } from "./matches.ts";
-import { toQuestion } from "./search.ts";
+import { guess, type Question, toQuestion } from "./search.ts";
 
 /** Where the cells cannot tell, so many of the most bought matches are counted. */
 const SAMPLE = 1_000;
 const MAX_TAGS = 20;
+const FACETS: Facet[] = ["type", "category", "provider", "tag", "price", "rating"];
 
-type Facet = Facets["estimated"][number];
-const facets: Facet[] = ["type", "category", "provider", "tag", "price", "rating"];
-
-/** The column that a facet counts by; of arrays each member counts. */
-const COLUMNS: Record<Facet, string> = {
-  type: "type",
-  category: "category",
-  provider: "compatibility",
-  tag: "tags",
-  price: "price_band",
-  rating: "rating_band",
-};
-
-/** The band of a price in the currency that is asked for; isCurrency() knows it, so that it is nothing that could be SQL. */
-const bandIn = (currency: string, band: string) =>
-  `case when currency = '${currency}' then ${band} end as price_band`;
-
-const SOURCES = {
-  cells: (where: Where, currency: string) => `
-    select type, category, compatibility, ${bandIn(currency, "price_band")}, rating_band, products
-      from facet_counts c ${where.text}`,
-  /** Every tag by itself, where nothing is filtered. */
-  tags: () => "select array[tag] as tags, products from tag_counts",
-  sample: (listings: string, currency: string) => `
-    select l.type, l.category, l.compatibility, l.tags, ${bandIn(currency, "stoa_price_band(l.price_minor)")},
-           stoa_rating_band(l.rating_mean) as rating_band, 1 as products
-      from (${listings}) l`,
-};
-
-/** One pass over the source counts for every facet; the row without a facet has the sum of all. */
-const counting = (source: string, wanted: Facet[]): string => {
-  const columns = wanted.map((facet) => COLUMNS[facet]);
-  const facet = wanted.map((one) => `when grouping(${COLUMNS[one]}) = 0 then '${one}'`).join(" ");
-  return `select case ${facet} else 'all' end as facet, ${columns.join(", ")}, sum(products)::bigint as count
-    from (${source}) source group by grouping sets ((), ${columns.map((column) => `(${column})`).join(", ")})`;
-};
-
-interface Count {
-  facet: Facet;
-  value: string;
-  count: number;
+/** How many products of a list there are by what they can be filtered by, each facet without its own filter. */
+export async function readFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
+  if (isOwnShelf(caller, query)) return countFacets(ctx, caller, query);
+  return ctx.kept.get(`facets ${JSON.stringify(query)}`, () => countFacets(ctx, ANYBODY, query));
 }
-interface Counted {
-  counts: Count[];
-  isEstimate: boolean;
+
+async function countFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
+  const groups = await groupsOf(ctx, query);
+  const question = query.search ? await askedOf(ctx, caller, query, query.search) : null;
+  const counted = await Promise.all(groups.map((group) => countGroup(ctx, caller, group, question)));
+  const counts = counted.flatMap((group) => group.counts);
+  const currency = currencyOf(ctx, query);
+  return {
+    type: valuesOf(counts, "type"),
+    category: valuesOf(counts, "category"),
+    provider: valuesOf(counts, "provider"),
+    tag: valuesOf(counts, "tag").slice(0, MAX_TAGS),
+    price: priceBands(counts, currency),
+    rating: ratingsFrom(counts),
+    currency,
+    estimated: groups.flatMap(({ wanted }, at) => (counted[at]!.isEstimate ? wanted : [])),
+  };
 }
-interface Source {
-  source: string;
-  values: unknown[];
-  isSample: boolean;
+
+/** Facets that share their filters. */
+interface Group {
+  query: Filters;
+  wanted: Facet[];
+}
+
+/** Facets that ignore the same filters are counted together: each filtered one alone, all others at once. */
+async function groupsOf(ctx: Context, query: Filters): Promise<Group[]> {
+  const filtered = FACETS.filter((facet) => isFiltered(query, facet));
+  const others = FACETS.filter((facet) => !filtered.includes(facet));
+  // Cells know no tags, and count each provider by itself: apart from these the others are exact in one pass.
+  const apart: Facet[] = (await cellsOf(ctx, query)) ? ["tag", "provider"] : [];
+  return [
+    ...filtered.map((facet) => ({ query: without(query, facet), wanted: [facet] })),
+    ...others.filter((facet) => apart.includes(facet)).map((facet) => ({ query, wanted: [facet] })),
+    { query, wanted: others.filter((facet) => !apart.includes(facet)) },
+  ].filter(({ wanted }) => wanted.length > 0);
 }
 
 const OWN_FILTERS: Record<Facet, (keyof Filters)[]> = {
@@ -77,56 +70,53 @@ const without = (query: Filters, facet: Facet): Filters => {
 };
 const isFiltered = (query: Filters, facet: Facet) => OWN_FILTERS[facet].some((field) => query[field]);
 
-type Row = { facet: Facet | "all"; count: number | null } & Record<string, unknown>;
-
-/** Members of arrays by themselves, and nothing that counts nothing. */
-const countsOf = (rows: Row[]): Count[] =>
-  rows.flatMap(({ facet, count, ...columns }) => {
-    if (facet === "all" || !count) return [];
-    const value = columns[COLUMNS[facet]];
-    const members = value === null ? [] : Array.isArray(value) ? value : [String(value)];
-    return members.map((member: string) => ({ facet, value: member, count }));
-  });
-
-/** Counts for the facets that share these filters. */
-async function count(ctx: Context, caller: Caller, query: Filters, wanted: Facet[]): Promise<Counted> {
-  const { source, values, isSample } = await sourceFor(ctx, caller, query, wanted);
-  const { rows } = await ctx.pool.query<Row>({
-    text: counting(source, wanted),
-    values,
-  });
-  const all = rows.find(({ facet }) => facet === "all")?.count ?? 0;
-  return { counts: countsOf(rows), isEstimate: isSample && all > SAMPLE };
+interface Counted {
+  counts: Count[];
+  isEstimate: boolean;
 }
 
-async function sourceFor(ctx: Context, caller: Caller, query: Filters, wanted: Facet[]): Promise<Source> {
-  const currency = currencyOf(ctx, query);
-  const cells = await cellsOf(ctx, query);
-  if (cells && !wanted.includes("tag"))
-    return { source: SOURCES.cells(cells, currency), values: cells.values, isSample: false };
-  if (cells?.clauses.length === 0) return { source: SOURCES.tags(), values: [], isSample: false };
-  if (!query.search) {
-    const where = await whereOf(ctx, caller, query);
-    const sample = `select l.* from listings l ${where.text} order by l.purchases desc, l.product_id desc limit ${SAMPLE + 1}`;
-    return { source: SOURCES.sample(sample, currency), values: where.values, isSample: true };
-  }
-  const question = await toQuestion(ctx.db, query.search, query.lang);
+/** What the list asks for: the words, else what they may have been meant to be. */
+async function askedOf(ctx: Context, caller: Caller, query: Filters, words: string): Promise<Question> {
+  const question = await toQuestion(ctx.db, words, query.lang);
   const matches = await matchesOf(ctx, caller, query, question);
-  const sample = `select l.* from (${matches.any(SAMPLE + 1)}) m join listings l on l.product_id = m.product_id`;
-  return { source: SOURCES.sample(sample, currency), values: matches.values, isSample: true };
+  const { rows } = await ctx.pool.query({ text: matches.any(1), values: matches.values });
+  return (rows.length === 0 && (await guess(ctx.db, question))) || question;
 }
 
-/** Facets that ignore the same filters are counted together: each filtered one alone, all others at once. */
-async function groupsOf(ctx: Context, query: Filters): Promise<{ query: Filters; wanted: Facet[] }[]> {
-  const filtered = facets.filter((facet) => isFiltered(query, facet));
-  const others = facets.filter((facet) => !filtered.includes(facet));
-  // Cells know no tags: these are counted apart, so that the others may be exact.
-  const apart: Facet[] = (await cellsOf(ctx, query)) && others.includes("tag") ? ["tag"] : [];
-  return [
-    ...filtered.map((facet) => ({ query: without(query, facet), wanted: [facet] })),
-    { query, wanted: others.filter((facet) => !apart.includes(facet)) },
-    { query, wanted: apart },
-  ].filter(({ wanted }) => wanted.length > 0);
+async function countGroup(
+  ctx: Context,
+  caller: Caller,
+  { query, wanted }: Group,
+  question: Question | null,
+): Promise<Counted> {
+  const exact = await exactSource(ctx, query, wanted);
+  const { counts, all } = await countBy(ctx, exact ?? (await sampleOf(ctx, caller, query, question)), wanted);
+  return { counts, isEstimate: !exact && all > SAMPLE };
+}
+
+/** null: what is kept of all cannot tell. */
+async function exactSource(ctx: Context, query: Filters, wanted: Facet[]): Promise<Source | null> {
+  const cells = await cellsOf(ctx, query, wanted.includes("provider") ? "provider" : "product");
+  if (cells && !wanted.includes("tag")) return allCells(cells, currencyOf(ctx, query));
+  return cells?.values.length === 0 ? ALL_TAGS : null;
+}
+
+/** One more than the sample has: then there are more. */
+async function sampleOf(
+  ctx: Context,
+  caller: Caller,
+  query: Filters,
+  question: Question | null,
+): Promise<Source> {
+  const currency = currencyOf(ctx, query);
+  if (!question) {
+    const { text, values } = await whereOf(ctx, caller, query);
+    const mostBought = `order by l.purchases desc, l.product_id desc limit ${SAMPLE + 1}`;
+    return eachOf(`select l.* from listings l ${text} ${mostBought}`, values, currency);
+  }
+  const matches = await matchesOf(ctx, caller, query, question);
+  const found = `(${matches.any(SAMPLE + 1)}) m join listings l on l.product_id = m.product_id`;
+  return eachOf(`select l.* from ${found}`, matches.values, currency);
 }
 
 function valuesOf(counts: Count[], facet: Facet) {
@@ -157,26 +147,3 @@ const ratingsFrom = (counts: Count[]): Facets["rating"] =>
     const bands = counts.filter(({ facet, value }) => facet === "rating" && Number(value) > at);
     return { from, count: bands.reduce((sum, band) => sum + band.count, 0) };
   }).toReversed();
-
-/** How many products of a list there are by what they can be filtered by, each facet without its own filter. */
-export async function readFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
-  if (isOwnShelf(caller, query)) return countFacets(ctx, caller, query);
-  return ctx.kept.get(`facets ${JSON.stringify(query)}`, () => countFacets(ctx, ANYBODY, query));
-}
-
-async function countFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
-  const groups = await groupsOf(ctx, query);
-  const counted = await Promise.all(groups.map(({ query, wanted }) => count(ctx, caller, query, wanted)));
-  const counts = counted.flatMap((group) => group.counts);
-  const currency = currencyOf(ctx, query);
-  return {
-    type: valuesOf(counts, "type"),
-    category: valuesOf(counts, "category"),
-    provider: valuesOf(counts, "provider"),
-    tag: valuesOf(counts, "tag").slice(0, MAX_TAGS),
-    price: priceBands(counts, currency),
-    rating: ratingsFrom(counts),
-    currency,
-    estimated: groups.flatMap(({ wanted }, at) => (counted[at]!.isEstimate ? wanted : [])),
-  };
-}

@@ -7,18 +7,15 @@ import { columnOf } from "./categories.ts";
 
 export type ListQuery = Input<typeof api.products.list>["query"];
 export type Filters = Input<typeof api.products.facets>["query"];
+/** Filters, of a list with its order. */
+export type Sorted = Filters & { sort?: ListQuery["sort"] };
 
 export const PUBLISHED = "l.status = 'published'";
 
 /** Conditions with their values: `$` stands for the value that comes with it. */
 export class Where {
-  readonly values: unknown[];
-  clauses: string[];
-
-  constructor(values: unknown[] = [], clauses: string[] = []) {
-    this.values = values;
-    this.clauses = clauses;
-  }
+  readonly values: unknown[] = [];
+  readonly clauses: string[] = [];
 
   value(value: unknown): string {
     this.values.push(value);
@@ -44,12 +41,12 @@ function priceBound(query: Filters, field: "minPrice" | "maxPrice", currency: st
 /** Asks what everybody may see. */
 export const ANYBODY: Guest = { kind: "guest", guestId: "" };
 
-const authorOf = (caller: Caller, author: string) =>
+const authorIdOf = (caller: Caller, author: string) =>
   author === "me" ? (isMember(caller) ? caller.userId : null) : toUuid("usr", author);
 
 /** Whether this is the caller's own shelf, which shows them more than it shows to others. */
 export const isOwnShelf = (caller: Caller, { author }: Filters): boolean =>
-  author !== undefined && isMember(caller) && authorOf(caller, author) === caller.userId;
+  author !== undefined && isMember(caller) && authorIdOf(caller, author) === caller.userId;
 
 /** The caller's own shelf shows every state; everybody else's shows what is for sale. */
 function addAuthor(where: Where, caller: Caller, query: Filters): void {
@@ -60,7 +57,7 @@ function addAuthor(where: Where, caller: Caller, query: Filters): void {
   if (!own) where.add(PUBLISHED);
   else if (status) where.add("l.status = $", status);
   else where.add("l.status <> 'deleted'");
-  if (author !== undefined) where.add("l.author_id = $", authorOf(caller, author));
+  if (author !== undefined) where.add("l.author_id = $", authorIdOf(caller, author));
 }
 
 /** What prices of a query are in. */
@@ -70,33 +67,33 @@ export function currencyOf(ctx: Context, query: Filters): string {
   return currency;
 }
 
-function addPrice(where: Where, ctx: Context, query: Filters & { sort?: ListQuery["sort"] }): void {
+/** Prices of several currencies have no order among each other. */
+export const isInOneCurrency = (query: Sorted): boolean => query.currency !== undefined || isByPrice(query);
+
+export const isByPrice = ({ minPrice, maxPrice, sort }: Sorted): boolean =>
+  minPrice > 0 || maxPrice !== undefined || sort === "price";
+
+function addPrice(where: Where, ctx: Context, query: Sorted): void {
   const currency = currencyOf(ctx, query);
   if (query.maxPrice !== undefined && query.minPrice > query.maxPrice) {
     throw invalidRequest("minPrice", "must not be greater than maxPrice");
   }
-  const byPrice = query.minPrice > 0 || query.maxPrice !== undefined || query.sort === "price";
-  if (byPrice || query.currency) where.add("l.currency = $", currency);
+  if (isInOneCurrency(query)) where.add("l.currency = $", currency);
   if (query.minPrice > 0) where.add("l.price_minor >= $::bigint", priceBound(query, "minPrice", currency));
   if (query.maxPrice !== undefined) {
     where.add("l.price_minor <= $::bigint", priceBound(query, "maxPrice", currency));
   }
 }
 
-/** What a list asks of `listings l`, all but the words that are searched for; another table may have the category, too. */
-export async function whereOf(
-  ctx: Context,
-  caller: Caller,
-  query: Filters & { sort?: ListQuery["sort"] },
-  alias = { category: "l" },
-): Promise<Where> {
+/** What a list asks of `listings l`, all but the words that are searched for. */
+export async function whereOf(ctx: Context, caller: Caller, query: Sorted): Promise<Where> {
   const where = new Where();
   addAuthor(where, caller, query);
   addPrice(where, ctx, query);
   if (query.type) where.add("l.type = $", query.type);
   if (query.category) {
     // A column for each level: one value has an order within an index, a list of them has none.
-    where.add(`${alias.category}.${await columnOf(ctx, query.category)} = $`, query.category);
+    where.add(`l.${await columnOf(ctx, query.category)} = $`, query.category);
   }
   if (query.provider) where.add("l.compatibility @> array[$]::text[]", query.provider);
   if (query.tag) where.add("l.tags @> array[$]::text[]", query.tag.toLowerCase());

@@ -2,20 +2,18 @@ import type { Tx } from "../db/database.ts";
 import type { CardFacts } from "./card.ts";
 import { tellOfChange, writeListing, writeWords } from "./queries.ts";
 import { toVector } from "./search.ts";
-import { fold, wordsOf } from "./words.ts";
+import { fold, MIN_KNOWN_CHARACTERS, wordsOf } from "./words.ts";
 
-const MIN_KEPT_CHARACTERS = 3;
-
-/** Words that may be asked for by their beginning, or mistyped; parts of words in scripts without spaces are shorter. */
-const tellingWords = ({ title, tags, description }: CardFacts): string[] => {
+/** Words that may be asked for by their beginning, or mistyped. */
+const knownWords = ({ title, tags, description }: CardFacts): string[] => {
   const words = wordsOf(`${title} ${tags.join(" ")} ${description}`, "stored");
-  return [...new Set(words)].filter((word) => word.length >= MIN_KEPT_CHARACTERS).toSorted();
+  return [...new Set(words)].filter((word) => word.length >= MIN_KNOWN_CHARACTERS).toSorted();
 };
 
 /** Lists a product anew, by what it is now: to be called in the transaction of every change of one. */
 export async function relist(tx: Tx, product: CardFacts): Promise<void> {
   await writeListing(tx, { ...product, title: fold(product.title), search: toVector(product) });
-  if (product.status !== "deleted") await writeWords(tx, tellingWords(product));
+  if (product.status !== "deleted") await writeWords(tx, knownWords(product));
   if (product.status !== "draft") await tellOfChange(tx);
 }
 

@@ -1,5 +1,5 @@
 import type { Caller, Context } from "../context.ts";
-import { type Filters, PUBLISHED, Where, whereOf } from "./filters.ts";
+import { type Filters, PUBLISHED, whereOf } from "./filters.ts";
 import { type Question, toTsQuery } from "./search.ts";
 
 /** `search_documents.reach`, from what was bought most to what never was: 0015_listings.sql. */
@@ -31,14 +31,15 @@ export async function matchesOf(
   query: Filters,
   question: Question,
 ): Promise<Matches> {
-  const { values, clauses } = await whereOf(ctx, caller, query, { category: "d" });
-  const where = new Where(values, clauses);
+  const where = await whereOf(ctx, caller, query);
   const asked = `${where.value(toTsQuery(question))}::tsquery`;
-  const isForSale = clauses.includes(PUBLISHED);
-  where.clauses = [`d.search @@ ${asked}`, ...clauses.filter((clause) => clause !== PUBLISHED)];
-  const byWordsAlone = isForSale && !where.clauses.some((clause) => clause.startsWith("l."));
+  const matching = `d.search @@ ${asked}`;
+  const isForSale = where.clauses.includes(PUBLISHED);
+  // What has a reach is published.
+  const filters = where.clauses.filter((clause) => clause !== PUBLISHED).map(besideWords);
+  const byWordsAlone = isForSale && !filters.some((clause) => clause.startsWith("l."));
   const from = `search_documents d ${byWordsAlone ? "" : "join listings l on l.product_id = d.product_id"}`;
-  const select = `select d.product_id, d.purchases, d.search from ${from} ${where.text}`;
+  const select = `select d.product_id, d.purchases, d.search from ${from} where ${[matching, ...filters].join(" and ")}`;
   const inTurn = (order: string) =>
     isForSale
       ? REACHES.map((reach) => `(${select} and d.reach = ${reach} ${order})`).join(" union all ")
@@ -52,6 +53,9 @@ export async function matchesOf(
     mostBought: (limit) => first("order by d.purchases + 0 desc, d.product_id desc", limit),
     any: (limit) => first("offset 0", limit),
     all: `(select l.* from listings l join search_documents d on d.product_id = l.product_id
-            ${where.text.replaceAll(/\bd\.(section|category)\b/g, "l.$1")} ${isForSale ? `and ${PUBLISHED}` : ""}) l`,
+            where ${[matching, ...where.clauses].join(" and ")}) l`,
   };
 }
+
+/** The category stands beside the words, too: a search in one needs no listings. */
+const besideWords = (clause: string) => clause.replace(/^l\.(section|category) /, "d.$1 ");

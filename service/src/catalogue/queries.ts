@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Queries, Tx } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+import { MIN_KNOWN_CHARACTERS } from "./words.ts";
 
 /** The channel on which every process hears that lists show something else. */
 export const CATALOGUE_CHANNEL = "catalogue";
@@ -59,47 +60,6 @@ export async function writeListing(tx: Tx, listing: ListingRow): Promise<void> {
 export const writeWords = (tx: Tx, words: string[]) =>
   sql`insert into search_words (word) select unnest(${words}::text[]) on conflict do nothing`.execute(tx);
 
-export const hasCategory = async (db: Queries, slug: string): Promise<boolean> =>
-  (await db.selectFrom("categories").select("slug").where("slug", "=", slug).executeTakeFirst()) !==
-  undefined;
-
-export async function isTopLevel(db: Queries, slug: string): Promise<boolean> {
-  const top = db.selectFrom("categories").select("slug").where("slug", "=", slug).where("parent", "is", null);
-  return (await top.executeTakeFirst()) !== undefined;
-}
-
-export async function findCategories(db: Queries, slugs: string[]): Promise<string[]> {
-  const { rows } = await sql<{ slug: string }>`
-    select slug from categories where slug = any (${slugs}::text[])`.execute(db);
-  return rows.map((row) => row.slug);
-}
-
-/** A category with those below it. */
-export async function findBelow(db: Queries, slug: string): Promise<string[]> {
-  const rows = await db
-    .selectFrom("categories")
-    .select("slug")
-    .where((row) => row.or([row("slug", "=", slug), row("parent", "=", slug)]))
-    .execute();
-  return rows.map((row) => row.slug);
-}
-
-/** Every category with the count of published products in it and below it. */
-export async function listCategories(db: Queries, paging: Paging) {
-  const { rows } = await sql<{ slug: string; name: string; parent: string | null; products: number }>`
-    select c.slug, c.name, c.parent, coalesce(sum(f.products), 0)::bigint as products
-      from categories c
-      left join categories below on below.slug = c.slug or below.parent = c.slug
-      left join facet_counts f on f.category = below.slug
-     group by c.slug order by coalesce(c.parent, c.slug), c.parent nulls first, c.slug
-     limit ${paging.limit} offset ${offsetOf(paging)}`.execute(db);
-  const { total } = await db
-    .selectFrom("categories")
-    .select((row) => row.fn.countAll<number>().as("total"))
-    .executeTakeFirstOrThrow();
-  return { items: rows, total } satisfies Page<unknown>;
-}
-
 /** One of the half-life sums of 0002_products.sql: adds 2^at to the sum whose log2 is kept. */
 export const addSale = (tx: Tx, productId: string, at: number) =>
   moveSales(tx, productId, {
@@ -145,80 +105,31 @@ export const addRating = (tx: Tx, productId: string, { count, sum }: { count: nu
     update listings l set rating_mean = c.rating_mean, rating_score = c.rating_score
       from counted c where l.product_id = c.product_id`.execute(tx);
 
-/** The salt of a day, made at its first view on whichever node; null: the day is closed. */
-export async function findSalt(db: Queries, day: string, sealedSalt: string): Promise<string | null> {
-  await sql`insert into view_days (day, sealed_salt) values (${day}, ${sealedSalt}) on conflict do nothing`.execute(
-    db,
-  );
-  const { rows } = await sql<{ salt: string | null }>`
-    select sealed_salt as salt from view_days where day = ${day}`.execute(db);
-  return rows[0]!.salt;
-}
-
-export interface ViewRow {
-  productId: string;
-  day: string;
-  viewer: Buffer;
-}
-
-/**
- * Keeps the views that are new and adds them to the counters, in one statement for all of them. Of a day that was
- * closed and a product that went there are none. Rows are locked in the order of ids, so that no two writers can wait
- * for each other; and the day is shared, so that nobody closes it meanwhile.
- */
-export const addViews = (db: Queries, views: ViewRow[]) =>
-  sql`
-    with open as (
-      select day from view_days
-       where day = any (${[...new Set(views.map((view) => view.day))]}::date[]) and sealed_salt is not null
-       order by day for share),
-    seen as (
-      insert into product_views (day, product_id, viewer)
-      select v.* from unnest(${views.map((view) => view.day)}::date[],
-                             ${views.map((view) => view.productId)}::uuid[],
-                             ${views.map((view) => view.viewer)}::bytea[]) as v (day, product_id, viewer)
-        join open on open.day = v.day
-        join products p on p.id = v.product_id
-       order by v.day, v.product_id, v.viewer
-      on conflict do nothing returning product_id, day),
-    fresh as materialized (select product_id, day, count(*) as views from seen group by product_id, day),
-    locked as materialized (
-      select product_id from product_stats where product_id in (select product_id from fresh)
-       order by product_id for no key update),
-    counted as (
-      update product_stats s set views = s.views + n.views
-        from locked l
-        join (select product_id, sum(views)::bigint as views from fresh group by product_id) n
-             on n.product_id = l.product_id
-       where s.product_id = l.product_id
-      returning s.product_id, s.views),
-    days as (
-      insert into product_days as d (product_id, day, views)
-      select f.product_id, f.day, f.views from fresh f join counted c on c.product_id = f.product_id
-      on conflict (product_id, day) do update set views = d.views + excluded.views)
-    -- A listing moves in every one of its indexes: the order follows by hundredths.
-    update listings l set views = c.views from counted c
-     where l.product_id = c.product_id and c.views > l.views + l.views / 100`.execute(db);
-
-/** Adds up the rows that share everything, once there are many: in one statement, so that nothing is counted twice. */
+/** Adds the rows of one cell to its folded one, once there are many: in one statement, so that nothing is counted twice. */
 export async function foldCounts(db: Queries, from: number): Promise<void> {
   await sql`
     with gone as (
-      delete from facet_counts where (select count(*) from facet_counts where not folded) >= ${from} returning *)
-    insert into facet_counts
-    select type, category, compatibility, currency, price_band, rating_band, sum(products), true
-      from gone group by 1, 2, 3, 4, 5, 6 having sum(products) <> 0`.execute(db);
+      delete from facet_counts
+       where not folded and (select count(*) from facet_counts where not folded) >= ${from} returning *)
+    insert into facet_counts as f
+    select provider, type, category, currency, price_band, rating_band, sum(products), true
+      from gone group by 1, 2, 3, 4, 5, 6 having sum(products) <> 0 order by 1, 2, 3, 4, 5, 6
+    on conflict (provider, type, category, currency, price_band, rating_band) where folded
+    do update set products = f.products + excluded.products`.execute(db);
   await sql`
     with gone as (
-      delete from tag_counts where (select count(*) from tag_counts where not folded) >= ${from} returning *)
-    insert into tag_counts select tag, sum(products), true from gone group by 1 having sum(products) <> 0`.execute(
-    db,
-  );
+      delete from tag_counts
+       where not folded and (select count(*) from tag_counts where not folded) >= ${from} returning *)
+    insert into tag_counts as t
+    select tag, sum(products), true from gone group by 1 having sum(products) <> 0 order by 1
+    on conflict (tag) where folded do update set products = t.products + excluded.products`.execute(db);
+  await sql`delete from facet_counts where folded and products = 0`.execute(db);
+  await sql`delete from tag_counts where folded and products = 0`.execute(db);
 }
 
 export async function countListings(db: Queries): Promise<number> {
   const { rows } = await sql<{ total: number }>`
-    select coalesce(sum(products), 0)::bigint as total from facet_counts`.execute(db);
+    select coalesce(sum(products), 0)::bigint as total from facet_counts where provider is null`.execute(db);
   return rows[0]!.total;
 }
 
@@ -227,7 +138,7 @@ export async function weighWords(db: Queries, percent: number): Promise<void> {
   await sql`
     insert into search_words (word, listings)
     select word, ceil(ndoc * 100 / ${percent}::float8)::int from ts_stat(${`select search from search_documents tablesample system (${percent})`})
-     where length(word) >= 3
+     where length(word) >= ${MIN_KNOWN_CHARACTERS}
      order by word
     on conflict (word) do update set listings = excluded.listings`.execute(db);
 }
@@ -248,25 +159,3 @@ export async function listTags(db: Queries, { search, ...paging }: TagQuery) {
   ]);
   return { items, total: counted[0]!.total } satisfies Page<unknown>;
 }
-
-/** Takes away the salt of the days before this one: nobody can tell any more whose views they are. */
-export const closeDays = (db: Queries, before: string) =>
-  sql`update view_days set sealed_salt = null where day < ${before} and sealed_salt is not null`.execute(db);
-
-export async function deleteViewers(db: Queries, before: string, limit: number): Promise<number> {
-  const { numAffectedRows } = await sql`
-    delete from product_views where (day, product_id, viewer) in (
-      select v.day, v.product_id, v.viewer from product_views v where v.day < ${before}
-       order by v.day, v.product_id, v.viewer limit ${limit})`.execute(db);
-  return Number(numAffectedRows ?? 0n);
-}
-
-export const insertCategories = (
-  db: Queries,
-  categories: { slug: string; name: string; parent: string | null }[],
-) =>
-  db
-    .insertInto("categories")
-    .values(categories)
-    .onConflict((conflict) => conflict.column("slug").doNothing())
-    .execute();

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { type Caller, type Context, isMember, viewerOf } from "../context.ts";
-import { addViews, closeDays, deleteViewers, findSalt, type ViewRow } from "./queries.ts";
+import { addViews, closeDays, deleteViewers, findSalt, type ViewRow } from "./view-queries.ts";
 
 /** As many views wait at most; what comes on top, while the database is away, is not counted. */
 const MAX_WAITING = 20_000;

@@ -19,6 +19,8 @@ const LETTERS = new RegExp(`[${Object.keys(PLAIN).join("")}]`, "g");
 
 const RUN = /[\p{L}\p{N}\p{M}]+/gu;
 const MAX_WORD_CHARACTERS = 60;
+/** `search_words` holds no shorter ones: most are parts of words in scripts without spaces. */
+export const MIN_KNOWN_CHARACTERS = 3;
 /** Han and Kana are written without spaces: characters and pairs of neighbours stand for words there. */
 const PAIRED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー]+/u;
 /** Here a dictionary tells where words end. */

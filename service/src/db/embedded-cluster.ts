@@ -15,7 +15,7 @@ import {
   stat,
   writeFile,
 } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Binaries } from "./embedded-binaries.ts";
@@ -66,6 +66,17 @@ function socketFolder(dataDir: string): string {
   const name = `stoa-${createHash("sha256").update(dataDir).digest("hex").slice(0, 16)}`;
   const socket = join(tmpdir(), name, `.s.PGSQL.${PORT}`);
   return join(Buffer.byteLength(socket) > SOCKET_PATH_BYTES ? "/tmp" : tmpdir(), name);
+}
+
+/**
+ * PostgreSQL's own page cache: a sixteenth of the memory that we may use, between 128 MB and 1 GB. What it does not hold
+ * costs a copy from the operating system each time, some ten times of reading it there. Memory is taken as pages come in.
+ */
+export function cacheSettings(): Record<string, string> {
+  const limit = process.constrainedMemory();
+  const bytes = limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+  const megabytes = Math.round(bytes / 16 / 2 ** 20);
+  return { shared_buffers: `${Math.min(1_024, Math.max(128, megabytes))}MB` };
 }
 
 export function connectionOf(place: Place): Connection {

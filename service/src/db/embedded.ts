@@ -5,6 +5,7 @@ import { Client } from "pg";
 import { type Binaries, findBinaries, type Way } from "./embedded-binaries.ts";
 import {
   type Connection,
+  cacheSettings,
   connectionOf,
   findPostmaster,
   type Place,
@@ -109,6 +110,7 @@ async function launch(place: Place, binaries: Binaries, settings: Record<string,
 
 function serverArguments(place: Place, settings: Record<string, string>): string[] {
   const all = {
+    ...cacheSettings(),
     ...settings,
     listen_addresses: "",
     unix_socket_directories: place.sockets,

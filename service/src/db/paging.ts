@@ -1,4 +1,6 @@
 import type { Ratings } from "@stoa/contract";
+import { type Expression, sql } from "kysely";
+import type { Queries } from "./database.ts";
 
 /** A page of a list, as a verb answers it. */
 export interface Page<T> {
@@ -22,3 +24,17 @@ export const mapPage = <A, B>(page: Page<A>, map: (item: A) => B): Page<B> => ({
   ...page,
   items: page.items.map(map),
 });
+
+/** Past this, counting would cost more than the page itself. */
+const EXACT_TOTAL = 10_000;
+
+/** How many rows a query finds: exactly up to a bound, above it at least so many. */
+export async function countSome(
+  db: Queries,
+  found: { limit(rows: number): Expression<unknown> },
+): Promise<Pick<Page<unknown>, "total" | "totalIsEstimate">> {
+  const { rows } = await sql<{ total: number }>`
+    select count(*) as total from ${found.limit(EXACT_TOTAL + 1)} as found`.execute(db);
+  const { total } = rows[0]!;
+  return total > EXACT_TOTAL ? { total: EXACT_TOTAL, totalIsEstimate: true } : { total };
+}

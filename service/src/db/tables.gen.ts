@@ -140,11 +140,11 @@ export interface Executions {
 
 export interface FacetCounts {
   category: string | null;
-  compatibility: string[];
   currency: string;
   folded: Generated<boolean>;
   price_band: number;
   products: number;
+  provider: string | null;
   rating_band: number;
   type: string;
 }

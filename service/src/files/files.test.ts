@@ -87,6 +87,20 @@ suite("files", () => {
     assert.deepEqual([version, files.length], ["1.2.0", 1]);
   });
 
+  test("of an older version are found with it, by those who may read it", async () => {
+    const productId = await hasProduct(seller);
+    const { id } = await hasFile(seller, productId, { name: "old.md", bytes: "# Old\n" });
+    const buyer = await market.hasUser();
+    await hasBought(buyer, productId);
+    await seller.delete(`/v1/products/${productId}/files/${id}`);
+    assert.deepEqual(await namesFor(buyer, productId), []);
+    for (const reader of [seller, buyer]) {
+      const { files } = (await reader.get(`/v1/products/${productId}/versions/1.1.0`)).body.data;
+      const [{ url, name }] = files;
+      assert.deepEqual([files.length, name, await textOf(url)], [1, "old.md", "# Old\n"]);
+    }
+  });
+
   test("are those of the bought major line for its buyers", async () => {
     const productId = await hasProduct(seller);
     const first = await hasFile(seller, productId, { name: "one.md" });

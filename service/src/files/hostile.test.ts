@@ -222,6 +222,7 @@ suite("an archive is refused that", () => {
     ["is encrypted", zipOf([{ ...plain, encrypted: true }]), /encrypted/],
     ["is packed by another method", zipOf([{ ...plain, method: 9 }]), /method 9/],
     ["is said to unpack to 4 GB", zipOf([{ ...plain, size: 0xfffffffe }]), /more than 500 MiB/],
+    ["is stored in another size than it has", zipOf([{ ...plain, method: 0, size: 3 }]), /contradict/],
     ["is a zip64", zipOf([{ ...plain, size: 0xffffffff }]), /zip64/],
     [
       "unpacks to a thousand times its size",

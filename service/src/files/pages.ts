@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
-import { isCurrent } from "../http/send.ts";
+import { isCurrent } from "../http/conditional.ts";
 import { imageKey, readBlob } from "./blobs.ts";
 import { fileOfLink, type Linked, openFile, rangeOf } from "./download.ts";
 import { asAttachment } from "./name.ts";

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { extname } from "node:path";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ApiError } from "../errors.ts";
-import { isCurrent } from "./send.ts";
+import { isCurrent } from "./conditional.ts";
 
 const FOLDER = new URL("./assets/", import.meta.url);
 const TYPES: Record<string, string> = {

@@ -5,7 +5,7 @@ import type { Identify } from "./authenticate.ts";
 import type { Rendered } from "./envelope.ts";
 import type { Guests } from "./guests.ts";
 import type { Metrics } from "./metrics.ts";
-import type { UploadDeadlines } from "./multipart.ts";
+import type { UploadDeadlines } from "./patience.ts";
 import type { RateLimits } from "./rate-limit.ts";
 import type { Route } from "./route.ts";
 

@@ -69,7 +69,8 @@ const isJson = (contentType: string | undefined) =>
  */
 export function parseJsonBody(bytes: Buffer, contentType: string | undefined): unknown {
   if (bytes.length === 0) return undefined;
-  if (!isJson(contentType)) throw new ApiError("UNSUPPORTED_MEDIA_TYPE");
+  if (!isJson(contentType))
+    throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "The body must be application/json.");
   if (isTooDeep(bytes)) throw invalidRequest("body", `is nested deeper than ${MAX_DEPTH} levels`);
   const text = decode(bytes);
   let value: unknown;

@@ -8,6 +8,7 @@ import { pipeline } from "node:stream/promises";
 import { Busboy, type BusboyHeaders, type BusboyInstance } from "@fastify/busboy";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { mustBeStorable } from "./json-body.ts";
+import { Patience, type UploadDeadlines } from "./patience.ts";
 
 /** A file as it came in. It lies in a folder of ours under a name of ours, until the request is answered. */
 export interface UploadedFile {
@@ -27,44 +28,11 @@ export interface Upload {
   discard(): Promise<void>;
 }
 
-export interface UploadDeadlines {
-  /** Without a byte. */
-  idleMs: number;
-  /** From the first byte to the last. */
-  totalMs: number;
-}
-
-export const uploadDeadlines: UploadDeadlines = { idleMs: 20_000, totalMs: 600_000 };
-
 /** What stands around a file: boundaries, headers and text fields. */
 const AROUND_BYTES = 128 * 1024;
 const LIMITS = { files: 2, fields: 20, parts: 22, fieldNameSize: 100, fieldSize: 64 * 1024, headerPairs: 20 };
 const MIB = 1024 * 1024;
 const LETTING_FINISH_MS = 2_000;
-
-/** So many come in at the same time from one account, in one process: what lies on the disk unfinished has a bound. */
-const MAX_AT_ONCE = 20;
-
-/** Who sends how many uploads at this moment. */
-export class UploadSlots {
-  readonly #taken = new Map<string, number>();
-
-  async take<T>(who: string, work: () => Promise<T>): Promise<T> {
-    const taken = this.#taken.get(who) ?? 0;
-    if (taken >= MAX_AT_ONCE) {
-      const why = `${MAX_AT_ONCE} uploads of yours are coming in already.`;
-      throw new ApiError("RATE_LIMIT_EXCEEDED", why, undefined, 1);
-    }
-    this.#taken.set(who, taken + 1);
-    try {
-      return await work();
-    } finally {
-      const left = this.#taken.get(who)! - 1;
-      if (left === 0) this.#taken.delete(who);
-      else this.#taken.set(who, left);
-    }
-  }
-}
 
 const tooLarge = (maxBytes: number) =>
   new ApiError("PAYLOAD_TOO_LARGE", `A file may have ${maxBytes / MIB} MiB here.`, {
@@ -115,7 +83,7 @@ async function readParts(
     return parts.file;
   };
   try {
-    const file = await Promise.race([read(), parts.failed, patience.lost, cut(request)]);
+    const file = await Promise.race([read(), parts.failed, patience.lost, hungUp(request)]);
     mustBeStorable(parts.fields, "body");
     return { file, fields: { ...parts.fields } };
   } catch (error) {
@@ -167,8 +135,8 @@ function collect(parser: BusboyInstance, path: string, maxBytes: number): Parts 
   return parts;
 }
 
-/** The client hung up. Never resolves. */
-export const cut = (request: IncomingMessage) =>
+/** Never resolves. */
+export const hungUp = (request: IncomingMessage) =>
   new Promise<never>((_, reject) => {
     request.once(
       "close",
@@ -221,38 +189,6 @@ async function keep(
   });
   await pipeline(stream, count, createWriteStream(path, { flags: "wx", mode: 0o600 }), { signal });
   return { ...said, path, size, sha256: hash.digest("hex") };
-}
-
-/**
- * A client may be slow, but not for ever, and not silent. Nor may what it sent keep the parser waiting: of a part behind
- * the last one it tells that it begins, and never that it ends.
- */
-export class Patience {
-  /** Never resolves. */
-  readonly lost: Promise<never>;
-  readonly stream: Transform;
-  readonly #total: NodeJS.Timeout;
-  readonly #idle: NodeJS.Timeout;
-
-  constructor({ idleMs, totalMs }: UploadDeadlines) {
-    const { promise, reject } = Promise.withResolvers<never>();
-    promise.catch(() => {});
-    this.lost = promise;
-    const lose = (why: string) => () => reject(invalidRequest("body", why));
-    this.#total = setTimeout(lose(`took longer than ${totalMs / 1000} seconds`), totalMs);
-    this.#idle = setTimeout(lose(`stood still for ${idleMs / 1000} seconds`), idleMs);
-    this.stream = new Transform({
-      transform: (chunk, _encoding, done) => {
-        this.#idle.refresh();
-        done(null, chunk);
-      },
-    });
-  }
-
-  end(): void {
-    clearTimeout(this.#total);
-    clearTimeout(this.#idle);
-  }
 }
 
 /** Also what belongs to no file: a client that says no Content-Length shall not send for ever. */

@@ -69,7 +69,7 @@ function parametersOf(endpoint: Endpoint, schemas: Schemas): Json[] {
   return [...path, ...query, ...headersOf(endpoint)];
 }
 
-const hasEtag = ({ method, list, answersFile }: Endpoint) => method === "GET" && !list && !answersFile;
+const hasEtag = ({ method, answersFile }: Endpoint) => method === "GET" && !answersFile;
 
 /** A file by the media types that it may have. */
 const filesOf = (types: readonly string[]): Json =>

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Endpoint } from "@stoa/contract";
 import { ApiError, invalidRequest } from "../errors.ts";
-import { cut, Patience, type UploadDeadlines } from "./multipart.ts";
+import { hungUp } from "./multipart.ts";
+import { Patience, type UploadDeadlines } from "./patience.ts";
 
 /** A body as it came, and the media type that it came as. */
 export interface RawBody {
@@ -13,11 +14,8 @@ export interface RawBody {
 export const mediaTypeOf = (contentType: string | undefined): string =>
   (contentType ?? "").split(";")[0]!.trim().toLowerCase();
 
-/** The bytes are the handler's to read: of JSON there is nothing. */
-export function mustBeTaken(
-  { types }: NonNullable<Endpoint["rawBody"]>,
-  { type, bytes }: RawBody,
-): undefined {
+/** What is in the bytes is the handler's to read. */
+export function mustBeTaken({ types }: NonNullable<Endpoint["rawBody"]>, { type, bytes }: RawBody): void {
   if (bytes.length === 0) throw invalidRequest("body", "is required");
   if (!types.includes(type)) throw new ApiError("UNSUPPORTED_MEDIA_TYPE", `This takes ${types.join(", ")}.`);
 }
@@ -67,7 +65,7 @@ export async function readRawBody(
   const patience = new Patience(deadlines);
   try {
     const stream = request.pipe(patience.stream);
-    return await Promise.race([collect(stream, maxBytes), patience.lost, cut(request)]);
+    return await Promise.race([collect(stream, maxBytes), patience.lost, hungUp(request)]);
   } finally {
     request.unpipe(patience.stream);
     patience.stream.destroy();

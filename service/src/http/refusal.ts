@@ -8,7 +8,7 @@ import { isAccountClosed, isDatabaseDown } from "../db/database.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { challengeOf } from "./challenge.ts";
 import { type Door, SECURITY_HEADERS } from "./door.ts";
-import { renderError } from "./envelope.ts";
+import { type Rendered, renderError } from "./envelope.ts";
 import { isForPeople, sendErrorPage } from "./error-page.ts";
 import { pathOf } from "./request-path.ts";
 import type { Route } from "./route.ts";
@@ -21,7 +21,7 @@ export const metaOf = (ctx: Context, request: FastifyRequest) => ({
   request_id: request.id,
 });
 
-export const docUrl = (ctx: Context, code: ErrorCode) => `${ctx.links.origin()}/docs/errors#${code}`;
+const docUrl = (ctx: Context, code: ErrorCode) => `${ctx.links.origin()}/docs/errors#${code}`;
 
 /** No route takes this path, or none takes it with this method. */
 export function notFound(routes: Route[], request: FastifyRequest): ApiError {
@@ -72,11 +72,15 @@ const nobodysRequest = (request: FastifyRequest) =>
     request.routeOptions.config.endpoint?.base === "/api/auth" ? "INVALID_TOKEN" : "INVALID_API_KEY",
   );
 
+export function renderRefusal({ ctx }: Door, request: FastifyRequest, error: ApiError): Rendered<string> {
+  const challenge = challengeOf(ctx.links.origin(), error, request.caller);
+  return renderError(error, docUrl(ctx, error.code), metaOf(ctx, request), challenge);
+}
+
 export function sendError(door: Door, request: FastifyRequest, reply: FastifyReply, error: unknown) {
   const known = toApiError(door, request, error);
   if (isForPeople(request)) return sendErrorPage(request, reply, known);
-  const challenge = challengeOf(door.ctx.links.origin(), known, request.caller);
-  const rendered = renderError(known, docUrl(door.ctx, known.code), metaOf(door.ctx, request), challenge);
+  const rendered = renderRefusal(door, request, known);
   const { endpoint } = request.routeOptions?.config ?? {};
   if (endpoint) door.inspect?.(endpoint, { ...rendered, error: known.code });
   const allowed = known.details?.["allowed"];

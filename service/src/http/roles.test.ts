@@ -178,9 +178,7 @@ suite("deny by default", () => {
       "GET /products/:productId",
       "GET /products/:productId/reviews",
       "GET /products/:productId/reviews/:reviewId",
-      "GET /products/:productId/versions",
       "GET /products/facets",
-      "GET /tags",
     ]);
   });
 

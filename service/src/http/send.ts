@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { isCurrent } from "./conditional.ts";
 import { type Rendered, textOf } from "./envelope.ts";
 import type { Cookie } from "./route.ts";
 
@@ -40,13 +41,4 @@ function sendParts(reply: FastifyReply, parts: Buffer[]): FastifyReply {
   for (const part of parts) reply.raw.write(part);
   reply.raw.end();
   return reply;
-}
-
-const opaque = (tag: string) => tag.replace(/^W\//, "");
-
-/** RFC 9110, 13.1.2: If-None-Match compares weakly and may list several. */
-export function isCurrent(request: FastifyRequest, etag: string | undefined): boolean {
-  const given = request.headers["if-none-match"];
-  if (!given || !etag) return false;
-  return given === "*" || given.split(",").some((tag) => opaque(tag.trim()) === opaque(etag));
 }

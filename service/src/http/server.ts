@@ -90,7 +90,7 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
   for (const route of door.routes) if (!isLarge(route)) addRoute(app, door, route);
   await app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
-    // Left unread: answer.ts reads it when it is known who may send it, and when it is its turn.
+    // Left unread: body.ts reads it when it is known who may send it, and when it is its turn.
     scope.addContentTypeParser("*", (_request, _body, done) => done(null));
     for (const route of door.routes) if (isLarge(route)) addRoute(scope, door, route);
     done();

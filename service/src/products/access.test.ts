@@ -152,6 +152,10 @@ test("an ETag is this reader's alone, and is answered with 304 until something c
   assert.notEqual((await read(author, id)).headers.get("etag"), etag);
   await hasBought(stranger, id);
   assert.equal((await read(stranger, id, { "if-none-match": etag })).status, 200, "bought: another view");
+  const unseen = (await read(await hasBuyer(id), id)).headers.get("etag");
+  const seen = (await read(stranger, id)).headers.get("etag")!;
+  assert.notEqual(seen, unseen, "looked at: what a look costs has changed");
+  assert.equal((await read(stranger, id, { "if-none-match": seen })).status, 304);
   await author.patch(`/v1/products/${id}`, { title: "Changed" });
   const other = await market.hasUser();
   assert.equal((await read(other, id, { "if-none-match": etag })).status, 200, "changed: another revision");

@@ -223,10 +223,18 @@ test("a workflow stays one that can be run, and its inputs follow the definition
   );
 });
 
-test("status and type are no fields of a change", async () => {
+test("the type may be sent as it is, and stays", async () => {
+  const id = await hasDraft(author);
+  const { updatedAt } = (await author.get(`/v1/products/${id}`)).body.data;
+  const same = await author.patch(`/v1/products/${id}`, { type: "PROMPT" });
+  assert.deepEqual([same.status, same.body.data.updatedAt], [200, updatedAt]);
+  await assertRefused(id, 422, "type", { type: "WORKFLOW" });
+  await assertRefused(id, 400, "type", { type: "PICTURE" });
+});
+
+test("the status is no field of a change", async () => {
   const id = await hasDraft(author);
   await assertRefused(id, 400, "status", { status: "published" });
-  await assertRefused(id, 400, "type", { type: "WORKFLOW" });
   await assertRefused(id, 400, "title", { title: null });
   await assertRefused(id, 400, "category", { category: "nowhere" });
 });

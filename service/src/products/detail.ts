@@ -5,6 +5,7 @@ import { type Caller, type Context, isMember } from "../context.ts";
 import { majorOf, noteUse } from "../entitlements/entitlements.ts";
 import { ApiError } from "../errors.ts";
 import { isAdmin } from "../http/authenticate.ts";
+import { mustMatch } from "../http/conditional.ts";
 import { Answer } from "../http/route.ts";
 import { toUuid } from "../ids.ts";
 import { filesFor, imageOf, linksUntil } from "./attachments.ts";
@@ -22,7 +23,7 @@ function reasonFor(product: ProductForReader, caller: Caller): Reason {
 }
 
 /** Published products are everybody's to see; others are their author's, their buyers' and an admin's. */
-export function isVisible(product: ProductForReader, caller: Caller): boolean {
+function isVisible(product: ProductForReader, caller: Caller): boolean {
   const reason = reasonFor(product, caller);
   if (product.status === "deleted") return reason === "purchased" || isAdmin(caller);
   return product.status === "published" || reason !== "none" || isAdmin(caller);
@@ -85,7 +86,7 @@ function detailFor(ctx: Context, product: ProductForReader, caller: Caller): Pro
 }
 
 /** What its author can change, and what this caller may see of it; counters are no part of it. */
-export function tagFor(product: ProductForReader, caller: Caller): string {
+function tagFor(product: ProductForReader, caller: Caller): string {
   const reason = reasonFor(product, caller);
   const sight = reason === "none" && isAdmin(caller) ? "admin" : reason;
   return `"${product.revision}-${sight}${product.usedAt ? "-used" : ""}"`;
@@ -96,8 +97,10 @@ function linksTag(ctx: Context, { files }: ProductDetail): string {
   return files && files.length > 0 ? `~${linksUntil(ctx.now()).getTime() / 1000}` : "";
 }
 
-/** A change is made from a state, whichever links it was shown with. */
-export const withoutLinks = (ifMatch: string) => ifMatch.replace(/~\d+"/g, '"');
+/** If-Match of a change or a verdict: made from what the caller has seen, whichever links that was shown with. */
+export function mustBeAsSeen(ifMatch: string | null, product: ProductForReader, caller: Caller): void {
+  mustMatch(ifMatch?.replace(/~\d+"/g, '"') ?? null, tagFor(product, caller));
+}
 
 export function answerWith(ctx: Context, product: ProductForReader, caller: Caller): Answer<ProductDetail> {
   const detail = detailFor(ctx, product, caller);

@@ -1,11 +1,8 @@
 import type { ProductStatus, SuspensionReason } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries } from "../db/database.ts";
-import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+import { countSome, offsetOf, type Page, type Paging } from "../db/paging.ts";
 import type { Verdict } from "./queries.ts";
-
-/** Past this, counting would cost more than the page itself. */
-const EXACT_TOTAL = 10_000;
 
 export interface ModeratedRow extends Verdict {
   id: string;
@@ -72,17 +69,7 @@ export async function listModerated(db: Queries, filter: ModeratedFilter): Promi
     .offset(offsetOf(filter))
     .$castTo<ModeratedRow>()
     .execute();
-  const { total } = await db
-    .selectFrom(
-      fitting(db, filter)
-        .select("p.id")
-        .limit(EXACT_TOTAL + 1)
-        .as("found"),
-    )
-    .select((row) => row.fn.countAll<number>().as("total"))
-    .executeTakeFirstOrThrow();
-  if (total <= EXACT_TOTAL) return { items, total };
-  return { items, total: EXACT_TOTAL, totalIsEstimate: true };
+  return { items, ...(await countSome(db, fitting(db, filter).select("p.id"))) };
 }
 
 /** A move as the audit log keeps it. */

@@ -4,6 +4,7 @@ import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts"
 import { asOneLine, lettersToUser } from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { run } from "../../test/runs.ts";
+import { hasFile } from "../../test/uploads.ts";
 import { toId } from "../ids.ts";
 import type { Letter } from "../mail/letter.ts";
 
@@ -72,6 +73,16 @@ suite("a product that waits for moderators", () => {
     assertError(reply, 422, "VALIDATION_ERROR", "description");
   });
 
+  test("is approved with its files too, when the links to them have ended", async () => {
+    const id = await hasDraft(seller);
+    await hasFile(seller, id);
+    await seller.post(`/v1/products/${id}/publish`);
+    const seen = { "if-match": await tagOf(id) };
+    market.clock.forward(40 * 60_000);
+    const reply = await judge(id, "approve", undefined, seen);
+    assert.equal(reply.body.data?.status, "published", reply.text);
+  });
+
   test("is approved as it was seen: what its seller changed since is not put on sale", async () => {
     const id = await hasPending();
     const seen = { "if-match": await tagOf(id) };
@@ -88,6 +99,17 @@ suite("a product that waits for moderators", () => {
     await seller.patch(`/v1/products/${id}`, { title: "Another title" });
     await seller.post(`/v1/products/${id}/publish`);
     assertError(await judge(id, "approve", undefined, seen), 412, "PRECONDITION_FAILED");
+  });
+
+  test("is approved with its files under the ETag of the moment, however old the links in that answer are", async () => {
+    const id = await hasDraft(seller);
+    await hasFile(seller, id);
+    await seller.post(`/v1/products/${id}/publish`);
+    const etag = await tagOf(id);
+    market.clock.forward(3_600_000);
+    assert.notEqual(await tagOf(id), etag, "other links");
+    const approved = await judge(id, "approve", undefined, { "if-match": etag });
+    assert.equal(approved.status, 200, approved.text);
   });
 
   test("is approved by nobody who does not say what they saw", async () => {
@@ -179,6 +201,18 @@ suite("the seller is told", () => {
     assert.deepEqual([status, moderation], ["unpublished", null]);
   });
 
+  test("unless they have left", async () => {
+    const leaver = await market.hasUser();
+    const id = await hasApproved(leaver);
+    const session = await market.hasSession(leaver.userId);
+    const { email } = (await session.get("/v1/account")).body.data;
+    await session.request("DELETE", "/v1/account", { json: { confirm: email } });
+    const count = async () => (await market.query("select from mails")).rowCount;
+    const known = await count();
+    assert.equal((await judge(id, "suspend", { reasonCode: "spam" })).status, 200);
+    assert.equal(await count(), known);
+  });
+
   test("and nobody else is: strangers and buyers see no reason", async () => {
     const id = await hasApproved();
     const buyer = await market.hasUser();
@@ -244,6 +278,29 @@ suite("what moderators let on sale", () => {
     assert.equal((await run(buyer, pinned)).status, 200);
   });
 
+  test("keeps the files of an unseen version from its buyers, by any link", async () => {
+    const id = await hasApproved();
+    const buyer = await market.hasUser();
+    await hasBought(buyer, id);
+    await seller.post(`/v1/products/${id}/unpublish`);
+    const file = await hasFile(seller, id);
+    const { links, now } = market.service.ctx;
+    const path = `/v1/products/${id}/files/${file.id}/download/${toId("usr", buyer.userId)}`;
+    const open = () => market.as(null).get(links.sign(path, new Date(now().getTime() + 60_000)));
+    assertError(await open(), 403, "UNAUTHORIZED");
+    await seller.post(`/v1/products/${id}/publish`);
+    await approve(id);
+    assert.equal((await open()).status, 200);
+  });
+
+  test("reaches buyers at once where an administrator changes it", async () => {
+    const id = await hasApproved();
+    const buyer = await market.hasUser();
+    await hasBought(buyer, id);
+    await admin.patch(`/v1/products/${id}`, { content: "Mended {{topic}}" });
+    assert.equal((await read(buyer, id)).version, "1.1.0");
+  });
+
   test("reaches buyers at once where the seller is verified", async () => {
     const trusted = await market.hasUser();
     await giveBadge(trusted, true);
@@ -294,6 +351,8 @@ suite("a suspension as malicious or illegal", () => {
         const { content, contentPreview, access } = await read(buyer, id);
         assert.deepEqual([content, contentPreview], [null, ""]);
         assert.deepEqual([access.owned, access.revealForfeitsInstantRefund], [true, false]);
+        const [version] = (await buyer.get(`/v1/products/${id}/versions`)).body.data;
+        assert.equal(version.readable, false);
         for (const reply of [
           await run(buyer, { productId: id }),
           await run(buyer, { productId: id, options: { version: "1.0.0" } }),
@@ -364,6 +423,8 @@ suite("moderators list products", () => {
     const [, two] = products;
     assert.deepEqual(await idsOf(`${by()}&search=TWO`), [two]);
     assert.deepEqual(await idsOf(`search=100%25&${by()}`), [two]);
+    assert.deepEqual(await idsOf(`search=%25&${by()}`), [two], "a sign like any other");
+    assert.deepEqual(await idsOf(`search=_&${by()}`), []);
     assert.deepEqual(await idsOf(`search=${two}`), [two]);
     assert.deepEqual(await idsOf(`${by()}&status=published`), []);
     assert.deepEqual(await idsOf("author=nobody"), []);

@@ -3,19 +3,18 @@ import type { Context, Member, Source } from "../context.ts";
 import type { Queries, Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { isAdmin } from "../http/authenticate.ts";
-import { toId, toUuid } from "../ids.ts";
-import { answerWith, isVisible } from "./detail.ts";
+import { toId } from "../ids.ts";
+import { answerWith, findVisible } from "./detail.ts";
 import {
   findOwn,
   findProductForReader,
   lockOwn,
   lockProduct,
   type ProductForReader,
-  type ProductRow,
-  type VersionRow,
+  type WholeProduct,
 } from "./queries.ts";
 
-export type Locked = ProductRow & VersionRow;
+export type Locked = WholeProduct;
 
 /** What the caller cannot see is 404, what is another's is 403. Its author may change it, and administrators. */
 export async function mustMayChange(
@@ -24,9 +23,7 @@ export async function mustMayChange(
   productId: string,
   by: "author" | "admin" = "author",
 ): Promise<ProductForReader> {
-  const id = toUuid("prod", productId);
-  const seen = id ? await findProductForReader(ctx, id, caller.userId) : undefined;
-  if (!seen || !isVisible(seen, caller)) throw new ApiError("PRODUCT_NOT_FOUND");
+  const seen = await findVisible(ctx, caller, productId);
   if (isAdmin(caller) || (by === "author" && seen.authorId === caller.userId)) return seen;
   throw new ApiError("UNAUTHORIZED", `Only its ${by} may change this product.`, { required: by });
 }

@@ -9,14 +9,13 @@ import type { Tx } from "../db/database.ts";
 import { ApiError, checkBoth, invalidRequest, ruleBroken } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
 import { isAdmin } from "../http/authenticate.ts";
-import { mustMatch } from "../http/conditional.ts";
 import type { RequestFacts } from "../http/route.ts";
 import { toId } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
 import { becomeSeller } from "../people/users.ts";
 import { mustStayComplete } from "./checklist.ts";
 import { declaredOf, readContent } from "./content.ts";
-import { tagFor, withoutLinks } from "./detail.ts";
+import { mustBeAsSeen } from "./detail.ts";
 import { isModerated } from "./lifecycle.ts";
 import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
 import {
@@ -282,6 +281,8 @@ export async function checkedChange(
   change: ChangeProduct,
   by: "author" | "admin" = "author",
 ): Promise<Change> {
+  if (change.type && change.type !== before.type)
+    throw ruleBroken("type", "cannot be changed after creation");
   if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
     throw ruleBroken("currency", "is fixed once the product has been published");
   }
@@ -325,11 +326,10 @@ export async function changeProduct(
   const seen = await mustMayChange(ctx, caller, productId);
   await ctx.db.transaction().execute(async (tx) => {
     const before = await lockToChange(tx, seen.id);
-    mustMatch(ifMatch && withoutLinks(ifMatch), tagFor({ ...seen, revision: before.revision }, caller));
+    mustBeAsSeen(ifMatch, { ...seen, revision: before.revision }, caller);
     const checked = await checkedChange(ctx, before, change, byOf(caller));
     await carryOut(ctx, tx, { caller, source }, checked);
   });
-  await ctx.notices.caughtUp();
   return changersView(ctx, caller, seen.id);
 }
 
@@ -343,7 +343,7 @@ export async function alterProduct(
   id: string,
   alter: (product: Locked) => Partial<Pick<Locked, "files" | "images" | "changelog">>,
 ): Promise<Locked> {
-  const after = await ctx.db.transaction().execute(async (tx) => {
+  return ctx.db.transaction().execute(async (tx) => {
     const before = await lockToChange(tx, id);
     const { changelog, ...altered } = alter(before);
     if (isDeepStrictEqual({ ...before, ...altered }, before)) return before;
@@ -352,8 +352,6 @@ export async function alterProduct(
     await carryOut(ctx, tx, { caller, source }, checked);
     return checked.after;
   });
-  await ctx.notices.caughtUp();
-  return after;
 }
 
 interface Changer {

@@ -54,7 +54,10 @@ export interface ProductRow extends Verdict {
   released: number[] | null;
 }
 
-export interface ProductForReader extends ProductRow, VersionRow {
+/** A product with one of its versions: the newest, unless something else is said. */
+export interface WholeProduct extends ProductRow, VersionRow {}
+
+export interface ProductForReader extends WholeProduct {
   latestVersion: string;
   views: number;
   purchases: number;
@@ -71,6 +74,9 @@ const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName"
   p.first_published_at as "firstPublishedAt", p.released, p.moderation_code as "moderationCode",
   p.moderation_reason as "moderationReason", p.moderated_at as "moderatedAt"`;
 
+/** All that a version holds: whoever writes a change writes the next one from these. */
+const VERSION_COLUMNS = `v.version, v.content, v.content_format as "contentFormat", v.variables, v.changelog, v.files`;
+
 /**
  * A product as one reader gets it, in one round trip: what they bought decides which version they see. A buyer
  * gets the newest released version of the major line that was bought, everybody else the newest of all.
@@ -79,8 +85,7 @@ const FIND_PRODUCT = {
   name: "find_product_for_reader",
   text: `
   select ${PRODUCT_COLUMNS}, s.views, s.purchases, s.rating_sum as "ratingSum", s.rating_count as "ratingCount",
-         p.version as "latestVersion", v.version, v.content, v.content_format as "contentFormat", v.variables,
-         v.changelog, v.files, e.order_id is not null as entitled, e.used_at as "usedAt"
+         p.version as "latestVersion", ${VERSION_COLUMNS}, e.order_id is not null as entitled, e.used_at as "usedAt"
     from products p
     join users u on u.id = p.author_id
     join product_stats s on s.product_id = p.id
@@ -98,58 +103,45 @@ export async function findProductForReader({ pool }: Context, id: string, reader
   return rows[0];
 }
 
+/** Products with their newest versions, whatever of them is asked for. */
+const WHOLE_PRODUCTS = sql.raw(`
+  select ${PRODUCT_COLUMNS}, ${VERSION_COLUMNS}
+    from products p
+    join users u on u.id = p.author_id
+    join product_versions v on v.product_id = p.id and v.version = p.version`);
+
 /**
- * Locks the product, then reads it with its newest version: two changes of it cannot both start from the same state.
- * Two statements, because one that had to wait for its lock goes on with the versions of before it waited. Not against
- * foreign keys: views and sales refer to the product while they hold its numbers, which we write last.
+ * Locks the product, then reads it: two changes of it cannot both start from the same state. Two statements, because one
+ * that had to wait for its lock goes on with the versions of before it waited. Not against foreign keys: views and sales
+ * refer to the product while they hold its numbers, which we write last.
  */
-export async function lockProduct(tx: Tx, id: string): Promise<(ProductRow & VersionRow) | undefined> {
+export async function lockProduct(tx: Tx, id: string): Promise<WholeProduct | undefined> {
   await sql`select from products where id = ${id} for no key update`.execute(tx);
-  const { rows } = await sql<ProductRow & VersionRow>`
-    select ${sql.raw(PRODUCT_COLUMNS)}, v.version, v.content, v.content_format as "contentFormat", v.variables,
-           v.changelog, v.files
-      from products p
-      join users u on u.id = p.author_id
-      join product_versions v on v.product_id = p.id and v.version = p.version
-     where p.id = ${id}`.execute(tx);
+  const { rows } = await sql<WholeProduct>`${WHOLE_PRODUCTS} where p.id = ${id}`.execute(tx);
   return rows[0];
 }
 
-/** All of an author's, with their newest versions; one that is just being published is waited for. */
-export async function lockProductsOf(tx: Tx, authorId: string): Promise<(ProductRow & VersionRow)[]> {
+/** All of an author's; one that is just being published is waited for. */
+export async function lockProductsOf(tx: Tx, authorId: string): Promise<WholeProduct[]> {
   await sql`select from products where author_id = ${authorId} order by id for no key update`.execute(tx);
-  const { rows } = await sql<ProductRow & VersionRow>`
-    select ${sql.raw(PRODUCT_COLUMNS)}, v.version, v.content, v.content_format as "contentFormat", v.variables,
-           v.changelog, v.files
-      from products p
-      join users u on u.id = p.author_id
-      join product_versions v on v.product_id = p.id and v.version = p.version
-     where p.author_id = ${authorId} order by p.id`.execute(tx);
+  const { rows } = await sql<WholeProduct>`
+    ${WHOLE_PRODUCTS} where p.author_id = ${authorId} order by p.id`.execute(tx);
   return rows;
 }
 
-/** Those of these products that are the author's and not deleted, with their newest versions. */
-export async function findOwn(
-  db: Queries,
-  authorId: string,
-  ids: string[],
-): Promise<(ProductRow & VersionRow)[]> {
-  const { rows } = await sql<ProductRow & VersionRow>`
-    select ${sql.raw(PRODUCT_COLUMNS)}, v.version, v.content, v.content_format as "contentFormat", v.variables,
-           v.changelog
-      from products p
-      join users u on u.id = p.author_id
-      join product_versions v on v.product_id = p.id and v.version = p.version
+/** Those of these products that are the author's and not deleted. */
+export async function findOwn(db: Queries, authorId: string, ids: string[]): Promise<WholeProduct[]> {
+  const { rows } = await sql<WholeProduct>`
+    ${WHOLE_PRODUCTS}
      where p.author_id = ${authorId} and p.id = any (${ids}::uuid[]) and p.status <> 'deleted'`.execute(db);
   return rows;
 }
 
 /** In the order of their ids, so that two transactions cannot wait for each other; read when all locks are held. */
-export async function lockOwn(tx: Tx, authorId: string, ids: string[]): Promise<(ProductRow & VersionRow)[]> {
+export async function lockOwn(tx: Tx, authorId: string, ids: string[]): Promise<WholeProduct[]> {
   await sql`
-    select from products where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id for update`.execute(
-    tx,
-  );
+    select from products
+     where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id for no key update`.execute(tx);
   return findOwn(tx, authorId, ids);
 }
 
@@ -168,8 +160,7 @@ export async function findVersion(
   which: { major: number | null; pinned: string | undefined },
 ) {
   const { rows } = await sql<VersionRow>`
-    select v.version, v.content, v.content_format as "contentFormat", v.variables, v.changelog, v.files
-      from product_versions v join products p on p.id = v.product_id
+    select ${sql.raw(VERSION_COLUMNS)} from product_versions v join products p on p.id = v.product_id
      where v.product_id = ${productId}
        and (${which.major}::int is null or v.numbers[1] = ${which.major} and v.numbers <= p.released)
        and (${which.pinned ?? null}::text is null or v.version = ${which.pinned ?? null})
@@ -219,8 +210,8 @@ export async function listVersions(
 export const findOneVersion = (db: Queries, productId: string, version: string) =>
   db
     .selectFrom("product_versions")
-    .select(["version", "numbers", "content", "content_format as contentFormat", "variables", "changelog"])
-    .select("created_at as createdAt")
+    .select(["version", "numbers", "content", "content_format as contentFormat", "variables"])
+    .select(["changelog", "files", "created_at as createdAt"])
     .where("product_id", "=", productId)
     .where("version", "=", version)
     .$castTo<ListedVersion & VersionRow>()

@@ -5,14 +5,13 @@ import type { Context, Member, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
-import { mustMatch } from "../http/conditional.ts";
 import { toId } from "../ids.ts";
 import { sendMail } from "../mail/mail.ts";
 import { toDecimal } from "../money/amount.ts";
 import { findAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { mustBeComplete } from "./checklist.ts";
-import { tagFor } from "./detail.ts";
+import { mustBeAsSeen } from "./detail.ts";
 import { letterOf, type Said } from "./letters.ts";
 import { isModerated, type Move, type MoveName, moves } from "./lifecycle.ts";
 import { changersView, type Locked, lockToChange, mustMayChange } from "./ownership.ts";
@@ -59,15 +58,13 @@ export async function takeAllOffSale(ctx: Context, tx: Tx, authorId: string, sou
 
 async function lockAndMove(ctx: Context, caller: Member, productId: string, name: MoveName, wish: Wish) {
   const seen = await mustMayChange(ctx, caller, productId, moves[name].by);
-  const moved = await ctx.db.transaction().execute(async (tx) => {
+  return ctx.db.transaction().execute(async (tx) => {
     const product = await lockToChange(tx, seen.id);
     mustBeIn(product, moves[name].from);
-    mustMatch(wish.ifMatch ?? null, tagFor({ ...seen, revision: product.revision }, caller));
+    mustBeAsSeen(wish.ifMatch ?? null, { ...seen, revision: product.revision }, caller);
     const way = name === "publish" && isModerated(ctx, product) ? "submit" : name;
     return move(ctx, tx, product, way, { ...wish, actorId: caller.userId });
   });
-  await ctx.notices.caughtUp();
-  return moved;
 }
 
 function mustBeIn({ status }: Locked, allowed: Move["from"]): void {

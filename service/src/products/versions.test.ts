@@ -94,7 +94,7 @@ suite("the versions of a product", () => {
     }
   });
 
-  test("are read whole: content, variables and note", async () => {
+  test("are read whole: content, variables, files and note", async () => {
     const { id, buyer } = await hasVersions("1.0.0", "1.1.0");
     assert.deepEqual((await buyer.get(pathOf(id, "1.0.0"))).body.data, {
       version: "1.0.0",
@@ -104,6 +104,7 @@ suite("the versions of a product", () => {
       content: contentOf("1.0.0"),
       contentFormat: "text",
       variables: [{ name: "topic", required: true }],
+      files: [],
     });
   });
 

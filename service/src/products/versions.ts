@@ -1,8 +1,9 @@
 import { SEMANTIC_VERSION, type Version, type VersionDetail } from "@stoa/contract";
-import type { Caller, Context, Member } from "../context.ts";
+import type { Context, Member } from "../context.ts";
 import { mapPage, type Page, type Paging } from "../db/paging.ts";
 import { majorOf } from "../entitlements/entitlements.ts";
 import { ApiError } from "../errors.ts";
+import { filesFor } from "./attachments.ts";
 import { findVisible, isKeeper, isWithheld, noteReveal, withheld } from "./detail.ts";
 import { findOneVersion, type ListedVersion, listVersions, type ProductForReader } from "./queries.ts";
 import { isAfter } from "./version.ts";
@@ -17,10 +18,10 @@ const toListed = (product: ProductForReader, { version, changelog, createdAt }: 
   current: version === product.version,
 });
 
-/** Newest first, with everybody's notes. What waits for moderators is its author's and theirs to see. */
+/** Newest first, with their notes. What waits for moderators is its author's and theirs to see. */
 export async function listProductVersions(
   ctx: Context,
-  caller: Caller,
+  caller: Member,
   productId: string,
   paging: Paging,
 ): Promise<Page<Version>> {
@@ -33,7 +34,7 @@ export async function listProductVersions(
   }));
 }
 
-/** One version with its content, for whom it is. */
+/** One version with its content and files, for whom it is. */
 export async function readVersion(
   ctx: Context,
   caller: Member,
@@ -48,8 +49,14 @@ export async function readVersion(
   if (!found || (!keeps && isHeld(product, version))) throw new ApiError("VERSION_NOT_FOUND");
   if (!keeps) mustBeBuyers(product, version);
   await noteReveal(ctx, caller, product);
-  const { content, contentFormat, variables } = found;
-  return { ...toListed(product, found), content, contentFormat, variables };
+  const { content, contentFormat, variables, files } = found;
+  return {
+    ...toListed(product, found),
+    content,
+    contentFormat,
+    variables,
+    files: filesFor(ctx, { id: product.id, files }, caller),
+  };
 }
 
 const isHeld = ({ released }: ProductForReader, version: string) =>

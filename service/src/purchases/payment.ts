@@ -1,4 +1,4 @@
-import { countSale } from "../catalogue/sales.ts";
+import { countSale } from "../catalogue/stats.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { findLiveEntitlement, grantUse } from "../entitlements/entitlements.ts";

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { sql } from "kysely";
 import { hasBought, hasProduct } from "../../test/factories.ts";
+import { somebodyWaits } from "../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { toUuid } from "../ids.ts";
 import { toUserId } from "../people/users.ts";
 
 let market: Market;
@@ -78,6 +81,21 @@ suite("a report", () => {
       assertError(await report(seller, review, reason), 400, "INVALID_REQUEST", "reason");
   });
 
+  test("finds no review that is hidden while it comes in", async () => {
+    const review = await hasReview();
+    const id = toUuid("rev", review.id);
+    const { reply } = await market.service.ctx.db.transaction().execute(async (tx) => {
+      await sql`select from reviews where id = ${id} for update`.execute(tx);
+      const reply = report(seller, review);
+      await somebodyWaits(market);
+      await sql`update reviews set hidden_at = created_at, hidden_reason = 'Spam' where id = ${id}`.execute(
+        tx,
+      );
+      return { reply };
+    });
+    assertError(await reply, 404, "REVIEW_NOT_FOUND");
+  });
+
   test("goes with the review that is taken back", async () => {
     const review = await hasReview();
     await report(seller, review);
@@ -140,8 +158,10 @@ suite("hiding a review", () => {
   test("settles its reports; so does letting it stand", async () => {
     const [bad, fine] = [await hasReview(), await hasReview()];
     for (const review of [bad, fine]) await report(seller, review);
-    assert.equal((await hide(bad)).body.data.openReports, 0);
-    assert.equal((await restore(fine)).body.data.openReports, 0);
+    for (const reply of [await hide(bad), await restore(fine)]) {
+      const { openReports, reports } = reply.body.data;
+      assert.deepEqual([openReports, reports], [0, []]);
+    }
     assert.deepEqual([await inQueue(bad, "status=reported"), await inQueue(fine)], [undefined, undefined]);
     assert.ok(await inQueue(bad, "status=hidden"));
     assertError(await report(seller, fine), 409, "CONFLICT");

@@ -1,4 +1,4 @@
-import { moveRating } from "../catalogue/sales.ts";
+import { moveRating } from "../catalogue/stats.ts";
 import type { Tx } from "../db/database.ts";
 import { deleteReview, lockReviewOf, type ReviewRow, writeReview } from "./queries.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { appOf, turnsOnTwoFactor } from "../../test/authenticator.ts";
 import { hasAccount, linkFor, someAddress } from "../../test/letters.ts";
+import { somebodyWaits } from "../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 
 const PASSWORD = "correct horse battery staple";
@@ -22,17 +22,6 @@ after(() => market.close());
 const post = (path: string, json: object) => market.as(null).post(`/api/auth/${path}`, json);
 const logIn = (code?: string) => post("login", { email, password: PASSWORD, ...(code && { code }) });
 
-async function somebodyWaitsForALock(): Promise<void> {
-  for (let tries = 0; tries < 500; tries++) {
-    const { rows } = await market.query(
-      "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-    );
-    if (rows.length > 0) return;
-    await sleep(10);
-  }
-  assert.fail("nobody waits");
-}
-
 /** Somebody changes the account, `$1`, and commits while the other is on the way. */
 async function whileOnTheWay(act: () => Promise<Reply>, change: string): Promise<Reply> {
   const client = await market.service.ctx.pool.connect();
@@ -40,7 +29,7 @@ async function whileOnTheWay(act: () => Promise<Reply>, change: string): Promise
   await client.query("begin");
   await client.query("select 1 from users where id = $1 for update", [rows[0].id]);
   const reply = act();
-  await somebodyWaitsForALock();
+  await somebodyWaits(market);
   await client.query(change, [rows[0].id]);
   await client.query("commit");
   client.release();

@@ -43,7 +43,6 @@ export async function importProducts(
   const items = await read(found);
   const outcomes = await tried(ctx, caller, { items, found }, wish);
   if (wish.dryRun) return resultOf(outcomes, wish);
-  await ctx.notices.caughtUp();
   if (wish.publish) for (const one of outcomes) await publish(ctx, caller, one, source);
   return resultOf(outcomes, wish);
 }

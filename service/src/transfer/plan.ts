@@ -32,7 +32,7 @@ export interface Changing extends Common {
 export type Step = Making | Changing;
 
 /** So few products at once that even the longest contents are some megabytes. */
-export const PRODUCTS_AT_ONCE = 50;
+const PRODUCTS_AT_ONCE = 50;
 
 /** What the file asks for, all of it checked and nothing written; everything that is wrong goes to `problems`. */
 export async function planOf(
@@ -43,7 +43,7 @@ export async function planOf(
 ): Promise<Step[]> {
   const names = items.map(({ value }) => nameIn(value)).filter((name) => name !== undefined);
   const named = await productsNamed(ctx.db, authorId, names);
-  const once = mustBeOnce(items, named, problems);
+  const once = firstOfEach(items, named, problems);
   const drafts: Making[] = [];
   const changes: Aimed[] = [];
   for (const item of once) {
@@ -54,7 +54,7 @@ export async function planOf(
     });
     await breathe();
   }
-  await mustBeCategories(ctx, [...drafts, ...changes], problems);
+  await checkCategories(ctx, [...drafts, ...changes], problems);
   const changing = await compared(ctx, authorId, changes, problems);
   const places = new Map(items.map((item, at) => [item, at]));
   return [...drafts, ...changing].toSorted((a, b) => places.get(a.item)! - places.get(b.item)!);
@@ -77,14 +77,17 @@ function nameIn(value: unknown): string | undefined {
 }
 
 /** Two lines for one product would contradict each other: the first one counts, the others are told. */
-function mustBeOnce(items: Item[], named: Map<string, string>, problems: Problems): Item[] {
+function firstOfEach(items: Item[], named: Map<string, string>, problems: Problems): Item[] {
   const first = new Map<string, Item>();
   return items.filter((item) => {
     const name = nameIn(item.value);
     if (name === undefined) return true;
     const key = named.get(name) ?? name;
     const other = first.get(key);
-    if (!other) return first.set(key, item);
+    if (!other) {
+      first.set(key, item);
+      return true;
+    }
     problems.add(invalidRequest("id", `is that of ${other.file ?? `line ${other.line}`} too`), placeIn(item));
     return false;
   });
@@ -100,7 +103,7 @@ function toAimed(item: Item, productId: string): Aimed {
   return { item, name: line.id, wanted: line.status, productId, line };
 }
 
-async function mustBeCategories(ctx: Context, steps: (Making | Aimed)[], problems: Problems): Promise<void> {
+async function checkCategories(ctx: Context, steps: (Making | Aimed)[], problems: Problems): Promise<void> {
   const categoryOf = (step: Making | Aimed) => ("draft" in step ? step.draft : step.line).category;
   const asked = steps.map(categoryOf).filter((slug) => slug !== undefined);
   const known = await knownCategories(ctx, [...new Set(asked)]);
@@ -142,8 +145,6 @@ export function* inParts<T>(all: T[]): Generator<T[]> {
 
 /** What a line makes of its product; refused by the same rules as PATCH. */
 export async function changeBy(ctx: Context, before: Locked, line: ImportedChange): Promise<Change> {
-  if (line.type !== undefined && line.type !== before.type)
-    throw invalidRequest("type", "cannot be changed after creation");
   return checkedChange(ctx, before, toPatch(before, line));
 }
 
@@ -152,7 +153,7 @@ export async function changeBy(ctx: Context, before: Locked, line: ImportedChang
  * is a wish, and without one a change of content takes the next.
  */
 function toPatch(before: Locked, line: ImportedChange): ChangeProduct {
-  const { id: _, status: __, type: ___, version, changelog, ...patch } = line;
+  const { id: _, status: __, version, changelog, ...patch } = line;
   if (!before.firstPublishedAt) return { ...patch, version, changelog };
   const isNew = version !== undefined && isAfter(version, before.version);
   const isOldNote = !isNew && changelog === before.changelog;

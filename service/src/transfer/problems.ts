@@ -11,6 +11,10 @@ export type Told = FieldProblem & Place;
 
 const MAX_TOLD = 100;
 
+/** As somebody goes through the file to mend it, or through its folder. */
+const byPlace = (a: Place, b: Place) =>
+  a.file === b.file ? a.line - b.line : (a.file ?? "") < (b.file ?? "") ? -1 : 1;
+
 /** The field of what is wrong with a product as a whole. */
 export const WHOLE = "product";
 
@@ -41,11 +45,12 @@ export class Problems {
 
   /** One answer for all of them: 400 when any is of the file itself, 422 when all are of rules that it meets here. */
   mustBeNone(): void {
-    const [first] = this.#told;
+    const told = this.#told.toSorted(byPlace);
+    const [first] = told;
     if (!first) return;
     const { line, file, field, reason } = first;
     const code = this.#isMalformed ? "INVALID_REQUEST" : "VALIDATION_ERROR";
     const message = `${file ? `${file}:` : "line "}${line}: ${field}: ${reason}`;
-    throw new ApiError(code, message, { ...first, errors: this.#told, total: this.#total });
+    throw new ApiError(code, message, { ...first, errors: told, total: this.#total });
   }
 }

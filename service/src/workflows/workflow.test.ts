@@ -479,9 +479,10 @@ test("expressions have at most 20,000 characters together", async () => {
   }));
   const most = { ...example(), steps, result: "1" };
   assert.deepEqual(await problemsOf(most), []);
-  assert.deepEqual(await problemsOf({ ...most, result: "12" }), [
-    "content: holds expressions of more than 20000 characters together",
-  ]);
+  const long = "content: holds expressions of more than 20000 characters together";
+  assert.deepEqual(await problemsOf({ ...most, result: "12" }), [long]);
+  const wrong = { ...most, result: "12", format: "workflow/2" };
+  assert.equal((await problemsOf(wrong))[0], long, "what is wrong with all of it is told first");
 });
 
 test("hostile definitions are refused without long thought", async () => {

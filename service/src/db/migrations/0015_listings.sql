@@ -90,19 +90,22 @@ create table search_words (
 create index search_words_prefix on search_words (word text_pattern_ops);
 create index search_words_similar on search_words using gin (word gin_trgm_ops);
 
--- How many published products share what the facets count by: added up over the rows of one kind. Every change of a
--- listing adds rows and rewrites none, so that no two changes wait for each other; a job folds them (catalogue/facets.ts).
+-- How many published products share what the facets count by: added up over the rows of one cell. Every change of a
+-- listing adds rows and rewrites none, so that no two changes wait for each other; a job folds them (catalogue/upkeep.ts).
 create table facet_counts (
+  -- Null: all products of the cell; else those that run with it. A set of providers here would make as many cells as there are sets.
+  provider text,
   type text not null,
   category text,
-  compatibility text[] not null,
   currency text not null,
   price_band smallint not null,
   rating_band smallint not null,
   products bigint not null,
   folded boolean not null default false
 );
-create index facet_counts_category on facet_counts (category);
+create index facet_counts_provider on facet_counts (provider, category);
+create unique index facet_counts_folded on facet_counts (provider, type, category, currency, price_band, rating_band)
+  nulls not distinct where folded;
 create index facet_counts_unfolded on facet_counts (folded) where not folded;
 
 create table tag_counts (
@@ -111,6 +114,7 @@ create table tag_counts (
   folded boolean not null default false
 );
 create index tag_counts_tag on tag_counts (tag text_pattern_ops);
+create unique index tag_counts_folded on tag_counts (tag) where folded;
 create index tag_counts_unfolded on tag_counts (folded) where not folded;
 
 -- Below 5.00, 10.00, 20.00, 50.00, 100.00 of a currency with cents: round prices of those without or with mils, too.
@@ -124,9 +128,10 @@ create function stoa_rating_band(rating_mean float8) returns smallint language s
 create function stoa_count_listing(listing listings, way bigint) returns void language plpgsql as $$
 begin
   if listing.status <> 'published' then return; end if;
-  insert into facet_counts (type, category, compatibility, currency, price_band, rating_band, products)
-  values (listing.type, listing.category, array(select unnest(listing.compatibility) order by 1), listing.currency,
-          stoa_price_band(listing.price_minor), stoa_rating_band(listing.rating_mean), way);
+  insert into facet_counts (provider, type, category, currency, price_band, rating_band, products)
+  select provider, listing.type, listing.category, listing.currency, stoa_price_band(listing.price_minor),
+         stoa_rating_band(listing.rating_mean), way
+    from unnest(null::text || listing.compatibility) provider;
   insert into tag_counts (tag, products) select unnest(listing.tags), way;
 end $$;
 

@@ -11,5 +11,6 @@ export const countSale = (tx: Tx, productId: string, at: Date) =>
 export const uncountSale = (tx: Tx, productId: string, at: Date) =>
   takeSale(tx, productId, at.getTime() / HALF_LIFE_MS);
 
+/** A review counts more or less than before. */
 export const moveRating = (tx: Tx, productId: string, by: { count: number; sum: number }) =>
   addRating(tx, productId, by);

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { hasBought, hasProduct } from "../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { toUuid } from "../ids.ts";
-import { countSale, uncountSale } from "./sales.ts";
+import { countSale, uncountSale } from "./stats.ts";
 
 const SEED = Number(process.env["STOA_TEST_SEED"] ?? 20260615);
 const DAY_MS = 86_400_000;

@@ -1,0 +1,130 @@
+import { createHash } from "node:crypto";
+import type { Context } from "../context.ts";
+import { offsetOf, type Page } from "../db/paging.ts";
+import type { VolatileNumbers } from "./card.ts";
+import type { Sum } from "./cells.ts";
+import type { ListQuery } from "./filters.ts";
+import type { Matches } from "./matches.ts";
+
+/** A total is exact up to here; above, counting would cost more than the page itself. */
+const EXACT_TOTAL = 10_000;
+/** So many of the most bought matches are ordered by how well they match; those after them by how often they sold. */
+const RANKED = 300;
+/** Statements worth a name: PostgreSQL keeps every named one. */
+const MAX_NAMED_STATEMENTS = 100;
+
+const SORT_COLUMNS = {
+  createdAt: "created_at",
+  updatedAt: "updated_at",
+  publishedAt: "published_at",
+  price: "price_minor",
+  title: "title",
+  rating: "rating_score",
+  popularity: "purchases",
+  views: "views",
+  trending: "trending",
+  relevance: "purchases",
+} as const satisfies Record<ListQuery["sort"], string>;
+
+const named = new Map<string, string>();
+/**
+ * A name saves planning, which costs more than running a list. Only where one plan fits all values: after five runs of a
+ * named statement PostgreSQL freezes one, and a filter's plan depends on what it filters by.
+ */
+function nameOf(text: string): { name?: string } {
+  const known = named.get(text);
+  if (known) return { name: known };
+  if (named.size >= MAX_NAMED_STATEMENTS) return {};
+  const name = `list_${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
+  named.set(text, name);
+  return { name };
+}
+
+async function run<Row extends object>(
+  ctx: Context,
+  text: string,
+  values: unknown[],
+  fitsAll = values.length === 0,
+): Promise<Row[]> {
+  const { rows } = await ctx.pool.query<Row>({ ...(fitsAll && nameOf(text)), text, values });
+  return rows;
+}
+
+export interface CardRow extends VolatileNumbers {
+  card: string;
+}
+
+/** First the ids, from the narrow table; then what is shown of these few. Every order ends with the id. */
+const cardsOf = (ids: string, order: string) => `
+  select p.card, s.views, s.purchases, s.rating_sum as "ratingSum", s.rating_count as "ratingCount"
+    from (${ids}) page
+    join products p on p.id = page.product_id
+    join product_stats s on s.product_id = page.product_id
+   order by ${order}`;
+
+/** Rows of `listings l`: a source of them, with the values that it speaks of. */
+interface Listings {
+  source: string;
+  values: unknown[];
+}
+
+/** With `total` known, a page of the second half is read from the end. */
+export async function sortedPage(
+  ctx: Context,
+  { source, values }: Listings,
+  query: ListQuery,
+  total: number | null = null,
+): Promise<CardRow[]> {
+  const column = SORT_COLUMNS[query.sort];
+  const way = query.sort === "relevance" ? "desc" : query.order;
+  const offset = offsetOf(query);
+  const limit = total === null ? query.limit : Math.min(query.limit, total - offset);
+  if (limit <= 0) return [];
+  const fromTheEnd = total !== null && offset > total / 2;
+  // Drafts were never published: they come last, and first when the order is turned around.
+  const own = query.sort === "publishedAt" && query.author !== undefined;
+  const orderOf = (alias: string, way: "asc" | "desc") => {
+    const nulls = own ? (way === "desc" ? " nulls last" : " nulls first") : "";
+    return `${alias}.${column} ${way}${nulls}, ${alias}.product_id ${way}`;
+  };
+  const walked = fromTheEnd ? (way === "asc" ? "desc" : "asc") : way;
+  const ids = `
+    select l.product_id, l.${column} from ${source}
+     order by ${orderOf("l", walked)} limit ${limit} offset ${fromTheEnd ? total - offset - limit : offset}`;
+  return run(ctx, cardsOf(ids, orderOf("page", way)), values);
+}
+
+/** The first 300 by how well they match, the others by how often they were bought. */
+export function rankedPage(ctx: Context, matches: Matches, query: ListQuery): Promise<CardRow[]> {
+  const offset = offsetOf(query);
+  const ids = `
+    select product_id, purchases, case when place <= ${RANKED} then ts_rank(search, ${matches.asked}) end as rank
+      from (select m.*, row_number() over (order by m.purchases desc, m.product_id desc) as place
+              from (${matches.mostBought(Math.max(RANKED, offset + query.limit))}) m) placed
+     order by rank desc nulls last, purchases desc, product_id desc limit ${query.limit} offset ${offset}`;
+  const order = "page.rank desc nulls last, page.purchases desc, page.product_id desc";
+  return run(ctx, cardsOf(ids, order), matches.values, matches.byWordsAlone);
+}
+
+export type Total = Pick<Page<unknown>, "total" | "totalIsEstimate">;
+
+const bounded = (total: number, bound: number): Total =>
+  total > bound ? { total: bound, totalIsEstimate: true } : { total };
+
+/** Exact up to `bound`. */
+export async function countMatches(ctx: Context, matches: Matches, bound: number): Promise<Total> {
+  const text = `select count(*) as total from (${matches.any(bound + 1)}) found`;
+  const [counted] = await run<{ total: number }>(ctx, text, matches.values, matches.byWordsAlone);
+  return bounded(counted!.total, bound);
+}
+
+export async function countSome(ctx: Context, { source, values }: Listings): Promise<Total> {
+  const text = `select count(*) as total from (select 1 from ${source} limit ${EXACT_TOTAL + 1}) found`;
+  const [counted] = await run<{ total: number }>(ctx, text, values);
+  return bounded(counted!.total, EXACT_TOTAL);
+}
+
+export async function addUp(ctx: Context, { text, values }: Sum): Promise<{ total: number }> {
+  const [counted] = await run<{ total: number }>(ctx, text, values);
+  return counted!;
+}

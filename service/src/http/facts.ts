@@ -1,0 +1,36 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { inAuthorization } from "./authenticate.ts";
+import { type Incoming, isUpload, toRawBody } from "./body.ts";
+import type { RequestFacts } from "./route.ts";
+import { isFromPage } from "./same-origin.ts";
+import { sourceOf } from "./source.ts";
+
+/** What a verb may want to know of its request beside the input. */
+export const factsOf = (request: FastifyRequest, reply: FastifyReply, body: Incoming): RequestFacts => ({
+  file: isUpload(body) ? body.file : null,
+  ifMatch: request.headers["if-match"] ?? null,
+  source: sourceOf(request),
+  cookies: request.cookies,
+  bearer: inAuthorization(request.headers.authorization),
+  fromPage: isFromPage(request),
+  isPrefetch: isPrefetch(request),
+  rawBody: toRawBody(body, request.headers["content-type"]),
+  clientGone: () => goneSignal(request, reply),
+});
+
+/** As browsers say it now, and as they said it before there was a standard. */
+const isPrefetch = ({ headers }: FastifyRequest): boolean =>
+  ["sec-purpose", "purpose", "x-purpose", "x-moz"].some((name) =>
+    /prefetch|preview/i.test(String(headers[name])),
+  );
+
+function goneSignal(request: FastifyRequest, reply: FastifyReply): AbortSignal | null {
+  if (request.headers["idempotency-key"] !== undefined) return null;
+  const gone = new AbortController();
+  const abort = () => gone.abort(new Error("the client went away"));
+  if (reply.raw.destroyed) abort();
+  reply.raw.once("close", () => {
+    if (!reply.raw.writableFinished) abort();
+  });
+  return gone.signal;
+}

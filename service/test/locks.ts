@@ -1,0 +1,13 @@
+import assert from "node:assert/strict";
+import type { Market } from "./market.ts";
+
+const WAITING = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+
+/** Until a statement of the service waits for a lock: one that the test holds. */
+export async function somebodyWaits({ service }: Market): Promise<void> {
+  for (let tries = 0; tries < 400; tries++) {
+    if ((await service.ctx.pool.query(WAITING)).rowCount) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  assert.fail("nobody waits for a lock");
+}
