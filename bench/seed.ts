@@ -7,6 +7,7 @@ import { hashPassword } from "@stoa/service/people/password-hash.ts";
 import { createUser } from "@stoa/service/people/users.ts";
 import { startOperatorSession } from "@stoa/service/sign-in/operator-session.ts";
 import { load } from "./loading.ts";
+import type { Options } from "./options.ts";
 import { makeProducts, type Seller } from "./products.ts";
 import { readTexts } from "./texts.ts";
 
@@ -36,14 +37,12 @@ export interface Seeded {
   words: { common: string; rare: string };
 }
 
-export interface Wish {
-  /** The file of the texts that products are made of. */
-  prompts: string;
-  count: number;
-}
-
-/** Fills an empty shop. The same wish makes the same products in every shop, but for the ids of their sellers. */
-export async function seed(ctx: Context, connection: Connection, { prompts, count }: Wish): Promise<void> {
+/** Fills an empty shop. The same texts make the same products in every shop, but for the ids of their sellers. */
+export async function seed(
+  ctx: Context,
+  connection: Connection,
+  { prompts, count }: Pick<Options, "prompts"> & { count: number },
+): Promise<void> {
   const sellers = await openShops(ctx, Math.min(MAX_SELLERS, Math.ceil(count / PRODUCTS_PER_SELLER)));
   const { rows } = await ctx.pool.query<{ slug: string }>("select slug from categories order by 1");
   const texts = await readTexts(

@@ -1,4 +1,5 @@
 import { GOOD_KEY } from "@stoa/service/test/provider-server.ts";
+import { clientOf } from "../client.ts";
 import { cpuBetween, cpuOf } from "../cpu.ts";
 import type { Options } from "../options.ts";
 import { startScript } from "../processes.ts";
@@ -19,15 +20,15 @@ export async function measureExecute(options: Options): Promise<Report> {
   const client = clientOf(origin, buyers[0]!);
   const productId = products[0]!;
   // Bought by the list scenario already, perhaps.
-  await client("/v1/purchases", { productId }).catch(() => {});
-  const { variables } = await client(`/v1/products/${productId}`);
-  const { id: apiKeyId } = await client("/v1/ai/keys", {
+  await client.post("/v1/purchases", { productId }).catch(() => {});
+  const { data } = await client.get<{ data: { variables: { name: string }[] } }>(`/v1/products/${productId}`);
+  const { id: apiKeyId } = await client.post<{ id: string }>("/v1/ai/keys", {
     ...{ provider: "openai-compatible", name: "bench", key: GOOD_KEY, baseUrl: providerUrl },
   });
   const wish = {
     productId,
     apiKeyId,
-    variables: Object.fromEntries((variables as { name: string }[]).map(({ name }) => [name, "something"])),
+    variables: Object.fromEntries(data.variables.map(({ name }) => [name, "something"])),
     options: { model: MODEL },
   };
   const direct = clientOf(providerUrl, GOOD_KEY);
@@ -35,8 +36,8 @@ export async function measureExecute(options: Options): Promise<Report> {
   const message = { model: MODEL, messages: [{ role: "user", content }] };
   const before = await computed(shop);
   const times = await interleave({
-    direct: () => direct("/chat/completions", message),
-    through: () => client("/v1/ai/execute", wish),
+    direct: () => direct.post("/chat/completions", message),
+    through: () => client.post("/v1/ai/execute", wish),
   });
   const after = await computed(shop);
   const calls = WARM_UP + CALLS;
@@ -50,18 +51,6 @@ const computed = async ({ pid, backends }: Shop) => ({
   node: cpuOf([pid]),
   database: cpuOf(await backends()),
 });
-
-const clientOf =
-  (origin: string, key: string) =>
-  async (path: string, body?: object): Promise<Record<string, unknown>> => {
-    const response = await fetch(`${origin}${path}`, {
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      ...(body && { method: "POST", body: JSON.stringify(body) }),
-    });
-    const answer = (await response.json()) as { data?: Record<string, unknown> };
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${JSON.stringify(answer)}`);
-    return answer.data ?? answer;
-  };
 
 interface Times {
   direct: number[];

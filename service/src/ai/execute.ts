@@ -12,7 +12,7 @@ import {
   type TokenUsage,
 } from "../outside/ai-provider.ts";
 import { findProductToRun } from "../products/detail.ts";
-import { findRunnableVersion } from "../products/sales.ts";
+import { findRunnableVersion } from "../products/goods.ts";
 import { parseMessages, renderMessages } from "../prompts/template.ts";
 import { checkVariables } from "../prompts/variables.ts";
 import { costOf } from "./cost.ts";

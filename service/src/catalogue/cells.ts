@@ -8,12 +8,6 @@ export const PRICE_EDGES = [500, 1_000, 2_000, 5_000, 10_000];
 /** The same of stars; as stoa_rating_band(). */
 export const RATING_EDGES = [1, 2, 3, 4, 4.5];
 
-const SUM = "select coalesce(sum(products), 0)::bigint as total";
-export interface Sum {
-  text: string;
-  values: unknown[];
-}
-
 /** The band that begins at an amount; undefined when none does. */
 const bandFrom = (edges: number[], amount: number): number | undefined => {
   if (amount === 0) return 0;
@@ -59,7 +53,14 @@ export async function cellsOf(
   return where;
 }
 
-/** How many products a list without words has, as SQL that adds it up; null where nothing is kept for its filters. */
+/** A statement that adds up a total. */
+export interface Sum {
+  text: string;
+  values: unknown[];
+}
+const SUM = "select coalesce(sum(products), 0)::bigint as total";
+
+/** How many products a list without words has; null where nothing is kept for its filters. */
 export async function sumOf(ctx: Context, { tag, ...query }: Sorted): Promise<Sum | null> {
   const cells = await cellsOf(ctx, query);
   if (!cells) return null;

@@ -68,18 +68,17 @@ interface Listings {
   values: unknown[];
 }
 
-/** With `total` known, a page of the second half is read from the end. */
+/** The first so many of the page; with `total` known, one of the second half is read from the end. */
 export async function sortedPage(
   ctx: Context,
   { source, values }: Listings,
   query: ListQuery,
-  total: number | null = null,
+  { limit, total = null }: { limit: number; total?: number | null },
 ): Promise<CardRow[]> {
+  if (limit === 0) return [];
   const column = SORT_COLUMNS[query.sort];
   const way = query.sort === "relevance" ? "desc" : query.order;
   const offset = offsetOf(query);
-  const limit = total === null ? query.limit : Math.min(query.limit, total - offset);
-  if (limit <= 0) return [];
   const fromTheEnd = total !== null && offset > total / 2;
   // Drafts were never published: they come last, and first when the order is turned around.
   const own = query.sort === "publishedAt" && query.author !== undefined;
@@ -95,13 +94,18 @@ export async function sortedPage(
 }
 
 /** The first 300 by how well they match, the others by how often they were bought. */
-export function rankedPage(ctx: Context, matches: Matches, query: ListQuery): Promise<CardRow[]> {
+export function rankedPage(
+  ctx: Context,
+  matches: Matches,
+  query: ListQuery,
+  limit: number,
+): Promise<CardRow[]> {
   const offset = offsetOf(query);
   const ids = `
     select product_id, purchases, case when place <= ${RANKED} then ts_rank(search, ${matches.asked}) end as rank
       from (select m.*, row_number() over (order by m.purchases desc, m.product_id desc) as place
-              from (${matches.mostBought(Math.max(RANKED, offset + query.limit))}) m) placed
-     order by rank desc nulls last, purchases desc, product_id desc limit ${query.limit} offset ${offset}`;
+              from (${matches.mostBought(Math.max(RANKED, offset + limit))}) m) placed
+     order by rank desc nulls last, purchases desc, product_id desc limit ${limit} offset ${offset}`;
   const order = "page.rank desc nulls last, page.purchases desc, page.product_id desc";
   return run(ctx, cardsOf(ids, order), matches.values, matches.byWordsAlone);
 }

@@ -45,7 +45,6 @@ async function findProducts(ctx: Context, caller: Caller, query: ListQuery): Pro
 }
 
 async function find(ctx: Context, caller: Caller, query: ListQuery, question: Question | null) {
-  if (question?.length === 0) return { items: [], total: 0 };
   const { rows, ...counted } = question
     ? await search(ctx, await matchesOf(ctx, caller, query, question), query)
     : await browse(ctx, await whereOf(ctx, caller, query), query);
@@ -57,20 +56,22 @@ async function find(ctx: Context, caller: Caller, query: ListQuery, question: Qu
   } satisfies Page<RawJson>;
 }
 
+/** How much of the page lies before the end of the list. */
+const lengthOf = (query: ListQuery, end: number) => Math.max(0, Math.min(query.limit, end - offsetOf(query)));
+
 async function search(ctx: Context, matches: Matches, query: ListQuery): Promise<Found> {
-  const limit = Math.max(0, Math.min(query.limit, MAX_FOUND - offsetOf(query)));
-  const within = { ...query, limit };
+  const limit = lengthOf(query, MAX_FOUND);
   const counting = countMatches(ctx, matches, MAX_FOUND);
   if (limit === 0) return { rows: [], ...(await counting) };
   if (query.sort === "relevance") {
-    const [counted, rows] = await Promise.all([counting, rankedPage(ctx, matches, within)]);
+    const [counted, rows] = await Promise.all([counting, rankedPage(ctx, matches, query, limit)]);
     return { rows, ...counted };
   }
   const counted = await counting;
   // Few matches are found and then sorted; of many the order is walked, which meets enough of them soon.
   const few = `(select l.* from (${matches.any(MAX_FOUND)}) m join listings l on l.product_id = m.product_id) l`;
   const source = counted.totalIsEstimate ? matches.all : few;
-  return { rows: await sortedPage(ctx, { source, values: matches.values }, within), ...counted };
+  return { rows: await sortedPage(ctx, { source, values: matches.values }, query, { limit }), ...counted };
 }
 
 async function browse(ctx: Context, where: Where, query: ListQuery): Promise<Found> {
@@ -78,10 +79,11 @@ async function browse(ctx: Context, where: Where, query: ListQuery): Promise<Fou
   const listings = { source: `listings l ${where.text}`, values: where.values };
   if (sum && offsetOf(query) > DEEP) {
     const { total } = await addUp(ctx, sum);
-    return { rows: await sortedPage(ctx, listings, query, total), total };
+    const limit = lengthOf(query, total);
+    return { rows: await sortedPage(ctx, listings, query, { limit, total }), total };
   }
   const [rows, counted] = await Promise.all([
-    sortedPage(ctx, listings, query),
+    sortedPage(ctx, listings, query, { limit: query.limit }),
     sum ? addUp(ctx, sum) : countSome(ctx, listings),
   ]);
   return { rows, ...counted };

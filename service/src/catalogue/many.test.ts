@@ -102,6 +102,18 @@ test("a search lists its thousand most bought matches, and says that there are m
   assert.deepEqual((await page("search=zebra&limit=100&page=11")).items, []);
 });
 
+test("a search ends in the middle of a page, in any order, and shows nothing twice", async () => {
+  for (const sort of ["relevance", "price"]) {
+    const seen: number[] = [];
+    for (let number = 13; number <= 15; number++)
+      seen.push(...prices((await page(`search=zebra&sort=${sort}&limit=70&page=${number}`)).items));
+    assert.equal(seen.length, 1_000 - 12 * 70, sort);
+    assert.equal(new Set(seen).size, seen.length, sort);
+    const whole = await page(`search=zebra&sort=${sort}&limit=100&page=10`);
+    assert.deepEqual(seen.slice(-100), prices(whole.items), sort);
+  }
+});
+
 test("another order of a search is the order of all its matches", async () => {
   const cheapest = await page("search=zebra&sort=price&order=asc&limit=3");
   assert.deepEqual(prices(cheapest.items), [5, 5.01, 5.02]);

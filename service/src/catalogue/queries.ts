@@ -56,9 +56,16 @@ export async function writeListing(tx: Tx, listing: ListingRow): Promise<void> {
            category = excluded.category, search = excluded.search`.execute(tx);
 }
 
-/** In the order of the alphabet, so that two transactions cannot wait for each other. */
-export const writeWords = (tx: Tx, words: string[]) =>
-  sql`insert into search_words (word) select unnest(${words}::text[]) on conflict do nothing`.execute(tx);
+/** Those that are new; what is for sale makes known words of those that were only in drawers. */
+export function writeWords(tx: Tx, words: string[], isForSale: boolean): Promise<unknown> {
+  const listings = isForSale ? 1 : 0;
+  return sql`
+    insert into search_words (word, listings)
+    select w.word, ${listings} from unnest(${words}::text[]) as w (word)
+     where not exists (select from search_words s where s.word = w.word and s.listings >= ${listings})`.execute(
+    tx,
+  );
+}
 
 /** One of the half-life sums of 0002_products.sql: adds 2^at to the sum whose log2 is kept. */
 export const addSale = (tx: Tx, productId: string, at: number) =>
@@ -133,14 +140,15 @@ export async function countListings(db: Queries): Promise<number> {
   return rows[0]!.total;
 }
 
-/** Words of new listings count once; this tells how common each is, by a sample of the listings. */
+/** Words of new listings count once; this tells how common each is, by a sample of what is for sale. */
 export async function weighWords(db: Queries, percent: number): Promise<void> {
+  const sample = `select search from search_documents tablesample system (${percent}) where published`;
   await sql`
-    insert into search_words (word, listings)
-    select word, ceil(ndoc * 100 / ${percent}::float8)::int from ts_stat(${`select search from search_documents tablesample system (${percent})`})
-     where length(word) >= ${MIN_KNOWN_CHARACTERS}
-     order by word
-    on conflict (word) do update set listings = excluded.listings`.execute(db);
+    with weighed as materialized (
+      select word, ceil(ndoc * 100 / ${percent}::float8)::int as listings from ts_stat(${sample})
+       where length(word) >= ${MIN_KNOWN_CHARACTERS}),
+    gone as (delete from search_words s using weighed w where s.word = w.word)
+    insert into search_words (word, listings) select word, listings from weighed`.execute(db);
 }
 
 export interface TagQuery extends Paging {

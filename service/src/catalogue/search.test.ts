@@ -3,6 +3,7 @@ import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { toQuestion } from "./search.ts";
 
 let market: Market;
 let author: Client;
@@ -202,4 +203,75 @@ test("scripts without spaces are found by any part of a word", async () => {
   await assertFinds("โปรแกรมช่วยเขียนบทความ", "โปรแกรม", "บทความ");
   await assertFinds("한국어 번역기", "한국어", "번역");
   assert.deepEqual(await found("示提"), []);
+});
+
+test("letters of any shape are the letters that they show", async () => {
+  await hasProduct(author, { title: "𝐁𝐨𝐥𝐝 𝕺𝖑𝖉𝖊 ＷＩＤＥ", description: "Midjourney™ №7", tags: ["Ⓒircled"] });
+  await assertFinds(
+    "𝐁𝐨𝐥𝐝 𝕺𝖑𝖉𝖊 ＷＩＤＥ",
+    "bold",
+    "olde",
+    "wide",
+    "𝓫𝓸𝓵𝓭",
+    "BOLD",
+    "midjourneytm",
+    "no7",
+    "circled",
+  );
+});
+
+test("a text without an end to its words is kept, and found by their beginnings", async () => {
+  const long = "supercalifragilistic".repeat(400);
+  for (const beside of ["ก", "ກ", "ក", "က", "文", "か", "é", "ا"]) {
+    const id = await hasProduct(author, { title: `Long ${beside}`, description: `${beside}${long}` });
+    await assertFinds(`Long ${beside}`, `long ${beside}`);
+    await author.delete(`/v1/products/${id}`);
+  }
+});
+
+test("a language is only a language, whatever it is called", async () => {
+  for (const lang of ["constructor", "__proto__", "toString-x", "en'--", "xx", ""]) {
+    const { status, text } = await reader.get(`/v1/products?search=haiku&lang=${encodeURIComponent(lang)}`);
+    assert.equal(status, 200, text);
+  }
+});
+
+test("what is asked beside words that nothing holds must make sense, too", async () => {
+  for (const [query, field] of [
+    ["minPrice=5&maxPrice=4", "minPrice"],
+    ["maxPrice=4.999", "maxPrice"],
+    ["currency=ZZZ", "currency"],
+    ["status=draft", "status"],
+  ] as const) {
+    const reply = await reader.get(`/v1/products?search=!!!&${query}`);
+    assertError(reply, 400, "INVALID_REQUEST", field);
+  }
+});
+
+test("what others keep in a drawer is neither told nor in the way of what is for sale", async () => {
+  const rival = await market.hasUser();
+  await hasProduct(author, { title: "Vermicelli", description: "x", tags: [] });
+  const words = Array.from({ length: 60 }, (_, at) => `vermi${String(at).padStart(2, "0")}x`);
+  await hasDraft(rival, { title: "Vermicella", description: words.join(" "), tags: [] });
+  await assertFinds("Vermicelli", "vermi");
+  const { data, meta } = (await reader.get("/v1/products?search=vermicellu")).body;
+  assert.deepEqual([data.length, meta.correctedSearch], [1, "vermicelli"]);
+  const own = (await rival.get("/v1/products?author=me&search=vermi59")).body;
+  assert.equal(own.meta.total, 1);
+});
+
+test("many beginnings at once stand for fewer words each, and whole words always for themselves", async () => {
+  const letters = Array.from("abcdefghijkl");
+  const beginning = (letter: string) => `qx${letter}`;
+  const words = (letter: string) => Array.from({ length: 60 }, (_, at) => `${beginning(letter)}${at}`);
+  for (const letter of letters)
+    await hasProduct(author, { title: letter, description: words(letter).join(" ") });
+  const { db } = market.service.ctx;
+  const sizes = async (...beginnings: string[]) =>
+    (await toQuestion(db, beginnings.join(" "), "en")).map(({ lexemes }) => lexemes.length - 1);
+  assert.deepEqual(await sizes("qxa"), [50]);
+  assert.deepEqual(await sizes("qxa", "qxb"), [50, 50]);
+  assert.deepEqual(await sizes("qxa", "qxb", "qxc", "qxd"), [25, 25, 25, 25]);
+  assert.deepEqual(await sizes(...letters.map(beginning)), Array(12).fill(8));
+  await assertFinds("a", `qxa59 ${Array.from({ length: 11 }, (_, at) => `qxa${at}`).join(" ")}`);
 });

@@ -7,6 +7,8 @@ const MAX_POSITION = 16_383;
 const MAX_ASKED_WORDS = 12;
 const MIN_BEGINNING_CHARACTERS = 2;
 const MAX_LEXEMES = 50;
+/** For each PostgreSQL reads a list of products: words with more of them together share these. */
+const MAX_LEXEMES_TOGETHER = 100;
 /** Nothing in Unicode comes after it. */
 const LAST_CHARACTER = "\u{10FFFF}";
 /** A shorter word has too many neighbours to guess from. */
@@ -41,7 +43,10 @@ const STEMMERS: Record<string, string> = {
   ...{ no: "norwegian", pt: "portuguese", ro: "romanian", ru: "russian", sr: "serbian", sv: "swedish" },
   ...{ ta: "tamil", tr: "turkish", yi: "yiddish" },
 };
-const stemmerOf = (lang: string | undefined) => STEMMERS[lang?.split("-")[0]?.toLowerCase() ?? "en"] ?? null;
+function stemmerOf(lang = "en"): string | null {
+  const code = lang.split("-", 1)[0]!.toLowerCase();
+  return Object.hasOwn(STEMMERS, code) ? STEMMERS[code]! : null;
+}
 
 /** The words of a question, each with all that may stand for it. */
 export interface Asked {
@@ -53,14 +58,15 @@ export type Question = Asked[];
 
 /**
  * What is asked for, word by word. Each is a beginning, too, and so is its stem, so that `writing` finds `writes`: they
- * stand for the words of listings that begin so, at most the 50 commonest, because PostgreSQL cuts lists of words
- * against each other quickly, and of beginnings it must read all. Words that a language counts as noise are left out,
+ * stand for the words of listings that begin so, at most the 50 commonest, and fewer where many words are asked for,
+ * because PostgreSQL cuts lists of words against each other quickly, and of beginnings it must read all. Words that a language counts as noise are left out,
  * unless there are no others.
  */
 export async function toQuestion(db: Queries, text: string, lang: string | undefined): Promise<Question> {
   const words = [...new Set(wordsOf(text, "asked"))].slice(0, MAX_ASKED_WORDS);
   if (words.length === 0) return [];
   const stemmer = stemmerOf(lang);
+  const most = Math.min(MAX_LEXEMES, Math.floor(MAX_LEXEMES_TOGETHER / words.length));
   const { rows } = await sql<{ word: string; stems: string[] | null; known: string[] | null }>`
     with asked as (
       select word, at, ts_lexize(${`${stemmer ?? "simple"}${stemmer ? "_stem" : ""}`}::regdictionary, word) as stems
@@ -71,7 +77,7 @@ export async function toQuestion(db: Queries, text: string, lang: string | undef
                  from unnest(array[a.word] || a.stems) as b (beginning)
                  join search_words s on s.word ~>=~ b.beginning and s.word ~<~ (b.beginning || ${LAST_CHARACTER}::text)
                 where length(b.beginning) >= ${MIN_BEGINNING_CHARACTERS}
-                group by s.word order by 2 desc, 1 limit ${MAX_LEXEMES}) k) as known
+                group by s.word order by 2 desc, 1 limit ${most}) k) as known
       from asked a order by a.at`.execute(db);
   const asked = rows.map(({ word, stems, known }) => ({
     word,
@@ -87,7 +93,7 @@ export const toTsQuery = (question: Question): string =>
   question.map(({ lexemes }) => `(${lexemes.map(quote).join(" | ")})`).join(" & ");
 
 /**
- * The question with what its words may have been meant to be, by the words that listings hold: at most one wrong
+ * The question with what its words may have been meant to be, by the words of what is for sale: at most one wrong
  * letter in a short word, two in a longer one. null when nothing comes to mind.
  */
 export async function guess(db: Queries, question: Question): Promise<Question | null> {
@@ -97,11 +103,11 @@ export async function guess(db: Queries, question: Question): Promise<Question |
     select w.word as asked, array_agg(near.word order by near.place) as meant
       from unnest(${words}::text[]) as w (word)
      cross join lateral (
-       select s.word, row_number() over (order by levenshtein(s.word, w.word), s.listings desc, s.word) as place
+       select s.word, row_number() over (order by levenshtein(s.word, w.word), max(s.listings) desc, s.word) as place
          from search_words s
-        where s.word % w.word and s.word <> w.word and length(s.word) <= 60
+        where s.word % w.word and s.word <> w.word and s.listings > 0 and length(s.word) <= 60
           and levenshtein_less_equal(s.word, w.word, 2) <= case when length(w.word) < 6 then 1 else 2 end
-        order by 2 limit ${GUESSES}) near
+        group by s.word order by 2 limit ${GUESSES}) near
      group by w.word`.execute(db);
   if (rows.length === 0) return null;
   const meant = new Map(rows.map((row) => [row.asked, row.meant]));

@@ -1,8 +1,8 @@
 /** Text as search compares it: without case, without accents. One function for what is stored and what is asked. */
 export function fold(text: string): string {
   return text
-    .toLowerCase()
     .normalize("NFKD")
+    .toLowerCase()
     .replace(ACCENTS, "")
     .normalize("NFC")
     .replace(LETTERS, (letter) => PLAIN[letter]!);
@@ -21,6 +21,7 @@ const RUN = /[\p{L}\p{N}\p{M}]+/gu;
 const MAX_WORD_CHARACTERS = 60;
 /** `search_words` holds no shorter ones: most are parts of words in scripts without spaces. */
 export const MIN_KNOWN_CHARACTERS = 3;
+const cut = (word: string) => word.slice(0, MAX_WORD_CHARACTERS);
 /** Han and Kana are written without spaces: characters and pairs of neighbours stand for words there. */
 const PAIRED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー]+/u;
 /** Here a dictionary tells where words end. */
@@ -37,12 +38,12 @@ function pairs(run: string, use: Use): string[] {
 }
 
 function split(run: string, use: Use): string[] {
-  if (SEGMENTED.test(run)) return [...segmenter.segment(run)].map(({ segment }) => segment);
-  if (!PAIRED.test(run)) return [run.slice(0, MAX_WORD_CHARACTERS)];
+  if (SEGMENTED.test(run)) return [...segmenter.segment(run)].map(({ segment }) => cut(segment));
+  if (!PAIRED.test(run)) return [cut(run)];
   return run
     .split(/([\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー]+)/u)
     .filter((part) => part !== "")
-    .flatMap((part) => (PAIRED.test(part) ? pairs(part, use) : [part.slice(0, MAX_WORD_CHARACTERS)]));
+    .flatMap((part) => (PAIRED.test(part) ? pairs(part, use) : [cut(part)]));
 }
 
 /** The words of a text, folded, in their order. */

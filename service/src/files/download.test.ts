@@ -6,7 +6,7 @@ import { assertError, type Client, type Market, openMarket } from "../../test/ma
 import { type S3Server, startS3Server } from "../../test/s3-server.ts";
 import { hasFile, picture, sendFile, sendImage } from "../../test/uploads.ts";
 import { removeDemo } from "../demo/demo.ts";
-import { toId, toUuid } from "../ids.ts";
+import { newUuid, toId, toUuid } from "../ids.ts";
 import { rangeOf } from "./download.ts";
 import { sweepBlobs } from "./sweep.ts";
 
@@ -113,8 +113,10 @@ suite("a link to a file", () => {
     const newer = await hasFile(seller, productId, { name: "new.md" });
     const { ctx } = market.service;
     const path = `/v1/products/${productId}/files/${newer.id}/download/${toId("usr", buyer.userId)}`;
-    const forged = ctx.links.sign(path, new Date(ctx.now().getTime() + MINUTE_MS));
-    assertError(await nobody.get(forged), 403, "UNAUTHORIZED");
+    const signed = (to: string) => ctx.links.sign(to, new Date(ctx.now().getTime() + MINUTE_MS));
+    assertError(await nobody.get(signed(path)), 403, "UNAUTHORIZED");
+    const unknown = path.replace(newer.id, toId("file", newUuid(ctx.now())));
+    assertError(await nobody.get(signed(unknown)), 404, "FILE_NOT_FOUND");
   });
 
   test("counts as the first use", async () => {

@@ -5,7 +5,7 @@ import { ApiError } from "../errors.ts";
 import { toUuid } from "../ids.ts";
 import type { Range } from "../outside/storage.ts";
 import { downloadPath } from "../products/attachments.ts";
-import { mustNotBeWithheld } from "../products/sales.ts";
+import { mustNotBeWithheld } from "../products/goods.ts";
 import { fileKey, readBlob } from "./blobs.ts";
 import { type FileForReader, findBlob, findFileForReader, hasFile } from "./queries.ts";
 

@@ -9,11 +9,11 @@ import { withoutTexts } from "./png.ts";
 import { type Sniffed, sniffHead } from "./sniff.ts";
 
 const MAX_PIXELS = 40_000_000;
-/** A strip that is taller would be a page of its own. */
-const TALLEST = 3;
 const SECONDS = 20;
 const QUALITY = 82;
-const WIDEST = Math.max(...IMAGE_WIDTHS);
+const MAX_WIDTH = Math.max(...IMAGE_WIDTHS);
+/** A strip that is taller would be a page of its own. */
+const MAX_HEIGHT = 3 * MAX_WIDTH;
 const HEAD_BYTES = 512;
 const PICTURES: readonly Sniffed["family"][] = ["png", "jpeg", "webp", "gif", "avif"];
 
@@ -25,7 +25,8 @@ interface EncodedImage {
   hash: string;
   width: number;
   height: number;
-  renditions: { name: number; sha256: string; bytes: Buffer }[];
+  /** By the widths under which they are asked for: what was smaller has stayed so. */
+  renditions: { width: number; sha256: string; bytes: Buffer }[];
 }
 
 const refused = (reason: string) => invalidRequest("file", reason);
@@ -80,7 +81,7 @@ async function encode(picture: string | Buffer): Promise<EncodedImage> {
     sequentialRead: true,
   })
     .autoOrient()
-    .resize({ width: WIDEST, height: WIDEST * TALLEST, fit: "inside", withoutEnlargement: true })
+    .resize({ width: MAX_WIDTH, height: MAX_HEIGHT, fit: "inside", withoutEnlargement: true })
     .toColourspace("srgb")
     .timeout({ seconds: SECONDS })
     .raw()
@@ -89,7 +90,7 @@ async function encode(picture: string | Buffer): Promise<EncodedImage> {
   const renditions = [];
   for (const width of IMAGE_WIDTHS) {
     const bytes = await asWebp(sharp(data, { raw }), width);
-    renditions.push({ name: width, sha256: createHash("sha256").update(bytes).digest("hex"), bytes });
+    renditions.push({ width, sha256: createHash("sha256").update(bytes).digest("hex"), bytes });
   }
   return { hash: renditions.at(-1)!.sha256, width: info.width, height: info.height, renditions };
 }

@@ -21,6 +21,7 @@ export async function addFile(
   upload: UploadedFile,
   { changelog, source }: { changelog: string | undefined; source: Source },
 ) {
+  // A second time: between the first byte and the last they may have lost the right.
   const { id } = await mustMayChange(ctx, caller, productId);
   const name = toFileName(upload.name);
   const { type } = await judge(upload, name);

@@ -97,6 +97,8 @@ suite("an image", () => {
     assert.equal(headers.get("cross-origin-resource-policy"), "cross-origin");
     const again = await fetch(url, { headers: { "if-none-match": headers.get("etag")! } });
     assert.equal(again.status, 304);
+    const other = await fetch(url.replace(/-\d+\.webp$/, "-320.webp"));
+    assert.notEqual(other.headers.get("etag"), headers.get("etag"), "another width is another picture");
     const head = await fetch(url, { method: "HEAD" });
     assert.equal(head.headers.get("content-length"), String((await reply.arrayBuffer()).byteLength));
   });

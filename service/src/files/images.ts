@@ -19,14 +19,14 @@ export async function addImage(
   { alt, source }: { alt: string | undefined; source: Source },
 ) {
   const { id } = await mustMayChange(ctx, caller, productId);
-  const { hash, width, height, renditions } = await encodeImage(upload);
-  for (const { name, sha256, bytes } of renditions)
-    await keepBlob(ctx, { key: imageKey(hash, name), sha256, size: bytes.length, source: bytes });
-  const image = { id: ctx.newId(), hash, alt: alt ?? "", width, height };
+  const { renditions, ...encoded } = await encodeImage(upload);
+  for (const { width, sha256, bytes } of renditions)
+    await keepBlob(ctx, { key: imageKey(encoded.hash, width), sha256, size: bytes.length, source: bytes });
+  const image = { id: ctx.newId(), ...encoded, alt: alt ?? "" };
   const product = await alterProduct(ctx, { caller, source }, id, ({ images }) => ({
     images: withImage(images, image, alt),
   }));
-  return imageOf(ctx, product.images.find((one) => one.hash === hash)!);
+  return imageOf(ctx, product.images.find(({ hash }) => hash === image.hash)!);
 }
 
 function withImage(images: StoredImage[], image: StoredImage, alt: string | undefined): StoredImage[] {

@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { IMAGE_WIDTHS } from "../catalogue/card.ts";
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { isCurrent } from "../http/conditional.ts";
@@ -9,7 +10,7 @@ import { asAttachment } from "./name.ts";
 import { findImage } from "./queries.ts";
 
 const YEAR_SECONDS = 31_536_000;
-const IMAGE_NAME = /^([0-9a-f]{64})-(320|640|1280)\.webp$/;
+const IMAGE_NAME = new RegExp(`^([0-9a-f]{64})-(${IMAGE_WIDTHS.join("|")})\\.webp$`);
 /** Whatever a file may be: a browser saves it, and were it ever to show it, it would run nothing. */
 const HARMLESS = "sandbox; default-src 'none'";
 

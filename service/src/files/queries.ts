@@ -54,7 +54,10 @@ export interface FileForReader {
   reason: "author" | "purchased" | "admin";
 }
 
-/** A file of any version that this reader may have: of the bought major line, of all where it is their own product. */
+/**
+ * A file of any version that this reader may have: of the bought major line as far as it is released, of all where it is
+ * their own product. An administrator has every one; that it takes two factors was asked when the link was made.
+ */
 export async function findFileForReader(
   db: Queries,
   ids: { productId: string; fileId: string; readerId: string },

@@ -17,18 +17,22 @@ export const isUpload = (body: Incoming): body is Upload => !Buffer.isBuffer(bod
 
 const NOTHING = Buffer.alloc(0);
 const slots = new UploadSlots();
-
 const lines = new RawBodyLines();
 
 type Work<T> = (body: Incoming) => Promise<T>;
 
-/** Fastify has read every body but those that may be large. Of these an account has its share at once, until they are answered. */
+/** Has what came in worked on. What may be large is read here, and an account has its share of that until the work is done. */
 export function withBody<T>(door: Door, route: Route, request: FastifyRequest, work: Work<T>): Promise<T> {
   const { upload, rawBody } = route.endpoint;
-  if (rawBody)
-    return lines.take(viewerOf(request.caller!), async () => work(await takeRaw(door, rawBody, request)));
-  if (upload) return slots.take(viewerOf(request.caller!), () => withUpload(door, route, request, work));
-  return work(Buffer.isBuffer(request.body) ? request.body : NOTHING);
+  if (!upload && !rawBody) return work(Buffer.isBuffer(request.body) ? request.body : NOTHING);
+  const who = viewerOf(request.caller!);
+  const done = rawBody
+    ? lines.take(who, async () => work(await readRawBody(request.raw, rawBody.maxBytes, deadlinesOf(door))))
+    : slots.take(who, () => withUpload(door, route, request, work));
+  return done.catch((error) => {
+    letFinish(request.raw);
+    throw error;
+  });
 }
 
 async function withUpload<T>(door: Door, route: Route, request: FastifyRequest, work: Work<T>): Promise<T> {
@@ -43,28 +47,10 @@ async function withUpload<T>(door: Door, route: Route, request: FastifyRequest, 
 /** Whether they may at all, is asked first; then the file comes to the disk. */
 async function takeUpload(door: Door, { endpoint, admit }: Route, request: FastifyRequest): Promise<Upload> {
   const { maxBytes } = endpoint.upload!;
-  try {
-    mustBeUpload(request.raw, maxBytes);
-    await admit!(door.ctx, request.caller!, validatePath(endpoint, request.params) as never);
-    const folder = await door.ctx.outside.storage.incoming();
-    return await receiveUpload(request.raw, folder, maxBytes, deadlinesOf(door));
-  } catch (error) {
-    letFinish(request.raw);
-    throw error;
-  }
-}
-
-async function takeRaw(
-  door: Door,
-  { maxBytes }: NonNullable<Endpoint["rawBody"]>,
-  request: FastifyRequest,
-): Promise<Buffer> {
-  try {
-    return await readRawBody(request.raw, maxBytes, deadlinesOf(door));
-  } catch (error) {
-    letFinish(request.raw);
-    throw error;
-  }
+  mustBeUpload(request.raw, maxBytes);
+  await admit!(door.ctx, request.caller!, validatePath(endpoint, request.params) as never);
+  const folder = await door.ctx.outside.storage.incoming();
+  return receiveUpload(request.raw, folder, maxBytes, deadlinesOf(door));
 }
 
 const deadlinesOf = (door: Door) => door.uploadDeadlines ?? uploadDeadlines;

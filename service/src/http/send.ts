@@ -29,6 +29,7 @@ export function send(request: FastifyRequest, reply: FastifyReply, rendered: Ren
   }
   if (file) return reply.code(status).send(file);
   reply.code(status).header("content-type", "application/json; charset=utf-8");
+  // Who hung up is written to by Fastify, which knows that nobody reads.
   if (typeof body === "string" || reply.raw.destroyed) return reply.send(textOf(rendered));
   return sendParts(reply, body);
 }

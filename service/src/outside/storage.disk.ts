@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { access, constants, mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { access, constants, mkdir, open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { leftoversIn } from "./storage.leftovers.ts";
@@ -30,7 +30,7 @@ export function diskStorage(folder: string): Storage {
       await rename(waiting, path);
       await sync(dirname(path));
     },
-    has: async (name) => (await sizeOf(pathOf(name))) !== null,
+    has: async (name) => exists(pathOf(name)),
     get: (name, range) => read(pathOf(name), range),
     remove: (name) => rm(pathOf(name), { force: true }),
     async check() {
@@ -69,15 +69,15 @@ async function sync(path: string): Promise<void> {
   }
 }
 
-async function sizeOf(path: string): Promise<number | null> {
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return null;
+async function exists(path: string): Promise<boolean> {
+  try {
+    await access(path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
     throw error;
-  });
-  return found?.size ?? null;
+  }
 }
 
-async function read(path: string, range: Range | undefined): Promise<Readable | null> {
-  if ((await sizeOf(path)) === null) return null;
-  return createReadStream(path, range ?? {});
-}
+const read = async (path: string, range: Range | undefined): Promise<Readable | null> =>
+  (await exists(path)) ? createReadStream(path, range ?? {}) : null;

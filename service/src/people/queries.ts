@@ -28,7 +28,6 @@ export const findUserByEmail = (db: Queries, email: string) =>
     .where((row) => row(row.fn("lower", ["email"]), "=", email.toLowerCase()))
     .executeTakeFirst();
 
-/** Locks the account, so that a name cannot change while something is written under it. */
 /** Holds the account until the transaction ends; weak enough for rows that refer to it to be written meanwhile. */
 export const lockPlanOf = (db: Queries, id: string) =>
   db
@@ -42,6 +41,7 @@ export const lockPlanOf = (db: Queries, id: string) =>
 export const setPlanOf = (db: Queries, id: string, plan: Plan) =>
   db.updateTable("users").set({ plan }).where("id", "=", id).execute();
 
+/** Locks the account, so that a name cannot change while something is written under it. */
 export const markSeller = (db: Queries, userId: string) =>
   db
     .updateTable("users")

@@ -119,6 +119,16 @@ suite("a product that waits for moderators", () => {
     assert.equal((await read(admin, id)).status, "pending_review");
   });
 
+  test("with files is approved as it was seen, however old the links to them are", async () => {
+    const id = await hasDraft(seller);
+    await hasFile(seller, id);
+    await seller.post(`/v1/products/${id}/publish`);
+    const seen = { "if-match": await tagOf(id) };
+    market.clock.forward(40 * 60_000);
+    assert.equal((await judge(id, "approve", undefined, seen)).status, 200);
+    assertError(await judge(id, "suspend", { reasonCode: "spam" }, seen), 412, "PRECONDITION_FAILED");
+  });
+
   test("changed and approved at once, is on sale only as the moderator saw it", async () => {
     for (let round = 0; round < 8; round++) {
       const id = await hasPending();

@@ -1,7 +1,13 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { type ChangeProduct, type CreateProduct, productStatuses, type Variable } from "@stoa/contract";
-import { renderCard } from "../catalogue/card.ts";
+import {
+  type ChangeProduct,
+  type CreateProduct,
+  productStatuses,
+  SEMANTIC_VERSION,
+  type Variable,
+} from "@stoa/contract";
+import { type CardFacts, renderCard } from "../catalogue/card.ts";
 import { isCategory } from "../catalogue/categories.ts";
 import { relist } from "../catalogue/listing.ts";
 import type { Context, Member, Source } from "../context.ts";
@@ -96,70 +102,59 @@ export async function writeDraft(
 ): Promise<string> {
   const id = ctx.newId();
   const now = ctx.now();
-  const listed = {
+  const product = {
     ...draft,
     id,
     authorId: author.id,
     authorName: author.name,
     authorVerified: author.verified,
     category: draft.category ?? null,
+    preview: draft.preview ?? "",
+    files: [],
     images: [],
     status: "draft" as const,
     createdAt: now,
     updatedAt: now,
     publishedAt: null,
-  };
-  await insertProduct(tx, {
-    ...pick(draft),
-    category: listed.category,
-    price_minor: draft.priceMinor,
-    currency: draft.currency,
-    models: JSON.stringify(draft.models),
-    preview: draft.preview ?? "",
-    images: "[]",
-    version: draft.version,
     released: null,
-    card: renderCard(listed),
-    id,
-    author_id: author.id,
-    type: draft.type,
-    created_at: now,
-  });
-  await insertVersion(tx, id, { ...draft, files: [] }, now);
-  await relist(tx, listed);
+  };
+  const row = { id, author_id: author.id, type: draft.type, created_at: now };
+  await insertProduct(tx, { ...row, ...toValues(product) });
+  await insertVersion(tx, id, product, now);
+  await relist(tx, product);
   return id;
 }
 
-const pick = (
-  wish: Pick<
-    Locked,
-    "title" | "description" | "lang" | "compatibility" | "tags" | "requirements" | "features"
-  >,
-) => ({
-  title: wish.title,
-  description: wish.description,
-  lang: wish.lang,
-  compatibility: wish.compatibility,
-  tags: wish.tags,
-  requirements: wish.requirements,
-  features: wish.features,
+type Kept = CardFacts &
+  Pick<Locked, "requirements" | "features" | "models" | "preview" | "version" | "released">;
+
+/** What the table keeps of all that can change without a move. */
+const toValues = (product: Kept): ProductValues => ({
+  title: product.title,
+  description: product.description,
+  lang: product.lang,
+  category: product.category,
+  price_minor: product.priceMinor,
+  currency: product.currency,
+  compatibility: product.compatibility,
+  tags: product.tags,
+  requirements: product.requirements,
+  features: product.features,
+  models: JSON.stringify(product.models),
+  preview: product.preview,
+  images: JSON.stringify(product.images),
+  version: product.version,
+  released: product.released,
+  card: renderCard(product),
 });
 
-const AUTHORS_FIELDS = [
-  ...[
-    "title",
-    "description",
-    "lang",
-    "category",
-    "priceMinor",
-    "currency",
-    "compatibility",
-    "tags",
-    "requirements",
-  ],
-  ...["features", "models", "preview", "content", "contentFormat", "variables", "files", "images"],
-  ...["version", "changelog"],
-] as const as readonly (keyof Locked)[];
+/** What an author changes, in the order in which it is told. */
+const AUTHORS_FIELDS: readonly (keyof Locked)[] = [
+  ...(["title", "description", "lang", "category", "priceMinor", "currency", "compatibility"] as const),
+  ...(["tags", "requirements", "features", "models", "preview"] as const),
+  ...(["content", "contentFormat", "variables", "files", "images"] as const),
+  ...(["version", "changelog"] as const),
+];
 const VERSIONED_FIELDS: readonly (keyof Locked)[] = ["content", "contentFormat", "variables", "files"];
 
 const changedFields = (before: Locked, after: Locked) =>
@@ -173,7 +168,8 @@ async function applied(ctx: Context, product: Locked, change: ChangeProduct): Pr
   after.priceMinor = priceOf(price ?? toDecimal(product.priceMinor, product.currency), currency);
   const touchesContent = change.content !== undefined || change.contentFormat !== undefined;
   if (touchesContent || change.variables) {
-    const declared = await declaredAfter(product, change);
+    // What its author described is kept over a change of content; what was derived is derived anew.
+    const declared = change.variables ?? (await declaredOf(product));
     after.variables = (await readContent(after, declared)).variables;
   }
   return after;
@@ -181,11 +177,6 @@ async function applied(ctx: Context, product: Locked, change: ChangeProduct): Pr
 
 const withoutUndefined = (change: ChangeProduct) =>
   Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as ChangeProduct;
-
-/** Variables that its author described are kept over a change of content; derived ones are derived anew. */
-async function declaredAfter(product: Locked, change: ChangeProduct): Promise<Variable[] | undefined> {
-  return change.variables ?? declaredOf(product);
-}
 
 /** Once published a version is immutable: a change of what buyers run makes the next one. */
 function versioned(
@@ -202,6 +193,8 @@ function versioned(
   const version = change.version ?? nextMinor(before.version);
   if (!isAfter(version, before.version))
     throw ruleBroken("version", `must be greater than ${before.version}`);
+  if (!SEMANTIC_VERSION.test(version))
+    throw ruleBroken("version", `must be told: there is no minor one after ${before.version}`);
   return { ...after, version, changelog: change.changelog ?? "" };
 }
 
@@ -249,21 +242,9 @@ function changesOf(before: Locked, after: Locked, fields: readonly (keyof Locked
 
 async function writeChange(tx: Tx, before: Locked, after: Locked, now: Date): Promise<void> {
   const updated = { ...after, updatedAt: now };
-  const values: ProductValues = {
-    ...pick(after),
-    category: after.category,
-    price_minor: after.priceMinor,
-    currency: after.currency,
-    models: JSON.stringify(after.models),
-    preview: after.preview,
-    images: JSON.stringify(after.images),
-    version: after.version,
-    released: after.released,
-    card: renderCard(updated),
-  };
   if (!before.firstPublishedAt) await replaceVersion(tx, before.id, before.version, after, now);
   else if (after.version !== before.version) await insertVersion(tx, before.id, after, now);
-  await updateProduct(tx, before.id, values, now);
+  await updateProduct(tx, before.id, toValues(updated), now);
   await relist(tx, updated);
 }
 

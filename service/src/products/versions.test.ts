@@ -64,6 +64,13 @@ suite("the versions of a product", () => {
     assert.deepEqual(shown(await listFor(stranger, id, "limit=1&page=3")), ["1.9.0"]);
   });
 
+  test("all have a name that can be asked for: after the last minor one comes what the author says", async () => {
+    const { id } = await hasVersions("1.0.0", "1.999999999.0");
+    const change = (wish: object) => author.patch(`/v1/products/${id}`, { content: "On {{topic}}", ...wish });
+    assertError(await change({}), 422, "VALIDATION_ERROR", "version");
+    assert.equal((await change({ version: "2.0.0" })).body.data.version, "2.0.0");
+  });
+
   test("are open to their author and administrators, and to a buyer within the line that they bought", async () => {
     const { id, buyer } = await hasVersions("1.0.0", "1.1.0", "2.0.0", "2.1.0");
     const late = await market.hasUser();

@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 import { findEntitlementOfOrder, noteUse } from "../entitlements/entitlements.ts";
 import { ApiError } from "../errors.ts";
 import { toId } from "../ids.ts";
-import { findRunnableVersion, mustNotBeWithheld } from "../products/sales.ts";
+import { findRunnableVersion, mustNotBeWithheld } from "../products/goods.ts";
 import { slugOf } from "../slug.ts";
 import type { OrderRow } from "./queries.ts";
 

@@ -9,7 +9,7 @@ import { toId, toUuid } from "../ids.ts";
 import { roundHalfUp, toDecimal, toMinor } from "../money/amount.ts";
 import { keepOpen } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
-import { findProductForSale, findRunnableVersion } from "../products/sales.ts";
+import { findProductForSale, findRunnableVersion } from "../products/goods.ts";
 import { downloadUrl, receiptUrls } from "./links.ts";
 import { charge, refresh, replaceOpenOrder } from "./payment.ts";
 import {

@@ -8,6 +8,7 @@ import { assertError, type Client, type Market, openMarket, type Reply } from ".
 import { exportOf, JSONL, jsonLines, MARKDOWN, sends, ZIP, zipOf } from "../../test/transfer.ts";
 import { hasFile, picture, sendImage } from "../../test/uploads.ts";
 import { toUuid } from "../ids.ts";
+import { anonymise, lockToClose } from "../people/accounts.ts";
 
 let market: Market;
 let seller: Client;
@@ -514,6 +515,17 @@ suite("an import of known products", () => {
     }
     assert.fail("the import did not wait");
   }
+  test("beside other sellers' with the same new words waits for none of them", async () => {
+    const sellers = await Promise.all(Array.from({ length: 6 }, () => market.hasUser()));
+    const titles = Array.from({ length: 60 }, (_, at) => `zyx${String.fromCharCode(97 + (at % 26))}${at}`);
+    const orders = [titles, titles.toReversed()];
+    const replies = await Promise.all(
+      sellers.map((one, at) =>
+        sends(one, jsonLines(...orders[at % 2]!.map((title) => ({ ...haiku, title })))),
+      ),
+    );
+    for (const reply of replies) assert.deepEqual(counts(reply), [titles.length, 0, 0]);
+  });
 });
 
 suite("the ways to ask for an import", () => {
@@ -684,9 +696,17 @@ suite("the ways to ask for an import", () => {
 
   test("whose account closes meanwhile leaves nothing", async () => {
     const user = await market.hasUser();
-    await market.query("update users set closed_at = now() where id = $1", [user.userId]);
-    const replies = await sends(user, jsonLines(haiku));
-    assertError(replies, 401, "INVALID_API_KEY");
+    const { ctx } = market.service;
+    const { reply } = await ctx.db.transaction().execute(async (tx) => {
+      await anonymise(ctx, tx, await lockToClose(tx, user.userId));
+      const reply = sends(user, jsonLines({ ...haiku, id: "rain" }));
+      await somebodyWaits(market);
+      return { reply };
+    });
+    assertError(await reply, 401, "INVALID_API_KEY");
+    const left = "select author_id from products union all select author_id from imported_names";
+    const { rows } = await market.query(`select from (${left}) l where author_id = $1`, [user.userId]);
+    assert.equal(rows.length, 0);
   });
 });
 

@@ -479,10 +479,18 @@ test("expressions have at most 20,000 characters together", async () => {
   }));
   const most = { ...example(), steps, result: "1" };
   assert.deepEqual(await problemsOf(most), []);
-  const long = "content: holds expressions of more than 20000 characters together";
-  assert.deepEqual(await problemsOf({ ...most, result: "12" }), [long]);
-  const wrong = { ...most, result: "12", format: "workflow/2" };
-  assert.equal((await problemsOf(wrong))[0], long, "what is wrong with all of it is told first");
+  assert.deepEqual(await problemsOf({ ...most, result: "12" }), [
+    "content: holds expressions of more than 20000 characters together",
+  ]);
+});
+
+test("what is wrong with the whole is told before what is wrong with its parts", async () => {
+  const names = Array.from({ length: 101 }, (_, index) => [`v${index}`, index === 100 ? "nowhere" : "1"]);
+  const variables = Object.fromEntries(names);
+  const step = { id: "a", type: "product", productId: `prod_0${"a".repeat(25)}`, variables };
+  const [whole, part] = await problemsOf({ ...example(), steps: [step], result: "steps.a.output" });
+  assert.match(whole!, /^content\.steps\[0\]\.variables: must have at most 100 names$/);
+  assert.match(part!, /^content\.steps\[0\]\.variables\.v100: uses nowhere/);
 });
 
 test("hostile definitions are refused without long thought", async () => {

@@ -82,9 +82,11 @@ create index search_documents_6 on search_documents using gin (search, section, 
 create index search_documents_7 on search_documents using gin (search, section, category) where reach = 7;
 create index search_documents_8 on search_documents using gin (search, section, category) where reach = 8;
 
--- Words that listings hold, to guess what a mistyped one meant.
+-- Words that listings hold, to tell what begins with a word, and to guess what a mistyped one meant. Not unique: of two
+-- transactions with the same new words one would wait for the other, or each for the other. The night leaves one of each.
 create table search_words (
-  word text primary key,
+  word text not null,
+  -- How many that are for sale hold it, by a sample; 0: none that is known.
   listings integer not null default 1
 );
 create index search_words_prefix on search_words (word text_pattern_ops);

@@ -4,6 +4,8 @@ import { toUuid } from "../ids.ts";
 import { isWithheld, withheld } from "./detail.ts";
 import { findForSale, findVerdict, findVersion } from "./queries.ts";
 
+// What other rooms sell, run and hand out. Who may is asked by them, or of detail.ts.
+
 /** What a purchase has to know of a product; undefined for an id that names nothing. */
 export async function findProductForSale(ctx: Context, productId: string) {
   const id = toUuid("prod", productId);
