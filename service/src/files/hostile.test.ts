@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
@@ -9,6 +12,7 @@ import { assertError, type Client, type Market, openMarket } from "../../test/ma
 import { picture, type Sent, send, sendFile, sendImage } from "../../test/uploads.ts";
 import { type Entry, zipOf } from "../../test/zip.ts";
 import { asAttachment, toFileName } from "./name.ts";
+import { judge } from "./sniff.ts";
 
 let market: Market;
 let seller: Client;
@@ -97,6 +101,12 @@ suite("refused is", () => {
     ["an SVG", "a.txt", '<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>', /SVG/],
     ["an SVG as XML", "a.txt", '<?xml version="1.0"?><svg/>', /SVG/],
     ["the test virus", "a.txt", EICAR, /EICAR/],
+    [
+      "a PDF with a script behind much else, written in a roundabout way",
+      "a.pdf",
+      `%PDF-${"x".repeat(65_500)}/#4a#61#76#61#53#63#72#69#70#74`,
+      /by itself/,
+    ],
     ["the test virus behind much text", "a.txt", `${"x".repeat(1_048_560)}${EICAR}`, /EICAR/],
     [
       "the test virus in an archive",
@@ -286,6 +296,25 @@ test("no text keeps the process busy, however many comments it begins with", asy
   assert.ok(user + system < 500_000, `${(user + system) / 1_000} ms`);
   const { reason } = await offer({ name: "a.md", bytes: `${"<!-- a -- > -->\n".repeat(200)}<script>` });
   assert.match(reason, /HTML/);
+});
+
+test("a large file is looked through in small steps, between which others are answered", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "stoa-judge-"));
+  const path = join(folder, "a.pdf");
+  const bytes = Buffer.from(`%PDF-1.7\n${"#41".repeat(1_400_000)}`);
+  await writeFile(path, bytes);
+  let [longest, since] = [0, process.cpuUsage()];
+  const count = () => {
+    const { user, system } = process.cpuUsage(since);
+    longest = Math.max(longest, user + system);
+    since = process.cpuUsage();
+    turning = setImmediate(count);
+  };
+  let turning = setImmediate(count);
+  await judge({ path, name: "a.pdf", declaredType: null, size: bytes.length, sha256: "" }, "a.pdf");
+  clearImmediate(turning);
+  assert.ok(longest < 100_000, `${longest / 1_000} ms`);
+  await rm(folder, { recursive: true });
 });
 
 test("garbage in multipart gets answers that are declared, and never a 500", async () => {

@@ -7,7 +7,10 @@ import { extensionOf } from "./name.ts";
 import { BadArchive, readZip, type ZipEntry } from "./zip.ts";
 
 const HEAD_BYTES = 4_096;
-const CHUNK_BYTES = 1024 * 1024;
+/** Looked through at once: some milliseconds, whatever it holds. */
+const CHUNK_BYTES = 64 * 1024;
+/** Of a character that a PDF writes as #41. */
+const ESCAPED_BYTES = 3;
 
 const ascii = (text: string) => Buffer.from(text, "latin1");
 const at = (offset: number, ...bytes: (Buffer | number[])[]) => ({
@@ -122,6 +125,7 @@ async function lookInside(
     throw refused("is HTML, SVG or another page with markup, which is not taken");
   await scan(handle, size, family);
   if (family === "zip") return zipKinds(await entriesOf(handle, size), offered);
+  await mustHaveNoArchiveAtItsEnd(handle, size);
   if (family !== "text") mustBeOneThing(head, family);
   return offered;
 }
@@ -130,7 +134,7 @@ async function lookInside(
 async function scan(handle: FileHandle, size: number, family: Kind["family"]): Promise<void> {
   const banned = family === "pdf" ? [EICAR, ...ACTIVE_PDF] : [EICAR];
   const decoder = new TextDecoder("utf-8", { fatal: true });
-  const overlap = Math.max(...banned.map(({ length }) => length)) - 1;
+  const overlap = Math.max(...banned.map(({ length }) => length)) * ESCAPED_BYTES - 1;
   let carried = Buffer.alloc(0);
   const stream = handle.createReadStream({ autoClose: false, start: 0, highWaterMark: CHUNK_BYTES });
   let position = 0;
@@ -142,9 +146,14 @@ async function scan(handle: FileHandle, size: number, family: Kind["family"]): P
     const hit = banned.find((text) => readable.includes(text, 0, "latin1"));
     if (hit === EICAR) throw refused("is the test virus EICAR");
     if (hit) throw refused("is a PDF that does something by itself (a script, a program or a file inside)");
-    carried = seen.subarray(-Math.max(overlap, family === "zip" ? 0 : ZIP_TAIL_BYTES));
+    carried = seen.subarray(-overlap);
   }
-  if (family !== "zip" && carried.subarray(-ZIP_TAIL_BYTES).includes(ZIP_END, 0, "latin1"))
+}
+
+async function mustHaveNoArchiveAtItsEnd(handle: FileHandle, size: number): Promise<void> {
+  const from = Math.max(0, size - ZIP_TAIL_BYTES);
+  const { buffer } = await handle.read(Buffer.alloc(size - from), 0, size - from, from);
+  if (buffer.includes(ZIP_END, 0, "latin1"))
     throw refused("is two things at once: a zip archive hangs at its end");
 }
 
