@@ -1,7 +1,7 @@
 import { renderCard } from "@stoa/service/catalogue/card.ts";
 import { toVector } from "@stoa/service/catalogue/search.ts";
 import { foldFacetCounts, weighSearchWords } from "@stoa/service/catalogue/upkeep.ts";
-import { fold } from "@stoa/service/catalogue/words.ts";
+import { fold, MIN_KNOWN_CHARACTERS } from "@stoa/service/catalogue/words.ts";
 import type { Context } from "@stoa/service/context.ts";
 import { type Connection, oneClient } from "@stoa/service/db/database.ts";
 import type pg from "pg";
@@ -11,7 +11,6 @@ import type { MadeProduct } from "./products.ts";
 const BATCH = 10_000;
 /** Counts are folded as often: each time all of them are written anew. */
 const BATCHES_PER_FOLD = 10;
-const MIN_KEPT_CHARACTERS = 3;
 
 /**
  * Writes products where the rooms' own verbs would take hours: batches through COPY, without the secondary indexes,
@@ -168,6 +167,6 @@ async function writeWords(client: pg.Client): Promise<void> {
        from ts_stat($$select search from search_documents where published$$)`,
   );
   await client.query(
-    `insert into search_words (word) select word from bench.words where length(word) >= ${MIN_KEPT_CHARACTERS}`,
+    `insert into search_words (word) select word from bench.words where length(word) >= ${MIN_KNOWN_CHARACTERS}`,
   );
 }
