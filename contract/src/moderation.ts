@@ -85,7 +85,7 @@ export const approve = endpoint({
   path: "/admin/products/:productId/approve",
   summary: "Put on sale what waits for moderators",
   description:
-    "If-Match is needed, with the ETag under which you read the product: what was changed since is not approved (412). The seller is told.",
+    "Send If-Match with the ETag under which you read the product: what was changed since is not approved then (412). The seller is told.",
 });
 
 export const reject = endpoint({

@@ -13,13 +13,6 @@ import { moveProduct } from "./states.ts";
 
 type Facts = Pick<RequestFacts, "ifMatch" | "source">;
 
-/** What is put on sale is what a moderator has seen, and nothing that came after. */
-export function approveProduct(ctx: Context, caller: SessionCaller, productId: string, facts: Facts) {
-  if (facts.ifMatch === null || facts.ifMatch.trim() === "*")
-    throw invalidRequest("If-Match", "is needed: the ETag under which you read the product");
-  return moveProduct(ctx, caller, productId, "approve", facts);
-}
-
 export function suspendProduct(
   ctx: Context,
   caller: SessionCaller,

@@ -2,7 +2,7 @@ import { api } from "@stoa/contract";
 import { route } from "../http/route.ts";
 import { readDetail } from "./detail.ts";
 import { listHistory } from "./history.ts";
-import { approveProduct, listForModerators, suspendProduct } from "./moderation.ts";
+import { listForModerators, suspendProduct } from "./moderation.ts";
 import { changeProduct, createProduct } from "./products.ts";
 import { deleteProduct, moveProduct } from "./states.ts";
 import { listProductVersions, readVersion } from "./versions.ts";
@@ -37,8 +37,8 @@ export const productRoutes = [
     readVersion(ctx, caller, params.productId, params.version),
   ),
   route(api.moderation.list, (ctx, _caller, { query }) => listForModerators(ctx, query)),
-  route(api.moderation.approve, (ctx, caller, { params }, facts) =>
-    approveProduct(ctx, caller, params.productId, facts),
+  route(api.moderation.approve, (ctx, caller, { params }, { ifMatch, source }) =>
+    moveProduct(ctx, caller, params.productId, "approve", { ifMatch, source }),
   ),
   route(api.moderation.reject, (ctx, caller, { params, body }, { ifMatch, source }) =>
     moveProduct(ctx, caller, params.productId, "reject", { ifMatch, source, reason: body.reason }),
