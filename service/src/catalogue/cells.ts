@@ -16,11 +16,11 @@ const bandFrom = (edges: number[], amount: number): number | undefined => {
 };
 
 function addPriceBands(where: Where, { minPrice, maxPrice }: Filters, currency: string): boolean {
-  const first = bandFrom(PRICE_EDGES, toMinor(minPrice, currency) ?? -1);
+  const first = bandFrom(PRICE_EDGES, Number(toMinor(minPrice, currency) ?? -1));
   if (first === undefined) return false;
   where.add("c.price_band >= $", first);
   if (maxPrice === undefined) return true;
-  const next = bandFrom(PRICE_EDGES, (toMinor(maxPrice, currency) ?? -2) + 1);
+  const next = bandFrom(PRICE_EDGES, Number(toMinor(maxPrice, currency) ?? -2) + 1);
   if (!next) return false;
   where.add("c.price_band < $", next);
   return true;

@@ -35,7 +35,7 @@ export class Where {
 function priceBound(query: Filters, field: "minPrice" | "maxPrice", currency: string): number {
   const minor = toMinor(query[field]!, currency);
   if (minor === null) throw invalidRequest(field, `is no amount of ${currency}`);
-  return minor;
+  return Number(minor);
 }
 
 /** Asks what everybody may see. */

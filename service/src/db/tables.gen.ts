@@ -80,7 +80,7 @@ export interface BackupCodes {
 export interface Blobs {
   key: string;
   name: string;
-  size: number;
+  size: ColumnType<number, bigint | number, bigint | number>;
   touched_at: Timestamp;
 }
 
@@ -88,6 +88,36 @@ export interface Categories {
   name: string;
   parent: string | null;
   slug: string;
+}
+
+export interface DiscountCodes {
+  amount_off_minor: ColumnType<number, bigint | number, bigint | number> | null;
+  code: string;
+  created_at: Timestamp;
+  currency: string | null;
+  deleted_at: Timestamp | null;
+  ends_at: Timestamp | null;
+  id: string;
+  max_per_buyer: number | null;
+  max_redemptions: number | null;
+  percent_basis_points: number | null;
+  product_id: string | null;
+  redemptions: Generated<number>;
+  seller_id: string;
+  starts_at: Timestamp | null;
+  updated_at: Timestamp;
+}
+
+export interface Disputes {
+  amount_minor: ColumnType<number, bigint | number, bigint | number>;
+  closed_at: Timestamp | null;
+  fee_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  id: string;
+  opened_at: Timestamp;
+  order_id: string;
+  provider_dispute_id: string;
+  reason: string;
+  status: string;
 }
 
 export interface Entitlements {
@@ -143,14 +173,14 @@ export interface FacetCounts {
   currency: string;
   folded: Generated<boolean>;
   price_band: number;
-  products: number;
+  products: ColumnType<number, bigint | number, bigint | number>;
   provider: string | null;
   rating_band: number;
   type: string;
 }
 
 export interface FakeProviderCharges {
-  amount_minor: number;
+  amount_minor: ColumnType<number, bigint | number, bigint | number>;
   created_at: Timestamp;
   currency: string;
   decline_code: string | null;
@@ -194,6 +224,30 @@ export interface Installation {
   singleton: Generated<boolean>;
 }
 
+export interface JobSlots {
+  done_at: Timestamp;
+  job: string;
+  slot: Timestamp;
+}
+
+export interface LedgerEntries {
+  account: string;
+  amount_minor: ColumnType<number, bigint | number, bigint | number>;
+  currency: string;
+  matures_at: Timestamp | null;
+  order_id: string | null;
+  owner_id: string | null;
+  position: number;
+  transaction_id: string;
+}
+
+export interface LedgerTransactions {
+  id: string;
+  kind: string;
+  occurred_at: Timestamp;
+  source_id: string;
+}
+
 export interface Listings {
   author_id: string;
   category: string | null;
@@ -204,7 +258,7 @@ export interface Listings {
   price_minor: number;
   product_id: string;
   published_at: Timestamp | null;
-  purchases: number;
+  purchases: ColumnType<number, bigint | number, bigint | number>;
   rating_mean: number;
   rating_score: number;
   section: string | null;
@@ -214,7 +268,7 @@ export interface Listings {
   trending: number;
   type: string;
   updated_at: Timestamp;
-  views: number;
+  views: ColumnType<number, bigint | number, bigint | number>;
 }
 
 export interface Mails {
@@ -313,34 +367,81 @@ export interface Orders {
   buyer_email: string;
   buyer_id: string;
   buyer_name: string;
+  commission_basis_points: Generated<number>;
+  commission_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   completed_at: Timestamp | null;
   created_at: Timestamp;
   currency: string;
   decline_code: string | null;
-  discount_minor: Generated<number>;
-  fee_minor: number;
+  discount_code: string | null;
+  discount_code_id: string | null;
+  discount_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  fee_basis_points: number;
+  fee_minor: ColumnType<number, bigint | number, bigint | number>;
   id: string;
+  matures_at: Timestamp | null;
   payment_id: string | null;
   payment_method: Json | null;
-  payment_method_id: string;
+  payment_method_id: string | null;
+  processor_fee_minor: ColumnType<number, bigint | number, bigint | number> | null;
   product_id: string;
   product_title: string;
   product_type: string;
   product_version: string;
+  receipt_number: number | null;
+  receipt_year: number | null;
+  referral_code: string | null;
+  referrer_id: string | null;
   refund_days: number;
-  refunded_minor: Generated<number>;
+  refunded_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   seller_id: string;
+  seller_minor: ColumnType<number, bigint | number, bigint | number>;
   seller_name: string;
   status: string;
-  subtotal_minor: number;
-  tax_minor: Generated<number>;
-  total_minor: number;
+  subtotal_minor: ColumnType<number, bigint | number, bigint | number>;
+  tax_basis_points: Generated<number>;
+  tax_country: string | null;
+  tax_inclusive: Generated<boolean>;
+  tax_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  total_minor: ColumnType<number, bigint | number, bigint | number>;
+}
+
+export interface PaymentCustomers {
+  default_method_id: string | null;
+  payout_account_id: string | null;
+  provider_customer_id: string | null;
+  user_id: string;
+}
+
+export interface PaymentMethods {
+  brand: string;
+  created_at: Timestamp;
+  id: string;
+  last4: string;
+  removed_at: Timestamp | null;
+  user_id: string;
+}
+
+export interface Payouts {
+  amount_minor: ColumnType<number, bigint | number, bigint | number>;
+  asked_at: Timestamp | null;
+  completed_at: Timestamp | null;
+  created_at: Timestamp;
+  currency: string;
+  failure_code: string | null;
+  id: string;
+  period_end: Timestamp;
+  period_start: Timestamp;
+  provider_payout_id: string | null;
+  seller_id: string;
+  slot: Timestamp | null;
+  status: string;
 }
 
 export interface ProductDays {
   day: Timestamp;
   product_id: string;
-  views: number;
+  views: ColumnType<number, bigint | number, bigint | number>;
 }
 
 export interface Products {
@@ -378,13 +479,13 @@ export interface Products {
 
 export interface ProductStats {
   product_id: string;
-  purchases: Generated<number>;
-  rating_count: Generated<number>;
+  purchases: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  rating_count: Generated<ColumnType<number, bigint | number, bigint | number>>;
   rating_mean: Generated<number>;
   rating_score: Generated<number>;
-  rating_sum: Generated<number>;
+  rating_sum: Generated<ColumnType<number, bigint | number, bigint | number>>;
   trending: Generated<number>;
-  views: Generated<number>;
+  views: Generated<ColumnType<number, bigint | number, bigint | number>>;
 }
 
 export interface ProductVersions {
@@ -421,6 +522,38 @@ export interface ProviderKeys {
   user_id: string;
 }
 
+export interface ReceiptCounters {
+  last: number;
+  seller_id: string;
+  year: number;
+}
+
+export interface ReferralCodes {
+  code: string;
+  created_at: Timestamp;
+  user_id: string;
+}
+
+export interface Refunds {
+  amount_minor: ColumnType<number, bigint | number, bigint | number>;
+  asked_at: Timestamp | null;
+  completed_at: Timestamp | null;
+  created_at: Timestamp;
+  currency: string;
+  decide_by: Timestamp | null;
+  decided_at: Timestamp | null;
+  decided_by: string | null;
+  decision_note: string | null;
+  details: string | null;
+  failure_code: string | null;
+  id: string;
+  order_id: string;
+  provider_refund_id: string | null;
+  reason: string;
+  requested_by: string | null;
+  status: string;
+}
+
 export interface ReviewReports {
   created_at: Timestamp;
   reason: string;
@@ -455,7 +588,7 @@ export interface SearchDocuments {
   category: string | null;
   product_id: string;
   published: boolean;
-  purchases: number;
+  purchases: ColumnType<number, bigint | number, bigint | number>;
   reach: Generated<number | null>;
   search: string;
   section: string | null;
@@ -488,7 +621,7 @@ export interface SignInAttempts {
 
 export interface SubscriptionPayments {
   action_url: string | null;
-  amount_minor: number;
+  amount_minor: ColumnType<number, bigint | number, bigint | number>;
   asked_at: Timestamp | null;
   created_at: Timestamp;
   currency: string;
@@ -498,7 +631,7 @@ export interface SubscriptionPayments {
   payment_method: Json | null;
   payment_method_id: string;
   plan: string;
-  price_minor: number;
+  price_minor: ColumnType<number, bigint | number, bigint | number>;
   settled_at: Timestamp | null;
   status: string;
   user_id: string;
@@ -511,13 +644,13 @@ export interface Subscriptions {
   period_end: Timestamp;
   period_start: Timestamp;
   plan: string;
-  price_minor: number;
+  price_minor: ColumnType<number, bigint | number, bigint | number>;
   user_id: string;
 }
 
 export interface TagCounts {
   folded: Generated<boolean>;
-  products: number;
+  products: ColumnType<number, bigint | number, bigint | number>;
   tag: string;
 }
 
@@ -552,6 +685,8 @@ export interface DB {
   backup_codes: BackupCodes;
   blobs: Blobs;
   categories: Categories;
+  discount_codes: DiscountCodes;
+  disputes: Disputes;
   entitlements: Entitlements;
   event_recipients: EventRecipients;
   events: Events;
@@ -562,6 +697,9 @@ export interface DB {
   identities: Identities;
   imported_names: ImportedNames;
   installation: Installation;
+  job_slots: JobSlots;
+  ledger_entries: LedgerEntries;
+  ledger_transactions: LedgerTransactions;
   listings: Listings;
   mails: Mails;
   oauth_clients: OauthClients;
@@ -572,12 +710,18 @@ export interface DB {
   oauth_usable_tokens: OauthUsableTokens;
   one_time_tokens: OneTimeTokens;
   orders: Orders;
+  payment_customers: PaymentCustomers;
+  payment_methods: PaymentMethods;
+  payouts: Payouts;
   product_days: ProductDays;
   product_stats: ProductStats;
   product_versions: ProductVersions;
   product_views: ProductViews;
   products: Products;
   provider_keys: ProviderKeys;
+  receipt_counters: ReceiptCounters;
+  referral_codes: ReferralCodes;
+  refunds: Refunds;
   review_reports: ReviewReports;
   reviews: Reviews;
   schema_migrations: SchemaMigrations;

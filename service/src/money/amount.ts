@@ -1,9 +1,9 @@
 /**
- * Money is a whole number of minor units beside its currency: a safe integer of at most fifteen digits.
+ * Money is a whole number of minor units beside its currency: a bigint, named `…Minor`, of at most fifteen digits.
  * Fifteen, because that many decimal digits survive a JSON number (a double) whatever the exponent; a sixteenth
  * may not: 90071992547409.91 and 90071992547409.92 are the same double.
  */
-export const MAX_MINOR = 999_999_999_999_999;
+export const MAX_MINOR = 999_999_999_999_999n;
 
 /** Minor digits per currency: ISO 4217 list one, January 2026; funds, metals and test codes are left out. */
 const currenciesByExponent: Record<number, string> = {
@@ -43,24 +43,30 @@ export function currencyExponent(currency: string): number {
  * The minor units of an amount as it came in JSON: 19.99 USD is 1999.
  * Null when it is no such amount: more decimals than the currency has, not finite, or past `MAX_MINOR`.
  */
-export function toMinor(amount: number, currency: string): number | null {
+export function toMinor(amount: number, currency: string): bigint | null {
   const exponent = currencyExponent(currency);
   // The shortest decimal that means this double is what the client wrote; 19.99 * 100 is 1998.9999999999998.
   // Very small and very large numbers print with an exponent, and are out of range in any currency.
   const [, sign, whole, fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(amount)) ?? [];
   if (whole === undefined || fraction.length > exponent) return null;
-  const digits = Number(whole + fraction.padEnd(exponent, "0"));
+  const digits = BigInt(whole + fraction.padEnd(exponent, "0"));
   if (digits > MAX_MINOR) return null;
   return sign ? -digits : digits;
 }
 
+/**
+ * An amount as it is told. Prices in lists, which are read and never reckoned with, are the driver's safe integers;
+ * whatever is reckoned with is a bigint.
+ */
+type Told = bigint | number;
+
 /** The JSON number of an amount, printed from the integer: 1999 USD is 19.99. */
-export function toDecimal(minor: number, currency: string): number {
+export function toDecimal(minor: Told, currency: string): number {
   return Number(decimalText(minor, currency));
 }
 
 /** The amount for a person: "19.99 USD", "500 JPY", always with all of the currency's decimals. */
-export function formatMoney(minor: number, currency: string): string {
+export function formatMoney(minor: Told, currency: string): string {
   return `${decimalText(minor, currency)} ${currency}`;
 }
 
@@ -73,13 +79,13 @@ export function roundHalfUp(numerator: bigint, denominator: bigint): bigint {
   return floorDivide(2n * numerator + denominator, 2n * denominator);
 }
 
-function decimalText(minor: number, currency: string): string {
+function decimalText(minor: Told, currency: string): string {
   const exponent = currencyExponent(currency);
-  if (!Number.isSafeInteger(minor) || Math.abs(minor) > MAX_MINOR) {
+  if (minor > MAX_MINOR || minor < -MAX_MINOR || (typeof minor === "number" && !Number.isSafeInteger(minor))) {
     throw new RangeError(`Not an amount in minor units: ${minor}`);
   }
   const sign = minor < 0 ? "-" : "";
-  const digits = String(Math.abs(minor)).padStart(exponent + 1, "0");
+  const digits = String(minor).replace("-", "").padStart(exponent + 1, "0");
   if (exponent === 0) return sign + digits;
   return `${sign}${digits.slice(0, -exponent)}.${digits.slice(-exponent)}`;
 }

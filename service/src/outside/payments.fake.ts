@@ -21,9 +21,10 @@ export function fakePayments({ origin, deadline = inTenSeconds }: FakePaymentsOp
   const findCharge = (orderId: string) => ask("GET", `/v1/charges?order=${encodeURIComponent(orderId)}`);
   return {
     name: "fake",
-    async charge({ orderId, ...rest }: PaymentRequest) {
+    async charge({ orderId, amountMinor, currency, methodId, description }: PaymentRequest) {
       const headers = { "content-type": "application/json", "idempotency-key": orderId };
-      const reply = await ask("POST", "/v1/charges", { headers, body: JSON.stringify(rest) });
+      const charge = { amountMinor: Number(amountMinor), currency, methodId, description };
+      const reply = await ask("POST", "/v1/charges", { headers, body: JSON.stringify(charge) });
       if (isRefusal(reply, "unknown_method")) return { state: "unknown_method" };
       return outcomeOf(reply);
     },
@@ -35,9 +36,24 @@ export function fakePayments({ origin, deadline = inTenSeconds }: FakePaymentsOp
       if ("error" in found) return outcomeOrNull(found);
       return outcomeOf(await ask("POST", `/v1/charges/${found.id}/cancel`));
     },
-    defaultMethod: async () => "pm_test_ok",
+    ...unfinished,
   };
 }
+
+const unanswered = async () => {
+  throw new PaymentUnknown("not made yet");
+};
+const unfinished = {
+  refund: unanswered,
+  findRefund: async () => null,
+  payOut: unanswered,
+  findPayout: async () => null,
+  findDispute: async () => null,
+  findMethod: async () => null,
+  sharedMethods: [{ id: "pm_test_ok", brand: "visa", last4: "4242" }],
+  sharedPayoutAccount: "acct_test",
+  readNotice: async () => null,
+};
 
 const inTenSeconds = () => AbortSignal.timeout(ANSWER_DEADLINE_MS);
 
@@ -81,6 +97,8 @@ function outcomeOf(reply: ProviderReply): PaymentOutcome {
       return { state: "declined", paymentId, declineCode: reply.declineCode, method };
     case "requires_action":
       return { state: "requires_action", paymentId, url: reply.authorizeUrl, method };
+    case "succeeded":
+      return { state: "succeeded", paymentId, method, feeMinor: null };
     default:
       return { state: reply.state, paymentId, method };
   }

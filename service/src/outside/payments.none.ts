@@ -1,4 +1,8 @@
-import type { Payments } from "./payments.ts";
+import { NoticeRefused, type Payments, PaymentUnknown } from "./payments.ts";
+
+const nobody = async () => {
+  throw new PaymentUnknown("there is no payment provider");
+};
 
 /** Production without a payment provider: nothing can be bought, and no test method buys anything for nothing. */
 export const noPayments: Payments = {
@@ -6,5 +10,15 @@ export const noPayments: Payments = {
   charge: async () => ({ state: "unknown_method" }),
   find: async () => null,
   cancel: async () => null,
-  defaultMethod: async () => null,
+  refund: nobody,
+  findRefund: async () => null,
+  payOut: nobody,
+  findPayout: async () => null,
+  findDispute: async () => null,
+  findMethod: async () => null,
+  sharedMethods: [],
+  sharedPayoutAccount: null,
+  readNotice: async () => {
+    throw new NoticeRefused("there is no payment provider");
+  },
 };

@@ -1,11 +1,16 @@
-/** The port for payments: what the service asks of a payment provider, whichever it is. */
+/**
+ * The port for payments: what the service asks of a payment provider, whichever it is. All ids that we give are our rows' own
+ * (TypeIDs); they are the provider's idempotency keys too, so that asking twice moves money once.
+ */
 
 export interface PaymentRequest {
-  /** Our row's id, and so the provider's idempotency key: asking twice charges once. */
+  /** Our row's id: an order's, or that of a payment for a plan. */
   orderId: string;
-  amountMinor: number;
+  amountMinor: bigint;
   currency: string;
   methodId: string;
+  /** Who pays, as our own id. */
+  userId: string;
   /** What the buyer reads on the statement. */
   description: string;
 }
@@ -16,13 +21,69 @@ export interface CardSummary {
 }
 
 export type PaymentOutcome =
-  | { state: "succeeded"; paymentId: string; method: CardSummary }
+  /** `feeMinor`: what the provider kept of it for itself, in the charge's currency; null until it says. */
+  | { state: "succeeded"; paymentId: string; method: CardSummary; feeMinor: bigint | null }
   | { state: "declined"; paymentId: string; declineCode: string; method: CardSummary }
   /** The buyer has to approve at `url`; until then nothing is charged. */
   | { state: "requires_action"; paymentId: string; url: string; method: CardSummary }
   | { state: "canceled"; paymentId: string; method: CardSummary }
+  /** The provider has it and will tell. */
+  | { state: "processing"; paymentId: string; method: CardSummary }
   /** Nothing was kept under the order's id: it may be charged with another method. */
   | { state: "unknown_method" };
+
+export interface RefundRequest {
+  /** Our refund's id. */
+  refundId: string;
+  /** Of the charge that is given back, as the provider named it. */
+  paymentId: string;
+  amountMinor: bigint;
+  currency: string;
+}
+
+export type RefundOutcome =
+  | { state: "succeeded" | "processing"; providerRefundId: string }
+  | { state: "failed"; providerRefundId: string | null; failureCode: string };
+
+export interface PayoutRequest {
+  /** Our payout's id. */
+  payoutId: string;
+  /** The seller's account at the provider. */
+  destination: string;
+  amountMinor: bigint;
+  currency: string;
+}
+
+export type PayoutOutcome =
+  /** `returned`: it was paid, and the bank sent it back. */
+  | { state: "completed" | "in_transit" | "returned"; providerPayoutId: string }
+  | { state: "failed"; providerPayoutId: string | null; failureCode: string };
+
+/** What a buyer's bank takes back of a charge until it is decided. */
+export interface Dispute {
+  disputeId: string;
+  /** Our order's id. */
+  orderId: string;
+  state: "open" | "won" | "lost";
+  amountMinor: bigint;
+  /** What the provider charges for it. */
+  feeMinor: bigint;
+  reason: string;
+}
+
+/**
+ * Something changed: which of our rows, or which dispute, is to be asked for. What it changed to is read from the provider afterwards,
+ * so that notices may come twice, late and in any order.
+ */
+export type ProviderNotice =
+  | { about: "payment"; orderId: string }
+  | { about: "refund"; refundId: string }
+  | { about: "payout"; payoutId: string }
+  | { about: "dispute"; disputeId: string };
+
+export interface PaymentMethod extends CardSummary {
+  id: string;
+}
 
 export interface Payments {
   readonly name: string;
@@ -35,14 +96,35 @@ export interface Payments {
    * what the buyer made of it a moment earlier. Null when the provider never heard of it.
    */
   cancel(orderId: string): Promise<PaymentOutcome | null>;
-  /** The method that pays when the buyer names none. */
-  defaultMethod(userId: string): Promise<string | null>;
+  /** Gives back once per refund. */
+  refund(request: RefundRequest): Promise<RefundOutcome>;
+  findRefund(refundId: string): Promise<RefundOutcome | null>;
+  /** Pays out once per payout. */
+  payOut(request: PayoutRequest): Promise<PayoutOutcome>;
+  findPayout(payoutId: string): Promise<PayoutOutcome | null>;
+  findDispute(disputeId: string): Promise<Dispute | null>;
+  /** A method by the token or id that the provider gave the person; null when there is none of that name. */
+  findMethod(userId: string, token: string): Promise<PaymentMethod | null>;
+  /** Methods that everybody has without asking: the named ones of a test environment. The first is everybody's default. */
+  readonly sharedMethods: readonly PaymentMethod[];
+  /** Where the provider sends a person's payouts when nothing else is known; null: they must say first. */
+  readonly sharedPayoutAccount: string | null;
+  /** Reads what the provider posts to us; null when it concerns nothing of ours. Throws a `NoticeRefused` when it is not the provider's. */
+  readNotice(body: Buffer, headers: Record<string, string | undefined>): Promise<ProviderNotice | null>;
 }
 
-/** No answer, or none that can be read: the charge may or may not have been made, to be reconciled later. */
+/** No answer, or none that can be read: money may or may not have moved, to be reconciled later. */
 export class PaymentUnknown extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
     this.name = "PaymentUnknown";
+  }
+}
+
+/** The signature of a notice is missing, wrong or too old. */
+export class NoticeRefused extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "NoticeRefused";
   }
 }

@@ -5,6 +5,7 @@ import type { Tx } from "../db/database.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
 import { Answer } from "../http/route.ts";
 import { toDecimal } from "../money/amount.ts";
+import { defaultMethodOf } from "../payments/methods.ts";
 import { lockPlan, toUserId } from "../people/users.ts";
 import { charge, giveUp, isOpen, refresh } from "./payment.ts";
 import { type PlanBook, priceMinorOf } from "./plan-book.ts";
@@ -31,7 +32,7 @@ export async function changeSubscription(
   source: Source,
 ) {
   mustBeOnOffer(ctx, request.plan);
-  const methodId = request.paymentMethodId ?? (await ctx.outside.payments.defaultMethod(caller.userId));
+  const methodId = request.paymentMethodId ?? (await defaultMethodOf(ctx, caller.userId));
   const wish = { ...request, methodId };
   await giveUpAnother(ctx, caller.userId, wish);
   const open = await ctx.db.transaction().execute((tx) => move(ctx, tx, caller.userId, wish, source));
@@ -115,11 +116,11 @@ async function begin(
   ctx: Context,
   tx: Tx,
   userId: string,
-  { wish: { plan, methodId }, credit }: { wish: Wish; credit: number },
+  { wish: { plan, methodId }, credit }: { wish: Wish; credit: bigint },
 ): Promise<PaymentRow | null> {
   const { currency } = ctx.config.planBook;
   const priceMinor = priceMinorOf(ctx.config.planBook, plan)!;
-  if (priceMinor === 0) {
+  if (priceMinor === 0n) {
     await endSubscription(ctx, tx, userId, plan);
     return null;
   }

@@ -70,7 +70,7 @@ function pricesThatAreNone({ plans: offers, currency }: PlanBook): string[] {
 }
 
 /** In minor units of the book's currency; null: by agreement with the operator. */
-export function priceMinorOf(book: PlanBook, plan: Plan): number | null {
+export function priceMinorOf(book: PlanBook, plan: Plan): bigint | null {
   const { monthlyPrice } = book.plans[plan];
   return monthlyPrice === null ? null : toMinor(monthlyPrice, book.currency);
 }

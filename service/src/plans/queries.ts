@@ -1,10 +1,11 @@
 import type { Plan } from "@stoa/contract";
 import type { Queries, Tx } from "../db/database.ts";
+import { exact } from "../db/exact.ts";
 
 export interface SubscriptionRow {
   userId: string;
   plan: Plan;
-  priceMinor: number;
+  priceMinor: bigint;
   currency: string;
   periodStart: Date;
   periodEnd: Date;
@@ -20,20 +21,22 @@ export const findPlan = (db: Queries, userId: string) =>
     .executeTakeFirstOrThrow();
 
 /** What is paid for, as long as it is the plan that holds. */
-export const findSubscription = (db: Queries, userId: string): Promise<SubscriptionRow | undefined> =>
-  db
+export async function findSubscription(db: Queries, userId: string): Promise<SubscriptionRow | undefined> {
+  const row = await db
     .selectFrom("subscriptions as s")
     .innerJoin("users as u", (join) => join.onRef("u.id", "=", "s.user_id").onRef("u.plan", "=", "s.plan"))
     .select(["s.user_id as userId", "s.plan", "s.price_minor as priceMinor", "s.currency"])
     .select(["s.period_start as periodStart", "s.period_end as periodEnd", "s.next_plan as nextPlan"])
     .where("s.user_id", "=", userId)
-    .$castTo<SubscriptionRow>()
+    .$narrowType<{ plan: Plan; nextPlan: Plan | null }>()
     .executeTakeFirst();
+  return row && exact(row);
+}
 
 export interface NewSubscription {
   user_id: string;
   plan: Plan;
-  price_minor: number;
+  price_minor: bigint;
   currency: string;
   payment_method_id: string;
   period_start: Date;
@@ -72,8 +75,8 @@ export interface PaymentRow {
   userId: string;
   plan: Plan;
   status: "pending" | "requires_action" | "completed" | "failed" | "canceled";
-  priceMinor: number;
-  amountMinor: number;
+  priceMinor: bigint;
+  amountMinor: bigint;
   currency: string;
   paymentMethodId: string;
   declineCode: string | null;
@@ -87,21 +90,26 @@ const payments = (db: Queries) =>
     .select(["price_minor as priceMinor", "amount_minor as amountMinor"])
     .select(["payment_method_id as paymentMethodId"])
     .select(["decline_code as declineCode", "action_url as actionUrl"])
-    .$castTo<PaymentRow>();
+    .$narrowType<{ plan: Plan; status: PaymentRow["status"] }>();
 
-export const findPayment = (db: Queries, id: string) => payments(db).where("id", "=", id).executeTakeFirst();
+const only = async (query: ReturnType<typeof payments>): Promise<PaymentRow | undefined> => {
+  const row = await query.executeTakeFirst();
+  return row && exact(row);
+};
+
+export const findPayment = (db: Queries, id: string) => only(payments(db).where("id", "=", id));
 
 const OPEN = ["pending", "requires_action"];
 
 export const findOpenPayment = (db: Queries, userId: string) =>
-  payments(db).where("user_id", "=", userId).where("status", "in", OPEN).executeTakeFirst();
+  only(payments(db).where("user_id", "=", userId).where("status", "in", OPEN));
 
 export interface NewPayment {
   id: string;
   user_id: string;
   plan: Plan;
-  price_minor: number;
-  amount_minor: number;
+  price_minor: bigint;
+  amount_minor: bigint;
   currency: string;
   payment_method_id: string;
   created_at: Date;
@@ -151,10 +159,10 @@ export const deleteOpenPayment = (db: Queries, id: string) =>
   db.deleteFrom("subscription_payments").where("id", "=", id).where("status", "in", OPEN).execute();
 
 export const listOpenPayments = (db: Queries, before: Date) =>
-  payments(db)
-    .select((row) => row.fn.coalesce("asked_at", "created_at").as("askedAt"))
+  db
+    .selectFrom("subscription_payments")
+    .select((row) => ["id", row.fn.coalesce("asked_at", "created_at").as("askedAt")])
     .where("status", "in", OPEN)
     .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
     .orderBy("created_at")
-    .$castTo<PaymentRow & { askedAt: Date }>()
     .execute();

@@ -32,7 +32,7 @@ export async function changePlan(ctx: Context, tx: Tx, userId: string, plan: Pla
 export interface Bought {
   userId: string;
   plan: Plan;
-  priceMinor: number;
+  priceMinor: bigint;
   currency: string;
   paymentMethodId: string;
 }
@@ -62,11 +62,11 @@ export const isPaid = (subscription: SubscriptionRow | undefined, now: Date) =>
   subscription !== undefined && subscription.periodEnd > now;
 
 /** What is unused of the paid period, by time, in the currency that a new one is paid in. */
-export function creditMinor(subscription: SubscriptionRow | undefined, currency: string, now: Date): number {
-  if (!subscription || !isPaid(subscription, now) || subscription.currency !== currency) return 0;
+export function creditMinor(subscription: SubscriptionRow | undefined, currency: string, now: Date): bigint {
+  if (!subscription || !isPaid(subscription, now) || subscription.currency !== currency) return 0n;
   const { priceMinor, periodStart, periodEnd } = subscription;
-  const unused = BigInt(priceMinor) * BigInt(periodEnd.getTime() - now.getTime());
-  return Number(roundHalfUp(unused, BigInt(periodEnd.getTime() - periodStart.getTime())));
+  const unused = priceMinor * BigInt(periodEnd.getTime() - now.getTime());
+  return roundHalfUp(unused, BigInt(periodEnd.getTime() - periodStart.getTime()));
 }
 
 /** The same day of the next month; where that has no such day, its last one. */
@@ -89,7 +89,7 @@ const downgrade = (ctx: Context, userId: string) =>
     const subscription = await findSubscription(tx, userId);
     if (!subscription?.nextPlan || isPaid(subscription, ctx.now())) return;
     const { nextPlan } = subscription;
-    if (priceMinorOf(ctx.config.planBook, nextPlan) === 0) return endSubscription(ctx, tx, userId, nextPlan);
+    if (priceMinorOf(ctx.config.planBook, nextPlan) === 0n) return endSubscription(ctx, tx, userId, nextPlan);
     // Its period has ended as that of every plan which goes on: the renewal asks the new plan's price.
     await changeSubscriptionRow(tx, userId, { plan: nextPlan, next_plan: null });
     await changePlan(ctx, tx, userId, nextPlan);

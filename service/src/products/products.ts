@@ -41,7 +41,7 @@ function priceOf(price: number, currency: string): number {
   if (minor > MAX_PRICE_MINOR) {
     throw invalidRequest("price", `must be at most ${toDecimal(MAX_PRICE_MINOR, currency)} ${currency}`);
   }
-  return minor;
+  return Number(minor);
 }
 
 function currencyOf(ctx: Context, currency: string | undefined): string {

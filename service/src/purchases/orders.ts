@@ -6,7 +6,9 @@ import { findLiveEntitlement, majorOf } from "../entitlements/entitlements.ts";
 import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
-import { roundHalfUp, toDecimal, toMinor } from "../money/amount.ts";
+import { toDecimal, toMinor } from "../money/amount.ts";
+import { splitSale } from "../money/split.ts";
+import { defaultMethodOf } from "../payments/methods.ts";
 import { keepOpen } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { findProductForSale, findRunnableVersion } from "../products/goods.ts";
@@ -32,7 +34,7 @@ export async function buyProduct(ctx: Context, caller: Member, wish: CreatePurch
   await mustNotOwn(ctx, caller, product.id);
   mustCost(product, wish.expectedPrice);
   if (wish.referralCode) throw ruleBroken("referralCode", "is not a code that anybody uses");
-  const methodId = wish.paymentMethodId ?? (await ctx.outside.payments.defaultMethod(caller.userId));
+  const methodId = wish.paymentMethodId ?? (await defaultMethodOf(ctx, caller.userId));
   if (!methodId) throw ruleBroken("paymentMethodId", "is needed: you have no default payment method");
   const order = await placeOrder(ctx, caller, product, methodId);
   return toAnswer(ctx, isAsAsked(order, product, methodId) ? await charge(ctx, order) : order);
@@ -40,7 +42,7 @@ export async function buyProduct(ctx: Context, caller: Member, wish: CreatePurch
 
 /** Only an order by this method and at this price is charged: another open one may just have to be waited for. */
 const isAsAsked = (order: OrderRow, product: ForSale, methodId: string) =>
-  order.paymentMethodId === methodId && order.totalMinor === product.priceMinor;
+  order.paymentMethodId === methodId && order.totalMinor === BigInt(product.priceMinor);
 
 function mustBeForSale(product: ForSale | undefined, caller: Member): asserts product is ForSale {
   if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
@@ -61,16 +63,13 @@ function mustCost(product: ForSale, expectedPrice: number | undefined): void {
   if (expectedPrice === undefined) return;
   const expected = toMinor(expectedPrice, product.currency);
   if (expected === null) throw invalidRequest("expectedPrice", `is no amount of ${product.currency}`);
-  if (expected === product.priceMinor) return;
+  if (expected === BigInt(product.priceMinor)) return;
   const price = toDecimal(product.priceMinor, product.currency);
   throw new ApiError("PRICE_CHANGED", `The price is ${price} ${product.currency}.`, {
     price,
     currency: product.currency,
   });
 }
-
-const feeOf = (priceMinor: number, basisPoints: number) =>
-  Number(roundHalfUp(BigInt(priceMinor) * BigInt(basisPoints), 10_000n));
 
 /**
  * The buyer's one open order for the product: a new one, or the one that waits already. Whoever completed a
@@ -83,6 +82,13 @@ async function placeOrder(
   methodId: string,
 ): Promise<OrderRow> {
   const id = ctx.newId();
+  const split = splitSale({
+    priceMinor: BigInt(product.priceMinor),
+    discountMinor: 0n,
+    tax: { basisPoints: 0, inclusive: false },
+    feeBasisPoints: ctx.config.feeBasisPoints,
+    commissionBasisPoints: 0,
+  });
   const order: Omit<NewOrder, keyof Parties> = {
     id,
     buyer_id: caller.userId,
@@ -91,9 +97,14 @@ async function placeOrder(
     product_title: product.title,
     product_type: product.type,
     product_version: product.version,
-    subtotal_minor: product.priceMinor,
-    total_minor: product.priceMinor,
-    fee_minor: feeOf(product.priceMinor, ctx.config.feeBasisPoints),
+    subtotal_minor: split.subtotalMinor,
+    discount_minor: split.discountMinor,
+    tax_minor: split.taxMinor,
+    total_minor: split.totalMinor,
+    fee_minor: split.feeMinor,
+    commission_minor: split.commissionMinor,
+    seller_minor: split.sellerMinor,
+    fee_basis_points: ctx.config.feeBasisPoints,
     currency: product.currency,
     refund_days: product.refundDays,
     payment_method_id: methodId,
@@ -185,7 +196,7 @@ export async function readPurchase(ctx: Context, caller: Member, orderId: string
   const found = id ? await findOwnOrder(ctx.db, caller.userId, id) : undefined;
   if (!found) throw new ApiError("ORDER_NOT_FOUND");
   const order = await refresh(ctx, found);
-  const amount = (minor: number) => toDecimal(minor, order.currency);
+  const amount = (minor: bigint) => toDecimal(minor, order.currency);
   return {
     ...toPurchase(ctx, order),
     lines: {

@@ -6,8 +6,9 @@ import { ApiError } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
 import { toId } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
-import { type PaymentOutcome, PaymentUnknown } from "../outside/payments.ts";
+import { attemptsOf, type Settlement } from "../payments/attempts.ts";
 import { toUserId } from "../people/users.ts";
+import { bookSale } from "./books.ts";
 import {
   deleteOpenOrder,
   findOrder,
@@ -17,53 +18,52 @@ import {
   OPEN,
   type OrderRow,
   stampAsked,
+  takeReceiptNumber,
 } from "./queries.ts";
 
-/** Whoever asked more recently may still be waiting for the answer. */
-const RECONCILE_AFTER_MS = 60_000;
-/** The provider never heard of it by then: nobody waits for it any more. */
-const GIVE_UP_UNHEARD_MS = 10 * 60_000;
-/** How long a buyer may take to confirm. */
-const GIVE_UP_UNCONFIRMED_MS = 24 * 3_600_000;
+/** Never shorter, because a charge may be disputed early; the refund window where that is longer. */
+const MATURES_AFTER_DAYS = 7;
+const DAY_MS = 86_400_000;
 
 const isOpen = (order: Pick<OrderRow, "status">) => OPEN.includes(order.status);
 
-/** Asks under our row's id, so that asking twice charges once. No answer leaves the order pending for the job. */
-export async function charge(ctx: Context, order: OrderRow): Promise<OrderRow> {
-  if (!(await stampAsked(ctx.db, order.id, ctx.now()))) return (await findOrder(ctx.db, order.id)) ?? order;
-  const outcome = await orUnknown(ctx, order.id, () =>
-    ctx.outside.payments.charge({
-      orderId: toId("ord", order.id),
-      amountMinor: order.totalMinor,
-      currency: order.currency,
-      methodId: order.paymentMethodId,
-      description: order.productTitle,
+const attempts = attemptsOf<OrderRow>({
+  noun: "order",
+  providersId: (id) => toId("ord", id),
+  requestOf: (order) => ({
+    orderId: toId("ord", order.id),
+    amountMinor: order.totalMinor,
+    currency: order.currency,
+    methodId: order.paymentMethodId!,
+    userId: toUserId(order.buyerId),
+    description: order.productTitle,
+  }),
+  isOpen,
+  find: findOrder,
+  listOpen: listOpenOrders,
+  stampAsked,
+  deleteOpen: deleteOpenOrder,
+  settle,
+  abandon: (ctx, id) =>
+    ctx.db.transaction().execute(async (tx) => {
+      const order = await lockOrder(tx, id);
+      if (order && isOpen(order)) await moveOrder(tx, id, { status: "canceled" });
     }),
-  );
-  if (outcome?.state === "unknown_method") {
-    await deleteOpenOrder(ctx.db, order.id);
-    throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
-  }
-  return outcome ? settle(ctx, order.id, outcome) : order;
-}
+});
 
-async function orUnknown<T>(ctx: Context, orderId: string, ask: () => Promise<T>): Promise<T | null> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (!(error instanceof PaymentUnknown)) throw error;
-    ctx.log.warn({ order: orderId, err: error }, "the payment provider did not answer; the order stays open");
-    return null;
-  }
-}
+export const { charge, refresh, reconcile: reconcileOrders } = attempts;
+
+/** Gives an open order up for another one; false when the provider cannot tell, so that it must stay. */
+export const replaceOpenOrder = async (ctx: Context, order: OrderRow): Promise<boolean> =>
+  !isOpen(await attempts.giveUp(ctx, order));
 
 /** Moves an open order to what the provider says; one that is settled already stays as it is. */
-export async function settle(ctx: Context, orderId: string, outcome: PaymentOutcome): Promise<OrderRow> {
+export async function settle(ctx: Context, orderId: string, settlement: Settlement): Promise<OrderRow> {
   return ctx.db.transaction().execute(async (tx) => {
     const order = await lockOrder(tx, orderId);
     if (!order) throw new ApiError("ORDER_NOT_FOUND");
-    if (!isOpen(order) && !(await isPaidAfterAll(ctx, tx, order, outcome))) return order;
-    await applyOutcome(ctx, tx, order, outcome);
+    if (!isOpen(order) && !(await isPaidAfterAll(ctx, tx, order, settlement))) return order;
+    await apply(ctx, tx, order, settlement);
     return (await findOrder(tx, orderId))!;
   });
 }
@@ -73,9 +73,9 @@ async function isPaidAfterAll(
   ctx: Context,
   tx: Tx,
   order: OrderRow,
-  outcome: PaymentOutcome,
+  settlement: Settlement,
 ): Promise<boolean> {
-  if (order.status !== "canceled" || outcome.state !== "succeeded") return false;
+  if (order.status !== "canceled" || settlement.state !== "succeeded") return false;
   if (!(await findLiveEntitlement(tx, order.buyerId, order.productId))) return true;
   ctx.log.error(
     { order: order.id },
@@ -84,38 +84,40 @@ async function isPaidAfterAll(
   return false;
 }
 
-async function applyOutcome(ctx: Context, tx: Tx, order: OrderRow, outcome: PaymentOutcome): Promise<void> {
-  if (outcome.state === "unknown_method") return;
-  const paid = { payment_id: outcome.paymentId, payment_method: JSON.stringify(outcome.method) };
-  switch (outcome.state) {
+async function apply(ctx: Context, tx: Tx, order: OrderRow, settlement: Settlement): Promise<void> {
+  const paid = { payment_id: settlement.paymentId, payment_method: JSON.stringify(settlement.method) };
+  switch (settlement.state) {
     case "succeeded":
-      return complete(ctx, tx, order, paid);
+      await moveOrder(tx, order.id, { ...paid, processor_fee_minor: settlement.feeMinor });
+      return complete(ctx, tx, { ...order, processorFeeMinor: settlement.feeMinor });
     case "requires_action":
-      await moveOrder(tx, order.id, { ...paid, status: "requires_action", action_url: outcome.url });
+      await moveOrder(tx, order.id, { ...paid, status: "requires_action", action_url: settlement.url });
+      return;
+    case "processing":
+      await moveOrder(tx, order.id, paid);
       return;
     case "declined":
-      await moveOrder(tx, order.id, { ...paid, status: "failed", decline_code: outcome.declineCode });
+      await moveOrder(tx, order.id, { ...paid, status: "failed", decline_code: settlement.declineCode });
       return;
     case "canceled":
       await moveOrder(tx, order.id, { ...paid, status: "canceled" });
   }
 }
 
-/** The money is there: the buyer may use the product, the counters move and both sides are told, all at once. */
-async function complete(
-  ctx: Context,
-  tx: Tx,
-  order: OrderRow,
-  paid: { payment_id: string; payment_method: string },
-): Promise<void> {
+/**
+ * The money is there, or none was needed: the buyer may use the product, the books and counters move and both sides are told,
+ * all at once.
+ */
+export async function complete(ctx: Context, tx: Tx, order: OrderRow): Promise<void> {
   const now = ctx.now();
-  await moveOrder(tx, order.id, { ...paid, status: "completed", completed_at: now, action_url: null });
+  const maturesAt = new Date(now.getTime() + Math.max(MATURES_AFTER_DAYS, order.refundDays) * DAY_MS);
   await grantUse(ctx, tx, {
     id: order.id,
     buyerId: order.buyerId,
     productId: order.productId,
     version: order.productVersion,
   });
+  await bookSale(ctx, tx, { ...order, maturesAt });
   await countSale(tx, order.productId, now);
   await announce(ctx, tx, [order.sellerId, order.buyerId], "purchase.completed", {
     order: {
@@ -126,50 +128,14 @@ async function complete(
       currency: order.currency,
     },
   });
-}
-
-/** Asks the provider how an open order stands. */
-export async function refresh(ctx: Context, order: OrderRow): Promise<OrderRow> {
-  if (!isOpen(order)) return order;
-  const outcome = await orUnknown(ctx, order.id, () => ctx.outside.payments.find(toId("ord", order.id)));
-  return outcome ? settle(ctx, order.id, outcome) : order;
-}
-
-/** Gives an open order up for another one; false when the provider cannot tell, so that it must stay. */
-export async function replaceOpenOrder(ctx: Context, order: OrderRow): Promise<boolean> {
-  const outcome = await orUnknown(ctx, order.id, () => ctx.outside.payments.cancel(toId("ord", order.id)));
-  if (!outcome) return false;
-  const settled = await settle(ctx, order.id, outcome);
-  return !isOpen(settled);
-}
-
-/** Settles what is open for over a minute: the provider's word counts, silence for long enough ends it. */
-export async function reconcileOrders(ctx: Context): Promise<void> {
-  const now = ctx.now().getTime();
-  for (const order of await listOpenOrders(ctx, new Date(now - RECONCILE_AFTER_MS))) {
-    await reconcile(ctx, order.id, now - order.askedAt.getTime());
-  }
-}
-
-async function reconcile(ctx: Context, orderId: string, silentMs: number): Promise<void> {
-  const { payments } = ctx.outside;
-  const providersId = toId("ord", orderId);
-  try {
-    const found = await payments.find(providersId);
-    const outdated = found?.state === "requires_action" && silentMs > GIVE_UP_UNCONFIRMED_MS;
-    const outcome = outdated ? await payments.cancel(providersId) : found;
-    if (outcome) await settle(ctx, orderId, outcome);
-    else if (silentMs > GIVE_UP_UNHEARD_MS) await giveUp(ctx, orderId);
-  } catch (error) {
-    ctx.log.warn(
-      { order: orderId, err: error },
-      "an open order could not be reconciled; the next round tries again",
-    );
-  }
-}
-
-const giveUp = (ctx: Context, orderId: string) =>
-  ctx.db.transaction().execute(async (tx) => {
-    const order = await lockOrder(tx, orderId);
-    if (order && isOpen(order)) await moveOrder(tx, orderId, { status: "canceled" });
+  // Last, because the seller's other sales wait for their numbers until this one is committed.
+  const receipt = await takeReceiptNumber(tx, order.sellerId, now.getUTCFullYear());
+  await moveOrder(tx, order.id, {
+    status: "completed",
+    completed_at: now,
+    matures_at: maturesAt,
+    action_url: null,
+    receipt_year: now.getUTCFullYear(),
+    receipt_number: receipt,
   });
+}

@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import { jsonBuildObject } from "kysely/helpers/postgres";
 import type { Context } from "../context.ts";
 import type { Queries, Tx } from "../db/database.ts";
+import { exact } from "../db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 import type { CardSummary } from "../outside/payments.ts";
 
@@ -21,13 +22,21 @@ export interface OrderRow {
   productVersion: string;
   latestVersion: string;
   status: OrderStatus;
-  subtotalMinor: number;
-  discountMinor: number;
-  taxMinor: number;
-  totalMinor: number;
-  refundedMinor: number;
+  subtotalMinor: bigint;
+  discountMinor: bigint;
+  taxMinor: bigint;
+  totalMinor: bigint;
+  refundedMinor: bigint;
+  feeMinor: bigint;
+  commissionMinor: bigint;
+  sellerMinor: bigint;
+  processorFeeMinor: bigint | null;
+  /** Who referred the buyer, and so has the commission. */
+  referrerId: string | null;
+  refundDays: number;
   currency: string;
-  paymentMethodId: string;
+  /** null: nothing had to be paid. */
+  paymentMethodId: string | null;
   paymentMethod: CardSummary | null;
   declineCode: string | null;
   actionUrl: string | null;
@@ -47,12 +56,17 @@ export interface NewOrder {
   product_title: string;
   product_type: string;
   product_version: string;
-  subtotal_minor: number;
-  total_minor: number;
-  fee_minor: number;
+  subtotal_minor: bigint;
+  discount_minor: bigint;
+  tax_minor: bigint;
+  total_minor: bigint;
+  fee_minor: bigint;
+  commission_minor: bigint;
+  seller_minor: bigint;
+  fee_basis_points: number;
   currency: string;
   refund_days: number;
-  payment_method_id: string;
+  payment_method_id: string | null;
   created_at: Date;
 }
 
@@ -72,6 +86,9 @@ export async function insertOrder(tx: Tx, order: NewOrder): Promise<boolean> {
   return written !== undefined;
 }
 
+/** As the driver gives it: amounts are safe integers still. */
+type Drawn = { [Name in keyof OrderRow]: Name extends `${string}Minor` ? number : OrderRow[Name] };
+
 const orders = (db: Queries) =>
   db
     .selectFrom("orders as o")
@@ -90,6 +107,9 @@ const orders = (db: Queries) =>
       ...(["o.subtotal_minor as subtotalMinor", "o.discount_minor as discountMinor"] as const),
       ...(["o.tax_minor as taxMinor", "o.total_minor as totalMinor"] as const),
       ...(["o.refunded_minor as refundedMinor", "o.payment_method_id as paymentMethodId"] as const),
+      ...(["o.fee_minor as feeMinor", "o.commission_minor as commissionMinor"] as const),
+      ...(["o.seller_minor as sellerMinor", "o.processor_fee_minor as processorFeeMinor"] as const),
+      ...(["o.referrer_id as referrerId", "o.refund_days as refundDays"] as const),
       ...([
         "o.payment_method as paymentMethod",
         "o.decline_code as declineCode",
@@ -109,19 +129,25 @@ const orders = (db: Queries) =>
         seller: jsonBuildObject({ name: row.ref("o.seller_name") }),
       }).as("parties"),
     )
-    .$castTo<OrderRow>();
+    .$castTo<Drawn>();
 
-export const findOrder = (db: Queries, id: string) => orders(db).where("o.id", "=", id).executeTakeFirst();
+const only = async (query: ReturnType<typeof orders>): Promise<OrderRow | undefined> => {
+  const row = await query.executeTakeFirst();
+  return row && (exact(row) as OrderRow);
+};
+
+export const findOrder = (db: Queries, id: string) => only(orders(db).where("o.id", "=", id));
 
 export const findOwnOrder = (db: Queries, buyerId: string, id: string) =>
-  orders(db).where("o.id", "=", id).where("o.buyer_id", "=", buyerId).executeTakeFirst();
+  only(orders(db).where("o.id", "=", id).where("o.buyer_id", "=", buyerId));
 
 export const findOpenOrder = (db: Queries, buyerId: string, productId: string) =>
-  orders(db)
-    .where("o.buyer_id", "=", buyerId)
-    .where("o.product_id", "=", productId)
-    .where("o.status", "in", OPEN)
-    .executeTakeFirst();
+  only(
+    orders(db)
+      .where("o.buyer_id", "=", buyerId)
+      .where("o.product_id", "=", productId)
+      .where("o.status", "in", OPEN),
+  );
 
 /**
  * Locks the order, then reads it: an answer of the provider and a reconciling job cannot both move it. Two statements,
@@ -160,11 +186,15 @@ export async function listOrders(
     .where((row) => row.and(conditions))
     .select((row) => row.fn.countAll<number>().as("total"))
     .executeTakeFirstOrThrow();
-  return { items, total };
+  return { items: items.map((row) => exact(row) as OrderRow), total };
 }
 
 export interface OrderMove {
-  status: OrderStatus;
+  status?: OrderStatus;
+  processor_fee_minor?: bigint | null;
+  matures_at?: Date;
+  receipt_year?: number;
+  receipt_number?: number;
   payment_id?: string;
   payment_method?: string;
   decline_code?: string;
@@ -191,7 +221,22 @@ export async function stampAsked(db: Queries, id: string, now: Date): Promise<bo
 export const deleteOpenOrder = (db: Queries, id: string) =>
   db.deleteFrom("orders").where("id", "=", id).where("status", "in", OPEN).execute();
 
-export const listOpenOrders = ({ db }: Context, before: Date) =>
+/** The seller's next number of the year, without gaps: it is taken back when the transaction is. */
+export async function takeReceiptNumber(tx: Tx, sellerId: string, year: number): Promise<number> {
+  const { last } = await tx
+    .insertInto("receipt_counters")
+    .values({ seller_id: sellerId, year, last: 1 })
+    .onConflict((conflict) =>
+      conflict
+        .columns(["seller_id", "year"])
+        .doUpdateSet((row) => ({ last: row("receipt_counters.last", "+", 1) })),
+    )
+    .returning("last")
+    .executeTakeFirstOrThrow();
+  return last;
+}
+
+export const listOpenOrders = (db: Queries, before: Date) =>
   db
     .selectFrom("orders")
     .select((row) => ["id", row.fn.coalesce("asked_at", "created_at").as("askedAt")])

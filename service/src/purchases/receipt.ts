@@ -9,12 +9,12 @@ export interface Receipt {
   status: OrderStatus;
   buyer: { name: string; email: string };
   seller: { name: string };
-  lines: { title: string; version: string; amountMinor: number }[];
-  subtotalMinor: number;
-  discountMinor: number;
-  taxMinor: number;
-  totalMinor: number;
-  refundedMinor: number;
+  lines: { title: string; version: string; amountMinor: bigint }[];
+  subtotalMinor: bigint;
+  discountMinor: bigint;
+  taxMinor: bigint;
+  totalMinor: bigint;
+  refundedMinor: bigint;
   currency: string;
   /** Null when nothing had to be paid. */
   paymentMethod: { brand: string; last4: string } | null;
@@ -79,7 +79,7 @@ function receiptText(receipt: Receipt): ReceiptText {
 }
 
 function sumsOf(receipt: Receipt): Sum[] {
-  const sum = (label: string, minor: number): Sum => ({ label, amount: printMoney(minor, receipt.currency) });
+  const sum = (label: string, minor: bigint): Sum => ({ label, amount: printMoney(minor, receipt.currency) });
   const sums = [sum("Subtotal", receipt.subtotalMinor)];
   if (receipt.discountMinor) sums.push(sum("Discount", -receipt.discountMinor));
   if (receipt.taxMinor) sums.push(sum("Tax", receipt.taxMinor));
@@ -111,6 +111,6 @@ function paymentText(method: Receipt["paymentMethod"]): string {
 }
 
 /** With a true minus sign, which stands as wide as a digit. */
-function printMoney(minor: number, currency: string): string {
+function printMoney(minor: bigint, currency: string): string {
   return formatMoney(minor, currency).replace("-", "−");
 }

@@ -1,3 +1,38 @@
+-- What sellers take off their price, by a code.
+create table discount_codes (
+  id uuid primary key,
+  seller_id uuid not null references users,
+  -- As the seller wrote it; one of a name, whatever its case.
+  code text not null,
+  percent_basis_points integer check (percent_basis_points between 0 and 10000),
+  amount_off_minor bigint check (amount_off_minor > 0),
+  -- Of amount_off_minor; a code of a percentage fits every currency.
+  currency text,
+  -- Null: all products of the seller.
+  product_id uuid references products,
+  starts_at timestamptz,
+  ends_at timestamptz,
+  max_redemptions integer check (max_redemptions > 0),
+  max_per_buyer integer check (max_per_buyer > 0),
+  -- Orders that hold the code now, open ones too; given back when a payment fails.
+  redemptions integer not null default 0,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  deleted_at timestamptz,
+  check ((percent_basis_points is null) <> (amount_off_minor is null)),
+  check ((amount_off_minor is null) = (currency is null)),
+  check (redemptions >= 0 and (max_redemptions is null or redemptions <= max_redemptions))
+);
+create unique index discount_codes_code on discount_codes (seller_id, lower(code)) where deleted_at is null;
+create index discount_codes_seller on discount_codes (seller_id, id desc) where deleted_at is null;
+
+-- A person's own code, under which others buy.
+create table referral_codes (
+  user_id uuid primary key references users,
+  code text not null unique,
+  created_at timestamptz not null
+);
+
 create table orders (
   id uuid primary key,
   buyer_id uuid not null references users,
@@ -18,10 +53,26 @@ create table orders (
   tax_minor bigint not null default 0,
   total_minor bigint not null,
   refunded_minor bigint not null default 0,
+  -- How the total is parted, when it is bought and for ever: a later change of a rate changes no order.
   fee_minor bigint not null,
+  commission_minor bigint not null default 0,
+  seller_minor bigint not null,
+  fee_basis_points integer not null,
+  commission_basis_points integer not null default 0,
+  tax_basis_points integer not null default 0,
+  -- Whether the price holds the tax already.
+  tax_inclusive boolean not null default false,
+  tax_country text,
+  discount_code_id uuid references discount_codes,
+  discount_code text,
+  referrer_id uuid references users,
+  referral_code text,
+  -- What the payment provider kept for itself; null until it says.
+  processor_fee_minor bigint,
   currency text not null,
   refund_days smallint not null,
-  payment_method_id text not null,
+  -- Null: nothing had to be paid.
+  payment_method_id text,
   payment_method jsonb,
   payment_id text,
   decline_code text,
@@ -30,9 +81,30 @@ create table orders (
   -- When the provider was last asked to charge: silence is counted from here.
   asked_at timestamptz,
   completed_at timestamptz,
-  check (total_minor = subtotal_minor - discount_minor + tax_minor),
-  check (refunded_minor between 0 and total_minor)
+  -- From when the seller may be paid out for it.
+  matures_at timestamptz,
+  -- Counted from 1 in each of the seller's years (UTC), without gaps; taken when it is completed.
+  receipt_year smallint,
+  receipt_number integer,
+  check (total_minor = subtotal_minor - discount_minor + case when tax_inclusive then 0 else tax_minor end),
+  check (total_minor = seller_minor + fee_minor + commission_minor + tax_minor),
+  check (least(seller_minor, fee_minor, commission_minor, tax_minor, discount_minor) >= 0),
+  check (refunded_minor between 0 and total_minor),
+  check ((receipt_number is null) = (completed_at is null)),
+  unique (seller_id, receipt_year, receipt_number)
 );
+create index orders_seller on orders (seller_id, id desc);
+create index orders_discount on orders (discount_code_id, buyer_id) where discount_code_id is not null;
+create index orders_referrer on orders (referrer_id, id desc) where referrer_id is not null;
+
+-- The last number of a seller's year.
+create table receipt_counters (
+  seller_id uuid not null references users,
+  year smallint not null,
+  last integer not null,
+  primary key (seller_id, year)
+);
+
 create index orders_buyer on orders (buyer_id, id desc);
 create index orders_open on orders (created_at) where status in ('pending', 'requires_action');
 -- Two parallel purchases of one product by one buyer cannot both go on.
@@ -51,3 +123,46 @@ create table entitlements (
   primary key (order_id)
 );
 create unique index entitlements_active on entitlements (buyer_id, product_id) where status = 'active';
+
+create table refunds (
+  id uuid primary key,
+  order_id uuid not null references orders,
+  -- Who asked: the buyer, or the administrator who gave it unasked. Null: the service, after a payment that bought nothing.
+  requested_by uuid references users,
+  status text not null check (status in ('pending', 'approved', 'processing', 'succeeded', 'failed', 'rejected', 'canceled')),
+  amount_minor bigint not null check (amount_minor > 0),
+  currency text not null,
+  reason text not null,
+  details text,
+  -- Until then the seller decides; afterwards it is approved.
+  decide_by timestamptz,
+  -- Null: the rules decided.
+  decided_by uuid references users,
+  decided_at timestamptz,
+  decision_note text,
+  provider_refund_id text,
+  failure_code text,
+  -- When the provider was last asked.
+  asked_at timestamptz,
+  created_at timestamptz not null,
+  completed_at timestamptz
+);
+create index refunds_order on refunds (order_id, id desc);
+create unique index refunds_one_open on refunds (order_id) where status in ('pending', 'approved', 'processing');
+create index refunds_undecided on refunds (decide_by) where status = 'pending';
+create index refunds_unpaid on refunds (created_at) where status in ('approved', 'processing');
+
+-- What a buyer's bank takes back; the provider tells.
+create table disputes (
+  id uuid primary key,
+  order_id uuid not null references orders,
+  provider_dispute_id text not null unique,
+  status text not null check (status in ('open', 'won', 'lost')),
+  amount_minor bigint not null check (amount_minor > 0),
+  -- What the provider charges for it, which the seller bears unless the dispute is won.
+  fee_minor bigint not null default 0,
+  reason text not null,
+  opened_at timestamptz not null,
+  closed_at timestamptz
+);
+create index disputes_order on disputes (order_id);

@@ -1,0 +1,13 @@
+/** A row whose amounts are bigints: every column that is named `…Minor`. */
+export type Exact<Row> = {
+  [Name in keyof Row]: Name extends `${string}Minor` ? bigint | (null extends Row[Name] ? null : never) : Row[Name];
+};
+
+/** Amounts as they are reckoned with: the driver hands them out as safe integers, of which none has a fraction. */
+export function exact<Row extends object>(row: Row): Exact<Row> {
+  const columns = Object.entries(row).map(([name, value]) => [
+    name,
+    name.endsWith("Minor") && value !== null ? BigInt(value) : value,
+  ]);
+  return Object.fromEntries(columns) as Exact<Row>;
+}

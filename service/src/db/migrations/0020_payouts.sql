@@ -1,0 +1,30 @@
+create table payouts (
+  id uuid primary key,
+  seller_id uuid not null references users,
+  status text not null check (status in ('pending', 'in_transit', 'completed', 'failed', 'returned')),
+  amount_minor bigint not null check (amount_minor > 0),
+  currency text not null,
+  -- The days (UTC) that it pays for.
+  period_start date not null,
+  period_end date not null,
+  -- The slot of the schedule that made it; null: the seller asked.
+  slot date,
+  provider_payout_id text,
+  failure_code text,
+  -- When the provider was last asked.
+  asked_at timestamptz,
+  created_at timestamptz not null,
+  completed_at timestamptz
+);
+create index payouts_seller on payouts (seller_id, id desc);
+create unique index payouts_one_open on payouts (seller_id, currency) where status in ('pending', 'in_transit');
+create unique index payouts_one_a_slot on payouts (seller_id, currency, slot) where slot is not null;
+create index payouts_open on payouts (created_at) where status in ('pending', 'in_transit');
+
+-- The slots of a schedule that were carried out whole; what lies between the last one and now is still to do.
+create table job_slots (
+  job text not null,
+  slot timestamptz not null,
+  done_at timestamptz not null,
+  primary key (job, slot)
+);

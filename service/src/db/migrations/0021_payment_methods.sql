@@ -1,0 +1,20 @@
+-- How somebody pays; what the provider needs for it stays with the provider.
+create table payment_methods (
+  -- The provider's own id, such as pm_1Nv0FGQ9RKHgCVdK.
+  id text primary key,
+  user_id uuid not null references users,
+  brand text not null,
+  last4 text not null,
+  created_at timestamptz not null,
+  removed_at timestamptz
+);
+create index payment_methods_user on payment_methods (user_id, created_at desc) where removed_at is null;
+
+-- What a provider knows a person as, and the method that pays when none is named.
+create table payment_customers (
+  user_id uuid primary key references users,
+  provider_customer_id text unique,
+  default_method_id text,
+  -- Where payouts go; null: nowhere yet.
+  payout_account_id text
+);

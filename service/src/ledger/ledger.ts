@@ -1,0 +1,54 @@
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { insertTransaction } from "./queries.ts";
+
+/** The accounts; docs/guides/money.md tells what each is for. On the last three of them people have money of their own. */
+export type Account =
+  | "provider_clearing"
+  | "platform_revenue"
+  | "processor_fees"
+  | "tax_payable"
+  | "dispute_hold"
+  | "seller"
+  | "referrer"
+  | "in_transit";
+
+export type PostingKind =
+  | "sale"
+  | "refund"
+  | "dispute_opened"
+  | "dispute_won"
+  | "dispute_lost"
+  | "subscription"
+  | "payout"
+  | "payout_completed"
+  | "payout_failed"
+  | "payout_returned";
+
+/** What one account gains, or gives where it is below zero. */
+export type Entry = { amountMinor: bigint; orderId?: string | undefined } & (
+  | { account: Exclude<Account, "seller" | "referrer" | "in_transit"> }
+  | { account: "in_transit"; ownerId: string }
+  /** `maturesAt`: from when the owner may be paid out for it. */
+  | { account: "seller" | "referrer"; ownerId: string; maturesAt: Date }
+);
+
+export interface Posting {
+  kind: PostingKind;
+  /** The order, refund, dispute, payout or payment that it is about: each is booked once for a kind. */
+  sourceId: string;
+  currency: string;
+  entries: Entry[];
+}
+
+/**
+ * Books what happened, in the caller's transaction. Entries of nothing are left out; without any other, nothing is booked. Entries
+ * that do not sum to zero are a mistake of ours, and so is a source that is booked twice: both throw.
+ */
+export async function post(ctx: Context, tx: Tx, { kind, sourceId, currency, entries }: Posting): Promise<void> {
+  const moved = entries.filter(({ amountMinor }) => amountMinor !== 0n);
+  const sum = moved.reduce((total, { amountMinor }) => total + amountMinor, 0n);
+  if (sum !== 0n) throw new RangeError(`The entries of ${kind} ${sourceId} sum to ${sum} ${currency}`);
+  if (moved.length === 0) return;
+  await insertTransaction(tx, { id: ctx.newId(), kind, source_id: sourceId, occurred_at: ctx.now() }, currency, moved);
+}

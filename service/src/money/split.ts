@@ -1,0 +1,72 @@
+import { roundHalfUp } from "./amount.ts";
+
+/** A rate in basis points: 10,000 are the whole. */
+const WHOLE = 10_000n;
+
+/** The share of an amount, rounded half-up once on the exact fraction. */
+export const shareOf = (amountMinor: bigint, basisPoints: number): bigint =>
+  roundHalfUp(amountMinor * BigInt(basisPoints), WHOLE);
+
+/** What a sale is reckoned from: minor units of one currency and basis points. */
+export interface SaleTerms {
+  priceMinor: bigint;
+  discountMinor: bigint;
+  tax: { basisPoints: number; inclusive: boolean };
+  feeBasisPoints: number;
+  commissionBasisPoints: number;
+}
+
+/** The parts of a total: they sum to it by construction, because the seller's is what remains. */
+export interface Parts {
+  feeMinor: bigint;
+  commissionMinor: bigint;
+  taxMinor: bigint;
+  sellerMinor: bigint;
+}
+
+export interface Split extends Parts {
+  subtotalMinor: bigint;
+  discountMinor: bigint;
+  totalMinor: bigint;
+}
+
+/**
+ * Parts what a buyer pays. The fee is the platform's share of the net price, which is without discount and tax; the commission is the
+ * same of the seller's part, at most all of it; the seller has the rest.
+ */
+export function splitSale({ priceMinor, discountMinor, tax, ...rates }: SaleTerms): Split {
+  const discounted = priceMinor - discountMinor;
+  if (discountMinor < 0n || discounted < 0n) throw new RangeError("A discount is between nothing and the price");
+  const taxMinor = tax.inclusive
+    ? roundHalfUp(discounted * BigInt(tax.basisPoints), WHOLE + BigInt(tax.basisPoints))
+    : shareOf(discounted, tax.basisPoints);
+  const net = tax.inclusive ? discounted - taxMinor : discounted;
+  const feeMinor = shareOf(net, rates.feeBasisPoints);
+  const commissionMinor = least(shareOf(net, rates.commissionBasisPoints), net - feeMinor);
+  return {
+    subtotalMinor: priceMinor,
+    discountMinor,
+    totalMinor: net + taxMinor,
+    taxMinor,
+    feeMinor,
+    commissionMinor,
+    sellerMinor: net - feeMinor - commissionMinor,
+  };
+}
+
+/**
+ * The parts of a refund that comes after `before` were refunded. Each is what is due of it by now less what was due before, so that
+ * many small refunds end where one large one does, and the last leaves nothing behind.
+ */
+export function splitRefund(sale: Parts & { totalMinor: bigint }, before: bigint, amount: bigint): Parts {
+  const after = before + amount;
+  if (before < 0n || amount <= 0n || after > sale.totalMinor) {
+    throw new RangeError(`${amount} after ${before} cannot be refunded of ${sale.totalMinor}`);
+  }
+  const due = (part: bigint, refunded: bigint) => roundHalfUp(part * refunded, sale.totalMinor);
+  const part = (whole: bigint) => due(whole, after) - due(whole, before);
+  const [feeMinor, commissionMinor, taxMinor] = [part(sale.feeMinor), part(sale.commissionMinor), part(sale.taxMinor)];
+  return { feeMinor, commissionMinor, taxMinor, sellerMinor: amount - feeMinor - commissionMinor - taxMinor };
+}
+
+const least = (one: bigint, other: bigint) => (one < other ? one : other);

@@ -1,0 +1,104 @@
+import type { Context } from "../context.ts";
+import type { Queries } from "../db/database.ts";
+import { ApiError } from "../errors.ts";
+import { type PaymentOutcome, type PaymentRequest, PaymentUnknown } from "../outside/payments.ts";
+
+/** Whoever asked more recently may still be waiting for the answer. */
+const RECONCILE_AFTER_MS = 60_000;
+/** The provider never heard of it by then: nobody waits for it any more. */
+const GIVE_UP_UNHEARD_MS = 10 * 60_000;
+/** How long somebody may take to confirm. */
+const GIVE_UP_UNCONFIRMED_MS = 24 * 3_600_000;
+
+/** What the provider said of a charge that it knows. */
+export type Settlement = Exclude<PaymentOutcome, { state: "unknown_method" }>;
+
+/** Rows that are paid for by one charge each: what a room that takes money tells of its own. */
+export interface Payables<Row extends { id: string }> {
+  /** In log lines: "order". */
+  noun: string;
+  /** What the provider knows the row by. */
+  providersId(id: string): string;
+  requestOf(row: Row): PaymentRequest;
+  isOpen(row: Row): boolean;
+  find(db: Queries, id: string): Promise<Row | undefined>;
+  /** Open rows of which the provider was last asked before a moment, the oldest first. */
+  listOpen(db: Queries, before: Date): Promise<{ id: string; askedAt: Date }[]>;
+  /** Notes that the provider is asked now; false when the row is open no more, so that nobody must ask. */
+  stampAsked(db: Queries, id: string, now: Date): Promise<boolean>;
+  /** The provider does not know the method: nothing happened, so nothing stays. */
+  deleteOpen(db: Queries, id: string): Promise<unknown>;
+  /** Moves an open row to what the provider says, and all that hangs on it, in a transaction; a settled one stays as it is. */
+  settle(ctx: Context, id: string, settlement: Settlement): Promise<Row>;
+  /** Nobody waits for the row any more, and the provider never heard of it. */
+  abandon(ctx: Context, id: string): Promise<void>;
+}
+
+export interface Attempts<Row> {
+  /** Asks under our row's id, so that asking twice charges once. No answer leaves the row open for the job. */
+  charge(ctx: Context, row: Row): Promise<Row>;
+  /** Asks how an open row stands: somebody may just have confirmed it. */
+  refresh(ctx: Context, row: Row): Promise<Row>;
+  /** Gives up a row that waits; it stays open when the provider cannot tell, and may turn out to be paid. */
+  giveUp(ctx: Context, row: Row): Promise<Row>;
+  /** Settles what is open for over a minute: the provider's word counts, silence for long enough ends it. */
+  reconcile(ctx: Context): Promise<void>;
+}
+
+/** The one way in which a row of ours and the provider's charge come to say the same, whoever is killed in between. */
+export function attemptsOf<Row extends { id: string }>(rows: Payables<Row>): Attempts<Row> {
+  const afresh = async (ctx: Context, row: Row) => (await rows.find(ctx.db, row.id)) ?? row;
+
+  const settleBy = async (ctx: Context, row: Row, ask: () => Promise<PaymentOutcome | null>) => {
+    const outcome = await orUnknown(ctx, row.id, ask);
+    return outcome && outcome.state !== "unknown_method" ? rows.settle(ctx, row.id, outcome) : row;
+  };
+
+  async function orUnknown<T>(ctx: Context, id: string, ask: () => Promise<T>): Promise<T | null> {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof PaymentUnknown)) throw error;
+      ctx.log.warn({ [rows.noun]: id, err: error }, "the payment provider did not answer; it stays open");
+      return null;
+    }
+  }
+
+  async function reconcileOne(ctx: Context, id: string, silentMs: number): Promise<void> {
+    const { payments } = ctx.outside;
+    try {
+      const found = await payments.find(rows.providersId(id));
+      const outdated = found?.state === "requires_action" && silentMs > GIVE_UP_UNCONFIRMED_MS;
+      const outcome = outdated ? await payments.cancel(rows.providersId(id)) : found;
+      if (outcome && outcome.state !== "unknown_method") await rows.settle(ctx, id, outcome);
+      else if (silentMs > GIVE_UP_UNHEARD_MS) await rows.abandon(ctx, id);
+    } catch (error) {
+      ctx.log.warn(
+        { [rows.noun]: id, err: error },
+        "an open payment could not be reconciled; the next round tries again",
+      );
+    }
+  }
+
+  return {
+    async charge(ctx, row) {
+      if (!(await rows.stampAsked(ctx.db, row.id, ctx.now()))) return afresh(ctx, row);
+      const outcome = await orUnknown(ctx, row.id, () => ctx.outside.payments.charge(rows.requestOf(row)));
+      if (outcome?.state === "unknown_method") {
+        await rows.deleteOpen(ctx.db, row.id);
+        throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
+      }
+      return outcome ? rows.settle(ctx, row.id, outcome) : row;
+    },
+    refresh: async (ctx, row) =>
+      rows.isOpen(row)
+        ? settleBy(ctx, row, () => ctx.outside.payments.find(rows.providersId(row.id)))
+        : row,
+    giveUp: (ctx, row) => settleBy(ctx, row, () => ctx.outside.payments.cancel(rows.providersId(row.id))),
+    async reconcile(ctx) {
+      const now = ctx.now().getTime();
+      for (const { id, askedAt } of await rows.listOpen(ctx.db, new Date(now - RECONCILE_AFTER_MS)))
+        await reconcileOne(ctx, id, now - askedAt.getTime());
+    },
+  };
+}
