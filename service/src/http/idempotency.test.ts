@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { after, before, suite, test } from "node:test";
 import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
+import { noPayments } from "../outside/payments.none.ts";
 import type { PaymentOutcome, Payments } from "../outside/payments.ts";
 import { forgetOldAnswers, KEPT_HOURS, LEASE_SECONDS } from "./idempotency.ts";
 
@@ -269,9 +270,11 @@ function slowPayments() {
     state: "succeeded",
     paymentId: "ch_1",
     method: { brand: "visa", last4: "4242" },
+    feeMinor: null,
   };
   const nth = (index: number) => (asked[index] ??= Promise.withResolvers<void>());
   const payments: Payments = {
+    ...noPayments,
     name: "slow",
     charge: async ({ orderId }) => {
       charged.push(orderId);
@@ -282,7 +285,7 @@ function slowPayments() {
     },
     find: async () => null,
     cancel: async () => null,
-    defaultMethod: async () => "pm_slow",
+    sharedMethods: [{ id: "pm_slow", brand: "visa", last4: "4242" }],
   };
   return {
     payments,

@@ -18,7 +18,7 @@ const PATH = "/v1/account/subscription";
 
 const line: PaymentLine = { trouble: "none" };
 /** What the provider was asked to charge, in the order of asking; a repeat under the same id is no new charge. */
-const charged = new Map<string, number>();
+const charged = new Map<string, bigint>();
 
 let provider: FakeProvider;
 let market: Market;
@@ -100,7 +100,7 @@ suite("an upgrade", () => {
     assert.equal(await limitOf(person), 100);
     const reply = await choose(person, "pro");
     assert.equal(reply.status, 200, reply.text);
-    assert.deepEqual([...charged.values()], [2_900]);
+    assert.deepEqual([...charged.values()], [2_900n]);
     assert.partialDeepStrictEqual(reply.body.data, {
       plan: "pro",
       periodStart: market.clock.now.toISOString(),
@@ -128,7 +128,7 @@ suite("an upgrade", () => {
     const { periodStart, periodEnd } = await standing(person);
     market.clock.forward((Date.parse(periodEnd) - Date.parse(periodStart)) / 4);
     assert.equal((await choose(person, "business")).status, 200);
-    assert.deepEqual([...charged.values()], [9_900 - 2_175]);
+    assert.deepEqual([...charged.values()], [9_900n - 2_175n]);
     assert.equal((await standing(person)).periodStart, market.clock.now.toISOString());
   });
 

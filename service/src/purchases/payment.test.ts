@@ -7,7 +7,7 @@ import { toUuid } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { memoryChargeStore } from "../outside/payments.fake-store.ts";
-import type { PaymentOutcome } from "../outside/payments.ts";
+import type { Settlement } from "../payments/attempts.ts";
 import { reconcileOrders, settle } from "./payment.ts";
 
 const MINUTE_MS = 60_000;
@@ -259,7 +259,7 @@ test("an outcome that comes twice, or too late, moves nothing", async () => {
   const { ctx } = market.service;
   const { buyer, productId, orderId, url } = await hasWaiting();
   await press(url, "approve");
-  const paid = (await ctx.outside.payments.find(orderId)) as PaymentOutcome;
+  const paid = (await ctx.outside.payments.find(orderId)) as Settlement;
   const id = toUuid("ord", orderId)!;
   const settled = await Promise.all(Array.from({ length: 5 }, () => settle(ctx, id, paid)));
   for (const order of settled) {
@@ -270,14 +270,14 @@ test("an outcome that comes twice, or too late, moves nothing", async () => {
     );
   }
   const before = await orderOf(buyer, orderId);
-  const { paymentId, method } = paid as Extract<PaymentOutcome, { state: "succeeded" }>;
+  const { paymentId, method } = paid as Extract<Settlement, { state: "succeeded" }>;
   market.clock.forward(1_000);
   for (const late of [
     paid,
     { state: "declined", declineCode: "late", paymentId, method },
     { state: "canceled", paymentId, method },
     { state: "requires_action", url: "http://late.example", paymentId, method },
-  ] as PaymentOutcome[]) {
+  ] as Settlement[]) {
     assert.equal((await settle(ctx, id, late)).status, "completed");
   }
   const { downloadUrl, receipt, ...same } = before;
@@ -293,7 +293,7 @@ test("money that comes after the order was given up still buys the product, once
   await reconcile();
   assert.deepEqual(await listed(buyer), ["canceled"]);
   const method = { brand: "visa", last4: "4242" };
-  const paid = { state: "succeeded", paymentId: "ch_late", method } as const;
+  const paid = { state: "succeeded", paymentId: "ch_late", method, feeMinor: null } as const;
   await settle(ctx, toUuid("ord", orderId)!, paid);
   await settle(ctx, toUuid("ord", orderId)!, paid);
   assert.deepEqual(await listed(buyer), ["completed"]);
@@ -307,7 +307,7 @@ test("money that comes for a second order of what is owned already grants nothin
   await reconcile();
   assert.equal((await buy(buyer, productId)).status, 201);
   const method = { brand: "visa", last4: "4242" };
-  await settle(ctx, toUuid("ord", orderId)!, { state: "succeeded", paymentId: "ch_twice", method });
+  await settle(ctx, toUuid("ord", orderId)!, { state: "succeeded", paymentId: "ch_twice", method, feeMinor: null });
   assert.deepEqual(await listed(buyer), ["completed", "canceled"]);
   assert.equal(await soldEvents(productId), 1);
 });

@@ -11,12 +11,12 @@ const paid: Receipt = {
   status: "completed",
   buyer: { name: "Łukasz Żółć", email: "lukasz@example.com" },
   seller: { name: "Prompt Atelier" },
-  lines: [{ title: "Talk about your salary in €", version: "1.2.0", amountMinor: 1999 }],
-  subtotalMinor: 1999,
-  discountMinor: 0,
-  taxMinor: 0,
-  totalMinor: 1999,
-  refundedMinor: 0,
+  lines: [{ title: "Talk about your salary in €", version: "1.2.0", amountMinor: 1999n }],
+  subtotalMinor: 1999n,
+  discountMinor: 0n,
+  taxMinor: 0n,
+  totalMinor: 1999n,
+  refundedMinor: 0n,
   currency: "USD",
   paymentMethod: { brand: "visa", last4: "4242" },
   service: { name: "Stoa", origin: "https://stoa.example.com" },
@@ -49,10 +49,10 @@ test("discount, tax and refund each have their row", () => {
   const page = receiptHtml({
     ...paid,
     status: "partially_refunded",
-    discountMinor: 1000,
-    taxMinor: 190,
-    totalMinor: 1189,
-    refundedMinor: 500,
+    discountMinor: 1000n,
+    taxMinor: 190n,
+    totalMinor: 1189n,
+    refundedMinor: 500n,
   });
   assert.match(page, /<dt>Discount<\/dt><dd>−10\.00 USD/);
   assert.match(page, /<dt>Tax<\/dt><dd>1\.90 USD/);
@@ -63,7 +63,7 @@ test("discount, tax and refund each have their row", () => {
 });
 
 test("a free copy has a receipt too", () => {
-  const page = receiptHtml({ ...paid, discountMinor: 1999, totalMinor: 0, paymentMethod: null });
+  const page = receiptHtml({ ...paid, discountMinor: 1999n, totalMinor: 0n, paymentMethod: null });
   assert.match(page, /Nothing to pay/);
   assert.match(page, /<dt>Total<\/dt><dd>0\.00 USD/);
 });
@@ -75,7 +75,7 @@ test("what people wrote is escaped", () => {
     number: attack,
     buyer: { name: attack, email: attack },
     seller: { name: attack },
-    lines: [{ title: attack, version: attack, amountMinor: 1999 }],
+    lines: [{ title: attack, version: attack, amountMinor: 1999n }],
     paymentMethod: { brand: attack, last4: attack },
     service: { name: attack, origin: attack },
   });
@@ -120,7 +120,7 @@ test("a receipt of many lines goes on on the next page", async () => {
   const lines = Array.from({ length: 40 }, (_, at) => ({
     title: `Line ${at} of forty`,
     version: "1.0.0",
-    amountMinor: 100,
+    amountMinor: 100n,
   }));
   const pdf = await receiptPdf({ ...paid, lines });
   assert.equal(pdf.toString("latin1").match(/\/Type \/Page\n/g)?.length, 4);
