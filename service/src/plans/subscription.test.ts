@@ -227,7 +227,7 @@ suite("an upgrade", () => {
     await reconcilePayments(market.service.ctx);
     assert.equal((await standing(person)).payment, null);
     assert.equal((await choose(person, "business")).status, 200);
-    assert.deepEqual([...charged.values()], [9_900]);
+    assert.deepEqual([...charged.values()], [9_900n]);
   });
 });
 
