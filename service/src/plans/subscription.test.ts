@@ -170,9 +170,9 @@ suite("an upgrade", () => {
   test("to two plans at once is never charged twice over: the other is told so, or pays the difference", async () => {
     const person = await hasPerson();
     await Promise.all([choose(person, "pro"), choose(person, "business")]);
-    const total = [...charged.values()].reduce((sum, amount) => sum + amount, 0);
+    const total = [...charged.values()].reduce((sum, amount) => sum + amount, 0n);
     const { plan } = await standing(person);
-    assert.equal(total, plan === "pro" ? 2_900 : 9_900);
+    assert.equal(total, plan === "pro" ? 2_900n : 9_900n);
   });
 
   test("that must be confirmed is 202, says where, and holds once it is confirmed", async () => {
