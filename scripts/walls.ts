@@ -41,7 +41,7 @@ const mayEnter: Record<string, string[]> = {
   ],
   transfer: ["db", "money", "http", "people", "catalogue", "products"],
   payments: ["db", "outside"],
-  plans: ["db", "money", "ledger", "payments", "http", "audit", "events", "people"],
+  plans: ["db", "money", "ledger", "payments", "http", "audit", "events", "mail", "people"],
   files: ["db", "outside", "http", "people", "catalogue", "entitlements", "products"],
   reviews: ["db", "http", "audit", "events", "people", "entitlements", "catalogue", "products"],
   purchases: [

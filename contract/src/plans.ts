@@ -62,6 +62,12 @@ const Subscription = z
       .object({ plan: z.enum(plans), effectiveDate: Timestamp })
       .nullable()
       .describe("The downgrade at the end of the period"),
+    pastDue: z
+      .object({ since: Timestamp, tries: z.int().min(1), nextTry: Timestamp })
+      .nullable()
+      .describe(
+        "The next month could not be paid; the plan holds while it is tried three times. Choose the plan again to pay now",
+      ),
     payment: z
       .object({
         plan: z.enum(plans),
@@ -71,7 +77,7 @@ const Subscription = z
         nextAction: z.object({ url: z.url() }).optional(),
       })
       .nullable()
-      .describe("The payment that the upgrade to its plan waits for"),
+      .describe("The payment that the upgrade to its plan, or its renewal, waits for"),
     offers: z.array(Offer),
   })
   .meta({ id: "Subscription" });
@@ -113,7 +119,7 @@ export const changeSubscription = endpoint({
   path: "/account/subscription",
   summary: "Upgrade now, or downgrade when the paid period ends",
   description:
-    "An upgrade is paid for a month from now, less what is unused of the present period, and holds at once; 202 while the payment is pending or must be confirmed at payment.nextAction.url; a decline is 402 and changes nothing. A downgrade holds from the end of the paid period. The present plan takes a scheduled downgrade, or an upgrade that waits for its payment, back.",
+    "An upgrade is paid for a month from now, less what is unused of the present period, and holds at once; 202 while the payment is pending or must be confirmed at payment.nextAction.url; a decline is 402 and changes nothing. A downgrade holds from the end of the paid period. The present plan takes a scheduled downgrade, or an upgrade that waits for its payment, back; when it is past due, it is paid now. A plan is renewed each month by the method that paid for it: of three tries in a week the last that fails ends it.",
   access: { who: "session" },
   body: ChangeSubscription,
   data: Subscription,

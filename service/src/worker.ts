@@ -10,6 +10,7 @@ import { tellOfExpiry } from "./keys/expiry.ts";
 import { carryMail, forgetOldMails, mailJob } from "./mail/mail.ts";
 import { tidyOAuth } from "./oauth/forgetting.ts";
 import { reconcilePayments } from "./plans/payment.ts";
+import { renewSubscriptions } from "./plans/renewal.ts";
 import { applyDueDowngrades } from "./plans/subscription.ts";
 import { reconcileOrders } from "./purchases/payment.ts";
 import { tidySignIn } from "./sign-in/tidy.ts";
@@ -22,6 +23,7 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileOrders(ctx) },
   { name: "reconcile-subscription-payments", cron: "* * * * *", run: () => reconcilePayments(ctx) },
   { name: "apply-downgrades", cron: "* * * * *", run: () => applyDueDowngrades(ctx) },
+  { name: "renew-subscriptions", cron: "* * * * *", run: () => renewSubscriptions(ctx) },
   { name: "fold-facet-counts", cron: "* * * * *", run: () => foldFacetCounts(ctx) },
   { name: "weigh-search-words", cron: "47 4 * * *", run: () => weighSearchWords(ctx) },
   { name: "tidy-executions", cron: "*/5 * * * *", run: () => tidyExecutions(ctx) },

@@ -17,7 +17,9 @@ import {
   findSubscription,
   insertPayment,
   type PaymentRow,
+  type SubscriptionRow,
 } from "./queries.ts";
+import { beginRenewal } from "./renewal.ts";
 import { creditMinor, endSubscription, isPaid, startPeriod } from "./subscription.ts";
 
 interface Wish extends ChangeSubscription {
@@ -80,7 +82,7 @@ async function move(
   const subscription = await findSubscription(tx, userId);
   if (wish.plan === current) {
     await changeSubscriptionRow(tx, userId, { next_plan: null });
-    return null;
+    return wish.methodId ? beginRenewal(ctx, tx, userId, wish.methodId) : null;
   }
   if (isLower(wish.plan, current) && isPaid(subscription, ctx.now())) {
     await changeSubscriptionRow(tx, userId, { next_plan: wish.plan });
@@ -138,6 +140,7 @@ async function begin(
     amount_minor: priceMinor - credit,
     currency,
     payment_method_id: methodId,
+    renews_from: null,
     created_at: ctx.now(),
   });
   return (await findPayment(tx, id))!;
@@ -166,10 +169,17 @@ async function toSubscription(ctx: Context, userId: string): Promise<Subscriptio
     scheduled: subscription?.nextPlan
       ? { plan: subscription.nextPlan, effectiveDate: subscription.periodEnd.toISOString() }
       : null,
+    pastDue: subscription && subscription.tries > 0 ? toPastDue(subscription) : null,
     payment: payment ? toPayment(payment) : null,
     offers: offersOf(ctx.config.planBook),
   };
 }
+
+const toPastDue = ({ periodEnd, tries, nextTryAt }: SubscriptionRow) => ({
+  since: periodEnd.toISOString(),
+  tries,
+  nextTry: nextTryAt.toISOString(),
+});
 
 const toPayment = ({ plan, status, amountMinor, currency, actionUrl }: PaymentRow) => ({
   plan,

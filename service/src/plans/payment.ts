@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import type { Queries } from "../db/database.ts";
+import type { Queries, Tx } from "../db/database.ts";
 import { toId } from "../ids.ts";
 import { post } from "../ledger/ledger.ts";
 import { attemptsOf, type Settlement } from "../payments/attempts.ts";
@@ -14,7 +14,7 @@ import {
   type PaymentRow,
   stampAsked,
 } from "./queries.ts";
-import { startPeriod } from "./subscription.ts";
+import { askToConfirm, continuePeriod, countFailedTry, startPeriod } from "./subscription.ts";
 
 export const isOpen = ({ status }: PaymentRow) => status === "pending" || status === "requires_action";
 
@@ -53,22 +53,39 @@ async function settle(ctx: Context, id: string, settlement: Settlement): Promise
     // First the account, as everybody does who changes its plan.
     await lockPlan(tx, payment.userId);
     if (!(await movePayment(tx, id, moveOf(settlement, ctx.now())))) return;
-    if (settlement.state !== "succeeded") return;
-    await startPeriod(ctx, tx, payment);
-    const fee = settlement.feeMinor ?? 0n;
-    await post(ctx, tx, {
-      kind: "subscription",
-      sourceId: id,
-      currency: payment.currency,
-      entries: [
-        { account: "provider_clearing", amountMinor: fee - payment.amountMinor },
-        { account: "processor_fees", amountMinor: -fee },
-        { account: "platform_revenue", amountMinor: payment.amountMinor },
-      ],
-    });
+    if (payment.renewsFrom) await applyRenewal(ctx, tx, payment, settlement);
+    else if (settlement.state === "succeeded") await startPeriod(ctx, tx, payment);
+    if (settlement.state === "succeeded") await book(ctx, tx, payment, settlement.feeMinor ?? 0n);
   });
   return (await findPayment(ctx.db, id)) ?? payment;
 }
+
+/** Its owner is not there when a plan is renewed: what they have to know is written to them. */
+async function applyRenewal(ctx: Context, tx: Tx, payment: PaymentRow, settlement: Settlement): Promise<void> {
+  switch (settlement.state) {
+    case "succeeded":
+      return continuePeriod(tx, payment, payment.renewsFrom!);
+    case "requires_action":
+      if (payment.status !== "requires_action") await askToConfirm(ctx, tx, payment, settlement.url);
+      return;
+    case "declined":
+    case "canceled":
+      return countFailedTry(ctx, tx, payment);
+  }
+}
+
+/** What a plan costs is the platform's, but for what the provider kept. */
+const book = (ctx: Context, tx: Tx, { id, amountMinor, currency }: PaymentRow, processorFee: bigint) =>
+  post(ctx, tx, {
+    kind: "subscription",
+    sourceId: id,
+    currency,
+    entries: [
+      { account: "provider_clearing", amountMinor: processorFee - amountMinor },
+      { account: "processor_fees", amountMinor: -processorFee },
+      { account: "platform_revenue", amountMinor },
+    ],
+  });
 
 function moveOf(settlement: Settlement, settledAt: Date): PaymentMove {
   const { paymentId, method } = settlement;

@@ -2,6 +2,8 @@ import type { Plan } from "@stoa/contract";
 import type { Queries, Tx } from "../db/database.ts";
 import { exact } from "../db/exact.ts";
 
+const OPEN = ["pending", "requires_action"];
+
 export interface SubscriptionRow {
   userId: string;
   plan: Plan;
@@ -10,6 +12,11 @@ export interface SubscriptionRow {
   periodStart: Date;
   periodEnd: Date;
   nextPlan: Plan | null;
+  paymentMethodId: string;
+  anchorDay: number;
+  /** How often the next period could not be paid. */
+  tries: number;
+  nextTryAt: Date;
 }
 
 export const findPlan = (db: Queries, userId: string) =>
@@ -27,6 +34,8 @@ export async function findSubscription(db: Queries, userId: string): Promise<Sub
     .innerJoin("users as u", (join) => join.onRef("u.id", "=", "s.user_id").onRef("u.plan", "=", "s.plan"))
     .select(["s.user_id as userId", "s.plan", "s.price_minor as priceMinor", "s.currency"])
     .select(["s.period_start as periodStart", "s.period_end as periodEnd", "s.next_plan as nextPlan"])
+    .select(["s.payment_method_id as paymentMethodId", "s.anchor_day as anchorDay"])
+    .select(["s.tries", "s.next_try_at as nextTryAt"])
     .where("s.user_id", "=", userId)
     .$narrowType<{ plan: Plan; nextPlan: Plan | null }>()
     .executeTakeFirst();
@@ -41,13 +50,15 @@ export interface NewSubscription {
   payment_method_id: string;
   period_start: Date;
   period_end: Date;
+  anchor_day: number;
+  next_try_at: Date;
 }
 
 export const replaceSubscription = (tx: Tx, row: NewSubscription) =>
   tx
     .insertInto("subscriptions")
     .values(row)
-    .onConflict((conflict) => conflict.column("user_id").doUpdateSet({ ...row, next_plan: null }))
+    .onConflict((conflict) => conflict.column("user_id").doUpdateSet({ ...row, next_plan: null, tries: 0 }))
     .execute();
 
 export const deleteSubscription = (tx: Tx, userId: string) =>
@@ -56,7 +67,7 @@ export const deleteSubscription = (tx: Tx, userId: string) =>
 export const changeSubscriptionRow = (
   tx: Tx,
   userId: string,
-  change: { plan?: Plan; next_plan: Plan | null },
+  change: { plan?: Plan; next_plan?: Plan | null; tries?: number; next_try_at?: Date },
 ) => tx.updateTable("subscriptions").set(change).where("user_id", "=", userId).execute();
 
 /** Whose period has ended with a downgrade to come. */
@@ -70,6 +81,28 @@ export const listDueDowngrades = (db: Queries, now: Date) =>
     .orderBy("s.period_end")
     .execute();
 
+/** Whose plan goes on after its period, and is to be paid for now. */
+export const listDueRenewals = (db: Queries, now: Date) =>
+  db
+    .selectFrom("subscriptions as s")
+    .innerJoin("users as u", (join) => join.onRef("u.id", "=", "s.user_id").onRef("u.plan", "=", "s.plan"))
+    .select("s.user_id as userId")
+    .where("s.next_plan", "is", null)
+    .where("s.next_try_at", "<=", now)
+    .where((row) =>
+      row.not(
+        row.exists(
+          row
+            .selectFrom("subscription_payments as p")
+            .select("p.id")
+            .whereRef("p.user_id", "=", "s.user_id")
+            .where("p.status", "in", OPEN),
+        ),
+      ),
+    )
+    .orderBy("s.next_try_at")
+    .execute();
+
 export interface PaymentRow {
   id: string;
   userId: string;
@@ -81,6 +114,8 @@ export interface PaymentRow {
   paymentMethodId: string;
   declineCode: string | null;
   actionUrl: string | null;
+  /** Where the period begins that it renews the plan for; null: it begins the plan. */
+  renewsFrom: Date | null;
 }
 
 const payments = (db: Queries) =>
@@ -89,7 +124,7 @@ const payments = (db: Queries) =>
     .select(["id", "user_id as userId", "plan", "status", "currency"])
     .select(["price_minor as priceMinor", "amount_minor as amountMinor"])
     .select(["payment_method_id as paymentMethodId"])
-    .select(["decline_code as declineCode", "action_url as actionUrl"])
+    .select(["decline_code as declineCode", "action_url as actionUrl", "renews_from as renewsFrom"])
     .$narrowType<{ plan: Plan; status: PaymentRow["status"] }>();
 
 const only = async (query: ReturnType<typeof payments>): Promise<PaymentRow | undefined> => {
@@ -98,8 +133,6 @@ const only = async (query: ReturnType<typeof payments>): Promise<PaymentRow | un
 };
 
 export const findPayment = (db: Queries, id: string) => only(payments(db).where("id", "=", id));
-
-const OPEN = ["pending", "requires_action"];
 
 export const findOpenPayment = (db: Queries, userId: string) =>
   only(payments(db).where("user_id", "=", userId).where("status", "in", OPEN));
@@ -112,6 +145,7 @@ export interface NewPayment {
   amount_minor: bigint;
   currency: string;
   payment_method_id: string;
+  renews_from: Date | null;
   created_at: Date;
 }
 

@@ -2,8 +2,11 @@ import type { Plan } from "@stoa/contract";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { announce } from "../events/outbox.ts";
+import { sendMail } from "../mail/mail.ts";
 import { roundHalfUp } from "../money/amount.ts";
+import { findAccount } from "../people/accounts.ts";
 import { lockPlan, setPlan, toUserId } from "../people/users.ts";
+import { confirmLetter, endedLetter, failedLetter } from "./letters.ts";
 import { priceMinorOf } from "./plan-book.ts";
 import {
   changeSubscriptionRow,
@@ -40,16 +43,58 @@ export interface Bought {
 /** The plan holds from now on, for a month that is paid. */
 export async function startPeriod(ctx: Context, tx: Tx, bought: Bought): Promise<void> {
   const now = ctx.now();
-  await replaceSubscription(tx, {
+  await writePeriod(tx, bought, now, now.getUTCDate());
+  await changePlan(ctx, tx, bought.userId, bought.plan);
+}
+
+/** The plan goes on for the month that was paid; it holds already. */
+export async function continuePeriod(tx: Tx, bought: Bought, start: Date): Promise<void> {
+  const subscription = await findSubscription(tx, bought.userId);
+  await writePeriod(tx, bought, start, subscription?.anchorDay ?? start.getUTCDate());
+}
+
+function writePeriod(tx: Tx, bought: Bought, start: Date, anchorDay: number) {
+  const end = monthAfter(start, anchorDay);
+  return replaceSubscription(tx, {
     user_id: bought.userId,
     plan: bought.plan,
     price_minor: bought.priceMinor,
     currency: bought.currency,
     payment_method_id: bought.paymentMethodId,
-    period_start: now,
-    period_end: monthAfter(now),
+    period_start: start,
+    period_end: end,
+    anchor_day: anchorDay,
+    next_try_at: end,
   });
-  await changePlan(ctx, tx, bought.userId, bought.plan);
+}
+
+/** Days after the first try on which a renewal is tried again; after the last one the plan ends. */
+const TRY_AGAIN_AFTER_DAYS = [3, 7];
+const DAY_MS = 86_400_000;
+
+/**
+ * A renewal could not be paid, told under the account's lock: it is tried again, or the plan ends, and its owner hears of it. What
+ * its owner tried in between is not counted: they have seen the answer.
+ */
+export async function countFailedTry(ctx: Context, tx: Tx, due: Bought): Promise<void> {
+  const subscription = await findSubscription(tx, due.userId);
+  if (!subscription || subscription.nextTryAt > ctx.now()) return;
+  const { email } = (await findAccount(tx, due.userId))!;
+  const days = TRY_AGAIN_AFTER_DAYS[subscription.tries];
+  if (days === undefined) {
+    await endSubscription(ctx, tx, due.userId, "free");
+    return sendMail(ctx, tx, email, endedLetter(due));
+  }
+  const previous = subscription.tries === 0 ? 0 : TRY_AGAIN_AFTER_DAYS[subscription.tries - 1]!;
+  const nextTry = new Date(ctx.now().getTime() + (days - previous) * DAY_MS);
+  await changeSubscriptionRow(tx, due.userId, { tries: subscription.tries + 1, next_try_at: nextTry });
+  await sendMail(ctx, tx, email, failedLetter(due, nextTry));
+}
+
+/** Only its owner can confirm what the bank asks about, and they are not there. */
+export async function askToConfirm(ctx: Context, tx: Tx, due: Bought, url: string): Promise<void> {
+  const { email } = (await findAccount(tx, due.userId))!;
+  await sendMail(ctx, tx, email, confirmLetter(due, url));
 }
 
 /** The plan holds from now on, and costs nothing. */
@@ -69,11 +114,12 @@ export function creditMinor(subscription: SubscriptionRow | undefined, currency:
   return roundHalfUp(unused, BigInt(periodEnd.getTime() - periodStart.getTime()));
 }
 
-/** The same day of the next month; where that has no such day, its last one. */
-function monthAfter(date: Date): Date {
+/** That day of the next month, at the same time; where the month has no such day, its last one. */
+export function monthAfter(date: Date, day: number): Date {
   const next = new Date(date);
-  next.setUTCMonth(next.getUTCMonth() + 1);
-  if (next.getUTCDate() !== date.getUTCDate()) next.setUTCDate(0);
+  next.setUTCMonth(next.getUTCMonth() + 1, 1);
+  const lastDay = new Date(Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1, 0)).getUTCDate();
+  next.setUTCDate(Math.min(day, lastDay));
   return next;
 }
 

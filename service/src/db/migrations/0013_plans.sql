@@ -9,11 +9,17 @@ create table subscriptions (
   payment_method_id text not null,
   period_start timestamptz not null,
   period_end timestamptz not null,
+  -- The day of the month on which periods begin, where the month has it.
+  anchor_day smallint not null check (anchor_day between 1 and 31),
+  -- How often the next period could not be paid, and when it is asked for: at first when this one ends.
+  tries smallint not null default 0,
+  next_try_at timestamptz not null,
   -- Takes the plan's place at the period's end; null: the plan goes on.
   next_plan text check (next_plan in ('free', 'pro', 'business', 'enterprise')),
   check (period_start < period_end)
 );
 create index subscriptions_due on subscriptions (period_end);
+create index subscriptions_to_renew on subscriptions (next_try_at);
 
 -- Every attempt to pay for a plan; the provider knows it by this id.
 create table subscription_payments (
@@ -25,6 +31,8 @@ create table subscription_payments (
   amount_minor bigint not null check (amount_minor > 0),
   currency text not null,
   payment_method_id text not null,
+  -- Where the period begins that it renews the plan for; null: the plan begins when it is paid.
+  renews_from timestamptz,
   status text not null check (status in ('pending', 'requires_action', 'completed', 'failed', 'canceled')),
   payment_method jsonb,
   payment_id text,
@@ -37,5 +45,8 @@ create table subscription_payments (
 );
 create index subscription_payments_user on subscription_payments (user_id, id desc);
 create index subscription_payments_open on subscription_payments (created_at) where status in ('pending', 'requires_action');
+-- No period is paid twice.
+create unique index subscription_payments_once on subscription_payments (user_id, renews_from)
+  where status in ('pending', 'requires_action', 'completed');
 -- Two parallel upgrades of one account cannot both be charged.
 create unique index subscription_payments_one_open on subscription_payments (user_id) where status in ('pending', 'requires_action');

@@ -1,0 +1,38 @@
+import type { Plan } from "@stoa/contract";
+import { composeLetter, type Letter } from "../mail/letter.ts";
+import { formatMoney } from "../money/amount.ts";
+
+interface Due {
+  plan: Plan;
+  priceMinor: bigint;
+  currency: string;
+}
+
+const month = ({ plan, priceMinor, currency }: Due) =>
+  `the next month of your plan ${plan}, ${formatMoney(priceMinor, currency)}`;
+
+export const failedLetter = (due: Due, nextTry: Date): Letter =>
+  composeLetter({
+    subject: `Your plan ${due.plan} could not be renewed yet`,
+    paragraphs: [
+      `We could not charge ${month(due)}.`,
+      `Nothing changes for now. We try again on ${nextTry.toUTCString()}; until then you can choose the plan again with another payment method.`,
+    ],
+  });
+
+export const endedLetter = (due: Due): Letter =>
+  composeLetter({
+    subject: `Your plan ${due.plan} has ended`,
+    paragraphs: [
+      `We tried three times to charge ${month(due)}, in vain. Your account has the free plan now, with its quotas.`,
+      "Nothing of yours is gone. Choose a plan whenever you like.",
+    ],
+  });
+
+export const confirmLetter = (due: Due, url: string): Letter =>
+  composeLetter({
+    subject: `Confirm the payment for your plan ${due.plan}`,
+    paragraphs: [`Your bank wants you to confirm ${month(due)}.`],
+    action: { label: "Confirm the payment", url },
+    footnotes: ["Within 24 hours, please: afterwards we try again in some days."],
+  });

@@ -1,0 +1,279 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, suite, test } from "node:test";
+import fc from "fast-check";
+import { asOneLine, lettersToUser } from "../../test/letters.ts";
+import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { behind, type PaymentLine } from "../../test/payments.ts";
+import { fakePayments } from "../outside/payments.fake.ts";
+import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
+import { memoryChargeStore } from "../outside/payments.fake-store.ts";
+import type { PaymentRequest, Payments } from "../outside/payments.ts";
+import { reconcilePayments } from "./payment.ts";
+import { builtInPlans } from "./plan-book.ts";
+import { renewSubscriptions } from "./renewal.ts";
+import { applyDueDowngrades, monthAfter } from "./subscription.ts";
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+const PATH = "/v1/account/subscription";
+
+const line: PaymentLine = { trouble: "none" };
+/** In the place of everybody's card, which is good otherwise. */
+let card = "";
+const charged: PaymentRequest[] = [];
+
+let provider: FakeProvider;
+let market: Market;
+before(async () => {
+  provider = await startFakeProvider({ store: memoryChargeStore(), now: () => market.clock.now });
+  const payments = withCard(fakePayments({ origin: provider.origin }));
+  market = await openMarket({ payments: behind(line, payments), config: { planBook: builtInPlans } });
+});
+beforeEach(() => {
+  line.trouble = "none";
+  card = "";
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+/** Keeps what was charged, whether or not we hear of it. */
+const withCard = (payments: Payments): Payments => ({
+  ...payments,
+  async charge(request) {
+    const outcome = await payments.charge({ ...request, methodId: card || request.methodId });
+    if (outcome.state === "succeeded" && !charged.some(({ orderId }) => orderId === request.orderId))
+      charged.push(request);
+    return outcome;
+  },
+});
+
+interface Person {
+  key: Client;
+  session: Client;
+}
+
+/** Somebody who pays for a plan since a moment. */
+async function hasPaying(plan: "pro" | "business", since = "2027-01-31T10:00:00.000Z"): Promise<Person> {
+  market.clock.now = new Date(since);
+  const key = await market.hasUser();
+  const person = { key, session: await market.hasSession(key.userId) };
+  assert.equal((await choose(person, plan)).status, 200);
+  charged.length = 0;
+  return person;
+}
+
+const choose = ({ session }: Person, plan: string, more: object = {}) => session.put(PATH, { plan, ...more });
+const standing = async ({ key }: Person) => (await key.get(PATH)).body.data;
+const renew = () => renewSubscriptions(market.service.ctx);
+const amounts = () => charged.map(({ amountMinor }) => amountMinor);
+const subjects = async ({ key }: Person) =>
+  (await lettersToUser(market, key.userId)).map(({ subject }) => subject);
+const at = (moment: string) => {
+  market.clock.now = new Date(moment);
+};
+
+suite("a plan whose month ends", () => {
+  test("is charged for the next one then, once, however many workers ask", async () => {
+    const person = await hasPaying("pro");
+    at("2027-02-28T09:59:59.999Z");
+    await renew();
+    assert.deepEqual(amounts(), [], "not before");
+    at("2027-02-28T10:00:00.000Z");
+    await Promise.all(Array.from({ length: 20 }, renew));
+    await renew();
+    assert.deepEqual(amounts(), [2_900n]);
+    assert.partialDeepStrictEqual(await standing(person), {
+      plan: "pro",
+      periodStart: "2027-02-28T10:00:00.000Z",
+      periodEnd: "2027-03-31T10:00:00.000Z",
+      pastDue: null,
+      payment: null,
+    });
+  });
+
+  test("is booked for what it costs", async () => {
+    await hasPaying("business");
+    at("2027-02-28T10:00:00.000Z");
+    await renew();
+    const { rows } = await market.query(
+      `select e.account, sum(e.amount_minor)::int as amount from ledger_entries e
+         join ledger_transactions t on t.id = e.transaction_id
+         join subscription_payments p on p.id = t.source_id
+        where t.kind = 'subscription' and p.renews_from is not null and p.plan = 'business' group by 1 order by 1`,
+    );
+    const [revenue] = rows.filter(({ account }) => account === "platform_revenue");
+    assert.equal(revenue.amount, 9_900);
+    assert.equal(
+      rows.reduce((sum, { amount }) => sum + amount, 0),
+      0,
+    );
+  });
+
+  test("is not charged for months in which nobody asked", async () => {
+    const person = await hasPaying("pro");
+    at("2027-07-10T12:00:00.000Z");
+    await renew();
+    await renew();
+    assert.deepEqual(amounts(), [2_900n]);
+    assert.partialDeepStrictEqual(await standing(person), {
+      periodStart: "2027-07-10T12:00:00.000Z",
+      periodEnd: "2027-08-31T12:00:00.000Z",
+    });
+  });
+
+  test("is not charged when a downgrade was asked for, until that holds", async () => {
+    const person = await hasPaying("business");
+    await choose(person, "pro");
+    at("2027-02-28T10:00:00.000Z");
+    await renew();
+    assert.deepEqual(amounts(), []);
+    await applyDueDowngrades(market.service.ctx);
+    await renew();
+    assert.deepEqual(amounts(), [2_900n], "the new plan's price");
+    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", periodEnd: "2027-03-31T10:00:00.000Z" });
+  });
+
+  test("is charged once when the answer is lost, and found out under the same id", async () => {
+    const person = await hasPaying("pro");
+    at("2027-02-28T10:00:00.000Z");
+    line.trouble = "answers get lost";
+    await renew();
+    await renew();
+    line.trouble = "none";
+    market.clock.forward(2 * MINUTE_MS);
+    await Promise.all([reconcilePayments(market.service.ctx), renew()]);
+    await renew();
+    assert.deepEqual(amounts(), [2_900n]);
+    assert.equal((await standing(person)).periodEnd, "2027-03-31T10:00:00.000Z");
+  });
+
+  test("loses none of its tries while the provider is away", async () => {
+    const person = await hasPaying("pro");
+    at("2027-02-28T10:00:00.000Z");
+    line.trouble = "down";
+    for (let round = 0; round < 4; round++) {
+      await renew();
+      market.clock.forward(11 * MINUTE_MS);
+      line.trouble = round === 3 ? "none" : "down";
+      await reconcilePayments(market.service.ctx);
+    }
+    await reconcilePayments(market.service.ctx);
+    await renew();
+    assert.deepEqual(amounts(), [2_900n]);
+    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", pastDue: null });
+  });
+});
+
+suite("a renewal that cannot be paid", () => {
+  test("is tried three times in a week, and then the free plan holds with its quotas", async () => {
+    const person = await hasPaying("pro", "2027-03-05T10:00:00.000Z");
+    card = "pm_test_declined";
+    at("2027-04-05T10:00:00.000Z");
+    await Promise.all([renew(), renew(), renew()]);
+    assert.partialDeepStrictEqual(await standing(person), {
+      plan: "pro",
+      pastDue: { since: "2027-04-05T10:00:00.000Z", tries: 1, nextTry: "2027-04-08T10:00:00.000Z" },
+    });
+    at("2027-04-08T10:00:00.000Z");
+    await renew();
+    await renew();
+    assert.partialDeepStrictEqual(await standing(person), {
+      plan: "pro",
+      pastDue: { tries: 2, nextTry: "2027-04-12T10:00:00.000Z" },
+    });
+    at("2027-04-12T10:00:00.000Z");
+    await renew();
+    assert.partialDeepStrictEqual(await standing(person), { plan: "free", periodEnd: null, pastDue: null });
+    const limit = (await person.key.get("/v1/categories")).headers.get("x-ratelimit-limit");
+    assert.equal(limit, "100");
+    assert.deepEqual(await subjects(person), [
+      "Your plan pro has ended",
+      "Your plan pro could not be renewed yet",
+      "Your plan pro could not be renewed yet",
+    ]);
+    const [ended] = await lettersToUser(market, person.key.userId);
+    assert.match(asOneLine(ended!.text), /29\.00 USD/);
+    market.clock.forward(40 * DAY_MS);
+    await renew();
+    assert.deepEqual(amounts(), []);
+  });
+
+  test("that succeeds at a later try pays for the month from where the last one ended", async () => {
+    const person = await hasPaying("pro", "2027-03-05T10:00:00.000Z");
+    card = "pm_test_insufficient_funds";
+    at("2027-04-05T10:00:00.000Z");
+    await renew();
+    card = "";
+    at("2027-04-08T10:00:00.000Z");
+    await renew();
+    assert.partialDeepStrictEqual(await standing(person), {
+      plan: "pro",
+      periodStart: "2027-04-05T10:00:00.000Z",
+      periodEnd: "2027-05-05T10:00:00.000Z",
+      pastDue: null,
+    });
+  });
+
+  test("is paid at once when its owner chooses the plan again, and their own vain tries are not counted", async () => {
+    const person = await hasPaying("pro", "2027-03-05T10:00:00.000Z");
+    card = "pm_test_declined";
+    at("2027-04-05T10:00:00.000Z");
+    await renew();
+    market.clock.forward(DAY_MS);
+    for (let vain = 0; vain < 3; vain++)
+      assertError(await choose(person, "pro"), 402, "INSUFFICIENT_FUNDS");
+    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", pastDue: { tries: 1 } });
+    card = "";
+    assert.equal((await choose(person, "pro")).status, 200);
+    assert.deepEqual(amounts(), [2_900n]);
+    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", pastDue: null });
+    await renew();
+    assert.equal(charged.length, 1);
+  });
+
+  test("because the bank asks its owner to confirm is written to them, and counts when they do not", async () => {
+    const person = await hasPaying("pro", "2027-03-05T10:00:00.000Z");
+    card = "pm_test_requires_action";
+    at("2027-04-05T10:00:00.000Z");
+    await renew();
+    const { payment } = await standing(person);
+    const [letter] = await lettersToUser(market, person.key.userId);
+    assert.equal(letter?.link, payment.nextAction.url);
+    market.clock.forward(DAY_MS + MINUTE_MS);
+    await reconcilePayments(market.service.ctx);
+    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", payment: null, pastDue: { tries: 1 } });
+    assert.equal((await subjects(person))[0], "Your plan pro could not be renewed yet");
+  });
+
+  test("because its method is gone counts as tried", async () => {
+    const person = await hasPaying("pro", "2027-03-05T10:00:00.000Z");
+    card = "pm_test_of_nobody";
+    at("2027-04-05T10:00:00.000Z");
+    await renew();
+    await renew();
+    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", pastDue: { tries: 1 }, payment: null });
+  });
+});
+
+test("periods begin on the same day of every month that has it, and leave no gap", () => {
+  fc.assert(
+    fc.property(
+      fc.date({ min: new Date("2026-01-01"), max: new Date("2090-01-01"), noInvalidDate: true }),
+      fc.integer({ min: 1, max: 30 }),
+      (start, months) => {
+        const day = start.getUTCDate();
+        let at = start;
+        for (let month = 0; month < months; month++) {
+          const next = monthAfter(at, day);
+          const lastDay = new Date(Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1, 0)).getUTCDate();
+          assert.equal(next.getUTCDate(), Math.min(day, lastDay));
+          assert.equal((at.getUTCMonth() + 1) % 12, next.getUTCMonth());
+          assert.equal(next.getTime() % DAY_MS, start.getTime() % DAY_MS);
+          at = next;
+        }
+      },
+    ),
+  );
+});
