@@ -37,6 +37,8 @@ export interface Config {
   s3Url: string | null;
   /** Addresses and networks of the reverse proxies whose X-Forwarded-For is believed; null: nobody's. */
   trustProxy: string[] | null;
+  /** Who takes payments; null: the fake provider in a test environment, nobody in production. */
+  stripe: StripeSettings | null;
   github: SocialProvider | null;
   google: SocialProvider | null;
   /** Quotas and prices of the plans: the built-in ones with what the operator's file changes. */
@@ -50,6 +52,13 @@ export interface Config {
   currency: string;
   currencies: string[];
   logLevel: string;
+}
+
+/** Our account at Stripe. `apiUrl` is another address than its own, in tests. */
+export interface StripeSettings {
+  secretKey: string;
+  webhookSecret: string;
+  apiUrl: string | null;
 }
 
 /** Our client at an identity provider. `issuer` is its address, another one in tests. */
@@ -80,6 +89,20 @@ function socialProvider(read: Reader, prefix: "GITHUB" | "GOOGLE", issuer: strin
     clientId: clientId ?? "",
     clientSecret: clientSecret ?? "",
     issuer: read.url(`${prefix}_ISSUER`, ["http:", "https:"]) ?? issuer,
+  };
+}
+
+/** A charge whose end nobody can tell us, or a notice that nobody charged for, would be half of it: both or none. */
+function stripeOf(read: Reader): StripeSettings | null {
+  const secretKey = read.text("STRIPE_SECRET_KEY");
+  const webhookSecret = read.text("STRIPE_WEBHOOK_SECRET");
+  if (!secretKey && !webhookSecret) return null;
+  if (!secretKey || !webhookSecret)
+    read.problems.push("STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET must be set together");
+  return {
+    secretKey: secretKey ?? "",
+    webhookSecret: webhookSecret ?? "",
+    apiUrl: read.url("STRIPE_API_URL", ["http:", "https:"]),
   };
 }
 
@@ -145,6 +168,7 @@ export function readConfig(variables: Variables = process.env): Config {
     redisUrl: read.url("REDIS_URL", ["redis:", "rediss:"]),
     s3Url: s3UrlOf(read),
     trustProxy: read.text("STOA_TRUST_PROXY") ? read.list("STOA_TRUST_PROXY", isNetwork, []) : null,
+    stripe: stripeOf(read),
     github: socialProvider(read, "GITHUB", "https://github.com"),
     google: socialProvider(read, "GOOGLE", "https://accounts.google.com"),
     planBook: planBookOf(read),

@@ -1,7 +1,7 @@
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type pg from "pg";
-import type { Config } from "./config.ts";
+import type { Config, StripeSettings } from "./config.ts";
 import type { Context } from "./context.ts";
 import { createSandbox, withSandbox } from "./outside/ai-provider.sandbox.ts";
 import { createSdkProviders, type SdkProvidersOptions } from "./outside/ai-provider.sdk.ts";
@@ -15,6 +15,7 @@ import { fakePayments } from "./outside/payments.fake.ts";
 import { startFakeProvider } from "./outside/payments.fake-server.ts";
 import { postgresChargeStore } from "./outside/payments.fake-store.ts";
 import { noPayments } from "./outside/payments.none.ts";
+import { postgresReferences } from "./outside/payments.stripe-references.ts";
 import type { Payments } from "./outside/payments.ts";
 import { parseS3Url } from "./outside/s3-url.ts";
 import { createSafeFetch } from "./outside/safe-fetch.ts";
@@ -82,9 +83,17 @@ export async function openOutside(
 
 async function openPayments(config: Config, pool: pg.Pool, now: () => Date, given: Payments | undefined) {
   if (given) return { port: given, close: async () => {} };
+  if (config.stripe) return { port: await openStripe(config, config.stripe, pool), close: async () => {} };
   if (config.environment === "production") return { port: noPayments, close: async () => {} };
   const provider = await startFakeProvider({ store: postgresChargeStore(pool), now });
   return { port: fakePayments({ origin: provider.origin }), close: () => provider.close() };
+}
+
+/** Stripe's client is loaded where there is an account. */
+async function openStripe({ publicUrl, host, port }: Config, settings: StripeSettings, pool: pg.Pool) {
+  const { stripePayments } = await import("./outside/payments.stripe.ts");
+  const returnUrl = () => publicUrl ?? `http://${host}:${port}`;
+  return stripePayments({ ...settings, references: postgresReferences(pool), returnUrl });
 }
 
 /** The client of mail servers is loaded where there is one. */

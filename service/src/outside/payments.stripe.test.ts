@@ -1,0 +1,246 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import Stripe from "stripe";
+import { hasProduct } from "../../test/factories.ts";
+import { assertError, type Market, openMarket } from "../../test/market.ts";
+import { type StripeServer, startStripeServer } from "../../test/stripe-server.ts";
+import { reconcileOrders } from "../purchases/payment.ts";
+import { stripePayments } from "./payments.stripe.ts";
+import type { References } from "./payments.stripe-references.ts";
+import { NoticeRefused, type Payments, PaymentUnknown } from "./payments.ts";
+
+const secretKey = "sk_test_local";
+const webhookSecret = "whsec_local";
+
+/** References that are forgotten with the test. */
+function memoryReferences(): References {
+  const kept = new Map<string, string>();
+  return {
+    find: async (ourId) => kept.get(ourId) ?? null,
+    async keep(ourId, stripeId) {
+      if (!kept.has(ourId)) kept.set(ourId, stripeId);
+      return kept.get(ourId)!;
+    },
+  };
+}
+
+let server: StripeServer;
+let payments: Payments;
+before(async () => {
+  server = await startStripeServer(secretKey);
+  payments = clientOf(server);
+});
+after(() => server.close());
+
+const clientOf = ({ url }: { url: string }) =>
+  stripePayments({
+    secretKey,
+    webhookSecret,
+    apiUrl: url,
+    references: memoryReferences(),
+    returnUrl: () => "https://stoa.example/purchases",
+  });
+
+let orders = 0;
+const request = (methodId = "pm_card_visa", amountMinor = 1999n) => ({
+  orderId: `ord_${++orders}`,
+  amountMinor,
+  currency: "USD",
+  methodId,
+  userId: "usr_1",
+  description: "Interview coach",
+});
+
+suite("a charge", () => {
+  test("succeeds, and tells the card and what Stripe kept", async () => {
+    const outcome = await payments.charge(request());
+    assert.partialDeepStrictEqual(outcome, {
+      state: "succeeded",
+      method: { brand: "visa", last4: "4242" },
+      feeMinor: 88n,
+    });
+  });
+
+  test("asked for many times makes one intent, which is charged once", async () => {
+    const order = request();
+    const outcomes = await Promise.all(Array.from({ length: 10 }, () => payments.charge(order)));
+    assert.deepEqual(new Set(outcomes.map(({ state }) => state)), new Set(["succeeded"]));
+    assert.equal(server.intentsOf(order.orderId).length, 1);
+  });
+
+  test("that is declined tells why, and stays declined", async () => {
+    const order = request("pm_card_chargeDeclinedInsufficientFunds");
+    const declined = { state: "declined", declineCode: "insufficient_funds", method: { last4: "9995" } };
+    assert.partialDeepStrictEqual(await payments.charge(order), declined);
+    assert.partialDeepStrictEqual(await payments.find(order.orderId), declined);
+  });
+
+  test("that the bank asks about waits at its page, and is paid once it is approved", async () => {
+    const order = request("pm_card_authenticationRequired");
+    const waiting = await payments.charge(order);
+    assert.ok(waiting.state === "requires_action");
+    assert.match(waiting.url, /^https:\/\/hooks\.stripe\.example\/3ds/);
+    server.approve(waiting.paymentId);
+    assert.equal((await payments.find(order.orderId))?.state, "succeeded");
+  });
+
+  test("that waits can be given up; one that is paid stays paid", async () => {
+    const waiting = request("pm_card_authenticationRequired");
+    await payments.charge(waiting);
+    assert.equal((await payments.cancel(waiting.orderId))?.state, "canceled");
+    const paid = request();
+    await payments.charge(paid);
+    assert.equal((await payments.cancel(paid.orderId))?.state, "succeeded");
+    assert.equal(await payments.cancel("ord_unheard_of"), null);
+  });
+
+  test("with a method that does not exist leaves nothing behind", async () => {
+    assert.deepEqual(await payments.charge(request("pm_nobody")), { state: "unknown_method" });
+  });
+
+  test("whose answer is lost is found as it stands, whatever was lost", async () => {
+    for (const step of [/POST .*payment_intents$/, /POST .*\/confirm$/, /GET .*payment_intents\/pi/]) {
+      const order = request();
+      server.loseAnswer(step);
+      const outcome = await payments.charge(order).catch((error) => error);
+      // The client asks again by itself under the same key; where it does not, we know nothing.
+      assert.ok(outcome instanceof PaymentUnknown || outcome.state === "succeeded");
+      const found = await payments.find(order.orderId);
+      assert.equal((found ?? (await payments.charge(order))).state, "succeeded");
+      assert.equal(server.intentsOf(order.orderId).length, 1);
+    }
+  });
+
+  test("while Stripe cannot be reached is unknown", async () => {
+    const gone = await startStripeServer(secretKey);
+    await gone.close();
+    await assert.rejects(clientOf(gone).charge(request()), PaymentUnknown);
+  });
+});
+
+suite("a refund", () => {
+  const paid = async (methodId?: string) => {
+    const outcome = await payments.charge(request(methodId));
+    assert.ok(outcome.state === "succeeded");
+    return outcome.paymentId;
+  };
+
+  test("gives back once, however often it is asked for, and is found by our id", async () => {
+    const refund = { refundId: "refund_1", paymentId: await paid(), amountMinor: 500n, currency: "USD" };
+    const outcomes = await Promise.all(Array.from({ length: 5 }, () => payments.refund(refund)));
+    assert.equal(new Set(outcomes.map(({ providerRefundId }) => providerRefundId)).size, 1);
+    assert.deepEqual(await payments.findRefund("refund_1"), outcomes[0]);
+    assert.equal(await payments.findRefund("refund_unheard_of"), null);
+  });
+
+  test("that fails, or is more than there is, says so", async () => {
+    const fails = { refundId: "refund_2", paymentId: await paid("pm_card_refundFail"), amountMinor: 500n, currency: "USD" };
+    assert.partialDeepStrictEqual(await payments.refund(fails), {
+      state: "failed",
+      failureCode: "expired_or_canceled_card",
+    });
+    const tooMuch = { refundId: "refund_3", paymentId: await paid(), amountMinor: 2_000n, currency: "USD" };
+    assert.deepEqual(await payments.refund(tooMuch), {
+      state: "failed",
+      providerRefundId: null,
+      failureCode: "charge_already_refunded",
+    });
+  });
+});
+
+test("a payout is one transfer to the seller's account, and one to nobody fails", async () => {
+  const payout = { payoutId: "payout_1", destination: "acct_seller", amountMinor: 5_000n, currency: "USD" };
+  const paid = await payments.payOut(payout);
+  assert.equal(paid.state, "completed");
+  assert.deepEqual(await payments.payOut(payout), paid);
+  assert.deepEqual(await payments.findPayout("payout_1"), paid);
+  assert.equal(await payments.findPayout("payout_unheard_of"), null);
+  const failed = await payments.payOut({ ...payout, payoutId: "payout_2", destination: "acct_gone" });
+  assert.partialDeepStrictEqual(failed, { state: "failed", failureCode: "resource_missing" });
+});
+
+test("a dispute tells the order, what it costs and how it ended", async () => {
+  const order = request();
+  const { paymentId } = (await payments.charge(order)) as { paymentId: string };
+  const disputeId = server.openDispute(paymentId);
+  assert.deepEqual(await payments.findDispute(disputeId), {
+    disputeId,
+    orderId: order.orderId,
+    state: "open",
+    amountMinor: 1999n,
+    feeMinor: 1500n,
+    reason: "fraudulent",
+  });
+  server.closeDispute(disputeId, "lost");
+  assert.equal((await payments.findDispute(disputeId))?.state, "lost");
+  assert.equal(await payments.findDispute("dp_unheard_of"), null);
+});
+
+test("a method is attached to its owner; one that does not exist is none", async () => {
+  assert.deepEqual(await payments.findMethod("usr_1", "pm_card_visa"), {
+    id: "pm_card_visa",
+    brand: "visa",
+    last4: "4242",
+  });
+  assert.equal(await payments.findMethod("usr_1", "pm_nobody"), null);
+});
+
+suite("a notice", () => {
+  const event = (type: string, object: object) =>
+    Buffer.from(JSON.stringify({ id: "evt_1", object: "event", type, data: { object } }));
+  const signed = (body: Buffer, secret = webhookSecret, timestamp?: number) => ({
+    "stripe-signature": Stripe.webhooks.generateTestHeaderString({
+      payload: body.toString(),
+      secret,
+      ...(timestamp && { timestamp }),
+    }),
+  });
+  const read = (body: Buffer) => payments.readNotice(body, signed(body));
+
+  test("says what to ask about", async () => {
+    const about = async (type: string, object: object) => read(event(type, object));
+    const intent = { object: "payment_intent", metadata: { order_id: "ord_7" } };
+    assert.deepEqual(await about("payment_intent.succeeded", intent), { about: "payment", orderId: "ord_7" });
+    const refund = { object: "refund", metadata: { refund_id: "refund_7" } };
+    assert.deepEqual(await about("refund.failed", refund), { about: "refund", refundId: "refund_7" });
+    const transfer = { object: "transfer", metadata: { payout_id: "payout_7" } };
+    assert.deepEqual(await about("transfer.reversed", transfer), { about: "payout", payoutId: "payout_7" });
+    assert.deepEqual(await about("charge.dispute.created", { id: "dp_7" }), { about: "dispute", disputeId: "dp_7" });
+    assert.equal(await about("customer.created", { object: "customer" }), null);
+    assert.equal(await about("payment_intent.succeeded", { object: "payment_intent", metadata: {} }), null);
+  });
+
+  test("that Stripe did not sign, or long ago, or that was altered, is refused", async () => {
+    const body = event("payment_intent.succeeded", { metadata: { order_id: "ord_7" } });
+    const long = Math.floor(Date.now() / 1000) - 301;
+    await assert.rejects(payments.readNotice(body, {}), NoticeRefused);
+    await assert.rejects(payments.readNotice(body, signed(body, "whsec_other")), NoticeRefused);
+    await assert.rejects(payments.readNotice(body, signed(body, webhookSecret, long)), NoticeRefused);
+    await assert.rejects(payments.readNotice(Buffer.concat([body, Buffer.from(" ")]), signed(body)), NoticeRefused);
+  });
+});
+
+suite("a shop that is paid through Stripe", () => {
+  let market: Market;
+  before(async () => {
+    market = await openMarket({ payments });
+  });
+  after(() => market.close());
+
+  test("sells, and finds a lost charge out", async () => {
+    const productId = await hasProduct(await market.hasUser());
+    const buyer = await market.hasUser();
+    const buy = (paymentMethodId?: string) => buyer.post("/v1/purchases", { productId, paymentMethodId });
+    assertError(await buy(), 422, "VALIDATION_ERROR", "paymentMethodId");
+    assertError(await buy("pm_nobody"), 404, "PAYMENT_METHOD_NOT_FOUND");
+    assertError(await buy("pm_card_chargeDeclinedInsufficientFunds"), 402, "INSUFFICIENT_FUNDS");
+    server.loseAnswer(/POST .*\/confirm$/);
+    const reply = await buy("pm_card_visa");
+    assert.ok(reply.status === 201 || reply.status === 202, reply.text);
+    market.clock.forward(61_000);
+    await reconcileOrders(market.service.ctx);
+    const { data } = (await buyer.get(`/v1/purchases/${reply.body.data.orderId}`)).body;
+    assert.partialDeepStrictEqual(data, { status: "completed", paymentMethod: { last4: "4242" } });
+    assert.equal(server.intentsOf(reply.body.data.orderId).length, 1);
+  });
+});

@@ -1,0 +1,329 @@
+import Stripe from "stripe";
+import {
+  type Dispute,
+  NoticeRefused,
+  type PaymentMethod,
+  type PaymentOutcome,
+  type PaymentRequest,
+  type Payments,
+  PaymentUnknown,
+  type PayoutOutcome,
+  type ProviderNotice,
+  type RefundOutcome,
+} from "./payments.ts";
+import type { References } from "./payments.stripe-references.ts";
+
+const ANSWER_DEADLINE_MS = 20_000;
+/** Stripe's own retries of a request that was not answered, under the same idempotency key. */
+const RETRIES = 2;
+
+export interface StripeOptions {
+  secretKey: string;
+  webhookSecret: string;
+  /** Another address than Stripe's own, for tests: a server that speaks its protocol. */
+  apiUrl: string | null;
+  references: References;
+  /** Where the buyer comes back to from their bank. */
+  returnUrl: () => string;
+}
+
+type Intent = Stripe.PaymentIntent;
+
+/**
+ * Payments by Stripe. A charge is a PaymentIntent that is made first, noted, and only then confirmed: when the answer to that is
+ * lost, the intent is known by its own name and tells how it stands. Sellers are connected accounts, payouts are transfers to them.
+ */
+export function stripePayments({ references, returnUrl, webhookSecret, ...options }: StripeOptions): Payments {
+  const stripe = new Stripe(options.secretKey, {
+    timeout: ANSWER_DEADLINE_MS,
+    maxNetworkRetries: RETRIES,
+    telemetry: false,
+    appInfo: { name: "Stoa" },
+    ...addressOf(options.apiUrl),
+  });
+
+  async function customerOf(userId: string): Promise<string> {
+    const known = await references.find(userId);
+    if (known) return known;
+    const customer = await stripe.customers.create({ metadata: { user_id: userId } }, keyed(userId, "customer"));
+    return references.keep(userId, customer.id);
+  }
+
+  async function intentOf(request: PaymentRequest): Promise<string> {
+    const known = await references.find(request.orderId);
+    if (known) return known;
+    const intent = await stripe.paymentIntents.create(
+      {
+        amount: Number(request.amountMinor),
+        currency: request.currency.toLowerCase(),
+        customer: await customerOf(request.userId),
+        payment_method: request.methodId,
+        payment_method_types: ["card"],
+        description: request.description,
+        metadata: { order_id: request.orderId },
+      },
+      keyed(request.orderId, "intent"),
+    );
+    return references.keep(request.orderId, intent.id);
+  }
+
+  const readIntent = (id: string) => stripe.paymentIntents.retrieve(id, { expand: EXPANDED });
+
+  /** The intent behind one of our ids; null when we never came so far as to make one. */
+  async function knownIntent(orderId: string): Promise<Intent | null> {
+    const id = await references.find(orderId);
+    return id === null ? null : readIntent(id);
+  }
+
+  async function confirm(id: string, orderId: string): Promise<Intent> {
+    const intent = await readIntent(id);
+    if (intent.status !== "requires_confirmation") return intent;
+    try {
+      return await stripe.paymentIntents.confirm(
+        id,
+        { return_url: returnUrl(), expand: EXPANDED },
+        keyed(orderId, "confirm"),
+      );
+    } catch (error) {
+      // A decline comes as an error; the intent tells more.
+      if (error instanceof Stripe.errors.StripeCardError) return readIntent(id);
+      throw error;
+    }
+  }
+
+  return {
+    name: "stripe",
+    async charge(request) {
+      try {
+        return outcomeOf(await answered(async () => confirm(await intentOf(request), request.orderId)));
+      } catch (error) {
+        if (isMissing(error)) return { state: "unknown_method" };
+        throw error;
+      }
+    },
+    async find(orderId) {
+      const intent = await answered(() => knownIntent(orderId));
+      // Made and never confirmed: nobody was charged, nor can be but by us.
+      return intent && intent.status !== "requires_confirmation" ? outcomeOf(intent) : null;
+    },
+    async cancel(orderId) {
+      const intent = await answered(() => knownIntent(orderId));
+      if (!intent) return null;
+      if (!CANCELABLE.has(intent.status)) return outcomeOf(intent);
+      return outcomeOf(
+        await answered(() => stripe.paymentIntents.cancel(intent.id, { expand: EXPANDED }, keyed(orderId, "cancel"))),
+      );
+    },
+    async refund({ refundId, paymentId, amountMinor }) {
+      await references.keep(refundId, paymentId);
+      return answered(async () => {
+        try {
+          const params = { payment_intent: paymentId, amount: Number(amountMinor), metadata: { refund_id: refundId } };
+          return refundOutcomeOf(await stripe.refunds.create(params, keyed(refundId, "refund")));
+        } catch (error) {
+          return failedOr(error, (failureCode) => ({ state: "failed", providerRefundId: null, failureCode }));
+        }
+      });
+    },
+    async findRefund(refundId) {
+      const paymentId = await references.find(refundId);
+      if (!paymentId) return null;
+      const refund = await answered(() =>
+        first(stripe.refunds.list({ payment_intent: paymentId, limit: 100 }), ({ metadata }) =>
+          metadata?.["refund_id"] === refundId,
+        ),
+      );
+      return refund && refundOutcomeOf(refund);
+    },
+    payOut: ({ payoutId, destination, amountMinor, currency }) =>
+      answered(async () => {
+        try {
+          return payoutOutcomeOf(
+            await stripe.transfers.create(
+              {
+                amount: Number(amountMinor),
+                currency: currency.toLowerCase(),
+                destination,
+                transfer_group: payoutId,
+                metadata: { payout_id: payoutId },
+              },
+              keyed(payoutId, "transfer"),
+            ),
+          );
+        } catch (error) {
+          return failedOr(error, (failureCode) => ({ state: "failed", providerPayoutId: null, failureCode }));
+        }
+      }),
+    async findPayout(payoutId) {
+      const { data } = await answered(() => stripe.transfers.list({ transfer_group: payoutId, limit: 1 }));
+      return data[0] ? payoutOutcomeOf(data[0]) : null;
+    },
+    findDispute: (disputeId) =>
+      answered(async () => {
+        const dispute = await unlessMissing(() =>
+          stripe.disputes.retrieve(disputeId, { expand: ["payment_intent"] }),
+        );
+        return dispute && disputeOf(dispute);
+      }),
+    findMethod: (userId, token) =>
+      answered(async () => {
+        const customer = await customerOf(userId);
+        const method = await unlessMissing(() => stripe.paymentMethods.attach(token, { customer }));
+        return method && methodOf(method);
+      }),
+    sharedMethods: [],
+    sharedPayoutAccount: null,
+    async readNotice(body, headers) {
+      return noticeOf(await verified(stripe, body, headers["stripe-signature"], webhookSecret));
+    },
+  };
+}
+
+const EXPANDED = ["payment_method", "latest_charge.balance_transaction"];
+const CANCELABLE = new Set<Intent["status"]>([
+  "requires_payment_method",
+  "requires_confirmation",
+  "requires_action",
+  "processing",
+]);
+
+const keyed = (ourId: string, step: string) => ({ idempotencyKey: `${ourId}:${step}` });
+
+function addressOf(apiUrl: string | null): Stripe.StripeConfig {
+  if (!apiUrl) return {};
+  const { protocol, hostname, port } = new URL(apiUrl);
+  const scheme = protocol === "http:" ? "http" : "https";
+  return { protocol: scheme, host: hostname, port: port || (scheme === "http" ? "80" : "443") };
+}
+
+/** Whatever keeps us from reading an answer leaves the payment unknown; an understood refusal is thrown as it is. */
+async function answered<T>(ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!isUnanswered(error)) throw error;
+    throw new PaymentUnknown("No answer of Stripe", { cause: error });
+  }
+}
+
+const isUnanswered = (error: unknown): boolean =>
+  error instanceof Stripe.errors.StripeConnectionError ||
+  error instanceof Stripe.errors.StripeAPIError ||
+  error instanceof Stripe.errors.StripeRateLimitError ||
+  error instanceof Stripe.errors.StripeIdempotencyError;
+
+const isMissing = (error: unknown): boolean =>
+  error instanceof Stripe.errors.StripeInvalidRequestError && error.code === "resource_missing";
+
+async function unlessMissing<T>(ask: () => Promise<T>): Promise<T | null> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+/** A refusal that will be the same however often one asks. */
+function failedOr<T>(error: unknown, failed: (code: string) => T): T {
+  if (error instanceof Stripe.errors.StripeInvalidRequestError) return failed(error.code ?? "refused");
+  throw error;
+}
+
+async function first<T>(list: AsyncIterable<T>, fits: (one: T) => boolean): Promise<T | null> {
+  for await (const one of list) if (fits(one)) return one;
+  return null;
+}
+
+const UNKNOWN_CARD = { brand: "unknown", last4: "????" };
+
+const cardOf = (method: Stripe.PaymentMethod | string | null) =>
+  method && typeof method === "object" && method.card
+    ? { brand: method.card.brand, last4: method.card.last4 }
+    : UNKNOWN_CARD;
+
+const methodOf = (method: Stripe.PaymentMethod): PaymentMethod => ({ id: method.id, ...cardOf(method) });
+
+function outcomeOf(intent: Intent): PaymentOutcome {
+  const known = { paymentId: intent.id, method: cardOf(intent.payment_method ?? intent.last_payment_error?.payment_method ?? null) };
+  switch (intent.status) {
+    case "succeeded":
+      return { state: "succeeded", ...known, feeMinor: feeOf(intent) };
+    case "requires_action":
+      return { state: "requires_action", ...known, url: intent.next_action?.redirect_to_url?.url ?? "" };
+    case "canceled":
+      return { state: "canceled", ...known };
+    case "requires_payment_method":
+      return { state: "declined", ...known, declineCode: declineCodeOf(intent) };
+    default:
+      return { state: "processing", ...known };
+  }
+}
+
+const declineCodeOf = ({ last_payment_error: error }: Intent) =>
+  error?.decline_code ?? error?.code ?? "card_declined";
+
+/** Null where Stripe settles in another currency: its fee is none of the charge's then. */
+function feeOf({ latest_charge: charge, currency }: Intent): bigint | null {
+  const booked = charge && typeof charge === "object" ? charge.balance_transaction : null;
+  if (!booked || typeof booked !== "object" || booked.currency !== currency) return null;
+  return BigInt(booked.fee);
+}
+
+function refundOutcomeOf(refund: Stripe.Refund): RefundOutcome {
+  const providerRefundId = refund.id;
+  if (refund.status === "succeeded") return { state: "succeeded", providerRefundId };
+  if (refund.status === "failed" || refund.status === "canceled")
+    return { state: "failed", providerRefundId, failureCode: refund.failure_reason ?? refund.status };
+  return { state: "processing", providerRefundId };
+}
+
+/** What is transferred is the seller's at once; their bank has it when their own schedule says. */
+const payoutOutcomeOf = ({ id, reversed }: Stripe.Transfer): PayoutOutcome => ({
+  state: reversed ? "returned" : "completed",
+  providerPayoutId: id,
+});
+
+function disputeOf(dispute: Stripe.Dispute): Dispute | null {
+  const intent = dispute.payment_intent;
+  const orderId = intent && typeof intent === "object" ? intent.metadata["order_id"] : undefined;
+  if (!orderId) return null;
+  return {
+    disputeId: dispute.id,
+    orderId,
+    state: endings[dispute.status] ?? "open",
+    amountMinor: BigInt(dispute.amount),
+    feeMinor: dispute.balance_transactions.reduce((sum, { fee }) => sum + BigInt(fee), 0n),
+    reason: dispute.reason,
+  };
+}
+
+/** An inquiry that ends without a dispute takes nothing, as one that is won. */
+const endings: Partial<Record<Stripe.Dispute.Status, Dispute["state"]>> = {
+  won: "won",
+  warning_closed: "won",
+  prevented: "won",
+  lost: "lost",
+};
+
+async function verified(
+  stripe: Stripe,
+  body: Buffer,
+  signature: string | undefined,
+  secret: string,
+): Promise<Stripe.Event> {
+  try {
+    return await stripe.webhooks.constructEventAsync(body, signature ?? "", secret);
+  } catch (cause) {
+    throw new NoticeRefused("The signature is not Stripe's", { cause });
+  }
+}
+
+function noticeOf({ type, data: { object } }: Stripe.Event): ProviderNotice | null {
+  const about = (object as { metadata?: Record<string, string> | null }).metadata ?? {};
+  if (type.startsWith("charge.dispute.")) return { about: "dispute", disputeId: (object as Stripe.Dispute).id };
+  if (about["refund_id"]) return { about: "refund", refundId: about["refund_id"] };
+  if (about["payout_id"]) return { about: "payout", payoutId: about["payout_id"] };
+  if (type.startsWith("payment_intent.") && about["order_id"]) return { about: "payment", orderId: about["order_id"] };
+  return null;
+}

@@ -1,0 +1,270 @@
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+
+/**
+ * As much of Stripe's protocol as we speak: form-encoded requests, idempotency keys, expanded objects, errors in its shape. What a
+ * method's name says is how its charges end, as with Stripe's own test methods.
+ */
+export interface StripeServer {
+  url: string;
+  /** What was asked, oldest first: "POST /v1/refunds". */
+  asked: string[];
+  /** The next answer is lost after its work is done. */
+  loseAnswer(path: RegExp): void;
+  /** The buyer approved at their bank. */
+  approve(intentId: string): void;
+  openDispute(intentId: string): string;
+  closeDispute(disputeId: string, status: "won" | "lost"): void;
+  intentsOf(orderId: string): StripeObject[];
+  close(): Promise<void>;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: objects of another company's, as they come
+type StripeObject = Record<string, any>;
+
+class Refusal extends Error {
+  readonly status: number;
+  readonly error: StripeObject;
+  constructor(status: number, error: StripeObject) {
+    super(error["code"]);
+    this.status = status;
+    this.error = error;
+  }
+}
+
+const missing = (what: string) =>
+  new Refusal(404, { type: "invalid_request_error", code: "resource_missing", message: `No such ${what}` });
+
+/** Parses `a[b][0]=c` as Stripe does. */
+function parseForm(body: string): StripeObject {
+  const parsed: StripeObject = {};
+  for (const [name, value] of new URLSearchParams(body)) {
+    const path = name.split(/[[\]]+/).filter(Boolean);
+    let at = parsed;
+    for (const [index, step] of path.entries()) {
+      if (index === path.length - 1) at[step] = value;
+      else at = at[step] ??= {};
+    }
+  }
+  return parsed;
+}
+
+const METHODS: Record<string, { brand: string; last4: string }> = {
+  pm_card_visa: { brand: "visa", last4: "4242" },
+  pm_card_chargeDeclinedInsufficientFunds: { brand: "visa", last4: "9995" },
+  pm_card_authenticationRequired: { brand: "visa", last4: "3184" },
+  pm_card_refundFail: { brand: "visa", last4: "5126" },
+};
+
+export async function startStripeServer(secretKey: string): Promise<StripeServer> {
+  const objects = new Map<string, StripeObject>();
+  const replies = new Map<string, { status: number; body: StripeObject }>();
+  const asked: string[] = [];
+  let lost: RegExp | null = null;
+  let count = 0;
+  const make = (prefix: string, object: StripeObject) => {
+    const made = { id: `${prefix}_${++count}`, ...object };
+    objects.set(made.id, made);
+    return made;
+  };
+  const get = (id: string, what: string) => objects.get(id) ?? raise(missing(what));
+  const all = (kind: string) => [...objects.values()].filter(({ object }) => object === kind);
+  const list = (data: StripeObject[]) => ({ object: "list", data: data.reverse(), has_more: false, url: "/v1" });
+
+  const methodOf = (id: string) =>
+    METHODS[id] ? { id, object: "payment_method", card: METHODS[id] } : raise(missing("PaymentMethod"));
+
+  function shown(intent: StripeObject) {
+    return {
+      ...intent,
+      payment_method: intent["payment_method"] && methodOf(intent["payment_method"]),
+      latest_charge: intent["fee"] !== undefined && {
+        id: "ch_1",
+        balance_transaction: { fee: intent["fee"], currency: intent["currency"] },
+      },
+    };
+  }
+
+  function confirm(intent: StripeObject, returnUrl: string) {
+    const method = intent["payment_method"];
+    if (method === "pm_card_authenticationRequired") {
+      intent["status"] = "requires_action";
+      intent["next_action"] = {
+        type: "redirect_to_url",
+        redirect_to_url: { url: `https://hooks.stripe.example/3ds?back=${encodeURIComponent(returnUrl)}` },
+      };
+      return shown(intent);
+    }
+    if (method.includes("Declined")) {
+      intent["status"] = "requires_payment_method";
+      intent["last_payment_error"] = {
+        code: "card_declined",
+        decline_code: "insufficient_funds",
+        payment_method: methodOf(method),
+      };
+      intent["payment_method"] = null;
+      throw new Refusal(402, {
+        type: "card_error",
+        code: "card_declined",
+        decline_code: "insufficient_funds",
+        message: "Your card has insufficient funds.",
+      });
+    }
+    succeed(intent);
+    return shown(intent);
+  }
+
+  function succeed(intent: StripeObject) {
+    intent["status"] = "succeeded";
+    intent["fee"] = Math.round(intent["amount"] * 0.029) + 30;
+  }
+
+  function refund(form: StripeObject) {
+    const intent = get(form["payment_intent"], "PaymentIntent");
+    const amount = Number(form["amount"]);
+    const refunded = all("refund")
+      .filter((one) => one["payment_intent"] === intent["id"] && one["status"] !== "failed")
+      .reduce((sum, one) => sum + one["amount"], 0);
+    if (refunded + amount > intent["amount"])
+      throw new Refusal(400, { type: "invalid_request_error", code: "charge_already_refunded" });
+    const fails = intent["payment_method"] === "pm_card_refundFail";
+    return make("re", {
+      object: "refund",
+      amount,
+      payment_intent: intent["id"],
+      metadata: form["metadata"],
+      status: fails ? "failed" : "succeeded",
+      failure_reason: fails ? "expired_or_canceled_card" : undefined,
+    });
+  }
+
+  const endpoints: [string, RegExp, (form: StripeObject, id: string) => StripeObject][] = [
+    ["POST", /^\/v1\/customers$/, (form) => make("cus", { object: "customer", ...form })],
+    [
+      "POST",
+      /^\/v1\/payment_intents$/,
+      (form) => {
+        methodOf(form["payment_method"]);
+        const { currency, customer, payment_method, metadata } = form;
+        const amount = Number(form["amount"]);
+        return make("pi", {
+          ...{ object: "payment_intent", status: "requires_confirmation" },
+          ...{ amount, currency, customer, payment_method, metadata },
+        });
+      },
+    ],
+    ["GET", /^\/v1\/payment_intents\/(\w+)$/, (_form, id) => shown(get(id, "PaymentIntent"))],
+    [
+      "POST",
+      /^\/v1\/payment_intents\/(\w+)\/confirm$/,
+      (form, id) => confirm(get(id, "PaymentIntent"), form["return_url"]),
+    ],
+    [
+      "POST",
+      /^\/v1\/payment_intents\/(\w+)\/cancel$/,
+      (_form, id) => shown(Object.assign(get(id, "PaymentIntent"), { status: "canceled" })),
+    ],
+    ["POST", /^\/v1\/refunds$/, (form) => refund(form)],
+    [
+      "GET",
+      /^\/v1\/refunds$/,
+      (form) => list(all("refund").filter((one) => one["payment_intent"] === form["payment_intent"])),
+    ],
+    [
+      "POST",
+      /^\/v1\/transfers$/,
+      (form) => {
+        if (form["destination"] === "acct_gone") throw missing("destination");
+        return make("tr", { object: "transfer", reversed: false, ...form, amount: Number(form["amount"]) });
+      },
+    ],
+    [
+      "GET",
+      /^\/v1\/transfers$/,
+      (form) => list(all("transfer").filter((one) => one["transfer_group"] === form["transfer_group"])),
+    ],
+    [
+      "GET",
+      /^\/v1\/disputes\/(\w+)$/,
+      (_form, id) => {
+        const dispute = get(id, "dispute");
+        return { ...dispute, payment_intent: get(dispute["payment_intent"], "PaymentIntent") };
+      },
+    ],
+    ["POST", /^\/v1\/payment_methods\/(\w+)\/attach$/, (_form, id) => methodOf(id)],
+  ];
+
+  function answer(method: string, path: string, form: StripeObject): StripeObject {
+    for (const [verb, pattern, endpoint] of endpoints) {
+      const match = pattern.exec(path);
+      if (match && verb === method) return endpoint(form, match[1] ?? "");
+    }
+    throw new Refusal(404, { type: "invalid_request_error", message: `Unrecognized request URL ${path}` });
+  }
+
+  async function reply(request: IncomingMessage): Promise<{ status: number; body: StripeObject }> {
+    const url = new URL(request.url ?? "/", "http://stripe");
+    const form = parseForm(request.method === "GET" ? url.search : await text(request));
+    if (request.headers.authorization !== `Bearer ${secretKey}`)
+      return { status: 401, body: { error: { type: "invalid_request_error", message: "Invalid API Key" } } };
+    asked.push(`${request.method} ${url.pathname}`);
+    const key = request.headers["idempotency-key"];
+    const kept = typeof key === "string" ? replies.get(key) : undefined;
+    if (kept) return kept;
+    const made = attempt(() => answer(request.method!, url.pathname, form));
+    if (typeof key === "string") replies.set(key, structuredClone(made));
+    return made;
+  }
+
+  const server = createServer((request, response) => {
+    void reply(request).then(({ status, body }) => {
+      if (lost?.test(`${request.method} ${request.url}`)) {
+        lost = null;
+        response.destroy();
+        return;
+      }
+      // Stripe's client does not try these again by itself.
+      response.writeHead(status, { "content-type": "application/json", "stripe-should-retry": "false" });
+      response.end(JSON.stringify(body));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked,
+    loseAnswer: (path) => {
+      lost = path;
+    },
+    approve: (id) => succeed(get(id, "PaymentIntent")),
+    openDispute: (id) =>
+      make("dp", {
+        object: "dispute",
+        amount: get(id, "PaymentIntent")["amount"],
+        payment_intent: id,
+        reason: "fraudulent",
+        status: "needs_response",
+        balance_transactions: [{ fee: 1_500 }],
+      }).id,
+    closeDispute: (id, status) => Object.assign(get(id, "dispute"), { status }),
+    intentsOf: (orderId) => all("payment_intent").filter((one) => one["metadata"]?.order_id === orderId),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function attempt(work: () => StripeObject): { status: number; body: StripeObject } {
+  try {
+    return { status: 200, body: work() };
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    return { status: error.status, body: { error: error.error } };
+  }
+}
+
+function raise(error: Error): never {
+  throw error;
+}
