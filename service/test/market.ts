@@ -113,6 +113,7 @@ const configOf = (wish: Partial<Config>): Config => ({
   redisUrl: null,
   s3Url: null,
   trustProxy: null,
+  stripe: null,
   github: null,
   google: null,
   planBook: generousPlans,
