@@ -55,7 +55,7 @@ async function fill(
 ): Promise<Shop> {
   const base = await openBase(readConfig({ STOA_DATA_DIR: dataDir, STOA_LOG_LEVEL: "warn" }), { target });
   try {
-    const ids = await fillStoa(base.ctx, size);
+    const ids = await fillStoa(base.ctx, { target }, size);
     return { key: await reader(base.ctx), products: ids.map((id) => toId("prod", id)) };
   } finally {
     await base.close();

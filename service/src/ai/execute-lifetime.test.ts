@@ -147,7 +147,7 @@ suite("a key's maxConcurrency", () => {
       async () => replies.length,
       (count) => count >= 7,
     );
-    assert.equal(held.arrived(), 3);
+    await held.arrivals(3);
     for (const refused of replies) {
       const details = assertError(refused, 429, "KEY_CONCURRENCY_LIMIT");
       assert.equal(details.source, "marketplace");
@@ -156,6 +156,7 @@ suite("a key's maxConcurrency", () => {
     assert.equal((await somebody.get("/v1/ai/executions")).body.meta.total, 3, "a refused run leaves no row");
     held.answer();
     await Promise.all(running);
+    assert.equal(held.arrived(), 3);
     assert.equal(replies.filter(({ status }) => status === 200).length, 3);
     assert.equal((await run(somebody, wish)).status, 200);
   });
