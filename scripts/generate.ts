@@ -26,7 +26,12 @@ async function tableTypes(): Promise<string> {
     const file = join(folder, "tables.ts");
     await run(process.execPath, [
       ...[codegen, "--dialect", "postgres", "--url", urlOf(server, server.connection.database)],
-      ...["--type-mapping", '{"int8":"ColumnType<number, bigint | number, bigint | number>"}', "--out-file", file],
+      ...[
+        "--type-mapping",
+        '{"int8":"ColumnType<number, bigint | number, bigint | number>"}',
+        "--out-file",
+        file,
+      ],
     ]);
     return await readFile(file, "utf8");
   } finally {

@@ -70,7 +70,12 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
   };
   const get = (id: string, what: string) => objects.get(id) ?? raise(missing(what));
   const all = (kind: string) => [...objects.values()].filter(({ object }) => object === kind);
-  const list = (data: StripeObject[]) => ({ object: "list", data: data.reverse(), has_more: false, url: "/v1" });
+  const list = (data: StripeObject[]) => ({
+    object: "list",
+    data: data.reverse(),
+    has_more: false,
+    url: "/v1",
+  });
 
   const methodOf = (id: string) =>
     METHODS[id] ? { id, object: "payment_method", card: METHODS[id] } : raise(missing("PaymentMethod"));

@@ -1,6 +1,8 @@
 /** A row whose amounts are bigints: every column that is named `…Minor`. */
 export type Exact<Row> = {
-  [Name in keyof Row]: Name extends `${string}Minor` ? bigint | (null extends Row[Name] ? null : never) : Row[Name];
+  [Name in keyof Row]: Name extends `${string}Minor`
+    ? bigint | (null extends Row[Name] ? null : never)
+    : Row[Name];
 };
 
 /** Amounts as they are reckoned with: the driver hands them out as safe integers, of which none has a fraction. */

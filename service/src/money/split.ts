@@ -36,7 +36,8 @@ export interface Split extends Parts {
  */
 export function splitSale({ priceMinor, discountMinor, tax, ...rates }: SaleTerms): Split {
   const discounted = priceMinor - discountMinor;
-  if (discountMinor < 0n || discounted < 0n) throw new RangeError("A discount is between nothing and the price");
+  if (discountMinor < 0n || discounted < 0n)
+    throw new RangeError("A discount is between nothing and the price");
   const taxMinor = tax.inclusive
     ? roundHalfUp(discounted * BigInt(tax.basisPoints), WHOLE + BigInt(tax.basisPoints))
     : shareOf(discounted, tax.basisPoints);
@@ -65,7 +66,11 @@ export function splitRefund(sale: Parts & { totalMinor: bigint }, before: bigint
   }
   const due = (part: bigint, refunded: bigint) => roundHalfUp(part * refunded, sale.totalMinor);
   const part = (whole: bigint) => due(whole, after) - due(whole, before);
-  const [feeMinor, commissionMinor, taxMinor] = [part(sale.feeMinor), part(sale.commissionMinor), part(sale.taxMinor)];
+  const [feeMinor, commissionMinor, taxMinor] = [
+    part(sale.feeMinor),
+    part(sale.commissionMinor),
+    part(sale.taxMinor),
+  ];
   return { feeMinor, commissionMinor, taxMinor, sellerMinor: amount - feeMinor - commissionMinor - taxMinor };
 }
 

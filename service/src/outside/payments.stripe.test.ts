@@ -134,7 +134,12 @@ suite("a refund", () => {
   });
 
   test("that fails, or is more than there is, says so", async () => {
-    const fails = { refundId: "refund_2", paymentId: await paid("pm_card_refundFail"), amountMinor: 500n, currency: "USD" };
+    const fails = {
+      refundId: "refund_2",
+      paymentId: await paid("pm_card_refundFail"),
+      amountMinor: 500n,
+      currency: "USD",
+    };
     assert.partialDeepStrictEqual(await payments.refund(fails), {
       state: "failed",
       failureCode: "expired_or_canceled_card",
@@ -205,7 +210,10 @@ suite("a notice", () => {
     assert.deepEqual(await about("refund.failed", refund), { about: "refund", refundId: "refund_7" });
     const transfer = { object: "transfer", metadata: { payout_id: "payout_7" } };
     assert.deepEqual(await about("transfer.reversed", transfer), { about: "payout", payoutId: "payout_7" });
-    assert.deepEqual(await about("charge.dispute.created", { id: "dp_7" }), { about: "dispute", disputeId: "dp_7" });
+    assert.deepEqual(await about("charge.dispute.created", { id: "dp_7" }), {
+      about: "dispute",
+      disputeId: "dp_7",
+    });
     assert.equal(await about("customer.created", { object: "customer" }), null);
     assert.equal(await about("payment_intent.succeeded", { object: "payment_intent", metadata: {} }), null);
   });
@@ -216,7 +224,10 @@ suite("a notice", () => {
     await assert.rejects(payments.readNotice(body, {}), NoticeRefused);
     await assert.rejects(payments.readNotice(body, signed(body, "whsec_other")), NoticeRefused);
     await assert.rejects(payments.readNotice(body, signed(body, webhookSecret, long)), NoticeRefused);
-    await assert.rejects(payments.readNotice(Buffer.concat([body, Buffer.from(" ")]), signed(body)), NoticeRefused);
+    await assert.rejects(
+      payments.readNotice(Buffer.concat([body, Buffer.from(" ")]), signed(body)),
+      NoticeRefused,
+    );
   });
 });
 

@@ -1,4 +1,5 @@
 import Stripe from "stripe";
+import type { References } from "./payments.stripe-references.ts";
 import {
   type Dispute,
   NoticeRefused,
@@ -11,7 +12,6 @@ import {
   type ProviderNotice,
   type RefundOutcome,
 } from "./payments.ts";
-import type { References } from "./payments.stripe-references.ts";
 
 const ANSWER_DEADLINE_MS = 20_000;
 /** Stripe's own retries of a request that was not answered, under the same idempotency key. */
@@ -33,7 +33,12 @@ type Intent = Stripe.PaymentIntent;
  * Payments by Stripe. A charge is a PaymentIntent that is made first, noted, and only then confirmed: when the answer to that is
  * lost, the intent is known by its own name and tells how it stands. Sellers are connected accounts, payouts are transfers to them.
  */
-export function stripePayments({ references, returnUrl, webhookSecret, ...options }: StripeOptions): Payments {
+export function stripePayments({
+  references,
+  returnUrl,
+  webhookSecret,
+  ...options
+}: StripeOptions): Payments {
   const stripe = new Stripe(options.secretKey, {
     timeout: ANSWER_DEADLINE_MS,
     maxNetworkRetries: RETRIES,
@@ -45,7 +50,10 @@ export function stripePayments({ references, returnUrl, webhookSecret, ...option
   async function customerOf(userId: string): Promise<string> {
     const known = await references.find(userId);
     if (known) return known;
-    const customer = await stripe.customers.create({ metadata: { user_id: userId } }, keyed(userId, "customer"));
+    const customer = await stripe.customers.create(
+      { metadata: { user_id: userId } },
+      keyed(userId, "customer"),
+    );
     return references.keep(userId, customer.id);
   }
 
@@ -58,7 +66,7 @@ export function stripePayments({ references, returnUrl, webhookSecret, ...option
         currency: request.currency.toLowerCase(),
         customer: await customerOf(request.userId),
         payment_method: request.methodId,
-        payment_method_types: ["card"],
+        allowed_payment_method_types: ["card"],
         description: request.description,
         metadata: { order_id: request.orderId },
       },
@@ -111,14 +119,20 @@ export function stripePayments({ references, returnUrl, webhookSecret, ...option
       if (!intent) return null;
       if (!CANCELABLE.has(intent.status)) return outcomeOf(intent);
       return outcomeOf(
-        await answered(() => stripe.paymentIntents.cancel(intent.id, { expand: EXPANDED }, keyed(orderId, "cancel"))),
+        await answered(() =>
+          stripe.paymentIntents.cancel(intent.id, { expand: EXPANDED }, keyed(orderId, "cancel")),
+        ),
       );
     },
     async refund({ refundId, paymentId, amountMinor }) {
       await references.keep(refundId, paymentId);
       return answered(async () => {
         try {
-          const params = { payment_intent: paymentId, amount: Number(amountMinor), metadata: { refund_id: refundId } };
+          const params = {
+            payment_intent: paymentId,
+            amount: Number(amountMinor),
+            metadata: { refund_id: refundId },
+          };
           return refundOutcomeOf(await stripe.refunds.create(params, keyed(refundId, "refund")));
         } catch (error) {
           return failedOr(error, (failureCode) => ({ state: "failed", providerRefundId: null, failureCode }));
@@ -129,8 +143,9 @@ export function stripePayments({ references, returnUrl, webhookSecret, ...option
       const paymentId = await references.find(refundId);
       if (!paymentId) return null;
       const refund = await answered(() =>
-        first(stripe.refunds.list({ payment_intent: paymentId, limit: 100 }), ({ metadata }) =>
-          metadata?.["refund_id"] === refundId,
+        first(
+          stripe.refunds.list({ payment_intent: paymentId, limit: 100 }),
+          ({ metadata }) => metadata?.["refund_id"] === refundId,
         ),
       );
       return refund && refundOutcomeOf(refund);
@@ -245,7 +260,10 @@ const cardOf = (method: Stripe.PaymentMethod | string | null) =>
 const methodOf = (method: Stripe.PaymentMethod): PaymentMethod => ({ id: method.id, ...cardOf(method) });
 
 function outcomeOf(intent: Intent): PaymentOutcome {
-  const known = { paymentId: intent.id, method: cardOf(intent.payment_method ?? intent.last_payment_error?.payment_method ?? null) };
+  const known = {
+    paymentId: intent.id,
+    method: cardOf(intent.payment_method ?? intent.last_payment_error?.payment_method ?? null),
+  };
   switch (intent.status) {
     case "succeeded":
       return { state: "succeeded", ...known, feeMinor: feeOf(intent) };
@@ -321,9 +339,11 @@ async function verified(
 
 function noticeOf({ type, data: { object } }: Stripe.Event): ProviderNotice | null {
   const about = (object as { metadata?: Record<string, string> | null }).metadata ?? {};
-  if (type.startsWith("charge.dispute.")) return { about: "dispute", disputeId: (object as Stripe.Dispute).id };
+  if (type.startsWith("charge.dispute."))
+    return { about: "dispute", disputeId: (object as Stripe.Dispute).id };
   if (about["refund_id"]) return { about: "refund", refundId: about["refund_id"] };
   if (about["payout_id"]) return { about: "payout", payoutId: about["payout_id"] };
-  if (type.startsWith("payment_intent.") && about["order_id"]) return { about: "payment", orderId: about["order_id"] };
+  if (type.startsWith("payment_intent.") && about["order_id"])
+    return { about: "payment", orderId: about["order_id"] };
   return null;
 }

@@ -91,9 +91,7 @@ export function attemptsOf<Row extends { id: string }>(rows: Payables<Row>): Att
       return outcome ? rows.settle(ctx, row.id, outcome) : row;
     },
     refresh: async (ctx, row) =>
-      rows.isOpen(row)
-        ? settleBy(ctx, row, () => ctx.outside.payments.find(rows.providersId(row.id)))
-        : row,
+      rows.isOpen(row) ? settleBy(ctx, row, () => ctx.outside.payments.find(rows.providersId(row.id))) : row,
     giveUp: (ctx, row) => settleBy(ctx, row, () => ctx.outside.payments.cancel(rows.providersId(row.id))),
     async reconcile(ctx) {
       const now = ctx.now().getTime();

@@ -61,7 +61,12 @@ async function settle(ctx: Context, id: string, settlement: Settlement): Promise
 }
 
 /** Its owner is not there when a plan is renewed: what they have to know is written to them. */
-async function applyRenewal(ctx: Context, tx: Tx, payment: PaymentRow, settlement: Settlement): Promise<void> {
+async function applyRenewal(
+  ctx: Context,
+  tx: Tx,
+  payment: PaymentRow,
+  settlement: Settlement,
+): Promise<void> {
   switch (settlement.state) {
     case "succeeded":
       return continuePeriod(tx, payment, payment.renewsFrom!);

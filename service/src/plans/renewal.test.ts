@@ -132,7 +132,10 @@ suite("a plan whose month ends", () => {
     await applyDueDowngrades(market.service.ctx);
     await renew();
     assert.deepEqual(amounts(), [2_900n], "the new plan's price");
-    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", periodEnd: "2027-03-31T10:00:00.000Z" });
+    assert.partialDeepStrictEqual(await standing(person), {
+      plan: "pro",
+      periodEnd: "2027-03-31T10:00:00.000Z",
+    });
   });
 
   test("is charged once when the answer is lost, and found out under the same id", async () => {
@@ -222,8 +225,7 @@ suite("a renewal that cannot be paid", () => {
     at("2027-04-05T10:00:00.000Z");
     await renew();
     market.clock.forward(DAY_MS);
-    for (let vain = 0; vain < 3; vain++)
-      assertError(await choose(person, "pro"), 402, "INSUFFICIENT_FUNDS");
+    for (let vain = 0; vain < 3; vain++) assertError(await choose(person, "pro"), 402, "INSUFFICIENT_FUNDS");
     assert.partialDeepStrictEqual(await standing(person), { plan: "pro", pastDue: { tries: 1 } });
     card = "";
     assert.equal((await choose(person, "pro")).status, 200);
@@ -243,7 +245,11 @@ suite("a renewal that cannot be paid", () => {
     assert.equal(letter?.link, payment.nextAction.url);
     market.clock.forward(DAY_MS + MINUTE_MS);
     await reconcilePayments(market.service.ctx);
-    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", payment: null, pastDue: { tries: 1 } });
+    assert.partialDeepStrictEqual(await standing(person), {
+      plan: "pro",
+      payment: null,
+      pastDue: { tries: 1 },
+    });
     assert.equal((await subjects(person))[0], "Your plan pro could not be renewed yet");
   });
 
@@ -253,7 +259,11 @@ suite("a renewal that cannot be paid", () => {
     at("2027-04-05T10:00:00.000Z");
     await renew();
     await renew();
-    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", pastDue: { tries: 1 }, payment: null });
+    assert.partialDeepStrictEqual(await standing(person), {
+      plan: "pro",
+      pastDue: { tries: 1 },
+      payment: null,
+    });
   });
 });
 

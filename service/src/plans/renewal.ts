@@ -5,7 +5,14 @@ import { defaultMethodOf } from "../payments/methods.ts";
 import { lockPlan } from "../people/users.ts";
 import { charge } from "./payment.ts";
 import { priceMinorOf } from "./plan-book.ts";
-import { findOpenPayment, findPayment, findSubscription, insertPayment, listDueRenewals, type PaymentRow } from "./queries.ts";
+import {
+  findOpenPayment,
+  findPayment,
+  findSubscription,
+  insertPayment,
+  listDueRenewals,
+  type PaymentRow,
+} from "./queries.ts";
 import { countFailedTry, isPaid, monthAfter } from "./subscription.ts";
 
 /**
@@ -73,6 +80,8 @@ export async function beginRenewal(
 }
 
 /** The plan's own method; after it failed, the one that its owner would pay by now. */
-const methodFor = async (ctx: Context, userId: string, { tries, paymentMethodId }: { tries: number; paymentMethodId: string }) =>
-  (tries > 0 ? await defaultMethodOf(ctx, userId) : null) ?? paymentMethodId;
-
+const methodFor = async (
+  ctx: Context,
+  userId: string,
+  { tries, paymentMethodId }: { tries: number; paymentMethodId: string },
+) => (tries > 0 ? await defaultMethodOf(ctx, userId) : null) ?? paymentMethodId;

@@ -307,7 +307,12 @@ test("money that comes for a second order of what is owned already grants nothin
   await reconcile();
   assert.equal((await buy(buyer, productId)).status, 201);
   const method = { brand: "visa", last4: "4242" };
-  await settle(ctx, toUuid("ord", orderId)!, { state: "succeeded", paymentId: "ch_twice", method, feeMinor: null });
+  await settle(ctx, toUuid("ord", orderId)!, {
+    state: "succeeded",
+    paymentId: "ch_twice",
+    method,
+    feeMinor: null,
+  });
   assert.deepEqual(await listed(buyer), ["completed", "canceled"]);
   assert.equal(await soldEvents(productId), 1);
 });
