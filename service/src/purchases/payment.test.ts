@@ -242,9 +242,9 @@ test("orders that wait for their buyers keep no other from being settled", async
        insert into users (id, email, name, created_at)
        select gen_random_uuid(), 'waiting-' || n, 'Waiting', $2 from generate_series(1, 150) n returning id)
      insert into orders (id, buyer_id, seller_id, buyer_name, buyer_email, seller_name, product_id, product_title, product_type, product_version, status,
-                         subtotal_minor, total_minor, fee_minor, currency, refund_days, payment_method_id, created_at)
+                         subtotal_minor, total_minor, fee_minor, seller_minor, fee_basis_points, currency, refund_days, payment_method_id, created_at)
      select gen_random_uuid(), people.id, seller_id, buyer_name, buyer_email, seller_name, product_id, product_title, product_type, product_version, status,
-            subtotal_minor, total_minor, fee_minor, currency, refund_days, payment_method_id, created_at
+            subtotal_minor, total_minor, fee_minor, seller_minor, fee_basis_points, currency, refund_days, payment_method_id, created_at
        from people, orders where orders.id = $1`,
     [toUuid("ord", orderId), market.clock.now],
   );
