@@ -227,6 +227,7 @@ suite("a renewal that cannot be paid", () => {
     at("2027-04-05T10:00:00.000Z");
     await renew();
     market.clock.forward(DAY_MS);
+    person.session = await market.hasSession(person.key.userId);
     for (let vain = 0; vain < 3; vain++) assertError(await choose(person, "pro"), 402, "INSUFFICIENT_FUNDS");
     assert.partialDeepStrictEqual(await standing(person), { plan: "pro", pastDue: { tries: 1 } });
     card = "";
