@@ -234,6 +234,7 @@ export interface LedgerEntries {
   account: string;
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
   currency: string;
+  entry_count: number;
   matures_at: Timestamp | null;
   order_id: string | null;
   owner_id: string | null;
@@ -242,6 +243,7 @@ export interface LedgerEntries {
 }
 
 export interface LedgerTransactions {
+  entry_count: number;
   id: string;
   kind: string;
   occurred_at: Timestamp;

@@ -10,13 +10,14 @@ export async function insertTransaction(
   entries: Entry[],
 ): Promise<void> {
   await tx.insertInto("ledger_transactions").values(transaction).execute();
-  const rows = entries.map((entry, position) => ({
+  const rows = entries.map((entry, index) => ({
     transaction_id: transaction.id,
-    position,
+    position: index + 1,
+    entry_count: transaction.entry_count,
     account: entry.account,
     owner_id: "ownerId" in entry ? entry.ownerId : null,
     currency,
-    amount_minor: Number(entry.amountMinor),
+    amount_minor: entry.amountMinor,
     order_id: entry.orderId ?? null,
     matures_at: "maturesAt" in entry ? entry.maturesAt : null,
   }));
@@ -24,7 +25,7 @@ export async function insertTransaction(
 }
 
 /** As text, because a sum may have more digits than a number holds. */
-export interface Sums {
+interface Sums {
   currency: string;
   pending: string;
   available: string;
