@@ -28,8 +28,9 @@ create table ledger_entries (
   -- From when the owner may be paid out: before it counts as pending.
   matures_at timestamptz,
   primary key (transaction_id, position),
-  foreign key (transaction_id, entry_count) references ledger_transactions (id, entry_count) on delete restrict,
-  check (position between 1 and entry_count),
+  constraint ledger_entries_are_counted foreign key (transaction_id, entry_count)
+    references ledger_transactions (id, entry_count) on delete restrict,
+  constraint ledger_entries_have_places check (position between 1 and entry_count),
   check ((owner_id is not null) = (account in ('seller', 'referrer', 'in_transit'))),
   check ((matures_at is not null) = (account in ('seller', 'referrer')))
 );
