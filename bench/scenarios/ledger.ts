@@ -13,7 +13,7 @@ import { against, ms, type Report } from "../report.ts";
 import { LOADING, withBase } from "../shop.ts";
 
 /** Four entries each, and what comes of refunds and payouts: a million entries. */
-const SALES = 228_000;
+const SALES = 240_000;
 const SELLERS = 2_000;
 const BUYERS = 1_000;
 /** Of all sales, those of one seller. */
@@ -127,7 +127,7 @@ const sales = [
   "insert into receipt_counters select seller_id, receipt_year, max(receipt_number) from orders group by 1, 2",
   booked(
     "sale",
-    "select id as source_id, completed_at as at, * from orders",
+    "select id as source_id, completed_at as happened_at, * from orders",
     `('provider_clearing', null::uuid, processor_fee_minor - total_minor, null::timestamptz),
      ('processor_fees', null, -processor_fee_minor, null),
      ('seller', seller_id, seller_minor, matures_at),
@@ -142,7 +142,7 @@ const refunds = [
   `update orders set status = 'refunded', refunded_minor = total_minor where receipt_number % ${REFUNDED_EVERY} = 0`,
   booked(
     "refund",
-    `select r.id as source_id, r.completed_at as at, o.* from refunds r join orders o on o.id = r.order_id`,
+    `select r.id as source_id, r.completed_at as happened_at, o.* from refunds r join orders o on o.id = r.order_id`,
     `('provider_clearing', null::uuid, total_minor, null::timestamptz),
      ('seller', seller_id, -seller_minor, matures_at),
      ('platform_revenue', null, -fee_minor, null)`,
@@ -155,12 +155,12 @@ const payouts = [
      from generate_series(1, ${SELLERS}) n`,
   booked(
     "payout",
-    "select id as source_id, created_at as at, null::uuid as id, seller_id, amount_minor, currency from payouts",
-    `('seller', seller_id, -amount_minor, at), ('in_transit', seller_id, amount_minor, null)`,
+    "select id as source_id, created_at as happened_at, null::uuid as id, seller_id, amount_minor, currency from payouts",
+    `('seller', seller_id, -amount_minor, happened_at), ('in_transit', seller_id, amount_minor, null)`,
   ),
   booked(
     "payout_completed",
-    "select id as source_id, completed_at as at, null::uuid as id, seller_id, amount_minor, currency from payouts",
+    "select id as source_id, completed_at as happened_at, null::uuid as id, seller_id, amount_minor, currency from payouts",
     `('in_transit', seller_id, -amount_minor, null::timestamptz), ('provider_clearing', null, amount_minor, null)`,
   ),
 ];
@@ -169,14 +169,14 @@ const payouts = [
 function booked(kind: string, sources: string, parts: string): string {
   return `
     with parts as (
-      select s.source_id, s.at, s.id as order_id, s.currency, part.*,
+      select s.source_id, s.happened_at, s.id as order_id, s.currency, part.*,
              row_number() over of_source as position, count(*) over (partition by s.source_id) as entry_count
         from (${sources}) as s
        cross join lateral (values ${parts}) as part (account, owner_id, amount_minor, matures_at)
       window of_source as (partition by s.source_id order by part.account)),
     transactions as (
       insert into ledger_transactions (id, kind, source_id, entry_count, occurred_at)
-      select ${idOf(kind, "source_id::text")}, '${kind}', source_id, entry_count, at from parts where position = 1)
+      select ${idOf(kind, "source_id::text")}, '${kind}', source_id, entry_count, happened_at from parts where position = 1)
     insert into ledger_entries (transaction_id, position, entry_count, account, owner_id, currency, amount_minor, order_id, matures_at)
     select ${idOf(kind, "source_id::text")}, position, entry_count, account, owner_id, currency, amount_minor, order_id, matures_at
       from parts`;
