@@ -40,7 +40,8 @@ const anyMove = fc.record({
   which: fc.nat(1_000),
   share: fc.integer({ min: 0, max: 10_000 }),
 });
-type Step = fc.RandomArg<typeof anySale> | fc.RandomArg<typeof anyMove>;
+type Drawn<A> = A extends fc.Arbitrary<infer Value> ? Value : never;
+type Step = Drawn<typeof anySale> | Drawn<typeof anyMove>;
 const anyHistory = fc.array(fc.oneof({ arbitrary: anySale, weight: 1 }, { arbitrary: anyMove, weight: 2 }), {
   minLength: 5,
   maxLength: 30,
