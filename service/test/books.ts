@@ -18,8 +18,18 @@ export interface People {
 /** An order with what became of it. */
 export interface BookOrder extends BookedOrder {
   refundedMinor: bigint;
-  dispute: { id: string; amountMinor: bigint } | null;
+  dispute: { id: string; heldMinor: bigint } | null;
 }
+
+const DISPUTE_FEE = 1_500n;
+
+/** What of an order others have: refunded, or held by a dispute. */
+const takenOf = ({ refundedMinor, dispute }: BookOrder) => refundedMinor + (dispute?.heldMinor ?? 0n);
+export const freeOf = (order: BookOrder) => order.totalMinor - takenOf(order);
+const most = (one: bigint, other: bigint) => (one > other ? one : other);
+
+const sharesOf = (order: BookOrder, taken: bigint, amount: bigint): Entry[] =>
+  amount === 0n ? [] : shares(order, splitRefund(order, taken, amount));
 
 type Outcome = "payout_completed" | "payout_failed" | "payout_returned";
 
@@ -64,7 +74,10 @@ export function booksOf(ctx: Context, people: People) {
     return rows[0]!.last;
   }
 
-  /** Gives back some of an order, by other parts than it should where some are given. */
+  /**
+   * Gives back some of an order, by other parts than it should where some are given. What nobody disputes goes first, the rest out
+   * of what a dispute holds.
+   */
   async function refunds(tx: Tx, order: BookOrder, amount: bigint, parts?: Parts): Promise<string> {
     const { id, currency } = order;
     const refundId = ctx.newId();
@@ -72,72 +85,80 @@ export function booksOf(ctx: Context, people: People) {
       .insertInto("refunds")
       .values({
         ...{ id: refundId, order_id: id, status: "succeeded", amount_minor: amount, currency, reason: "" },
-        ...{ created_at: ctx.now(), completed_at: ctx.now() },
+        ...{ origin: "service", created_at: ctx.now(), completed_at: ctx.now() },
       })
       .execute();
+    const fromHold = most(0n, amount - freeOf(order));
     await book(tx, "refund", refundId, currency, [
       { account: "provider_clearing", amountMinor: amount, orderId: id },
-      ...turned(shares(order, parts ?? splitRefund(order, order.refundedMinor, amount))),
+      { account: "dispute_hold", amountMinor: -fromHold, orderId: id },
+      ...turned(parts ? shares(order, parts) : sharesOf(order, takenOf(order), amount - fromHold)),
     ]);
     order.refundedMinor += amount;
+    if (order.dispute) await hold(tx, order, order.dispute.heldMinor - fromHold);
     await settleStatus(tx, order);
     return refundId;
   }
 
-  /** The buyer's bank takes back what is left of an order, or some of it. */
-  async function disputes(tx: Tx, order: BookOrder, amount = order.totalMinor - order.refundedMinor): Promise<string> {
+  /** The buyer's bank takes back what is left of an order, or as much of some amount as that. */
+  async function disputes(tx: Tx, order: BookOrder, amount = freeOf(order)): Promise<string> {
     const id = ctx.newId();
+    const heldMinor = -most(-amount, -freeOf(order));
     await tx
       .insertInto("disputes")
       .values({
         ...{ id, order_id: order.id, provider_dispute_id: id, status: "open", amount_minor: amount },
-        ...{ fee_minor: 1_500n, reason: "", opened_at: ctx.now() },
+        ...{ held_minor: heldMinor, fee_minor: DISPUTE_FEE, reason: "", opened_at: ctx.now() },
       })
       .execute();
-    order.dispute = { id, amountMinor: amount };
-    await write(tx, `update orders set status = 'disputed' where id = '${order.id}'`);
-    await book(tx, "dispute_opened", id, order.currency, heldOf(order));
+    await book(tx, "dispute_opened", id, order.currency, [
+      { account: "dispute_hold", amountMinor: heldMinor, orderId: order.id },
+      ...turned(sharesOf(order, takenOf(order), heldMinor)),
+    ]);
+    order.dispute = { id, heldMinor };
+    await settleStatus(tx, order);
     return id;
   }
 
-  const heldOf = (order: BookOrder): Entry[] => {
-    const { amountMinor } = order.dispute!;
-    return [
-      { account: "dispute_hold", amountMinor, orderId: order.id },
-      ...turned(shares(order, splitRefund(order, order.refundedMinor, amountMinor))),
-    ];
-  };
-
   async function wins(tx: Tx, order: BookOrder): Promise<void> {
-    const held = heldOf(order);
-    const { id } = order.dispute!;
-    order.dispute = null;
-    await write(tx, `update disputes set status = 'won' where id = '${id}'`);
-    await settleStatus(tx, order);
-    await book(tx, "dispute_won", id, order.currency, turned(held));
-  }
-
-  async function loses(tx: Tx, order: BookOrder): Promise<void> {
-    const { id, amountMinor } = order.dispute!;
-    const of = { orderId: order.id };
-    await write(
-      tx,
-      `update disputes set status = 'lost' where id = '${id}';
-       update orders set status = 'refunded' where id = '${order.id}'`,
-    );
-    await book(tx, "dispute_lost", id, order.currency, [
-      { ...of, account: "dispute_hold", amountMinor: -amountMinor },
-      { ...of, account: "provider_clearing", amountMinor: amountMinor + 1_500n },
-      { ...of, account: "seller", ownerId: order.sellerId, maturesAt: ctx.now(), amountMinor: -1_500n },
+    const { id, heldMinor } = order.dispute!;
+    await close(tx, order, "won");
+    await book(tx, "dispute_won", id, order.currency, [
+      { account: "dispute_hold", amountMinor: -heldMinor, orderId: order.id },
+      ...sharesOf(order, takenOf(order), heldMinor),
     ]);
   }
 
-  const settleStatus = (tx: Tx, { id, refundedMinor, totalMinor }: BookOrder) => {
-    const status = refundedMinor === totalMinor ? "refunded" : "partially_refunded";
+  async function loses(tx: Tx, order: BookOrder): Promise<void> {
+    const { id, heldMinor } = order.dispute!;
+    const of = { orderId: order.id };
+    order.refundedMinor += heldMinor;
+    await close(tx, order, "lost");
+    await book(tx, "dispute_lost", id, order.currency, [
+      { ...of, account: "dispute_hold", amountMinor: -heldMinor },
+      { ...of, account: "provider_clearing", amountMinor: heldMinor + DISPUTE_FEE },
+      { ...of, account: "seller", ownerId: order.sellerId, maturesAt: ctx.now(), amountMinor: -DISPUTE_FEE },
+    ]);
+  }
+
+  async function close(tx: Tx, order: BookOrder, status: "won" | "lost"): Promise<void> {
+    const { id } = order.dispute!;
+    order.dispute = null;
+    await write(tx, `update disputes set status = '${status}', held_minor = 0 where id = '${id}'`);
+    await settleStatus(tx, order);
+  }
+
+  async function hold(tx: Tx, order: BookOrder, heldMinor: bigint): Promise<void> {
+    order.dispute!.heldMinor = heldMinor;
+    await write(tx, `update disputes set held_minor = ${heldMinor} where id = '${order.dispute!.id}'`);
+  }
+
+  const settleStatus = (tx: Tx, { id, refundedMinor, totalMinor, dispute }: BookOrder) => {
+    const byMoney = refundedMinor === totalMinor ? "refunded" : "partially_refunded";
+    const status = dispute ? "disputed" : refundedMinor > 0n ? byMoney : "completed";
     return write(
       tx,
-      `update orders set refunded_minor = ${refundedMinor}, status = '${refundedMinor > 0n ? status : "completed"}'
-        where id = '${id}'`,
+      `update orders set refunded_minor = ${refundedMinor}, status = '${status}' where id = '${id}'`,
     );
   };
 
@@ -154,6 +175,7 @@ export function booksOf(ctx: Context, people: People) {
       .insertInto("payouts")
       .values({
         ...{ id, seller_id: people.sellerId, status, amount_minor: amountMinor, currency },
+        ...{ commission_minor: referrer, destination: "acct_test" },
         ...{ period_start: ctx.now(), period_end: ctx.now(), created_at: ctx.now() },
       })
       .execute();

@@ -112,6 +112,7 @@ export interface Disputes {
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
   closed_at: Timestamp | null;
   fee_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  held_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   id: string;
   opened_at: Timestamp;
   order_id: string;
@@ -396,6 +397,7 @@ export interface Orders {
   referrer_id: string | null;
   refund_days: number;
   refunded_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  refunding_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   seller_id: string;
   seller_minor: ColumnType<number, bigint | number, bigint | number>;
   seller_name: string;
@@ -427,9 +429,11 @@ export interface PaymentMethods {
 export interface Payouts {
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
   asked_at: Timestamp | null;
+  commission_minor: ColumnType<number, bigint | number, bigint | number>;
   completed_at: Timestamp | null;
   created_at: Timestamp;
   currency: string;
+  destination: string;
   failure_code: string | null;
   id: string;
   period_end: Timestamp;
@@ -550,6 +554,7 @@ export interface Refunds {
   failure_code: string | null;
   id: string;
   order_id: string;
+  origin: string;
   provider_refund_id: string | null;
   reason: string;
   requested_by: string | null;

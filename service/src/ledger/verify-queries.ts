@@ -107,29 +107,29 @@ export const listWrongRefunds = (tx: Tx) =>
           from ${ENTRIES} where t.kind = 'refund'`,
   );
 
-/** What is disputed is set aside; won, all of it goes back to where it was; lost, the provider has it, and its fee from the seller. */
+/**
+ * What disputes hold of an order is what its open ones say, and no less: a refund that reached the buyer meanwhile took from them, and
+ * what was decided is held no longer. A lost one costs the seller the provider's charge.
+ */
 export const listWrongDisputes = (tx: Tx) =>
   differences(
     tx,
-    sql`select 'dispute_opened' as kind, d.id as source_id, side.account, null::uuid as owner_id, o.currency, side.amount
-          from disputes d
-          join orders o on o.id = d.order_id
-         cross join lateral (values ('dispute_hold', d.amount_minor), ('shares', -d.amount_minor)) as side (account, amount)
-        union all
-        select 'dispute_won', t.source_id, e.account, e.owner_id, e.currency, -e.amount_minor
-          from ${ENTRIES} join disputes d on d.id = t.source_id and d.status = 'won' where t.kind = 'dispute_opened'
+    sql`select 'held' as kind, d.order_id as source_id, 'dispute_hold' as account, null::uuid as owner_id, o.currency,
+               d.held_minor as amount
+          from disputes d join orders o on o.id = d.order_id where d.status = 'open'
         union all
         select 'dispute_lost', d.id, side.account, side.owner_id, o.currency, side.amount
           from disputes d
           join orders o on o.id = d.order_id
-         cross join lateral (values
-           ('dispute_hold', null::uuid, -d.amount_minor),
-           ('provider_clearing', null, d.amount_minor + d.fee_minor),
-           ('seller', o.seller_id, -d.fee_minor)) as side (account, owner_id, amount)
+         cross join lateral (values ('seller', o.seller_id, -d.fee_minor), ('provider_clearing', null, d.fee_minor))
+               as side (account, owner_id, amount)
          where d.status = 'lost'`,
-    sql`select t.kind, t.source_id, case when t.kind = 'dispute_opened' and e.account <> 'dispute_hold' then 'shares' else e.account end as account,
-               case when t.kind = 'dispute_opened' then null else e.owner_id end as owner_id, e.currency, e.amount_minor as amount
-          from ${ENTRIES} where t.kind in ('dispute_opened', 'dispute_won', 'dispute_lost')`,
+    sql`select 'held' as kind, e.order_id as source_id, e.account, e.owner_id, e.currency, e.amount_minor as amount
+          from ledger_entries e where e.account = 'dispute_hold' and e.order_id is not null
+        union all
+        select t.kind, t.source_id, case e.account when 'dispute_hold' then 'provider_clearing' else e.account end,
+               e.owner_id, e.currency, e.amount_minor
+          from ${ENTRIES} where t.kind = 'dispute_lost'`,
   );
 
 /** As splitRefund reckons it: the same share of `part` as `some` is of `whole`, a half rounded up. */
@@ -144,8 +144,8 @@ export const listWrongShares = (tx: Tx) =>
     tx,
     sql`select 'taken_back' as kind, o.id as source_id, part.account, part.owner_id, o.currency, part.amount::bigint as amount
           from (select o.*, o.refunded_minor + coalesce(d.held, 0) as gone from orders o
-                  left join (select order_id, sum(amount_minor) as held from disputes
-                              where status in ('open', 'lost') group by order_id) as d on d.order_id = o.id) as o
+                  left join (select order_id, sum(held_minor) as held from disputes
+                              where status = 'open' group by order_id) as d on d.order_id = o.id) as o
          cross join lateral (select ${proportion("o.tax_minor", "o.gone", "o.total_minor")} as tax) as t
          cross join lateral (select o.gone - t.tax as net, o.total_minor - o.tax_minor as whole) as n
          cross join lateral (select ${proportion("o.fee_minor", "n.net", "n.whole")} as fee) as f
@@ -159,7 +159,7 @@ export const listWrongShares = (tx: Tx) =>
          where o.gone > 0 and part.amount <> 0`,
     sql`select 'taken_back' as kind, e.order_id as source_id, e.account, e.owner_id, e.currency, e.amount_minor as amount
           from ${ENTRIES}
-         where t.kind in ('refund', 'dispute_opened', 'dispute_won')
+         where t.kind in ('refund', 'dispute_opened', 'dispute_won') and e.order_id is not null
            and e.account in ('platform_revenue', 'tax_payable', 'seller', 'referrer')`,
   );
 
@@ -177,29 +177,46 @@ export const listWrongPayments = (tx: Tx) =>
           from ${ENTRIES} where t.kind = 'subscription'`,
   );
 
-/** How much of a payout is commission stands in its own booking alone, which a failure and a return turn. */
 export const listWrongPayouts = (tx: Tx) =>
   differences(
     tx,
     sql`select side.kind, p.id as source_id, side.account, side.owner_id, p.currency, side.amount
           from payouts p
          cross join lateral (values
-           ('payout', 'seller', p.seller_id, -p.amount_minor),
+           ('payout', 'seller', p.seller_id, p.commission_minor - p.amount_minor),
+           ('payout', 'referrer', p.seller_id, -p.commission_minor),
            ('payout', 'in_transit', p.seller_id, p.amount_minor),
            ('payout_completed', 'in_transit', p.seller_id, -p.amount_minor),
            ('payout_completed', 'provider_clearing', null, p.amount_minor),
            ('payout_failed', 'in_transit', p.seller_id, -p.amount_minor),
-           ('payout_returned', 'provider_clearing', null, -p.amount_minor)) as side (kind, account, owner_id, amount)
-         where side.kind = 'payout'
-            or (side.kind = 'payout_completed' and p.status in ('completed', 'returned'))
-            or side.kind = 'payout_' || p.status
-        union all
-        select 'payout_' || p.status, t.source_id, e.account, e.owner_id, e.currency, -e.amount_minor
-          from ${ENTRIES} join payouts p on p.id = t.source_id and p.status in ('failed', 'returned')
-         where t.kind = 'payout' and e.account in ('seller', 'referrer')`,
-    sql`select t.kind, t.source_id, case when t.kind = 'payout' and e.account = 'referrer' then 'seller' else e.account end as account,
-               e.owner_id, e.currency, e.amount_minor as amount
-          from ${ENTRIES} where t.kind in ('payout', 'payout_completed', 'payout_failed', 'payout_returned')`,
+           ('payout_failed', 'seller', p.seller_id, p.amount_minor - p.commission_minor),
+           ('payout_failed', 'referrer', p.seller_id, p.commission_minor),
+           ('payout_returned', 'provider_clearing', null, -p.amount_minor),
+           ('payout_returned', 'seller', p.seller_id, p.amount_minor - p.commission_minor),
+           ('payout_returned', 'referrer', p.seller_id, p.commission_minor)) as side (kind, account, owner_id, amount)
+         where side.kind in ('payout', 'payout_' || p.status)
+            or (side.kind = 'payout_completed' and p.status = 'returned')`,
+    sql`select ${ENTRY} from ${ENTRIES}
+         where t.kind in ('payout', 'payout_completed', 'payout_failed', 'payout_returned')`,
+  );
+
+export interface Unfounded {
+  transactionId: string;
+  kind: string;
+  sourceId: string;
+  /** Of the dispute that it is about; null: there is none. */
+  status: string | null;
+}
+
+/** What is booked of disputes that are not there, or were not decided so. Of all else a booking without its row is a difference. */
+export const listUnfounded = (tx: Tx) =>
+  firstOf(
+    tx,
+    sql<Unfounded>`
+      select t.id as "transactionId", t.kind, t.source_id as "sourceId", d.status
+        from ledger_transactions t left join disputes d on d.id = t.source_id
+       where t.kind in ('dispute_opened', 'dispute_won', 'dispute_lost')
+         and (d.id is null or t.kind not in ('dispute_opened', 'dispute_' || d.status))`,
   );
 
 export interface Stray {
@@ -235,31 +252,38 @@ export interface WrongOrder {
   rightStatus: string;
   refunded: string;
   rightRefunded: string;
+  refunding: string;
+  rightRefunding: string;
   otherCurrency: boolean;
 }
 
-/** Orders whose state or refunded amount is not what their refunds and disputes make of it. */
+/** Orders whose state or amounts are not what their refunds and disputes make of them. */
 export const listWrongOrders = (tx: Tx) =>
   firstOf(
     tx,
     sql<WrongOrder>`
       select * from (
         select o.id as "orderId", o.status,
-               case when d.open > 0 then 'disputed'
-                    when d.lost > 0 or (r.amount > 0 and r.amount = o.total_minor) then 'refunded'
-                    when r.amount > 0 then 'partially_refunded'
-                    else 'completed' end as "rightStatus",
-               o.refunded_minor::text as refunded, coalesce(r.amount, 0)::text as "rightRefunded",
-               coalesce(r.other_currency, false) as "otherCurrency"
+               case when d.order_id is not null then 'disputed'
+                    when back.amount is null then 'completed'
+                    when back.amount = o.total_minor then 'refunded'
+                    else 'partially_refunded' end as "rightStatus",
+               o.refunded_minor::text as refunded, coalesce(back.amount, 0)::text as "rightRefunded",
+               o.refunding_minor::text as refunding, coalesce(back.under_way, 0)::text as "rightRefunding",
+               coalesce(back.currencies <> array[o.currency], false) as "otherCurrency"
           from orders o
-          left join (select f.order_id, sum(f.amount_minor) as amount, bool_or(f.currency <> o.currency) as other_currency
-                       from refunds f join orders o on o.id = f.order_id
-                      where f.status = 'succeeded' group by f.order_id) as r on r.order_id = o.id
-          left join (select order_id, count(*) filter (where status = 'open') as open,
-                            count(*) filter (where status = 'lost') as lost
-                       from disputes group by order_id) as d on d.order_id = o.id
+          left join (select order_id, sum(amount) as amount, sum(under_way) as under_way,
+                            array_agg(distinct currency) as currencies
+                       from (select order_id, currency, case status when 'succeeded' then amount_minor end as amount,
+                                    case when status in ('approved', 'processing') then amount_minor end as under_way
+                               from refunds where status in ('approved', 'processing', 'succeeded')
+                             union all
+                             select e.order_id, e.currency, -e.amount_minor, null
+                               from ${ENTRIES} where t.kind = 'dispute_lost' and e.account = 'dispute_hold') as movements
+                      group by order_id) as back on back.order_id = o.id
+          left join (select distinct order_id from disputes where status = 'open') as d on d.order_id = o.id
          where o.completed_at is not null) as orders
-       where status <> "rightStatus" or refunded <> "rightRefunded" or "otherCurrency"`,
+       where status <> "rightStatus" or refunded <> "rightRefunded" or refunding <> "rightRefunding" or "otherCurrency"`,
   );
 
 export interface ReceiptGap {

@@ -9,6 +9,7 @@ import {
   listReceiptGaps,
   listStrays,
   listUnbalanced,
+  listUnfounded,
   listWrongDisputes,
   listWrongOrders,
   listWrongPayments,
@@ -19,6 +20,7 @@ import {
   type ReceiptGap,
   type Stray,
   type Unbalanced,
+  type Unfounded,
   type WrongOrder,
 } from "./verify-queries.ts";
 
@@ -49,6 +51,7 @@ const proofs: Proof[] = [
   proof(listWrongShares, sayDifference),
   proof(listWrongPayments, sayDifference),
   proof(listWrongPayouts, sayDifference),
+  proof(listUnfounded, sayUnfounded),
   proof(listStrays, sayStray),
   proof(listWrongOrders, sayWrongOrder),
   proof(listReceiptGaps, sayReceiptGap),
@@ -94,8 +97,7 @@ const subjects: Record<string, (sourceId: string) => string> = {
   sale: (id) => `The sale of order ${toId("ord", id)} books`,
   refund: (id) => `Refund ${toId("refund", id)} books`,
   taken_back: (id) => `The refunds and disputes of order ${toId("ord", id)} book`,
-  dispute_opened: (id) => `The opening of dispute ${id} books`,
-  dispute_won: (id) => `Dispute ${id}, when won, books`,
+  held: (id) => `The disputes of order ${toId("ord", id)} book`,
   dispute_lost: (id) => `Dispute ${id}, when lost, books`,
   subscription: (id) => `The payment ${toId("pay", id)} of a plan books`,
   payout: (id) => `Payout ${toId("payout", id)} books`,
@@ -109,6 +111,10 @@ function sayDifference({ kind, sourceId, account, ownerId, currency, due, booked
   return `${subjects[kind]!(sourceId)} ${booked} on ${account}${whose}, where ${due} is due, in minor units of ${currency}.`;
 }
 
+function sayUnfounded({ transactionId, kind, sourceId, status }: Unfounded): string {
+  return `Ledger transaction ${transactionId} (${kind}) is about dispute ${sourceId}, which is ${status ?? "not there"}.`;
+}
+
 function sayStray(stray: Stray): string {
   const entry = `Entry ${stray.position} of ledger transaction ${stray.transactionId} (${stray.kind})`;
   if (stray.orderId === stray.rightOrderId)
@@ -120,7 +126,10 @@ function sayWrongOrder(wrong: WrongOrder): string {
   const faults = [
     ...(wrong.refunded === wrong.rightRefunded
       ? []
-      : [`says that ${wrong.refunded} minor units are refunded, its refunds ${wrong.rightRefunded}`]),
+      : [`says that ${wrong.refunded} minor units are given back, its refunds and disputes ${wrong.rightRefunded}`]),
+    ...(wrong.refunding === wrong.rightRefunding
+      ? []
+      : [`says that ${wrong.refunding} minor units are on their way back, its refunds ${wrong.rightRefunding}`]),
     ...(wrong.status === wrong.rightStatus ? [] : [`is ${wrong.status} and should be ${wrong.rightStatus}`]),
     ...(wrong.otherCurrency ? ["was refunded in another currency"] : []),
   ];
