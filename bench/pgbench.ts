@@ -17,7 +17,9 @@ export interface Turns extends Replay {
 const NAME = "pgbench";
 
 export const hasPgbench = async (): Promise<boolean> => {
-  const tries = (process.env["PATH"] ?? "").split(":").map((folder) => access(join(folder, NAME), constants.X_OK));
+  const tries = (process.env["PATH"] ?? "")
+    .split(":")
+    .map((folder) => access(join(folder, NAME), constants.X_OK));
   return (await Promise.allSettled(tries)).some(({ status }) => status === "fulfilled");
 };
 

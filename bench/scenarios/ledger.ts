@@ -60,7 +60,12 @@ export async function measureLedger(_options: Options): Promise<Report> {
         `p99 ${ms(large.p99)} ms`,
       ],
       [
-        ...[`balance of a seller with ${small.entries.toLocaleString("en")} entries`, `${ms(small.p50)} ms`, "", ""],
+        ...[
+          `balance of a seller with ${small.entries.toLocaleString("en")} entries`,
+          `${ms(small.p50)} ms`,
+          "",
+          "",
+        ],
         `p99 ${ms(small.p99)} ms`,
       ],
     ],

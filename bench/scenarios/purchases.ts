@@ -151,9 +151,10 @@ async function watchPurchase(ctx: Context, market: Market): Promise<Replay> {
     const answer = await buyProduct(ctx, caller, { productId: toId("prod", product) });
     order = toUuid("ord", answer.data.orderId)!;
   });
-  const { rows } = await ctx.pool.query<{ seller: string }>("select seller_id as seller from orders where id = $1", [
-    order,
-  ]);
+  const { rows } = await ctx.pool.query<{ seller: string }>(
+    "select seller_id as seller from orders where id = $1",
+    [order],
+  );
   return replayOf(without(asked, /fake_provider/), {
     varying: { buyer: userId, product, seller: rows[0]!.seller },
     beginning: (made) => `\\set n :first + :turn * :clients + :client_id
@@ -202,7 +203,13 @@ function reportOf(results: Result[], isCompared: boolean): Report {
     const middle = (which: keyof Measured) => median(ours.map((outcome) => outcome[which]));
     const ratio = median(bare.map((perSecond, round) => ours[round]!.perSecond / perSecond));
     return [
-      ...[`of ${market.name}`, String(atOnce), middle("perSecond").toFixed(0), ms(middle("p50")), ms(middle("p99"))],
+      ...[
+        `of ${market.name}`,
+        String(atOnce),
+        middle("perSecond").toFixed(0),
+        ms(middle("p50")),
+        ms(middle("p99")),
+      ],
       ...[middle("nodeMs").toFixed(2), middle("databaseMs").toFixed(2)],
       ...(isCompared
         ? [

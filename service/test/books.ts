@@ -52,13 +52,40 @@ export function booksOf(ctx: Context, people: People) {
     await tx
       .insertInto("orders")
       .values({
-        ...{ id: order.id, buyer_id: people.buyerId, seller_id: people.sellerId, product_id: people.productId },
+        ...{
+          id: order.id,
+          buyer_id: people.buyerId,
+          seller_id: people.sellerId,
+          product_id: people.productId,
+        },
         ...{ buyer_name: "", buyer_email: "", seller_name: "", product_title: "", product_type: "PROMPT" },
-        ...{ product_version: "1.0.0", status: "completed", refund_days: 14, created_at: ctx.now(), currency },
-        ...{ subtotal_minor: split.subtotalMinor, discount_minor: split.discountMinor, tax_minor: split.taxMinor },
-        ...{ total_minor: split.totalMinor, fee_minor: split.feeMinor, commission_minor: split.commissionMinor },
-        ...{ seller_minor: split.sellerMinor, fee_basis_points: 1_000, tax_inclusive: wish.tax?.inclusive ?? true },
-        ...{ referrer_id: people.referrerId, processor_fee_minor: processorFeeMinor, completed_at: ctx.now() },
+        ...{
+          product_version: "1.0.0",
+          status: "completed",
+          refund_days: 14,
+          created_at: ctx.now(),
+          currency,
+        },
+        ...{
+          subtotal_minor: split.subtotalMinor,
+          discount_minor: split.discountMinor,
+          tax_minor: split.taxMinor,
+        },
+        ...{
+          total_minor: split.totalMinor,
+          fee_minor: split.feeMinor,
+          commission_minor: split.commissionMinor,
+        },
+        ...{
+          seller_minor: split.sellerMinor,
+          fee_basis_points: 1_000,
+          tax_inclusive: wish.tax?.inclusive ?? true,
+        },
+        ...{
+          referrer_id: people.referrerId,
+          processor_fee_minor: processorFeeMinor,
+          completed_at: ctx.now(),
+        },
         ...{ matures_at: order.maturesAt, receipt_year: ctx.now().getUTCFullYear() },
         receipt_number: await nextReceipt(tx),
       })
@@ -70,7 +97,9 @@ export function booksOf(ctx: Context, people: People) {
   async function nextReceipt(tx: Tx): Promise<number> {
     const { rows } = await sql<{ last: number }>`
       insert into receipt_counters values (${people.sellerId}, ${ctx.now().getUTCFullYear()}, 1)
-      on conflict (seller_id, year) do update set last = receipt_counters.last + 1 returning last`.execute(tx);
+      on conflict (seller_id, year) do update set last = receipt_counters.last + 1 returning last`.execute(
+      tx,
+    );
     return rows[0]!.last;
   }
 

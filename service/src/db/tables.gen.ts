@@ -626,6 +626,11 @@ export interface SignInAttempts {
   tried_at: ArrayType<Timestamp>;
 }
 
+export interface StripeReferences {
+  our_id: string;
+  stripe_id: string;
+}
+
 export interface SubscriptionPayments {
   action_url: string | null;
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
@@ -639,19 +644,23 @@ export interface SubscriptionPayments {
   payment_method_id: string;
   plan: string;
   price_minor: ColumnType<number, bigint | number, bigint | number>;
+  renews_from: Timestamp | null;
   settled_at: Timestamp | null;
   status: string;
   user_id: string;
 }
 
 export interface Subscriptions {
+  anchor_day: number;
   currency: string;
   next_plan: string | null;
+  next_try_at: Timestamp;
   payment_method_id: string;
   period_end: Timestamp;
   period_start: Timestamp;
   plan: string;
   price_minor: ColumnType<number, bigint | number, bigint | number>;
+  tries: Generated<number>;
   user_id: string;
 }
 
@@ -736,6 +745,7 @@ export interface DB {
   search_words: SearchWords;
   sessions: Sessions;
   sign_in_attempts: SignInAttempts;
+  stripe_references: StripeReferences;
   subscription_payments: SubscriptionPayments;
   subscriptions: Subscriptions;
   tag_counts: TagCounts;

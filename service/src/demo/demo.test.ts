@@ -18,7 +18,7 @@ const hasDemoSeller = async (name: string) => {
   const { ctx } = market.service;
   const userId = await createUser(ctx, { email: `${name}@example.com`, name, demo: true });
   const { key } = await createKey(ctx, { userId, name: "demo", permissions: [...permissions] });
-  return { client: market.as(key, userId), userId };
+  return { client: market.as(key), userId };
 };
 
 test("the demo goes with its published versions and orders that nobody paid, and takes nobody else's with it", async () => {
@@ -55,11 +55,16 @@ test("what was paid stays in the books: closed accounts, a deleted product, and 
   assert.deepEqual([body.data.status, body.data.entitlement.status], ["completed", "active"]);
   assert.equal((await visitor.get(body.data.receipt.url)).status, 200);
   assertError(await stranger.get(`/v1/products/${productId}`), 404, "PRODUCT_NOT_FOUND");
-  assert.equal((await stranger.get("/v1/products?search=haiku")).body.data.length, 1, "the one that is no demo's");
+  assert.equal(
+    (await stranger.get("/v1/products?search=haiku")).body.data.length,
+    1,
+    "the one that is no demo's",
+  );
   assertError(await demo.get("/v1/account"), 401, "INVALID_API_KEY");
-  const { rows } = await market.query("select name, demo, closed_at is not null as closed from users where id = $1", [
-    userId,
-  ]);
+  const { rows } = await market.query(
+    "select name, demo, closed_at is not null as closed from users where id = $1",
+    [userId],
+  );
   assert.deepEqual(rows, [{ name: "Closed account", demo: false, closed: true }]);
   assert.deepEqual((await verifyLedger(ctx.db)).problems, []);
 });

@@ -108,13 +108,20 @@ export async function delistDemo(tx: Tx, now: Date): Promise<void> {
     update products set status = 'deleted', deleted_at = ${now}, moved_at = ${now}, updated_at = ${now},
            revision = revision + 1
      where author_id in ${PEOPLE} and status <> 'deleted'`.execute(tx);
-  await sql`update listings set status = 'deleted', updated_at = ${now} where product_id in ${PRODUCTS}`.execute(tx);
+  await sql`update listings set status = 'deleted', updated_at = ${now} where product_id in ${PRODUCTS}`.execute(
+    tx,
+  );
   await sql`update search_documents set published = false where product_id in ${PRODUCTS}`.execute(tx);
   await tellLists(tx);
 }
 
 /** Those who are left leave the demo; answers who they are. */
 export async function releasePeople(tx: Tx): Promise<string[]> {
-  const people = await tx.updateTable("users").set({ demo: false }).where("demo", "=", true).returning("id").execute();
+  const people = await tx
+    .updateTable("users")
+    .set({ demo: false })
+    .where("demo", "=", true)
+    .returning("id")
+    .execute();
   return people.map(({ id }) => id);
 }

@@ -153,7 +153,9 @@ test("any history of sales, refunds, disputes, payouts and commissions sums to z
         for (const currency of ["JPY", "USD", "KWD"]) {
           const mine = rows.filter((row) => row.currency === currency);
           assert.equal(sum(mine), 0n, currency);
-          const held = orders.filter((order) => order.currency === currency).map(({ dispute }) => dispute?.heldMinor ?? 0n);
+          const held = orders
+            .filter((order) => order.currency === currency)
+            .map(({ dispute }) => dispute?.heldMinor ?? 0n);
           assert.equal(
             sum(mine.filter(({ account }) => account === "dispute_hold")),
             held.reduce((total, amount) => total + amount, 0n),
@@ -193,7 +195,8 @@ test("in any history an order that is wholly refunded leaves every account as it
         const rows = await entriesOf(tx);
         for (const order of orders) {
           if (lost.has(order)) continue;
-          const of = (account: string) => sum(rows.filter((row) => row.order === order.id && row.account === account));
+          const of = (account: string) =>
+            sum(rows.filter((row) => row.order === order.id && row.account === account));
           for (const account of ["seller", "referrer", "platform_revenue", "tax_payable", "dispute_hold"])
             assert.equal(of(account), 0n, account);
           assert.equal(of("provider_clearing"), -of("processor_fees"));

@@ -103,11 +103,15 @@ suite("the database refuses", () => {
       what: "the deletion of an entry",
       deed: [...whole, "delete from ledger_entries"],
       refusal: /append-only/,
-      without: "drop trigger ledger_entries_stay on ledger_entries; drop trigger ledger_balances on ledger_transactions",
+      without:
+        "drop trigger ledger_entries_stay on ledger_entries; drop trigger ledger_balances on ledger_transactions",
     },
     {
       what: "the deletion of a transaction",
-      deed: [...whole, "delete from ledger_transactions where id not in (select transaction_id from ledger_entries)"],
+      deed: [
+        ...whole,
+        "delete from ledger_transactions where id not in (select transaction_id from ledger_entries)",
+      ],
       refusal: /append-only/,
       without: "drop trigger ledger_transactions_stay on ledger_transactions",
     },

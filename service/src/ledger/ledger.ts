@@ -45,11 +45,21 @@ export interface Posting {
  * Books what happened, in the caller's transaction. Entries of nothing are left out; without any other, nothing is booked. Entries
  * that do not sum to zero are a mistake of ours, and so is a source that is booked twice: both throw.
  */
-export async function post(ctx: Context, tx: Tx, { kind, sourceId, currency, entries }: Posting): Promise<void> {
+export async function post(
+  ctx: Context,
+  tx: Tx,
+  { kind, sourceId, currency, entries }: Posting,
+): Promise<void> {
   const moved = entries.filter(({ amountMinor }) => amountMinor !== 0n);
   const sum = moved.reduce((total, { amountMinor }) => total + amountMinor, 0n);
   if (sum !== 0n) throw new RangeError(`The entries of ${kind} ${sourceId} sum to ${sum} ${currency}`);
   if (moved.length === 0) return;
-  const transaction = { id: ctx.newId(), kind, source_id: sourceId, entry_count: moved.length, occurred_at: ctx.now() };
+  const transaction = {
+    id: ctx.newId(),
+    kind,
+    source_id: sourceId,
+    entry_count: moved.length,
+    occurred_at: ctx.now(),
+  };
   await insertTransaction(tx, transaction, currency, moved);
 }

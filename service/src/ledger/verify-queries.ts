@@ -7,7 +7,9 @@ export type Found<Row> = Row & { total: number };
 
 async function firstOf<Row>(tx: Tx, problems: RawBuilder<Row>): Promise<Found<Row>[]> {
   const { rows } = await sql<Found<Row>>`
-    select *, count(*) over () as total from (${problems}) as problems order by 1, 2 limit ${TOLD}`.execute(tx);
+    select *, count(*) over () as total from (${problems}) as problems order by 1, 2 limit ${TOLD}`.execute(
+    tx,
+  );
   return rows;
 }
 

@@ -160,13 +160,18 @@ suite("a problem is told", () => {
     },
     "an entry on another account": {
       deeds: [
-        does(`update ledger_entries set account = 'tax_payable' where ${ofSale} and account = 'platform_revenue'`),
+        does(
+          `update ledger_entries set account = 'tax_payable' where ${ofSale} and account = 'platform_revenue'`,
+        ),
       ],
       said: [/books 0 on platform_revenue, where 50 is due/, /books 50 on tax_payable, where 0 is due/],
     },
     "an entry of somebody else": {
       deeds: [
-        (tx) => does(`update ledger_entries set owner_id = '${buyer.userId}' where ${ofSale} and account = 'seller'`)(tx),
+        (tx) =>
+          does(
+            `update ledger_entries set owner_id = '${buyer.userId}' where ${ofSale} and account = 'seller'`,
+          )(tx),
       ],
       said: [/books (0|449) on seller of usr_/, /books (0|449) on seller of usr_/],
     },
@@ -178,11 +183,17 @@ suite("a problem is told", () => {
       ],
     },
     "an entry that matures earlier than its order": {
-      deeds: [does(`update ledger_entries set matures_at = '2026-01-01' where ${ofSale} and account = 'seller'`)],
-      said: [/^Entry \d of ledger transaction \S+ \(sale\) matures at 2026-01-01T00:00:00\.000Z, its order ord_\S+ at 2026-/],
+      deeds: [
+        does(`update ledger_entries set matures_at = '2026-01-01' where ${ofSale} and account = 'seller'`),
+      ],
+      said: [
+        /^Entry \d of ledger transaction \S+ \(sale\) matures at 2026-01-01T00:00:00\.000Z, its order ord_\S+ at 2026-/,
+      ],
     },
     "an entry that names no order": {
-      deeds: [does(`update ledger_entries set order_id = null where ${ofSale} and account = 'platform_revenue'`)],
+      deeds: [
+        does(`update ledger_entries set order_id = null where ${ofSale} and account = 'platform_revenue'`),
+      ],
       said: [/^Entry \d of ledger transaction \S+ \(sale\) names no order, and is about ord_\w{26}\.$/],
     },
     "a sale that is not booked": {
@@ -203,7 +214,10 @@ suite("a problem is told", () => {
         },
       ],
       said: [
-        ...Array.from({ length: 6 }, () => /^The sale of order ord_\w{26} books -?\d+ on \w+.* where 0 is due/),
+        ...Array.from(
+          { length: 6 },
+          () => /^The sale of order ord_\w{26} books -?\d+ on \w+.* where 0 is due/,
+        ),
         /^Seller usr_\w{26} has \d+ receipts numbered 1 to \d+ in 2026, and \d+ numbers were given out\.$/,
       ],
     },
@@ -263,7 +277,9 @@ suite("a problem is told", () => {
         async (tx) => {
           const order = await books.sells(tx);
           await books.refunds(tx, order, 100n);
-          await does(`update orders set refunded_minor = 99, status = 'completed' where id = '${order.id}'`)(tx);
+          await does(`update orders set refunded_minor = 99, status = 'completed' where id = '${order.id}'`)(
+            tx,
+          );
         },
       ],
       said: [
@@ -279,17 +295,11 @@ suite("a problem is told", () => {
                       delete from ledger_transactions where source_id = '${id}'`)(tx);
         },
       ],
-      said: [
-        /^The disputes of order ord_\w{26} book 0 on dispute_hold, where 1999 is due/,
-        ...FOUR_SHARES,
-      ],
+      said: [/^The disputes of order ord_\w{26} book 0 on dispute_hold, where 1999 is due/, ...FOUR_SHARES],
     },
     "a dispute that was won and gave nothing back": {
       deeds: [async (tx) => closed(tx, await books.disputes(tx, await books.sells(tx)), "won")],
-      said: [
-        /^The disputes of order ord_\w{26} book 1999 on dispute_hold, where 0 is due/,
-        ...FOUR_SHARES,
-      ],
+      said: [/^The disputes of order ord_\w{26} book 1999 on dispute_hold, where 0 is due/, ...FOUR_SHARES],
     },
     "a dispute that was lost and is still held": {
       deeds: [async (tx) => closed(tx, await books.disputes(tx, await books.sells(tx)), "lost")],
@@ -333,7 +343,9 @@ suite("a problem is told", () => {
         async (tx) => {
           const order = await books.sells(tx);
           await does(`insert into refunds (id, order_id, origin, status, amount_minor, currency, reason, created_at)
-                      values (gen_random_uuid(), '${order.id}', 'service', 'processing', 5, 'USD', '', '2026-06-01')`)(tx);
+                      values (gen_random_uuid(), '${order.id}', 'service', 'processing', 5, 'USD', '', '2026-06-01')`)(
+            tx,
+          );
         },
       ],
       said: [/^Order ord_\w{26} says that 0 minor units are on their way back, its refunds 5\.$/],
@@ -366,7 +378,9 @@ suite("a problem is told", () => {
         (tx) =>
           does(`insert into subscription_payments (id, user_id, plan, price_minor, amount_minor, currency,
                   payment_method_id, status, created_at)
-                values (gen_random_uuid(), '${buyer.userId}', 'pro', 2900, 2900, 'USD', 'pm', 'completed', '2026-01-01')`)(tx),
+                values (gen_random_uuid(), '${buyer.userId}', 'pro', 2900, 2900, 'USD', 'pm', 'completed', '2026-01-01')`)(
+            tx,
+          ),
       ],
       said: [
         /^The payment pay_\w{26} of a plan books 0 on platform_revenue, where 2900 is due/,
@@ -381,11 +395,15 @@ suite("a problem is told", () => {
                       update receipt_counters set last = last + 1`)(tx);
         },
       ],
-      said: [/^Seller usr_\w{26} has (\d+) receipts numbered 1 to \d+ in 2026, and \d+ numbers were given out\.$/],
+      said: [
+        /^Seller usr_\w{26} has (\d+) receipts numbered 1 to \d+ in 2026, and \d+ numbers were given out\.$/,
+      ],
     },
     "a number that was given to nobody": {
       deeds: [does("update receipt_counters set last = last + 1")],
-      said: [/^Seller usr_\w{26} has (\d+) receipts numbered 1 to \1 in 2026, and \d+ numbers were given out\.$/],
+      said: [
+        /^Seller usr_\w{26} has (\d+) receipts numbered 1 to \1 in 2026, and \d+ numbers were given out\.$/,
+      ],
     },
     "a receipt of another year": {
       deeds: [
@@ -460,7 +478,9 @@ suite("stoa-server ledger verify", () => {
     assert.equal(told.code, 1);
     const { ok, problems } = JSON.parse(told.stdout);
     assert.equal(ok, false);
-    assert.ok(problems.some((problem: string) => problem.startsWith(`Order ${orderId} says that 1 minor units`)));
+    assert.ok(
+      problems.some((problem: string) => problem.startsWith(`Order ${orderId} says that 1 minor units`)),
+    );
     const plain = await verify();
     assert.deepEqual([plain.code, plain.stdout.split("\n")[0]], [1, "ok: false"]);
     assert.ok(plain.stderr.includes(`Order ${orderId} says`));

@@ -126,10 +126,14 @@ function sayWrongOrder(wrong: WrongOrder): string {
   const faults = [
     ...(wrong.refunded === wrong.rightRefunded
       ? []
-      : [`says that ${wrong.refunded} minor units are given back, its refunds and disputes ${wrong.rightRefunded}`]),
+      : [
+          `says that ${wrong.refunded} minor units are given back, its refunds and disputes ${wrong.rightRefunded}`,
+        ]),
     ...(wrong.refunding === wrong.rightRefunding
       ? []
-      : [`says that ${wrong.refunding} minor units are on their way back, its refunds ${wrong.rightRefunding}`]),
+      : [
+          `says that ${wrong.refunding} minor units are on their way back, its refunds ${wrong.rightRefunding}`,
+        ]),
     ...(wrong.status === wrong.rightStatus ? [] : [`is ${wrong.status} and should be ${wrong.rightStatus}`]),
     ...(wrong.otherCurrency ? ["was refunded in another currency"] : []),
   ];

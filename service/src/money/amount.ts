@@ -81,11 +81,17 @@ export function roundHalfUp(numerator: bigint, denominator: bigint): bigint {
 
 function decimalText(minor: Told, currency: string): string {
   const exponent = currencyExponent(currency);
-  if (minor > MAX_MINOR || minor < -MAX_MINOR || (typeof minor === "number" && !Number.isSafeInteger(minor))) {
+  if (
+    minor > MAX_MINOR ||
+    minor < -MAX_MINOR ||
+    (typeof minor === "number" && !Number.isSafeInteger(minor))
+  ) {
     throw new RangeError(`Not an amount in minor units: ${minor}`);
   }
   const sign = minor < 0 ? "-" : "";
-  const digits = String(minor).replace("-", "").padStart(exponent + 1, "0");
+  const digits = String(minor)
+    .replace("-", "")
+    .padStart(exponent + 1, "0");
   if (exponent === 0) return sign + digits;
   return `${sign}${digits.slice(0, -exponent)}.${digits.slice(-exponent)}`;
 }

@@ -36,7 +36,8 @@ export interface Split extends Parts {
  */
 export function splitSale({ priceMinor, discountMinor, tax, ...rates }: SaleTerms): Split {
   const discounted = priceMinor - discountMinor;
-  if (discountMinor < 0n || discounted < 0n) throw new RangeError("A discount is between nothing and the price");
+  if (discountMinor < 0n || discounted < 0n)
+    throw new RangeError("A discount is between nothing and the price");
   const taxMinor = tax.inclusive
     ? roundHalfUp(discounted * BigInt(tax.basisPoints), WHOLE + BigInt(tax.basisPoints))
     : shareOf(discounted, tax.basisPoints);
