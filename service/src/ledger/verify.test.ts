@@ -103,7 +103,7 @@ suite("a ledger is proved", () => {
     },
     "payouts in every state": async (tx) => {
       await books.paysOut(tx, "pending", []);
-      await books.paysOut(tx, "in_transit", []);
+      await books.paysOut(tx, "in_transit", [], { currency: "JPY" });
       await books.paysOut(tx, "completed", ["payout_completed"]);
       await books.paysOut(tx, "failed", ["payout_failed"]);
       await books.paysOut(tx, "returned", ["payout_completed", "payout_returned"]);
