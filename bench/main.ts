@@ -6,8 +6,10 @@ import { keep, type Report, toMarkdown } from "./report.ts";
 import { measureAuthenticate } from "./scenarios/authenticate.ts";
 import { measureCatalogue } from "./scenarios/catalogue.ts";
 import { measureExecute } from "./scenarios/execute.ts";
+import { measureLedger } from "./scenarios/ledger.ts";
 import { measureLimits } from "./scenarios/limits.ts";
 import { measureList } from "./scenarios/list.ts";
+import { measurePurchases } from "./scenarios/purchases.ts";
 import { measureSize } from "./scenarios/size.ts";
 import { measureStart } from "./scenarios/start.ts";
 
@@ -19,6 +21,8 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   execute: measureExecute,
   limits: measureLimits,
   authenticate: measureAuthenticate,
+  purchases: measurePurchases,
+  ledger: measureLedger,
 };
 
 async function runAll(options: Options): Promise<void> {

@@ -16,7 +16,7 @@ const AMPLE = [{ requests: 1_000_000_000, seconds: 86_400 }];
 const WITHOUT_LIMITS = { plans: { enterprise: { quotas: AMPLE } }, sessions: AMPLE, guests: AMPLE };
 const CURRENCIES = "USD,EUR,GBP,INR,JPY,BRL";
 /** For a database that is loaded from nothing: what a crash leaves of it is thrown away. */
-const LOADING = {
+export const LOADING = {
   fsync: "off",
   full_page_writes: "off",
   shared_buffers: "1GB",
@@ -126,7 +126,8 @@ async function makerOf(prompts: string): Promise<string> {
   return hash.digest("hex");
 }
 
-async function withBase<T>(dataDir: string, connection: Connection, work: (base: Base) => Promise<T>) {
+/** The rooms in this process, without a door, for as long as some work takes. */
+export async function withBase<T>(dataDir: string, connection: Connection, work: (base: Base) => Promise<T>) {
   const config = readConfig({ STOA_DATA_DIR: dataDir, STOA_LOG_LEVEL: "warn" });
   const base = await openBase(config, connection);
   try {

@@ -76,7 +76,7 @@ const mayEnter: Record<string, string[]> = {
     "ai",
   ],
   admin: ["db", "http", "audit", "sessions", "people", "two-factor", "sign-in", "oauth", "plans", "products"],
-  demo: ["db", "money", "catalogue", "prompts", "people", "products", "reviews", "purchases"],
+  demo: ["db", "money", "catalogue", "prompts", "people", "products", "reviews", "purchases", "account"],
   operator: ["db", "jobs", "mail", "people", "keys", "admin", "demo", "transfer"],
 };
 

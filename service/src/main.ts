@@ -9,6 +9,7 @@ import { ApiError } from "./errors.ts";
 import { toId } from "./ids.ts";
 import { openJobs } from "./jobs/jobs.ts";
 import { createKey, parsePermissions, revokeAnyKey } from "./keys/keys.ts";
+import { verifyLedger } from "./ledger/verify.ts";
 import { createLog } from "./log.ts";
 import { examine } from "./operator/doctor.ts";
 import { openPlace, type Place } from "./operator/place.ts";
@@ -197,6 +198,20 @@ function tellProblems(error: unknown): null {
   tell(lines);
   return null;
 }
+
+program
+  .command("ledger")
+  .description("the books")
+  .command("verify")
+  .description("prove that they balance, and agree with every order, refund, dispute, payout and receipt")
+  .option("--json", "print JSON")
+  .action((options: { json?: boolean }) =>
+    withBase(async ({ ctx }) => {
+      const { problems, ...verdict } = await verifyLedger(ctx.db);
+      print(options.json ? { ...verdict, problems } : verdict, options);
+      tell(problems);
+    }),
+  );
 
 const demo = program.command("demo").description("the demo shop (test environment)");
 demo

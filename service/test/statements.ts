@@ -1,12 +1,23 @@
 import pg from "pg";
 
-/** The statements that reach PostgreSQL while `work` runs. */
-export async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
-  const texts: string[] = [];
+export interface Asked {
+  /** Which connection, in the order in which they were first used. */
+  connection: number;
+  text: string;
+  values: unknown[];
+}
+
+/** What reaches PostgreSQL from this process while `work` runs. */
+export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]> {
+  const asked: Asked[] = [];
+  const connections: pg.Client[] = [];
   const { query } = pg.Client.prototype;
   pg.Client.prototype.query = function (this: pg.Client, ...given: unknown[]) {
-    const [first] = given as [string | { text: string }];
-    texts.push(typeof first === "string" ? first : first.text);
+    if (!connections.includes(this)) connections.push(this);
+    const [first, second] = given as [string | { text: string; values?: unknown[] }, unknown];
+    const named = typeof first === "string" ? { text: first } : first;
+    const values = named.values ?? (Array.isArray(second) ? second : []);
+    asked.push({ connection: connections.indexOf(this), text: named.text, values });
     return (query as (...given: unknown[]) => unknown).apply(this, given);
   } as typeof query;
   try {
@@ -14,5 +25,9 @@ export async function statementsOf(work: () => Promise<unknown>): Promise<string
   } finally {
     pg.Client.prototype.query = query;
   }
-  return texts;
+  return asked;
 }
+
+/** The statements that reach PostgreSQL while `work` runs. */
+export const statementsOf = async (work: () => Promise<unknown>): Promise<string[]> =>
+  (await askedDuring(work)).map(({ text }) => text);

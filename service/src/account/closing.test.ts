@@ -331,6 +331,7 @@ suite("after an account was closed", () => {
     "entitlements",
     "event_recipients",
     "executions",
+    "ledger_entries",
     "orders",
     "products",
     "provider_keys",

@@ -25,7 +25,7 @@ import { forgetNames } from "../transfer/names.ts";
 import { forgetAuthenticator } from "../two-factor/second-factor.ts";
 
 /** What each room gives up of somebody who leaves; a room that keeps things of people has its line here. */
-const farewells: ((ctx: Context, tx: Tx, user: AccountRow, source: Source) => Promise<unknown>)[] = [
+const farewells: ((ctx: Context, tx: Tx, user: AccountRow, source: Source | null) => Promise<unknown>)[] = [
   (_ctx, tx, user) => forgetSessions(tx, user.id),
   (_ctx, tx, user) => forgetKeys(tx, user.id),
   (_ctx, tx, user) => forgetGrantsAndClients(tx, user.id),
@@ -50,14 +50,22 @@ export async function closeAccount(ctx: Context, caller: SessionCaller, confirm:
     const user = await lockToClose(tx, caller.userId);
     mustBeConfirmed(user, confirm);
     await mustOweNothing(tx, user.id);
-    for (const farewell of farewells) await farewell(ctx, tx, user, source);
     await sendMail(ctx, tx, user.email, farewellLetter(ctx, user));
-    const name = await anonymise(ctx, tx, user);
-    await showAuthorAnew(tx, { ...user, name });
+    await bidFarewell(ctx, tx, user, source);
     await record(ctx, tx, { actorId: user.id, action: "account.closed", source });
   });
   const closed = { id: toUserId(caller.userId), closed: true as const, closedAt: ctx.now().toISOString() };
   return new Answer(closed, { cookies: [noSession] });
+}
+
+/** Closes an account that nobody asks: one of the demo, of which the books need something. */
+export const closeUnasked = async (ctx: Context, tx: Tx, userId: string): Promise<void> =>
+  bidFarewell(ctx, tx, await lockToClose(tx, userId), null);
+
+async function bidFarewell(ctx: Context, tx: Tx, user: AccountRow, source: Source | null): Promise<void> {
+  for (const farewell of farewells) await farewell(ctx, tx, user, source);
+  const name = await anonymise(ctx, tx, user);
+  await showAuthorAnew(tx, { ...user, name });
 }
 
 /** Nobody leaves while a payment of theirs, or to them, may still go either way. */

@@ -112,6 +112,7 @@ export interface Disputes {
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
   closed_at: Timestamp | null;
   fee_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  held_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   id: string;
   opened_at: Timestamp;
   order_id: string;
@@ -234,6 +235,7 @@ export interface LedgerEntries {
   account: string;
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
   currency: string;
+  entry_count: number;
   matures_at: Timestamp | null;
   order_id: string | null;
   owner_id: string | null;
@@ -242,6 +244,7 @@ export interface LedgerEntries {
 }
 
 export interface LedgerTransactions {
+  entry_count: number;
   id: string;
   kind: string;
   occurred_at: Timestamp;
@@ -394,6 +397,7 @@ export interface Orders {
   referrer_id: string | null;
   refund_days: number;
   refunded_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  refunding_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   seller_id: string;
   seller_minor: ColumnType<number, bigint | number, bigint | number>;
   seller_name: string;
@@ -425,9 +429,11 @@ export interface PaymentMethods {
 export interface Payouts {
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
   asked_at: Timestamp | null;
+  commission_minor: ColumnType<number, bigint | number, bigint | number>;
   completed_at: Timestamp | null;
   created_at: Timestamp;
   currency: string;
+  destination: string;
   failure_code: string | null;
   id: string;
   period_end: Timestamp;
@@ -548,6 +554,7 @@ export interface Refunds {
   failure_code: string | null;
   id: string;
   order_id: string;
+  origin: string;
   provider_refund_id: string | null;
   reason: string;
   requested_by: string | null;

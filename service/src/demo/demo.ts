@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { type Provider, permissions } from "@stoa/contract";
+import { closeUnasked } from "../account/closing.ts";
 import type { Context, Member } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { newUuid, toId, toUuid } from "../ids.ts";
@@ -9,7 +10,17 @@ import { createProduct } from "../products/products.ts";
 import { moveProduct } from "../products/states.ts";
 import { buyProduct } from "../purchases/orders.ts";
 import { postReview } from "../reviews/reviews.ts";
-import { deleteDemo, findState, listStock, setState, setViews } from "./queries.ts";
+import {
+  countDemo,
+  deleteDemo,
+  delistDemo,
+  findState,
+  listStock,
+  type Removed,
+  releasePeople,
+  setState,
+  setViews,
+} from "./queries.ts";
 import { type Random, seededRandom } from "./random.ts";
 
 const SEED = 20_260_320;
@@ -135,7 +146,7 @@ export function openShop(ctx: Context): OpeningShop {
 
 /** Sellers and their products: enough for every list to look alive. */
 async function stock(ctx: Context): Promise<void> {
-  await deleteDemo(ctx.db);
+  await clear(ctx);
   await setState(ctx.db, "stocking");
   const offers = await readOffers();
   const people = await read<DemoPeople>("./people.json");
@@ -264,12 +275,33 @@ export function loadDemo(ctx: Context): Promise<DemoFigures> {
   });
 }
 
-/** `stoa-server demo remove`: as if it had never been, and no later start loads it again. */
+/** `stoa-server demo remove`: no later start loads it again. What was bought stays in the books, under no name. */
 export function removeDemo(ctx: Context) {
   mustBeTest(ctx);
   return alone(ctx, async () => {
-    const removed = await deleteDemo(ctx.db);
+    const { gone, kept } = await clear(ctx);
     await setState(ctx.db, "removed");
-    return { removed: true, ...removed };
+    return { removed: true, ...gone, note: noteOn(kept) };
   });
+}
+
+/** Deletes the demo but for what is booked: that is closed, as every account that leaves. */
+const clear = (ctx: Context): Promise<{ gone: Removed; kept: Removed }> =>
+  ctx.db.transaction().execute(async (tx) => {
+    const all = await countDemo(tx);
+    await deleteDemo(tx);
+    const kept = await countDemo(tx);
+    await delistDemo(tx, ctx.now());
+    for (const userId of await releasePeople(tx)) await closeUnasked(ctx, tx, userId);
+    const gone = {
+      people: all.people - kept.people,
+      products: all.products - kept.products,
+      orders: all.orders - kept.orders,
+    };
+    return { gone, kept };
+  });
+
+function noteOn({ orders, products, people }: Removed): string {
+  if (orders + people === 0) return "nothing of it is left";
+  return `${orders} orders that were paid stay in the books, with ${products} products, which are off sale, and ${people} closed accounts; only \`stoa-server reset\` empties the books`;
 }

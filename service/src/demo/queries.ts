@@ -46,44 +46,82 @@ const listReviewsOfOthers = (tx: Tx) =>
     .orderBy("r.product_id")
     .execute();
 
-/**
- * Deletes the demo's people with all that hangs on them, and what others bought of them. It reaches into every
- * room's tables, which nothing else may do: only here does anything vanish without a trace.
- */
-export async function deleteDemo(
-  db: Database,
-): Promise<{ people: number; products: number; orders: number }> {
-  const { rows } = await sql<{ people: number; products: number; orders: number }>`
-    with gone_people as (select id from users where demo),
-         gone_products as (select id from products where author_id in (select id from gone_people)),
-         gone_orders as (select id from orders
-                          where product_id in (select id from gone_products)
-                             or buyer_id in (select id from gone_people))
-    select (select count(*) from gone_people) as people, (select count(*) from gone_products) as products,
-           (select count(*) from gone_orders) as orders`.execute(db);
-  const people = sql`select id from users where demo`;
-  const products = sql`select id from products where author_id in (${people})`;
-  await db.transaction().execute(async (tx) => {
-    await sql`delete from executions where product_id in (${products}) or user_id in (${people})`.execute(tx);
-    for (const { authorId, productId } of await listReviewsOfOthers(tx))
-      await forgetReviewOf(tx, authorId, productId);
-    await sql`delete from review_reports where reporter_id in (${people})`.execute(tx);
-    await sql`delete from reviews where product_id in (${products})`.execute(tx);
-    await sql`delete from entitlements where product_id in (${products}) or buyer_id in (${people})`.execute(
-      tx,
-    );
-    await sql`delete from orders where product_id in (${products}) or buyer_id in (${people})`.execute(tx);
-    await sql`delete from product_views where product_id in (${products})`.execute(tx);
-    await sql`delete from product_days where product_id in (${products})`.execute(tx);
-    await sql`delete from imported_names where author_id in (${people})`.execute(tx);
-    await sql`delete from listings where product_id in (${products})`.execute(tx);
-    await sql`delete from product_stats where product_id in (${products})`.execute(tx);
-    // Their versions go with them: by themselves, published ones would stay.
-    await sql`delete from products where author_id in (${people})`.execute(tx);
-    await sql`delete from events e where exists (
-      select 1 from event_recipients r where r.event_id = e.id and r.user_id in (${people}))`.execute(tx);
-    await sql`delete from users where demo`.execute(tx);
-    await tellLists(tx);
-  });
+export interface Removed {
+  people: number;
+  products: number;
+  orders: number;
+}
+
+const PEOPLE = sql`(select id from users where demo)`;
+const PRODUCTS = sql`(select id from products where author_id in ${PEOPLE})`;
+const ORDERS = sql`(select id from orders where product_id in ${PRODUCTS} or buyer_id in ${PEOPLE})`;
+
+/** What is there of the demo. */
+export async function countDemo(tx: Tx): Promise<Removed> {
+  const { rows } = await sql<Removed>`
+    select (select count(*) from ${PEOPLE} p) as people, (select count(*) from ${PRODUCTS} p) as products,
+           (select count(*) from ${ORDERS} o) as orders`.execute(tx);
   return rows[0]!;
+}
+
+/**
+ * Deletes the demo's people with all that hangs on them, and what others began to buy of them. It reaches into every room's
+ * tables, which nothing else may do: only here does anything vanish without a trace. What the books tell of does not: an
+ * order with a receipt stays, and so do its product, its seller and its buyer.
+ */
+export async function deleteDemo(tx: Tx): Promise<void> {
+  for (const { authorId, productId } of await listReviewsOfOthers(tx))
+    await forgetReviewOf(tx, authorId, productId);
+  await sql`delete from review_reports where reporter_id in ${PEOPLE}`.execute(tx);
+  await sql`delete from orders o where id in ${ORDERS} and completed_at is null
+               and not exists (select from refunds r where r.order_id = o.id)`.execute(tx);
+  await sql`delete from imported_names where author_id in ${PEOPLE}`.execute(tx);
+  await deleteUnsoldProducts(tx);
+  await sql`delete from events e where exists (
+    select 1 from event_recipients r where r.event_id = e.id and r.user_id in ${PEOPLE})`.execute(tx);
+  await deleteUnbookedPeople(tx);
+}
+
+async function deleteUnsoldProducts(tx: Tx): Promise<void> {
+  const unsold = sql`(select p.id from products p where p.author_id in ${PEOPLE}
+                         and not exists (select from orders o where o.product_id = p.id))`;
+  for (const table of ["executions", "reviews", "product_views", "product_days", "listings", "product_stats"])
+    await sql`delete from ${sql.table(table)} where product_id in ${unsold}`.execute(tx);
+  // Their versions go with them: by themselves, published ones would stay.
+  await sql`delete from products where id in ${unsold}`.execute(tx);
+}
+
+async function deleteUnbookedPeople(tx: Tx): Promise<void> {
+  const unbooked = sql`(select u.id from users u where u.demo
+    and not exists (select from orders where u.id in (buyer_id, seller_id, referrer_id))
+    and not exists (select from products where author_id = u.id)
+    and not exists (select from subscription_payments where user_id = u.id and status = 'completed'))`;
+  await sql`delete from discount_codes where seller_id in ${unbooked}`.execute(tx);
+  for (const table of ["executions", "referral_codes", "payment_methods", "payment_customers"])
+    await sql`delete from ${sql.table(table)} where user_id in ${unbooked}`.execute(tx);
+  await sql`delete from users where id in ${unbooked}`.execute(tx);
+}
+
+/** What was bought of the demo is there for its buyers alone, as every deleted product. */
+export async function delistDemo(tx: Tx, now: Date): Promise<void> {
+  await sql`
+    update products set status = 'deleted', deleted_at = ${now}, moved_at = ${now}, updated_at = ${now},
+           revision = revision + 1
+     where author_id in ${PEOPLE} and status <> 'deleted'`.execute(tx);
+  await sql`update listings set status = 'deleted', updated_at = ${now} where product_id in ${PRODUCTS}`.execute(
+    tx,
+  );
+  await sql`update search_documents set published = false where product_id in ${PRODUCTS}`.execute(tx);
+  await tellLists(tx);
+}
+
+/** Those who are left leave the demo; answers who they are. */
+export async function releasePeople(tx: Tx): Promise<string[]> {
+  const people = await tx
+    .updateTable("users")
+    .set({ demo: false })
+    .where("demo", "=", true)
+    .returning("id")
+    .execute();
+  return people.map(({ id }) => id);
 }

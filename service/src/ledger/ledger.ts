@@ -54,10 +54,12 @@ export async function post(
   const sum = moved.reduce((total, { amountMinor }) => total + amountMinor, 0n);
   if (sum !== 0n) throw new RangeError(`The entries of ${kind} ${sourceId} sum to ${sum} ${currency}`);
   if (moved.length === 0) return;
-  await insertTransaction(
-    tx,
-    { id: ctx.newId(), kind, source_id: sourceId, occurred_at: ctx.now() },
-    currency,
-    moved,
-  );
+  const transaction = {
+    id: ctx.newId(),
+    kind,
+    source_id: sourceId,
+    entry_count: moved.length,
+    occurred_at: ctx.now(),
+  };
+  await insertTransaction(tx, transaction, currency, moved);
 }

@@ -56,22 +56,39 @@ export function splitSale({ priceMinor, discountMinor, tax, ...rates }: SaleTerm
 }
 
 /**
- * The parts of a refund that comes after `before` were refunded. Each is what is due of it by now less what was due before, so that
- * many small refunds end where one large one does, and the last leaves nothing behind.
+ * The parts of a refund that comes after `before` were refunded: what is due of each by now less what was due before, so that many
+ * small refunds end where one large one does, and the last leaves nothing behind. No part is ever below zero.
  */
 export function splitRefund(sale: Parts & { totalMinor: bigint }, before: bigint, amount: bigint): Parts {
   const after = before + amount;
   if (before < 0n || amount <= 0n || after > sale.totalMinor) {
     throw new RangeError(`${amount} after ${before} cannot be refunded of ${sale.totalMinor}`);
   }
-  const due = (part: bigint, refunded: bigint) => roundHalfUp(part * refunded, sale.totalMinor);
-  const part = (whole: bigint) => due(whole, after) - due(whole, before);
-  const [feeMinor, commissionMinor, taxMinor] = [
-    part(sale.feeMinor),
-    part(sale.commissionMinor),
-    part(sale.taxMinor),
-  ];
-  return { feeMinor, commissionMinor, taxMinor, sellerMinor: amount - feeMinor - commissionMinor - taxMinor };
+  const [due, was] = [partsDue(sale, after), partsDue(sale, before)];
+  return {
+    feeMinor: due.feeMinor - was.feeMinor,
+    commissionMinor: due.commissionMinor - was.commissionMinor,
+    taxMinor: due.taxMinor - was.taxMinor,
+    sellerMinor: due.sellerMinor - was.sellerMinor,
+  };
 }
+
+/**
+ * What of each part is due once so much of the total is refunded. It is parted in two each time, the one side rounded and the other
+ * what remains: tax and net, fee and the rest, commission and seller. So each only grows from refund to refund; three parts that
+ * are rounded at once may take more than there is, and the fourth would have to give.
+ */
+function partsDue(sale: Parts & { totalMinor: bigint }, refunded: bigint): Parts {
+  const taxMinor = proportion(sale.taxMinor, refunded, sale.totalMinor);
+  const net = refunded - taxMinor;
+  const wholeNet = sale.totalMinor - sale.taxMinor;
+  const feeMinor = proportion(sale.feeMinor, net, wholeNet);
+  const commissionMinor = proportion(sale.commissionMinor, net - feeMinor, wholeNet - sale.feeMinor);
+  return { feeMinor, commissionMinor, taxMinor, sellerMinor: net - feeMinor - commissionMinor };
+}
+
+/** The same share of `part` as `some` is of `whole`. */
+const proportion = (part: bigint, some: bigint, whole: bigint): bigint =>
+  part === 0n ? 0n : roundHalfUp(part * some, whole);
 
 const least = (one: bigint, other: bigint) => (one < other ? one : other);

@@ -48,7 +48,7 @@ export async function deleteProduct(ctx: Context, caller: Member, productId: str
 }
 
 /** An author leaves: what they offer goes off sale, and buyers keep what they bought. */
-export async function takeAllOffSale(ctx: Context, tx: Tx, authorId: string, source: Source) {
+export async function takeAllOffSale(ctx: Context, tx: Tx, authorId: string, source: Source | null) {
   const by = { actorId: authorId, source };
   for (const product of await lockProductsOf(tx, authorId)) {
     if (product.status === "published") await move(ctx, tx, product, "unpublish", by);

@@ -53,6 +53,8 @@ create table orders (
   tax_minor bigint not null default 0,
   total_minor bigint not null,
   refunded_minor bigint not null default 0,
+  -- Of refunds that are approved, and of which nobody knows yet that they succeeded or failed.
+  refunding_minor bigint not null default 0,
   -- How the total is parted, when it is bought and for ever: a later change of a rate changes no order.
   fee_minor bigint not null,
   commission_minor bigint not null default 0,
@@ -127,7 +129,9 @@ create unique index entitlements_active on entitlements (buyer_id, product_id) w
 create table refunds (
   id uuid primary key,
   order_id uuid not null references orders,
-  -- Who asked: the buyer, or the administrator who gave it unasked. Null: the service, after a payment that bought nothing.
+  -- The buyer asked, an administrator gave it unasked, or the service did, after a payment that bought nothing.
+  origin text not null check (origin in ('buyer', 'admin', 'service')),
+  -- Null: the service.
   requested_by uuid references users,
   status text not null check (status in ('pending', 'approved', 'processing', 'succeeded', 'failed', 'rejected', 'canceled')),
   amount_minor bigint not null check (amount_minor > 0),
@@ -159,6 +163,8 @@ create table disputes (
   provider_dispute_id text not null unique,
   status text not null check (status in ('open', 'won', 'lost')),
   amount_minor bigint not null check (amount_minor > 0),
+  -- What of it is held back of the order now: less than the amount where some of that was refunded.
+  held_minor bigint not null default 0 check (held_minor between 0 and amount_minor),
   -- What the provider charges for it, which the seller bears unless the dispute is won.
   fee_minor bigint not null default 0,
   reason text not null,

@@ -6,13 +6,18 @@ create table ledger_transactions (
     'payout', 'payout_completed', 'payout_failed', 'payout_returned')),
   -- The row that it is about: an order, a refund, a dispute, a payout, a payment of a plan. Each is booked once for each kind.
   source_id uuid not null,
+  -- How many entries it has, once and for all: none can be added later.
+  entry_count smallint not null check (entry_count >= 2),
   occurred_at timestamptz not null,
-  unique (kind, source_id)
+  unique (kind, source_id),
+  unique (id, entry_count)
 );
 
 create table ledger_entries (
-  transaction_id uuid not null references ledger_transactions on delete restrict,
+  transaction_id uuid not null,
+  -- Counted from 1 to what the transaction says: together with the key, each place is taken once.
   position smallint not null,
+  entry_count smallint not null,
   account text not null check (account in ('provider_clearing', 'platform_revenue', 'processor_fees', 'tax_payable',
     'seller', 'referrer', 'in_transit', 'dispute_hold')),
   -- Whose money it is, on the accounts that people have.
@@ -23,6 +28,9 @@ create table ledger_entries (
   -- From when the owner may be paid out: before it counts as pending.
   matures_at timestamptz,
   primary key (transaction_id, position),
+  constraint ledger_entries_are_counted foreign key (transaction_id, entry_count)
+    references ledger_transactions (id, entry_count) on delete restrict,
+  constraint ledger_entries_have_places check (position between 1 and entry_count),
   check ((owner_id is not null) = (account in ('seller', 'referrer', 'in_transit'))),
   check ((matures_at is not null) = (account in ('seller', 'referrer')))
 );
@@ -30,23 +38,22 @@ create index ledger_entries_owner on ledger_entries (owner_id, currency, account
   where owner_id is not null;
 create index ledger_entries_order on ledger_entries (order_id) where order_id is not null;
 
+-- At commit, once for a transaction: all its places are taken then, so that it need never be looked at again.
 create function ledger_must_balance() returns trigger language plpgsql as $$
 declare
+  found_entries bigint;
   unbalanced text;
 begin
-  select currency into unbalanced from ledger_entries where transaction_id = new.transaction_id
-    group by currency having sum(amount_minor) <> 0 limit 1;
-  if unbalanced is not null then
-    raise exception 'ledger transaction % does not sum to zero in %', new.transaction_id, unbalanced
+  select coalesce(sum(entries), 0), min(currency) filter (where amount <> 0) into found_entries, unbalanced
+    from (select currency, count(*) as entries, sum(amount_minor) as amount
+            from ledger_entries where transaction_id = new.id group by currency) as sums;
+  if found_entries <> new.entry_count then
+    raise exception 'ledger transaction % has % of its % entries', new.id, found_entries, new.entry_count
       using errcode = 'integrity_constraint_violation';
   end if;
-  return null;
-end $$;
-
-create function ledger_must_have_entries() returns trigger language plpgsql as $$
-begin
-  if not exists (select from ledger_entries where transaction_id = new.id) then
-    raise exception 'ledger transaction % has no entries', new.id using errcode = 'integrity_constraint_violation';
+  if unbalanced is not null then
+    raise exception 'ledger transaction % does not sum to zero in %', new.id, unbalanced
+      using errcode = 'integrity_constraint_violation';
   end if;
   return null;
 end $$;
@@ -57,10 +64,8 @@ begin
     using errcode = 'integrity_constraint_violation';
 end $$;
 
-create constraint trigger ledger_balances after insert on ledger_entries
+create constraint trigger ledger_balances after insert on ledger_transactions
   deferrable initially deferred for each row execute function ledger_must_balance();
-create constraint trigger ledger_is_not_empty after insert on ledger_transactions
-  deferrable initially deferred for each row execute function ledger_must_have_entries();
 create trigger ledger_entries_stay before update or delete or truncate on ledger_entries
   for each statement execute function ledger_is_append_only();
 create trigger ledger_transactions_stay before update or delete or truncate on ledger_transactions

@@ -3,7 +3,11 @@ create table payouts (
   seller_id uuid not null references users,
   status text not null check (status in ('pending', 'in_transit', 'completed', 'failed', 'returned')),
   amount_minor bigint not null check (amount_minor > 0),
+  -- What of it was drawn from commissions: given back to where it came from.
+  commission_minor bigint not null check (commission_minor between 0 and amount_minor),
   currency text not null,
+  -- The seller's account at the provider, as it was when the payout was made: asked again, it is the same question.
+  destination text not null,
   -- The days (UTC) that it pays for.
   period_start date not null,
   period_end date not null,

@@ -1,0 +1,232 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Connection, oneClient, openDatabase, openPool } from "@stoa/service/db/database.ts";
+import { startEmbedded } from "@stoa/service/db/embedded.ts";
+import { balancesOf } from "@stoa/service/ledger/balances.ts";
+import { verifyLedger } from "@stoa/service/ledger/verify.ts";
+import type pg from "pg";
+import type { Options } from "../options.ts";
+import { atEnd, ROOT, start } from "../processes.ts";
+import { median, quantilesOf } from "../quantile.ts";
+import { against, ms, type Report } from "../report.ts";
+import { LOADING, withBase } from "../shop.ts";
+
+/** Four entries each, and what comes of refunds and payouts: a million entries. */
+const SALES = 240_000;
+const SELLERS = 2_000;
+const BUYERS = 1_000;
+/** Of all sales, those of one seller. */
+const OF_ONE = 100_000;
+const REFUNDED_EVERY = 20;
+const ROUNDS = 3;
+const LOOKS = 100;
+const AIM_VERIFY_SECONDS = 10;
+const AIM_BALANCE_MS = 50;
+
+/** The books of a market that sold for a while: are they right, and what has somebody? */
+export async function measureLedger(_options: Options): Promise<Report> {
+  const dataDir = await mkdtemp(join(tmpdir(), "stoa-bench-ledger-"));
+  atEnd(() => rm(dataDir, { recursive: true, force: true }));
+  const filled = await filling(dataDir);
+  const database = await startEmbedded(dataDir);
+  atEnd(() => database.stop());
+  const pool = openPool({ target: database.connection, maxConnections: 2 });
+  atEnd(() => pool.end());
+  const verdict = await mustBeRight(pool);
+  const proofs = await secondsOf(ROUNDS, () => verifyLedger(openDatabase(pool)));
+  const commands = await secondsOf(ROUNDS, () => verifyByCommand(dataDir));
+  const [large, small] = [await balanceTimes(pool, 1), await balanceTimes(pool, 2)];
+  await mustBeFound(pool);
+  return {
+    columns: ["what", "median", "aim", "met", "every run"],
+    rows: [
+      [
+        ...["`ledger verify`, the proofs alone"],
+        ...against(
+          `${median(proofs).toFixed(2)} s`,
+          `≤ ${AIM_VERIFY_SECONDS} s`,
+          median(proofs) <= AIM_VERIFY_SECONDS,
+        ),
+        proofs.map((time) => time.toFixed(2)).join(", "),
+      ],
+      [
+        ...["`stoa-server ledger verify`, the whole command", `${median(commands).toFixed(2)} s`, "", ""],
+        commands.map((time) => time.toFixed(2)).join(", "),
+      ],
+      [
+        ...[`balance of a seller with ${large.entries.toLocaleString("en")} entries`],
+        ...against(`${ms(large.p50)} ms`, `≤ ${AIM_BALANCE_MS} ms`, large.p50 <= AIM_BALANCE_MS),
+        `p99 ${ms(large.p99)} ms`,
+      ],
+      [
+        ...[
+          `balance of a seller with ${small.entries.toLocaleString("en")} entries`,
+          `${ms(small.p50)} ms`,
+          "",
+          "",
+        ],
+        `p99 ${ms(small.p99)} ms`,
+      ],
+    ],
+    notes: [
+      `${verdict.entries.toLocaleString("en")} entries in ${verdict.transactions.toLocaleString("en")} transactions, written in ${filled.toFixed(0)} s with the guards off; then all is well, and one cent that somebody moved is found.`,
+    ],
+  };
+}
+
+/** In a database that forgets everything in a crash, and is started anew behind it; answers how long it took. */
+async function filling(dataDir: string): Promise<number> {
+  const database = await startEmbedded(dataDir, { settings: LOADING });
+  try {
+    const connection: Connection = { target: database.connection };
+    await withBase(dataDir, connection, async () => {});
+    const client = oneClient(connection, { application_name: "stoa bench" });
+    await client.connect();
+    const begun = performance.now();
+    await fill(client);
+    await client.end();
+    return (performance.now() - begun) / 1000;
+  } finally {
+    await database.stop();
+  }
+}
+
+async function fill(client: pg.Client): Promise<void> {
+  await client.query("set statement_timeout = 0");
+  await client.query("set session_replication_role = replica");
+  for (const statement of [...people, ...sales, ...refunds, ...payouts]) await client.query(statement);
+  await client.query("set session_replication_role = origin");
+  await client.query("vacuum (freeze, analyze)");
+}
+
+const idOf = (what: string, n: string) => `md5('${what}' || ${n})::uuid`;
+const sellerOf = `case when n <= ${OF_ONE} then 1 else 2 + n % ${SELLERS - 1} end`;
+
+const people = [
+  `insert into users (id, email, name, role, created_at)
+   select ${idOf("seller", "n")}, 'seller' || n || '@bench.example', 'Seller ' || n, 'seller', '2026-01-01'
+     from generate_series(1, ${SELLERS}) n`,
+  `insert into users (id, email, name, created_at)
+   select ${idOf("buyer", "n")}, 'buyer' || n || '@bench.example', 'Buyer ' || n, '2026-01-01'
+     from generate_series(0, ${BUYERS - 1}) n`,
+  `insert into products (id, author_id, title, description, type, status, price_minor, currency, compatibility, tags,
+                         requirements, features, models, preview, version, card, created_at, updated_at, moved_at)
+   select ${idOf("product", "n")}, ${idOf("seller", "n")}, 'Product ' || n, '', 'PROMPT', 'unpublished', 1999, 'USD', '{}', '{}',
+          '{}', '{}', '{}', '', '1.0.0', '{}', '2026-01-01', '2026-01-01', '2026-01-01'
+     from generate_series(1, ${SELLERS}) n`,
+];
+
+/** A tenth for the platform, 30 cents for the provider; each matures two weeks after it. */
+const sales = [
+  `insert into orders (id, buyer_id, seller_id, product_id, buyer_name, buyer_email, seller_name, product_title, product_type,
+                       product_version, status, subtotal_minor, total_minor, fee_minor, seller_minor, fee_basis_points,
+                       processor_fee_minor, currency, refund_days, payment_method_id, created_at, completed_at, matures_at,
+                       receipt_year, receipt_number)
+   select ${idOf("order", "n")}, ${idOf("buyer", `n % ${BUYERS}`)}, ${idOf("seller", "seller")}, ${idOf("product", "seller")},
+          '', '', '', '', 'PROMPT', '1.0.0', 'completed', price, price, fee, price - fee, 1000, 30, 'USD', 14, 'pm_test_ok',
+          sold_at, sold_at, sold_at + interval '14 days', 2026, row_number() over (partition by seller order by n)
+     from (select n, ${sellerOf} as seller, 100 + n % 5000 as price, (100 + n % 5000 + 5) / 10 as fee,
+                  '2026-01-01'::timestamptz + n * interval '100 seconds' as sold_at
+             from generate_series(1, ${SALES}) n) as sale`,
+  "insert into receipt_counters select seller_id, receipt_year, max(receipt_number) from orders group by 1, 2",
+  booked(
+    "sale",
+    "select id as source_id, completed_at as happened_at, * from orders",
+    `('provider_clearing', null::uuid, processor_fee_minor - total_minor, null::timestamptz),
+     ('processor_fees', null, -processor_fee_minor, null),
+     ('seller', seller_id, seller_minor, matures_at),
+     ('platform_revenue', null, fee_minor, null)`,
+  ),
+];
+
+const refunds = [
+  `insert into refunds (id, order_id, status, amount_minor, currency, reason, created_at, completed_at)
+   select ${idOf("refund", "id::text")}, id, 'succeeded', total_minor, currency, '', completed_at, completed_at
+     from orders where receipt_number % ${REFUNDED_EVERY} = 0`,
+  `update orders set status = 'refunded', refunded_minor = total_minor where receipt_number % ${REFUNDED_EVERY} = 0`,
+  booked(
+    "refund",
+    `select r.id as source_id, r.completed_at as happened_at, o.* from refunds r join orders o on o.id = r.order_id`,
+    `('provider_clearing', null::uuid, total_minor, null::timestamptz),
+     ('seller', seller_id, -seller_minor, matures_at),
+     ('platform_revenue', null, -fee_minor, null)`,
+  ),
+];
+
+const payouts = [
+  `insert into payouts (id, seller_id, status, amount_minor, currency, period_start, period_end, created_at, completed_at)
+   select ${idOf("payout", "n")}, ${idOf("seller", "n")}, 'completed', 1000, 'USD', '2026-01-01', '2026-02-01', '2026-03-01', '2026-03-02'
+     from generate_series(1, ${SELLERS}) n`,
+  booked(
+    "payout",
+    "select id as source_id, created_at as happened_at, null::uuid as id, seller_id, amount_minor, currency from payouts",
+    `('seller', seller_id, -amount_minor, happened_at), ('in_transit', seller_id, amount_minor, null)`,
+  ),
+  booked(
+    "payout_completed",
+    "select id as source_id, completed_at as happened_at, null::uuid as id, seller_id, amount_minor, currency from payouts",
+    `('in_transit', seller_id, -amount_minor, null::timestamptz), ('provider_clearing', null, amount_minor, null)`,
+  ),
+];
+
+/** A transaction of each source, with an entry for each of the parts; the source's id is its order's. */
+function booked(kind: string, sources: string, parts: string): string {
+  return `
+    with parts as (
+      select s.source_id, s.happened_at, s.id as order_id, s.currency, part.*,
+             row_number() over of_source as position, count(*) over (partition by s.source_id) as entry_count
+        from (${sources}) as s
+       cross join lateral (values ${parts}) as part (account, owner_id, amount_minor, matures_at)
+      window of_source as (partition by s.source_id order by part.account)),
+    transactions as (
+      insert into ledger_transactions (id, kind, source_id, entry_count, occurred_at)
+      select ${idOf(kind, "source_id::text")}, '${kind}', source_id, entry_count, happened_at from parts where position = 1)
+    insert into ledger_entries (transaction_id, position, entry_count, account, owner_id, currency, amount_minor, order_id, matures_at)
+    select ${idOf(kind, "source_id::text")}, position, entry_count, account, owner_id, currency, amount_minor, order_id, matures_at
+      from parts`;
+}
+
+async function mustBeRight(pool: pg.Pool) {
+  const verdict = await verifyLedger(openDatabase(pool));
+  if (!verdict.ok) throw new Error(`the ledger is wrong: ${verdict.problems.slice(0, 5).join(" ")}`);
+  return verdict;
+}
+
+/** A proof that finds nothing may be one that looks at nothing. */
+async function mustBeFound(pool: pg.Pool): Promise<void> {
+  const client = await pool.connect();
+  await client.query("set session_replication_role = replica");
+  await client.query(
+    `update ledger_entries set amount_minor = amount_minor + 1
+      where (transaction_id, position) = (select transaction_id, position from ledger_entries limit 1)`,
+  );
+  client.release(true);
+  const { problems } = await verifyLedger(openDatabase(pool));
+  if (problems.length < 2) throw new Error(`a cent was moved, and nobody noticed: ${problems.join(" ")}`);
+}
+
+async function secondsOf(times: number, work: () => Promise<unknown>): Promise<number[]> {
+  const seconds: number[] = [];
+  for (let time = 0; time < times; time++) {
+    const begun = performance.now();
+    await work();
+    seconds.push((performance.now() - begun) / 1000);
+  }
+  return seconds;
+}
+
+const verifyByCommand = (dataDir: string) =>
+  start(process.execPath, [join(ROOT, "service/bin/stoa-server.mjs"), "ledger", "verify", "--json"], {
+    env: { STOA_DATA_DIR: dataDir, DATABASE_URL: "", STOA_ENVIRONMENT: "test" },
+  }).output();
+
+async function balanceTimes(pool: pg.Pool, seller: number) {
+  const { rows } = await pool.query<{ id: string; entries: number }>(
+    `select owner_id as id, count(*) as entries from ledger_entries where owner_id = ${idOf("seller", `'${seller}'`)} group by 1`,
+  );
+  const { id, entries } = rows[0]!;
+  const db = openDatabase(pool);
+  const seconds = await secondsOf(LOOKS, () => balancesOf(db, id, new Date()));
+  return { entries, ...quantilesOf(seconds.map((time) => time * 1000)) };
+}

@@ -1,0 +1,27 @@
+import type { Queries } from "../db/database.ts";
+import { sumsOf } from "./queries.ts";
+
+/** What somebody has in one currency, by their entries alone: nothing is stored that could differ from them. Any may be below zero. */
+export interface Balance {
+  currency: string;
+  /** Not matured yet. */
+  pendingMinor: bigint;
+  /** What they may be paid out. */
+  availableMinor: bigint;
+  /** On its way to their bank. */
+  inTransitMinor: bigint;
+  /** What of the first two is commission: a payout takes each from the account on which it is. */
+  referrer: { pendingMinor: bigint; availableMinor: bigint };
+}
+
+/** Somebody's balances, one for each currency in which they ever had an entry, in alphabetical order. */
+export async function balancesOf(db: Queries, ownerId: string, now: Date): Promise<Balance[]> {
+  const sums = await sumsOf(db, ownerId, now);
+  return sums.map(({ currency, ...sum }) => ({
+    currency,
+    pendingMinor: BigInt(sum.pending),
+    availableMinor: BigInt(sum.available),
+    inTransitMinor: BigInt(sum.inTransit),
+    referrer: { pendingMinor: BigInt(sum.referrerPending), availableMinor: BigInt(sum.referrerAvailable) },
+  }));
+}

@@ -1,0 +1,208 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import fc from "fast-check";
+import { sql } from "kysely";
+import { type BookOrder, booksOf, freeOf, type People } from "../../test/books.ts";
+import { hasProduct } from "../../test/factories.ts";
+import { type Market, openMarket } from "../../test/market.ts";
+import type { Tx } from "../db/database.ts";
+import { toUuid } from "../ids.ts";
+import { shareOf } from "../money/split.ts";
+import { type Balance, balancesOf } from "./balances.ts";
+import { findProblems } from "./verify.ts";
+
+const DAY_MS = 86_400_000;
+const HISTORIES = 40;
+
+let market: Market;
+let people: People;
+before(async () => {
+  market = await openMarket();
+  const [seller, buyer, referrer] = [await market.hasUser(), await market.hasUser(), await market.hasUser()];
+  const productId = toUuid("prod", await hasProduct(seller))!;
+  people = { sellerId: seller.userId, buyerId: buyer.userId, referrerId: referrer.userId, productId };
+});
+after(() => market.close());
+
+const anyRate = fc.constantFrom(0, 1, 700, 1_000, 1_900, 3_333, 10_000);
+const anySale = fc.record({
+  what: fc.constant("sale" as const),
+  currency: fc.constantFrom("JPY", "USD", "KWD"),
+  priceMinor: fc.oneof(fc.bigInt({ min: 1n, max: 30n }), fc.bigInt({ min: 1n, max: 99_999_999n })),
+  discount: fc.constantFrom(0, 5_000, 10_000),
+  tax: fc.record({ basisPoints: anyRate, inclusive: fc.boolean() }),
+  feeBasisPoints: anyRate,
+  commissionBasisPoints: anyRate,
+});
+const anyMove = fc.record({
+  what: fc.constantFrom("refund", "refund the rest", "dispute", "win", "lose", "pay out", "wait"),
+  /** Of all orders, which one; of an amount, how much. */
+  which: fc.nat(1_000),
+  share: fc.integer({ min: 0, max: 10_000 }),
+});
+type Drawn<A> = A extends fc.Arbitrary<infer Value> ? Value : never;
+type Step = Drawn<typeof anySale> | Drawn<typeof anyMove>;
+const anyHistory = fc.array(fc.oneof({ arbitrary: anySale, weight: 1 }, { arbitrary: anyMove, weight: 2 }), {
+  minLength: 5,
+  maxLength: 30,
+});
+
+/** One history after another, none of which is kept. */
+async function inVain(work: (tx: Tx) => Promise<void>): Promise<void> {
+  const done = new Error("not kept");
+  const { now } = market.clock;
+  const played = market.service.ctx.db.transaction().execute(async (tx) => {
+    await work(tx);
+    await sql`set constraints all immediate`.execute(tx);
+    throw done;
+  });
+  await assert.rejects(played, (error) => {
+    if (error !== done) throw error;
+    return true;
+  });
+  market.clock.now = now;
+}
+
+/** Plays what is possible of a history; answers the orders as they then are, and those of which a dispute was lost. */
+async function play(tx: Tx, history: Step[]): Promise<{ orders: BookOrder[]; lost: Set<BookOrder> }> {
+  const books = booksOf(market.service.ctx, people);
+  const orders: BookOrder[] = [];
+  const lost = new Set<BookOrder>();
+  for (const step of history) {
+    if (step.what === "sale") {
+      const { discount, priceMinor } = step;
+      orders.push(await books.sells(tx, { ...step, discountMinor: shareOf(priceMinor, discount) }));
+      continue;
+    }
+    const { what, which, share } = step;
+    if (what === "wait") market.clock.forward(which * DAY_MS * 0.02);
+    if (what === "pay out") await payOut(tx, books, which);
+    const order = orders[which % (orders.length || 1)];
+    if (!order) continue;
+    if (what === "win" && order.dispute) await books.wins(tx, order);
+    if (what === "lose" && order.dispute) {
+      await books.loses(tx, order);
+      lost.add(order);
+    }
+    // A refund may have been under way when the bank took the same money.
+    const rest = order.totalMinor - order.refundedMinor;
+    if (rest > 0n && what === "refund the rest") await books.refunds(tx, order, rest);
+    if (rest > 0n && what === "refund")
+      await books.refunds(tx, order, 1n + ((rest - 1n) * BigInt(share)) / 10_000n);
+    if (freeOf(order) > 0n && what === "dispute" && !order.dispute) await books.disputes(tx, order);
+  }
+  return { orders, lost };
+}
+
+/** All that the seller may be paid out in each currency, in the state that the number says. */
+async function payOut(tx: Tx, books: ReturnType<typeof booksOf>, which: number): Promise<void> {
+  const { now } = market.clock;
+  for (const { currency, availableMinor } of await balancesOf(tx, people.sellerId, now)) {
+    if (availableMinor <= 0n) continue;
+    const wish = { seller: availableMinor, referrer: 0n, currency };
+    // One open at a time is what the payouts' own room sees to.
+    if (which % 3 === 0) await books.paysOut(tx, "completed", ["payout_completed"], wish);
+    if (which % 3 === 1) await books.paysOut(tx, "failed", ["payout_failed"], wish);
+    if (which % 3 === 2) await books.paysOut(tx, "returned", ["payout_completed", "payout_returned"], wish);
+  }
+}
+
+interface Row {
+  account: string;
+  owner: string | null;
+  currency: string;
+  amount: string;
+  order: string | null;
+  matures: Date | null;
+}
+
+const entriesOf = async (tx: Tx): Promise<Row[]> =>
+  (
+    await sql<Row>`
+      select account, owner_id as owner, currency, amount_minor::text as amount, order_id as "order", matures_at as matures
+        from ledger_entries`.execute(tx)
+  ).rows;
+
+const sum = (rows: Row[]) => rows.reduce((total, { amount }) => total + BigInt(amount), 0n);
+
+/** A balance as anybody would add it up on paper. */
+function onPaper(rows: Row[], owner: string, now: Date): Balance[] {
+  const mine = rows.filter((row) => row.owner === owner);
+  const currencies = [...new Set(mine.map(({ currency }) => currency))].toSorted();
+  return currencies.map((currency) => {
+    const of = (...accounts: string[]) =>
+      mine.filter((row) => row.currency === currency && accounts.includes(row.account));
+    const halves = (entries: Row[]) => ({
+      pendingMinor: sum(entries.filter(({ matures }) => matures! > now)),
+      availableMinor: sum(entries.filter(({ matures }) => matures! <= now)),
+    });
+    return {
+      ...{ currency, ...halves(of("seller", "referrer")), inTransitMinor: sum(of("in_transit")) },
+      referrer: halves(of("referrer")),
+    };
+  });
+}
+
+test("any history of sales, refunds, disputes, payouts and commissions sums to zero and is proved", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyHistory, (history) =>
+      inVain(async (tx) => {
+        const { orders } = await play(tx, history);
+        assert.deepEqual(await findProblems(tx), []);
+        const rows = await entriesOf(tx);
+        for (const currency of ["JPY", "USD", "KWD"]) {
+          const mine = rows.filter((row) => row.currency === currency);
+          assert.equal(sum(mine), 0n, currency);
+          const held = orders
+            .filter((order) => order.currency === currency)
+            .map(({ dispute }) => dispute?.heldMinor ?? 0n);
+          assert.equal(
+            sum(mine.filter(({ account }) => account === "dispute_hold")),
+            held.reduce((total, amount) => total + amount, 0n),
+          );
+        }
+      }),
+    ),
+    { numRuns: HISTORIES },
+  );
+});
+
+test("in any history each balance is what its entries add up to, at any time", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyHistory, fc.integer({ min: -30, max: 30 }), (history, days) =>
+      inVain(async (tx) => {
+        await play(tx, history);
+        const rows = await entriesOf(tx);
+        const then = new Date(market.clock.now.getTime() + days * DAY_MS);
+        for (const owner of [people.sellerId, people.referrerId, people.buyerId])
+          assert.deepEqual(await balancesOf(tx, owner, then), onPaper(rows, owner, then));
+      }),
+    ),
+    { numRuns: HISTORIES },
+  );
+});
+
+test("in any history an order that is wholly refunded leaves every account as it was, but for the provider's fee", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyHistory, (history) =>
+      inVain(async (tx) => {
+        const { orders, lost } = await play(tx, history);
+        const books = booksOf(market.service.ctx, people);
+        for (const order of orders) {
+          const rest = order.totalMinor - order.refundedMinor;
+          if (rest > 0n) await books.refunds(tx, order, rest);
+        }
+        const rows = await entriesOf(tx);
+        for (const order of orders) {
+          if (lost.has(order)) continue;
+          const of = (account: string) =>
+            sum(rows.filter((row) => row.order === order.id && row.account === account));
+          for (const account of ["seller", "referrer", "platform_revenue", "tax_payable", "dispute_hold"])
+            assert.equal(of(account), 0n, account);
+          assert.equal(of("provider_clearing"), -of("processor_fees"));
+        }
+      }),
+    ),
+    { numRuns: HISTORIES },
+  );
+});

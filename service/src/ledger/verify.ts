@@ -1,0 +1,149 @@
+import type { Database, Tx } from "../db/database.ts";
+import { toId } from "../ids.ts";
+import {
+  allowTime,
+  countBooked,
+  type Difference,
+  type Found,
+  listMisdatedReceipts,
+  listReceiptGaps,
+  listStrays,
+  listUnbalanced,
+  listUnfounded,
+  listWrongDisputes,
+  listWrongOrders,
+  listWrongPayments,
+  listWrongPayouts,
+  listWrongRefunds,
+  listWrongSales,
+  listWrongShares,
+  type ReceiptGap,
+  type Stray,
+  type Unbalanced,
+  type Unfounded,
+  type WrongOrder,
+} from "./verify-queries.ts";
+
+export interface Verdict {
+  ok: boolean;
+  transactions: number;
+  entries: number;
+  /** A sentence each, with the ids that it is about. */
+  problems: string[];
+}
+
+/** Finds what is wrong of one kind, and says it. */
+type Proof = (tx: Tx) => Promise<string[]>;
+
+function proof<Row>(find: (tx: Tx) => Promise<Found<Row>[]>, say: (row: Row) => string): Proof {
+  return async (tx) => {
+    const found = await find(tx);
+    const untold = (found[0]?.total ?? 0) - found.length;
+    return [...found.map(say), ...(untold > 0 ? [`There are ${untold} more like the last one.`] : [])];
+  };
+}
+
+const proofs: Proof[] = [
+  proof(listUnbalanced, sayUnbalanced),
+  proof(listWrongSales, sayDifference),
+  proof(listWrongRefunds, sayDifference),
+  proof(listWrongDisputes, sayDifference),
+  proof(listWrongShares, sayDifference),
+  proof(listWrongPayments, sayDifference),
+  proof(listWrongPayouts, sayDifference),
+  proof(listUnfounded, sayUnfounded),
+  proof(listStrays, sayStray),
+  proof(listWrongOrders, sayWrongOrder),
+  proof(listReceiptGaps, sayReceiptGap),
+  proof(
+    listMisdatedReceipts,
+    ({ orderId, year, completedAt }) =>
+      `Order ${toId("ord", orderId)} has a receipt of ${year}, and was completed at ${at(completedAt)}.`,
+  ),
+];
+
+/**
+ * Holds the ledger against itself and against every row that money moved for: orders, refunds, disputes, payouts, payments of plans,
+ * receipts. All of it in one snapshot, in which sales that go on meanwhile are there whole or not at all.
+ */
+export const verifyLedger = (db: Database): Promise<Verdict> =>
+  db
+    .transaction()
+    .setIsolationLevel("repeatable read")
+    .setAccessMode("read only")
+    .execute(async (tx) => {
+      await allowTime(tx);
+      const problems = await findProblems(tx);
+      return { ok: problems.length === 0, ...(await countBooked(tx)), problems };
+    });
+
+/** One proof after the other, so that a large ledger takes one backend and no more. */
+export async function findProblems(tx: Tx): Promise<string[]> {
+  const problems: string[] = [];
+  for (const prove of proofs) problems.push(...(await prove(tx)));
+  return problems;
+}
+
+function sayUnbalanced({ transactionId, kind, entries, entryCount, currencies }: Unbalanced): string {
+  const faults = [
+    ...(entries === entryCount ? [] : [`has ${entries} of its ${entryCount} entries`]),
+    ...(currencies ? [`does not sum to zero in ${currencies.join(" and ")}`] : []),
+  ];
+  return `Ledger transaction ${transactionId} (${kind}) ${faults.join(" and ")}.`;
+}
+
+/** What a kind of booking is about, as the sentence begins. */
+const subjects: Record<string, (sourceId: string) => string> = {
+  sale: (id) => `The sale of order ${toId("ord", id)} books`,
+  refund: (id) => `Refund ${toId("refund", id)} books`,
+  taken_back: (id) => `The refunds and disputes of order ${toId("ord", id)} book`,
+  held: (id) => `The disputes of order ${toId("ord", id)} book`,
+  dispute_lost: (id) => `Dispute ${id}, when lost, books`,
+  subscription: (id) => `The payment ${toId("pay", id)} of a plan books`,
+  payout: (id) => `Payout ${toId("payout", id)} books`,
+  payout_completed: (id) => `The completion of payout ${toId("payout", id)} books`,
+  payout_failed: (id) => `The failure of payout ${toId("payout", id)} books`,
+  payout_returned: (id) => `The return of payout ${toId("payout", id)} books`,
+};
+
+function sayDifference({ kind, sourceId, account, ownerId, currency, due, booked }: Difference): string {
+  const whose = ownerId ? ` of ${toId("usr", ownerId)}` : "";
+  return `${subjects[kind]!(sourceId)} ${booked} on ${account}${whose}, where ${due} is due, in minor units of ${currency}.`;
+}
+
+function sayUnfounded({ transactionId, kind, sourceId, status }: Unfounded): string {
+  return `Ledger transaction ${transactionId} (${kind}) is about dispute ${sourceId}, which is ${status ?? "not there"}.`;
+}
+
+function sayStray(stray: Stray): string {
+  const entry = `Entry ${stray.position} of ledger transaction ${stray.transactionId} (${stray.kind})`;
+  if (stray.orderId === stray.rightOrderId)
+    return `${entry} matures at ${at(stray.maturesAt)}, its order ${order(stray.orderId)} at ${at(stray.rightMaturesAt)}.`;
+  return `${entry} names ${order(stray.orderId)}, and is about ${order(stray.rightOrderId)}.`;
+}
+
+function sayWrongOrder(wrong: WrongOrder): string {
+  const faults = [
+    ...(wrong.refunded === wrong.rightRefunded
+      ? []
+      : [
+          `says that ${wrong.refunded} minor units are given back, its refunds and disputes ${wrong.rightRefunded}`,
+        ]),
+    ...(wrong.refunding === wrong.rightRefunding
+      ? []
+      : [
+          `says that ${wrong.refunding} minor units are on their way back, its refunds ${wrong.rightRefunding}`,
+        ]),
+    ...(wrong.status === wrong.rightStatus ? [] : [`is ${wrong.status} and should be ${wrong.rightStatus}`]),
+    ...(wrong.otherCurrency ? ["was refunded in another currency"] : []),
+  ];
+  return `Order ${toId("ord", wrong.orderId)} ${faults.join(", and ")}.`;
+}
+
+function sayReceiptGap({ sellerId, year, receipts, lowest, highest, last }: ReceiptGap): string {
+  const numbered = receipts === 0 ? "no receipts" : `${receipts} receipts numbered ${lowest} to ${highest}`;
+  return `Seller ${toId("usr", sellerId)} has ${numbered} in ${year}, and ${last ?? 0} numbers were given out.`;
+}
+
+const order = (id: string | null) => (id ? toId("ord", id) : "no order");
+const at = (time: Date | null) => time?.toISOString() ?? "no time";

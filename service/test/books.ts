@@ -1,0 +1,235 @@
+import { sql } from "kysely";
+import type { Context } from "../src/context.ts";
+import type { Tx } from "../src/db/database.ts";
+import { type Entry, type PostingKind, post } from "../src/ledger/ledger.ts";
+import { type Parts, type SaleTerms, splitRefund, splitSale } from "../src/money/split.ts";
+import { type BookedOrder, bookSale, shares } from "../src/purchases/books.ts";
+
+const DAY_MS = 86_400_000;
+
+/** Who is in the books, by uuid. */
+export interface People {
+  sellerId: string;
+  buyerId: string;
+  referrerId: string;
+  productId: string;
+}
+
+/** An order with what became of it. */
+export interface BookOrder extends BookedOrder {
+  refundedMinor: bigint;
+  dispute: { id: string; heldMinor: bigint } | null;
+}
+
+const DISPUTE_FEE = 1_500n;
+
+/** What of an order others have: refunded, or held by a dispute. */
+const takenOf = ({ refundedMinor, dispute }: BookOrder) => refundedMinor + (dispute?.heldMinor ?? 0n);
+export const freeOf = (order: BookOrder) => order.totalMinor - takenOf(order);
+const most = (one: bigint, other: bigint) => (one > other ? one : other);
+
+const sharesOf = (order: BookOrder, taken: bigint, amount: bigint): Entry[] =>
+  amount === 0n ? [] : shares(order, splitRefund(order, taken, amount));
+
+type Outcome = "payout_completed" | "payout_failed" | "payout_returned";
+
+/** Rows and bookings as the rooms write them, without the rooms: histories that no provider would tell in a test's time. */
+export function booksOf(ctx: Context, people: People) {
+  const write = (tx: Tx, statement: string) => sql.raw(statement).execute(tx);
+
+  /** A completed order, by default of 19.99 with a tax inside, a commission of a fifth and 0.88 for the provider. */
+  async function sells(tx: Tx, wish: Partial<SaleTerms> & { currency?: string; feeMinor?: bigint } = {}) {
+    const { currency = "USD", feeMinor = 88n, ...changed } = wish;
+    const split = splitSale({
+      ...{ priceMinor: 1_999n, discountMinor: 0n, tax: { basisPoints: 1_900, inclusive: true } },
+      ...{ feeBasisPoints: 1_000, commissionBasisPoints: 2_000, ...changed },
+    });
+    const order: BookOrder = {
+      ...{ ...split, id: ctx.newId(), sellerId: people.sellerId, referrerId: people.referrerId, currency },
+      ...{ maturesAt: new Date(ctx.now().getTime() + 14 * DAY_MS), refundedMinor: 0n, dispute: null },
+    };
+    const processorFeeMinor = split.totalMinor < feeMinor ? 0n : feeMinor;
+    await tx
+      .insertInto("orders")
+      .values({
+        ...{
+          id: order.id,
+          buyer_id: people.buyerId,
+          seller_id: people.sellerId,
+          product_id: people.productId,
+        },
+        ...{ buyer_name: "", buyer_email: "", seller_name: "", product_title: "", product_type: "PROMPT" },
+        ...{
+          product_version: "1.0.0",
+          status: "completed",
+          refund_days: 14,
+          created_at: ctx.now(),
+          currency,
+        },
+        ...{
+          subtotal_minor: split.subtotalMinor,
+          discount_minor: split.discountMinor,
+          tax_minor: split.taxMinor,
+        },
+        ...{
+          total_minor: split.totalMinor,
+          fee_minor: split.feeMinor,
+          commission_minor: split.commissionMinor,
+        },
+        ...{
+          seller_minor: split.sellerMinor,
+          fee_basis_points: 1_000,
+          tax_inclusive: wish.tax?.inclusive ?? true,
+        },
+        ...{
+          referrer_id: people.referrerId,
+          processor_fee_minor: processorFeeMinor,
+          completed_at: ctx.now(),
+        },
+        ...{ matures_at: order.maturesAt, receipt_year: ctx.now().getUTCFullYear() },
+        receipt_number: await nextReceipt(tx),
+      })
+      .execute();
+    await bookSale(ctx, tx, { ...order, processorFeeMinor });
+    return order;
+  }
+
+  async function nextReceipt(tx: Tx): Promise<number> {
+    const { rows } = await sql<{ last: number }>`
+      insert into receipt_counters values (${people.sellerId}, ${ctx.now().getUTCFullYear()}, 1)
+      on conflict (seller_id, year) do update set last = receipt_counters.last + 1 returning last`.execute(
+      tx,
+    );
+    return rows[0]!.last;
+  }
+
+  /**
+   * Gives back some of an order, by other parts than it should where some are given. What nobody disputes goes first, the rest out
+   * of what a dispute holds.
+   */
+  async function refunds(tx: Tx, order: BookOrder, amount: bigint, parts?: Parts): Promise<string> {
+    const { id, currency } = order;
+    const refundId = ctx.newId();
+    await tx
+      .insertInto("refunds")
+      .values({
+        ...{ id: refundId, order_id: id, status: "succeeded", amount_minor: amount, currency, reason: "" },
+        ...{ origin: "service", created_at: ctx.now(), completed_at: ctx.now() },
+      })
+      .execute();
+    const fromHold = most(0n, amount - freeOf(order));
+    await book(tx, "refund", refundId, currency, [
+      { account: "provider_clearing", amountMinor: amount, orderId: id },
+      { account: "dispute_hold", amountMinor: -fromHold, orderId: id },
+      ...turned(parts ? shares(order, parts) : sharesOf(order, takenOf(order), amount - fromHold)),
+    ]);
+    order.refundedMinor += amount;
+    if (order.dispute) await hold(tx, order, order.dispute.heldMinor - fromHold);
+    await settleStatus(tx, order);
+    return refundId;
+  }
+
+  /** The buyer's bank takes back what is left of an order, or as much of some amount as that. */
+  async function disputes(tx: Tx, order: BookOrder, amount = freeOf(order)): Promise<string> {
+    const id = ctx.newId();
+    const heldMinor = -most(-amount, -freeOf(order));
+    await tx
+      .insertInto("disputes")
+      .values({
+        ...{ id, order_id: order.id, provider_dispute_id: id, status: "open", amount_minor: amount },
+        ...{ held_minor: heldMinor, fee_minor: DISPUTE_FEE, reason: "", opened_at: ctx.now() },
+      })
+      .execute();
+    await book(tx, "dispute_opened", id, order.currency, [
+      { account: "dispute_hold", amountMinor: heldMinor, orderId: order.id },
+      ...turned(sharesOf(order, takenOf(order), heldMinor)),
+    ]);
+    order.dispute = { id, heldMinor };
+    await settleStatus(tx, order);
+    return id;
+  }
+
+  async function wins(tx: Tx, order: BookOrder): Promise<void> {
+    const { id, heldMinor } = order.dispute!;
+    await close(tx, order, "won");
+    await book(tx, "dispute_won", id, order.currency, [
+      { account: "dispute_hold", amountMinor: -heldMinor, orderId: order.id },
+      ...sharesOf(order, takenOf(order), heldMinor),
+    ]);
+  }
+
+  async function loses(tx: Tx, order: BookOrder): Promise<void> {
+    const { id, heldMinor } = order.dispute!;
+    const of = { orderId: order.id };
+    order.refundedMinor += heldMinor;
+    await close(tx, order, "lost");
+    await book(tx, "dispute_lost", id, order.currency, [
+      { ...of, account: "dispute_hold", amountMinor: -heldMinor },
+      { ...of, account: "provider_clearing", amountMinor: heldMinor + DISPUTE_FEE },
+      { ...of, account: "seller", ownerId: order.sellerId, maturesAt: ctx.now(), amountMinor: -DISPUTE_FEE },
+    ]);
+  }
+
+  async function close(tx: Tx, order: BookOrder, status: "won" | "lost"): Promise<void> {
+    const { id } = order.dispute!;
+    order.dispute = null;
+    await write(tx, `update disputes set status = '${status}', held_minor = 0 where id = '${id}'`);
+    await settleStatus(tx, order);
+  }
+
+  async function hold(tx: Tx, order: BookOrder, heldMinor: bigint): Promise<void> {
+    order.dispute!.heldMinor = heldMinor;
+    await write(tx, `update disputes set held_minor = ${heldMinor} where id = '${order.dispute!.id}'`);
+  }
+
+  const settleStatus = (tx: Tx, { id, refundedMinor, totalMinor, dispute }: BookOrder) => {
+    const byMoney = refundedMinor === totalMinor ? "refunded" : "partially_refunded";
+    const status = dispute ? "disputed" : refundedMinor > 0n ? byMoney : "completed";
+    return write(
+      tx,
+      `update orders set refunded_minor = ${refundedMinor}, status = '${status}' where id = '${id}'`,
+    );
+  };
+
+  /** A payout to the seller of what they earned as seller and as referrer, in a state and with the bookings of some. */
+  async function paysOut(
+    tx: Tx,
+    status: string,
+    outcomes: Outcome[],
+    { seller = 300n, referrer = 100n, currency = "USD" } = {},
+  ): Promise<string> {
+    const id = ctx.newId();
+    const amountMinor = seller + referrer;
+    await tx
+      .insertInto("payouts")
+      .values({
+        ...{ id, seller_id: people.sellerId, status, amount_minor: amountMinor, currency },
+        ...{ commission_minor: referrer, destination: "acct_test" },
+        ...{ period_start: ctx.now(), period_end: ctx.now(), created_at: ctx.now() },
+      })
+      .execute();
+    const whose = { ownerId: people.sellerId, maturesAt: ctx.now() };
+    const earned: Entry[] = [
+      { account: "seller", ...whose, amountMinor: seller },
+      { account: "referrer", ...whose, amountMinor: referrer },
+    ];
+    const onItsWay: Entry[] = [{ account: "in_transit", ownerId: people.sellerId, amountMinor }];
+    const paid: Entry[] = [{ account: "provider_clearing", amountMinor }];
+    const entries = {
+      payout: [...turned(earned), ...onItsWay],
+      payout_completed: [...turned(onItsWay), ...paid],
+      payout_failed: [...turned(onItsWay), ...earned],
+      payout_returned: [...turned(paid), ...earned],
+    };
+    for (const kind of ["payout", ...outcomes] as const) await book(tx, kind, id, currency, entries[kind]);
+    return id;
+  }
+
+  const book = (tx: Tx, kind: PostingKind, sourceId: string, currency: string, entries: Entry[]) =>
+    post(ctx, tx, { kind, sourceId, currency, entries });
+
+  return { sells, refunds, disputes, wins, loses, paysOut };
+}
+
+const turned = (entries: Entry[]): Entry[] =>
+  entries.map((entry) => ({ ...entry, amountMinor: -entry.amountMinor }));
