@@ -81,14 +81,19 @@ async function filling(dataDir: string): Promise<number> {
   try {
     const connection: Connection = { target: database.connection };
     await withBase(dataDir, connection, async () => {});
-    const client = oneClient(connection, { application_name: "stoa bench" });
-    await client.connect();
-    const begun = performance.now();
-    await fill(client);
-    await client.end();
-    return (performance.now() - begun) / 1000;
+    return (await secondsOf(1, () => withClient(connection, fill)))[0]!;
   } finally {
     await database.stop();
+  }
+}
+
+async function withClient(connection: Connection, work: (client: pg.Client) => Promise<void>): Promise<void> {
+  const client = oneClient(connection, { application_name: "stoa bench" });
+  await client.connect();
+  try {
+    await work(client);
+  } finally {
+    await client.end();
   }
 }
 
@@ -141,8 +146,8 @@ const sales = [
 ];
 
 const refunds = [
-  `insert into refunds (id, order_id, status, amount_minor, currency, reason, created_at, completed_at)
-   select ${idOf("refund", "id::text")}, id, 'succeeded', total_minor, currency, '', completed_at, completed_at
+  `insert into refunds (id, order_id, origin, status, amount_minor, currency, reason, created_at, completed_at)
+   select ${idOf("refund", "id::text")}, id, 'service', 'succeeded', total_minor, currency, '', completed_at, completed_at
      from orders where receipt_number % ${REFUNDED_EVERY} = 0`,
   `update orders set status = 'refunded', refunded_minor = total_minor where receipt_number % ${REFUNDED_EVERY} = 0`,
   booked(
@@ -155,8 +160,8 @@ const refunds = [
 ];
 
 const payouts = [
-  `insert into payouts (id, seller_id, status, amount_minor, currency, period_start, period_end, created_at, completed_at)
-   select ${idOf("payout", "n")}, ${idOf("seller", "n")}, 'completed', 1000, 'USD', '2026-01-01', '2026-02-01', '2026-03-01', '2026-03-02'
+  `insert into payouts (id, seller_id, status, amount_minor, commission_minor, currency, destination, period_start, period_end, created_at, completed_at)
+   select ${idOf("payout", "n")}, ${idOf("seller", "n")}, 'completed', 1000, 0, 'USD', 'acct_test', '2026-01-01', '2026-02-01', '2026-03-01', '2026-03-02'
      from generate_series(1, ${SELLERS}) n`,
   booked(
     "payout",
