@@ -32,7 +32,7 @@ button:focus-visible { outline: 3px solid #539bf5; outline-offset: 2px; }
 `;
 
 /** What the browser may do on these pages: apply this one style and send the form back here. */
-export const authorizePagePolicy = [
+export const pagePolicy = [
   "default-src 'none'",
   `style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`,
   "form-action 'self'",

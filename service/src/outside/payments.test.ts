@@ -151,6 +151,17 @@ test("a test account pays with pm_test_ok unless told otherwise", () => {
   assert.equal(payments.sharedMethods[0]?.id, "pm_test_ok");
 });
 
+test("what it keeps for itself is 2.9 %, a half up, and 30 minor units, never more than there is", async () => {
+  const feeOf = async (amountMinor: bigint) => {
+    const outcome = await payments.charge({ ...request(), amountMinor });
+    return outcome.state === "succeeded" && outcome.feeMinor;
+  };
+  assert.equal(await feeOf(10_000n), 320n);
+  assert.equal(await feeOf(500n), 45n, "14.5 is rounded up");
+  assert.equal(await feeOf(499n), 44n);
+  assert.equal(await feeOf(7n), 7n);
+});
+
 test("a provider that cannot be reached leaves the payment unknown", async () => {
   const gone = await startFakeProvider({ store, now });
   await gone.close();
@@ -174,6 +185,108 @@ test("a provider that does not answer in time leaves the payment unknown", async
   const impatient = fakePayments({ origin: silent, deadline: () => patience.signal });
   await assert.rejects(impatient.charge(request()), PaymentUnknown);
 });
+
+/** A charge that was paid, as its refund names it. */
+const hasCharge = async (methodId = "pm_test_ok") => paymentIdOf(await payments.charge(request(methodId)));
+
+let refunds = 0;
+const refundRequest = (paymentId: string, amountMinor: bigint) => ({
+  refundId: `refund_${++refunds}`,
+  paymentId,
+  amountMinor,
+  currency: "USD",
+});
+
+test("a refund is made once for its id, and found by it", async () => {
+  const asked = refundRequest(await hasCharge(), 500n);
+  const outcomes = await Promise.all(Array.from({ length: 20 }, () => payments.refund(asked)));
+  assert.equal(new Set(outcomes.map(({ providerRefundId }) => providerRefundId)).size, 1);
+  assert.equal(outcomes[0]!.state, "succeeded");
+  assert.deepEqual(await payments.findRefund(asked.refundId), outcomes[0]);
+  assert.equal(await payments.findRefund("refund_unheard_of"), null);
+  await assert.rejects(payments.refund({ ...asked, amountMinor: 1n }), /idempotency_key_reused/);
+});
+
+test("fifty parallel refunds give back no more than was charged", async () => {
+  const paymentId = await hasCharge();
+  const outcomes = await Promise.all(
+    Array.from({ length: 50 }, () => payments.refund(refundRequest(paymentId, 100n))),
+  );
+  assert.equal(outcomes.filter(({ state }) => state === "succeeded").length, 19);
+  const refused = outcomes.find(({ state }) => state === "failed");
+  assert.deepEqual(refused, { state: "failed", providerRefundId: null, failureCode: "amount_too_large" });
+  const rest = await payments.refund(refundRequest(paymentId, 99n));
+  assert.equal(rest.state, "succeeded");
+});
+
+test("nothing is given back of what was not charged", async () => {
+  const { outcome } = await waitingCharge();
+  const asked = refundRequest(paymentIdOf(outcome), 1n);
+  const refused = { state: "failed", providerRefundId: null, failureCode: "charge_not_found" };
+  assert.deepEqual(await payments.refund(asked), refused);
+  assert.deepEqual(await payments.refund({ ...asked, paymentId: "ch_nobody" }), refused);
+});
+
+test("a refund may fail, or wait for the bank", async () => {
+  const failing = refundRequest(await hasCharge("pm_test_refund_fails"), 500n);
+  assert.partialDeepStrictEqual(await payments.refund(failing), { failureCode: "expired_or_canceled_card" });
+  const waiting = refundRequest(await hasCharge("pm_test_refund_waits"), 500n);
+  const { state, providerRefundId } = await payments.refund(waiting);
+  assert.equal(state, "processing");
+  await post(`/v1/refunds/${providerRefundId}/end`, { state: "succeeded" });
+  assert.equal((await payments.findRefund(waiting.refundId))?.state, "succeeded");
+  await post(`/v1/refunds/${providerRefundId}/end`, { state: "failed", failureCode: "late" });
+  assert.equal((await payments.findRefund(waiting.refundId))?.state, "succeeded", "the first end stands");
+});
+
+let payouts = 0;
+const payoutRequest = (destination: string) => ({
+  payoutId: `payout_${++payouts}`,
+  destination,
+  amountMinor: 5_000n,
+  currency: "USD",
+});
+
+test("a payout is made once for its id, and found by it", async () => {
+  const asked = payoutRequest(payments.sharedPayoutAccount!);
+  const outcomes = await Promise.all(Array.from({ length: 20 }, () => payments.payOut(asked)));
+  assert.equal(new Set(outcomes.map(({ providerPayoutId }) => providerPayoutId)).size, 1);
+  assert.equal(outcomes[0]!.state, "completed");
+  assert.deepEqual(await payments.findPayout(asked.payoutId), outcomes[0]);
+  assert.equal(await payments.findPayout("payout_unheard_of"), null);
+  await assert.rejects(payments.payOut({ ...asked, amountMinor: 1n }), /idempotency_key_reused/);
+});
+
+test("where a payout goes tells what becomes of it", async () => {
+  assert.partialDeepStrictEqual(await payments.payOut(payoutRequest("acct_test_fails")), {
+    state: "failed",
+    failureCode: "account_closed",
+  });
+  const nowhere = await payments.payOut(payoutRequest("acct_nobody"));
+  assert.deepEqual(nowhere, { state: "failed", providerPayoutId: null, failureCode: "unknown_account" });
+  const returning = payoutRequest("acct_test_returns");
+  assert.equal((await payments.payOut(returning)).state, "completed");
+  assert.equal((await payments.findPayout(returning.payoutId))?.state, "returned");
+});
+
+test("a payout that is under way ends when the bank says so, and may come back later", async () => {
+  const asked = payoutRequest("acct_test_waits");
+  const { state, providerPayoutId } = await payments.payOut(asked);
+  assert.equal(state, "in_transit");
+  for (const [move, becomes] of [
+    ["returned", "in_transit"],
+    ["completed", "completed"],
+    ["returned", "returned"],
+  ] as const) {
+    await post(`/v1/payouts/${providerPayoutId}/end`, { state: move });
+    assert.equal((await payments.findPayout(asked.payoutId))?.state, becomes);
+  }
+});
+
+async function post(path: string, body: object) {
+  const headers = { "content-type": "application/json" };
+  return fetch(`${provider.origin}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+}
 
 async function waitingCharge() {
   const order = request("pm_test_requires_action");
