@@ -4,6 +4,7 @@ import type { Tx } from "../db/database.ts";
 import { mapPage } from "../db/paging.ts";
 import { findLiveEntitlement, majorOf } from "../entitlements/entitlements.ts";
 import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
+import { failPoint } from "../fail-points.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
@@ -117,8 +118,9 @@ async function placeOrder(
     if (owned) throw alreadyOwned(owned.order_id);
     return (await findOrder(tx, id))!;
   });
-  if (placed) return placed;
-  return continueOpenOrder(ctx, caller, product, methodId);
+  if (!placed) return continueOpenOrder(ctx, caller, product, methodId);
+  failPoint(ctx, "order: written");
+  return placed;
 }
 
 type Parties = Pick<NewOrder, "buyer_name" | "buyer_email" | "seller_name">;
