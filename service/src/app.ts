@@ -31,6 +31,7 @@ import { addOAuthPages } from "./oauth/pages.ts";
 import { oauthRoutes } from "./oauth/routes.ts";
 import { identifyToken } from "./oauth/tokens.ts";
 import { addSignInPages } from "./pages/routes.ts";
+import { paymentRoutes } from "./payments/routes.ts";
 import { allowanceOf } from "./plans/allowance.ts";
 import { planRoutes } from "./plans/routes.ts";
 import { productRoutes } from "./products/routes.ts";
@@ -58,6 +59,7 @@ export const routes = [
   ...fileRoutes,
   ...reviewRoutes,
   ...purchaseRoutes,
+  ...paymentRoutes,
   ...aiRoutes,
   ...eventRoutes,
   ...keyRoutes,

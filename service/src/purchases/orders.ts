@@ -9,7 +9,7 @@ import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
 import { splitSale } from "../money/split.ts";
-import { defaultMethodOf } from "../payments/methods.ts";
+import { methodFor } from "../payments/methods.ts";
 import { keepOpen } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { findProductForSale, findRunnableVersion } from "../products/goods.ts";
@@ -35,7 +35,7 @@ export async function buyProduct(ctx: Context, caller: Member, wish: CreatePurch
   await mustNotOwn(ctx, caller, product.id);
   mustCost(product, wish.expectedPrice);
   if (wish.referralCode) throw ruleBroken("referralCode", "is not a code that anybody uses");
-  const methodId = wish.paymentMethodId ?? (await defaultMethodOf(ctx, caller.userId));
+  const methodId = await methodFor(ctx, caller.userId, wish.paymentMethodId);
   if (!methodId) throw ruleBroken("paymentMethodId", "is needed: you have no default payment method");
   const order = await placeOrder(ctx, caller, product, methodId);
   return toAnswer(ctx, isAsAsked(order, product, methodId) ? await charge(ctx, order) : order);
