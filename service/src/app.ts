@@ -31,6 +31,7 @@ import { addOAuthPages } from "./oauth/pages.ts";
 import { oauthRoutes } from "./oauth/routes.ts";
 import { identifyToken } from "./oauth/tokens.ts";
 import { addSignInPages } from "./pages/routes.ts";
+import { addNoticeDoor } from "./payments/door.ts";
 import { paymentRoutes } from "./payments/routes.ts";
 import { allowanceOf } from "./plans/allowance.ts";
 import { planRoutes } from "./plans/routes.ts";
@@ -44,7 +45,7 @@ import { signInRoutes } from "./sign-in/routes.ts";
 import { addSocialPages } from "./sign-in/social-pages.ts";
 import { transferRoutes } from "./transfer/routes.ts";
 import { twoFactorRoutes } from "./two-factor/routes.ts";
-import { askedJobsOf, scheduledJobsOf } from "./worker.ts";
+import { askedJobsOf, noticeHandlers, scheduledJobsOf } from "./worker.ts";
 
 const FLUSH_VIEWS_MS = 500;
 const DROP_OLD_MS = 5_000;
@@ -165,6 +166,7 @@ function buildDoor(
 function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits): void {
   addAssets(server);
   addPurchasePages(server, ctx);
+  addNoticeDoor(server, ctx, noticeHandlers);
   addFilePages(server, ctx);
   addSignInPages(server, ctx);
   addSocialPages(server, ctx);
