@@ -31,7 +31,7 @@ import { addOAuthPages } from "./oauth/pages.ts";
 import { oauthRoutes } from "./oauth/routes.ts";
 import { identifyToken } from "./oauth/tokens.ts";
 import { addSignInPages } from "./pages/routes.ts";
-import { addNoticeDoor } from "./payments/door.ts";
+import { addBankPage, addNoticeDoor } from "./payments/door.ts";
 import { paymentRoutes } from "./payments/routes.ts";
 import { allowanceOf } from "./plans/allowance.ts";
 import { planRoutes } from "./plans/routes.ts";
@@ -52,6 +52,7 @@ const DROP_OLD_MS = 5_000;
 /** Requests may run this long after SIGTERM; then calls to the outside are given up. */
 const GRACE_MS = 10_000;
 const LAST_WORDS_MS = 3_000;
+const CLOSE_IDLE_MS = 50;
 
 export const routes = [
   ...catalogueRoutes,
@@ -167,6 +168,7 @@ function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits
   addAssets(server);
   addPurchasePages(server, ctx);
   addNoticeDoor(server, ctx, noticeHandlers);
+  addBankPage(server, ctx);
   addFilePages(server, ctx);
   addSignInPages(server, ctx);
   addSocialPages(server, ctx);
@@ -187,7 +189,8 @@ async function whyNotReady(ctx: Context, queue: () => Queue | null): Promise<str
 async function closeDoor(app: FastifyInstance, base: Base, graceMs: number): Promise<void> {
   const giveUp = setTimeout(() => base.giveUp(), graceMs);
   const cutOff = setTimeout(() => app.server.closeAllConnections(), graceMs + LAST_WORDS_MS);
+  // Closing ends what is idle then; a connection whose request ends later would be kept alive.
+  const closeIdle = setInterval(() => app.server.closeIdleConnections(), CLOSE_IDLE_MS);
   await app.close();
-  clearTimeout(giveUp);
-  clearTimeout(cutOff);
+  for (const timer of [giveUp, cutOff, closeIdle]) clearTimeout(timer);
 }

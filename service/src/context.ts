@@ -48,6 +48,8 @@ export interface Context {
   failPoints: FailPoints | null;
   outside: {
     payments: Payments;
+    /** Where whoever tests decides in the place of a bank; null: nowhere. */
+    bankPage: string | null;
     ai: AiProviders;
     identityProviders: IdentityProviders;
     mail: Mail;

@@ -61,6 +61,7 @@ export async function openOutside(
   return {
     ports: {
       payments: payments.port,
+      bankPage: payments.bankPage,
       ai,
       identityProviders: createIdentityProviders({
         ...config,
@@ -83,16 +84,18 @@ export async function openOutside(
 }
 
 async function openPayments(config: Config, pool: pg.Pool, now: () => Date, given: Payments | undefined) {
-  const alone = { listening: () => {}, close: async () => {} };
+  const alone = { bankPage: null, listening: () => {}, close: async () => {} };
   if (given) return { port: given, ...alone };
   if (config.stripe) return { port: await openStripe(config, config.stripe, pool), ...alone };
   if (config.environment === "production") return { port: noPayments, ...alone };
   const provider = await startFakeProvider({ store: postgresChargeStore(pool), now });
   return {
     port: fakePayments({ origin: provider.origin, secret: provider.secret, now }),
+    bankPage: provider.origin,
     listening: (address: string, port: number) => {
       // A worker has no door for them.
-      if (config.roles.api) provider.postNoticesTo(`http://${reachable(address)}:${port}/payments/webhooks/fake`);
+      if (config.roles.api)
+        provider.postNoticesTo(`http://${reachable(address)}:${port}/payments/webhooks/fake`);
     },
     close: () => provider.close(),
   };

@@ -5,9 +5,11 @@ import {
   type Endpoint,
   isWhatWasAsked,
   jsonReply,
+  page,
   type Reply,
   readKeyed,
   readText,
+  redirect,
   refusal,
 } from "./payments.fake-http.ts";
 import {
@@ -18,7 +20,7 @@ import {
   methodOfCharge,
   ownMethodId,
 } from "./payments.fake-methods.ts";
-import { authorizePage, notFoundPage, pagePolicy } from "./payments.fake-page.ts";
+import { authorizePage, notFoundPage } from "./payments.fake-page.ts";
 import type { Charge, Ending } from "./payments.fake-store.ts";
 
 const ChargeRequest = z.strictObject({
@@ -34,7 +36,7 @@ export const chargeEndpoints: Endpoint[] = [
   ["GET", /^\/v1\/charges$/, findCharge],
   ["POST", /^\/v1\/charges\/([^/]+)\/confirm$/, (call) => endCharge(call, { state: "succeeded" })],
   ["POST", /^\/v1\/charges\/([^/]+)\/cancel$/, (call) => endCharge(call, { state: "canceled" })],
-  ["GET", /^\/v1\/methods\/([^/]+)$/, findMethod],
+  ["GET", /^\/v1\/methods$/, findMethod],
   ["GET", /^\/authorize\/([^/]+)$/, showAuthorizePage],
   ["POST", /^\/authorize\/([^/]+)$/, decide],
 ];
@@ -106,9 +108,9 @@ async function end({ provider, id }: Call, ending: Ending): Promise<Charge | nul
 }
 
 /** A method by its name or id, as a customer's own. */
-async function findMethod({ url, id }: Call): Promise<Reply> {
+async function findMethod({ url }: Call): Promise<Reply> {
   const customerId = url.searchParams.get("customer") ?? "";
-  const method = findFakeMethod(decodeURIComponent(id), customerId);
+  const method = findFakeMethod(url.searchParams.get("token") ?? "", customerId);
   if (!method) return refusal(404, "unknown_method");
   const { name, brand, last4 } = method;
   return jsonReply(200, { id: ownMethodId(name, customerId), brand, last4 });
@@ -119,12 +121,12 @@ async function showAuthorizePage({ provider, id }: Call): Promise<Reply> {
   return charge ? page(200, authorizePage(charge)) : page(404, notFoundPage());
 }
 
-/** The buyer pressed a button: the charge ends, and the page is shown anew so that a reload sends nothing twice. */
+/** The buyer pressed a button: the charge ends, and the page is shown anew. */
 async function decide(call: Call): Promise<Reply> {
   const ending = endingByButton.get(new URLSearchParams(await readText(call.request)).get("decision"));
   if (!ending) return page(400, notFoundPage());
   if (!(await end(call, ending))) return page(404, notFoundPage());
-  return { status: 303, headers: { location: `/authorize/${call.id}` }, body: "" };
+  return redirect(`/authorize/${call.id}`);
 }
 
 const endingByButton = new Map<string | null, Ending>([
@@ -139,15 +141,4 @@ function chargeReply(url: URL, charge: Charge | null): Reply {
   const authorizeUrl = new URL(`/authorize/${id}`, url).href;
   const feeMinor = Number(chargeFee(amountMinor));
   return jsonReply(200, { id, state, declineCode, feeMinor, method: { brand, last4 }, authorizeUrl });
-}
-
-function page(status: number, body: string): Reply {
-  const headers = {
-    "content-type": "text/html; charset=utf-8",
-    "content-security-policy": pagePolicy,
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-    "cache-control": "no-store",
-  };
-  return { status, headers, body };
 }

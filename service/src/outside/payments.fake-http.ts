@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import type { z } from "zod";
 import type { NoticePost } from "./payments.fake-notices.ts";
+import { pagePolicy } from "./payments.fake-page.ts";
 import type { ChargeStore } from "./payments.fake-store.ts";
 
 /** What the fake provider's endpoints work with. */
@@ -32,6 +33,20 @@ export const refusal = (status: number, error: string): Reply => jsonReply(statu
 export function jsonReply(status: number, body: unknown): Reply {
   return { status, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
 }
+
+export function page(status: number, body: string): Reply {
+  const headers = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": pagePolicy,
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+  };
+  return { status, headers, body };
+}
+
+/** After a form: a reload of what is shown then sends nothing twice. */
+export const redirect = (location: string): Reply => ({ status: 303, headers: { location }, body: "" });
 
 export function send(response: ServerResponse, { status, headers, body }: Reply): void {
   response.writeHead(status, headers).end(body);

@@ -14,7 +14,8 @@ export interface FakeMethod extends CardSummary {
 }
 
 const succeeds = { brand: "visa", outcome: { state: "succeeded" } } as const;
-const declined = (declineCode: string) => ({ brand: "visa", outcome: { state: "declined", declineCode } }) as const;
+const declined = (declineCode: string) =>
+  ({ brand: "visa", outcome: { state: "declined", declineCode } }) as const;
 
 /** The methods that exist, for everyone; a method's name tells how a charge of it ends. The first is everybody's default. */
 const methods = new Map<string, FakeMethod>([
@@ -45,7 +46,10 @@ export const ownMethodId = (name: string, customerId: string): string =>
 const nameOf = (methodId: string): string => OWN_ID.exec(methodId)?.[1] ?? methodId;
 
 /** By its name, or by the id that the customer has for it; undefined when there is none, or it is somebody else's. */
-export function findFakeMethod(methodId: string, customerId: string): (FakeMethod & { name: string }) | undefined {
+export function findFakeMethod(
+  methodId: string,
+  customerId: string,
+): (FakeMethod & { name: string }) | undefined {
   const name = nameOf(methodId);
   const method = methods.get(name);
   const isTheirs = methodId === name || methodId === ownMethodId(name, customerId);
@@ -53,7 +57,8 @@ export function findFakeMethod(methodId: string, customerId: string): (FakeMetho
 }
 
 /** Of a charge that was made. */
-export const methodOfCharge = ({ methodId }: { methodId: string }): FakeMethod => methods.get(nameOf(methodId))!;
+export const methodOfCharge = ({ methodId }: { methodId: string }): FakeMethod =>
+  methods.get(nameOf(methodId))!;
 
 /** What becomes of a payout, by where it goes. The first is everybody's. */
 export const payoutAccounts = new Map<

@@ -4,9 +4,14 @@ import { fetch } from "undici";
 import { signNotice } from "./payments.fake-signature.ts";
 import type { ProviderNotice } from "./payments.ts";
 
-/** Answers come first as a rule, though nobody may rely on it. */
-const AFTER_ANSWER_MS = 50;
-const RETRY_WAITS_MS = [100, 500, 2_000];
+/** How long a notice waits before it is sent, and then before each time that it is sent again. */
+export interface NoticeWaits {
+  /** Answers come first as a rule, though nobody may rely on it. */
+  firstMs: number;
+  againMs: number[];
+}
+
+const WAITS: NoticeWaits = { firstMs: 50, againMs: [100, 500, 2_000] };
 const DEADLINE_MS = 5_000;
 
 /** Tells the marketplace that something changed; it may come late, twice or never, as with every provider. */
@@ -20,7 +25,7 @@ export interface NoticePost {
   close(): void;
 }
 
-export function noticePost(secret: Buffer, now: () => Date): NoticePost {
+export function noticePost(secret: Buffer, now: () => Date, waits = WAITS): NoticePost {
   const closing = new AbortController();
   let target: string | null = null;
 
@@ -42,7 +47,7 @@ export function noticePost(secret: Buffer, now: () => Date): NoticePost {
     if (!target) return;
     const url = target;
     const body = JSON.stringify({ id: `ntc_${randomUUID()}`, ...notice });
-    for (const wait of RETRY_WAITS_MS) {
+    for (const wait of waits.againMs) {
       if (await isTaken(url, body)) return;
       await pause(wait);
     }
@@ -59,7 +64,7 @@ export function noticePost(secret: Buffer, now: () => Date): NoticePost {
     send: (notice) => send(notice).catch(unlessClosed),
     sendLater(notice) {
       if (!target) return;
-      void pause(AFTER_ANSWER_MS)
+      void pause(waits.firstMs)
         .then(() => send(notice))
         .catch(unlessClosed);
     },

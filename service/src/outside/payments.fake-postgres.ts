@@ -46,6 +46,11 @@ export function postgresChargeStore(pool: Pool): ChargeStore {
     findDispute: (id) => disputes.find(pool, "id", id),
     findDisputeOf: (chargeId) => disputes.find(pool, "charge_id", chargeId),
     closeDispute: (id, state) => disputes.change(pool, id, "open", { state }),
+    listUndecided: async () => ({
+      disputes: await disputes.list(pool, "open"),
+      refunds: await refunds.list(pool, "processing"),
+      payouts: await payouts.list(pool, "in_transit"),
+    }),
   };
 }
 
@@ -69,6 +74,12 @@ function tableOf<Row extends object>(name: string, key: string) {
   };
   return {
     find,
+    async list(db: Connection, state: string): Promise<Row[]> {
+      const { rows } = await db.query(`select * from ${table} where state = $1 order by created_at, id`, [
+        state,
+      ]);
+      return rows.map((row) => toRow<Row>(row));
+    },
     async insertOrGet(db: Connection, row: Row): Promise<Row> {
       const columns = Object.keys(row).map(toColumn);
       const { rows } = await db.query(

@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
+import { bankEndpoints } from "./payments.fake-bank.ts";
 import { chargeEndpoints } from "./payments.fake-charges.ts";
 import { type Provider, type Reply, refusal, send } from "./payments.fake-http.ts";
-import { noticePost } from "./payments.fake-notices.ts";
+import { type NoticeWaits, noticePost } from "./payments.fake-notices.ts";
 import type { ChargeStore } from "./payments.fake-store.ts";
 import { transferEndpoints } from "./payments.fake-transfers.ts";
 
@@ -25,6 +26,8 @@ interface FakeProviderOptions {
   now: () => Date;
   /** Any free port unless given. */
   port?: number;
+  /** Tests bring their own, so that they need not wait. */
+  noticeWaits?: NoticeWaits;
 }
 
 /** Starts the provider on a loopback port. */
@@ -32,9 +35,10 @@ export async function startFakeProvider({
   store,
   now,
   port = 0,
+  noticeWaits,
 }: FakeProviderOptions): Promise<FakeProvider> {
   const secret = randomBytes(32);
-  const notices = noticePost(secret, now);
+  const notices = noticePost(secret, now, noticeWaits);
   const server = createServer((request, response) => {
     void answer({ store, now, notices }, request)
       .catch(() => refusal(500, "internal_error"))
@@ -56,7 +60,7 @@ export async function startFakeProvider({
   };
 }
 
-const endpoints = [...chargeEndpoints, ...transferEndpoints];
+const endpoints = [...chargeEndpoints, ...transferEndpoints, ...bankEndpoints];
 
 async function answer(provider: Provider, request: IncomingMessage): Promise<Reply> {
   const url = new URL(request.url ?? "/", `http://${request.headers.host}`);

@@ -19,7 +19,8 @@ export function signNotice(secret: Buffer, body: string, at: Date): string {
 /** Throws a `NoticeRefused` unless the notice is the provider's and of now. */
 export function mustBeSigned(secret: Buffer, body: Buffer, header: string | undefined, now: Date): void {
   const [, seconds, signature] = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/.exec(header ?? "") ?? [];
-  if (!seconds || !signature) throw new NoticeRefused("Fake-Signature is missing, or not t=<seconds>,v1=<hex>");
+  if (!seconds || !signature)
+    throw new NoticeRefused("Fake-Signature is missing, or not t=<seconds>,v1=<hex>");
   const expected = signatureOf(secret, seconds, body);
   if (!isSameDigest(Buffer.from(expected), Buffer.from(signature)))
     throw new NoticeRefused("Fake-Signature does not fit the body");

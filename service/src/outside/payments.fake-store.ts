@@ -75,6 +75,14 @@ export interface ChargeStore {
   findDisputeOf(chargeId: string): Promise<Dispute | null>;
   /** Ends an open dispute, and answers it as it then stands. */
   closeDispute(id: string, state: "won" | "lost"): Promise<Dispute | null>;
+  listUndecided(): Promise<Undecided>;
+}
+
+/** What a bank has not decided yet. */
+export interface Undecided {
+  disputes: Dispute[];
+  refunds: Refund[];
+  payouts: Payout[];
 }
 
 export const declineCodeOf = (ending: Ending): string | null =>
@@ -118,11 +126,18 @@ export function memoryChargeStore(): ChargeStore {
     findDispute: async (id) => disputes.byId(id),
     findDisputeOf: async (chargeId) => disputes.byKey(chargeId),
     closeDispute: async (id, state) => disputes.change(id, "open", { state }),
+    listUndecided: async () => ({
+      disputes: disputes.all().filter(({ state }) => state === "open"),
+      refunds: refunds.all().filter(({ state }) => state === "processing"),
+      payouts: payouts.all().filter(({ state }) => state === "in_transit"),
+    }),
   };
 }
 
 /** Rows of which each key has one. */
-function keptBy<Row extends { id: string; state: string } & Record<Key, string>, Key extends string>(key: Key) {
+function keptBy<Row extends { id: string; state: string } & Record<Key, string>, Key extends string>(
+  key: Key,
+) {
   const rows = new Map<string, Row>();
   const byId = (id: string): Row | null => rows.values().find((row) => row.id === id) ?? null;
   return {

@@ -30,7 +30,7 @@ export const transferEndpoints: Endpoint[] = [
   ["POST", /^\/v1\/payouts$/, makePayout],
   ["GET", /^\/v1\/payouts$/, findPayout],
   ["POST", /^\/v1\/payouts\/([^/]+)\/end$/, endPayout],
-  ["GET", /^\/v1\/disputes\/([^/]+)$/, findDispute],
+  ["GET", /^\/v1\/disputes$/, findDispute],
   ["POST", /^\/v1\/disputes\/([^/]+)\/close$/, closeDispute],
 ];
 
@@ -40,7 +40,8 @@ async function makeRefund({ provider, request }: Call): Promise<Reply> {
   if (!read) return refusal(400, "invalid_request");
   const { key: refundId, asked } = read;
   const charge = await provider.store.find(asked.chargeId);
-  if (charge?.state !== "succeeded" || charge.currency !== asked.currency) return refusal(404, "charge_not_found");
+  if (charge?.state !== "succeeded" || charge.currency !== asked.currency)
+    return refusal(404, "charge_not_found");
   const wished: Refund = {
     id: `re_${randomUUID()}`,
     refundId,
@@ -56,7 +57,10 @@ async function makeRefund({ provider, request }: Call): Promise<Reply> {
 }
 
 /** What a bank takes back already, nobody can give back beside it. */
-async function refundOutcome({ store }: Provider, charge: Charge): Promise<Pick<Refund, "state" | "failureCode">> {
+async function refundOutcome(
+  { store }: Provider,
+  charge: Charge,
+): Promise<Pick<Refund, "state" | "failureCode">> {
   const dispute = await store.findDisputeOf(charge.id);
   if (dispute && dispute.state !== "won") return { state: "failed", failureCode: "charge_disputed" };
   const { refunds } = methodOfCharge(charge);
@@ -68,13 +72,16 @@ async function findRefund({ provider, url }: Call): Promise<Reply> {
   return refundReply(await provider.store.findRefund(url.searchParams.get("refund") ?? ""));
 }
 
-/** Ends a refund that waits, as a bank would days later. */
 async function endRefund({ provider, request, id }: Call): Promise<Reply> {
   const move = await readJson(request, RefundMove);
-  if (!move) return refusal(400, "invalid_request");
-  const refund = await provider.store.moveRefund(id, "processing", move);
-  if (refund) provider.notices.sendLater({ about: "refund", refundId: refund.refundId });
-  return refundReply(refund);
+  return move ? refundReply(await moveRefund(provider, id, move)) : refusal(400, "invalid_request");
+}
+
+/** Ends a refund that waits, as a bank would days later. */
+export async function moveRefund({ store, notices }: Provider, id: string, move: z.infer<typeof RefundMove>) {
+  const refund = await store.moveRefund(id, "processing", move);
+  if (refund) notices.sendLater({ about: "refund", refundId: refund.refundId });
+  return refund;
 }
 
 function refundReply(refund: Refund | null): Reply {
@@ -109,14 +116,17 @@ async function findPayout({ provider, url }: Call): Promise<Reply> {
   return payoutReply(await provider.store.findPayout(url.searchParams.get("payout") ?? ""));
 }
 
-/** Ends a payout that is under way, or has one come back that was completed. */
 async function endPayout({ provider, request, id }: Call): Promise<Reply> {
   const move = await readJson(request, PayoutMove);
-  if (!move) return refusal(400, "invalid_request");
+  return move ? payoutReply(await movePayout(provider, id, move)) : refusal(400, "invalid_request");
+}
+
+/** Ends a payout that is under way, or has one come back that was completed. */
+export async function movePayout({ store, notices }: Provider, id: string, move: z.infer<typeof PayoutMove>) {
   const from = move.state === "returned" ? "completed" : "in_transit";
-  const payout = await provider.store.movePayout(id, from, move);
-  if (payout) provider.notices.sendLater({ about: "payout", payoutId: payout.payoutId });
-  return payoutReply(payout);
+  const payout = await store.movePayout(id, from, move);
+  if (payout) notices.sendLater({ about: "payout", payoutId: payout.payoutId });
+  return payout;
 }
 
 function payoutReply(payout: Payout | null): Reply {
@@ -125,16 +135,21 @@ function payoutReply(payout: Payout | null): Reply {
   return jsonReply(200, { id, state, failureCode });
 }
 
-async function findDispute({ provider, id }: Call): Promise<Reply> {
-  return disputeReply(await provider.store.findDispute(id));
+async function findDispute({ provider, url }: Call): Promise<Reply> {
+  return disputeReply(await provider.store.findDispute(url.searchParams.get("dispute") ?? ""));
 }
 
 async function closeDispute({ provider, request, id }: Call): Promise<Reply> {
   const asked = await readJson(request, Outcome);
-  if (!asked) return refusal(400, "invalid_request");
-  const dispute = await provider.store.closeDispute(id, asked.outcome);
-  if (dispute) provider.notices.sendLater({ about: "dispute", disputeId: dispute.id });
-  return disputeReply(dispute);
+  return asked
+    ? disputeReply(await endDispute(provider, id, asked.outcome))
+    : refusal(400, "invalid_request");
+}
+
+export async function endDispute({ store, notices }: Provider, id: string, outcome: "won" | "lost") {
+  const dispute = await store.closeDispute(id, outcome);
+  if (dispute) notices.sendLater({ about: "dispute", disputeId: dispute.id });
+  return dispute;
 }
 
 function disputeReply(dispute: Dispute | null): Reply {

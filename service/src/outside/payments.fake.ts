@@ -35,8 +35,8 @@ export function fakePayments({
 }: FakePaymentsOptions): Payments {
   const ask = <T>(answer: z.ZodType<T>, method: "GET" | "POST", path: string, order?: Order) =>
     askProvider(answer, new URL(path, origin), { method, signal: deadline(), order });
-  const find = <T>(answer: z.ZodType<T>, path: string, name: string, value: string) =>
-    ask(answer, "GET", `${path}?${new URLSearchParams({ [name]: value })}`);
+  const find = <T>(answer: z.ZodType<T>, path: string, by: Record<string, string>) =>
+    ask(answer, "GET", `${path}?${new URLSearchParams(by)}`);
   return {
     name: "fake",
     async charge({ orderId, amountMinor, currency, methodId, userId, description }) {
@@ -45,10 +45,10 @@ export function fakePayments({
       return isRefusal(reply, "unknown_method") ? { state: "unknown_method" } : outcomeOf(reply);
     },
     async find(orderId) {
-      return outcomeOrNull(await find(ChargeReply, "/v1/charges", "order", orderId));
+      return outcomeOrNull(await find(ChargeReply, "/v1/charges", { order: orderId }));
     },
     async cancel(orderId) {
-      const found = await find(ChargeReply, "/v1/charges", "order", orderId);
+      const found = await find(ChargeReply, "/v1/charges", { order: orderId });
       if ("error" in found) return outcomeOrNull(found);
       return outcomeOf(await ask(ChargeReply, "POST", `/v1/charges/${found.id}/cancel`));
     },
@@ -59,7 +59,7 @@ export function fakePayments({
       return refused ? { state: "failed", providerRefundId: null, failureCode: refused } : refundOf(reply);
     },
     async findRefund(refundId) {
-      const reply = await find(RefundReply, "/v1/refunds", "refund", refundId);
+      const reply = await find(RefundReply, "/v1/refunds", { refund: refundId });
       return isRefusal(reply, "refund_not_found") ? null : refundOf(reply);
     },
     async payOut({ payoutId, destination, amountMinor, currency }) {
@@ -69,16 +69,15 @@ export function fakePayments({
       return refused ? { state: "failed", providerPayoutId: null, failureCode: refused } : payoutOf(reply);
     },
     async findPayout(payoutId) {
-      const reply = await find(PayoutReply, "/v1/payouts", "payout", payoutId);
+      const reply = await find(PayoutReply, "/v1/payouts", { payout: payoutId });
       return isRefusal(reply, "payout_not_found") ? null : payoutOf(reply);
     },
     async findDispute(disputeId) {
-      const reply = await ask(DisputeReply, "GET", `/v1/disputes/${encodeURIComponent(disputeId)}`);
+      const reply = await find(DisputeReply, "/v1/disputes", { dispute: disputeId });
       return isRefusal(reply, "dispute_not_found") ? null : disputeOf(reply);
     },
     async findMethod(userId, token) {
-      const path = `/v1/methods/${encodeURIComponent(token)}`;
-      const reply = await find(MethodReply, path, "customer", userId);
+      const reply = await find(MethodReply, "/v1/methods", { token, customer: userId });
       return isRefusal(reply, "unknown_method") ? null : methodOf(reply);
     },
     sharedMethods,

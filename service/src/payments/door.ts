@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { FastifyInstance } from "fastify";
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
+import { isFromThisMachine } from "../http/own-machine.ts";
 import { type NoticeHandlers, type NoticeHeaders, takeNotice } from "./notices.ts";
 
 const MAX_NOTICE_BYTES = 256 * 1024;
@@ -15,6 +16,16 @@ export function addNoticeDoor(app: FastifyInstance, ctx: Context, handlers: Noti
     const body = Buffer.isBuffer(request.body) ? request.body : NOTHING;
     await takeNotice(ctx, handlers, body, singly(request.headers));
     return { received: true };
+  });
+}
+
+/** /dev/payments leads to the test provider's page, for somebody on the machine itself. */
+export function addBankPage(app: FastifyInstance, ctx: Context): void {
+  const { bankPage } = ctx.outside;
+  if (bankPage === null) return;
+  app.get("/dev/payments", async (request, reply) => {
+    if (!isFromThisMachine(request, ctx.links.origin())) throw new ApiError("NOT_FOUND");
+    return reply.redirect(bankPage);
   });
 }
 
