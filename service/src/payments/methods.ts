@@ -1,6 +1,6 @@
 import type { PaymentMethod } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
-import type { Tx } from "../db/database.ts";
+import type { Queries, Tx } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
 import { toId } from "../ids.ts";
@@ -23,6 +23,12 @@ import { orUnavailable } from "./silence.ts";
 /** More than anybody pays with; each is a row that we keep of a stranger's word. */
 const MAX_METHODS = 10;
 
+/** Providers' ids are words. What is none names nothing, and is not for the database to read. */
+const METHOD_ID = /^\w{1,255}$/;
+
+const findOwn = async (db: Queries, userId: string, id: string): Promise<MethodRow | undefined> =>
+  METHOD_ID.test(id) ? findMethod(db, userId, id) : undefined;
+
 const findShared = (ctx: Context, id: string): ProvidersMethod | undefined =>
   ctx.outside.payments.sharedMethods.find((method) => method.id === id);
 
@@ -40,7 +46,7 @@ export async function methodFor(
   named: string | undefined,
 ): Promise<string | null> {
   if (named === undefined) return defaultMethodOf(ctx, userId);
-  if (findShared(ctx, named) || (await findMethod(ctx.db, userId, named))) return named;
+  if (findShared(ctx, named) || (await findOwn(ctx.db, userId, named))) return named;
   throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
 }
 
@@ -88,7 +94,10 @@ export async function addPaymentMethod(ctx: Context, caller: Member, token: stri
 
 async function keep(ctx: Context, tx: Tx, userId: string, method: ProvidersMethod): Promise<MethodRow> {
   if ((await countMethods(tx, userId)).count >= MAX_METHODS)
-    throw ruleBroken("token", `is one too many: an account has ${MAX_METHODS} payment methods, remove one first`);
+    throw ruleBroken(
+      "token",
+      `is one too many: an account has ${MAX_METHODS} payment methods, remove one first`,
+    );
   await insertMethod(tx, userId, method, ctx.now());
   return { ...method, createdAt: ctx.now() };
 }
@@ -97,7 +106,7 @@ async function keep(ctx: Context, tx: Tx, userId: string, method: ProvidersMetho
 export const makeDefault = (ctx: Context, caller: Member, methodId: string): Promise<PaymentMethod> =>
   ctx.db.transaction().execute(async (tx) => {
     await lockCustomer(tx, caller.userId);
-    const method = findShared(ctx, methodId) ?? (await findMethod(tx, caller.userId, methodId));
+    const method = findShared(ctx, methodId) ?? (await findOwn(tx, caller.userId, methodId));
     if (!method) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
     await setDefaultMethod(tx, caller.userId, methodId);
     return toMethod(method, methodId);
@@ -108,7 +117,7 @@ export async function removePaymentMethod(ctx: Context, caller: Member, methodId
     throw ruleBroken("methodId", "is everybody's in this test environment, and cannot be removed");
   await ctx.db.transaction().execute(async (tx) => {
     const chosen = await lockCustomer(tx, caller.userId);
-    if (!(await findMethod(tx, caller.userId, methodId))) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
+    if (!(await findOwn(tx, caller.userId, methodId))) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
     await deleteMethod(tx, caller.userId, methodId);
     if (chosen === methodId) await setDefaultMethod(tx, caller.userId, null);
   });

@@ -67,10 +67,7 @@ export const setDefaultMethod = (tx: Tx, userId: string, methodId: string | null
     .execute();
 
 export const insertMethod = (tx: Tx, userId: string, { id, brand, last4 }: PaymentMethod, now: Date) =>
-  tx
-    .insertInto("payment_methods")
-    .values({ id, user_id: userId, brand, last4, created_at: now })
-    .execute();
+  tx.insertInto("payment_methods").values({ id, user_id: userId, brand, last4, created_at: now }).execute();
 
 export const deleteMethod = (tx: Tx, userId: string, id: string) =>
   tx.deleteFrom("payment_methods").where("user_id", "=", userId).where("id", "=", id).execute();
