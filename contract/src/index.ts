@@ -8,6 +8,7 @@ import * as files from "./files.ts";
 import * as keys from "./keys.ts";
 import * as moderation from "./moderation.ts";
 import * as oauth from "./oauth.ts";
+import * as paymentMethods from "./payment-methods.ts";
 import * as plans from "./plans.ts";
 import * as products from "./products.ts";
 import * as purchases from "./purchases.ts";
@@ -57,6 +58,12 @@ export const api = {
     report: reviews.report,
   },
   purchases: { create: purchases.create, list: purchases.list, get: purchases.get },
+  paymentMethods: {
+    list: paymentMethods.list,
+    add: paymentMethods.add,
+    remove: paymentMethods.remove,
+    makeDefault: paymentMethods.makeDefault,
+  },
   ai: {
     execute: ai.execute,
     executions: ai.executions,
@@ -171,6 +178,7 @@ export {
   type OAuthClient,
   RedirectUri,
 } from "./oauth.ts";
+export type { PaymentMethod } from "./payment-methods.ts";
 export {
   type Access,
   type Permission,

@@ -31,6 +31,8 @@ import { addOAuthPages } from "./oauth/pages.ts";
 import { oauthRoutes } from "./oauth/routes.ts";
 import { identifyToken } from "./oauth/tokens.ts";
 import { addSignInPages } from "./pages/routes.ts";
+import { addBankPage, addNoticeDoor } from "./payments/door.ts";
+import { paymentRoutes } from "./payments/routes.ts";
 import { allowanceOf } from "./plans/allowance.ts";
 import { planRoutes } from "./plans/routes.ts";
 import { productRoutes } from "./products/routes.ts";
@@ -43,13 +45,14 @@ import { signInRoutes } from "./sign-in/routes.ts";
 import { addSocialPages } from "./sign-in/social-pages.ts";
 import { transferRoutes } from "./transfer/routes.ts";
 import { twoFactorRoutes } from "./two-factor/routes.ts";
-import { askedJobsOf, scheduledJobsOf } from "./worker.ts";
+import { askedJobsOf, noticeHandlers, scheduledJobsOf } from "./worker.ts";
 
 const FLUSH_VIEWS_MS = 500;
 const DROP_OLD_MS = 5_000;
 /** Requests may run this long after SIGTERM; then calls to the outside are given up. */
 const GRACE_MS = 10_000;
 const LAST_WORDS_MS = 3_000;
+const CLOSE_IDLE_MS = 50;
 
 export const routes = [
   ...catalogueRoutes,
@@ -58,6 +61,7 @@ export const routes = [
   ...fileRoutes,
   ...reviewRoutes,
   ...purchaseRoutes,
+  ...paymentRoutes,
   ...aiRoutes,
   ...eventRoutes,
   ...keyRoutes,
@@ -163,6 +167,8 @@ function buildDoor(
 function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits): void {
   addAssets(server);
   addPurchasePages(server, ctx);
+  addNoticeDoor(server, ctx, noticeHandlers);
+  addBankPage(server, ctx);
   addFilePages(server, ctx);
   addSignInPages(server, ctx);
   addSocialPages(server, ctx);
@@ -183,7 +189,8 @@ async function whyNotReady(ctx: Context, queue: () => Queue | null): Promise<str
 async function closeDoor(app: FastifyInstance, base: Base, graceMs: number): Promise<void> {
   const giveUp = setTimeout(() => base.giveUp(), graceMs);
   const cutOff = setTimeout(() => app.server.closeAllConnections(), graceMs + LAST_WORDS_MS);
+  // Closing ends what is idle then; a connection whose request ends later would be kept alive.
+  const closeIdle = setInterval(() => app.server.closeIdleConnections(), CLOSE_IDLE_MS);
   await app.close();
-  clearTimeout(giveUp);
-  clearTimeout(cutOff);
+  for (const timer of [giveUp, cutOff, closeIdle]) clearTimeout(timer);
 }

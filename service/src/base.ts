@@ -11,6 +11,7 @@ import { type Connection, openDatabase, openPool } from "./db/database.ts";
 import { claimInstallation } from "./db/installation.ts";
 import { migrate } from "./db/migrate.ts";
 import { Notices } from "./db/notices.ts";
+import type { FailPoints } from "./fail-points.ts";
 import { insuredCounters } from "./http/counters.insured.ts";
 import { type Counters, memoryCounters } from "./http/counters.ts";
 import { createGuests } from "./http/guests.ts";
@@ -27,6 +28,7 @@ import { jobKinds } from "./worker.ts";
 export interface BaseOverrides extends OutsideOverrides {
   now?: () => Date;
   log?: Logger;
+  failPoints?: FailPoints;
 }
 
 /** The rooms and what they stand on, without a door: enough for operator commands and the demo. */
@@ -95,6 +97,7 @@ async function buildBase(
     kept: new Kept(notices, now),
     views: new ViewBuffer(),
     shutdown: shutdown.signal,
+    failPoints: overrides.failPoints ?? null,
     outside: outside.ports,
   };
   return {

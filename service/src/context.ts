@@ -6,6 +6,7 @@ import type { ViewBuffer } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
 import type { Database } from "./db/database.ts";
 import type { Notices } from "./db/notices.ts";
+import type { FailPoints } from "./fail-points.ts";
 import type { Counters } from "./http/counters.ts";
 import type { Guests } from "./http/guests.ts";
 import type { Jobs } from "./jobs/jobs.ts";
@@ -43,8 +44,12 @@ export interface Context {
   views: ViewBuffer;
   /** Aborts with the reason "shutdown" when the process must end: calls to the outside give up. */
   shutdown: AbortSignal;
+  /** null, but in tests of crashes. */
+  failPoints: FailPoints | null;
   outside: {
     payments: Payments;
+    /** Where whoever tests decides in the place of a bank; null: nowhere. */
+    bankPage: string | null;
     ai: AiProviders;
     identityProviders: IdentityProviders;
     mail: Mail;

@@ -12,8 +12,8 @@ import { devMail } from "./outside/mail.dev.ts";
 import { noMail } from "./outside/mail.none.ts";
 import { type Mail, parseMailbox } from "./outside/mail.ts";
 import { fakePayments } from "./outside/payments.fake.ts";
+import { postgresChargeStore } from "./outside/payments.fake-postgres.ts";
 import { startFakeProvider } from "./outside/payments.fake-server.ts";
-import { postgresChargeStore } from "./outside/payments.fake-store.ts";
 import { noPayments } from "./outside/payments.none.ts";
 import { postgresReferences } from "./outside/payments.stripe-references.ts";
 import type { Payments } from "./outside/payments.ts";
@@ -61,6 +61,7 @@ export async function openOutside(
   return {
     ports: {
       payments: payments.port,
+      bankPage: payments.bankPage,
       ai,
       identityProviders: createIdentityProviders({
         ...config,
@@ -72,6 +73,7 @@ export async function openOutside(
     },
     listening: ({ address, port }) => {
       own = { addresses: [address], port };
+      payments.listening(address, port);
     },
     async close() {
       await ai.close?.();
@@ -82,11 +84,28 @@ export async function openOutside(
 }
 
 async function openPayments(config: Config, pool: pg.Pool, now: () => Date, given: Payments | undefined) {
-  if (given) return { port: given, close: async () => {} };
-  if (config.stripe) return { port: await openStripe(config, config.stripe, pool), close: async () => {} };
-  if (config.environment === "production") return { port: noPayments, close: async () => {} };
+  const alone = { bankPage: null, listening: () => {}, close: async () => {} };
+  if (given) return { port: given, ...alone };
+  if (config.stripe) return { port: await openStripe(config, config.stripe, pool), ...alone };
+  if (config.environment === "production") return { port: noPayments, ...alone };
   const provider = await startFakeProvider({ store: postgresChargeStore(pool), now });
-  return { port: fakePayments({ origin: provider.origin }), close: () => provider.close() };
+  return {
+    port: fakePayments({ origin: provider.origin, secret: provider.secret, now }),
+    bankPage: provider.origin,
+    listening: (address: string, port: number) => {
+      // A worker has no door for them.
+      if (config.roles.api)
+        provider.postNoticesTo(`http://${reachable(address)}:${port}/payments/webhooks/fake`);
+    },
+    close: () => provider.close(),
+  };
+}
+
+/** Where a process reaches itself that listens there. */
+function reachable(address: string): string {
+  if (address === "0.0.0.0") return "127.0.0.1";
+  if (address === "::") return "[::1]";
+  return address.includes(":") ? `[${address}]` : address;
 }
 
 /** Stripe's client is loaded where there is an account. */

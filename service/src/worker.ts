@@ -9,10 +9,11 @@ import type { AskedJob, ScheduledJob } from "./jobs/queue.ts";
 import { tellOfExpiry } from "./keys/expiry.ts";
 import { carryMail, forgetOldMails, mailJob } from "./mail/mail.ts";
 import { tidyOAuth } from "./oauth/forgetting.ts";
-import { reconcilePayments } from "./plans/payment.ts";
+import type { NoticeHandlers } from "./payments/notices.ts";
+import { hearOfPayment, reconcilePayments } from "./plans/payment.ts";
 import { renewSubscriptions } from "./plans/renewal.ts";
 import { applyDueDowngrades } from "./plans/subscription.ts";
-import { reconcileOrders } from "./purchases/payment.ts";
+import { hearOfOrder, reconcileOrders } from "./purchases/payment.ts";
 import { tidySignIn } from "./sign-in/tidy.ts";
 
 /** What can be asked for by `ctx.jobs.send`. */
@@ -41,3 +42,14 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
 export const askedJobsOf = (ctx: Context): AskedJob[] => [
   { ...mailJob, run: (data, signal) => carryMail(ctx, (data as { mailId: string }).mailId, signal) },
 ];
+
+/** Who asks the payment provider when it says that something changed. */
+export const noticeHandlers: NoticeHandlers = {
+  payment: async (ctx, { orderId }) => {
+    await hearOfOrder(ctx, orderId);
+    await hearOfPayment(ctx, orderId);
+  },
+  refund: async () => {},
+  payout: async () => {},
+  dispute: async () => {},
+};

@@ -42,6 +42,8 @@ export interface Client {
 export interface Market {
   service: Service;
   origin: string;
+  /** The database, for another process. */
+  target: string;
   /** The clock of the service: stands still unless it is moved. */
   clock: { now: Date; forward(ms: number): void };
   /** Every line that the service logged. */
@@ -168,6 +170,7 @@ export async function openMarket({ config = {}, ...overrides }: MarketWish = {})
   return {
     service,
     origin: service.origin,
+    target: urlOf(database),
     clock,
     logs,
     as,

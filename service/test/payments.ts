@@ -18,5 +18,11 @@ export function behind(line: PaymentLine, payments: Payments): Payments {
     charge: (request) => ask(() => payments.charge(request)),
     find: (orderId) => ask(() => payments.find(orderId)),
     cancel: (orderId) => ask(() => payments.cancel(orderId)),
+    refund: (request) => ask(() => payments.refund(request)),
+    findRefund: (refundId) => ask(() => payments.findRefund(refundId)),
+    payOut: (request) => ask(() => payments.payOut(request)),
+    findPayout: (payoutId) => ask(() => payments.findPayout(payoutId)),
+    findDispute: (disputeId) => ask(() => payments.findDispute(disputeId)),
+    findMethod: (userId, token) => ask(() => payments.findMethod(userId, token)),
   };
 }

@@ -323,6 +323,7 @@ suite("after an account was closed", () => {
     "identities",
     "imported_names",
     "one_time_tokens",
+    "payment_methods",
     "sessions",
     "subscriptions",
   ];
@@ -333,6 +334,7 @@ suite("after an account was closed", () => {
     "executions",
     "ledger_entries",
     "orders",
+    "payment_customers",
     "products",
     "provider_keys",
     "review_reports",
@@ -376,6 +378,7 @@ suite("after an account was closed", () => {
       baseUrl: "http://127.0.0.1:9",
     };
     assert.equal((await person.key.post("/v1/ai/keys", key)).status, 201);
+    assert.equal((await person.key.post("/v1/payment-methods", { token: "pm_test_ok" })).status, 201);
     await hasTokens(market, userId, await hasOAuthClient(market, person.key));
     await turnsOnTwoFactor(market, person.session);
     assert.equal((await person.session.put("/v1/account/subscription", { plan: "pro" })).status, 200);

@@ -10,6 +10,7 @@ import { forgetKeys } from "../keys/keys.ts";
 import { composeLetter } from "../mail/letter.ts";
 import { sendMail } from "../mail/mail.ts";
 import { forgetGrantsAndClients } from "../oauth/forgetting.ts";
+import { forgetPaymentMethods } from "../payments/methods.ts";
 import { type AccountRow, anonymise, lockToClose, mustNotBeLastAdmin } from "../people/accounts.ts";
 import { unlinkIdentities } from "../people/identities.ts";
 import { toUserId } from "../people/users.ts";
@@ -37,6 +38,7 @@ const farewells: ((ctx: Context, tx: Tx, user: AccountRow, source: Source | null
   (ctx, tx, user) => endSubscription(ctx, tx, user.id, "free"),
   (ctx, tx, user, source) => takeAllOffSale(ctx, tx, user.id, source),
   (_ctx, tx, user) => forgetNames(tx, user.id),
+  (_ctx, tx, user) => forgetPaymentMethods(tx, user.id),
 ];
 
 /**

@@ -53,6 +53,7 @@ before(async () => {
     imageId: [image.body.data.id],
     productId: [bought, await hasDraft(member), own],
     orderId: [orderId],
+    methodId: [(await member.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id],
     executionId: [executionId],
     providerKeyId: [providerKeyId],
     eventId: [event.id],

@@ -329,6 +329,7 @@ suite("what belongs to one seller", () => {
       imageId: [image.body.data.id],
       productId: [published, draft],
       orderId: [orderId],
+      methodId: [(await buyer.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id],
       executionId: [executionId],
       providerKeyId: [(await buyer.post("/v1/ai/keys", key)).body.data.id],
       eventId: [event.id],

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { escapeHtml } from "../escape-html.ts";
 import { formatMoney } from "../money/amount.ts";
-import type { Charge, ChargeState } from "./payments.fake-store.ts";
+import type { Charge, ChargeState, Undecided } from "./payments.fake-store.ts";
 
 /** What stands where the buttons were, once the charge has ended. */
 const endings: Record<Exclude<ChargeState, "requires_action">, string> = {
@@ -23,16 +23,17 @@ const style = `
 body { margin: 0; padding: 1rem; background: var(--ground); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
 main { max-width: 24rem; margin: 10vh auto 0; padding: 1.5rem; background: var(--paper); border-radius: .75rem; overflow-wrap: anywhere; }
 h1 { margin: 0; font-size: 1.125rem; }
+h2 { margin: 1.5rem 0 0; font-size: 1rem; }
 .amount { margin: .75rem 0 0; font-size: 2rem; line-height: 1.2; font-weight: 600; }
-.soft { margin: 0; color: var(--soft); }
-form { display: flex; gap: .75rem; margin: 1.5rem 0; }
+.soft { margin: 0; flex-basis: 100%; color: var(--soft); }
+form { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1.5rem 0; }
 button { flex: 1; min-height: 2.75rem; border: 1px solid var(--line); border-radius: .5rem; background: transparent; color: inherit; font: inherit; font-weight: 600; cursor: pointer; }
 button.approve { border-color: var(--go); background: var(--go); color: #fff; }
 button:focus-visible { outline: 3px solid #539bf5; outline-offset: 2px; }
 `;
 
 /** What the browser may do on these pages: apply this one style and send the form back here. */
-export const authorizePagePolicy = [
+export const pagePolicy = [
   "default-src 'none'",
   `style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`,
   "form-action 'self'",
@@ -49,6 +50,41 @@ export function authorizePage(charge: Charge): string {
     `<p class="amount">${escapeHtml(formatMoney(charge.amountMinor, charge.currency))}</p>
 <p class="soft">${escapeHtml(charge.description)}</p>
 ${answer}
+<p class="soft">This is the test payment provider: no money moves.</p>`,
+  );
+}
+
+interface Entry {
+  id: string;
+  amountMinor: bigint;
+  currency: string;
+}
+
+const entry =
+  (path: string, sayings: Record<string, string>) =>
+  ({ id, amountMinor, currency }: Entry): string =>
+    `<form method="post" action="/${path}/${id}">
+<p class="soft">${escapeHtml(formatMoney(amountMinor, currency))}<br>${escapeHtml(id)}</p>
+${Object.entries(sayings)
+  .map(([decision, words]) => `<button name="decision" value="${decision}">${words}</button>`)
+  .join("\n")}
+</form>`;
+
+/** Where whoever tests decides in the place of a bank. */
+export function bankPage({ disputes, refunds, payouts }: Undecided): string {
+  const sections = [
+    ["Disputes", disputes.map(entry("disputes", { won: "The seller wins", lost: "The buyer wins" }))],
+    ["Refunds under way", refunds.map(entry("refunds", { succeeded: "Succeed", failed: "Fail" }))],
+    ["Payouts under way", payouts.map(entry("payouts", { completed: "Complete", failed: "Fail" }))],
+  ] as const;
+  return htmlPage(
+    "The bank's desk",
+    `${sections
+      .map(
+        ([name, entries]) =>
+          `<h2>${name}</h2>${entries.join("\n") || '<p class="soft">Nothing to decide.</p>'}`,
+      )
+      .join("\n")}
 <p class="soft">This is the test payment provider: no money moves.</p>`,
   );
 }

@@ -1,13 +1,12 @@
-import type { Pool } from "pg";
-
 export type ChargeState = "succeeded" | "declined" | "requires_action" | "canceled";
 
 /** A charge as the fake provider keeps it. */
 export interface Charge {
   id: string;
   orderId: string;
-  amountMinor: number;
+  amountMinor: bigint;
   currency: string;
+  customerId: string;
   methodId: string;
   description: string;
   state: ChargeState;
@@ -18,6 +17,43 @@ export interface Charge {
 /** How a charge that waited for the buyer ended. */
 export type Ending = { state: "succeeded" | "canceled" } | { state: "declined"; declineCode: string };
 
+export interface Refund {
+  id: string;
+  refundId: string;
+  chargeId: string;
+  amountMinor: bigint;
+  currency: string;
+  state: "processing" | "succeeded" | "failed";
+  failureCode: string | null;
+  createdAt: Date;
+}
+
+export interface Payout {
+  id: string;
+  payoutId: string;
+  destination: string;
+  amountMinor: bigint;
+  currency: string;
+  state: "in_transit" | "completed" | "returned" | "failed";
+  failureCode: string | null;
+  createdAt: Date;
+}
+
+/** A next state, and why when it is a failure. */
+export type Move<State> = { state: Exclude<State, "failed"> } | { state: "failed"; failureCode: string };
+
+export interface Dispute {
+  id: string;
+  chargeId: string;
+  orderId: string;
+  amountMinor: bigint;
+  feeMinor: bigint;
+  currency: string;
+  reason: string;
+  state: "open" | "won" | "lost";
+  createdAt: Date;
+}
+
 export interface ChargeStore {
   /** Keeps the charge, or answers the one that the order has already: of two at once, one is kept. */
   insertOrGet(charge: Charge): Promise<Charge>;
@@ -25,99 +61,100 @@ export interface ChargeStore {
   findByOrder(orderId: string): Promise<Charge | null>;
   /** Ends a charge that still waits for the buyer, and answers it as it then stands; an ended one stays as it is. */
   setState(id: string, ending: Ending): Promise<Charge | null>;
+  /** Keeps the refund, or answers the one of its key; null when its charge has less left. Of many at once no more is kept than it has. */
+  insertRefund(refund: Refund): Promise<Refund | null>;
+  findRefund(refundId: string): Promise<Refund | null>;
+  /** Moves a refund that stands at `from`, and answers it as it then stands. */
+  moveRefund(id: string, from: Refund["state"], move: Move<Refund["state"]>): Promise<Refund | null>;
+  insertPayout(payout: Payout): Promise<Payout>;
+  findPayout(payoutId: string): Promise<Payout | null>;
+  movePayout(id: string, from: Payout["state"], move: Move<Payout["state"]>): Promise<Payout | null>;
+  /** One a charge; another one changes nothing. */
+  insertDispute(dispute: Dispute): Promise<void>;
+  findDispute(id: string): Promise<Dispute | null>;
+  findDisputeOf(chargeId: string): Promise<Dispute | null>;
+  /** Ends an open dispute, and answers it as it then stands. */
+  closeDispute(id: string, state: "won" | "lost"): Promise<Dispute | null>;
+  listUndecided(): Promise<Undecided>;
 }
 
-/** Charges that are forgotten with the process, for tests of the provider itself. */
+/** What a bank has not decided yet. */
+export interface Undecided {
+  disputes: Dispute[];
+  refunds: Refund[];
+  payouts: Payout[];
+}
+
+export const declineCodeOf = (ending: Ending): string | null =>
+  ending.state === "declined" ? ending.declineCode : null;
+
+export const failureCodeOf = (move: Move<string>): string | null =>
+  "failureCode" in move ? move.failureCode : null;
+
+/** Books that are forgotten with the process, for tests of the provider itself. */
 export function memoryChargeStore(): ChargeStore {
-  const byOrder = new Map<string, Charge>();
-  const byId = (id: string) => byOrder.values().find((charge) => charge.id === id) ?? null;
+  const charges = keptBy<Charge, "orderId">("orderId");
+  const refunds = keptBy<Refund, "refundId">("refundId");
+  const payouts = keptBy<Payout, "payoutId">("payoutId");
+  const disputes = keptBy<Dispute, "chargeId">("chargeId");
+  const leftOf = ({ id, amountMinor }: Charge) =>
+    refunds
+      .all()
+      .filter((refund) => refund.chargeId === id && refund.state !== "failed")
+      .reduce((left, refund) => left - refund.amountMinor, amountMinor);
   return {
-    async insertOrGet(charge) {
-      const kept = byOrder.get(charge.orderId) ?? charge;
-      byOrder.set(kept.orderId, kept);
+    insertOrGet: async (charge) => charges.insert(charge),
+    find: async (id) => charges.byId(id),
+    findByOrder: async (orderId) => charges.byKey(orderId),
+    setState: async (id, ending) =>
+      charges.change(id, "requires_action", { state: ending.state, declineCode: declineCodeOf(ending) }),
+    async insertRefund(refund) {
+      const earlier = refunds.byKey(refund.refundId);
+      if (earlier) return earlier;
+      return refund.amountMinor > leftOf(charges.byId(refund.chargeId)!) ? null : refunds.insert(refund);
+    },
+    findRefund: async (refundId) => refunds.byKey(refundId),
+    moveRefund: async (id, from, move) =>
+      refunds.change(id, from, { state: move.state, failureCode: failureCodeOf(move) }),
+    insertPayout: async (payout) => payouts.insert(payout),
+    findPayout: async (payoutId) => payouts.byKey(payoutId),
+    movePayout: async (id, from, move) =>
+      payouts.change(id, from, { state: move.state, failureCode: failureCodeOf(move) }),
+    insertDispute: async (dispute) => {
+      disputes.insert(dispute);
+    },
+    findDispute: async (id) => disputes.byId(id),
+    findDisputeOf: async (chargeId) => disputes.byKey(chargeId),
+    closeDispute: async (id, state) => disputes.change(id, "open", { state }),
+    listUndecided: async () => ({
+      disputes: disputes.all().filter(({ state }) => state === "open"),
+      refunds: refunds.all().filter(({ state }) => state === "processing"),
+      payouts: payouts.all().filter(({ state }) => state === "in_transit"),
+    }),
+  };
+}
+
+/** Rows of which each key has one. */
+function keptBy<Row extends { id: string; state: string } & Record<Key, string>, Key extends string>(
+  key: Key,
+) {
+  const rows = new Map<string, Row>();
+  const byId = (id: string): Row | null => rows.values().find((row) => row.id === id) ?? null;
+  return {
+    all: () => [...rows.values()],
+    byId,
+    byKey: (value: string): Row | null => rows.get(value) ?? null,
+    insert(row: Row): Row {
+      const kept = rows.get(row[key]) ?? row;
+      rows.set(kept[key], kept);
       return kept;
     },
-    find: async (id) => byId(id),
-    findByOrder: async (orderId) => byOrder.get(orderId) ?? null,
-    async setState(id, ending) {
-      const charge = byId(id);
-      if (charge?.state !== "requires_action") return charge;
-      const ended = { ...charge, state: ending.state, declineCode: declineCodeOf(ending) };
-      byOrder.set(charge.orderId, ended);
-      return ended;
+    change(id: string, from: Row["state"], values: Partial<Row>): Row | null {
+      const row = byId(id);
+      if (row?.state !== from) return row;
+      const changed = { ...row, ...values };
+      rows.set(changed[key], changed);
+      return changed;
     },
   };
-}
-
-/** Charges in `fake_provider.charges`: they outlive a restart, as a real provider's do. */
-export function postgresChargeStore(pool: Pool): ChargeStore {
-  const rowWhere = async (column: "id" | "order_id", value: string) => {
-    const { rows } = await pool.query<ChargeRow>(`select * from fake_provider.charges where ${column} = $1`, [
-      value,
-    ]);
-    return rows[0] ? toCharge(rows[0]) : null;
-  };
-  return {
-    async insertOrGet(charge) {
-      const { rows } = await pool.query<ChargeRow>(insertUnlessCharged, toParameters(charge));
-      if (rows[0]) return toCharge(rows[0]);
-      // A second statement, not one with a CTE: only a new snapshot sees the row that made the insert give way.
-      const earlier = await rowWhere("order_id", charge.orderId);
-      if (!earlier) throw new Error(`The charge of order ${charge.orderId} vanished`);
-      return earlier;
-    },
-    find: (id) => rowWhere("id", id),
-    findByOrder: (orderId) => rowWhere("order_id", orderId),
-    async setState(id, ending) {
-      await pool.query(endIfWaiting, [id, ending.state, declineCodeOf(ending)]);
-      return rowWhere("id", id);
-    },
-  };
-}
-
-const insertUnlessCharged = `
-  insert into fake_provider.charges
-    (id, order_id, amount_minor, currency, method_id, description, state, decline_code, created_at)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-  on conflict (order_id) do nothing
-  returning *`;
-
-const endIfWaiting = `
-  update fake_provider.charges set state = $2, decline_code = $3
-  where id = $1 and state = 'requires_action'`;
-
-interface ChargeRow {
-  id: string;
-  order_id: string;
-  /** A bigint, which pg hands out as text unless told otherwise. */
-  amount_minor: string | number;
-  currency: string;
-  method_id: string;
-  description: string;
-  state: ChargeState;
-  decline_code: string | null;
-  created_at: Date;
-}
-
-function toCharge(row: ChargeRow): Charge {
-  return {
-    id: row.id,
-    orderId: row.order_id,
-    amountMinor: Number(row.amount_minor),
-    currency: row.currency,
-    methodId: row.method_id,
-    description: row.description,
-    state: row.state,
-    declineCode: row.decline_code,
-    createdAt: row.created_at,
-  };
-}
-
-function toParameters(charge: Charge): unknown[] {
-  const { id, orderId, amountMinor, currency, methodId, description, state, declineCode, createdAt } = charge;
-  return [id, orderId, amountMinor, currency, methodId, description, state, declineCode, createdAt];
-}
-
-function declineCodeOf(ending: Ending): string | null {
-  return ending.state === "declined" ? ending.declineCode : null;
 }

@@ -1,78 +1,168 @@
-import { fetch, type RequestInit } from "undici";
+import { fetch } from "undici";
 import { z } from "zod";
-import { type PaymentOutcome, type PaymentRequest, type Payments, PaymentUnknown } from "./payments.ts";
+import { payoutAccounts, sharedMethods } from "./payments.fake-methods.ts";
+import { mustBeSigned } from "./payments.fake-signature.ts";
+import {
+  type Dispute,
+  NoticeRefused,
+  type PaymentMethod,
+  type PaymentOutcome,
+  type Payments,
+  PaymentUnknown,
+  type PayoutOutcome,
+  type ProviderNotice,
+  type RefundOutcome,
+} from "./payments.ts";
 
 const ANSWER_DEADLINE_MS = 10_000;
 
 interface FakePaymentsOptions {
   /** Where the fake provider listens. */
   origin: string;
+  /** Signs its notices; without one, none is believed. */
+  secret?: Buffer;
+  now?: () => Date;
   /** When a request is given up; tests bring their own, so that they need not wait. */
   deadline?: () => AbortSignal;
 }
 
 /** Payments by the fake provider, over HTTP like any provider's. */
-export function fakePayments({ origin, deadline = inTenSeconds }: FakePaymentsOptions): Payments {
-  const ask = (
-    method: string,
-    path: string,
-    init: { headers?: Record<string, string>; body?: string } = {},
-  ) => askProvider(new URL(path, origin), { ...init, method, signal: deadline() });
-  const findCharge = (orderId: string) => ask("GET", `/v1/charges?order=${encodeURIComponent(orderId)}`);
+export function fakePayments({
+  origin,
+  secret,
+  now = () => new Date(),
+  deadline = inTenSeconds,
+}: FakePaymentsOptions): Payments {
+  const ask = <T>(answer: z.ZodType<T>, method: "GET" | "POST", path: string, order?: Order) =>
+    askProvider(answer, new URL(path, origin), { method, signal: deadline(), order });
+  const find = <T>(answer: z.ZodType<T>, path: string, by: Record<string, string>) =>
+    ask(answer, "GET", `${path}?${new URLSearchParams(by)}`);
   return {
     name: "fake",
-    async charge({ orderId, amountMinor, currency, methodId, description }: PaymentRequest) {
-      const headers = { "content-type": "application/json", "idempotency-key": orderId };
-      const charge = { amountMinor: Number(amountMinor), currency, methodId, description };
-      const reply = await ask("POST", "/v1/charges", { headers, body: JSON.stringify(charge) });
-      if (isRefusal(reply, "unknown_method")) return { state: "unknown_method" };
-      return outcomeOf(reply);
+    async charge({ orderId, amountMinor, currency, methodId, userId, description }) {
+      const body = { amountMinor: Number(amountMinor), currency, customerId: userId, methodId, description };
+      const reply = await ask(ChargeReply, "POST", "/v1/charges", { key: orderId, body });
+      return isRefusal(reply, "unknown_method") ? { state: "unknown_method" } : outcomeOf(reply);
     },
     async find(orderId) {
-      return outcomeOrNull(await findCharge(orderId));
+      return outcomeOrNull(await find(ChargeReply, "/v1/charges", { order: orderId }));
     },
     async cancel(orderId) {
-      const found = await findCharge(orderId);
+      const found = await find(ChargeReply, "/v1/charges", { order: orderId });
       if ("error" in found) return outcomeOrNull(found);
-      return outcomeOf(await ask("POST", `/v1/charges/${found.id}/cancel`));
+      return outcomeOf(await ask(ChargeReply, "POST", `/v1/charges/${found.id}/cancel`));
     },
-    ...unfinished,
+    async refund({ refundId, paymentId, amountMinor, currency }) {
+      const body = { chargeId: paymentId, amountMinor: Number(amountMinor), currency };
+      const reply = await ask(RefundReply, "POST", "/v1/refunds", { key: refundId, body });
+      const refused = isRefusal(reply, "charge_not_found", "amount_too_large");
+      return refused ? { state: "failed", providerRefundId: null, failureCode: refused } : refundOf(reply);
+    },
+    async findRefund(refundId) {
+      const reply = await find(RefundReply, "/v1/refunds", { refund: refundId });
+      return isRefusal(reply, "refund_not_found") ? null : refundOf(reply);
+    },
+    async payOut({ payoutId, destination, amountMinor, currency }) {
+      const body = { destination, amountMinor: Number(amountMinor), currency };
+      const reply = await ask(PayoutReply, "POST", "/v1/payouts", { key: payoutId, body });
+      const refused = isRefusal(reply, "unknown_account");
+      return refused ? { state: "failed", providerPayoutId: null, failureCode: refused } : payoutOf(reply);
+    },
+    async findPayout(payoutId) {
+      const reply = await find(PayoutReply, "/v1/payouts", { payout: payoutId });
+      return isRefusal(reply, "payout_not_found") ? null : payoutOf(reply);
+    },
+    async findDispute(disputeId) {
+      const reply = await find(DisputeReply, "/v1/disputes", { dispute: disputeId });
+      return isRefusal(reply, "dispute_not_found") ? null : disputeOf(reply);
+    },
+    async findMethod(userId, token) {
+      const reply = await find(MethodReply, "/v1/methods", { token, customer: userId });
+      return isRefusal(reply, "unknown_method") ? null : methodOf(reply);
+    },
+    sharedMethods,
+    sharedPayoutAccount: payoutAccounts.keys().next().value!,
+    async readNotice(body, headers) {
+      if (!secret) throw new NoticeRefused("no secret was agreed on");
+      mustBeSigned(secret, body, headers["fake-signature"], now());
+      return noticeIn(body);
+    },
   };
 }
-
-const unanswered = async () => {
-  throw new PaymentUnknown("not made yet");
-};
-const unfinished = {
-  refund: unanswered,
-  findRefund: async () => null,
-  payOut: unanswered,
-  findPayout: async () => null,
-  findDispute: async () => null,
-  findMethod: async () => null,
-  sharedMethods: [{ id: "pm_test_ok", brand: "visa", last4: "4242" }],
-  sharedPayoutAccount: "acct_test",
-  readNotice: async () => null,
-};
 
 const inTenSeconds = () => AbortSignal.timeout(ANSWER_DEADLINE_MS);
 
 const method = z.object({ brand: z.string(), last4: z.string() });
 const made = { id: z.string(), method };
-const ProviderReply = z.union([
-  z.object({ error: z.string() }),
-  z.object({ ...made, state: z.enum(["succeeded", "canceled"]) }),
+const ChargeReply = z.union([
+  z.object({ ...made, state: z.literal("succeeded"), feeMinor: z.int().transform(BigInt) }),
+  z.object({ ...made, state: z.literal("canceled") }),
   z.object({ ...made, state: z.literal("declined"), declineCode: z.string() }),
   z.object({ ...made, state: z.literal("requires_action"), authorizeUrl: z.url() }),
 ]);
-type ProviderReply = z.infer<typeof ProviderReply>;
+const failed = z.object({ id: z.string(), state: z.literal("failed"), failureCode: z.string() });
+const RefundReply = z.union([
+  failed,
+  z.object({ id: z.string(), state: z.enum(["succeeded", "processing"]) }),
+]);
+const PayoutReply = z.union([
+  failed,
+  z.object({ id: z.string(), state: z.enum(["completed", "in_transit", "returned"]) }),
+]);
+const DisputeReply = z.object({
+  id: z.string(),
+  orderId: z.string(),
+  state: z.enum(["open", "won", "lost"]),
+  amountMinor: z.int().transform(BigInt),
+  feeMinor: z.int().transform(BigInt),
+  reason: z.string(),
+});
+const MethodReply = method.extend({ id: z.string() });
+const Refusal = z.object({ error: z.string() });
+type Refusal = z.infer<typeof Refusal>;
 
-/** The provider's answer; whatever keeps us from reading one leaves the payment unknown. */
-async function askProvider(url: URL, init: RequestInit): Promise<ProviderReply> {
+const Notice = z.discriminatedUnion("about", [
+  z.object({ about: z.literal("payment"), orderId: z.string() }),
+  z.object({ about: z.literal("refund"), refundId: z.string() }),
+  z.object({ about: z.literal("payout"), payoutId: z.string() }),
+  z.object({ about: z.literal("dispute"), disputeId: z.string() }),
+]);
+
+/** What a signed notice is about; of what we do not know, nothing is ours. */
+function noticeIn(body: Buffer): ProviderNotice | null {
   try {
-    const response = await fetch(url, init);
+    return Notice.parse(JSON.parse(body.toString("utf8")));
+  } catch {
+    return null;
+  }
+}
+
+/** What is asked for, once under its key. */
+interface Order {
+  key: string;
+  body: object;
+}
+
+interface Question {
+  method: "GET" | "POST";
+  signal: AbortSignal;
+  order: Order | undefined;
+}
+
+/** The provider's answer; whatever keeps us from reading one leaves the outcome unknown. */
+async function askProvider<T>(
+  answer: z.ZodType<T>,
+  url: URL,
+  { order, ...init }: Question,
+): Promise<T | Refusal> {
+  const keyed = order && {
+    headers: { "content-type": "application/json", "idempotency-key": order.key },
+    body: JSON.stringify(order.body),
+  };
+  try {
+    const response = await fetch(url, { ...init, ...keyed });
     if (response.status >= 500) throw new Error(`The provider answered ${response.status}`);
-    return ProviderReply.parse(await response.json());
+    return z.union([Refusal, answer]).parse(await response.json());
   } catch (cause) {
     throw new PaymentUnknown(`No answer to ${init.method} ${url.pathname} of the payment provider`, {
       cause,
@@ -80,26 +170,51 @@ async function askProvider(url: URL, init: RequestInit): Promise<ProviderReply> 
   }
 }
 
-function isRefusal(reply: ProviderReply, code: string): boolean {
-  return "error" in reply && reply.error === code;
+const isRefused = (reply: object): reply is Refusal => "error" in reply;
+
+/** Which of these refusals it is, if any. */
+function isRefusal(reply: object, ...codes: string[]): string | false {
+  return isRefused(reply) && codes.includes(reply.error) && reply.error;
 }
 
-function outcomeOrNull(reply: ProviderReply): PaymentOutcome | null {
+/** What was answered. An understood refusal is our own mistake, such as one order charged with two amounts: nobody can reconcile it. */
+function answered<T extends object>(reply: T | Refusal): T {
+  if (isRefused(reply)) throw new Error(`The payment provider refused: ${reply.error}`);
+  return reply;
+}
+
+function outcomeOrNull(reply: z.infer<typeof ChargeReply> | Refusal): PaymentOutcome | null {
   return isRefusal(reply, "charge_not_found") ? null : outcomeOf(reply);
 }
 
-function outcomeOf(reply: ProviderReply): PaymentOutcome {
-  // An understood refusal is our own mistake, such as one order charged with two amounts: nobody can reconcile it.
-  if ("error" in reply) throw new Error(`The payment provider refused: ${reply.error}`);
-  const { id: paymentId, method } = reply;
-  switch (reply.state) {
+function outcomeOf(reply: z.infer<typeof ChargeReply> | Refusal): PaymentOutcome {
+  const charge = answered(reply);
+  const { id: paymentId, method } = charge;
+  switch (charge.state) {
     case "declined":
-      return { state: "declined", paymentId, declineCode: reply.declineCode, method };
+      return { state: "declined", paymentId, declineCode: charge.declineCode, method };
     case "requires_action":
-      return { state: "requires_action", paymentId, url: reply.authorizeUrl, method };
+      return { state: "requires_action", paymentId, url: charge.authorizeUrl, method };
     case "succeeded":
-      return { state: "succeeded", paymentId, method, feeMinor: null };
-    default:
-      return { state: reply.state, paymentId, method };
+      return { state: "succeeded", paymentId, method, feeMinor: charge.feeMinor };
+    case "canceled":
+      return { state: "canceled", paymentId, method };
   }
 }
+
+function refundOf(reply: z.infer<typeof RefundReply> | Refusal): RefundOutcome {
+  const { id: providerRefundId, ...refund } = answered(reply);
+  return { ...refund, providerRefundId };
+}
+
+function payoutOf(reply: z.infer<typeof PayoutReply> | Refusal): PayoutOutcome {
+  const { id: providerPayoutId, ...payout } = answered(reply);
+  return { ...payout, providerPayoutId };
+}
+
+function disputeOf(reply: z.infer<typeof DisputeReply> | Refusal): Dispute {
+  const { id: disputeId, ...dispute } = answered(reply);
+  return { disputeId, ...dispute };
+}
+
+const methodOf = (reply: z.infer<typeof MethodReply> | Refusal): PaymentMethod => answered(reply);

@@ -1,6 +1,7 @@
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
+import { failPoint } from "../fail-points.ts";
 import { type PaymentOutcome, type PaymentRequest, PaymentUnknown } from "../outside/payments.ts";
 
 /** Whoever asked more recently may still be waiting for the answer. */
@@ -21,6 +22,8 @@ export interface Payables<Row extends { id: string }> {
   providersId(id: string): string;
   requestOf(row: Row): PaymentRequest;
   isOpen(row: Row): boolean;
+  /** Whatever the provider says, the row stays as it is. */
+  isFinal(row: Row): boolean;
   find(db: Queries, id: string): Promise<Row | undefined>;
   /** Open rows of which the provider was last asked before a moment, the oldest first. */
   listOpen(db: Queries, before: Date): Promise<{ id: string; askedAt: Date }[]>;
@@ -39,6 +42,8 @@ export interface Attempts<Row> {
   charge(ctx: Context, row: Row): Promise<Row>;
   /** Asks how an open row stands: somebody may just have confirmed it. */
   refresh(ctx: Context, row: Row): Promise<Row>;
+  /** The provider says that something changed: asks what. Its silence is a `PaymentUnknown`, so that it says so again. */
+  hear(ctx: Context, id: string): Promise<void>;
   /** Gives up a row that waits; it stays open when the provider cannot tell, and may turn out to be paid. */
   giveUp(ctx: Context, row: Row): Promise<Row>;
   /** Settles what is open for over a minute: the provider's word counts, silence for long enough ends it. */
@@ -83,15 +88,26 @@ export function attemptsOf<Row extends { id: string }>(rows: Payables<Row>): Att
   return {
     async charge(ctx, row) {
       if (!(await rows.stampAsked(ctx.db, row.id, ctx.now()))) return afresh(ctx, row);
+      failPoint(ctx, `${rows.noun}: about to be charged`);
       const outcome = await orUnknown(ctx, row.id, () => ctx.outside.payments.charge(rows.requestOf(row)));
+      failPoint(ctx, `${rows.noun}: charged, not settled`);
       if (outcome?.state === "unknown_method") {
         await rows.deleteOpen(ctx.db, row.id);
         throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
       }
-      return outcome ? rows.settle(ctx, row.id, outcome) : row;
+      // Without an answer, a notice may have come all the same.
+      const settled = outcome ? await rows.settle(ctx, row.id, outcome) : await afresh(ctx, row);
+      failPoint(ctx, `${rows.noun}: settled, not answered`);
+      return settled;
     },
     refresh: async (ctx, row) =>
       rows.isOpen(row) ? settleBy(ctx, row, () => ctx.outside.payments.find(rows.providersId(row.id))) : row,
+    async hear(ctx, id) {
+      const row = await rows.find(ctx.db, id);
+      if (!row || rows.isFinal(row)) return;
+      const outcome = await ctx.outside.payments.find(rows.providersId(id));
+      if (outcome && outcome.state !== "unknown_method") await rows.settle(ctx, id, outcome);
+    },
     giveUp: (ctx, row) => settleBy(ctx, row, () => ctx.outside.payments.cancel(rows.providersId(row.id))),
     async reconcile(ctx) {
       const now = ctx.now().getTime();

@@ -1,6 +1,131 @@
-import type { Context } from "../context.ts";
-import { findDefaultMethod } from "./queries.ts";
+import type { PaymentMethod } from "@stoa/contract";
+import type { Context, Member } from "../context.ts";
+import type { Queries, Tx } from "../db/database.ts";
+import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+import { ApiError, ruleBroken } from "../errors.ts";
+import { toId } from "../ids.ts";
+import type { PaymentMethod as ProvidersMethod } from "../outside/payments.ts";
+import {
+  countMethods,
+  deleteMethod,
+  deleteMethodsOf,
+  findDefaultMethod,
+  findMethod,
+  forgetCustomer,
+  insertMethod,
+  listMethods,
+  lockCustomer,
+  type MethodRow,
+  setDefaultMethod,
+} from "./queries.ts";
+import { orUnavailable } from "./silence.ts";
+
+/** More than anybody pays with; each is a row that we keep of a stranger's word. */
+const MAX_METHODS = 10;
+
+/** Providers' ids are words. What is none names nothing, and is not for the database to read. */
+const METHOD_ID = /^\w{1,255}$/;
+
+const findOwn = async (db: Queries, userId: string, id: string): Promise<MethodRow | undefined> =>
+  METHOD_ID.test(id) ? findMethod(db, userId, id) : undefined;
+
+const findShared = (ctx: Context, id: string): ProvidersMethod | undefined =>
+  ctx.outside.payments.sharedMethods.find((method) => method.id === id);
+
+const defaultOr = (ctx: Context, chosen: string | null): string | null =>
+  chosen ?? ctx.outside.payments.sharedMethods[0]?.id ?? null;
 
 /** The method that pays when a person names none: their own choice, else the one that everybody has. */
 export const defaultMethodOf = async (ctx: Context, userId: string): Promise<string | null> =>
-  (await findDefaultMethod(ctx.db, userId)) ?? ctx.outside.payments.sharedMethods[0]?.id ?? null;
+  defaultOr(ctx, await findDefaultMethod(ctx.db, userId));
+
+/** The method that is to pay: the one that is named, which must be theirs or everybody's, else their default. */
+export async function methodFor(
+  ctx: Context,
+  userId: string,
+  named: string | undefined,
+): Promise<string | null> {
+  if (named === undefined) return defaultMethodOf(ctx, userId);
+  if (findShared(ctx, named) || (await findOwn(ctx.db, userId, named))) return named;
+  throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
+}
+
+const toMethod = (
+  { id, brand, last4, createdAt }: ProvidersMethod & { createdAt?: Date },
+  defaultId: string | null,
+): PaymentMethod => ({
+  id,
+  brand,
+  last4,
+  isDefault: id === defaultId,
+  createdAt: createdAt?.toISOString() ?? null,
+});
+
+/** A person's own, newest first, and then those that everybody has. */
+export async function listPaymentMethods(
+  ctx: Context,
+  caller: Member,
+  paging: Paging,
+): Promise<Page<PaymentMethod>> {
+  const { items, total } = await listMethods(ctx, caller.userId, paging);
+  const { sharedMethods } = ctx.outside.payments;
+  const from = Math.max(0, offsetOf(paging) - total);
+  const shared = sharedMethods.slice(from, from + paging.limit - items.length);
+  const defaultId = await defaultMethodOf(ctx, caller.userId);
+  return {
+    items: [...items, ...shared].map((method) => toMethod(method, defaultId)),
+    total: total + sharedMethods.length,
+  };
+}
+
+/** Keeps a method by what the provider gave the browser for it; one that is kept already stays as it is. */
+export async function addPaymentMethod(ctx: Context, caller: Member, token: string): Promise<PaymentMethod> {
+  const { userId } = caller;
+  const found = await orUnavailable(() => ctx.outside.payments.findMethod(toId("usr", userId), token));
+  if (!found) throw new ApiError("PAYMENT_METHOD_NOT_FOUND", "The payment provider knows no such token.");
+  return ctx.db.transaction().execute(async (tx) => {
+    const chosen = await lockCustomer(tx, userId);
+    const kept = (await findMethod(tx, userId, found.id)) ?? (await keep(ctx, tx, userId, found));
+    const defaultId = defaultOr(ctx, chosen);
+    if (defaultId === null) await setDefaultMethod(tx, userId, kept.id);
+    return toMethod(kept, defaultId ?? kept.id);
+  });
+}
+
+async function keep(ctx: Context, tx: Tx, userId: string, method: ProvidersMethod): Promise<MethodRow> {
+  if ((await countMethods(tx, userId)).count >= MAX_METHODS)
+    throw ruleBroken(
+      "token",
+      `is one too many: an account has ${MAX_METHODS} payment methods, remove one first`,
+    );
+  await insertMethod(tx, userId, method, ctx.now());
+  return { ...method, createdAt: ctx.now() };
+}
+
+/** From now on it pays when a purchase names none. */
+export const makeDefault = (ctx: Context, caller: Member, methodId: string): Promise<PaymentMethod> =>
+  ctx.db.transaction().execute(async (tx) => {
+    await lockCustomer(tx, caller.userId);
+    const method = findShared(ctx, methodId) ?? (await findOwn(tx, caller.userId, methodId));
+    if (!method) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
+    await setDefaultMethod(tx, caller.userId, methodId);
+    return toMethod(method, methodId);
+  });
+
+export async function removePaymentMethod(ctx: Context, caller: Member, methodId: string) {
+  if (findShared(ctx, methodId))
+    throw ruleBroken("methodId", "is everybody's in this test environment, and cannot be removed");
+  await ctx.db.transaction().execute(async (tx) => {
+    const chosen = await lockCustomer(tx, caller.userId);
+    if (!(await findOwn(tx, caller.userId, methodId))) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
+    await deleteMethod(tx, caller.userId, methodId);
+    if (chosen === methodId) await setDefaultMethod(tx, caller.userId, null);
+  });
+  return { id: methodId, deleted: true as const };
+}
+
+/** When an account is closed. */
+export async function forgetPaymentMethods(tx: Tx, userId: string): Promise<void> {
+  await deleteMethodsOf(tx, userId);
+  await forgetCustomer(tx, userId);
+}

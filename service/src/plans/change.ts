@@ -5,7 +5,7 @@ import type { Tx } from "../db/database.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
 import { Answer } from "../http/route.ts";
 import { toDecimal } from "../money/amount.ts";
-import { defaultMethodOf } from "../payments/methods.ts";
+import { methodFor } from "../payments/methods.ts";
 import { lockPlan, toUserId } from "../people/users.ts";
 import { charge, giveUp, isOpen, refresh } from "./payment.ts";
 import { type PlanBook, priceMinorOf } from "./plan-book.ts";
@@ -34,7 +34,7 @@ export async function changeSubscription(
   source: Source,
 ) {
   mustBeOnOffer(ctx, request.plan);
-  const methodId = request.paymentMethodId ?? (await defaultMethodOf(ctx, caller.userId));
+  const methodId = await methodFor(ctx, caller.userId, request.paymentMethodId);
   const wish = { ...request, methodId };
   await giveUpAnother(ctx, caller.userId, wish);
   const open = await ctx.db.transaction().execute((tx) => move(ctx, tx, caller.userId, wish, source));

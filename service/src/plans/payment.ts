@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts";
 import type { Queries, Tx } from "../db/database.ts";
-import { toId } from "../ids.ts";
+import { toId, toUuid } from "../ids.ts";
 import { post } from "../ledger/ledger.ts";
 import { attemptsOf, type Settlement } from "../payments/attempts.ts";
 import { lockPlan, toUserId } from "../people/users.ts";
@@ -34,6 +34,7 @@ const attempts = attemptsOf<PaymentRow>({
     description: `Stoa ${payment.plan}, one month`,
   }),
   isOpen,
+  isFinal: (payment) => !isOpen(payment),
   find: findPayment,
   listOpen: listOpenPayments,
   stampAsked,
@@ -45,6 +46,12 @@ const attempts = attemptsOf<PaymentRow>({
 });
 
 export const { charge, refresh, giveUp, reconcile: reconcilePayments } = attempts;
+
+/** The provider says that something changed of a charge; when it is for a plan, asks what. */
+export async function hearOfPayment(ctx: Context, paymentId: string): Promise<void> {
+  const id = toUuid("pay", paymentId);
+  if (id) await attempts.hear(ctx, id);
+}
 
 /** Moves an open payment to what the provider says, the plan and the books with it; one that is settled already stays as it is. */
 async function settle(ctx: Context, id: string, settlement: Settlement): Promise<PaymentRow> {

@@ -4,11 +4,12 @@ import type { Tx } from "../db/database.ts";
 import { mapPage } from "../db/paging.ts";
 import { findLiveEntitlement, majorOf } from "../entitlements/entitlements.ts";
 import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
+import { failPoint } from "../fail-points.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
 import { splitSale } from "../money/split.ts";
-import { defaultMethodOf } from "../payments/methods.ts";
+import { methodFor } from "../payments/methods.ts";
 import { keepOpen } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { findProductForSale, findRunnableVersion } from "../products/goods.ts";
@@ -34,7 +35,7 @@ export async function buyProduct(ctx: Context, caller: Member, wish: CreatePurch
   await mustNotOwn(ctx, caller, product.id);
   mustCost(product, wish.expectedPrice);
   if (wish.referralCode) throw ruleBroken("referralCode", "is not a code that anybody uses");
-  const methodId = wish.paymentMethodId ?? (await defaultMethodOf(ctx, caller.userId));
+  const methodId = await methodFor(ctx, caller.userId, wish.paymentMethodId);
   if (!methodId) throw ruleBroken("paymentMethodId", "is needed: you have no default payment method");
   const order = await placeOrder(ctx, caller, product, methodId);
   return toAnswer(ctx, isAsAsked(order, product, methodId) ? await charge(ctx, order) : order);
@@ -117,8 +118,9 @@ async function placeOrder(
     if (owned) throw alreadyOwned(owned.order_id);
     return (await findOrder(tx, id))!;
   });
-  if (placed) return placed;
-  return continueOpenOrder(ctx, caller, product, methodId);
+  if (!placed) return continueOpenOrder(ctx, caller, product, methodId);
+  failPoint(ctx, "order: written");
+  return placed;
 }
 
 type Parties = Pick<NewOrder, "buyer_name" | "buyer_email" | "seller_name">;

@@ -4,7 +4,8 @@ import type { Tx } from "../db/database.ts";
 import { findLiveEntitlement, grantUse } from "../entitlements/entitlements.ts";
 import { ApiError } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
-import { toId } from "../ids.ts";
+import { failPoint } from "../fail-points.ts";
+import { toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
 import { attemptsOf, type Settlement } from "../payments/attempts.ts";
 import { toUserId } from "../people/users.ts";
@@ -39,6 +40,8 @@ const attempts = attemptsOf<OrderRow>({
     description: order.productTitle,
   }),
   isOpen,
+  // Money may come for an order that was given up.
+  isFinal: (order) => !isOpen(order) && order.status !== "canceled",
   find: findOrder,
   listOpen: listOpenOrders,
   stampAsked,
@@ -52,6 +55,12 @@ const attempts = attemptsOf<OrderRow>({
 });
 
 export const { charge, refresh, reconcile: reconcileOrders } = attempts;
+
+/** The provider says that something changed of a charge; when it is for an order, asks what. */
+export async function hearOfOrder(ctx: Context, orderId: string): Promise<void> {
+  const id = toUuid("ord", orderId);
+  if (id) await attempts.hear(ctx, id);
+}
 
 /** Gives an open order up for another one; false when the provider cannot tell, so that it must stay. */
 export const replaceOpenOrder = async (ctx: Context, order: OrderRow): Promise<boolean> =>
@@ -138,4 +147,5 @@ export async function complete(ctx: Context, tx: Tx, order: OrderRow): Promise<v
     receipt_year: now.getUTCFullYear(),
     receipt_number: receipt,
   });
+  failPoint(ctx, "order: settling");
 }

@@ -5,10 +5,9 @@ create table payment_methods (
   user_id uuid not null references users,
   brand text not null,
   last4 text not null,
-  created_at timestamptz not null,
-  removed_at timestamptz
+  created_at timestamptz not null
 );
-create index payment_methods_user on payment_methods (user_id, created_at desc) where removed_at is null;
+create index payment_methods_user on payment_methods (user_id, created_at desc, id desc);
 
 -- What a provider knows a person as, and the method that pays when none is named.
 create table payment_customers (
@@ -18,3 +17,8 @@ create table payment_customers (
   -- Where payouts go; null: nowhere yet.
   payout_account_id text
 );
+
+create trigger open_account before insert on payment_methods
+  for each row execute function must_not_be_closed('user_id');
+create trigger open_account before insert on payment_customers
+  for each row execute function must_not_be_closed('user_id');

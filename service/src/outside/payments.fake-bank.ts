@@ -1,0 +1,41 @@
+import { type Call, type Endpoint, page, type Reply, readText, redirect } from "./payments.fake-http.ts";
+import { bankPage, notFoundPage } from "./payments.fake-page.ts";
+import { endDispute, movePayout, moveRefund } from "./payments.fake-transfers.ts";
+
+const FAILED = { state: "failed", failureCode: "declined_by_bank" } as const;
+
+type Decision = (call: Call) => Promise<unknown>;
+
+/** The buttons of the page, by what they decide on. */
+const decisions: Record<string, Record<string, Decision>> = {
+  disputes: {
+    won: ({ provider, id }) => endDispute(provider, id, "won"),
+    lost: ({ provider, id }) => endDispute(provider, id, "lost"),
+  },
+  refunds: {
+    succeeded: ({ provider, id }) => moveRefund(provider, id, { state: "succeeded" }),
+    failed: ({ provider, id }) => moveRefund(provider, id, FAILED),
+  },
+  payouts: {
+    completed: ({ provider, id }) => movePayout(provider, id, { state: "completed" }),
+    failed: ({ provider, id }) => movePayout(provider, id, FAILED),
+  },
+};
+
+/** A page on which whoever tests decides in the place of a bank. */
+export const bankEndpoints: Endpoint[] = [
+  ["GET", /^\/$/, async ({ provider }) => page(200, bankPage(await provider.store.listUndecided()))],
+  ...Object.entries(decisions).map(
+    ([noun, buttons]): Endpoint => [
+      "POST",
+      new RegExp(`^/${noun}/([^/]+)$`),
+      (call) => decide(call, buttons),
+    ],
+  ),
+];
+
+async function decide(call: Call, buttons: Record<string, Decision>): Promise<Reply> {
+  const pressed = new URLSearchParams(await readText(call.request)).get("decision") ?? "";
+  if (!Object.hasOwn(buttons, pressed)) return page(400, notFoundPage());
+  return (await buttons[pressed]!(call)) ? redirect("/") : page(404, notFoundPage());
+}

@@ -1,0 +1,144 @@
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import {
+  type Call,
+  type Endpoint,
+  isWhatWasAsked,
+  jsonReply,
+  page,
+  type Reply,
+  readKeyed,
+  readText,
+  redirect,
+  refusal,
+} from "./payments.fake-http.ts";
+import {
+  chargeFee,
+  DISPUTE_FEE_MINOR,
+  type FakeMethod,
+  findFakeMethod,
+  methodOfCharge,
+  ownMethodId,
+} from "./payments.fake-methods.ts";
+import { authorizePage, notFoundPage } from "./payments.fake-page.ts";
+import type { Charge, Ending } from "./payments.fake-store.ts";
+
+const ChargeRequest = z.strictObject({
+  amountMinor: z.int().positive().transform(BigInt),
+  currency: z.string().length(3),
+  customerId: z.string(),
+  methodId: z.string(),
+  description: z.string(),
+});
+
+export const chargeEndpoints: Endpoint[] = [
+  ["POST", /^\/v1\/charges$/, makeCharge],
+  ["GET", /^\/v1\/charges$/, findCharge],
+  ["POST", /^\/v1\/charges\/([^/]+)\/confirm$/, (call) => endCharge(call, { state: "succeeded" })],
+  ["POST", /^\/v1\/charges\/([^/]+)\/cancel$/, (call) => endCharge(call, { state: "canceled" })],
+  ["GET", /^\/v1\/methods$/, findMethod],
+  ["GET", /^\/authorize\/([^/]+)$/, showAuthorizePage],
+  ["POST", /^\/authorize\/([^/]+)$/, decide],
+];
+
+/** Makes the charge that the key stands for, or finds it made: a repeat never charges again. */
+async function makeCharge(call: Call): Promise<Reply> {
+  const { provider, request, url } = call;
+  const read = await readKeyed(request, ChargeRequest);
+  if (!read) return refusal(400, "invalid_request");
+  const { key: orderId, asked } = read;
+  const method = findFakeMethod(asked.methodId, asked.customerId);
+  if (!method) return refusal(404, "unknown_method");
+  const wished: Charge = {
+    id: `ch_${randomUUID()}`,
+    orderId,
+    ...asked,
+    declineCode: null,
+    ...method.outcome,
+    createdAt: provider.now(),
+  };
+  const kept = await provider.store.insertOrGet(wished);
+  if (!isWhatWasAsked(kept, asked)) return refusal(409, "idempotency_key_reused");
+  const reply = chargeReply(url, kept);
+  return kept.id === wished.id ? afterNewCharge(call, kept, method, reply) : reply;
+}
+
+/** What a method does beside its charge, which is made by now. */
+async function afterNewCharge({ provider }: Call, charge: Charge, method: FakeMethod, reply: Reply) {
+  const { notices, store } = provider;
+  if (method.answers === "never") return new Promise<never>(() => {});
+  const notice = { about: "payment", orderId: charge.orderId } as const;
+  if (method.answers === "after its notice") {
+    await notices.send(notice);
+    return reply;
+  }
+  for (let times = method.noticed === "twice" ? 2 : 1; times > 0; times--) notices.sendLater(notice);
+  if (!method.disputed) return reply;
+  const dispute = disputeOf(charge, provider.now());
+  await store.insertDispute(dispute);
+  notices.sendLater({ about: "dispute", disputeId: dispute.id });
+  return reply;
+}
+
+const disputeOf = ({ id, orderId, amountMinor, currency }: Charge, createdAt: Date) => ({
+  id: `dp_${randomUUID()}`,
+  chargeId: id,
+  orderId,
+  amountMinor,
+  feeMinor: DISPUTE_FEE_MINOR,
+  currency,
+  reason: "fraudulent",
+  state: "open" as const,
+  createdAt,
+});
+
+async function findCharge({ provider, url }: Call): Promise<Reply> {
+  return chargeReply(url, await provider.store.findByOrder(url.searchParams.get("order") ?? ""));
+}
+
+/** Answers 200 with the charge as it then stands, also when it had ended before: the caller reads its state. */
+async function endCharge(call: Call, ending: Ending): Promise<Reply> {
+  return chargeReply(call.url, await end(call, ending));
+}
+
+async function end({ provider, id }: Call, ending: Ending): Promise<Charge | null> {
+  const charge = await provider.store.setState(id, ending);
+  if (charge) provider.notices.sendLater({ about: "payment", orderId: charge.orderId });
+  return charge;
+}
+
+/** A method by its name or id, as a customer's own. */
+async function findMethod({ url }: Call): Promise<Reply> {
+  const customerId = url.searchParams.get("customer") ?? "";
+  const method = findFakeMethod(url.searchParams.get("token") ?? "", customerId);
+  if (!method) return refusal(404, "unknown_method");
+  const { name, brand, last4 } = method;
+  return jsonReply(200, { id: ownMethodId(name, customerId), brand, last4 });
+}
+
+async function showAuthorizePage({ provider, id }: Call): Promise<Reply> {
+  const charge = await provider.store.find(id);
+  return charge ? page(200, authorizePage(charge)) : page(404, notFoundPage());
+}
+
+/** The buyer pressed a button: the charge ends, and the page is shown anew. */
+async function decide(call: Call): Promise<Reply> {
+  const ending = endingByButton.get(new URLSearchParams(await readText(call.request)).get("decision"));
+  if (!ending) return page(400, notFoundPage());
+  if (!(await end(call, ending))) return page(404, notFoundPage());
+  return redirect(`/authorize/${call.id}`);
+}
+
+const endingByButton = new Map<string | null, Ending>([
+  ["approve", { state: "succeeded" }],
+  ["decline", { state: "declined", declineCode: "authentication_failed" }],
+]);
+
+function chargeReply(url: URL, charge: Charge | null): Reply {
+  if (!charge) return refusal(404, "charge_not_found");
+  const { id, state, declineCode, amountMinor } = charge;
+  const { brand, last4 } = methodOfCharge(charge);
+  const authorizeUrl = new URL(`/authorize/${id}`, url).href;
+  const feeMinor = Number(chargeFee(amountMinor));
+  return jsonReply(200, { id, state, declineCode, feeMinor, method: { brand, last4 }, authorizeUrl });
+}

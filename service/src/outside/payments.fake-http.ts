@@ -1,0 +1,76 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { buffer } from "node:stream/consumers";
+import type { z } from "zod";
+import type { NoticePost } from "./payments.fake-notices.ts";
+import { pagePolicy } from "./payments.fake-page.ts";
+import type { ChargeStore } from "./payments.fake-store.ts";
+
+/** What the fake provider's endpoints work with. */
+export interface Provider {
+  store: ChargeStore;
+  now: () => Date;
+  notices: NoticePost;
+}
+
+export interface Call {
+  provider: Provider;
+  request: IncomingMessage;
+  url: URL;
+  /** The part of the path that names a charge, a refund, a payout or a dispute. */
+  id: string;
+}
+
+export interface Reply {
+  status: number;
+  headers?: Record<string, string>;
+  body: string;
+}
+
+export type Endpoint = [method: string, path: RegExp, answer: (call: Call) => Promise<Reply>];
+
+export const refusal = (status: number, error: string): Reply => jsonReply(status, { error });
+
+export function jsonReply(status: number, body: unknown): Reply {
+  return { status, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+}
+
+export function page(status: number, body: string): Reply {
+  const headers = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": pagePolicy,
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+  };
+  return { status, headers, body };
+}
+
+/** After a form: a reload of what is shown then sends nothing twice. */
+export const redirect = (location: string): Reply => ({ status: 303, headers: { location }, body: "" });
+
+export function send(response: ServerResponse, { status, headers, body }: Reply): void {
+  response.writeHead(status, headers).end(body);
+}
+
+export const readText = async (request: IncomingMessage): Promise<string> =>
+  (await buffer(request)).toString("utf8");
+
+/** What is asked for; null when it does not fit. */
+export async function readJson<T>(request: IncomingMessage, schema: z.ZodType<T>): Promise<T | null> {
+  try {
+    return schema.parse(JSON.parse(await readText(request)));
+  } catch {
+    return null;
+  }
+}
+
+/** What is asked for under an idempotency key; null when either is missing or does not fit. */
+export async function readKeyed<T>(request: IncomingMessage, schema: z.ZodType<T>) {
+  const key = request.headers["idempotency-key"];
+  const asked = await readJson(request, schema);
+  return typeof key === "string" && asked ? { key, asked } : null;
+}
+
+/** Whether what is kept under a key is what is asked for now. */
+export const isWhatWasAsked = <T extends object>(kept: T, asked: Partial<T>): boolean =>
+  (Object.keys(asked) as (keyof T)[]).every((name) => kept[name] === asked[name]);

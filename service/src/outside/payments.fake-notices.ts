@@ -1,0 +1,73 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fetch } from "undici";
+import { signNotice } from "./payments.fake-signature.ts";
+import type { ProviderNotice } from "./payments.ts";
+
+/** How long a notice waits before it is sent, and then before each time that it is sent again. */
+export interface NoticeWaits {
+  /** Answers come first as a rule, though nobody may rely on it. */
+  firstMs: number;
+  againMs: number[];
+}
+
+const WAITS: NoticeWaits = { firstMs: 50, againMs: [100, 500, 2_000] };
+const DEADLINE_MS = 5_000;
+
+/** Tells the marketplace that something changed; it may come late, twice or never, as with every provider. */
+export interface NoticePost {
+  /** Where notices go; null: nowhere yet. */
+  postTo(url: string | null): void;
+  /** Resolves when it was delivered or given up. */
+  send(notice: ProviderNotice): Promise<void>;
+  /** Sends it in a while. */
+  sendLater(notice: ProviderNotice): void;
+  close(): void;
+}
+
+export function noticePost(secret: Buffer, now: () => Date, waits = WAITS): NoticePost {
+  const closing = new AbortController();
+  let target: string | null = null;
+
+  const pause = (ms: number) => sleep(ms, undefined, { signal: closing.signal, ref: false });
+
+  async function isTaken(url: string, body: string): Promise<boolean> {
+    const headers = { "content-type": "application/json", "fake-signature": signNotice(secret, body, now()) };
+    const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(DEADLINE_MS)]);
+    try {
+      const response = await fetch(url, { method: "POST", headers, body, signal });
+      await response.body?.cancel();
+      return response.ok;
+    } catch {
+      return false;
+    }
+  }
+
+  async function send(notice: ProviderNotice): Promise<void> {
+    if (!target) return;
+    const url = target;
+    const body = JSON.stringify({ id: `ntc_${randomUUID()}`, ...notice });
+    for (const wait of waits.againMs) {
+      if (await isTaken(url, body)) return;
+      await pause(wait);
+    }
+    await isTaken(url, body);
+  }
+
+  const unlessClosed = (error: unknown) => {
+    if (!closing.signal.aborted) throw error;
+  };
+  return {
+    postTo(url) {
+      target = url;
+    },
+    send: (notice) => send(notice).catch(unlessClosed),
+    sendLater(notice) {
+      if (!target) return;
+      void pause(waits.firstMs)
+        .then(() => send(notice))
+        .catch(unlessClosed);
+    },
+    close: () => closing.abort(),
+  };
+}

@@ -1,0 +1,134 @@
+import type { Pool, PoolClient } from "pg";
+import {
+  type Charge,
+  type ChargeStore,
+  type Dispute,
+  declineCodeOf,
+  failureCodeOf,
+  type Payout,
+  type Refund,
+} from "./payments.fake-store.ts";
+
+/** The books in the schema `fake_provider`: they outlive a restart, as a real provider's do. */
+export function postgresChargeStore(pool: Pool): ChargeStore {
+  const charges = tableOf<Charge>("charges", "order_id");
+  const refunds = tableOf<Refund>("refunds", "refund_id");
+  const payouts = tableOf<Payout>("payouts", "payout_id");
+  const disputes = tableOf<Dispute>("disputes", "charge_id");
+  return {
+    insertOrGet: (charge) => charges.insertOrGet(pool, charge),
+    find: (id) => charges.find(pool, "id", id),
+    findByOrder: (orderId) => charges.find(pool, "order_id", orderId),
+    setState: (id, ending) =>
+      charges.change(pool, id, "requires_action", {
+        state: ending.state,
+        decline_code: declineCodeOf(ending),
+      }),
+    insertRefund: (refund) =>
+      inTransaction(pool, async (client) => {
+        // Whoever refunds the same charge waits, so that no two see the same rest.
+        await client.query(LOCK_CHARGE, [refund.chargeId]);
+        const earlier = await refunds.find(client, "refund_id", refund.refundId);
+        if (earlier) return earlier;
+        const { rows } = await client.query<{ left: number | string }>(LEFT_OF_CHARGE, [refund.chargeId]);
+        return refund.amountMinor > BigInt(rows[0]!.left) ? null : refunds.insertOrGet(client, refund);
+      }),
+    findRefund: (refundId) => refunds.find(pool, "refund_id", refundId),
+    moveRefund: (id, from, move) =>
+      refunds.change(pool, id, from, { state: move.state, failure_code: failureCodeOf(move) }),
+    insertPayout: (payout) => payouts.insertOrGet(pool, payout),
+    findPayout: (payoutId) => payouts.find(pool, "payout_id", payoutId),
+    movePayout: (id, from, move) =>
+      payouts.change(pool, id, from, { state: move.state, failure_code: failureCodeOf(move) }),
+    insertDispute: async (dispute) => {
+      await disputes.insertOrGet(pool, dispute);
+    },
+    findDispute: (id) => disputes.find(pool, "id", id),
+    findDisputeOf: (chargeId) => disputes.find(pool, "charge_id", chargeId),
+    closeDispute: (id, state) => disputes.change(pool, id, "open", { state }),
+    listUndecided: async () => ({
+      disputes: await disputes.list(pool, "open"),
+      refunds: await refunds.list(pool, "processing"),
+      payouts: await payouts.list(pool, "in_transit"),
+    }),
+  };
+}
+
+const LOCK_CHARGE = "select from fake_provider.charges where id = $1 for update";
+
+const LEFT_OF_CHARGE = `
+  select c.amount_minor - coalesce(sum(r.amount_minor), 0)::bigint as left
+    from fake_provider.charges c
+    left join fake_provider.refunds r on r.charge_id = c.id and r.state <> 'failed'
+   where c.id = $1
+   group by c.id`;
+
+type Connection = Pool | PoolClient;
+
+/** A table of which each key has one row. Names of columns are those of fields, with underscores. */
+function tableOf<Row extends object>(name: string, key: string) {
+  const table = `fake_provider.${name}`;
+  const find = async (db: Connection, column: string, value: string): Promise<Row | null> => {
+    const { rows } = await db.query(`select * from ${table} where ${column} = $1`, [value]);
+    return rows[0] ? toRow<Row>(rows[0]) : null;
+  };
+  return {
+    find,
+    async list(db: Connection, state: string): Promise<Row[]> {
+      const { rows } = await db.query(`select * from ${table} where state = $1 order by created_at, id`, [
+        state,
+      ]);
+      return rows.map((row) => toRow<Row>(row));
+    },
+    async insertOrGet(db: Connection, row: Row): Promise<Row> {
+      const columns = Object.keys(row).map(toColumn);
+      const { rows } = await db.query(
+        `insert into ${table} (${columns}) values (${columns.map((_, at) => `$${at + 1}`)})
+         on conflict (${key}) do nothing returning *`,
+        Object.values(row),
+      );
+      if (rows[0]) return toRow<Row>(rows[0]);
+      // A second statement, not one with a CTE: only a new snapshot sees the row that made the insert give way.
+      const value = Object.entries(row).find(([field]) => toColumn(field) === key)![1];
+      const earlier = await find(db, key, value);
+      if (!earlier) throw new Error(`The row of ${key} ${value} vanished`);
+      return earlier;
+    },
+    async change(db: Connection, id: string, from: string, values: Record<string, unknown>) {
+      const columns = Object.keys(values).map((column, at) => `${column} = $${at + 3}`);
+      await db.query(`update ${table} set ${columns} where id = $1 and state = $2`, [
+        id,
+        from,
+        ...Object.values(values),
+      ]);
+      return find(db, "id", id);
+    },
+  };
+}
+
+const toColumn = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const toField = (column: string) => column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+/** Amounts are bigints here, which pg hands out as text unless told otherwise. */
+const toRow = <Row>(columns: Record<string, unknown>): Row =>
+  Object.fromEntries(
+    Object.entries(columns).map(([column, value]) => [
+      toField(column),
+      column.endsWith("_minor") ? BigInt(value as number | string) : value,
+    ]),
+  ) as Row;
+
+async function inTransaction<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  try {
+    await client.query("begin");
+    const result = await work(client);
+    await client.query("commit");
+    return result;
+  } catch (error) {
+    await client.query("rollback");
+    throw error;
+  } finally {
+    client.release();
+  }
+}

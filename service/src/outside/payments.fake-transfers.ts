@@ -1,0 +1,160 @@
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import {
+  type Call,
+  type Endpoint,
+  isWhatWasAsked,
+  jsonReply,
+  type Provider,
+  type Reply,
+  readJson,
+  readKeyed,
+  refusal,
+} from "./payments.fake-http.ts";
+import { methodOfCharge, payoutAccounts } from "./payments.fake-methods.ts";
+import type { Charge, Dispute, Payout, Refund } from "./payments.fake-store.ts";
+
+const amount = { amountMinor: z.int().positive().transform(BigInt), currency: z.string().length(3) };
+const RefundRequest = z.strictObject({ chargeId: z.string(), ...amount });
+const PayoutRequest = z.strictObject({ destination: z.string(), ...amount });
+const Outcome = z.strictObject({ outcome: z.enum(["won", "lost"]) });
+const failed = z.strictObject({ state: z.literal("failed"), failureCode: z.string() });
+const RefundMove = z.union([failed, z.strictObject({ state: z.literal("succeeded") })]);
+const PayoutMove = z.union([failed, z.strictObject({ state: z.enum(["completed", "returned"]) })]);
+
+/** What gives money back or pays it out. Where a bank would decide in the end, whoever tests does: by `end` and `close`. */
+export const transferEndpoints: Endpoint[] = [
+  ["POST", /^\/v1\/refunds$/, makeRefund],
+  ["GET", /^\/v1\/refunds$/, findRefund],
+  ["POST", /^\/v1\/refunds\/([^/]+)\/end$/, endRefund],
+  ["POST", /^\/v1\/payouts$/, makePayout],
+  ["GET", /^\/v1\/payouts$/, findPayout],
+  ["POST", /^\/v1\/payouts\/([^/]+)\/end$/, endPayout],
+  ["GET", /^\/v1\/disputes$/, findDispute],
+  ["POST", /^\/v1\/disputes\/([^/]+)\/close$/, closeDispute],
+];
+
+/** Gives back once for each key, and never more than was charged. */
+async function makeRefund({ provider, request }: Call): Promise<Reply> {
+  const read = await readKeyed(request, RefundRequest);
+  if (!read) return refusal(400, "invalid_request");
+  const { key: refundId, asked } = read;
+  const charge = await provider.store.find(asked.chargeId);
+  if (charge?.state !== "succeeded" || charge.currency !== asked.currency)
+    return refusal(404, "charge_not_found");
+  const wished: Refund = {
+    id: `re_${randomUUID()}`,
+    refundId,
+    ...asked,
+    ...(await refundOutcome(provider, charge)),
+    createdAt: provider.now(),
+  };
+  const kept = await provider.store.insertRefund(wished);
+  if (!kept) return refusal(409, "amount_too_large");
+  if (!isWhatWasAsked(kept, asked)) return refusal(409, "idempotency_key_reused");
+  if (kept.id === wished.id) provider.notices.sendLater({ about: "refund", refundId });
+  return refundReply(kept);
+}
+
+/** What a bank takes back already, nobody can give back beside it. */
+async function refundOutcome(
+  { store }: Provider,
+  charge: Charge,
+): Promise<Pick<Refund, "state" | "failureCode">> {
+  const dispute = await store.findDisputeOf(charge.id);
+  if (dispute && dispute.state !== "won") return { state: "failed", failureCode: "charge_disputed" };
+  const { refunds } = methodOfCharge(charge);
+  if (refunds === "fail") return { state: "failed", failureCode: "expired_or_canceled_card" };
+  return { state: refunds === "wait" ? "processing" : "succeeded", failureCode: null };
+}
+
+async function findRefund({ provider, url }: Call): Promise<Reply> {
+  return refundReply(await provider.store.findRefund(url.searchParams.get("refund") ?? ""));
+}
+
+async function endRefund({ provider, request, id }: Call): Promise<Reply> {
+  const move = await readJson(request, RefundMove);
+  return move ? refundReply(await moveRefund(provider, id, move)) : refusal(400, "invalid_request");
+}
+
+/** Ends a refund that waits, as a bank would days later. */
+export async function moveRefund({ store, notices }: Provider, id: string, move: z.infer<typeof RefundMove>) {
+  const refund = await store.moveRefund(id, "processing", move);
+  if (refund) notices.sendLater({ about: "refund", refundId: refund.refundId });
+  return refund;
+}
+
+function refundReply(refund: Refund | null): Reply {
+  if (!refund) return refusal(404, "refund_not_found");
+  const { id, state, failureCode } = refund;
+  return jsonReply(200, { id, state, failureCode });
+}
+
+/** Pays out once for each key. */
+async function makePayout({ provider, request }: Call): Promise<Reply> {
+  const read = await readKeyed(request, PayoutRequest);
+  if (!read) return refusal(400, "invalid_request");
+  const { key: payoutId, asked } = read;
+  const account = payoutAccounts.get(asked.destination);
+  if (!account) return refusal(404, "unknown_account");
+  const wished: Payout = {
+    id: `po_${randomUUID()}`,
+    payoutId,
+    ...asked,
+    failureCode: null,
+    ...account,
+    createdAt: provider.now(),
+  };
+  const kept = await provider.store.insertPayout(wished);
+  if (!isWhatWasAsked(kept, asked)) return refusal(409, "idempotency_key_reused");
+  if (kept.id !== wished.id) return payoutReply(kept);
+  provider.notices.sendLater({ about: "payout", payoutId });
+  return payoutReply(kept.state === "returned" ? { ...kept, state: "completed" } : kept);
+}
+
+async function findPayout({ provider, url }: Call): Promise<Reply> {
+  return payoutReply(await provider.store.findPayout(url.searchParams.get("payout") ?? ""));
+}
+
+async function endPayout({ provider, request, id }: Call): Promise<Reply> {
+  const move = await readJson(request, PayoutMove);
+  return move ? payoutReply(await movePayout(provider, id, move)) : refusal(400, "invalid_request");
+}
+
+/** Ends a payout that is under way, or has one come back that was completed. */
+export async function movePayout({ store, notices }: Provider, id: string, move: z.infer<typeof PayoutMove>) {
+  const from = move.state === "returned" ? "completed" : "in_transit";
+  const payout = await store.movePayout(id, from, move);
+  if (payout) notices.sendLater({ about: "payout", payoutId: payout.payoutId });
+  return payout;
+}
+
+function payoutReply(payout: Payout | null): Reply {
+  if (!payout) return refusal(404, "payout_not_found");
+  const { id, state, failureCode } = payout;
+  return jsonReply(200, { id, state, failureCode });
+}
+
+async function findDispute({ provider, url }: Call): Promise<Reply> {
+  return disputeReply(await provider.store.findDispute(url.searchParams.get("dispute") ?? ""));
+}
+
+async function closeDispute({ provider, request, id }: Call): Promise<Reply> {
+  const asked = await readJson(request, Outcome);
+  return asked
+    ? disputeReply(await endDispute(provider, id, asked.outcome))
+    : refusal(400, "invalid_request");
+}
+
+export async function endDispute({ store, notices }: Provider, id: string, outcome: "won" | "lost") {
+  const dispute = await store.closeDispute(id, outcome);
+  if (dispute) notices.sendLater({ about: "dispute", disputeId: dispute.id });
+  return dispute;
+}
+
+function disputeReply(dispute: Dispute | null): Reply {
+  if (!dispute) return refusal(404, "dispute_not_found");
+  const { id, orderId, state, amountMinor, feeMinor, reason } = dispute;
+  const amounts = { amountMinor: Number(amountMinor), feeMinor: Number(feeMinor) };
+  return jsonReply(200, { id, orderId, state, ...amounts, reason });
+}

@@ -1,0 +1,197 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, suite, test } from "node:test";
+import { type DoomedService, startDoomed } from "../../test/doomed.ts";
+import { hasProduct } from "../../test/factories.ts";
+import {
+  assertError,
+  type Client,
+  clientOf,
+  type Market,
+  openMarket,
+  type Reply,
+} from "../../test/market.ts";
+import { LEASE_SECONDS } from "../http/idempotency.ts";
+import { toUuid } from "../ids.ts";
+import { fakePayments } from "../outside/payments.fake.ts";
+import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
+import { type Charge, memoryChargeStore } from "../outside/payments.fake-store.ts";
+import { reconcileOrders } from "./payment.ts";
+
+const MINUTE_MS = 60_000;
+
+/** Between every two steps of a purchase, in their order; and how the reconciler finds it to have ended. */
+const steps = {
+  "order: written": "canceled",
+  "order: about to be charged": "canceled",
+  "order: charged, not settled": "completed",
+  "order: settling": "completed",
+  "order: settled, not answered": "completed",
+} as const;
+
+const charges: Charge[] = [];
+const books = memoryChargeStore();
+/** What the provider does when it has charged and not answered yet. */
+let onceCharged = () => {};
+/** Where the market's own process throws. */
+let failsAt = "";
+
+let provider: FakeProvider;
+let market: Market;
+let seller: Client;
+before(async () => {
+  const store = {
+    ...books,
+    async insertOrGet(charge: Charge) {
+      const kept = await books.insertOrGet(charge);
+      if (kept === charge) charges.push(charge);
+      onceCharged();
+      return kept;
+    },
+  };
+  provider = await startFakeProvider({ store, now: () => market.clock.now });
+  market = await openMarket({
+    payments: fakePayments({ origin: provider.origin }),
+    failPoints: (name) => {
+      if (name === failsAt) throw new Error(`died at ${name}`);
+    },
+  });
+  seller = await market.hasUser({ name: "Seller" });
+});
+beforeEach(() => {
+  failsAt = "";
+  onceCharged = () => {};
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+interface Purchase {
+  buyer: Client;
+  productId: string;
+}
+
+const hasWish = async (): Promise<Purchase> => ({
+  buyer: await market.hasUser(),
+  productId: await hasProduct(seller),
+});
+
+const buy = ({ buyer, productId }: Purchase, headers = {}): Promise<Reply> =>
+  buyer.post("/v1/purchases", { productId }, headers);
+
+const statusesOf = async ({ buyer }: Purchase): Promise<string[]> =>
+  (await buyer.get("/v1/purchases")).body.data.map(({ status }: { status: string }) => status);
+
+/** Asks a process that dies of it. */
+async function buyOf(
+  { origin, ended }: DoomedService,
+  { buyer, productId }: Purchase,
+  headers = {},
+): Promise<void> {
+  const asked = clientOf(origin, buyer.key).post("/v1/purchases", { productId }, headers);
+  await assert.rejects(asked);
+  assert.equal(await ended, "SIGKILL");
+}
+
+/** One charge, and one of everything that it pays for. */
+async function assertBoughtOnce({ buyer, productId }: Purchase): Promise<void> {
+  const { rows: orders } = await market.query(
+    "select id, status from orders where buyer_id = $1 and product_id = $2 order by id",
+    [buyer.userId, toUuid("prod", productId)],
+  );
+  const completed = orders.filter(({ status }) => status === "completed").map(({ id }) => id);
+  assert.equal(completed.length, 1, JSON.stringify(orders));
+  assert.ok(orders.every(({ status }) => ["completed", "canceled"].includes(status)));
+  const charged = charges
+    .map(({ orderId }) => toUuid("ord", orderId))
+    .filter((id) => orders.some((order) => order.id === id));
+  assert.deepEqual(charged, completed, "what was charged is what was bought, once");
+  const { rows } = await market.query(
+    `select (select count(*) from entitlements where order_id = $1 and status = 'active') as entitlements,
+            (select count(*) from ledger_transactions where kind = 'sale' and source_id = $1) as booked,
+            (select count(*) from events where type = 'purchase.completed' and strpos(body, $2) > 0) as events`,
+    [completed[0], productId],
+  );
+  assert.deepEqual(rows, [{ entitlements: 1, booked: 1, events: 1 }]);
+}
+
+/** What the buyer does in the end: buys it, and learns that it is theirs when it is. */
+async function buyInTheEnd(wish: Purchase): Promise<void> {
+  const reply = await buy(wish);
+  if (reply.status !== 201) assertError(reply, 409, "ALREADY_PURCHASED");
+}
+
+suite("a process that is killed", () => {
+  for (const [step, outcome] of Object.entries(steps)) {
+    test(`at "${step}" leaves a purchase that the reconciler ends, charged once or not at all`, async () => {
+      const wish = await hasWish();
+      await buyOf(await startDoomed(market, provider.origin, step), wish);
+      market.clock.forward(11 * MINUTE_MS);
+      await reconcileOrders(market.service.ctx);
+      assert.deepEqual(await statusesOf(wish), [outcome]);
+      assert.equal(await hasCharge(wish), outcome === "completed");
+      await buyInTheEnd(wish);
+      await assertBoughtOnce(wish);
+    });
+  }
+
+  test("while the provider charges leaves a purchase that the reconciler completes", async () => {
+    const wish = await hasWish();
+    const doomed = await startDoomed(market, provider.origin);
+    onceCharged = () => doomed.child.kill("SIGKILL");
+    await buyOf(doomed, wish);
+    onceCharged = () => {};
+    market.clock.forward(2 * MINUTE_MS);
+    await reconcileOrders(market.service.ctx);
+    assert.deepEqual(await statusesOf(wish), ["completed"]);
+    await assertBoughtOnce(wish);
+  });
+
+  test("with an Idempotency-Key is followed by another that gives the answer, and charges nothing more", async () => {
+    const wish = await hasWish();
+    const key = { "idempotency-key": "the same" };
+    await buyOf(await startDoomed(market, provider.origin, "order: charged, not settled"), wish, key);
+    assertError(await buy(wish, key), 409, "IDEMPOTENCY_IN_PROGRESS");
+    market.clock.forward(LEASE_SECONDS * 1000 + 1);
+    const reply = await buy(wish, key);
+    assert.equal(reply.status, 201, reply.text);
+    await assertBoughtOnce(wish);
+  });
+});
+
+suite("a step that fails", () => {
+  for (const step of Object.keys(steps)) {
+    test(`at "${step}" is made good when the buyer asks again at once`, async () => {
+      const wish = await hasWish();
+      failsAt = step;
+      assertError(await buy(wish), 500, "INTERNAL_ERROR");
+      failsAt = "";
+      await buyInTheEnd(wish);
+      await assertBoughtOnce(wish);
+    });
+  }
+
+  test("for every one of fifty buyers at once is made good by two rounds of the reconciler", async () => {
+    const productId = await hasProduct(seller);
+    failsAt = "order: charged, not settled";
+    const wishes = await Promise.all(
+      Array.from({ length: 50 }, async () => ({ buyer: await market.hasUser(), productId })),
+    );
+    await Promise.all(wishes.map((wish) => buy(wish)));
+    failsAt = "";
+    market.clock.forward(2 * MINUTE_MS);
+    const { ctx } = market.service;
+    await Promise.all([reconcileOrders(ctx), reconcileOrders(ctx)]);
+    for (const wish of wishes) assert.deepEqual(await statusesOf(wish), ["completed"]);
+    const { rows } = await market.query(
+      "select count(*) as sales, count(distinct receipt_number) as receipts from orders where product_id = $1 and status = 'completed'",
+      [toUuid("prod", productId)],
+    );
+    assert.deepEqual(rows, [{ sales: 50, receipts: 50 }]);
+  });
+});
+
+async function hasCharge({ buyer }: Purchase): Promise<boolean> {
+  const [order] = (await buyer.get("/v1/purchases")).body.data;
+  return (await books.findByOrder(order.orderId)) !== null;
+}

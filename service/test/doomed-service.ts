@@ -1,0 +1,23 @@
+import { startService } from "../src/app.ts";
+import { createLog } from "../src/log.ts";
+import { fakePayments } from "../src/outside/payments.fake.ts";
+import type { Doom } from "./doomed.ts";
+
+process.once("message", async ({ config, target, provider, now, diesAt }: Doom) => {
+  const { origin } = await startService(
+    config,
+    { target, maxConnections: 4 },
+    {
+      payments: fakePayments({ origin: provider }),
+      now: () => now,
+      log: createLog("error"),
+      failPoints: (name) => {
+        if (name === diesAt) process.kill(process.pid, "SIGKILL");
+      },
+    },
+  );
+  process.send!(origin);
+});
+
+// Nobody is left to tell it how to die.
+process.once("disconnect", () => process.exit());
