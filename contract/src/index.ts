@@ -11,6 +11,7 @@ import * as oauth from "./oauth.ts";
 import * as plans from "./plans.ts";
 import * as products from "./products.ts";
 import * as purchases from "./purchases.ts";
+import * as refunds from "./refunds.ts";
 import * as reviews from "./reviews.ts";
 import * as signIn from "./sign-in.ts";
 import * as transfer from "./transfer.ts";
@@ -57,6 +58,17 @@ export const api = {
     report: reviews.report,
   },
   purchases: { create: purchases.create, list: purchases.list, get: purchases.get },
+  refunds: {
+    create: refunds.create,
+    list: refunds.list,
+    get: refunds.get,
+    approve: refunds.approve,
+    reject: refunds.reject,
+    cancel: refunds.cancel,
+    listAll: refunds.listAll,
+    give: refunds.give,
+    refundBuyers: refunds.refundBuyers,
+  },
   ai: {
     execute: ai.execute,
     executions: ai.executions,
@@ -199,6 +211,18 @@ export {
 } from "./products.ts";
 export { type Provider, providers } from "./providers.ts";
 export type { CreatePurchase, NewPurchase, OrderStatus, Purchase, PurchaseDetail } from "./purchases.ts";
+export {
+  type AdminRefund,
+  type GiveRefund,
+  type OrderEvent,
+  type Refund,
+  type Refundable,
+  type RefundedBuyers,
+  type RefundObstacle,
+  type RefundStatus,
+  type RequestRefund,
+  refundReasons,
+} from "./refunds.ts";
 export type { ChangeReview, ModeratedReview, PostReview, Review } from "./reviews.ts";
 export { type ChangePassword, type LogIn, NewPassword, type Register, type TwoFactor } from "./sign-in.ts";
 export {

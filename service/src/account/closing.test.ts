@@ -335,6 +335,7 @@ suite("after an account was closed", () => {
     "orders",
     "products",
     "provider_keys",
+    "refunds",
     "review_reports",
     "reviews",
     "subscription_payments",
