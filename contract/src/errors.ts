@@ -19,6 +19,7 @@ export const errorCatalogue = {
   FILE_NOT_FOUND: { status: 404, message: "No file of this product has this id." },
   IMAGE_NOT_FOUND: { status: 404, message: "No image of this product has this id." },
   ORDER_NOT_FOUND: { status: 404, message: "No order of yours has this id." },
+  REFUND_NOT_FOUND: { status: 404, message: "No refund of yours has this id." },
   EVENT_NOT_FOUND: { status: 404, message: "No event of yours has this id." },
   EXECUTION_NOT_FOUND: { status: 404, message: "No execution of yours has this id." },
   PAYMENT_METHOD_NOT_FOUND: { status: 404, message: "No payment method of yours has this id." },
@@ -36,6 +37,7 @@ export const errorCatalogue = {
 
   INVALID_STATE: { status: 409, message: "This is not possible in the present state." },
   ALREADY_PURCHASED: { status: 409, message: "You own this product already." },
+  ALREADY_REFUNDED: { status: 409, message: "This purchase is refunded already." },
   PRODUCT_UNAVAILABLE: { status: 409, message: "This product is not available now." },
   PRICE_CHANGED: { status: 409, message: "The price differs from expectedPrice." },
   CONFLICT: { status: 409, message: "This conflicts with something that exists." },

@@ -12,6 +12,7 @@ import * as paymentMethods from "./payment-methods.ts";
 import * as plans from "./plans.ts";
 import * as products from "./products.ts";
 import * as purchases from "./purchases.ts";
+import * as refunds from "./refunds.ts";
 import * as reviews from "./reviews.ts";
 import * as signIn from "./sign-in.ts";
 import * as transfer from "./transfer.ts";
@@ -63,6 +64,17 @@ export const api = {
     add: paymentMethods.add,
     remove: paymentMethods.remove,
     makeDefault: paymentMethods.makeDefault,
+  },
+  refunds: {
+    create: refunds.create,
+    list: refunds.list,
+    get: refunds.get,
+    approve: refunds.approve,
+    reject: refunds.reject,
+    cancel: refunds.cancel,
+    listAll: refunds.listAll,
+    give: refunds.give,
+    refundBuyers: refunds.refundBuyers,
   },
   ai: {
     execute: ai.execute,
@@ -207,6 +219,18 @@ export {
 } from "./products.ts";
 export { type Provider, providers } from "./providers.ts";
 export type { CreatePurchase, NewPurchase, OrderStatus, Purchase, PurchaseDetail } from "./purchases.ts";
+export {
+  type AdminRefund,
+  type GiveRefund,
+  type OrderEvent,
+  type Refund,
+  type Refundable,
+  type RefundedBuyers,
+  type RefundObstacle,
+  type RefundStatus,
+  type RequestRefund,
+  refundReasons,
+} from "./refunds.ts";
 export type { ChangeReview, ModeratedReview, PostReview, Review } from "./reviews.ts";
 export { type ChangePassword, type LogIn, NewPassword, type Register, type TwoFactor } from "./sign-in.ts";
 export {

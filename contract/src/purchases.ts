@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { Amount, Currency, paging, Timestamp } from "./envelope.ts";
+import { OrderEvent, Refund, Refundable } from "./refunds.ts";
 
 export const orderStatuses = [
   "pending",
@@ -50,8 +51,17 @@ export const PurchaseDetail = Purchase.extend({
   paymentMethod: z.object({ brand: z.string(), last4: z.string() }).nullable(),
   declineCode: z.string().nullable(),
   entitlement: z
-    .object({ status: z.enum(["active", "revoked"]), version: z.string(), latestVersion: z.string() })
+    .object({
+      status: z
+        .enum(["active", "held", "revoked"])
+        .describe("held: the money is on its way back, and nothing can be used meanwhile"),
+      version: z.string(),
+      latestVersion: z.string(),
+    })
     .nullable(),
+  refundable: Refundable,
+  refunds: z.array(Refund).describe("Newest first"),
+  events: z.array(OrderEvent).describe("What happened, in order"),
 }).meta({ id: "PurchaseDetail" });
 
 export const CreatePurchase = z

@@ -14,14 +14,20 @@ import { hearOfPayment, reconcilePayments } from "./plans/payment.ts";
 import { renewSubscriptions } from "./plans/renewal.ts";
 import { applyDueDowngrades } from "./plans/subscription.ts";
 import { hearOfOrder, reconcileOrders } from "./purchases/payment.ts";
+import { reconcileDisputes, refreshDispute } from "./purchases/disputes.ts";
+import { carryOutRefundBuyers, type RefundBuyers, refundBuyersJob } from "./purchases/refund-buyers.ts";
+import { approveOverdueRefunds, reconcileRefunds, refreshRefund } from "./purchases/refund-payment.ts";
 import { tidySignIn } from "./sign-in/tidy.ts";
 
 /** What can be asked for by `ctx.jobs.send`. */
-export const jobKinds = [mailJob];
+export const jobKinds = [mailJob, refundBuyersJob];
 
 /** What workers do by the clock. */
 export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileOrders(ctx) },
+  { name: "approve-overdue-refunds", cron: "* * * * *", run: () => approveOverdueRefunds(ctx) },
+  { name: "reconcile-refunds", cron: "* * * * *", run: () => reconcileRefunds(ctx) },
+  { name: "reconcile-disputes", cron: "7 * * * *", run: () => reconcileDisputes(ctx) },
   { name: "reconcile-subscription-payments", cron: "* * * * *", run: () => reconcilePayments(ctx) },
   { name: "apply-downgrades", cron: "* * * * *", run: () => applyDueDowngrades(ctx) },
   { name: "renew-subscriptions", cron: "* * * * *", run: () => renewSubscriptions(ctx) },
@@ -41,6 +47,7 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
 /** What workers do when they are asked to. */
 export const askedJobsOf = (ctx: Context): AskedJob[] => [
   { ...mailJob, run: (data, signal) => carryMail(ctx, (data as { mailId: string }).mailId, signal) },
+  { ...refundBuyersJob, run: (data, signal) => carryOutRefundBuyers(ctx, data as RefundBuyers, signal) },
 ];
 
 /** Who asks the payment provider when it says that something changed. */
@@ -49,7 +56,7 @@ export const noticeHandlers: NoticeHandlers = {
     await hearOfOrder(ctx, orderId);
     await hearOfPayment(ctx, orderId);
   },
-  refund: async () => {},
+  refund: (ctx, { refundId }) => refreshRefund(ctx, refundId),
   payout: async () => {},
-  dispute: async () => {},
+  dispute: (ctx, { disputeId }) => refreshDispute(ctx, disputeId),
 };

@@ -337,6 +337,7 @@ suite("after an account was closed", () => {
     "payment_customers",
     "products",
     "provider_keys",
+    "refunds",
     "review_reports",
     "reviews",
     "subscription_payments",

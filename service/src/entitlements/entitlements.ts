@@ -1,6 +1,15 @@
 import type { Context } from "../context.ts";
 import type { Queries, Tx } from "../db/database.ts";
-import { findActive, findOfOrder, insertEntitlement, lockActive, stampFirstUse } from "./queries.ts";
+import { ApiError } from "../errors.ts";
+import {
+  findLive,
+  findOfOrder,
+  insertEntitlement,
+  lockActive,
+  lockOfOrder,
+  setStatus,
+  stampFirstUse,
+} from "./queries.ts";
 
 /** The major number of a semantic version: the line that a purchase entitles to. */
 export const majorOf = (version: string): number => Number(version.split(".", 1)[0]);
@@ -19,8 +28,9 @@ export const grantUse = (
     created_at: ctx.now(),
   });
 
+/** What somebody holds of a product, though it may be on its way back. */
 export const findLiveEntitlement = (db: Queries, userId: string, productId: string) =>
-  findActive(db, userId, productId);
+  findLive(db, userId, productId);
 
 /** Nobody takes it away before the transaction ends. */
 export const lockLiveEntitlement = (tx: Tx, userId: string, productId: string) =>
@@ -28,6 +38,26 @@ export const lockLiveEntitlement = (tx: Tx, userId: string, productId: string) =
 
 export const findEntitlementOfOrder = (db: Queries, orderId: string) => findOfOrder(db, orderId);
 
-/** The first reveal, download or run: from then on a refund needs the seller's consent. */
-export const noteUse = (ctx: Context, userId: string, productId: string) =>
-  stampFirstUse(ctx.db, userId, productId, ctx.now());
+/** Whether it was ever revealed, downloaded or run, which nobody can begin before the transaction ends. */
+export async function lockUse(tx: Tx, orderId: string): Promise<{ used: boolean }> {
+  const entitlement = await lockOfOrder(tx, orderId);
+  return { used: entitlement?.usedAt != null };
+}
+
+/** The money is on its way back: nothing is used until it is there, or turns out not to come. */
+export const holdUse = (tx: Tx, orderId: string) => setStatus(tx, orderId, "held");
+export const resumeUse = (tx: Tx, orderId: string) => setStatus(tx, orderId, "active");
+
+/** The money is back: links and runs stop at once. False when the order gave no use, or gives none any more. */
+export const revokeUse = (tx: Tx, orderId: string) => setStatus(tx, orderId, "revoked");
+
+/**
+ * The first reveal, download or run: from then on a refund needs the seller's consent. Refused when a refund was faster, so
+ * that nobody has both.
+ */
+export async function noteUse(ctx: Context, userId: string, productId: string): Promise<void> {
+  if (await stampFirstUse(ctx.db, userId, productId, ctx.now())) return;
+  const entitlement = await findLive(ctx.db, userId, productId);
+  if (entitlement?.status === "active") return;
+  throw new ApiError("UNAUTHORIZED", "You no longer have access to this product.");
+}

@@ -14,13 +14,13 @@ export const insertEntitlement = (tx: Tx, entitlement: NewEntitlement) =>
     .values({ ...entitlement, status: "active" })
     .execute();
 
-export const findActive = (db: Queries, buyerId: string, productId: string) =>
+export const findLive = (db: Queries, buyerId: string, productId: string) =>
   db
     .selectFrom("entitlements")
-    .select(["order_id", "major", "used_at"])
+    .select(["order_id", "major", "status", "used_at"])
     .where("buyer_id", "=", buyerId)
     .where("product_id", "=", productId)
-    .where("status", "=", "active")
+    .where("status", "<>", "revoked")
     .executeTakeFirst();
 
 /** Shared: whoever takes it away waits. */
@@ -41,13 +41,46 @@ export const findOfOrder = (db: Queries, orderId: string) =>
     .where("order_id", "=", orderId)
     .executeTakeFirst();
 
-/** The first use stays the first: later ones write nothing. */
-export const stampFirstUse = (db: Queries, buyerId: string, productId: string, now: Date) =>
-  db
+/** As it is now, and as nobody else can use, hold or take it before the transaction ends. */
+export const lockOfOrder = (tx: Tx, orderId: string) =>
+  tx
+    .selectFrom("entitlements")
+    .select(["status", "used_at as usedAt"])
+    .where("order_id", "=", orderId)
+    .forNoKeyUpdate()
+    .executeTakeFirst();
+
+/** What is revoked stays so. False when nothing moved. */
+export async function setStatus(
+  tx: Tx,
+  orderId: string,
+  status: "active" | "held" | "revoked",
+): Promise<boolean> {
+  const moved = await tx
+    .updateTable("entitlements")
+    .set({ status })
+    .where("order_id", "=", orderId)
+    .where("status", "not in", ["revoked", status])
+    .returning("order_id")
+    .executeTakeFirst();
+  return moved !== undefined;
+}
+
+/** The first use stays the first: later ones write nothing, and neither does one of what is held; false then. */
+export async function stampFirstUse(
+  db: Queries,
+  buyerId: string,
+  productId: string,
+  now: Date,
+): Promise<boolean> {
+  const stamped = await db
     .updateTable("entitlements")
     .set({ used_at: now })
     .where("buyer_id", "=", buyerId)
     .where("product_id", "=", productId)
     .where("status", "=", "active")
     .where("used_at", "is", null)
-    .execute();
+    .returning("order_id")
+    .executeTakeFirst();
+  return stamped !== undefined;
+}

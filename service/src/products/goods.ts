@@ -24,3 +24,9 @@ export async function mustNotBeWithheld(db: Queries, productId: string): Promise
   const verdict = await findVerdict(db, productId);
   if (verdict && isWithheld(verdict)) throw withheld(verdict);
 }
+
+/** Whether moderators took it from its buyers, too; undefined where there is no such product. */
+export async function isTakenFromBuyers(db: Queries, productId: string): Promise<boolean | undefined> {
+  const verdict = await findVerdict(db, productId);
+  return verdict && isWithheld(verdict);
+}

@@ -1,7 +1,7 @@
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { type Entry, post } from "../ledger/ledger.ts";
-import type { Parts } from "../money/split.ts";
+import { type Parts, splitRefund } from "../money/split.ts";
 import type { OrderRow } from "./queries.ts";
 
 /** An order whose money moves: `maturesAt` is from when its seller may be paid out. */
@@ -45,6 +45,109 @@ export async function bookSale(
       { ...of, account: "provider_clearing", amountMinor: processorFee - order.totalMinor },
       { ...of, account: "processor_fees", amountMinor: -processorFee },
       ...shares(order, order),
+    ],
+  });
+}
+
+const NOTHING: Parts = { feeMinor: 0n, commissionMinor: 0n, taxMinor: 0n, sellerMinor: 0n };
+
+/**
+ * What an amount takes from each who shares in the order. It follows from how much was taken before and nothing else, so that
+ * refunds and disputes in any order leave what one refund of their sum would.
+ */
+const sharesOf = (order: BookedOrder, takenMinor: bigint, amountMinor: bigint) =>
+  shares(order, amountMinor === 0n ? NOTHING : splitRefund(order, takenMinor, amountMinor));
+
+const turned = (entries: Entry[]): Entry[] =>
+  entries.map((entry) => ({ ...entry, amountMinor: -entry.amountMinor }));
+
+export interface BookedRefund {
+  refundId: string;
+  /** What others had of the order before: refunded, or held by a dispute. */
+  takenMinor: bigint;
+  amountMinor: bigint;
+  /** How much of the amount a dispute holds already, so that it is not taken twice. */
+  heldMinor: bigint;
+}
+
+/** Those who shared in the order give it back; what a dispute held of it is held no longer. */
+export async function bookRefund(
+  ctx: Context,
+  tx: Tx,
+  order: BookedOrder,
+  { refundId, takenMinor, amountMinor, heldMinor }: BookedRefund,
+): Promise<void> {
+  const of = { orderId: order.id };
+  await post(ctx, tx, {
+    kind: "refund",
+    sourceId: refundId,
+    currency: order.currency,
+    entries: [
+      { ...of, account: "provider_clearing", amountMinor },
+      { ...of, account: "dispute_hold", amountMinor: -heldMinor },
+      ...turned(sharesOf(order, takenMinor, amountMinor - heldMinor)),
+    ],
+  });
+}
+
+export interface BookedDispute {
+  disputeId: string;
+  /** What others had of the order before. */
+  takenMinor: bigint;
+  heldMinor: bigint;
+}
+
+/** The bank may take it: until that is decided it is nobody's. */
+export const bookDisputeOpened = (
+  ctx: Context,
+  tx: Tx,
+  order: BookedOrder,
+  { disputeId, takenMinor, heldMinor }: BookedDispute,
+) =>
+  post(ctx, tx, {
+    kind: "dispute_opened",
+    sourceId: disputeId,
+    currency: order.currency,
+    entries: [
+      { orderId: order.id, account: "dispute_hold", amountMinor: heldMinor },
+      ...turned(sharesOf(order, takenMinor, heldMinor)),
+    ],
+  });
+
+/** It is theirs again who gave it. */
+export const bookDisputeWon = (
+  ctx: Context,
+  tx: Tx,
+  order: BookedOrder,
+  { disputeId, takenMinor, heldMinor }: BookedDispute,
+) =>
+  post(ctx, tx, {
+    kind: "dispute_won",
+    sourceId: disputeId,
+    currency: order.currency,
+    entries: [
+      { orderId: order.id, account: "dispute_hold", amountMinor: -heldMinor },
+      ...sharesOf(order, takenMinor, heldMinor),
+    ],
+  });
+
+/** The bank took it, and the provider a fee for that, which the seller bears. */
+export async function bookDisputeLost(
+  ctx: Context,
+  tx: Tx,
+  order: BookedOrder,
+  { disputeId, heldMinor, feeMinor }: Omit<BookedDispute, "takenMinor"> & { feeMinor: bigint },
+): Promise<void> {
+  const of = { orderId: order.id };
+  const seller = { ...of, account: "seller" as const, ownerId: order.sellerId, maturesAt: ctx.now() };
+  await post(ctx, tx, {
+    kind: "dispute_lost",
+    sourceId: disputeId,
+    currency: order.currency,
+    entries: [
+      { ...of, account: "dispute_hold", amountMinor: -heldMinor },
+      { ...seller, amountMinor: -feeMinor },
+      { ...of, account: "provider_clearing", amountMinor: heldMinor + feeMinor },
     ],
   });
 }

@@ -31,6 +31,8 @@ async function counted(table: string, productId: string): Promise<number> {
   return rows[0].count;
 }
 
+const daysAfter = (at: string, days: number) => new Date(Date.parse(at) + days * 86_400_000).toISOString();
+
 const chargesOf = async (orders: string[]) =>
   (await market.query("select state from fake_provider.charges where order_id = any($1)", [orders])).rows.map(
     ({ state }) => state,
@@ -78,6 +80,12 @@ test("a purchase is read with its lines, its card and what it entitles to", asyn
     paymentMethod: { brand: "visa", last4: "4242" },
     declineCode: null,
     entitlement: { status: "active", version: "1.3.0", latestVersion: "2.0.0" },
+    refundable: { until: daysAfter(at, 14), amount: 7.5, reasonIfNot: null },
+    refunds: [],
+    events: [
+      { type: "purchase.created", at, amount: 7.5 },
+      { type: "purchase.completed", at, amount: 7.5 },
+    ],
   });
 });
 

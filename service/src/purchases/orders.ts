@@ -13,6 +13,7 @@ import { methodFor } from "../payments/methods.ts";
 import { keepOpen } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { findProductForSale, findRunnableVersion } from "../products/goods.ts";
+import { aftermathOf } from "./aftermath.ts";
 import { downloadUrl, receiptUrls } from "./links.ts";
 import { charge, refresh, replaceOpenOrder } from "./payment.ts";
 import {
@@ -210,6 +211,7 @@ export async function readPurchase(ctx: Context, caller: Member, orderId: string
     paymentMethod: order.paymentMethod,
     declineCode: order.declineCode,
     entitlement: await entitlementOf(ctx, order),
+    ...(await aftermathOf(ctx, order)),
   };
 }
 

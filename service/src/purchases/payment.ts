@@ -9,6 +9,7 @@ import { toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
 import { attemptsOf, type Settlement } from "../payments/attempts.ts";
 import { toUserId } from "../people/users.ts";
+import { countReviewAgainOf } from "../reviews/rating.ts";
 import { bookSale } from "./books.ts";
 import {
   deleteOpenOrder,
@@ -21,6 +22,7 @@ import {
   stampAsked,
   takeReceiptNumber,
 } from "./queries.ts";
+import { carryOut, returnPayment } from "./refund-payment.ts";
 
 /** Never shorter, because a charge may be disputed early; the refund window where that is longer. */
 const MATURES_AFTER_DAYS = 7;
@@ -68,37 +70,45 @@ export const replaceOpenOrder = async (ctx: Context, order: OrderRow): Promise<b
 
 /** Moves an open order to what the provider says; one that is settled already stays as it is. */
 export async function settle(ctx: Context, orderId: string, settlement: Settlement): Promise<OrderRow> {
-  return ctx.db.transaction().execute(async (tx) => {
+  const returned = await ctx.db.transaction().execute(async (tx) => {
     const order = await lockOrder(tx, orderId);
     if (!order) throw new ApiError("ORDER_NOT_FOUND");
-    if (!isOpen(order) && !(await isPaidAfterAll(ctx, tx, order, settlement))) return order;
-    await apply(ctx, tx, order, settlement);
-    return (await findOrder(tx, orderId))!;
+    if (isOpen(order)) await apply(ctx, tx, order, settlement);
+    else if (order.status === "canceled" && settlement.state === "succeeded")
+      return payAfterAll(ctx, tx, order, settlement);
+    return null;
   });
+  if (returned) await carryOut(ctx, returned);
+  return (await findOrder(ctx.db, orderId))!;
 }
 
-/** We gave the order up, and the money came all the same: the buyer gets what was paid for. */
-async function isPaidAfterAll(
-  ctx: Context,
-  tx: Tx,
-  order: OrderRow,
-  settlement: Settlement,
-): Promise<boolean> {
-  if (order.status !== "canceled" || settlement.state !== "succeeded") return false;
-  if (!(await findLiveEntitlement(tx, order.buyerId, order.productId))) return true;
-  ctx.log.error(
-    { order: order.id },
-    "a canceled order was paid, and its buyer has the product: give it back",
-  );
-  return false;
+/**
+ * We gave the order up, and the money came all the same: the buyer gets what was paid for; or the money back, whose refund is
+ * answered, if they have the product already.
+ */
+async function payAfterAll(ctx: Context, tx: Tx, order: OrderRow, settlement: Paid): Promise<string | null> {
+  if (await findLiveEntitlement(tx, order.buyerId, order.productId))
+    return takeInVain(ctx, tx, await notePaid(tx, order, settlement));
+  await apply(ctx, tx, order, settlement);
+  return null;
+}
+
+type Paid = Extract<Settlement, { state: "succeeded" }>;
+
+async function notePaid(tx: Tx, order: OrderRow, { paymentId, method, feeMinor }: Paid): Promise<OrderRow> {
+  await moveOrder(tx, order.id, {
+    payment_id: paymentId,
+    payment_method: JSON.stringify(method),
+    processor_fee_minor: feeMinor,
+  });
+  return { ...order, paymentId, paymentMethod: method, processorFeeMinor: feeMinor };
 }
 
 async function apply(ctx: Context, tx: Tx, order: OrderRow, settlement: Settlement): Promise<void> {
   const paid = { payment_id: settlement.paymentId, payment_method: JSON.stringify(settlement.method) };
   switch (settlement.state) {
     case "succeeded":
-      await moveOrder(tx, order.id, { ...paid, processor_fee_minor: settlement.feeMinor });
-      return complete(ctx, tx, { ...order, processorFeeMinor: settlement.feeMinor });
+      return complete(ctx, tx, await notePaid(tx, order, settlement));
     case "requires_action":
       await moveOrder(tx, order.id, { ...paid, status: "requires_action", action_url: settlement.url });
       return;
@@ -119,13 +129,15 @@ async function apply(ctx: Context, tx: Tx, order: OrderRow, settlement: Settleme
  */
 export async function complete(ctx: Context, tx: Tx, order: OrderRow): Promise<void> {
   const now = ctx.now();
-  const maturesAt = new Date(now.getTime() + Math.max(MATURES_AFTER_DAYS, order.refundDays) * DAY_MS);
+  const maturesAt = maturityOf(order, now);
   await grantUse(ctx, tx, {
     id: order.id,
     buyerId: order.buyerId,
     productId: order.productId,
     version: order.productVersion,
   });
+  // Of an earlier purchase, which was refunded.
+  await countReviewAgainOf(tx, order.buyerId, order.productId);
   await bookSale(ctx, tx, { ...order, maturesAt });
   await countSale(tx, order.productId, now);
   await announce(ctx, tx, [order.sellerId, order.buyerId], "purchase.completed", {
@@ -137,7 +149,24 @@ export async function complete(ctx: Context, tx: Tx, order: OrderRow): Promise<v
       currency: order.currency,
     },
   });
-  // Last, because the seller's other sales wait for their numbers until this one is committed.
+  await closeWithReceipt(tx, order, now, maturesAt);
+}
+
+const maturityOf = ({ refundDays }: OrderRow, now: Date) =>
+  new Date(now.getTime() + Math.max(MATURES_AFTER_DAYS, refundDays) * DAY_MS);
+
+/** The money came for what its buyer has already: it is booked, and goes back by itself. Answers its refund. */
+async function takeInVain(ctx: Context, tx: Tx, order: OrderRow): Promise<string> {
+  const now = ctx.now();
+  const maturesAt = maturityOf(order, now);
+  await bookSale(ctx, tx, { ...order, maturesAt });
+  const refundId = await returnPayment(ctx, tx, { ...order, completedAt: now, maturesAt });
+  await closeWithReceipt(tx, order, now, maturesAt);
+  return refundId;
+}
+
+/** Last, because the seller's other sales wait for their numbers until this one is committed. */
+async function closeWithReceipt(tx: Tx, order: OrderRow, now: Date, maturesAt: Date): Promise<void> {
   const receipt = await takeReceiptNumber(tx, order.sellerId, now.getUTCFullYear());
   await moveOrder(tx, order.id, {
     status: "completed",

@@ -27,6 +27,8 @@ export interface OrderRow {
   taxMinor: bigint;
   totalMinor: bigint;
   refundedMinor: bigint;
+  /** Of refunds that are on their way. */
+  refundingMinor: bigint;
   feeMinor: bigint;
   commissionMinor: bigint;
   sellerMinor: bigint;
@@ -38,11 +40,15 @@ export interface OrderRow {
   /** null: nothing had to be paid. */
   paymentMethodId: string | null;
   paymentMethod: CardSummary | null;
+  /** What the provider calls the charge. */
+  paymentId: string | null;
   declineCode: string | null;
   actionUrl: string | null;
   createdAt: Date;
   completedAt: Date | null;
-  entitlementStatus: "active" | "revoked" | null;
+  /** From when the seller may be paid out for it. */
+  maturesAt: Date | null;
+  entitlementStatus: "active" | "held" | "revoked" | null;
 }
 
 export interface NewOrder {
@@ -106,7 +112,8 @@ const orders = (db: Queries) =>
       "o.product_version as productVersion",
       ...(["o.subtotal_minor as subtotalMinor", "o.discount_minor as discountMinor"] as const),
       ...(["o.tax_minor as taxMinor", "o.total_minor as totalMinor"] as const),
-      ...(["o.refunded_minor as refundedMinor", "o.payment_method_id as paymentMethodId"] as const),
+      ...(["o.refunded_minor as refundedMinor", "o.refunding_minor as refundingMinor"] as const),
+      ...(["o.payment_method_id as paymentMethodId", "o.payment_id as paymentId"] as const),
       ...(["o.fee_minor as feeMinor", "o.commission_minor as commissionMinor"] as const),
       ...(["o.seller_minor as sellerMinor", "o.processor_fee_minor as processorFeeMinor"] as const),
       ...(["o.referrer_id as referrerId", "o.refund_days as refundDays"] as const),
@@ -118,6 +125,7 @@ const orders = (db: Queries) =>
       ...([
         "o.created_at as createdAt",
         "o.completed_at as completedAt",
+        "o.matures_at as maturesAt",
         "e.status as entitlementStatus",
       ] as const),
     ])
@@ -191,6 +199,8 @@ export async function listOrders(
 
 export interface OrderMove {
   status?: OrderStatus;
+  refunded_minor?: bigint;
+  refunding_minor?: bigint;
   processor_fee_minor?: bigint | null;
   matures_at?: Date;
   receipt_year?: number;

@@ -1,9 +1,41 @@
 import { api } from "@stoa/contract";
 import { route } from "../http/route.ts";
 import { buyProduct, listPurchases, readPurchase } from "./orders.ts";
+import { refundBuyers } from "./refund-buyers.ts";
+import {
+  approveRequest,
+  cancelRequest,
+  giveRefund,
+  listAllRefunds,
+  listRefunds,
+  readRefund,
+  rejectRequest,
+  requestRefund,
+} from "./refunds.ts";
 
 export const purchaseRoutes = [
   route(api.purchases.create, (ctx, caller, { body }) => buyProduct(ctx, caller, body)),
   route(api.purchases.list, (ctx, caller, { query }) => listPurchases(ctx, caller, query)),
   route(api.purchases.get, (ctx, caller, { params }) => readPurchase(ctx, caller, params.orderId)),
+  route(api.refunds.create, (ctx, caller, { params, body }, { source }) =>
+    requestRefund(ctx, caller, params.orderId, body, source),
+  ),
+  route(api.refunds.list, (ctx, caller, { query }) => listRefunds(ctx, caller, query)),
+  route(api.refunds.get, (ctx, caller, { params }) => readRefund(ctx, caller, params.refundId)),
+  route(api.refunds.approve, (ctx, caller, { params }, { source }) =>
+    approveRequest(ctx, caller, params.refundId, source),
+  ),
+  route(api.refunds.reject, (ctx, caller, { params, body }, { source }) =>
+    rejectRequest(ctx, caller, params.refundId, body.reason, source),
+  ),
+  route(api.refunds.cancel, (ctx, caller, { params }, { source }) =>
+    cancelRequest(ctx, caller, params.refundId, source),
+  ),
+  route(api.refunds.listAll, (ctx, _caller, { query }) => listAllRefunds(ctx, query)),
+  route(api.refunds.give, (ctx, caller, { params, body }, { source }) =>
+    giveRefund(ctx, caller, params.orderId, body, source),
+  ),
+  route(api.refunds.refundBuyers, (ctx, caller, { params }, { source }) =>
+    refundBuyers(ctx, caller, params.productId, source),
+  ),
 ];

@@ -91,7 +91,7 @@ create table orders (
   check (total_minor = subtotal_minor - discount_minor + case when tax_inclusive then 0 else tax_minor end),
   check (total_minor = seller_minor + fee_minor + commission_minor + tax_minor),
   check (least(seller_minor, fee_minor, commission_minor, tax_minor, discount_minor) >= 0),
-  check (refunded_minor between 0 and total_minor),
+  check (least(refunded_minor, refunding_minor) >= 0 and refunded_minor + refunding_minor <= total_minor),
   check ((receipt_number is null) = (completed_at is null)),
   unique (seller_id, receipt_year, receipt_number)
 );
@@ -118,13 +118,14 @@ create table entitlements (
   order_id uuid not null references orders,
   -- The major line that was bought: the buyer runs its newest version.
   major integer not null,
-  status text not null check (status in ('active', 'revoked')),
+  -- held: the money is on its way back, and until it is known to be there nothing is read, downloaded or run.
+  status text not null check (status in ('active', 'held', 'revoked')),
   -- Set by the first reveal, download or run, which ends the refund without questions.
   used_at timestamptz,
   created_at timestamptz not null,
   primary key (order_id)
 );
-create unique index entitlements_active on entitlements (buyer_id, product_id) where status = 'active';
+create unique index entitlements_live on entitlements (buyer_id, product_id) where status <> 'revoked';
 
 create table refunds (
   id uuid primary key,
@@ -149,12 +150,17 @@ create table refunds (
   -- When the provider was last asked.
   asked_at timestamptz,
   created_at timestamptz not null,
-  completed_at timestamptz
+  -- When it succeeded, failed, or was rejected or canceled.
+  completed_at timestamptz,
+  check ((requested_by is null) = (origin = 'service')),
+  check ((completed_at is null) = (status in ('pending', 'approved', 'processing')))
 );
 create index refunds_order on refunds (order_id, id desc);
-create unique index refunds_one_open on refunds (order_id) where status in ('pending', 'approved', 'processing');
+-- A buyer asks once at a time; administrators may give several parts meanwhile, as long as they are of what remains.
+create unique index refunds_one_open on refunds (order_id)
+  where origin = 'buyer' and status in ('pending', 'approved', 'processing');
 create index refunds_undecided on refunds (decide_by) where status = 'pending';
-create index refunds_unpaid on refunds (created_at) where status in ('approved', 'processing');
+create index refunds_unpaid on refunds (decided_at) where status in ('approved', 'processing');
 
 -- What a buyer's bank takes back; the provider tells.
 create table disputes (
@@ -172,3 +178,4 @@ create table disputes (
   closed_at timestamptz
 );
 create index disputes_order on disputes (order_id);
+create index disputes_open on disputes (opened_at) where status = 'open';

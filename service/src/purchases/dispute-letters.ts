@@ -1,0 +1,66 @@
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { formatMoney } from "../money/amount.ts";
+import type { DisputeRow } from "./dispute-queries.ts";
+import type { OrderRow } from "./queries.ts";
+import { tell } from "./refund-letters.ts";
+
+type Words = (title: string, amount: string) => { subject: string; paragraphs: string[] };
+
+const letters: Record<"opened" | "won" | "lost", { buyer: Words; seller: Words }> = {
+  opened: {
+    buyer: (title, amount) => ({
+      subject: `Your bank disputes a payment: ${title}`,
+      paragraphs: [
+        `Your bank asks for ${amount} back that you paid for “${title}”. It decides about the money now, so that no refund can be asked for meanwhile.`,
+        "You keep the product until then. If you did not mean this, tell your bank that the payment was yours.",
+      ],
+    }),
+    seller: (title, amount) => ({
+      subject: `A payment is disputed: ${title}`,
+      paragraphs: [
+        `The bank of a buyer of “${title}” asks for ${amount} back. Your part of it is held back until the bank has decided.`,
+      ],
+    }),
+  },
+  won: {
+    buyer: (title, amount) => ({
+      subject: `The dispute is over: ${title}`,
+      paragraphs: [
+        `Your bank has decided that the ${amount} for “${title}” stay paid. You keep the product.`,
+      ],
+    }),
+    seller: (title, amount) => ({
+      subject: `The dispute is won: ${title}`,
+      paragraphs: [`The ${amount} for “${title}” stay paid. What was held back of it is yours again.`],
+    }),
+  },
+  lost: {
+    buyer: (title, amount) => ({
+      subject: `The dispute is over: ${title}`,
+      paragraphs: [
+        `Your bank has decided that you get the ${amount} for “${title}” back. With all of the price back, the product is not yours to use any more.`,
+      ],
+    }),
+    seller: (title, amount) => ({
+      subject: `The dispute is lost: ${title}`,
+      paragraphs: [
+        `The bank gave the buyer of “${title}” ${amount} back. Your part of it stays taken, and so does what the payment provider charges for a lost dispute.`,
+      ],
+    }),
+  },
+};
+
+/** Both sides, in the transaction of what happened. */
+export async function tellOfDispute(
+  ctx: Context,
+  tx: Tx,
+  order: OrderRow,
+  { amountMinor }: DisputeRow,
+  what: "opened" | "won" | "lost",
+): Promise<void> {
+  const amount = formatMoney(amountMinor, order.currency);
+  const { buyer, seller } = letters[what];
+  await tell(ctx, tx, order.buyerId, buyer(order.productTitle, amount));
+  await tell(ctx, tx, order.sellerId, seller(order.productTitle, amount));
+}

@@ -1,0 +1,81 @@
+import type { Queries, Tx } from "../db/database.ts";
+import { exact } from "../db/exact.ts";
+
+export interface DisputeRow {
+  id: string;
+  orderId: string;
+  status: "open" | "won" | "lost";
+  amountMinor: bigint;
+  /** What of it is held back of the order now. */
+  heldMinor: bigint;
+  reason: string;
+  openedAt: Date;
+  closedAt: Date | null;
+}
+
+type Drawn = Omit<DisputeRow, "amountMinor" | "heldMinor"> & { amountMinor: number; heldMinor: number };
+
+const disputes = (db: Queries) =>
+  db
+    .selectFrom("disputes")
+    .select([
+      ...(["id", "order_id as orderId", "status", "reason"] as const),
+      ...(["amount_minor as amountMinor", "held_minor as heldMinor"] as const),
+      ...(["opened_at as openedAt", "closed_at as closedAt"] as const),
+    ])
+    .$castTo<Drawn>();
+
+const toRow = (drawn: Drawn) => exact(drawn) as DisputeRow;
+
+export async function findDisputeOf(db: Queries, providersId: string): Promise<DisputeRow | undefined> {
+  const drawn = await disputes(db).where("provider_dispute_id", "=", providersId).executeTakeFirst();
+  return drawn && toRow(drawn);
+}
+
+export const listDisputesOfOrder = async (db: Queries, orderId: string): Promise<DisputeRow[]> =>
+  (await disputes(db).where("order_id", "=", orderId).orderBy("id").execute()).map(toRow);
+
+/** The open ones of a locked order, by what they hold of it. */
+export const listHolds = async (tx: Tx, orderId: string): Promise<DisputeRow[]> =>
+  (await listDisputesOfOrder(tx, orderId)).filter(({ status }) => status === "open");
+
+export interface NewDispute {
+  id: string;
+  order_id: string;
+  provider_dispute_id: string;
+  amount_minor: bigint;
+  held_minor: bigint;
+  fee_minor: bigint;
+  reason: string;
+  opened_at: Date;
+}
+
+export const insertDispute = (tx: Tx, dispute: NewDispute) =>
+  tx
+    .insertInto("disputes")
+    .values({ ...dispute, status: "open" })
+    .execute();
+
+export const setHold = (tx: Tx, id: string, heldMinor: bigint) =>
+  tx.updateTable("disputes").set({ held_minor: heldMinor }).where("id", "=", id).execute();
+
+/** What it held is settled, and held no longer. */
+export const closeDispute = (
+  tx: Tx,
+  id: string,
+  close: { status: "won" | "lost"; fee_minor: bigint; closed_at: Date },
+) =>
+  tx
+    .updateTable("disputes")
+    .set({ ...close, held_minor: 0n })
+    .where("id", "=", id)
+    .execute();
+
+/** By what the provider calls them. */
+export const listOpenDisputes = (db: Queries) =>
+  db
+    .selectFrom("disputes")
+    .select("provider_dispute_id as id")
+    .where("status", "=", "open")
+    .orderBy("opened_at")
+    .execute();

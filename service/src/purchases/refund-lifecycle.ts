@@ -1,0 +1,36 @@
+import type { RefundStatus } from "@stoa/contract";
+
+export type RefundMoveName = "approve" | "reject" | "cancel" | "withdraw" | "ask" | "succeed" | "fail";
+
+export interface RefundMove {
+  /** Who may make it, beside administrators; without, the service alone. */
+  by?: "buyer" | "seller";
+  from: readonly RefundStatus[];
+  to: RefundStatus;
+  /** A verdict: somebody's, or that of the rules. */
+  decides?: true;
+  /** What the audit log calls it. */
+  deed?: `refund.${string}`;
+}
+
+/** The life of a refund: every move that there is. */
+export const refundMoves: Record<RefundMoveName, RefundMove> = {
+  approve: { by: "seller", from: ["pending"], to: "approved", decides: true, deed: "refund.approved" },
+  reject: { by: "seller", from: ["pending"], to: "rejected", decides: true, deed: "refund.rejected" },
+  cancel: { by: "buyer", from: ["pending"], to: "canceled", deed: "refund.canceled" },
+  // A dispute gives the money back, or another refund did.
+  withdraw: { from: ["pending", "approved"], to: "canceled", deed: "refund.withdrawn" },
+  // Again, as long as nobody knows whether the provider heard it: under the same id.
+  ask: { from: ["approved", "processing"], to: "processing" },
+  succeed: { from: ["processing"], to: "succeeded", deed: "refund.succeeded" },
+  fail: { from: ["processing"], to: "failed", deed: "refund.failed" },
+};
+
+/** Nothing moves any more. */
+export const isEnded = (status: RefundStatus) =>
+  !Object.values(refundMoves).some(({ from }) => from.includes(status));
+
+/** Its amount is set aside of what remains of the order. */
+export const isOnItsWay = (status: RefundStatus) => status === "approved" || status === "processing";
+
+export const OPEN_REFUND: RefundStatus[] = ["pending", "approved", "processing"];

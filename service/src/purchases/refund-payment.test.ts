@@ -1,0 +1,328 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, suite, test } from "node:test";
+import fc from "fast-check";
+import { hasBought, hasProduct, type ProductWish } from "../../test/factories.ts";
+import { lettersToUser } from "../../test/letters.ts";
+import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { behind, type PaymentLine } from "../../test/payments.ts";
+import { accountsOf, givenBack, refundBook, withRefunds } from "../../test/refunds.ts";
+import { toUuid } from "../ids.ts";
+import { verifyLedger } from "../ledger/verify.ts";
+import { fakePayments } from "../outside/payments.fake.ts";
+import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
+import { memoryChargeStore } from "../outside/payments.fake-store.ts";
+import type { RefundOutcome } from "../outside/payments.ts";
+import { reconcileOrders, settle } from "./payment.ts";
+import { carryOut, reconcileRefunds, refreshRefund, settleRefund } from "./refund-payment.ts";
+
+const SEED = Number(process.env["STOA_TEST_SEED"] ?? 20260615);
+const MINUTE_MS = 60_000;
+
+const book = refundBook();
+const line: PaymentLine = { trouble: "none" };
+let provider: FakeProvider;
+let market: Market;
+let seller: Client;
+let admin: Client;
+before(async () => {
+  provider = await startFakeProvider({ store: memoryChargeStore(), now: () => market.clock.now });
+  const charges = behind(line, fakePayments({ origin: provider.origin }));
+  market = await openMarket({ payments: withRefunds(book, charges) });
+  seller = await market.hasUser({ name: "Seller" });
+  const { userId } = await market.hasUser({ role: "admin" });
+  admin = await market.hasSession(userId, { secondFactor: true });
+});
+beforeEach(() => {
+  book.trouble = "none";
+  line.trouble = "none";
+  book.feeMinor = null;
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+interface Bought {
+  buyer: Client;
+  orderId: string;
+}
+
+async function hasOrder(wish: ProductWish = {}): Promise<Bought> {
+  const buyer = await market.hasUser();
+  return { buyer, orderId: await hasBought(buyer, await hasProduct(seller, { price: 10, ...wish })) };
+}
+
+const ask = (buyer: Client, orderId: string) =>
+  buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "accidental" });
+const give = (orderId: string, amount?: number) =>
+  admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other", ...(amount && { amount }) });
+const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purchases/${id}`)).body.data;
+const statusesOf = (order: { refunds: { status: string }[] }) => order.refunds.map(({ status }) => status);
+const reconcile = () => reconcileRefunds(market.service.ctx);
+
+async function refundedEvents(orderId: string): Promise<number> {
+  const { rows } = await market.query(
+    "select count(*) from events where type = 'purchase.refunded' and strpos(body, $1) > 0",
+    [orderId],
+  );
+  return rows[0].count;
+}
+
+/** Once, whole, and everywhere. */
+async function assertRefunded({ buyer, orderId }: Bought): Promise<void> {
+  const order = await orderOf(buyer, orderId);
+  assert.equal(order.status, "refunded");
+  assert.equal(order.entitlement.status, "revoked");
+  assert.equal(await givenBack(market, book, orderId), 1_000n);
+  assert.deepEqual(await accountsOf(market, orderId), {});
+  assert.equal(await refundedEvents(orderId), 1);
+}
+
+suite("a refund whose answer is not heard", () => {
+  for (const trouble of ["answers get lost", "down"] as const) {
+    test(`because ${trouble}, stays processing and is carried on by the job, once`, async () => {
+      const bought = await hasOrder();
+      book.trouble = trouble;
+      book.asked = 0;
+      const reply = await ask(bought.buyer, bought.orderId);
+      assert.deepEqual([reply.status, reply.body.data.status], [201, "processing"]);
+      assertError(await ask(bought.buyer, bought.orderId), 409, "CONFLICT");
+      book.trouble = "none";
+      market.clock.forward(MINUTE_MS);
+      await reconcile();
+      assert.equal(book.asked, 1, "not before a minute: the answer may still come");
+      market.clock.forward(1);
+      await reconcile();
+      await reconcile();
+      await assertRefunded(bought);
+      assert.equal(book.asked, trouble === "down" ? 2 : 1, "asked again only where it was never heard");
+    });
+  }
+
+  test("stays processing as long as the provider is away, and keeps no other from its turn", async () => {
+    const bought = await hasOrder();
+    book.trouble = "down";
+    await ask(bought.buyer, bought.orderId);
+    market.clock.forward(24 * 60 * MINUTE_MS);
+    await reconcile();
+    assert.deepEqual(statusesOf(await orderOf(bought.buyer, bought.orderId)), ["processing"]);
+    book.trouble = "none";
+    market.clock.forward(2 * MINUTE_MS);
+    await reconcile();
+    await assertRefunded(bought);
+  });
+
+  test("is settled by the provider's notice, which may come twice and too late", async () => {
+    const { ctx } = market.service;
+    const bought = await hasOrder();
+    book.trouble = "slow";
+    const { id } = (await ask(bought.buyer, bought.orderId)).body.data;
+    const uuid = toUuid("refund", id)!;
+    await refreshRefund(ctx, id);
+    assert.deepEqual(statusesOf(await orderOf(bought.buyer, bought.orderId)), ["processing"]);
+    const succeeded: RefundOutcome = { state: "succeeded", providerRefundId: "re_1" };
+    book.refunds.set(id, { ...book.refunds.get(id)!, outcome: succeeded });
+    await Promise.all(Array.from({ length: 5 }, () => refreshRefund(ctx, id)));
+    await settleRefund(ctx, uuid, { state: "failed", providerRefundId: "re_1", failureCode: "late" });
+    await settleRefund(ctx, uuid, { state: "processing", providerRefundId: "re_1" });
+    await assertRefunded(bought);
+  });
+});
+
+suite("whoever is killed on the way", () => {
+  /** As if the process ended there: what comes after it does not happen. */
+  async function killedAt(statement: string, mend: string, work: () => Promise<unknown>): Promise<void> {
+    await market.query(statement);
+    await work();
+    await market.query(mend);
+  }
+  const unlessStatus = (status: string) =>
+    `alter table refunds add constraint broken check (status <> '${status}') not valid`;
+  const mend = "alter table refunds drop constraint broken";
+
+  for (const [step, statement] of [
+    ["after the approval, before the provider is asked", unlessStatus("processing")],
+    ["after the provider's answer, before it is noted", unlessStatus("succeeded")],
+  ] as const) {
+    test(`${step}: the job carries it on, and money goes back once`, async () => {
+      const bought = await hasOrder();
+      await killedAt(statement, mend, async () => {
+        assert.equal((await ask(bought.buyer, bought.orderId)).status, 500);
+      });
+      market.clock.forward(MINUTE_MS + 1);
+      await reconcile();
+      await assertRefunded(bought);
+      const order = await orderOf(bought.buyer, bought.orderId);
+      assert.deepEqual(statusesOf(order), ["succeeded"], "one refund");
+    });
+  }
+
+  test("in the middle of the settling: nothing of it happened, and the job does all of it", async () => {
+    for (const [table, check] of [
+      ["ledger_transactions", "kind <> 'refund'"],
+      ["entitlements", "status <> 'revoked'"],
+      ["events", "type <> 'purchase.refunded'"],
+    ] as const) {
+      const bought = await hasOrder();
+      const broken = `alter table ${table} add constraint broken check (${check}) not valid`;
+      await killedAt(broken, `alter table ${table} drop constraint broken`, async () => {
+        assert.equal((await ask(bought.buyer, bought.orderId)).status, 500);
+        const order = await orderOf(bought.buyer, bought.orderId);
+        assert.deepEqual([order.status, statusesOf(order)], ["completed", ["processing"]]);
+        assert.equal(await refundedEvents(bought.orderId), 0);
+        assert.notDeepEqual(await accountsOf(market, bought.orderId), {});
+      });
+      market.clock.forward(MINUTE_MS + 1);
+      await reconcile();
+      await assertRefunded(bought);
+    }
+  });
+
+  test("and carried on by ten jobs at once: money goes back once", async () => {
+    const bought = await hasOrder();
+    book.trouble = "down";
+    const { id } = (await ask(bought.buyer, bought.orderId)).body.data;
+    book.trouble = "none";
+    market.clock.forward(MINUTE_MS + 1);
+    const { ctx } = market.service;
+    const uuid = toUuid("refund", id)!;
+    await Promise.all(Array.from({ length: 10 }, (_, at) => (at % 2 ? reconcile() : carryOut(ctx, uuid))));
+    await assertRefunded(bought);
+  });
+});
+
+suite("in parallel", () => {
+  test("fifty requests make one refund", async () => {
+    const bought = await hasOrder();
+    book.asked = 0;
+    const replies = await Promise.all(Array.from({ length: 50 }, () => ask(bought.buyer, bought.orderId)));
+    const codes = Map.groupBy(replies, ({ status, body }) => `${status} ${body.error?.code ?? ""}`);
+    assert.equal(codes.get("201 ")?.length, 1);
+    for (const code of codes.keys()) assert.match(code, /^(201 |409 (CONFLICT|ALREADY_REFUNDED))$/);
+    assert.equal(book.asked, 1);
+    await assertRefunded(bought);
+  });
+
+  test("fifty parts by administrators never exceed what was paid, and end with all of it", async () => {
+    const { buyer, orderId } = await hasOrder();
+    const replies = await Promise.all(Array.from({ length: 50 }, () => give(orderId, 0.3)));
+    const done = replies.filter(({ status }) => status === 201);
+    assert.equal(done.length, 33, "33 times 0.30 are 9.90 of 10.00");
+    for (const { status, body } of replies)
+      assert.match(`${status} ${body.error?.code ?? ""}`, /^(201 |422 VALIDATION_ERROR)$/);
+    assert.equal(await givenBack(market, book, orderId), 990n);
+    assert.equal((await orderOf(buyer, orderId)).status, "partially_refunded");
+    assert.equal((await give(orderId)).body.data.amount, 0.1);
+    assert.equal(await givenBack(market, book, orderId), 1_000n);
+    assert.deepEqual(await accountsOf(market, orderId), {});
+  });
+
+  test("approval, rejection and cancellation of one request have one winner", async () => {
+    for (let round = 0; round < 8; round++) {
+      const bought = await hasOrder();
+      const { product } = await orderOf(bought.buyer, bought.orderId);
+      await bought.buyer.get(`/v1/products/${product.id}`);
+      const { id } = (await ask(bought.buyer, bought.orderId)).body.data;
+      const path = `/v1/refunds/${id}`;
+      const replies = await Promise.all([
+        seller.post(`${path}/approve`),
+        seller.post(`${path}/reject`, { reason: "No" }),
+        bought.buyer.post(`${path}/cancel`),
+        admin.post(`${path}/approve`),
+      ]);
+      assert.equal(replies.filter(({ status }) => status === 200).length, 1);
+      const { status } = (await bought.buyer.get(path)).body.data;
+      assert.equal(await givenBack(market, book, bought.orderId), status === "succeeded" ? 1_000n : 0n);
+    }
+  });
+});
+
+test(`parts in any size and number leave nothing anywhere but the processor's fee (STOA_TEST_SEED=${SEED})`, async () => {
+  const priced = fc.record({
+    currency: fc.constantFrom("USD", "JPY", "KWD"),
+    minor: fc.integer({ min: 100, max: 20_000 }),
+    fee: fc.integer({ min: 0, max: 50 }),
+    cuts: fc.array(fc.integer({ min: 1, max: 99 }), { maxLength: 6 }),
+  });
+  const exponents = { USD: 2, JPY: 0, KWD: 3 } as const;
+  const property = fc.asyncProperty(priced, async ({ currency, minor, fee, cuts }) => {
+    const decimal = (amount: number) => Number((amount / 10 ** exponents[currency as "USD"]).toFixed(3));
+    book.feeMinor = BigInt(fee);
+    const bought = await hasOrder({ price: decimal(minor), currency });
+    let left = minor;
+    for (const cut of cuts) {
+      const part = Math.floor((left * cut) / 100);
+      if (part === 0) continue;
+      assert.equal((await give(bought.orderId, decimal(part))).status, 201);
+      left -= part;
+      const sums = Object.values(await accountsOf(market, bought.orderId));
+      assert.equal(
+        sums.reduce((sum, one) => sum + one, 0),
+        0,
+      );
+    }
+    assert.equal((await give(bought.orderId)).status, 201);
+    const all = await accountsOf(market, bought.orderId);
+    assert.deepEqual(all, fee === 0 ? {} : { processor_fees: -fee, provider_clearing: fee });
+    assert.equal(await givenBack(market, book, bought.orderId), BigInt(minor));
+  });
+  await fc.assert(property, { seed: SEED, numRuns: 15, endOnFailure: true });
+});
+
+suite("money that comes for an order that was given up, when its buyer has the product", () => {
+  async function hasLate(): Promise<Bought & { owned: string; productId: string }> {
+    const buyer = await market.hasUser();
+    const productId = await hasProduct(seller, { price: 10, title: "Twice" });
+    line.trouble = "answers get lost";
+    const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
+    line.trouble = "none";
+    await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
+    const owned = await hasBought(buyer, productId);
+    return { buyer, orderId, owned, productId };
+  }
+  const comes = async (orderId: string) => {
+    const { ctx } = market.service;
+    const paid = (await ctx.outside.payments.find(orderId))!;
+    assert.equal(paid.state, "succeeded");
+    if (paid.state === "succeeded") await settle(ctx, toUuid("ord", orderId)!, paid);
+  };
+
+  test("is booked and goes back by itself, and what they have stays theirs", async () => {
+    const { buyer, orderId, owned, productId } = await hasLate();
+    await buyer.post(`/v1/products/${productId}/reviews`, { rating: 5 });
+    await comes(orderId);
+    await comes(orderId);
+    const order = await orderOf(buyer, orderId);
+    assert.partialDeepStrictEqual(order, {
+      status: "refunded",
+      refundedAmount: 10,
+      entitlement: null,
+      downloadUrl: null,
+      refunds: [{ requestedBy: "service", status: "succeeded", amount: 10, reason: "duplicate" }],
+    });
+    assert.equal(await givenBack(market, book, orderId), 1_000n);
+    assert.deepEqual(await accountsOf(market, orderId), {});
+    assert.equal((await orderOf(buyer, owned)).entitlement.status, "active");
+    const { stats } = (await seller.get(`/v1/products/${productId}`)).body.data;
+    assert.partialDeepStrictEqual(stats, { purchases: 1, rating: 5, reviews: 1 });
+    assert.equal(await refundedEvents(orderId), 0, "programs never heard of the sale");
+    assert.equal((await lettersToUser(market, buyer.userId))[0]?.subject, "Refunded: Twice");
+  });
+
+  test("goes back by the job when the provider does not answer", async () => {
+    const { buyer, orderId } = await hasLate();
+    book.trouble = "answers get lost";
+    await comes(orderId);
+    assert.deepEqual(statusesOf(await orderOf(buyer, orderId)), ["processing"]);
+    book.trouble = "none";
+    market.clock.forward(MINUTE_MS + 1);
+    await reconcileOrders(market.service.ctx);
+    await reconcile();
+    assert.equal((await orderOf(buyer, orderId)).status, "refunded");
+    assert.equal(await givenBack(market, book, orderId), 1_000n);
+  });
+});
+
+test("after all this, the books are proven", async () => {
+  assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
+});

@@ -1,0 +1,207 @@
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { announce } from "../events/outbox.ts";
+import { toId, toUuid } from "../ids.ts";
+import { toDecimal } from "../money/amount.ts";
+import { PaymentUnknown, type RefundOutcome } from "../outside/payments.ts";
+import { bookRefund } from "./books.ts";
+import { listHolds, setHold } from "./dispute-queries.ts";
+import { noteGivenBack } from "./giving-back.ts";
+import { tellOfRefund } from "./refund-letters.ts";
+import {
+  approveRefund,
+  type Locked,
+  lockRefund,
+  moveRefund,
+  startRefund,
+  theService,
+  withdrawRefunds,
+} from "./refund-moves.ts";
+import {
+  type AskedRefund,
+  listAskedRefundsOf,
+  listOverdueRefunds,
+  listUnpaidRefunds,
+  type RefundRow,
+  stampRefundAsked,
+} from "./refund-queries.ts";
+
+/** Whoever asked more recently may still be waiting for the answer. */
+const RECONCILE_AFTER_MS = 60_000;
+
+/**
+ * Asks the provider to give back what is approved, under the refund's id, so that asking twice gives back once. No answer leaves it
+ * processing for the job.
+ */
+export async function carryOut(ctx: Context, refundId: string): Promise<void> {
+  const asked = await stampRefundAsked(ctx.db, refundId, ctx.now());
+  const outcome = asked && (await askProvider(ctx, asked));
+  if (outcome) await settleRefund(ctx, refundId, outcome);
+}
+
+async function askProvider(
+  ctx: Context,
+  { id, paymentId, amountMinor, currency }: AskedRefund,
+): Promise<RefundOutcome | null> {
+  try {
+    const refundId = toId("refund", id);
+    return await ctx.outside.payments.refund({ refundId, paymentId, amountMinor, currency });
+  } catch (error) {
+    // Whatever it is, the refund is written and approved: whoever asked for it shall hear that, and the job asks again.
+    const told = { refund: id, err: error };
+    if (error instanceof PaymentUnknown)
+      ctx.log.warn(told, "the payment provider did not answer; it stays processing");
+    else ctx.log.error(told, "the payment provider could not be asked for a refund");
+    return null;
+  }
+}
+
+/** Moves a refund that is under way to what the provider says, and all that hangs on it; a settled one stays as it is. */
+export async function settleRefund(ctx: Context, refundId: string, outcome: RefundOutcome): Promise<void> {
+  if (outcome.state === "processing") return;
+  await ctx.db.transaction().execute(async (tx) => {
+    const locked = await lockRefund(tx, refundId);
+    if (!locked) return;
+    if (outcome.state === "succeeded") await succeed(ctx, tx, locked, outcome.providerRefundId);
+    if (outcome.state === "failed") await fail(ctx, tx, locked, outcome);
+  });
+}
+
+/** The money is back with the buyer: books, order, use, lists, programs and people learn of it all at once. */
+async function succeed(ctx: Context, tx: Tx, locked: Locked, providerRefundId: string): Promise<void> {
+  const moved = await moveRefund(ctx, tx, locked, "succeed", theService, {
+    provider_refund_id: providerRefundId,
+  });
+  if (!moved) return;
+  const { order, refund } = moved;
+  await bookRefund(ctx, tx, order, await takenFrom(tx, moved));
+  const after = await noteGivenBack(tx, order, refund.amountMinor);
+  if (after.refundedMinor === after.totalMinor)
+    await withdrawRefunds(ctx, tx, after, "All of it is given back already.");
+  await tellPrograms(ctx, tx, refund);
+  await tellOfRefund(ctx, tx, refund, "succeeded");
+}
+
+/**
+ * From whom the money of a refund is taken. It may have been under way when a dispute was opened, which then holds the same money:
+ * what nobody holds goes first, the rest is taken out of the hold.
+ */
+async function takenFrom(tx: Tx, { order, refund }: Locked) {
+  const holds = order.status === "disputed" ? await listHolds(tx, order.id) : [];
+  const takenMinor = holds.reduce((sum, { heldMinor }) => sum + heldMinor, order.refundedMinor);
+  const free = order.totalMinor - takenMinor;
+  const heldMinor = refund.amountMinor > free ? refund.amountMinor - free : 0n;
+  let toTake = heldMinor;
+  for (const hold of holds) {
+    const part = toTake < hold.heldMinor ? toTake : hold.heldMinor;
+    if (part > 0n) await setHold(tx, hold.id, hold.heldMinor - part);
+    toTake -= part;
+  }
+  return { refundId: refund.id, takenMinor, amountMinor: refund.amountMinor, heldMinor };
+}
+
+/** Nothing moved: the buyer keeps the product, and may ask again. */
+async function fail(
+  ctx: Context,
+  tx: Tx,
+  locked: Locked,
+  { providerRefundId, failureCode }: Extract<RefundOutcome, { state: "failed" }>,
+): Promise<void> {
+  const moved = await moveRefund(ctx, tx, locked, "fail", theService, {
+    provider_refund_id: providerRefundId,
+    failure_code: failureCode,
+  });
+  if (!moved) return;
+  ctx.log.warn(
+    { refund: moved.refund.id, failureCode },
+    "the payment provider could not give a payment back",
+  );
+  await tellOfRefund(ctx, tx, moved.refund, "failed");
+}
+
+/** What came twice was never sold: programs did not hear of it, and so not of its end. */
+async function tellPrograms(ctx: Context, tx: Tx, refund: RefundRow): Promise<void> {
+  if (refund.origin === "service") return;
+  await announce(ctx, tx, [refund.sellerId, refund.buyerId], "purchase.refunded", {
+    refund: {
+      id: toId("refund", refund.id),
+      orderId: toId("ord", refund.orderId),
+      amount: toDecimal(refund.amountMinor, refund.currency),
+      reason: refund.reason,
+    },
+  });
+}
+
+/** What came in for nothing goes back unasked; the order is locked and booked. Answers what is to be carried out after the commit. */
+export async function returnPayment(ctx: Context, tx: Tx, order: Locked["order"]): Promise<string> {
+  const started = await startRefund(
+    ctx,
+    tx,
+    order,
+    {
+      origin: "service",
+      amount_minor: order.totalMinor,
+      reason: "duplicate",
+      details: "The payment came after the order was given up, and its buyer owns the product already.",
+      decide_by: null,
+    },
+    theService,
+  );
+  await approveRefund(ctx, tx, started, theService);
+  return started.refund.id;
+}
+
+/** Asks how a refund stands that is under way; one that the provider never heard of is asked for again, under the same id. */
+async function reconcileRefund(
+  ctx: Context,
+  { id, askedAt }: { id: string; askedAt: Date | null },
+): Promise<void> {
+  const found = askedAt && (await ctx.outside.payments.findRefund(toId("refund", id)));
+  if (found) await settleRefund(ctx, id, found);
+  else await carryOut(ctx, id);
+}
+
+/** Whatever comes in the way of one keeps no other from its turn. */
+async function eachInTurn<Row extends { id: string }>(
+  ctx: Context,
+  rows: Row[],
+  work: (row: Row) => Promise<void>,
+): Promise<void> {
+  for (const row of rows) {
+    try {
+      await work(row);
+    } catch (error) {
+      ctx.log.warn(
+        { refund: row.id, err: error },
+        "a refund could not be carried on; the next round tries again",
+      );
+    }
+  }
+}
+
+/** The job: what is approved and not there for over a minute, whoever was killed on the way. */
+export async function reconcileRefunds(ctx: Context): Promise<void> {
+  const rows = await listUnpaidRefunds(ctx.db, new Date(ctx.now().getTime() - RECONCILE_AFTER_MS));
+  await eachInTurn(ctx, rows, (row) => reconcileRefund(ctx, row));
+}
+
+/** Those of one order at once, because something else waits for how they end. */
+export const reconcileRefundsOf = async (ctx: Context, orderId: string): Promise<void> =>
+  eachInTurn(ctx, await listAskedRefundsOf(ctx.db, orderId), (row) => reconcileRefund(ctx, row));
+
+/** The provider tells that it knows more of a refund, which it names as we did. */
+export async function refreshRefund(ctx: Context, refundId: string): Promise<void> {
+  const id = toUuid("refund", refundId);
+  const found = id && (await ctx.outside.payments.findRefund(refundId));
+  if (found) await settleRefund(ctx, id, found);
+}
+
+/** The job: what no seller decided in time is approved. */
+export const approveOverdueRefunds = async (ctx: Context): Promise<void> =>
+  eachInTurn(ctx, await listOverdueRefunds(ctx.db, ctx.now()), async ({ id }) => {
+    const approved = await ctx.db.transaction().execute(async (tx) => {
+      const locked = await lockRefund(tx, id);
+      return locked && approveRefund(ctx, tx, locked, theService);
+    });
+    if (approved) await carryOut(ctx, id);
+  });

@@ -1,0 +1,89 @@
+import type { Refundable, RefundObstacle } from "@stoa/contract";
+import type { Context } from "../context.ts";
+import type { Queries, Tx } from "../db/database.ts";
+import { ApiError, ruleBroken } from "../errors.ts";
+import { toId } from "../ids.ts";
+import { toDecimal } from "../money/amount.ts";
+import { isPaid, type PaidOrder, remainingOf } from "./giving-back.ts";
+import type { OrderRow } from "./queries.ts";
+import { findAutomaticRefunds, findOpenRefund } from "./refund-queries.ts";
+
+const DAY_MS = 86_400_000;
+/** So long after the last refund that nobody was asked for comes the next one: the first, the second … and all after the last. */
+const BETWEEN_AUTOMATIC_DAYS = [0, 30, 90, 180] as const;
+
+/** The end of the window that the seller's policy gave when it was bought. */
+const windowEnd = ({ completedAt, refundDays }: PaidOrder) =>
+  new Date(completedAt.getTime() + refundDays * DAY_MS);
+
+/** Why nobody can give money of an order back now, neither at a buyer's wish nor unasked. */
+function obstacleOf(order: OrderRow): RefundObstacle | null {
+  if (order.status === "disputed") return "disputed";
+  if (!isPaid(order)) return "not_completed";
+  if (order.totalMinor === 0n) return "free_copy";
+  return order.refundedMinor === order.totalMinor ? "already_refunded" : null;
+}
+
+const buyersObstacle = (ctx: Context, order: OrderRow, openId: string | undefined): RefundObstacle | null =>
+  obstacleOf(order) ??
+  (openId ? "refund_open" : null) ??
+  (isPaid(order) && ctx.now() > windowEnd(order) ? "refund_window_expired" : null);
+
+/** What a purchase says of it. */
+export async function refundableOf(ctx: Context, order: OrderRow): Promise<Refundable> {
+  const open = await findOpenRefund(ctx.db, order.id);
+  const reasonIfNot = buyersObstacle(ctx, order, open?.id);
+  return {
+    until: isPaid(order) ? windowEnd(order).toISOString() : null,
+    amount: reasonIfNot ? 0 : toDecimal(remainingOf(order), order.currency),
+    reasonIfNot,
+  };
+}
+
+const inState = (order: OrderRow, message: string) =>
+  new ApiError("INVALID_STATE", message, {
+    current: order.status,
+    allowed: ["completed", "partially_refunded"],
+  });
+
+const refusals: Record<RefundObstacle, (order: OrderRow, openId: string) => ApiError> = {
+  not_completed: (order) => inState(order, "Only a completed purchase can be refunded."),
+  disputed: (order) => inState(order, "Its payment is disputed at the bank, which decides about the money."),
+  free_copy: () => ruleBroken("orderId", "was free: there is nothing to give back"),
+  already_refunded: () => new ApiError("ALREADY_REFUNDED"),
+  refund_open: (_order, openId) =>
+    new ApiError("CONFLICT", "A refund of this purchase is open: wait for it, or cancel it.", {
+      refundId: toId("refund", openId),
+    }),
+  refund_window_expired: (order) => {
+    const until = windowEnd(order as PaidOrder).toISOString();
+    const problem = { field: "orderId", reason: "refund_window_expired" };
+    return new ApiError("VALIDATION_ERROR", `The refund window ended at ${until}. Write to the seller.`, {
+      ...problem,
+      until,
+      errors: [problem],
+    });
+  },
+};
+
+/** Throws unless its buyer may ask for the money of a locked order back. */
+export async function mustBeRefundable(ctx: Context, tx: Tx, order: OrderRow): Promise<PaidOrder> {
+  const open = await findOpenRefund(tx, order.id);
+  const obstacle = buyersObstacle(ctx, order, open?.id);
+  if (obstacle) throw refusals[obstacle](order, open?.id ?? "");
+  return order as PaidOrder;
+}
+
+/** Throws unless something of a locked order can be given back unasked, at whatever time. */
+export function mustBeGivable(order: OrderRow): PaidOrder {
+  const obstacle = obstacleOf(order);
+  if (obstacle) throw refusals[obstacle](order, "");
+  return order as PaidOrder;
+}
+
+/** Whoever often gives back what they looked at must ask the seller. The buyer's account is locked. */
+export async function isTooSoon(ctx: Context, db: Queries, buyerId: string): Promise<boolean> {
+  const { count, last } = await findAutomaticRefunds(db, buyerId);
+  const days = BETWEEN_AUTOMATIC_DAYS[Math.min(count, BETWEEN_AUTOMATIC_DAYS.length - 1)]!;
+  return last !== null && ctx.now().getTime() - last.getTime() < days * DAY_MS;
+}

@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { toUuid } from "../src/ids.ts";
+import type { Dispute, Payments, RefundOutcome, RefundRequest } from "../src/outside/payments.ts";
+import { PaymentUnknown } from "../src/outside/payments.ts";
+import type { Market } from "./market.ts";
+
+/** What a provider keeps of refunds and disputes, and how it behaves. */
+export interface RefundBook {
+  /** With lost answers money goes back and we do not hear of it; slow is heard of, and ends when the test says so. */
+  trouble: "none" | "answers get lost" | "down" | "fails" | "slow";
+  refunds: Map<string, RefundRequest & { outcome: RefundOutcome }>;
+  disputes: Map<string, Dispute>;
+  /** How often it was asked to give back, the same refund or another. */
+  asked: number;
+  /** What it keeps of a charge for itself. */
+  feeMinor: bigint | null;
+}
+
+export const refundBook = (): RefundBook => ({
+  trouble: "none",
+  refunds: new Map(),
+  disputes: new Map(),
+  asked: 0,
+  feeMinor: null,
+});
+
+/** A provider of charges that gives money back, too: once for a key, as providers do. */
+export function withRefunds(book: RefundBook, payments: Payments): Payments {
+  const outcomeOf = (refundId: string): RefundOutcome => {
+    const providerRefundId = `re_${refundId}`;
+    if (book.trouble === "fails") return { state: "failed", providerRefundId, failureCode: "card_closed" };
+    return { state: book.trouble === "slow" ? "processing" : "succeeded", providerRefundId };
+  };
+  return {
+    ...payments,
+    async charge(request) {
+      const outcome = await payments.charge(request);
+      return outcome.state === "succeeded" ? { ...outcome, feeMinor: book.feeMinor } : outcome;
+    },
+    async refund(request) {
+      book.asked++;
+      if (book.trouble === "down") throw new PaymentUnknown("nobody is there");
+      const kept = book.refunds.get(request.refundId) ?? { ...request, outcome: outcomeOf(request.refundId) };
+      assert.deepEqual({ ...kept, outcome: null }, { ...request, outcome: null }, "one key, one refund");
+      book.refunds.set(request.refundId, kept);
+      if (book.trouble === "answers get lost") throw new PaymentUnknown("no answer");
+      return kept.outcome;
+    },
+    async findRefund(refundId) {
+      if (book.trouble === "down") throw new PaymentUnknown("nobody is there");
+      return book.refunds.get(refundId)?.outcome ?? null;
+    },
+    async findDispute(disputeId) {
+      if (book.trouble === "down") throw new PaymentUnknown("nobody is there");
+      return book.disputes.get(disputeId) ?? null;
+    },
+  };
+}
+
+/** What went back of an order at the provider, in minor units. */
+export async function givenBack(market: Market, book: RefundBook, orderId: string): Promise<bigint> {
+  const { rows } = await market.query("select payment_id from orders where id = $1", [
+    toUuid("ord", orderId),
+  ]);
+  const done = [...book.refunds.values()].filter(
+    ({ paymentId, outcome }) => paymentId === rows[0].payment_id && outcome.state === "succeeded",
+  );
+  return done.reduce((sum, { amountMinor }) => sum + amountMinor, 0n);
+}
+
+/** What each account has of an order, in minor units; those that have nothing are left out. */
+export async function accountsOf(market: Market, orderId: string): Promise<Record<string, number>> {
+  const { rows } = await market.query(
+    `select account, sum(amount_minor)::int as sum from ledger_entries where order_id = $1
+      group by account having sum(amount_minor) <> 0 order by account`,
+    [toUuid("ord", orderId)],
+  );
+  return Object.fromEntries(rows.map(({ account, sum }) => [account, sum]));
+}
+
+/** Says of an order what its bank does. */
+export function dispute(book: RefundBook, orderId: string, wish: Partial<Dispute> = {}): string {
+  const disputeId = wish.disputeId ?? `dp_${orderId}`;
+  const known = book.disputes.get(disputeId);
+  book.disputes.set(disputeId, {
+    disputeId,
+    orderId,
+    state: "open",
+    amountMinor: 1_000n,
+    feeMinor: 0n,
+    reason: "fraudulent",
+    ...known,
+    ...wish,
+  });
+  return disputeId;
+}
