@@ -16,6 +16,7 @@ import type { IdentityProviders } from "./outside/identity-provider.ts";
 import type { Mail } from "./outside/mail.ts";
 import type { Payments } from "./outside/payments.ts";
 import type { Storage } from "./outside/storage.ts";
+import type { Taxes } from "./outside/taxes.ts";
 import type { Vault } from "./vault.ts";
 
 /** Everything that a verb depends on, as its first argument: a plain object, built in base.ts. */
@@ -45,6 +46,7 @@ export interface Context {
   shutdown: AbortSignal;
   outside: {
     payments: Payments;
+    taxes: Taxes;
     ai: AiProviders;
     identityProviders: IdentityProviders;
     mail: Mail;
