@@ -329,6 +329,7 @@ suite("what belongs to one seller", () => {
       imageId: [image.body.data.id],
       productId: [published, draft],
       orderId: [orderId],
+      discountCodeId: [await hasDiscountCode(owner)],
       executionId: [executionId],
       providerKeyId: [(await buyer.post("/v1/ai/keys", key)).body.data.id],
       eventId: [event.id],
@@ -362,6 +363,9 @@ suite("what belongs to one seller", () => {
     const wish = { name: "Theirs", permissions: {} };
     return (await (await market.hasSession(userId)).post("/v1/api-keys", wish)).body.data.id;
   };
+
+  const hasDiscountCode = async (who: Client): Promise<string> =>
+    (await who.post("/v1/discount-codes", { code: "THEIRS", percentOff: 10 })).body.data.id;
 
   const hasReview = async (who: Client, productId: string): Promise<string> =>
     (await who.post(`/v1/products/${productId}/reviews`, { rating: 5 })).body.data.id;

@@ -25,7 +25,7 @@ import {
 const MATURES_AFTER_DAYS = 7;
 const DAY_MS = 86_400_000;
 
-const isOpen = (order: Pick<OrderRow, "status">) => OPEN.includes(order.status);
+export const isOpen = (order: Pick<OrderRow, "status">) => OPEN.includes(order.status);
 
 const attempts = attemptsOf<OrderRow>({
   noun: "order",
