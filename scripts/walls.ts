@@ -43,6 +43,8 @@ const mayEnter: Record<string, string[]> = {
   payments: ["db", "outside", "http"],
   plans: ["db", "money", "ledger", "payments", "http", "audit", "events", "mail", "people"],
   files: ["db", "outside", "http", "people", "catalogue", "entitlements", "products"],
+  discounts: ["db", "money", "http", "products"],
+  referrals: ["db", "money", "http"],
   reviews: ["db", "http", "audit", "events", "people", "entitlements", "catalogue", "products"],
   purchases: [
     "db",
@@ -60,6 +62,8 @@ const mayEnter: Record<string, string[]> = {
     "catalogue",
     "products",
     "reviews",
+    "discounts",
+    "referrals",
   ],
   ai: ["db", "outside", "http", "prompts", "entitlements", "products"],
   account: [

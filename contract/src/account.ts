@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Country } from "./countries.ts";
 import { endpoint } from "./endpoint.ts";
 import { paging, Timestamp } from "./envelope.ts";
 import { type RolePermission, rolePermissions, roles } from "./permissions.ts";
@@ -7,6 +8,12 @@ import { plans } from "./plans.ts";
 const refundDays = z.union([z.literal(0), z.literal(7), z.literal(14), z.literal(30)], {
   error: "must be 0, 7, 14 or 30",
 });
+
+const commissionBasisPoints = z
+  .int()
+  .min(0)
+  .max(10_000)
+  .describe("What a referrer gets of your products' net price, from your part; a product may say otherwise");
 
 export const Account = z
   .object({
@@ -25,6 +32,8 @@ export const Account = z
       .describe("Whether products show the badge of a verified author, which moderators give"),
     twoFactor: z.object({ enabled: z.boolean() }),
     refundDays: refundDays.describe("How long buyers of your products may ask for their money back"),
+    commissionBasisPoints,
+    country: Country.nullable().describe("Where you buy from, which decides about taxes; null: not said"),
     createdAt: Timestamp,
   })
   .meta({ id: "Account" });
@@ -34,6 +43,8 @@ export const ChangeAccount = z
     name: z.string().trim().min(1).max(100),
     bio: z.string().trim().max(2_000),
     refundDays: refundDays.describe("Holds for what is bought from now on"),
+    commissionBasisPoints,
+    country: Country.nullable(),
   })
   .partial()
   .meta({ id: "ChangeAccount" });
@@ -70,8 +81,9 @@ export const change = endpoint({
   name: "account.change",
   method: "PATCH",
   path: "/account",
-  summary: "Change your name, your words about yourself or your refund policy",
-  description: "Only what you send changes. Your products show a new name at once.",
+  summary: "Change your name, your words about yourself, your country or the terms of your sales",
+  description:
+    "Only what you send changes. Your products show a new name at once. Orders keep the terms and the country that they were made with.",
   access: session,
   body: ChangeAccount,
   data: Account,

@@ -18,6 +18,7 @@ export const errorCatalogue = {
   VERSION_NOT_FOUND: { status: 404, message: "The product has no such version." },
   FILE_NOT_FOUND: { status: 404, message: "No file of this product has this id." },
   IMAGE_NOT_FOUND: { status: 404, message: "No image of this product has this id." },
+  DISCOUNT_CODE_NOT_FOUND: { status: 404, message: "No discount code of yours has this id." },
   ORDER_NOT_FOUND: { status: 404, message: "No order of yours has this id." },
   REFUND_NOT_FOUND: { status: 404, message: "No refund of yours has this id." },
   EVENT_NOT_FOUND: { status: 404, message: "No event of yours has this id." },

@@ -2,6 +2,7 @@ import * as account from "./account.ts";
 import * as admin from "./admin.ts";
 import * as ai from "./ai.ts";
 import * as catalogue from "./catalogue.ts";
+import * as discounts from "./discounts.ts";
 import type { Endpoint } from "./endpoint.ts";
 import * as events from "./events.ts";
 import * as files from "./files.ts";
@@ -13,7 +14,9 @@ import * as plans from "./plans.ts";
 import * as products from "./products.ts";
 import * as purchases from "./purchases.ts";
 import * as refunds from "./refunds.ts";
+import * as referrals from "./referrals.ts";
 import * as reviews from "./reviews.ts";
+import * as sales from "./sales.ts";
 import * as signIn from "./sign-in.ts";
 import * as transfer from "./transfer.ts";
 import * as twoFactor from "./two-factor.ts";
@@ -76,6 +79,15 @@ export const api = {
     give: refunds.give,
     refundBuyers: refunds.refundBuyers,
   },
+  sales: { list: sales.list },
+  discounts: {
+    list: discounts.list,
+    get: discounts.get,
+    create: discounts.create,
+    change: discounts.change,
+    remove: discounts.remove,
+  },
+  referrals: { get: referrals.get },
   ai: {
     execute: ai.execute,
     executions: ai.executions,
@@ -123,6 +135,8 @@ export const api = {
     audit: admin.audit,
     oauthClients: admin.oauthClients,
     stats: admin.stats,
+    orders: sales.orders,
+    order: sales.order,
     reviews: reviews.moderated,
     hideReview: reviews.hide,
     restoreReview: reviews.restore,
@@ -159,6 +173,8 @@ export type {
 } from "./ai.ts";
 export { executionStatuses } from "./ai.ts";
 export type { Facets } from "./catalogue.ts";
+export { isCountry } from "./countries.ts";
+export type { ChangeDiscountCode, CreateDiscountCode, DiscountCode } from "./discounts.ts";
 export {
   type Data,
   type Endpoint,
@@ -231,7 +247,9 @@ export {
   type RequestRefund,
   refundReasons,
 } from "./refunds.ts";
+export type { Referral } from "./referrals.ts";
 export type { ChangeReview, ModeratedReview, PostReview, Review } from "./reviews.ts";
+export type { AdminOrder, AdminOrderDetail, Sale } from "./sales.ts";
 export { type ChangePassword, type LogIn, NewPassword, type Register, type TwoFactor } from "./sign-in.ts";
 export {
   ImportedChange,

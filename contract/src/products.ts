@@ -59,6 +59,7 @@ export const ProductDetail = z
     gallery: z.array(ProductImage),
     stats: z.object({ views: z.int(), purchases: z.int(), rating: z.number(), reviews: z.int() }),
     refundDays: z.int(),
+    commissionBasisPoints: z.int().describe("What a referrer gets of the net price, from the author's part"),
     access: z.object({
       owned: z.boolean(),
       reason: z.enum(["author", "purchased", "none"]),
@@ -112,6 +113,12 @@ const fields = {
   currency: Currency,
   variables: z.array(Variable).max(100).describe("Derived from the content when absent"),
   models: z.partialRecord(Provider, line(200)).describe("Provider to default model"),
+  commissionBasisPoints: z
+    .int()
+    .min(0)
+    .max(10_000)
+    .nullable()
+    .describe("What a referrer gets of the net price, from your part; null: what your account says"),
 };
 
 export const CreateProduct = z
@@ -131,6 +138,7 @@ export const CreateProduct = z
     currency: fields.currency.optional(),
     variables: fields.variables.optional(),
     models: fields.models.default({}),
+    commissionBasisPoints: fields.commissionBasisPoints.default(null),
   })
   .meta({ id: "CreateProduct" });
 
@@ -188,7 +196,7 @@ export const change = endpoint({
   path: "/products/:productId",
   summary: "Change some fields of a product",
   description:
-    "Only what you send changes. Once a product has been published, a change of its content makes a new immutable version (a minor bump unless you give one). Where moderation is on, what an unverified seller has on sale changes its price alone: unpublish it for the rest.",
+    "Only what you send changes. Once a product has been published, a change of its content makes a new immutable version (a minor bump unless you give one). Where moderation is on, what an unverified seller has on sale changes its price and commission alone: unpublish it for the rest.",
   access: writes,
   params,
   body: ChangeProduct,

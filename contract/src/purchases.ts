@@ -16,6 +16,10 @@ export const orderStatuses = [
 
 const link = z.url().nullable().describe("Signed and short-lived; re-issued by GET. Null until completed");
 const receipt = z.object({ url: link, pdf: link });
+export const receiptNumber = z
+  .string()
+  .nullable()
+  .describe("R-3F7K2-2026-00042: without gaps in a seller's year; null until completed");
 const nextAction = z
   .object({ url: z.url() })
   .optional()
@@ -48,6 +52,13 @@ export const Purchase = NewPurchase.extend({
 
 export const PurchaseDetail = Purchase.extend({
   lines: z.object({ subtotal: Amount, discount: Amount, tax: Amount, total: Amount }),
+  taxRate: z
+    .object({ percent: z.number(), inclusive: z.boolean(), country: z.string() })
+    .nullable()
+    .describe("How lines.tax came about; inclusive: the price holds it already. null: there is none"),
+  discountCode: z.string().nullable(),
+  referralCode: z.string().nullable(),
+  receipt: receipt.extend({ number: receiptNumber }),
   paymentMethod: z.object({ brand: z.string(), last4: z.string() }).nullable(),
   declineCode: z.string().nullable(),
   entitlement: z
@@ -68,8 +79,18 @@ export const CreatePurchase = z
   .strictObject({
     productId: z.string().min(1).max(100),
     paymentMethodId: z.string().min(1).max(100).optional().describe("Your default method when omitted"),
-    referralCode: z.string().min(1).max(100).optional(),
-    expectedPrice: z.number().min(0).optional().describe("Refuse with PRICE_CHANGED when the total differs"),
+    referralCode: z
+      .string()
+      .min(1)
+      .max(100)
+      .optional()
+      .describe("Of whoever sent you: they get a commission"),
+    discountCode: z.string().min(1).max(100).optional().describe("Of the seller, whatever its case"),
+    expectedPrice: z
+      .number()
+      .min(0)
+      .optional()
+      .describe("Refuse with PRICE_CHANGED when the price less the discount, before tax is added, differs"),
   })
   .meta({ id: "CreatePurchase" });
 
@@ -87,7 +108,7 @@ export const create = endpoint({
   path: "/purchases",
   summary: "Buy a product",
   description:
-    "201 when the payment succeeded; 202 while it is pending or must be confirmed at nextAction.url; a decline is 402 and stays listed as failed.",
+    "201 when the payment succeeded, or nothing had to be paid; 202 while it is pending or must be confirmed at nextAction.url; a decline is 402 and stays listed as failed.",
   access: { who: "member", permission: "purchases:write" },
   body: CreatePurchase,
   data: NewPurchase,

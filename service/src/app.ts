@@ -12,6 +12,7 @@ import type { Config } from "./config.ts";
 import type { Context } from "./context.ts";
 import type { Connection } from "./db/database.ts";
 import { isMigrated } from "./db/migrate.ts";
+import { discountRoutes } from "./discounts/routes.ts";
 import { eventRoutes } from "./events/routes.ts";
 import { addFilePages } from "./files/pages.ts";
 import { fileRoutes } from "./files/routes.ts";
@@ -38,6 +39,7 @@ import { planRoutes } from "./plans/routes.ts";
 import { productRoutes } from "./products/routes.ts";
 import { addPurchasePages } from "./purchases/pages.ts";
 import { purchaseRoutes } from "./purchases/routes.ts";
+import { referralRoutes } from "./referrals/routes.ts";
 import { reviewRoutes } from "./reviews/routes.ts";
 import { sessionRoutes } from "./sessions/routes.ts";
 import { identifySession } from "./sessions/sessions.ts";
@@ -62,6 +64,8 @@ export const routes = [
   ...reviewRoutes,
   ...purchaseRoutes,
   ...paymentRoutes,
+  ...discountRoutes,
+  ...referralRoutes,
   ...aiRoutes,
   ...eventRoutes,
   ...keyRoutes,

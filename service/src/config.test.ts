@@ -71,3 +71,41 @@ suite("STOA_PUBLIC_URL", () => {
   ])
     test(`takes no ${wrong}`, () => assert.throws(() => read({ STOA_PUBLIC_URL: wrong }), /STOA_PUBLIC_URL/));
 });
+
+suite("STOA_TAX_RATES", () => {
+  test("takes percentages by country, of at most two decimals", () => {
+    const { taxRates, taxInclusive } = read({
+      STOA_TAX_RATES: "DE=19, FR=5.5,CH=8.10,US=0,JP=10",
+      STOA_TAX_INCLUSIVE: "on",
+    });
+    assert.deepEqual(Object.fromEntries(taxRates), { DE: 1_900, FR: 550, CH: 810, US: 0, JP: 1_000 });
+    assert.equal(taxInclusive, true);
+  });
+
+  test("taxes nothing when it is not set", () => {
+    const { taxRates, taxInclusive } = read({});
+    assert.deepEqual([taxRates.size, taxInclusive], [0, false]);
+  });
+
+  for (const wrong of [
+    "DE",
+    "DE=",
+    "DE=19.999",
+    "DE=-1",
+    "DE=100.01",
+    "DE=1e1",
+    "de=19",
+    "XX=19",
+    "DE=1,DE=2",
+    "19",
+  ])
+    test(`takes no ${wrong}, and says so`, () =>
+      assert.throws(() => read({ STOA_TAX_RATES: wrong }), /STOA_TAX_RATES: "[^"]*" /));
+
+  test("tells every mistake of it at once", () => {
+    assert.throws(
+      () => read({ STOA_TAX_RATES: "XX=1,DE=x", STOA_TAX_INCLUSIVE: "maybe" }),
+      /"XX=1"[\s\S]*"DE=x"[\s\S]*STOA_TAX_INCLUSIVE/,
+    );
+  });
+});

@@ -3,6 +3,7 @@ import ipaddr from "ipaddr.js";
 import { mailOf } from "./config.mail.ts";
 import { Reader, type Variables } from "./config.reader.ts";
 import { secretsFor } from "./config.secrets.ts";
+import { taxesOf } from "./config.taxes.ts";
 import { isCurrency } from "./money/amount.ts";
 import { parseAllowedTargets } from "./outside/allowed-targets.ts";
 import { parseS3Url } from "./outside/s3-url.ts";
@@ -49,6 +50,10 @@ export interface Config {
   moderation: boolean;
   /** Basis points of the price before tax that the platform keeps. */
   feeBasisPoints: number;
+  /** Basis points by the buyer's country; none: nothing is taxed. */
+  taxRates: ReadonlyMap<string, number>;
+  /** Whether prices hold the tax already. */
+  taxInclusive: boolean;
   currency: string;
   currencies: string[];
   logLevel: string;
@@ -176,6 +181,7 @@ export function readConfig(variables: Variables = process.env): Config {
     sandbox: read.choice("STOA_SANDBOX", ["on", "off"], environment === "test" ? "on" : "off") === "on",
     moderation: read.choice("STOA_MODERATION", ["on", "off"], environment === "test" ? "off" : "on") === "on",
     feeBasisPoints: read.integer("STOA_FEES", 0, 10_000, 1_000),
+    ...taxesOf(read),
     ...currenciesOf(read),
     logLevel: read.choice("STOA_LOG_LEVEL", LOG_LEVELS, "info"),
   };

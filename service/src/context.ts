@@ -17,6 +17,7 @@ import type { IdentityProviders } from "./outside/identity-provider.ts";
 import type { Mail } from "./outside/mail.ts";
 import type { Payments } from "./outside/payments.ts";
 import type { Storage } from "./outside/storage.ts";
+import type { Taxes } from "./outside/taxes.ts";
 import type { Vault } from "./vault.ts";
 
 /** Everything that a verb depends on, as its first argument: a plain object, built in base.ts. */
@@ -50,6 +51,7 @@ export interface Context {
     payments: Payments;
     /** Where whoever tests decides in the place of a bank; null: nowhere. */
     bankPage: string | null;
+    taxes: Taxes;
     ai: AiProviders;
     identityProviders: IdentityProviders;
     mail: Mail;

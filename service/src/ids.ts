@@ -30,6 +30,12 @@ export function newUuid(at: Date): string {
   return v7({ msecs: at.getTime(), seq: sequence });
 }
 
+/** Before every UUIDv7 of that moment, and after every earlier one. */
+export const leastUuid = (at: Date): string => {
+  const msecs = at.getTime().toString(16).padStart(12, "0");
+  return `${msecs.slice(0, 8)}-${msecs.slice(8)}-7000-8000-000000000000`;
+};
+
 /** The id as clients see it: a TypeID, such as `prod_01kf5v8q3xe8hb1d6c1m2k3n4p`. */
 export const toId = (prefix: Prefix, uuid: string): string => TypeID.fromUUID(prefix, uuid).toString();
 

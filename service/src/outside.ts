@@ -21,6 +21,7 @@ import { parseS3Url } from "./outside/s3-url.ts";
 import { createSafeFetch } from "./outside/safe-fetch.ts";
 import { diskStorage } from "./outside/storage.disk.ts";
 import type { Storage } from "./outside/storage.ts";
+import { flatTaxes, noTaxes, type Taxes } from "./outside/taxes.ts";
 
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 const IDENTITY_PROVIDER_MS = 5_000;
@@ -30,6 +31,7 @@ export interface OutsideOverrides {
   providers?: Partial<SdkProvidersOptions>;
   deadlines?: Partial<typeof defaultDeadlines>;
   payments?: Payments;
+  taxes?: Taxes;
   /** How long a call to GitHub or Google may take. */
   identityProviderMs?: number;
   mail?: Mail;
@@ -62,6 +64,7 @@ export async function openOutside(
     ports: {
       payments: payments.port,
       bankPage: payments.bankPage,
+      taxes: overrides.taxes ?? openTaxes(config),
       ai,
       identityProviders: createIdentityProviders({
         ...config,
@@ -114,6 +117,9 @@ async function openStripe({ publicUrl, host, port }: Config, settings: StripeSet
   const returnUrl = () => publicUrl ?? `http://${host}:${port}`;
   return stripePayments({ ...settings, references: postgresReferences(pool), returnUrl });
 }
+
+const openTaxes = ({ taxRates, taxInclusive }: Config): Taxes =>
+  taxRates.size === 0 ? noTaxes : flatTaxes(taxRates, taxInclusive);
 
 /** The client of mail servers is loaded where there is one. */
 export async function openMail({ mail, smtpUrl, mailFrom }: Config): Promise<Mail> {

@@ -123,6 +123,8 @@ const configOf = (wish: Partial<Config>): Config => ({
   sandbox: true,
   moderation: false,
   feeBasisPoints: 1_000,
+  taxRates: new Map(),
+  taxInclusive: false,
   currency: "USD",
   currencies: ["USD", "EUR", "JPY", "KWD"],
   logLevel: "info",

@@ -40,6 +40,8 @@ suite("an account", () => {
         verified: false,
         twoFactor: { enabled: false },
         refundDays: 14,
+        commissionBasisPoints: 1_000,
+        country: null,
         createdAt: market.clock.now.toISOString(),
       });
     }
@@ -60,6 +62,15 @@ suite("an account", () => {
     assert.deepEqual((await key.get("/v1/account")).body.data, reply.body.data);
   });
 
+  test("keeps a country until it is taken back", async () => {
+    const { session } = await hasPerson("Ada");
+    await session.patch("/v1/account", { country: "GB" });
+    await session.patch("/v1/account", { bio: "Engines." });
+    assert.equal((await session.get("/v1/account")).body.data.country, "GB");
+    await session.patch("/v1/account", { country: null });
+    assert.equal((await session.get("/v1/account")).body.data.country, null);
+  });
+
   test("changes in what is sent alone", async () => {
     const { session } = await hasPerson("Ada");
     await session.patch("/v1/account", { bio: "Engines." });
@@ -75,6 +86,12 @@ suite("an account", () => {
     ["bio", "x".repeat(2_001)],
     ["refundDays", 1],
     ["refundDays", "14"],
+    ["commissionBasisPoints", -1],
+    ["commissionBasisPoints", 10_001],
+    ["commissionBasisPoints", 0.5],
+    ["country", "Germany"],
+    ["country", "de"],
+    ["country", "XX"],
     ["email", "eve@example.com"],
     ["role", "admin"],
     ["plan", "enterprise"],
@@ -126,7 +143,12 @@ suite("an author's new name", () => {
     const before = await reader.get(path);
     const unchanged = { "if-none-match": before.headers.get("etag")! };
     assert.equal((await reader.get(path, unchanged)).status, 304);
-    for (const change of [{ name: "New" }, { bio: "Words." }, { refundDays: 7 }]) {
+    for (const change of [
+      { name: "New" },
+      { bio: "Words." },
+      { refundDays: 7 },
+      { commissionBasisPoints: 5 },
+    ]) {
       const etag = (await reader.get(path)).headers.get("etag")!;
       market.clock.forward(1_000);
       await session.patch("/v1/account", change);

@@ -22,6 +22,8 @@ const toAccount = (user: AccountRow, secondFactor: boolean): Account => ({
   verified: user.verified,
   twoFactor: { enabled: secondFactor },
   refundDays: user.refundDays,
+  commissionBasisPoints: user.commissionBasisPoints,
+  country: user.country,
   createdAt: user.createdAt.toISOString(),
 });
 
@@ -30,8 +32,8 @@ export async function readAccount(ctx: Context, { userId }: Member): Promise<Acc
   return toAccount(user!, await hasSecondFactor(ctx.db, userId));
 }
 
-type Profile = Pick<AccountRow, "name" | "bio" | "refundDays">;
-const FIELDS = ["name", "bio", "refundDays"] as const;
+const FIELDS = ["name", "bio", "refundDays", "commissionBasisPoints", "country"] as const;
+type Profile = Pick<AccountRow, (typeof FIELDS)[number]>;
 
 const changedFields = (before: Profile, after: Profile) =>
   FIELDS.filter((field) => before[field] !== after[field]);
@@ -42,6 +44,16 @@ const applied = (user: AccountRow, change: ChangeAccount): AccountRow => ({
   name: change.name ?? user.name,
   bio: change.bio ?? user.bio,
   refundDays: change.refundDays ?? user.refundDays,
+  commissionBasisPoints: change.commissionBasisPoints ?? user.commissionBasisPoints,
+  country: change.country === undefined ? user.country : change.country,
+});
+
+const toValues = (user: AccountRow) => ({
+  name: user.name,
+  bio: user.bio,
+  refund_days: user.refundDays,
+  commission_basis_points: user.commissionBasisPoints,
+  country: user.country,
 });
 
 /** Changes what is sent; everything that shows the author's name shows the new one from the same moment on. */
@@ -59,7 +71,7 @@ export async function changeProfile(
     const after = applied(before, change);
     const fields = changedFields(before, after);
     if (fields.length > 0) {
-      await writeAccount(tx, userId, { name: after.name, bio: after.bio, refund_days: after.refundDays });
+      await writeAccount(tx, userId, toValues(after));
       await showAuthorAnew(tx, after);
       // Which, and not what: the log outlives the people in it.
       await record(ctx, tx, { actorId: userId, action: "account.changed", source, details: { fields } });

@@ -46,6 +46,7 @@ export async function listUsers(db: Queries, filter: UserFilter): Promise<Page<A
     .select(["id", "email", "name", "bio", "role", "plan", "quota", "verified"])
     .select(["banned_at as bannedAt", "ban_reason as banReason", "closed_at as closedAt"])
     .select(["mailbox_proven_at as mailboxProvenAt", "refund_days as refundDays", "created_at as createdAt"])
+    .select(["commission_basis_points as commissionBasisPoints", "country"])
     .orderBy("id", "desc")
     .limit(filter.limit)
     .offset(offsetOf(filter))

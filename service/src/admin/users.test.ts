@@ -88,6 +88,8 @@ suite("accounts are found", () => {
       emailVerified: true,
       verified: false,
       refundDays: 14,
+      commissionBasisPoints: 1_000,
+      country: null,
       bannedAt: null,
       banReason: null,
       closedAt: null,

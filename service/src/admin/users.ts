@@ -22,6 +22,8 @@ const toAdminUser = (user: AccountRow): AdminUser => ({
   emailVerified: user.mailboxProvenAt !== null,
   verified: user.verified,
   refundDays: user.refundDays,
+  commissionBasisPoints: user.commissionBasisPoints,
+  country: user.country,
   bannedAt: user.bannedAt?.toISOString() ?? null,
   banReason: user.banReason,
   closedAt: user.closedAt?.toISOString() ?? null,

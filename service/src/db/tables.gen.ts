@@ -488,6 +488,7 @@ export interface Products {
   author_id: string;
   card: string;
   category: string | null;
+  commission_basis_points: number | null;
   compatibility: string[];
   created_at: Timestamp;
   currency: string;
@@ -709,6 +710,8 @@ export interface Users {
   banned_at: Timestamp | null;
   bio: Generated<string>;
   closed_at: Timestamp | null;
+  commission_basis_points: Generated<number>;
+  country: string | null;
   created_at: Timestamp;
   demo: Generated<boolean>;
   email: string;

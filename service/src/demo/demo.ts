@@ -184,6 +184,7 @@ async function offer(ctx: Context, seller: Member, item: Offer): Promise<string>
     requirements: [],
     features: [],
     models: {},
+    commissionBasisPoints: null,
   });
   await moveProduct(ctx, seller, id, "publish", { source: null });
   return id;

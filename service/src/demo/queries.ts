@@ -85,7 +85,10 @@ export async function deleteDemo(tx: Tx): Promise<void> {
 async function deleteUnsoldProducts(tx: Tx): Promise<void> {
   const unsold = sql`(select p.id from products p where p.author_id in ${PEOPLE}
                          and not exists (select from orders o where o.product_id = p.id))`;
-  for (const table of ["executions", "reviews", "product_views", "product_days", "listings", "product_stats"])
+  for (const table of [
+    ...["executions", "reviews", "product_views", "product_days", "listings", "product_stats"],
+    "discount_codes",
+  ])
     await sql`delete from ${sql.table(table)} where product_id in ${unsold}`.execute(tx);
   // Their versions go with them: by themselves, published ones would stay.
   await sql`delete from products where id in ${unsold}`.execute(tx);

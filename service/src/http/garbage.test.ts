@@ -46,6 +46,7 @@ before(async () => {
   const apiKey = { name: "Mine", permissions: { "products:read": true } };
   const review = await member.post(`/v1/products/${bought}/reviews`, { rating: 5, comment: "Good." });
   const own = await hasProduct(member);
+  const discount = { code: "MINE", percentOff: 10 };
   const image = await sendImage(member, own, { bytes: await picture() });
   ids = {
     reviewId: [review.body.data.id],
@@ -64,6 +65,7 @@ before(async () => {
     grantId: [grant.id],
     version: ["1.0.0"],
     keyId: [(await session.post("/v1/api-keys", apiKey)).body.data.id],
+    discountCodeId: [(await member.post("/v1/discount-codes", discount)).body.data.id],
   };
   enter = await openDoors(market, member);
 });

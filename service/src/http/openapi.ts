@@ -213,6 +213,8 @@ const TAGS: Record<string, string> = {
   tags: "The words that sellers give their products",
   reviews: "What buyers say",
   purchases: "Buy products, and read what you bought",
+  sales: "What was bought of you, and how its price was parted",
+  "discount-codes": "What buyers of your products take off the price",
   ai: "Run what you bought with your own provider keys",
   account: "Your account, its plan, its security and where you are signed in",
   events: "What happened to your products and purchases",

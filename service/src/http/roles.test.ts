@@ -330,6 +330,7 @@ suite("what belongs to one seller", () => {
       productId: [published, draft],
       orderId: [orderId],
       methodId: [(await buyer.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id],
+      discountCodeId: [await hasDiscountCode(owner)],
       executionId: [executionId],
       providerKeyId: [(await buyer.post("/v1/ai/keys", key)).body.data.id],
       eventId: [event.id],
@@ -363,6 +364,9 @@ suite("what belongs to one seller", () => {
     const wish = { name: "Theirs", permissions: {} };
     return (await (await market.hasSession(userId)).post("/v1/api-keys", wish)).body.data.id;
   };
+
+  const hasDiscountCode = async (who: Client): Promise<string> =>
+    (await who.post("/v1/discount-codes", { code: "THEIRS", percentOff: 10 })).body.data.id;
 
   const hasReview = async (who: Client, productId: string): Promise<string> =>
     (await who.post(`/v1/products/${productId}/reviews`, { rating: 5 })).body.data.id;

@@ -6,6 +6,7 @@ import {
   type AccountValues,
   endWriting,
   findAccountById,
+  findCountryOf,
   lockAccountById,
   lockActiveAdmins,
   shareOpenAccounts,
@@ -18,6 +19,9 @@ export const findAccount = (db: Queries, userId: string) => findAccountById(db, 
 export const lockAccount = (tx: Tx, userId: string) => lockAccountById(tx, userId);
 export const writeAccount = (tx: Tx, userId: string, values: Partial<AccountValues>) =>
   updateAccount(tx, userId, values);
+
+/** Where somebody buys from, ISO 3166-1 alpha-2; null: they did not say. */
+export const countryOf = (db: Queries, userId: string) => findCountryOf(db, userId);
 
 /** Names and addresses of accounts, none of which can be closed before the transaction ends; closed ones are missing. */
 export const keepOpen = (tx: Tx, userIds: string[]) => shareOpenAccounts(tx, userIds);
@@ -50,6 +54,7 @@ export async function anonymise(ctx: Context, tx: Tx, user: AccountRow): Promise
     role: user.role === "admin" ? "user" : user.role,
     quota: null,
     password_hash: null,
+    country: null,
     closed_at: ctx.now(),
   });
   return name;

@@ -141,6 +141,8 @@ export interface AccountRow {
   banReason: string | null;
   closedAt: Date | null;
   refundDays: 0 | 7 | 14 | 30;
+  commissionBasisPoints: number;
+  country: string | null;
   createdAt: Date;
 }
 
@@ -151,12 +153,19 @@ const accounts = (db: Queries) =>
       ...(["id", "email", "name", "bio", "role", "plan", "quota", "verified"] as const),
       ...(["banned_at as bannedAt", "ban_reason as banReason", "closed_at as closedAt"] as const),
       ...(["mailbox_proven_at as mailboxProvenAt", "refund_days as refundDays"] as const),
+      ...(["commission_basis_points as commissionBasisPoints", "country"] as const),
       "created_at as createdAt",
     ])
     .$castTo<AccountRow>();
 
 export const findAccountById = (db: Queries, id: string) =>
   accounts(db).where("id", "=", id).executeTakeFirst();
+
+/** null: not said. */
+export async function findCountryOf(db: Queries, id: string): Promise<string | null> {
+  const user = await db.selectFrom("users").select("country").where("id", "=", id).executeTakeFirst();
+  return user?.country ?? null;
+}
 
 /** Not against foreign keys: what hangs on the account may be written while it is held. */
 export const lockAccountById = (tx: Tx, id: string) =>
@@ -200,6 +209,8 @@ export interface AccountValues {
   ban_reason: string | null;
   closed_at: Date;
   refund_days: number;
+  commission_basis_points: number;
+  country: string | null;
 }
 
 export const updateAccount = (tx: Tx, id: string, values: Partial<AccountValues>) =>

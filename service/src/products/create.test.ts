@@ -91,6 +91,7 @@ test("what is not sent has its default", async () => {
     files: [],
     images: [],
     refundDays: 14,
+    commissionBasisPoints: 1_000,
     stats: { views: 0, purchases: 0, rating: 0, reviews: 0 },
     access: { owned: false, reason: "author", revealForfeitsInstantRefund: false },
   });

@@ -50,6 +50,11 @@ const mayReadContent = (product: ProductForReader, caller: Caller) =>
 export const moderationOf = ({ moderationCode, moderationReason, moderatedAt }: Verdict) =>
   moderatedAt && { reasonCode: moderationCode, reason: moderationReason, at: moderatedAt.toISOString() };
 
+/** What a referrer gets of the net price, in basis points. */
+export const commissionOf = (
+  product: Pick<ProductForReader, "commissionBasisPoints" | "authorsCommissionBasisPoints">,
+) => product.commissionBasisPoints ?? product.authorsCommissionBasisPoints;
+
 function detailFor(ctx: Context, product: ProductForReader, caller: Caller): ProductDetail {
   const reason = reasonFor(product, caller);
   const mayRead = mayReadContent(product, caller);
@@ -76,6 +81,7 @@ function detailFor(ctx: Context, product: ProductForReader, caller: Caller): Pro
       reviews: product.ratingCount,
     },
     refundDays: product.refundDays,
+    commissionBasisPoints: commissionOf(product),
     access: {
       owned: reason === "purchased",
       reason,

@@ -250,9 +250,10 @@ suite("the seller is told", () => {
 });
 
 suite("what moderators let on sale", () => {
-  test("stays as they saw it: its seller changes the price alone", async () => {
+  test("stays as they saw it: its seller changes the price and the commission alone", async () => {
     const id = await hasApproved();
-    assert.equal((await seller.patch(`/v1/products/${id}`, { price: 9 })).status, 200);
+    const terms = { price: 9, commissionBasisPoints: 50 };
+    assert.equal((await seller.patch(`/v1/products/${id}`, terms)).status, 200);
     for (const change of [{ title: "New" }, { content: "New {{topic}}" }, { price: 8, tags: ["new"] }]) {
       const reply = await seller.patch(`/v1/products/${id}`, change);
       const details = assertError(reply, 409, "INVALID_STATE");

@@ -126,7 +126,10 @@ export async function writeDraft(
 }
 
 type Kept = CardFacts &
-  Pick<Locked, "requirements" | "features" | "models" | "preview" | "version" | "released">;
+  Pick<
+    Locked,
+    "requirements" | "features" | "models" | "preview" | "version" | "released" | "commissionBasisPoints"
+  >;
 
 /** What the table keeps of all that can change without a move. */
 const toValues = (product: Kept): ProductValues => ({
@@ -136,6 +139,7 @@ const toValues = (product: Kept): ProductValues => ({
   category: product.category,
   price_minor: product.priceMinor,
   currency: product.currency,
+  commission_basis_points: product.commissionBasisPoints,
   compatibility: product.compatibility,
   tags: product.tags,
   requirements: product.requirements,
@@ -151,6 +155,7 @@ const toValues = (product: Kept): ProductValues => ({
 /** What an author changes, in the order in which it is told. */
 const AUTHORS_FIELDS: readonly (keyof Locked)[] = [
   ...(["title", "description", "lang", "category", "priceMinor", "currency", "compatibility"] as const),
+  "commissionBasisPoints",
   ...(["tags", "requirements", "features", "models", "preview"] as const),
   ...(["content", "contentFormat", "variables", "files", "images"] as const),
   ...(["version", "changelog"] as const),
@@ -198,10 +203,13 @@ function versioned(
   return { ...after, version, changelog: change.changelog ?? "" };
 }
 
-/** What moderators have let on sale stays as they saw it, but for its price. */
+/** The terms of a sale, which moderators do not judge. */
+const TERMS: readonly (keyof Locked)[] = ["priceMinor", "commissionBasisPoints"];
+
+/** What moderators have let on sale stays as they saw it, but for its terms. */
 function mustHaveBeenSeen(ctx: Context, before: Locked, fields: readonly (keyof Locked)[]): void {
   if (before.status !== "published" || !isModerated(ctx, before)) return;
-  if (fields.every((field) => field === "priceMinor")) return;
+  if (fields.every((field) => TERMS.includes(field))) return;
   throw new ApiError(
     "INVALID_STATE",
     "Moderators let this on sale as it is. Unpublish it, change it and publish it again: they will look at it anew.",

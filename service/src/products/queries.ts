@@ -38,6 +38,9 @@ export interface ProductRow extends Verdict {
   category: string | null;
   priceMinor: number;
   currency: string;
+  /** null: what its author says of all. */
+  commissionBasisPoints: number | null;
+  authorsCommissionBasisPoints: number;
   compatibility: string[];
   tags: string[];
   requirements: string[];
@@ -69,7 +72,8 @@ export interface ProductForReader extends WholeProduct {
 
 const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName", u.verified as "authorVerified",
   u.bio as "authorBio", u.closed_at as "authorClosedAt", u.refund_days as "refundDays", p.title, p.description, p.lang, p.type, p.status, p.category,
-  p.price_minor as "priceMinor", p.currency, p.compatibility, p.tags, p.requirements, p.features, p.models, p.preview, p.images,
+  p.price_minor as "priceMinor", p.currency, p.commission_basis_points as "commissionBasisPoints",
+  u.commission_basis_points as "authorsCommissionBasisPoints", p.compatibility, p.tags, p.requirements, p.features, p.models, p.preview, p.images,
   p.revision, p.created_at as "createdAt", p.updated_at as "updatedAt", p.published_at as "publishedAt",
   p.first_published_at as "firstPublishedAt", p.released, p.moderation_code as "moderationCode",
   p.moderation_reason as "moderationReason", p.moderated_at as "moderatedAt"`;
@@ -224,6 +228,7 @@ export interface ProductValues {
   category: string | null;
   price_minor: number;
   currency: string;
+  commission_basis_points: number | null;
   compatibility: string[];
   tags: string[];
   requirements: string[];

@@ -2,20 +2,22 @@ import type { CreatePurchase, NewPurchase, Purchase, PurchaseDetail } from "@sto
 import type { Context, Member } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { mapPage } from "../db/paging.ts";
+import { redeem } from "../discounts/redemption.ts";
 import { findLiveEntitlement, majorOf } from "../entitlements/entitlements.ts";
-import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
+import { ApiError, ruleBroken } from "../errors.ts";
 import { failPoint } from "../fail-points.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
-import { toDecimal, toMinor } from "../money/amount.ts";
-import { splitSale } from "../money/split.ts";
-import { methodFor } from "../payments/methods.ts";
+import { toDecimal } from "../money/amount.ts";
+import { toPercent } from "../money/percent.ts";
 import { keepOpen } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { findProductForSale, findRunnableVersion } from "../products/goods.ts";
+import { expiredReferral } from "../referrals/referrals.ts";
 import { aftermathOf } from "./aftermath.ts";
 import { downloadUrl, receiptUrls } from "./links.ts";
-import { charge, refresh, replaceOpenOrder } from "./payment.ts";
+import { type ForSale, isAsOffered, type Offer, offerTo } from "./offer.ts";
+import { charge, complete, isOpen, refresh, replaceOpenOrder } from "./payment.ts";
 import {
   findOpenOrder,
   findOrder,
@@ -26,25 +28,17 @@ import {
   type OrderFilter,
   type OrderRow,
 } from "./queries.ts";
-
-type ForSale = NonNullable<Awaited<ReturnType<typeof findProductForSale>>>;
+import { receiptNumberOf } from "./receipt-number.ts";
 
 /** Buys a product: the order is written first, then the provider is asked under its id, then it is settled. */
 export async function buyProduct(ctx: Context, caller: Member, wish: CreatePurchase) {
   const product = await findProductForSale(ctx, wish.productId);
   mustBeForSale(product, caller);
   await mustNotOwn(ctx, caller, product.id);
-  mustCost(product, wish.expectedPrice);
-  if (wish.referralCode) throw ruleBroken("referralCode", "is not a code that anybody uses");
-  const methodId = await methodFor(ctx, caller.userId, wish.paymentMethodId);
-  if (!methodId) throw ruleBroken("paymentMethodId", "is needed: you have no default payment method");
-  const order = await placeOrder(ctx, caller, product, methodId);
-  return toAnswer(ctx, isAsAsked(order, product, methodId) ? await charge(ctx, order) : order);
+  const offer = await offerTo(ctx, caller, product, wish);
+  const order = await placeOrder(ctx, caller, offer);
+  return toAnswer(ctx, isOpen(order) && isAsOffered(order, offer) ? await charge(ctx, order) : order);
 }
-
-/** Only an order by this method and at this price is charged: another open one may just have to be waited for. */
-const isAsAsked = (order: OrderRow, product: ForSale, methodId: string) =>
-  order.paymentMethodId === methodId && order.totalMinor === BigInt(product.priceMinor);
 
 function mustBeForSale(product: ForSale | undefined, caller: Member): asserts product is ForSale {
   if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
@@ -61,38 +55,31 @@ async function mustNotOwn(ctx: Context, caller: Member, productId: string): Prom
   if (entitlement) throw alreadyOwned(entitlement.order_id);
 }
 
-function mustCost(product: ForSale, expectedPrice: number | undefined): void {
-  if (expectedPrice === undefined) return;
-  const expected = toMinor(expectedPrice, product.currency);
-  if (expected === null) throw invalidRequest("expectedPrice", `is no amount of ${product.currency}`);
-  if (expected === BigInt(product.priceMinor)) return;
-  const price = toDecimal(product.priceMinor, product.currency);
-  throw new ApiError("PRICE_CHANGED", `The price is ${price} ${product.currency}.`, {
-    price,
-    currency: product.currency,
-  });
-}
-
 /**
  * The buyer's one open order for the product: a new one, or the one that waits already. Whoever completed a
  * purchase while ours was being inserted is seen by the second look, so that nobody pays twice.
  */
-async function placeOrder(
-  ctx: Context,
-  caller: Member,
-  product: ForSale,
-  methodId: string,
-): Promise<OrderRow> {
-  const id = ctx.newId();
-  const split = splitSale({
-    priceMinor: BigInt(product.priceMinor),
-    discountMinor: 0n,
-    tax: { basisPoints: 0, inclusive: false },
-    feeBasisPoints: ctx.config.feeBasisPoints,
-    commissionBasisPoints: 0,
+async function placeOrder(ctx: Context, caller: Member, offer: Offer): Promise<OrderRow> {
+  const placed = await ctx.db.transaction().execute(async (tx) => {
+    const order = { ...toNewOrder(ctx, caller, offer), ...(await partiesOf(tx, caller, offer)) };
+    if (!(await insertOrder(tx, order))) return null;
+    const owned = await findLiveEntitlement(tx, caller.userId, offer.product.id);
+    if (owned) throw alreadyOwned(owned.order_id);
+    if (offer.discount) await redeem(tx, offer.discount, { id: order.id, buyerId: caller.userId });
+    // A free copy: there is nothing to wait for.
+    if (order.total_minor === 0n) await complete(ctx, tx, (await findOrder(tx, order.id))!);
+    return (await findOrder(tx, order.id))!;
   });
-  const order: Omit<NewOrder, keyof Parties> = {
-    id,
+  if (!placed) return continueOpenOrder(ctx, caller, offer);
+  failPoint(ctx, "order: written");
+  return placed;
+}
+
+/** All that an offer says, copied: a later change of a product, a code or a rate changes no order. */
+function toNewOrder(ctx: Context, caller: Member, offer: Offer): Omit<NewOrder, keyof Parties> {
+  const { product, split, tax } = offer;
+  return {
+    id: ctx.newId(),
     buyer_id: caller.userId,
     seller_id: product.authorId,
     product_id: product.id,
@@ -106,43 +93,44 @@ async function placeOrder(
     fee_minor: split.feeMinor,
     commission_minor: split.commissionMinor,
     seller_minor: split.sellerMinor,
-    fee_basis_points: ctx.config.feeBasisPoints,
+    fee_basis_points: offer.feeBasisPoints,
+    commission_basis_points: offer.commissionBasisPoints,
+    tax_basis_points: tax.basisPoints,
+    tax_inclusive: tax.inclusive,
+    tax_country: tax.country,
+    discount_code_id: offer.discount?.id ?? null,
+    discount_code: offer.discount?.code ?? null,
+    referrer_id: offer.referrer?.userId ?? null,
+    referral_code: offer.referrer?.code ?? null,
     currency: product.currency,
     refund_days: product.refundDays,
-    payment_method_id: methodId,
+    payment_method_id: offer.methodId,
     created_at: ctx.now(),
   };
-  const placed = await ctx.db.transaction().execute(async (tx) => {
-    const parties = await partiesOf(tx, caller, product);
-    if (!(await insertOrder(tx, { ...order, ...parties }))) return null;
-    const owned = await findLiveEntitlement(tx, caller.userId, product.id);
-    if (owned) throw alreadyOwned(owned.order_id);
-    return (await findOrder(tx, id))!;
-  });
-  if (!placed) return continueOpenOrder(ctx, caller, product, methodId);
-  failPoint(ctx, "order: written");
-  return placed;
 }
 
 type Parties = Pick<NewOrder, "buyer_name" | "buyer_email" | "seller_name">;
 
-/** As a receipt names them. Neither account can be closed before the order is written, which would then hold it open. */
-async function partiesOf(tx: Tx, caller: Member, product: ForSale): Promise<Parties> {
-  const people = await keepOpen(tx, [caller.userId, product.authorId]);
+/** As a receipt names them. No account can be closed before the order is written, which would then hold it open. */
+async function partiesOf(tx: Tx, caller: Member, { product, referrer }: Offer): Promise<Parties> {
+  const referrerIds = referrer ? [referrer.userId] : [];
+  const people = await keepOpen(tx, [caller.userId, product.authorId, ...referrerIds]);
   const buyer = people.find(({ id }) => id === caller.userId);
   const seller = people.find(({ id }) => id === product.authorId);
   if (!buyer) throw new ApiError("INVALID_API_KEY");
   if (!seller) throw new ApiError("PRODUCT_UNAVAILABLE");
+  if (people.length < 2 + referrerIds.length) throw expiredReferral();
   return { buyer_name: buyer.name, buyer_email: buyer.email, seller_name: seller.name };
 }
 
-/** The open order is carried on; by another method or at another price, the old attempt is given up first. */
-async function continueOpenOrder(ctx: Context, caller: Member, product: ForSale, methodId: string) {
+/** The open order is carried on; where another is offered now, the old attempt is given up first. */
+async function continueOpenOrder(ctx: Context, caller: Member, offer: Offer): Promise<OrderRow> {
+  const { product } = offer;
   const open = await findOpenOrder(ctx.db, caller.userId, product.id);
-  if (open && (isAsAsked(open, product, methodId) || !(await replaceOpenOrder(ctx, open)))) return open;
+  if (open && (isAsOffered(open, offer) || !(await replaceOpenOrder(ctx, open)))) return open;
   // It was settled or given up in between: from the start, which now sees how it ended.
   await mustNotOwn(ctx, caller, product.id);
-  return placeOrder(ctx, caller, product, methodId);
+  return placeOrder(ctx, caller, offer);
 }
 
 function toAnswer(ctx: Context, order: OrderRow): Answer<NewPurchase> {
@@ -199,21 +187,35 @@ export async function readPurchase(ctx: Context, caller: Member, orderId: string
   const found = id ? await findOwnOrder(ctx.db, caller.userId, id) : undefined;
   if (!found) throw new ApiError("ORDER_NOT_FOUND");
   const order = await refresh(ctx, found);
-  const amount = (minor: bigint) => toDecimal(minor, order.currency);
   return {
     ...toPurchase(ctx, order),
-    lines: {
-      subtotal: amount(order.subtotalMinor),
-      discount: amount(order.discountMinor),
-      tax: amount(order.taxMinor),
-      total: amount(order.totalMinor),
-    },
+    lines: linesOf(order),
+    taxRate: taxRateOf(order),
+    discountCode: order.discountCode,
+    referralCode: order.referralCode,
+    receipt: { ...receiptUrls(ctx, order), number: receiptNumberOf(order) },
     paymentMethod: order.paymentMethod,
     declineCode: order.declineCode,
     entitlement: await entitlementOf(ctx, order),
     ...(await aftermathOf(ctx, order)),
   };
 }
+
+export function linesOf(order: OrderRow): PurchaseDetail["lines"] {
+  const amount = (minor: bigint) => toDecimal(minor, order.currency);
+  return {
+    subtotal: amount(order.subtotalMinor),
+    discount: amount(order.discountMinor),
+    tax: amount(order.taxMinor),
+    total: amount(order.totalMinor),
+  };
+}
+
+/** null: nothing is taxed. */
+export const taxRateOf = ({ taxBasisPoints, taxInclusive, taxCountry }: OrderRow) =>
+  taxBasisPoints > 0 && taxCountry
+    ? { percent: toPercent(taxBasisPoints), inclusive: taxInclusive, country: taxCountry }
+    : null;
 
 async function entitlementOf(ctx: Context, order: OrderRow): Promise<PurchaseDetail["entitlement"]> {
   if (!order.entitlementStatus) return null;

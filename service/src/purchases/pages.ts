@@ -23,7 +23,7 @@ export function addPurchasePages(app: FastifyInstance, ctx: Context): void {
   });
 
   app.get("/v1/purchases/:orderId/receipt", async (request, reply) => {
-    const receipt = receiptOf(ctx, await order(request, "receipt"));
+    const receipt = await receiptOf(ctx, await order(request, "receipt"));
     return reply
       .headers({ "content-security-policy": receiptPolicy, "cache-control": "private, no-store" })
       .type("text/html; charset=utf-8")
@@ -31,7 +31,7 @@ export function addPurchasePages(app: FastifyInstance, ctx: Context): void {
   });
 
   app.get("/v1/purchases/:orderId/receipt.pdf", async (request, reply) => {
-    const receipt = receiptOf(ctx, await order(request, "receipt.pdf"));
+    const receipt = await receiptOf(ctx, await order(request, "receipt.pdf"));
     return reply
       .header("content-disposition", `inline; filename="receipt-${receipt.number}.pdf"`)
       .header("cache-control", "private, no-store")

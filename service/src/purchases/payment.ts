@@ -28,7 +28,7 @@ import { carryOut, returnPayment } from "./refund-payment.ts";
 const MATURES_AFTER_DAYS = 7;
 const DAY_MS = 86_400_000;
 
-const isOpen = (order: Pick<OrderRow, "status">) => OPEN.includes(order.status);
+export const isOpen = (order: Pick<OrderRow, "status">) => OPEN.includes(order.status);
 
 const attempts = attemptsOf<OrderRow>({
   noun: "order",
@@ -149,7 +149,7 @@ export async function complete(ctx: Context, tx: Tx, order: OrderRow): Promise<v
       currency: order.currency,
     },
   });
-  await closeWithReceipt(tx, order, now, maturesAt);
+  await closeWithReceipt(ctx, tx, order, now, maturesAt);
 }
 
 const maturityOf = ({ refundDays }: OrderRow, now: Date) =>
@@ -161,12 +161,12 @@ async function takeInVain(ctx: Context, tx: Tx, order: OrderRow): Promise<string
   const maturesAt = maturityOf(order, now);
   await bookSale(ctx, tx, { ...order, maturesAt });
   const refundId = await returnPayment(ctx, tx, { ...order, completedAt: now, maturesAt });
-  await closeWithReceipt(tx, order, now, maturesAt);
+  await closeWithReceipt(ctx, tx, order, now, maturesAt);
   return refundId;
 }
 
 /** Last, because the seller's other sales wait for their numbers until this one is committed. */
-async function closeWithReceipt(tx: Tx, order: OrderRow, now: Date, maturesAt: Date): Promise<void> {
+async function closeWithReceipt(ctx: Context, tx: Tx, order: OrderRow, now: Date, maturesAt: Date): Promise<void> {
   const receipt = await takeReceiptNumber(tx, order.sellerId, now.getUTCFullYear());
   await moveOrder(tx, order.id, {
     status: "completed",

@@ -35,6 +35,17 @@ export interface OrderRow {
   processorFeeMinor: bigint | null;
   /** Who referred the buyer, and so has the commission. */
   referrerId: string | null;
+  referralCode: string | null;
+  discountCodeId: string | null;
+  discountCode: string | null;
+  taxBasisPoints: number;
+  /** Whether the price held the tax already. */
+  taxInclusive: boolean;
+  /** Where the buyer was; null: they had not said. */
+  taxCountry: string | null;
+  /** null until it is completed, both. */
+  receiptYear: number | null;
+  receiptNumber: number | null;
   refundDays: number;
   currency: string;
   /** null: nothing had to be paid. */
@@ -70,6 +81,14 @@ export interface NewOrder {
   commission_minor: bigint;
   seller_minor: bigint;
   fee_basis_points: number;
+  commission_basis_points: number;
+  tax_basis_points: number;
+  tax_inclusive: boolean;
+  tax_country: string | null;
+  discount_code_id: string | null;
+  discount_code: string | null;
+  referrer_id: string | null;
+  referral_code: string | null;
   currency: string;
   refund_days: number;
   payment_method_id: string | null;
@@ -117,6 +136,10 @@ const orders = (db: Queries) =>
       ...(["o.fee_minor as feeMinor", "o.commission_minor as commissionMinor"] as const),
       ...(["o.seller_minor as sellerMinor", "o.processor_fee_minor as processorFeeMinor"] as const),
       ...(["o.referrer_id as referrerId", "o.refund_days as refundDays"] as const),
+      ...(["o.referral_code as referralCode", "o.discount_code_id as discountCodeId"] as const),
+      ...(["o.discount_code as discountCode", "o.tax_country as taxCountry"] as const),
+      ...(["o.tax_basis_points as taxBasisPoints", "o.tax_inclusive as taxInclusive"] as const),
+      ...(["o.receipt_year as receiptYear", "o.receipt_number as receiptNumber"] as const),
       ...([
         "o.payment_method as paymentMethod",
         "o.decline_code as declineCode",

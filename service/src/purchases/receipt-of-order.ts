@@ -1,20 +1,25 @@
 import type { Context } from "../context.ts";
-import { toId } from "../ids.ts";
+import { taxRateOf } from "./orders.ts";
 import type { OrderRow } from "./queries.ts";
 import type { Receipt } from "./receipt.ts";
+import { receiptNumberOf } from "./receipt-number.ts";
+import { listSucceededRefunds } from "./receipt-queries.ts";
 
 /** What a receipt says of an order: the parties as they were, the money as it stands now, so that a later refund shows. */
-export function receiptOf(ctx: Context, order: OrderRow): Receipt {
+export async function receiptOf(ctx: Context, order: OrderRow): Promise<Receipt> {
   return {
-    number: toId("ord", order.id),
-    issuedAt: order.completedAt ?? order.createdAt,
+    number: receiptNumberOf(order)!,
+    issuedAt: order.completedAt!,
     ...order.parties,
     lines: [{ title: order.productTitle, version: order.productVersion, amountMinor: order.subtotalMinor }],
     subtotalMinor: order.subtotalMinor,
     discountMinor: order.discountMinor,
+    discountCode: order.discountCode,
     taxMinor: order.taxMinor,
+    taxRate: taxRateOf(order),
     totalMinor: order.totalMinor,
     refundedMinor: order.refundedMinor,
+    refunds: await listSucceededRefunds(ctx.db, order.id),
     currency: order.currency,
     paymentMethod: order.paymentMethod,
     status: order.status,

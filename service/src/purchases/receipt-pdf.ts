@@ -16,7 +16,9 @@ const GAP = 16;
 /** The most that a line with a title of 120 characters, or the sums and the foot, take. */
 const LINE_HEIGHT = 80;
 const SUMS_HEIGHT = 200;
-const SUMS_WIDTH = 290;
+/** With a label that takes two lines. */
+const SUM_HEIGHT = 48;
+const SUMS_WIDTH = 350;
 
 /** The receipt on A4. */
 export function drawReceiptPdf(text: ReceiptText): Promise<Buffer> {
@@ -128,6 +130,7 @@ function drawSums(pen: Pen, text: ReceiptText): void {
   const left = pen.right - SUMS_WIDTH;
   mustHaveRoom(pen, SUMS_HEIGHT);
   for (const { label, amount, isMain } of text.sums) {
+    mustHaveRoom(pen, SUM_HEIGHT);
     drawRow(pen, left, label, amount, isMain ? { face: "bold", size: 13 } : {});
     pen.doc.y += 4;
   }

@@ -6,7 +6,7 @@ import { type Receipt, receiptHtml, receiptPdf, receiptPolicy } from "./receipt.
 import { printable } from "./receipt-pdf.ts";
 
 const paid: Receipt = {
-  number: "ord_01kf5v8q3xe8hb1d6c1m2k3n4p",
+  number: "R-3F7K2-2026-00042",
   issuedAt: new Date("2026-08-01T23:30:00.000Z"),
   status: "completed",
   buyer: { name: "Łukasz Żółć", email: "lukasz@example.com" },
@@ -14,9 +14,12 @@ const paid: Receipt = {
   lines: [{ title: "Talk about your salary in €", version: "1.2.0", amountMinor: 1999n }],
   subtotalMinor: 1999n,
   discountMinor: 0n,
+  discountCode: null,
   taxMinor: 0n,
   totalMinor: 1999n,
   refundedMinor: 0n,
+  refunds: [],
+  taxRate: null,
   currency: "USD",
   paymentMethod: { brand: "visa", last4: "4242" },
   service: { name: "Stoa", origin: "https://stoa.example.com" },
@@ -60,6 +63,47 @@ test("discount, tax and refund each have their row", () => {
   assert.match(page, /<dt>Refunded<\/dt><dd>−5\.00 USD/);
   assert.match(page, /<dt>Paid after refund<\/dt><dd>6\.89 USD/);
   assert.match(page, /Partially refunded/);
+});
+
+test("discount and tax say by what they came about", () => {
+  const page = receiptHtml({
+    ...paid,
+    discountMinor: 1000n,
+    discountCode: "SPRING",
+    taxMinor: 190n,
+    taxRate: { percent: 19, inclusive: false, country: "DE" },
+    totalMinor: 1189n,
+  });
+  assert.match(page, /<dt>Discount \(SPRING\)<\/dt><dd>−10\.00 USD/);
+  assert.match(page, /<dt>Tax \(DE, 19 %\)<\/dt><dd>1\.90 USD.*<dt>Total<\/dt><dd>11\.89 USD/s);
+});
+
+test("a tax that the price holds already stands below the total", () => {
+  const taxRate = { percent: 5.5, inclusive: true, country: "FR" };
+  const page = receiptHtml({ ...paid, taxMinor: 104n, taxRate });
+  assert.match(page, /<dt>Total<\/dt><dd>19\.99 USD.*<dt>Tax included \(FR, 5\.5 %\)<\/dt><dd>1\.04 USD/s);
+});
+
+test("every refund has its row and its day, and so has what came back without one", () => {
+  const page = receiptHtml({
+    ...paid,
+    status: "refunded",
+    refundedMinor: 1999n,
+    refunds: [
+      { at: new Date("2026-08-03T00:00:00.000Z"), amountMinor: 500n },
+      { at: new Date("2026-08-04T23:59:59.999Z"), amountMinor: 1n },
+    ],
+  });
+  assert.match(page, /<dt>Refunded on 3 August 2026<\/dt><dd>−5\.00 USD/);
+  assert.match(page, /<dt>Refunded on 4 August 2026<\/dt><dd>−0\.01 USD/);
+  assert.match(page, /<dt>Refunded<\/dt><dd>−14\.98 USD/);
+  assert.match(page, /<dt>Paid after refund<\/dt><dd>0\.00 USD/);
+});
+
+test("a PDF of many refunds goes on on the next page", async () => {
+  const refunds = Array.from({ length: 60 }, () => ({ at: paid.issuedAt, amountMinor: 1n }));
+  const pdf = await receiptPdf({ ...paid, refundedMinor: 60n, refunds });
+  assert.equal(readPdf(pdf).match(/Refunded on 1 August 2026/g)?.length, 60);
 });
 
 test("a free copy has a receipt too", () => {

@@ -7,6 +7,11 @@ export interface Receipt {
   number: string;
   issuedAt: Date;
   status: OrderStatus;
+  discountCode: string | null;
+  /** Null when nothing is taxed. */
+  taxRate: { percent: number; inclusive: boolean; country: string } | null;
+  /** The oldest first. */
+  refunds: { at: Date; amountMinor: bigint }[];
   buyer: { name: string; email: string };
   seller: { name: string };
   lines: { title: string; version: string; amountMinor: bigint }[];
@@ -81,14 +86,35 @@ function receiptText(receipt: Receipt): ReceiptText {
 function sumsOf(receipt: Receipt): Sum[] {
   const sum = (label: string, minor: bigint): Sum => ({ label, amount: printMoney(minor, receipt.currency) });
   const sums = [sum("Subtotal", receipt.subtotalMinor)];
-  if (receipt.discountMinor) sums.push(sum("Discount", -receipt.discountMinor));
-  if (receipt.taxMinor) sums.push(sum("Tax", receipt.taxMinor));
-  sums.push({ ...sum("Total", receipt.totalMinor), isMain: true });
+  const tax = receipt.taxMinor ? [sum(taxLabel(receipt), receipt.taxMinor)] : [];
+  const total = { ...sum("Total", receipt.totalMinor), isMain: true };
+  if (receipt.discountMinor) sums.push(sum(discountLabel(receipt), -receipt.discountMinor));
+  // What is added stands above the total, what it holds already below.
+  sums.push(...(receipt.taxRate?.inclusive ? [total, ...tax] : [...tax, total]));
   if (receipt.refundedMinor) {
-    sums.push(sum("Refunded", -receipt.refundedMinor));
+    sums.push(...refundsOf(receipt).map(({ label, amountMinor }) => sum(label, -amountMinor)));
     sums.push(sum("Paid after refund", receipt.totalMinor - receipt.refundedMinor));
   }
   return sums;
+}
+
+const discountLabel = ({ discountCode }: Receipt) =>
+  discountCode === null ? "Discount" : `Discount (${discountCode})`;
+
+function taxLabel({ taxRate }: Receipt): string {
+  if (!taxRate) return "Tax";
+  const { percent, inclusive, country } = taxRate;
+  return `${inclusive ? "Tax included" : "Tax"} (${country}, ${percent} %)`;
+}
+
+/** Row by row, and what came back in another way: by a dispute that was lost. */
+function refundsOf({ refunds, refundedMinor }: Receipt) {
+  const rest = refunds.reduce((left, { amountMinor }) => left - amountMinor, refundedMinor);
+  const rows = refunds.map(({ at, amountMinor }) => ({
+    label: `Refunded on ${dateFormat.format(at)}`,
+    amountMinor,
+  }));
+  return rest > 0n ? [...rows, { label: "Refunded", amountMinor: rest }] : rows;
 }
 
 const statusNames: Record<OrderStatus, string> = {

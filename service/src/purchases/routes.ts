@@ -12,6 +12,7 @@ import {
   rejectRequest,
   requestRefund,
 } from "./refunds.ts";
+import { listAllOrders, listSales, readAnyOrder } from "./sales.ts";
 
 export const purchaseRoutes = [
   route(api.purchases.create, (ctx, caller, { body }) => buyProduct(ctx, caller, body)),
@@ -38,4 +39,7 @@ export const purchaseRoutes = [
   route(api.refunds.refundBuyers, (ctx, caller, { params }, { source }) =>
     refundBuyers(ctx, caller, params.productId, source),
   ),
+  route(api.sales.list, (ctx, caller, { query }) => listSales(ctx, caller, query)),
+  route(api.admin.orders, (ctx, _caller, { query }) => listAllOrders(ctx, query)),
+  route(api.admin.order, (ctx, _caller, { params }) => readAnyOrder(ctx, params.orderId)),
 ];

@@ -15,7 +15,7 @@ const ROWS_AT_ONCE = 20;
 
 /** Under the names and in the order in which a product is created; what nobody said is left out. */
 export async function toExported(row: ExportRow) {
-  const { priceMinor, lang, category, variables: _, content, ...rest } = row;
+  const { priceMinor, lang, category, commissionBasisPoints, variables: _, content, ...rest } = row;
   const declared = await declaredOf(row);
   return {
     id: toId("prod", row.id),
@@ -27,6 +27,7 @@ export async function toExported(row: ExportRow) {
     ...(category !== null && { category }),
     price: toDecimal(priceMinor, rest.currency),
     currency: rest.currency,
+    ...(commissionBasisPoints !== null && { commissionBasisPoints }),
     tags: rest.tags,
     compatibility: rest.compatibility,
     models: rest.models,

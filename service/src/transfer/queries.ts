@@ -12,6 +12,7 @@ export interface ExportRow {
   category: string | null;
   priceMinor: number;
   currency: string;
+  commissionBasisPoints: number | null;
   content: string;
   contentFormat: "text" | "messages";
   preview: string;
@@ -34,7 +35,7 @@ export async function listToExport(
   const { rows } = await sql<ExportRow>`
     select p.id, p.status, p.title, p.description, p.lang, p.type, p.category, p.price_minor as "priceMinor",
            p.currency, v.content, v.content_format as "contentFormat", p.preview, p.requirements, p.features, p.tags,
-           p.compatibility, p.models, v.variables, v.version, v.changelog
+           p.commission_basis_points as "commissionBasisPoints", p.compatibility, p.models, v.variables, v.version, v.changelog
       from products p
       join product_versions v on v.product_id = p.id and v.version = p.version
      where p.author_id = ${authorId} and p.status <> 'deleted' and (${after}::uuid is null or p.id > ${after})

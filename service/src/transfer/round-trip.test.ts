@@ -132,6 +132,7 @@ async function shopOfOddities(): Promise<Client> {
     },
     { ...haiku, price: 500, currency: "JPY" },
     { ...haiku, price: 1.234, currency: "KWD" },
+    { ...haiku, commissionBasisPoints: 250 },
   ];
   for (const wish of [...special, ...made]) {
     const reply = await seller.post("/v1/products", wish);

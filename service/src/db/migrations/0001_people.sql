@@ -31,6 +31,10 @@ create table users (
   -- Closed for good: what the books need stays, name and address are gone.
   closed_at timestamptz,
   refund_days smallint not null default 14 check (refund_days in (0, 7, 14, 30)),
+  -- What a referrer gets of their sales, where a product says nothing else.
+  commission_basis_points integer not null default 1000 check (commission_basis_points between 0 and 10000),
+  -- ISO 3166-1 alpha-2: where they buy from. null: not said.
+  country text check (country ~ '^[A-Z]{2}$'),
   demo boolean not null default false,
   created_at timestamptz not null
 );

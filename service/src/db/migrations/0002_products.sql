@@ -17,6 +17,8 @@ create table products (
   category text references categories,
   price_minor integer not null check (price_minor between 1 and 99999999),
   currency text not null,
+  -- What a referrer gets of a sale; null: what its author says of all.
+  commission_basis_points integer check (commission_basis_points between 0 and 10000),
   compatibility text[] not null,
   tags text[] not null,
   requirements text[] not null,

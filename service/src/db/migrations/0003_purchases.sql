@@ -14,14 +14,16 @@ create table discount_codes (
   ends_at timestamptz,
   max_redemptions integer check (max_redemptions > 0),
   max_per_buyer integer check (max_per_buyer > 0),
-  -- Orders that hold the code now, open ones too; given back when a payment fails.
+  -- Orders that hold the code now, open ones too. A purchase takes it below the maximum alone; an order that was given up and was
+  -- paid all the same takes it anew, above it if need be.
   redemptions integer not null default 0,
   created_at timestamptz not null,
   updated_at timestamptz not null,
   deleted_at timestamptz,
   check ((percent_basis_points is null) <> (amount_off_minor is null)),
   check ((amount_off_minor is null) = (currency is null)),
-  check (redemptions >= 0 and (max_redemptions is null or redemptions <= max_redemptions))
+  check (redemptions >= 0),
+  check (ends_at > starts_at)
 );
 create unique index discount_codes_code on discount_codes (seller_id, lower(code)) where deleted_at is null;
 create index discount_codes_seller on discount_codes (seller_id, id desc) where deleted_at is null;
@@ -92,10 +94,34 @@ create table orders (
   check (total_minor = seller_minor + fee_minor + commission_minor + tax_minor),
   check (least(seller_minor, fee_minor, commission_minor, tax_minor, discount_minor) >= 0),
   check (least(refunded_minor, refunding_minor) >= 0 and refunded_minor + refunding_minor <= total_minor),
+  check (commission_minor = 0 or referrer_id is not null),
   check ((receipt_number is null) = (completed_at is null)),
   unique (seller_id, receipt_year, receipt_number)
 );
 create index orders_seller on orders (seller_id, id desc);
+create index orders_product on orders (product_id, id desc);
+
+-- An order holds its code unless nothing came of it, or all of it was given back.
+create function holds_discount_code(status text) returns boolean language sql immutable as $$
+  select status not in ('failed', 'canceled', 'refunded');
+$$;
+
+-- However an order ends, and whoever moves it.
+create function move_redemptions() returns trigger language plpgsql as $$
+declare
+  held constant boolean := holds_discount_code(old.status);
+  holds constant boolean := tg_op = 'UPDATE' and holds_discount_code(new.status);
+begin
+  if holds <> held then
+    update discount_codes set redemptions = redemptions + case when holds then 1 else -1 end
+     where id = old.discount_code_id;
+  end if;
+  return null;
+end $$;
+
+create trigger orders_move_redemptions after delete or update of status on orders
+  for each row when (old.discount_code_id is not null) execute function move_redemptions();
+
 create index orders_discount on orders (discount_code_id, buyer_id) where discount_code_id is not null;
 create index orders_referrer on orders (referrer_id, id desc) where referrer_id is not null;
 

@@ -1,0 +1,38 @@
+import { z } from "zod";
+import { endpoint } from "./endpoint.ts";
+import { Currency } from "./envelope.ts";
+
+const earned = z.number().describe("Below zero when more was refunded than matured");
+
+export const Referral = z
+  .object({
+    code: z.string().describe("What others send as referralCode when they buy"),
+    url: z.url().describe("The marketplace, with your code"),
+    commissionBasisPoints: z
+      .int()
+      .describe("What sellers give of the net price unless they say otherwise; each product tells its own"),
+    sales: z.int().describe("Purchases with your code, without those that were refunded whole"),
+    earnings: z
+      .array(
+        z.object({
+          currency: Currency,
+          total: earned.describe("All commissions, less what refunds took back"),
+          pending: earned.describe("Cannot be paid out yet"),
+          available: earned.describe("Can be paid out"),
+        }),
+      )
+      .describe("By currency; what was paid out is in total alone"),
+  })
+  .meta({ id: "Referral" });
+
+export type Referral = z.input<typeof Referral>;
+
+export const get = endpoint({
+  name: "account.referral.get",
+  method: "GET",
+  path: "/account/referral",
+  summary: "Read your referral code and what it earned",
+  description: "Your code is made when you first look. Nobody earns by buying with their own.",
+  access: { who: "member", permission: "purchases:read" },
+  data: Referral,
+});

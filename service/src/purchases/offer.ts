@@ -1,0 +1,79 @@
+import type { CreatePurchase } from "@stoa/contract";
+import type { Context, Member } from "../context.ts";
+import { type Discount, findDiscount } from "../discounts/redemption.ts";
+import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
+import { toDecimal, toMinor } from "../money/amount.ts";
+import { type Split, splitSale } from "../money/split.ts";
+import type { Tax } from "../outside/taxes.ts";
+import { methodFor } from "../payments/methods.ts";
+import { countryOf } from "../people/accounts.ts";
+import type { findProductForSale } from "../products/goods.ts";
+import { findReferrer, type Referrer } from "../referrals/referrals.ts";
+import type { OrderRow } from "./queries.ts";
+
+export type ForSale = NonNullable<Awaited<ReturnType<typeof findProductForSale>>>;
+
+/** What a buyer is about to pay for a product, by what, and who shares in it. */
+export interface Offer {
+  product: ForSale;
+  discount: Discount | null;
+  referrer: Referrer | null;
+  tax: Tax;
+  feeBasisPoints: number;
+  commissionBasisPoints: number;
+  split: Split;
+  /** null: nothing has to be paid. */
+  methodId: string | null;
+}
+
+/** Everything is asked before an order is written; what many may want at once is taken with it. */
+export async function offerTo(
+  ctx: Context,
+  caller: Member,
+  product: ForSale,
+  wish: CreatePurchase,
+): Promise<Offer> {
+  const priced = { ...product, priceMinor: BigInt(product.priceMinor) };
+  const discount = wish.discountCode ? await findDiscount(ctx, priced, wish.discountCode) : null;
+  const sides = { buyerId: caller.userId, sellerId: product.authorId };
+  const referrer = wish.referralCode ? await findReferrer(ctx, wish.referralCode, sides) : null;
+  const discountMinor = discount?.amountMinor ?? 0n;
+  mustCost(priced.priceMinor - discountMinor, product.currency, wish.expectedPrice);
+  const tax = await ctx.outside.taxes.taxOf({
+    country: await countryOf(ctx.db, caller.userId),
+    amountMinor: priced.priceMinor - discountMinor,
+    currency: product.currency,
+  });
+  const rates = {
+    feeBasisPoints: ctx.config.feeBasisPoints,
+    commissionBasisPoints: referrer ? product.commissionBasisPoints : 0,
+  };
+  const split = splitSale({ priceMinor: priced.priceMinor, discountMinor, tax, ...rates });
+  const methodId = split.totalMinor === 0n ? null : await methodOf(ctx, caller, wish.paymentMethodId);
+  return { product, discount, referrer, tax, ...rates, split, methodId };
+}
+
+/** `costs`: the price less the discount, before tax is added. */
+function mustCost(costs: bigint, currency: string, expectedPrice: number | undefined): void {
+  if (expectedPrice === undefined) return;
+  const expected = toMinor(expectedPrice, currency);
+  if (expected === null) throw invalidRequest("expectedPrice", `is no amount of ${currency}`);
+  if (expected === costs) return;
+  const price = toDecimal(costs, currency);
+  throw new ApiError("PRICE_CHANGED", `The price is ${price} ${currency}.`, { price, currency });
+}
+
+async function methodOf(ctx: Context, caller: Member, wished: string | undefined): Promise<string> {
+  const methodId = await methodFor(ctx, caller.userId, wished);
+  if (!methodId) throw ruleBroken("paymentMethodId", "is needed: you have no default payment method");
+  return methodId;
+}
+
+/** Whether an order is what is offered now: another open one may just have to be waited for. */
+export const isAsOffered = (order: OrderRow, { methodId, split, discount, referrer }: Offer): boolean =>
+  order.paymentMethodId === methodId &&
+  order.subtotalMinor === split.subtotalMinor &&
+  order.discountMinor === split.discountMinor &&
+  order.totalMinor === split.totalMinor &&
+  order.discountCodeId === (discount?.id ?? null) &&
+  order.referrerId === (referrer?.userId ?? null);
