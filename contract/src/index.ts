@@ -13,8 +13,8 @@ import * as paymentMethods from "./payment-methods.ts";
 import * as plans from "./plans.ts";
 import * as products from "./products.ts";
 import * as purchases from "./purchases.ts";
-import * as refunds from "./refunds.ts";
 import * as referrals from "./referrals.ts";
+import * as refunds from "./refunds.ts";
 import * as reviews from "./reviews.ts";
 import * as sales from "./sales.ts";
 import * as signIn from "./sign-in.ts";
@@ -235,6 +235,7 @@ export {
 } from "./products.ts";
 export { type Provider, providers } from "./providers.ts";
 export type { CreatePurchase, NewPurchase, OrderStatus, Purchase, PurchaseDetail } from "./purchases.ts";
+export type { Referral } from "./referrals.ts";
 export {
   type AdminRefund,
   type GiveRefund,
@@ -247,7 +248,6 @@ export {
   type RequestRefund,
   refundReasons,
 } from "./refunds.ts";
-export type { Referral } from "./referrals.ts";
 export type { ChangeReview, ModeratedReview, PostReview, Review } from "./reviews.ts";
 export type { AdminOrder, AdminOrderDetail, Sale } from "./sales.ts";
 export { type ChangePassword, type LogIn, NewPassword, type Register, type TwoFactor } from "./sign-in.ts";

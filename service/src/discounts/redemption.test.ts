@@ -58,7 +58,7 @@ test("half of 19.99 is 10.00, which leaves 9.99", async () => {
   const order = await orderOf(buyer, reply.body.data.orderId);
   assert.deepEqual(order.lines, { subtotal: 19.99, discount: 10, tax: 0, total: 9.99 });
   assert.equal(order.discountCode, code);
-  assert.equal((await store.findByOrder(order.orderId))?.amountMinor, 999, "and 9.99 is what is charged");
+  assert.equal((await store.findByOrder(order.orderId))?.amountMinor, 999n, "and 9.99 is what is charged");
   assert.equal(await redemptionsOf(id), 1);
 });
 

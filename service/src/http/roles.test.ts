@@ -330,6 +330,7 @@ suite("what belongs to one seller", () => {
       productId: [published, draft],
       orderId: [orderId],
       methodId: [(await buyer.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id],
+      refundId: [(await buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "Dull" })).body.data.id],
       discountCodeId: [await hasDiscountCode(owner)],
       executionId: [executionId],
       providerKeyId: [(await buyer.post("/v1/ai/keys", key)).body.data.id],

@@ -74,8 +74,8 @@ test("a receipt shows each refund of its order", async () => {
   const buyer = await market.hasUser();
   const orderId = await hasBought(buyer, await hasProduct(await market.hasUser(), { price: 10 }));
   await market.query(
-    `insert into refunds (id, order_id, status, amount_minor, currency, reason, created_at, completed_at)
-     select gen_random_uuid(), $1, status, amount, 'USD', 'test', $2, $2
+    `insert into refunds (id, order_id, origin, status, amount_minor, currency, reason, created_at, completed_at)
+     select gen_random_uuid(), $1, 'service', status, amount, 'USD', 'test', $2, $2
        from (values ('succeeded', 150), ('succeeded', 50), ('failed', 700)) as r (status, amount)`,
     [toUuid("ord", orderId), new Date("2027-02-03T04:05:06.000Z")],
   );
@@ -115,7 +115,8 @@ for (const [currency, price] of [
     const charged = await market.query("select amount_minor from fake_provider.charges where order_id = $1", [
       order.orderId,
     ]);
-    assert.equal(-booked["provider_clearing"]!, charged.rows[0].amount_minor);
+    const held = booked["provider_clearing"]! + (booked["processor_fees"] ?? 0);
+    assert.equal(-held, charged.rows[0].amount_minor, "what the provider holds, and what it kept");
     const { seller: sellers, referrer: referrers, platform_revenue: fee, tax_payable: tax } = booked;
     assert.equal(sellers! + referrers! + fee! + tax!, charged.rows[0].amount_minor);
     const page = await (await fetch(order.receipt.url)).text();

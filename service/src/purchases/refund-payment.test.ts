@@ -301,7 +301,8 @@ suite("money that comes for an order that was given up, when its buyer has the p
       refunds: [{ requestedBy: "service", status: "succeeded", amount: 10, reason: "duplicate" }],
     });
     assert.equal(await givenBack(market, book, orderId), 1_000n);
-    assert.deepEqual(await accountsOf(market, orderId), {});
+    const fee = { processor_fees: -59, provider_clearing: 59 };
+    assert.deepEqual(await accountsOf(market, orderId), fee, "what the provider keeps of it");
     assert.equal((await orderOf(buyer, owned)).entitlement.status, "active");
     const { stats } = (await seller.get(`/v1/products/${productId}`)).body.data;
     assert.partialDeepStrictEqual(stats, { purchases: 1, rating: 5, reviews: 1 });

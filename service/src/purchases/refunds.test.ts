@@ -161,7 +161,7 @@ suite("what was never used", () => {
     const { buyer, orderId } = await hasOrder();
     await ask(buyer, orderId);
     const { receipt } = await orderOf(buyer, orderId);
-    assert.match(await (await fetch(receipt.url)).text(), /Refunded<\/dt><dd>−10\.00 USD/);
+    assert.match(await (await fetch(receipt.url)).text(), /Refunded on 15 June 2026<\/dt><dd>−10\.00 USD/);
     assert.equal((await fetch(receipt.pdf)).status, 200);
   });
 

@@ -79,7 +79,8 @@ suite("with rates that are added", () => {
       rows.map((row) => [row.account, row.amount_minor]),
       [
         ["platform_revenue", 200],
-        ["provider_clearing", -2_379],
+        ["processor_fees", -99],
+        ["provider_clearing", -2_280],
         ["seller", 1_799],
         ["tax_payable", 380],
       ],
