@@ -409,11 +409,11 @@ suite("what belongs to one seller", () => {
     });
   }
 
-  test("is an administrator's to change where it is a product, and where it is private nobody's", async () => {
+  test("is an administrator's to change where it is a product or decided by them, and where it is private nobody's", async () => {
     const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
       secondFactor: true,
     });
-    const private_ = withParameters.filter(({ path }) => !/^\/(products|admin)\//.test(path));
+    const private_ = withParameters.filter(({ path }) => !/^\/(products|admin|refunds)\//.test(path));
     for (const endpoint of private_) {
       for (const path of pathsOf(endpoint))
         assert.equal((await reach(admin, endpoint, path)).status, 404, endpoint.name);
