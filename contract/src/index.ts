@@ -10,11 +10,12 @@ import * as keys from "./keys.ts";
 import * as moderation from "./moderation.ts";
 import * as oauth from "./oauth.ts";
 import * as paymentMethods from "./payment-methods.ts";
+import * as payouts from "./payouts.ts";
 import * as plans from "./plans.ts";
 import * as products from "./products.ts";
 import * as purchases from "./purchases.ts";
-import * as refunds from "./refunds.ts";
 import * as referrals from "./referrals.ts";
+import * as refunds from "./refunds.ts";
 import * as reviews from "./reviews.ts";
 import * as sales from "./sales.ts";
 import * as signIn from "./sign-in.ts";
@@ -62,6 +63,14 @@ export const api = {
     report: reviews.report,
   },
   purchases: { create: purchases.create, list: purchases.list, get: purchases.get },
+  payouts: {
+    balance: payouts.balance,
+    list: payouts.list,
+    get: payouts.get,
+    create: payouts.create,
+    account: payouts.account,
+    nameAccount: payouts.nameAccount,
+  },
   paymentMethods: {
     list: paymentMethods.list,
     add: paymentMethods.add,
@@ -140,6 +149,7 @@ export const api = {
     reviews: reviews.moderated,
     hideReview: reviews.hide,
     restoreReview: reviews.restore,
+    payouts: payouts.all,
     becomeFirst: admin.becomeFirst,
   },
   plans: {
@@ -207,6 +217,15 @@ export {
   RedirectUri,
 } from "./oauth.ts";
 export type { PaymentMethod } from "./payment-methods.ts";
+export type {
+  AdminPayout,
+  AskPayout,
+  Balance,
+  NamePayoutAccount,
+  Payout,
+  PayoutAccount,
+  PayoutStatus,
+} from "./payouts.ts";
 export {
   type Access,
   type Permission,
@@ -235,6 +254,7 @@ export {
 } from "./products.ts";
 export { type Provider, providers } from "./providers.ts";
 export type { CreatePurchase, NewPurchase, OrderStatus, Purchase, PurchaseDetail } from "./purchases.ts";
+export type { Referral } from "./referrals.ts";
 export {
   type AdminRefund,
   type GiveRefund,
@@ -247,7 +267,6 @@ export {
   type RequestRefund,
   refundReasons,
 } from "./refunds.ts";
-export type { Referral } from "./referrals.ts";
 export type { ChangeReview, ModeratedReview, PostReview, Review } from "./reviews.ts";
 export type { AdminOrder, AdminOrderDetail, Sale } from "./sales.ts";
 export { type ChangePassword, type LogIn, NewPassword, type Register, type TwoFactor } from "./sign-in.ts";

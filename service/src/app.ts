@@ -35,6 +35,7 @@ import { addSignInPages } from "./pages/routes.ts";
 import { addBankPage, addNoticeDoor } from "./payments/door.ts";
 import { listOpenMoney } from "./payments/open-money.ts";
 import { paymentRoutes } from "./payments/routes.ts";
+import { payoutRoutes } from "./payouts/routes.ts";
 import { allowanceOf } from "./plans/allowance.ts";
 import { planRoutes } from "./plans/routes.ts";
 import { productRoutes } from "./products/routes.ts";
@@ -67,6 +68,7 @@ export const routes = [
   ...paymentRoutes,
   ...discountRoutes,
   ...referralRoutes,
+  ...payoutRoutes,
   ...aiRoutes,
   ...eventRoutes,
   ...keyRoutes,
