@@ -21,6 +21,7 @@ export const errorCatalogue = {
   DISCOUNT_CODE_NOT_FOUND: { status: 404, message: "No discount code of yours has this id." },
   ORDER_NOT_FOUND: { status: 404, message: "No order of yours has this id." },
   REFUND_NOT_FOUND: { status: 404, message: "No refund of yours has this id." },
+  PAYOUT_NOT_FOUND: { status: 404, message: "No payout of yours has this id." },
   EVENT_NOT_FOUND: { status: 404, message: "No event of yours has this id." },
   EXECUTION_NOT_FOUND: { status: 404, message: "No execution of yours has this id." },
   PAYMENT_METHOD_NOT_FOUND: { status: 404, message: "No payment method of yours has this id." },

@@ -10,6 +10,7 @@ import * as keys from "./keys.ts";
 import * as moderation from "./moderation.ts";
 import * as oauth from "./oauth.ts";
 import * as paymentMethods from "./payment-methods.ts";
+import * as payouts from "./payouts.ts";
 import * as plans from "./plans.ts";
 import * as products from "./products.ts";
 import * as purchases from "./purchases.ts";
@@ -62,6 +63,14 @@ export const api = {
     report: reviews.report,
   },
   purchases: { create: purchases.create, list: purchases.list, get: purchases.get },
+  payouts: {
+    balance: payouts.balance,
+    list: payouts.list,
+    get: payouts.get,
+    create: payouts.create,
+    account: payouts.account,
+    nameAccount: payouts.nameAccount,
+  },
   paymentMethods: {
     list: paymentMethods.list,
     add: paymentMethods.add,
@@ -140,6 +149,7 @@ export const api = {
     reviews: reviews.moderated,
     hideReview: reviews.hide,
     restoreReview: reviews.restore,
+    payouts: payouts.all,
     becomeFirst: admin.becomeFirst,
   },
   plans: {
@@ -207,6 +217,15 @@ export {
   RedirectUri,
 } from "./oauth.ts";
 export type { PaymentMethod } from "./payment-methods.ts";
+export type {
+  AdminPayout,
+  AskPayout,
+  Balance,
+  NamePayoutAccount,
+  Payout,
+  PayoutAccount,
+  PayoutStatus,
+} from "./payouts.ts";
 export {
   type Access,
   type Permission,

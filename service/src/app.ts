@@ -33,7 +33,9 @@ import { oauthRoutes } from "./oauth/routes.ts";
 import { identifyToken } from "./oauth/tokens.ts";
 import { addSignInPages } from "./pages/routes.ts";
 import { addBankPage, addNoticeDoor } from "./payments/door.ts";
+import { listOpenMoney } from "./payments/open-money.ts";
 import { paymentRoutes } from "./payments/routes.ts";
+import { payoutRoutes } from "./payouts/routes.ts";
 import { allowanceOf } from "./plans/allowance.ts";
 import { planRoutes } from "./plans/routes.ts";
 import { productRoutes } from "./products/routes.ts";
@@ -66,6 +68,7 @@ export const routes = [
   ...paymentRoutes,
   ...discountRoutes,
   ...referralRoutes,
+  ...payoutRoutes,
   ...aiRoutes,
   ...eventRoutes,
   ...keyRoutes,
@@ -108,8 +111,7 @@ export async function startService(
   const app = await buildDoor(ctx, () => queue, overrides);
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
   const kept = every(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.kept.dropOld());
-  if (config.roles.worker)
-    queue = await startQueue(ctx.pool, ctx.log, scheduledJobsOf(ctx), askedJobsOf(ctx));
+  if (config.roles.worker) queue = await startQueue(ctx, scheduledJobsOf(ctx), askedJobsOf(ctx));
   await app.listen({ host: config.host, port: config.port });
   const origin = originOf(app);
   base.listening(app.server.address() as AddressInfo, origin);
@@ -134,7 +136,11 @@ function buildDoor(
   { inspect, uploadDeadlines }: Overrides,
 ): Promise<FastifyInstance> {
   const { config } = ctx;
-  const metrics = createMetrics(() => ctx.jobs.count());
+  const metrics = createMetrics({
+    jobs: () => ctx.jobs.count(),
+    openMoney: () => listOpenMoney(ctx.db),
+    now: ctx.now,
+  });
   const limits = createRateLimits({
     counters: ctx.counters,
     now: ctx.now,

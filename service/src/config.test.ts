@@ -48,6 +48,15 @@ test("moderators look first in production, and in a test environment where they 
   );
 });
 
+test("sellers are paid weekly, unless the operator says otherwise", () => {
+  const schedule = (STOA_PAYOUT_SCHEDULE: string) => read({ STOA_PAYOUT_SCHEDULE }).payoutSchedule;
+  assert.deepEqual(["", "daily", "monthly", "off"].map(schedule), ["weekly", "daily", "monthly", null]);
+  assert.throws(
+    () => schedule("hourly"),
+    /STOA_PAYOUT_SCHEDULE is "hourly"; it takes off, daily, weekly, monthly/,
+  );
+});
+
 suite("STOA_TRUST_PROXY", () => {
   test("takes addresses and networks", () => {
     const { trustProxy } = read({ STOA_TRUST_PROXY: "10.0.0.0/8, 192.0.2.1,2001:db8::/32" });

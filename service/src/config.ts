@@ -54,10 +54,14 @@ export interface Config {
   taxRates: ReadonlyMap<string, number>;
   /** Whether prices hold the tax already. */
   taxInclusive: boolean;
+  /** When sellers are paid what is available; null: only when they ask. */
+  payoutSchedule: PayoutSchedule | null;
   currency: string;
   currencies: string[];
   logLevel: string;
 }
+
+export type PayoutSchedule = "daily" | "weekly" | "monthly";
 
 /** Our account at Stripe. `apiUrl` is another address than its own, in tests. */
 export interface StripeSettings {
@@ -140,6 +144,11 @@ function allowedTargetsOf(read: Reader, otherwise: string): string {
   return targets;
 }
 
+function payoutScheduleOf(read: Reader): PayoutSchedule | null {
+  const schedule = read.choice("STOA_PAYOUT_SCHEDULE", ["off", "daily", "weekly", "monthly"], "weekly");
+  return schedule === "off" ? null : schedule;
+}
+
 function s3UrlOf(read: Reader): string | null {
   const s3Url = read.text("S3_URL");
   try {
@@ -182,6 +191,7 @@ export function readConfig(variables: Variables = process.env): Config {
     moderation: read.choice("STOA_MODERATION", ["on", "off"], environment === "test" ? "off" : "on") === "on",
     feeBasisPoints: read.integer("STOA_FEES", 0, 10_000, 1_000),
     ...taxesOf(read),
+    payoutSchedule: payoutScheduleOf(read),
     ...currenciesOf(read),
     logLevel: read.choice("STOA_LOG_LEVEL", LOG_LEVELS, "info"),
   };

@@ -11,7 +11,7 @@ import { openJobs } from "./jobs/jobs.ts";
 import { createKey, parsePermissions, revokeAnyKey } from "./keys/keys.ts";
 import { verifyLedger } from "./ledger/verify.ts";
 import { createLog } from "./log.ts";
-import { examine } from "./operator/doctor.ts";
+import { examine, type Finding } from "./operator/doctor.ts";
 import { openPlace, type Place } from "./operator/place.ts";
 import {
   type ExportWish,
@@ -236,17 +236,21 @@ program
 
 program
   .command("doctor")
-  .description("look at everything that a start depends on")
+  .description("look at everything that a start depends on, and at what workers do")
   .option("--json", "print JSON")
   .action((options) =>
     atPlace(async (place) => {
       const findings = await examine(place);
       if (options.json) console.log(JSON.stringify(findings));
-      else
-        for (const { check, ok, note } of findings) console.log(`${ok ? "ok  " : "FAIL"} ${check}: ${note}`);
+      else for (const { check, note, ...how } of findings) console.log(`${verdictOf(how)} ${check}: ${note}`);
       if (findings.some((finding) => !finding.ok)) process.exitCode = 1;
     }),
   );
+
+function verdictOf({ ok, warning }: Pick<Finding, "ok" | "warning">): string {
+  if (!ok) return "FAIL";
+  return warning ? "warn" : "ok  ";
+}
 
 /** What an operator can mend is told in a sentence; anything else with its stack. */
 const isTold = (error: unknown) =>

@@ -10,6 +10,8 @@ import { tellOfExpiry } from "./keys/expiry.ts";
 import { carryMail, forgetOldMails, mailJob } from "./mail/mail.ts";
 import { tidyOAuth } from "./oauth/forgetting.ts";
 import type { NoticeHandlers } from "./payments/notices.ts";
+import { payOutBySchedule } from "./payouts/schedule.ts";
+import { hearOfPayout, reconcilePayouts } from "./payouts/sending.ts";
 import { hearOfPayment, reconcilePayments } from "./plans/payment.ts";
 import { renewSubscriptions } from "./plans/renewal.ts";
 import { applyDueDowngrades } from "./plans/subscription.ts";
@@ -29,6 +31,8 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "reconcile-refunds", cron: "* * * * *", run: () => reconcileRefunds(ctx) },
   { name: "reconcile-disputes", cron: "7 * * * *", run: () => reconcileDisputes(ctx) },
   { name: "reconcile-subscription-payments", cron: "* * * * *", run: () => reconcilePayments(ctx) },
+  { name: "reconcile-payouts", cron: "* * * * *", run: () => reconcilePayouts(ctx) },
+  ...payOutJobs(ctx),
   { name: "apply-downgrades", cron: "* * * * *", run: () => applyDueDowngrades(ctx) },
   { name: "renew-subscriptions", cron: "* * * * *", run: () => renewSubscriptions(ctx) },
   { name: "fold-facet-counts", cron: "* * * * *", run: () => foldFacetCounts(ctx) },
@@ -44,6 +48,13 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "forget-events", cron: "43 3 * * *", run: () => forgetOldEvents(ctx) },
 ];
 
+/** Looks each minute whether a slot of the schedule has come due. */
+function payOutJobs(ctx: Context): ScheduledJob[] {
+  const { payoutSchedule } = ctx.config;
+  if (!payoutSchedule) return [];
+  return [{ name: "pay-out", cron: "* * * * *", run: () => payOutBySchedule(ctx, payoutSchedule) }];
+}
+
 /** What workers do when they are asked to. */
 export const askedJobsOf = (ctx: Context): AskedJob[] => [
   { ...mailJob, run: (data, signal) => carryMail(ctx, (data as { mailId: string }).mailId, signal) },
@@ -57,6 +68,6 @@ export const noticeHandlers: NoticeHandlers = {
     await hearOfPayment(ctx, orderId);
   },
   refund: (ctx, { refundId }) => refreshRefund(ctx, refundId),
-  payout: async () => {},
+  payout: (ctx, { payoutId }) => hearOfPayout(ctx, payoutId),
   dispute: (ctx, { disputeId }) => refreshDispute(ctx, disputeId),
 };

@@ -125,6 +125,7 @@ const configOf = (wish: Partial<Config>): Config => ({
   feeBasisPoints: 1_000,
   taxRates: new Map(),
   taxInclusive: false,
+  payoutSchedule: "weekly",
   currency: "USD",
   currencies: ["USD", "EUR", "JPY", "KWD"],
   logLevel: "info",

@@ -6,6 +6,7 @@ import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts"
 import { somebodyWaits } from "../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { hasOAuthClient, hasTokens } from "../../test/oauth.ts";
+import { hasBank, hasEarned } from "../../test/payouts.ts";
 import { toId } from "../ids.ts";
 import { anonymise, lockToClose } from "../people/accounts.ts";
 import { createUser } from "../people/users.ts";
@@ -282,6 +283,23 @@ suite("an account with money open is not closed", () => {
     const { orderId, nextAction } = (await buyer.post("/v1/purchases", wish)).body.data;
     return { orderId, url: nextAction.url };
   };
+
+  test("while a payout has not ended; ended, it is, and nobody is written to who has left", async () => {
+    const bank = hasBank(market);
+    bank.begins = "in_transit";
+    const seller = await hasPerson();
+    await hasProduct(seller.key);
+    await hasEarned(market, seller.key, { amountMinor: 5000n });
+    const { id } = (await seller.key.post("/v1/payouts", {})).body.data;
+    const details = assertError(await close(seller, seller.email), 409, "INVALID_STATE");
+    assert.deepEqual([details.current, details.payoutId], ["money_open", id]);
+    await bank.moves(id, "completed");
+    assert.equal((await close(seller, seller.email)).status, 200);
+    const count = async () => (await market.query("select from mails")).rowCount;
+    const written = await count();
+    await bank.moves(id, "returned");
+    assert.equal(await count(), written);
+  });
 
   test("whether it is the buyer's or the seller's; settled, it is", async () => {
     const [seller, buyer] = [await hasPerson(), await hasPerson()];

@@ -11,6 +11,7 @@ import { composeLetter } from "../mail/letter.ts";
 import { sendMail } from "../mail/mail.ts";
 import { forgetGrantsAndClients } from "../oauth/forgetting.ts";
 import { forgetPaymentMethods } from "../payments/methods.ts";
+import { mustHaveNoOpenPayout } from "../payouts/open-payouts.ts";
 import { type AccountRow, anonymise, lockToClose, mustNotBeLastAdmin } from "../people/accounts.ts";
 import { unlinkIdentities } from "../people/identities.ts";
 import { toUserId } from "../people/users.ts";
@@ -73,6 +74,7 @@ async function bidFarewell(ctx: Context, tx: Tx, user: AccountRow, source: Sourc
 /** Nobody leaves while a payment of theirs, or to them, may still go either way. */
 async function mustOweNothing(tx: Tx, userId: string): Promise<void> {
   await mustHaveNoOpenOrders(tx, userId);
+  await mustHaveNoOpenPayout(tx, userId);
   if (!(await hasOpenPayment(tx, userId))) return;
   const why = "The payment for your plan is not settled yet: confirm it, or choose your present plan again.";
   throw new ApiError("INVALID_STATE", why, { current: "money_open" });

@@ -260,8 +260,18 @@ export interface Installation {
   singleton: Generated<boolean>;
 }
 
+export interface JobRounds {
+  failures: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  job: string;
+  known_since: Timestamp;
+  last_failure_at: Timestamp | null;
+  last_success_at: Timestamp | null;
+  period_seconds: number | null;
+  runs: Generated<ColumnType<number, bigint | number, bigint | number>>;
+}
+
 export interface JobSlots {
-  done_at: Timestamp;
+  done_at: Timestamp | null;
   job: string;
   slot: Timestamp;
 }
@@ -753,6 +763,7 @@ export interface DB {
   identities: Identities;
   imported_names: ImportedNames;
   installation: Installation;
+  job_rounds: JobRounds;
   job_slots: JobSlots;
   ledger_entries: LedgerEntries;
   ledger_transactions: LedgerTransactions;

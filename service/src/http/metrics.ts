@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
 export interface Metrics {
   observeRequest(method: string, route: string, status: number, ms: number): void;
@@ -7,9 +7,30 @@ export interface Metrics {
   contentType: string;
 }
 
-export function createMetrics(
-  countJobs: () => Promise<{ name: string; waiting: number; givenUp: number }[]>,
-): Metrics {
+interface JobFigures {
+  name: string;
+  runs: number;
+  failures: number;
+  lastSuccessAt: Date | null;
+  waiting: number;
+  givenUp: number;
+}
+
+interface OpenMoney {
+  kind: string;
+  state: string;
+  count: number;
+  oldestAt: Date | null;
+}
+
+/** What is asked of the database whenever somebody wants the figures. */
+export interface MetricSources {
+  jobs(): Promise<JobFigures[]>;
+  openMoney(): Promise<OpenMoney[]>;
+  now(): Date;
+}
+
+export function createMetrics(sources: MetricSources): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const duration = new Histogram({
@@ -19,23 +40,79 @@ export function createMetrics(
     buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60, 120],
     registers: [registry],
   });
-  new Gauge({
-    name: "jobs",
-    help: "Jobs that were asked for: those that wait, and those that were given up in the last week",
-    labelNames: ["name", "state"],
-    registers: [registry],
-    async collect() {
-      this.reset();
-      // The other figures are wanted most when the database is away.
-      for (const { name, waiting, givenUp } of await countJobs().catch(() => [])) {
-        this.set({ name, state: "waiting" }, waiting);
-        this.set({ name, state: "given up" }, givenUp);
-      }
-    },
-  });
+  const readJobs = jobFigures(registry, sources);
+  const readOpenMoney = openMoneyFigures(registry, sources);
   return {
     observeRequest: (method, route, status, ms) => duration.observe({ method, route, status }, ms / 1000),
-    text: () => registry.metrics(),
+    async text() {
+      await Promise.all([readJobs(), readOpenMoney()]);
+      return registry.metrics();
+    },
     contentType: registry.contentType,
+  };
+}
+
+/** The figures that need no database are wanted most when it is away. */
+const orNone = <T>(read: () => Promise<T[]>): Promise<T[]> => read().catch(() => []);
+
+/** Of all processes together, because the database keeps them; answers what reads them anew. */
+function jobFigures(registry: Registry, { jobs }: MetricSources): () => Promise<void> {
+  const registers = [registry];
+  const labelNames = ["name"] as const;
+  const states = new Gauge({
+    name: "jobs",
+    help: "Jobs that wait to be done, and those that were given up in the last week",
+    labelNames: ["name", "state"],
+    registers,
+  });
+  const lastSuccess = new Gauge({
+    name: "job_last_success_timestamp_seconds",
+    help: "When a job was last done",
+    labelNames,
+    registers,
+  });
+  const runs = new Counter({ name: "job_runs_total", help: "Attempts at a job", labelNames, registers });
+  const failures = new Counter({
+    name: "job_failures_total",
+    help: "Attempts at a job that failed",
+    labelNames,
+    registers,
+  });
+  return async () => {
+    const found = await orNone(jobs);
+    for (const metric of [states, lastSuccess, runs, failures]) metric.reset();
+    for (const { name, ...job } of found) {
+      states.set({ name, state: "waiting" }, job.waiting);
+      states.set({ name, state: "given up" }, job.givenUp);
+      runs.inc({ name }, job.runs);
+      failures.inc({ name }, job.failures);
+      if (job.lastSuccessAt) lastSuccess.set({ name }, job.lastSuccessAt.getTime() / 1000);
+    }
+  };
+}
+
+/** Orders, payments for plans, refunds and payouts that have not ended; answers what reads them anew. */
+function openMoneyFigures(registry: Registry, { openMoney, now }: MetricSources): () => Promise<void> {
+  const registers = [registry];
+  const labelNames = ["kind", "state"] as const;
+  const open = new Gauge({
+    name: "money_open",
+    help: "Orders, payments for plans, refunds and payouts that have not ended",
+    labelNames,
+    registers,
+  });
+  const oldest = new Gauge({
+    name: "money_open_oldest_seconds",
+    help: "How old the oldest of them is; 0: there is none",
+    labelNames,
+    registers,
+  });
+  return async () => {
+    const found = await orNone(openMoney);
+    for (const metric of [open, oldest]) metric.reset();
+    for (const { kind, state, count, oldestAt } of found) {
+      open.set({ kind, state }, count);
+      oldest.set({ kind, state }, oldestAt ? (now().getTime() - oldestAt.getTime()) / 1000 : 0);
+    }
   };
 }

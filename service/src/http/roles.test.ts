@@ -14,6 +14,7 @@ import { decodeJwt } from "jose";
 import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { askTokens, hasOAuthClient, hasTokens } from "../../test/oauth.ts";
+import { hasBank, hasEarned } from "../../test/payouts.ts";
 import { hasFile, picture, send, sendImage } from "../../test/uploads.ts";
 import type { Caller } from "../context.ts";
 import type { ApiError } from "../errors.ts";
@@ -341,6 +342,7 @@ suite("what belongs to one seller", () => {
       clientId: [app.id],
       grantId: [grant.id],
       reviewId: [await hasReview(buyer, published)],
+      payoutId: [await hasPayout(owner)],
       version: ["1.0.0"],
     };
   });
@@ -364,6 +366,12 @@ suite("what belongs to one seller", () => {
   const hasApiKey = async ({ userId }: Client): Promise<string> => {
     const wish = { name: "Theirs", permissions: {} };
     return (await (await market.hasSession(userId)).post("/v1/api-keys", wish)).body.data.id;
+  };
+
+  const hasPayout = async (who: Client): Promise<string> => {
+    hasBank(market);
+    await hasEarned(market, who, { amountMinor: 5000n });
+    return (await who.post("/v1/payouts", {})).body.data.id;
   };
 
   const hasDiscountCode = async (who: Client): Promise<string> =>

@@ -2,6 +2,7 @@ import type pg from "pg";
 import { fromKysely, PgBoss, type SendOptions } from "pg-boss";
 import type { Logger } from "pino";
 import type { Queries } from "../db/database.ts";
+import type { JobFigures } from "./rounds.ts";
 
 /** A kind of job that is asked for, and tried again until it is done or given up. */
 export interface JobKind {
@@ -14,8 +15,7 @@ export interface JobKind {
   attemptSeconds: number;
 }
 
-export interface JobCount {
-  name: string;
+export interface JobCount extends JobFigures {
   waiting: number;
   /** In the last week. */
   givenUp: number;
@@ -25,6 +25,7 @@ export interface JobCount {
 export interface Jobs {
   /** Asks for a job in the caller's transaction: it will be run if and only if that commits, whoever is killed then. */
   send(tx: Queries, name: string, data: object): Promise<void>;
+  /** Every job that is done by the clock, and every kind that can be asked for. */
   count(): Promise<JobCount[]>;
   close(): Promise<void>;
 }
@@ -33,8 +34,9 @@ const DAY_SECONDS = 86_400;
 const DONE_KEPT_SECONDS = DAY_SECONDS;
 const GIVEN_UP_KEPT_SECONDS = 7 * DAY_SECONDS;
 
-/** Where the jobs of a kind go that were tried in vain. */
-const givenUp = (name: string) => `${name}-given-up`;
+/** Where the jobs of a kind go that were tried in vain: the queue of its name and this. */
+const GIVEN_UP = "-given-up";
+const givenUp = (name: string) => name + GIVEN_UP;
 
 export const bossDatabase = (pool: pg.Pool) => ({
   executeSql: (text: string, values?: unknown[]) => pool.query(text, values),
@@ -55,7 +57,7 @@ export async function openJobs(pool: pg.Pool, log: Logger, kinds: JobKind[]): Pr
       if (!options) throw new TypeError(`there is no kind of job named ${name}`);
       await boss.send(name, data, { ...options, db: fromKysely(tx) });
     },
-    count: () => Promise.all(kinds.map((kind) => countJobs(pool, kind))),
+    count: () => countJobs(pool, kinds),
     close: () => boss.stop({ close: false }),
   };
 }
@@ -71,12 +73,20 @@ const optionsOf = (kind: JobKind): SendOptions => ({
   deadLetter: givenUp(kind.name),
 });
 
-export async function countJobs(pool: pg.Pool, { name }: JobKind): Promise<JobCount> {
-  const { rows } = await pool.query(
-    `select count(*) filter (where name = $1) as waiting,
-            count(*) filter (where name = $2 and created_on > pgboss.job_now() - $3 * interval '1 second') as given_up
-       from pgboss.job where name in ($1, $2) and state < 'active'`,
-    [name, givenUp(name), GIVEN_UP_KEPT_SECONDS],
+/** What was not asked for yet is among them, without a round. */
+export async function countJobs(pool: pg.Pool, kinds: JobKind[]): Promise<JobCount[]> {
+  const { rows } = await pool.query<JobCount>(
+    `with counted as (
+       select name, count(*) as waiting,
+              count(*) filter (where created_on > pgboss.job_now() - $2 * interval '1 second') as lately
+         from pgboss.job where state < 'active' group by name)
+     select name, r.period_seconds as "periodSeconds", r.known_since as "knownSince", coalesce(r.runs, 0) as runs,
+            coalesce(r.failures, 0) as failures, r.last_success_at as "lastSuccessAt", r.last_failure_at as "lastFailureAt",
+            coalesce((select waiting from counted c where c.name = known.name), 0) as waiting,
+            coalesce((select lately from counted c where c.name = known.name || $3), 0) as "givenUp"
+       from (select unnest($1::text[]) as name union select job from job_rounds) known
+       left join job_rounds r on r.job = known.name order by name`,
+    [kinds.map(({ name }) => name), GIVEN_UP_KEPT_SECONDS, GIVEN_UP],
   );
-  return { name, waiting: rows[0].waiting, givenUp: rows[0].given_up };
+  return rows;
 }

@@ -1,9 +1,12 @@
-import type pg from "pg";
 import { type Job, type JobResult, PgBoss } from "pg-boss";
-import type { Logger } from "pino";
+import type { Context } from "../context.ts";
 import { bossDatabase, type JobKind } from "./jobs.ts";
+import { noteJobs, noteRound, periodOf } from "./rounds.ts";
 
-/** A job that runs by the clock on one of all worker processes. */
+/**
+ * A job that runs by the clock on one of all worker processes. A round that nobody ran is not made up for: the next one does its work.
+ * Where that is not enough, it carries out slots (slots.ts).
+ */
 export interface ScheduledJob {
   name: string;
   /** Five fields, UTC. */
@@ -26,19 +29,24 @@ export interface Queue {
 
 const AT_ONCE = 5;
 const LOOK_EVERY_SECONDS = 1;
+/** A round whose worker was silent for so long is dead, and the next one may begin. */
+const HEARTBEAT_SECONDS = 60;
+
+/** What the queue needs of the context. */
+type Worker = Pick<Context, "pool" | "log" | "now">;
 
 /** Starts the durable queue (pg-boss, docs/decisions/0006-jobs.md) in the service's own database and its pool. */
 export async function startQueue(
-  pool: pg.Pool,
-  log: Logger,
+  worker: Worker,
   scheduled: ScheduledJob[],
   asked: AskedJob[],
 ): Promise<Queue> {
-  const boss = new PgBoss({ db: bossDatabase(pool) });
-  boss.on("error", (error) => log.error({ err: error }, "job queue"));
+  const boss = new PgBoss({ db: bossDatabase(worker.pool) });
+  boss.on("error", (error) => worker.log.error({ err: error }, "job queue"));
   await boss.start();
-  for (const job of scheduled) await workByTheClock(boss, log, job);
-  for (const job of asked) await workWhenAsked(boss, log, job);
+  await forgetOthers(boss, worker, scheduled);
+  for (const job of scheduled) await workByTheClock(boss, worker, job);
+  for (const job of asked) await workWhenAsked(boss, worker, job);
   let running = true;
   return {
     isRunning: () => running,
@@ -49,22 +57,38 @@ export async function startQueue(
   };
 }
 
-async function workByTheClock(boss: PgBoss, log: Logger, job: ScheduledJob): Promise<void> {
-  // One at a time on all nodes and none in store: a round that was missed is not made up for, the next does its work.
+/** What an older version or other settings did by the clock would be asked for for ever, and done by nobody. */
+async function forgetOthers(boss: PgBoss, { pool, now }: Worker, scheduled: ScheduledJob[]): Promise<void> {
+  const names = new Set(scheduled.map(({ name }) => name));
+  for (const { name } of await boss.getSchedules()) if (!names.has(name)) await boss.unschedule(name);
+  const jobs = scheduled.map(({ name, cron }) => ({ name, periodSeconds: periodOf(cron) }));
+  await noteJobs(pool, jobs, now());
+}
+
+async function workByTheClock(boss: PgBoss, worker: Worker, job: ScheduledJob): Promise<void> {
+  // One at a time on all nodes and none in store.
   await boss.createQueue(job.name, { policy: "exclusive", retryLimit: 0 });
-  await boss.schedule(job.name, job.cron);
+  await boss.schedule(job.name, job.cron, null, { heartbeatSeconds: HEARTBEAT_SECONDS });
   await boss.work(job.name, async () => {
     try {
       await job.run();
     } catch (error) {
-      log.error({ job: job.name, err: error }, "job failed");
+      worker.log.error({ job: job.name, err: error }, "job failed");
+      await note(worker, job.name, false);
       throw error;
     }
+    await note(worker, job.name, true);
   });
 }
 
+/** What was done is done, whether or not it can be noted. */
+const note = ({ pool, log, now }: Worker, name: string, succeeded: boolean) =>
+  noteRound(pool, name, succeeded, now()).catch((error) =>
+    log.warn({ job: name, err: error }, "how a job went could not be noted"),
+  );
+
 /** Each job of a handful ends by itself: one that fails takes no other along. */
-async function workWhenAsked(boss: PgBoss, log: Logger, job: AskedJob): Promise<void> {
+async function workWhenAsked(boss: PgBoss, worker: Worker, job: AskedJob): Promise<void> {
   const attempt = async ({ id, data, retryCount, signal }: Job<object>): Promise<JobResult> => {
     try {
       await job.run(data, signal);
@@ -72,12 +96,16 @@ async function workWhenAsked(boss: PgBoss, log: Logger, job: AskedJob): Promise<
     } catch (error) {
       const isLast = retryCount >= job.retries;
       const told = { job: job.name, id, attempt: retryCount + 1, err: error };
-      if (isLast) log.error(told, "job given up");
-      else log.warn(told, "job failed; it is tried again");
+      if (isLast) worker.log.error(told, "job given up");
+      else worker.log.warn(told, "job failed; it is tried again");
       return { id, status: "failed", output: { error: (error as Error).message } };
     }
   };
-  await boss.work(job.name, HOW_TO_WORK, (jobs: Job<object>[]) => Promise.all(jobs.map(attempt)));
+  await boss.work(job.name, HOW_TO_WORK, async (jobs: Job<object>[]) => {
+    const results = await Promise.all(jobs.map(attempt));
+    for (const { status } of results) await note(worker, job.name, status === "completed");
+    return results;
+  });
 }
 
 const HOW_TO_WORK = {

@@ -1,16 +1,21 @@
 import { access, constants } from "node:fs/promises";
 import pg from "pg";
 import type { Config } from "../config.ts";
-import { openPool } from "../db/database.ts";
+import { openDatabase, openPool } from "../db/database.ts";
 import { isMigrated } from "../db/migrate.ts";
 import { countJobs } from "../jobs/jobs.ts";
+import { hasFailed, isLate } from "../jobs/rounds.ts";
 import { mailJob } from "../mail/mail.ts";
 import { openMail, openStorage } from "../outside.ts";
+import { isOverdue, listOpenMoney, type OpenMoney } from "../payments/open-money.ts";
+import { jobKinds } from "../worker.ts";
 import type { Place } from "./place.ts";
 
 export interface Finding {
   check: string;
   ok: boolean;
+  /** Nothing that keeps a service from starting, but somebody should look. */
+  warning?: boolean;
   /** What was seen, and when it is not well, how to mend it. */
   note: string;
 }
@@ -19,8 +24,8 @@ const OLDEST_POSTGRESQL = 150_000;
 /** The newest files, which another node may have just taken in. */
 const FILES_LOOKED_FOR = 20;
 
-/** Looks at everything that a start depends on, and says how to mend what is not well. */
-export async function examine({ config, target }: Place): Promise<Finding[]> {
+/** Looks at everything that a start depends on and at what workers do, and says how to mend what is not well. */
+export async function examine({ config, target }: Place, now = new Date()): Promise<Finding[]> {
   const pool = openPool({ target, maxConnections: 2 });
   const finding = async (check: string, look: () => Promise<Omit<Finding, "check">>): Promise<Finding> => ({
     check,
@@ -35,6 +40,8 @@ export async function examine({ config, target }: Place): Promise<Finding[]> {
       await finding("environment", () => environment(pool, config)),
       await finding("mail", () => mail(pool, config)),
       await finding("files", () => files(pool, config)),
+      await finding("jobs", () => jobs(pool, now)),
+      await finding("money", () => money(pool, now)),
     ];
   } finally {
     await pool.end();
@@ -80,9 +87,46 @@ async function environment(pool: pg.Pool, config: Config) {
 /** Whether somebody takes letters, and which letters nobody took. */
 async function mail(pool: pg.Pool, config: Config) {
   const taker = await (await openMail(config)).check();
-  const { waiting, givenUp } = await countJobs(pool, mailJob).catch(() => ({ waiting: 0, givenUp: 0 }));
+  const counts = await countJobs(pool, [mailJob]).catch(() => []);
+  const letters = counts.find(({ name }) => name === mailJob.name);
+  const { waiting, givenUp } = letters ?? { waiting: 0, givenUp: 0 };
   return { ok: true, note: `${taker}; ${waiting} waiting, ${givenUp} given up in the last week` };
 }
+
+/** A database without our tables has nothing to look at yet: another finding says so. */
+const noneYet = (error: unknown): [] => {
+  if (error instanceof pg.DatabaseError) return [];
+  throw error;
+};
+
+const told = (problems: string[], well: string) =>
+  problems.length > 0 ? { ok: true, warning: true, note: problems.join("; ") } : { ok: true, note: well };
+
+/** Whether workers do what is to be done by the clock and when it is asked for. */
+async function jobs(pool: pg.Pool, now: Date) {
+  const counts = await countJobs(pool, jobKinds).catch(noneYet);
+  const problems = counts.flatMap((job) => [
+    ...(hasFailed(job) ? [`${job.name} failed when it was last tried: the log says why`] : []),
+    ...(isLate(job, now)
+      ? [`${job.name} is late, last done ${atOrNever(job.lastSuccessAt)}: does a worker run?`]
+      : []),
+    ...(job.givenUp > 0 ? [`${job.name} was given up ${job.givenUp} times in the last week`] : []),
+  ]);
+  return told(problems, `${counts.length} known, none failed or late`);
+}
+
+/** Whether money waits for longer than it should. */
+async function money(pool: pg.Pool, now: Date) {
+  const open = await listOpenMoney(openDatabase(pool)).catch(noneYet);
+  const problems = open.filter((one) => isOverdue(one, now)).map(overdueNote);
+  const waiting = open.reduce((sum, { count }) => sum + count, 0);
+  return told(problems, `${waiting} open, none for too long`);
+}
+
+const overdueNote = ({ kind, state, count, oldestAt }: OpenMoney) =>
+  `${count} ${state} as ${kind}, the oldest since ${atOrNever(oldestAt)}: does a worker run, and does the payment provider answer?`;
+
+const atOrNever = (at: Date | null) => at?.toISOString() ?? "never";
 
 /** Whether files can be kept, and whether those that the database knows are here: nodes with a folder each lose each other's. */
 async function files(pool: pg.Pool, config: Config) {

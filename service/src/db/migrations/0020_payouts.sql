@@ -8,10 +8,10 @@ create table payouts (
   currency text not null,
   -- The seller's account at the provider, as it was when the payout was made: asked again, it is the same question.
   destination text not null,
-  -- The days (UTC) that it pays for.
+  -- The days (UTC) on which matured what it pays.
   period_start date not null,
   period_end date not null,
-  -- The slot of the schedule that made it; null: the seller asked.
+  -- The slot of the schedule that made it, a day each; null: the seller asked.
   slot date,
   provider_payout_id text,
   failure_code text,
@@ -24,11 +24,5 @@ create index payouts_seller on payouts (seller_id, id desc);
 create unique index payouts_one_open on payouts (seller_id, currency) where status in ('pending', 'in_transit');
 create unique index payouts_one_a_slot on payouts (seller_id, currency, slot) where slot is not null;
 create index payouts_open on payouts (created_at) where status in ('pending', 'in_transit');
-
--- The slots of a schedule that were carried out whole; what lies between the last one and now is still to do.
-create table job_slots (
-  job text not null,
-  slot timestamptz not null,
-  done_at timestamptz not null,
-  primary key (job, slot)
-);
+-- A bank may send back what was paid.
+create index payouts_returnable on payouts (completed_at) where status = 'completed';

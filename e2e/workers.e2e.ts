@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
+import { hasEarned, ledgerSums } from "@stoa/service/test/payouts.ts";
+import { environmentWith, temporaryFolder } from "./service-process.ts";
+
+const DAY_MS = 86_400_000;
+const SELLERS = 25;
+const STANDSTILL_DAYS = 4;
+
+const keys = { master: randomBytes(32), session: randomBytes(32) };
+const workers: ChildProcess[] = [];
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let market: Market;
+before(async () => {
+  folder = await temporaryFolder();
+  market = await openMarket({
+    now: () => new Date(),
+    config: { masterKeys: [{ id: "1", bytes: keys.master }], sessionKeys: [keys.session] },
+  });
+});
+after(async () => {
+  for (const worker of workers) {
+    const ended = new Promise((resolve) => worker.once("close", resolve));
+    if (worker.exitCode === null && worker.signalCode === null && worker.kill("SIGTERM")) await ended;
+  }
+  await market.close();
+  await folder.remove();
+});
+
+const secret = (bytes: Buffer) => `1:${bytes.toString("base64")}`;
+
+/** A process that works and opens its door for health alone. */
+function startWorker(): ChildProcess {
+  const env = environmentWith({
+    DATABASE_URL: String(market.service.ctx.pool.options.connectionString),
+    STOA_DATA_DIR: folder.path,
+    STOA_ROLES: "worker",
+    PORT: "0",
+    STOA_MASTER_KEYS: secret(keys.master),
+    STOA_SESSION_KEYS: secret(keys.session),
+    STOA_PAYOUT_SCHEDULE: "daily",
+    STOA_MAIL: "off",
+  });
+  const command = new URL("../service/bin/stoa-server.mjs", import.meta.url).pathname;
+  const worker = spawn(process.execPath, [command, "start"], { env, stdio: ["ignore", "ignore", "inherit"] });
+  workers.push(worker);
+  return worker;
+}
+
+const count = async (what: string) => (await market.query(`select from ${what}`)).rowCount!;
+
+async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 600; tries++) {
+    if (await isSo()) return;
+    await sleep(100);
+  }
+  assert.fail(`after a minute still not so: ${what}`);
+}
+
+async function hasSeller(): Promise<Client> {
+  const seller = await market.hasUser({ role: "seller" });
+  await hasEarned(market, seller, { amountMinor: 5000n });
+  return seller;
+}
+
+test("two workers on one database pay each seller once, after days in which none of them ran", async () => {
+  const sellers = await Promise.all(Array.from({ length: SELLERS }, hasSeller));
+  await market.query("insert into job_slots (job, slot, done_at) values ('pay-out', '-infinity', $1)", [
+    new Date(Date.now() - STANDSTILL_DAYS * DAY_MS),
+  ]);
+  const before = await count("job_slots");
+  startWorker();
+  startWorker();
+  await until("every slot is ended", async () => {
+    const ended = await count("job_slots where job = 'pay-out' and done_at is not null");
+    return ended === before + STANDSTILL_DAYS;
+  });
+  await until(
+    "every payout is made",
+    async () => (await count("payouts where status = 'completed'")) === SELLERS,
+  );
+  for (const seller of sellers) {
+    const { data } = (await seller.get("/v1/payouts")).body;
+    assert.deepEqual(
+      data.map(({ amount, status }: { amount: number; status: string }) => [amount, status]),
+      [[50, "completed"]],
+    );
+  }
+  assert.equal(await count("fake_provider.payouts"), SELLERS);
+  assert.equal((await ledgerSums(market))["USD"], 0);
+  const { rows } = await market.query("select runs, failures from job_rounds where job = 'pay-out'");
+  assert.deepEqual([rows[0].runs > 0, rows[0].failures], [true, 0]);
+});

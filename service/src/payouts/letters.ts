@@ -1,0 +1,35 @@
+import { toId } from "../ids.ts";
+import { composeLetter, type Letter } from "../mail/letter.ts";
+import { formatMoney } from "../money/amount.ts";
+import type { PayoutRow } from "./queries.ts";
+
+/** What a seller hears when a payout has ended. */
+export function letterOf(payout: PayoutRow): Letter {
+  const amount = formatMoney(payout.amountMinor, payout.currency);
+  return composeLetter({ ...wordsOf(payout, amount), footnotes: [`Payout ${toId("payout", payout.id)}`] });
+}
+
+function wordsOf({ status, periodStart, periodEnd, failureCode }: PayoutRow, amount: string) {
+  const why = failureCode ? ` (${failureCode})` : "";
+  const again =
+    "The amount is part of your balance again. See to your account at the payment provider; then ask for another payout, or wait for the next one.";
+  switch (status) {
+    case "completed":
+      return {
+        subject: `Paid out: ${amount}`,
+        paragraphs: [
+          `${amount} was paid to you, for what matured from ${periodStart} to ${periodEnd} (UTC).`,
+        ],
+      };
+    case "returned":
+      return {
+        subject: `Sent back by your bank: ${amount}`,
+        paragraphs: [`Your bank sent back a payout of ${amount}${why}.`, again],
+      };
+    default:
+      return {
+        subject: `Not paid out: ${amount}`,
+        paragraphs: [`A payout of ${amount} failed${why}.`, again],
+      };
+  }
+}

@@ -1,0 +1,68 @@
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import type { Balance } from "../ledger/balances.ts";
+import { bookMade } from "./books.ts";
+import {
+  findEarningDays,
+  findLastDayPaid,
+  findPayout,
+  insertPayout,
+  type PayoutRow,
+  sumPaidOut,
+} from "./queries.ts";
+
+const DAY_MS = 86_400_000;
+
+export interface PayoutWish {
+  sellerId: string;
+  /** As it is under the lock of the seller's account. */
+  balance: Balance;
+  amountMinor: bigint;
+  destination: string;
+  /** The slot of the schedule; null: the seller asked. */
+  slot: Date | null;
+}
+
+/**
+ * Draws a payout from what is available, commissions first; the provider is asked after the commit. Null when the seller has an open
+ * one in the currency, or had one in the slot.
+ */
+export async function makePayout(ctx: Context, tx: Tx, wish: PayoutWish): Promise<PayoutRow | null> {
+  const { sellerId, balance, amountMinor } = wish;
+  const id = ctx.newId();
+  const period = await periodOf(ctx, tx, wish);
+  const isMade = await insertPayout(tx, {
+    id,
+    seller_id: sellerId,
+    amount_minor: amountMinor,
+    commission_minor: between(0n, balance.referrer.availableMinor, amountMinor),
+    currency: balance.currency,
+    destination: wish.destination,
+    period_start: period.start,
+    period_end: period.end,
+    slot: wish.slot ? dayOf(wish.slot) : null,
+    created_at: ctx.now(),
+  });
+  if (!isMade) return null;
+  const payout = (await findPayout(tx, id))!;
+  await bookMade(ctx, tx, payout);
+  return payout;
+}
+
+/** From the day after the last payout's end; a second payout of what matured on one day has that day again. */
+async function periodOf(ctx: Context, tx: Tx, { sellerId, balance: { currency }, amountMinor }: PayoutWish) {
+  const paidMinor = await sumPaidOut(tx, sellerId, currency);
+  const earned = { ownerId: sellerId, currency, now: ctx.now() };
+  const { first, last } = await findEarningDays(tx, earned, paidMinor + amountMinor);
+  const lastPaid = await findLastDayPaid(tx, sellerId, currency);
+  const start = lastPaid ? dayAfter(lastPaid) : first;
+  return { start: start < last ? start : last, end: last };
+}
+
+const dayOf = (moment: Date) => moment.toISOString().slice(0, 10);
+const dayAfter = (day: string) => dayOf(new Date(Date.parse(day) + DAY_MS));
+
+const between = (least: bigint, amount: bigint, most: bigint) => {
+  if (amount < least) return least;
+  return amount > most ? most : amount;
+};

@@ -1,0 +1,117 @@
+import type { AdminPayout, AskPayout, Payout, PayoutStatus } from "@stoa/contract";
+import type { Context, Member } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { mapPage, type Page, type Paging } from "../db/paging.ts";
+import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
+import { toId, toUuid } from "../ids.ts";
+import { type Balance, balancesOf } from "../ledger/balances.ts";
+import { formatMoney, isCurrency, toDecimal, toMinor } from "../money/amount.ts";
+import { payoutAccountOf } from "../payments/payout-account.ts";
+import { lockAccount } from "../people/accounts.ts";
+import { toUserId } from "../people/users.ts";
+import { minimumMinor, nothingIn } from "./balance.ts";
+import { makePayout } from "./making.ts";
+import { findOpenPayout, findOwnPayout, listPayouts as listRows, type PayoutRow } from "./queries.ts";
+import { send } from "./sending.ts";
+
+/** Pays out what is available, or some of it: drawn and written first, then the provider is asked under the payout's id. */
+export async function askPayout(ctx: Context, caller: Member, wish: AskPayout): Promise<Payout> {
+  if (wish.currency && !isCurrency(wish.currency)) throw invalidRequest("currency", "is no currency");
+  const payout = await ctx.db.transaction().execute((tx) => draw(ctx, tx, caller.userId, wish));
+  return toPayout(await send(ctx, payout));
+}
+
+/** Under the lock of the account: of two at once one finds the other's payout. */
+async function draw(ctx: Context, tx: Tx, sellerId: string, wish: AskPayout): Promise<PayoutRow> {
+  const seller = await lockAccount(tx, sellerId);
+  if (!seller || seller.closedAt) throw new ApiError("INVALID_API_KEY");
+  const balance = await chooseBalance(ctx, tx, sellerId, wish);
+  const amountMinor = amountOf(wish, balance);
+  await mustHaveNoOpen(tx, sellerId, balance.currency);
+  mustBePayable(balance, amountMinor);
+  const destination = await payoutAccountOf(ctx, tx, sellerId);
+  if (!destination)
+    throw ruleBroken("account", "is unknown: say where your payouts go, by PUT /account/payout-account");
+  return (await makePayout(ctx, tx, { sellerId, balance, amountMinor, destination, slot: null }))!;
+}
+
+const isEmpty = ({ pendingMinor, availableMinor, inTransitMinor }: Balance) =>
+  pendingMinor === 0n && availableMinor === 0n && inTransitMinor === 0n;
+
+async function chooseBalance(ctx: Context, tx: Tx, sellerId: string, wish: AskPayout): Promise<Balance> {
+  const balances = await balancesOf(tx, sellerId, ctx.now());
+  const [first, ...others] = balances.filter((balance) => !isEmpty(balance));
+  const only = others.length === 0 ? first?.currency : undefined;
+  const currency = wish.currency ?? only ?? ctx.config.currency;
+  return balances.find((balance) => balance.currency === currency) ?? nothingIn(currency);
+}
+
+function amountOf({ amount }: AskPayout, { currency, availableMinor }: Balance): bigint {
+  if (amount === undefined) return availableMinor;
+  const minor = toMinor(amount, currency);
+  if (minor === null) throw invalidRequest("amount", `is no amount of ${currency}`);
+  return minor;
+}
+
+async function mustHaveNoOpen(tx: Tx, sellerId: string, currency: string): Promise<void> {
+  const open = await findOpenPayout(tx, sellerId, currency);
+  if (!open) return;
+  const payoutId = toId("payout", open.id);
+  const message = `A payout in ${currency} has not ended yet: wait for ${payoutId}.`;
+  throw new ApiError("CONFLICT", message, { payoutId });
+}
+
+function mustBePayable({ currency, availableMinor }: Balance, amountMinor: bigint): void {
+  const minimum = minimumMinor(currency);
+  const available = `${formatMoney(availableMinor, currency)} is available`;
+  if (amountMinor < minimum)
+    throw ruleBroken("amount", `is below the minimum of ${formatMoney(minimum, currency)}; ${available}`);
+  if (amountMinor > availableMinor) throw ruleBroken("amount", `is more than there is: ${available}`);
+}
+
+interface PayoutQuery extends Paging {
+  status?: PayoutStatus | undefined;
+  currency?: string | undefined;
+}
+
+export const listPayouts = async (ctx: Context, caller: Member, query: PayoutQuery): Promise<Page<Payout>> =>
+  mapPage(await listRows(ctx.db, { ...query, sellerId: caller.userId }), toPayout);
+
+export async function readPayout(ctx: Context, caller: Member, payoutId: string): Promise<Payout> {
+  const id = toUuid("payout", payoutId);
+  const payout = id ? await findOwnPayout(ctx.db, caller.userId, id) : undefined;
+  if (!payout) throw new ApiError("PAYOUT_NOT_FOUND");
+  return toPayout(payout);
+}
+
+interface AdminQuery extends PayoutQuery {
+  sellerId?: string | undefined;
+}
+
+/** An id of any shape that names nobody has no payouts. */
+export async function listAllPayouts(ctx: Context, query: AdminQuery): Promise<Page<AdminPayout>> {
+  if (query.sellerId === undefined) return mapPage(await listRows(ctx.db, query), toAdminPayout);
+  const sellerId = toUuid("usr", query.sellerId);
+  if (!sellerId) return { items: [], total: 0 };
+  return mapPage(await listRows(ctx.db, { ...query, sellerId }), toAdminPayout);
+}
+
+const toPayout = (payout: PayoutRow): Payout => ({
+  id: toId("payout", payout.id),
+  sellerId: toUserId(payout.sellerId),
+  status: payout.status,
+  amount: toDecimal(payout.amountMinor, payout.currency),
+  currency: payout.currency,
+  period: { start: payout.periodStart, end: payout.periodEnd },
+  failureCode: payout.failureCode,
+  createdAt: payout.createdAt.toISOString(),
+  completedAt: payout.completedAt?.toISOString() ?? null,
+});
+
+const toAdminPayout = (payout: PayoutRow): AdminPayout => ({
+  ...toPayout(payout),
+  seller: { id: toUserId(payout.sellerId), name: payout.sellerName },
+  account: payout.destination,
+  providerPayoutId: payout.providerPayoutId,
+  scheduled: payout.slot !== null,
+});

@@ -1,0 +1,17 @@
+import { api } from "@stoa/contract";
+import { route } from "../http/route.ts";
+import { nameAccount, readAccount } from "./account.ts";
+import { readBalance } from "./balance.ts";
+import { askPayout, listAllPayouts, listPayouts, readPayout } from "./payouts.ts";
+
+export const payoutRoutes = [
+  route(api.payouts.balance, (ctx, caller, { query }) => readBalance(ctx, caller, query)),
+  route(api.payouts.list, (ctx, caller, { query }) => listPayouts(ctx, caller, query)),
+  route(api.payouts.get, (ctx, caller, { params }) => readPayout(ctx, caller, params.payoutId)),
+  route(api.payouts.create, (ctx, caller, { body }) => askPayout(ctx, caller, body)),
+  route(api.payouts.account, (ctx, caller) => readAccount(ctx, caller)),
+  route(api.payouts.nameAccount, (ctx, caller, { body }, { source }) =>
+    nameAccount(ctx, caller, body, source),
+  ),
+  route(api.admin.payouts, (ctx, _caller, { query }) => listAllPayouts(ctx, query)),
+];

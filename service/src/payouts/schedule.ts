@@ -1,0 +1,92 @@
+import type { PayoutSchedule } from "../config.ts";
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { carryOutSlots, type Piece, type SlotJob } from "../jobs/slots.ts";
+import { balancesOf } from "../ledger/balances.ts";
+import { payoutAccountOf } from "../payments/payout-account.ts";
+import { lockAccount } from "../people/accounts.ts";
+import { minimumMinor } from "./balance.ts";
+import { makePayout } from "./making.ts";
+import { listPayable, type PayoutRow } from "./queries.ts";
+import { send } from "./sending.ts";
+
+const HOUR = 6;
+const MONDAY = 1;
+
+const isDayOf: Record<PayoutSchedule, (day: Date) => boolean> = {
+  daily: () => true,
+  weekly: (day) => day.getUTCDay() === MONDAY,
+  monthly: (day) => day.getUTCDate() === 1,
+};
+
+/** The first slot after a moment: 06:00 UTC each day, on Mondays, or on the first of a month. */
+export function slotAfter(schedule: PayoutSchedule, after: Date): Date {
+  const slot = new Date(after);
+  slot.setUTCHours(HOUR, 0, 0, 0);
+  while (slot <= after || !isDayOf[schedule](slot)) slot.setUTCDate(slot.getUTCDate() + 1);
+  return slot;
+}
+
+/**
+ * Pays everybody what is available, once in each slot. The provider is asked when all slots that are due have been carried out: of
+ * several missed ones the first draws what there is, and the others find it on its way.
+ */
+export async function payOutBySchedule(ctx: Context, schedule: PayoutSchedule): Promise<void> {
+  const drawn: PayoutRow[] = [];
+  const job: SlotJob = {
+    name: "pay-out",
+    next: (after) => slotAfter(schedule, after),
+    run: (slot, piece) => drawAll(ctx, { slot, piece, drawn }),
+  };
+  try {
+    await carryOutSlots(ctx, job);
+  } finally {
+    for (const payout of drawn) await sendOrLeave(ctx, payout);
+  }
+}
+
+interface Round {
+  slot: Date;
+  piece: Piece;
+  /** Gets what is drawn. */
+  drawn: PayoutRow[];
+}
+
+/** One whose payout cannot be drawn holds up nobody else; the slot is tried again until it can. */
+async function drawAll(ctx: Context, { slot, piece, drawn }: Round): Promise<void> {
+  const failures: unknown[] = [];
+  for (const { sellerId, currency } of await listPayable(ctx.db, ctx.now())) {
+    try {
+      const payout = await piece((tx) => drawAvailable(ctx, tx, { sellerId, currency, slot }));
+      if (payout) drawn.push(payout);
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+}
+
+/** null when there is nothing to pay, or no way to: it waits for the next slot. */
+async function drawAvailable(
+  ctx: Context,
+  tx: Tx,
+  { sellerId, currency, slot }: { sellerId: string; currency: string; slot: Date },
+): Promise<PayoutRow | null> {
+  const seller = await lockAccount(tx, sellerId);
+  // What is earned by somebody who was shut out may belong to their buyers.
+  if (!seller || seller.bannedAt) return null;
+  const balances = await balancesOf(tx, sellerId, ctx.now());
+  const balance = balances.find((one) => one.currency === currency);
+  const destination = await payoutAccountOf(ctx, tx, sellerId);
+  if (!destination || !balance || balance.availableMinor < minimumMinor(currency)) return null;
+  return makePayout(ctx, tx, { sellerId, balance, amountMinor: balance.availableMinor, destination, slot });
+}
+
+/** Whatever goes wrong with one, the others are asked for; the reconciling job sees to it. */
+async function sendOrLeave(ctx: Context, payout: PayoutRow): Promise<void> {
+  try {
+    await send(ctx, payout);
+  } catch (error) {
+    ctx.log.error({ payout: payout.id, err: error }, "a payout could not be sent; it is tried again");
+  }
+}

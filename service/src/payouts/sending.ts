@@ -1,0 +1,94 @@
+import type { Context } from "../context.ts";
+import { toId, toUuid } from "../ids.ts";
+import { PaymentUnknown, type PayoutOutcome, type PayoutRequest } from "../outside/payments.ts";
+import { findPayout, listReturnable, listUnasked, type PayoutRow, stampAsked } from "./queries.ts";
+import { settle } from "./settling.ts";
+
+/** Whoever asked more recently may still be waiting for the answer. */
+const PENDING_ASKED_AFTER_MS = 60_000;
+/** A bank takes days; the provider's notice comes first, unless it is lost. */
+const IN_TRANSIT_ASKED_AFTER_MS = 10 * 60_000;
+/** Until then a bank sends back what it cannot take. */
+const RETURNED_WITHIN_MS = 14 * 86_400_000;
+const COMPLETED_ASKED_AFTER_MS = 86_400_000;
+
+const providersId = (id: string) => toId("payout", id);
+
+const requestOf = (payout: PayoutRow): PayoutRequest => ({
+  payoutId: providersId(payout.id),
+  destination: payout.destination,
+  amountMinor: payout.amountMinor,
+  currency: payout.currency,
+});
+
+/** Asks the provider to pay, under the payout's id, so that asking twice pays once. No answer leaves it open for the job. */
+export async function send(ctx: Context, payout: PayoutRow): Promise<PayoutRow> {
+  await stampAsked(ctx.db, payout.id, ctx.now());
+  const outcome = await orUnknown(ctx, payout.id, () => ctx.outside.payments.payOut(requestOf(payout)));
+  // Without an answer, a notice may have come all the same.
+  return outcome ? settle(ctx, payout.id, outcome) : (await findPayout(ctx.db, payout.id))!;
+}
+
+async function orUnknown(
+  ctx: Context,
+  id: string,
+  ask: () => Promise<PayoutOutcome | null>,
+): Promise<PayoutOutcome | null> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!(error instanceof PaymentUnknown)) throw error;
+    ctx.log.warn(
+      { payout: id, err: error },
+      "the payment provider did not answer; the payout stays as it is",
+    );
+    return null;
+  }
+}
+
+/** The provider says that something changed: asks what. Its silence is a `PaymentUnknown`, so that it says so again. */
+export async function hearOfPayout(ctx: Context, payoutId: string): Promise<void> {
+  const id = toUuid("payout", payoutId);
+  if (id && (await findPayout(ctx.db, id))) await refresh(ctx, id);
+}
+
+/** Asks how a payout stands; one that the provider never heard of is asked for again. */
+async function refresh(ctx: Context, id: string): Promise<void> {
+  await stampAsked(ctx.db, id, ctx.now());
+  const found = await ctx.outside.payments.findPayout(providersId(id));
+  if (found) {
+    await settle(ctx, id, found);
+    return;
+  }
+  const payout = await findPayout(ctx.db, id);
+  if (payout?.status === "pending") await send(ctx, payout);
+  else
+    ctx.log.error({ payout: id, status: payout?.status }, "the payment provider knows nothing of a payout");
+}
+
+/** Makes ours and the provider's payouts say the same, whoever was killed in between. */
+export async function reconcilePayouts(ctx: Context): Promise<void> {
+  for (const id of await listDue(ctx)) {
+    try {
+      await refresh(ctx, id);
+    } catch (error) {
+      ctx.log.warn(
+        { payout: id, err: error },
+        "a payout could not be reconciled; the next round tries again",
+      );
+    }
+  }
+}
+
+async function listDue(ctx: Context): Promise<string[]> {
+  const before = (ms: number) => new Date(ctx.now().getTime() - ms);
+  const rows = [
+    ...(await listUnasked(ctx.db, "pending", before(PENDING_ASKED_AFTER_MS))),
+    ...(await listUnasked(ctx.db, "in_transit", before(IN_TRANSIT_ASKED_AFTER_MS))),
+    ...(await listReturnable(ctx.db, {
+      completedAfter: before(RETURNED_WITHIN_MS),
+      askedBefore: before(COMPLETED_ASKED_AFTER_MS),
+    })),
+  ];
+  return rows.map(({ id }) => id);
+}

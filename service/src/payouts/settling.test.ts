@@ -1,0 +1,298 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, suite, test } from "node:test";
+import { lettersToUser } from "../../test/letters.ts";
+import { type Client, type Market, openMarket } from "../../test/market.ts";
+import { type Bank, type BankState, hasBank, hasEarned, Killed, ledgerSums } from "../../test/payouts.ts";
+import { balancesOf } from "../ledger/balances.ts";
+import { makePayout } from "./making.ts";
+import { hearOfPayout, reconcilePayouts, send } from "./sending.ts";
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+
+let market: Market;
+let bank: Bank;
+before(async () => {
+  market = await openMarket();
+  bank = hasBank(market);
+});
+beforeEach(() => {
+  bank.begins = "in_transit";
+  bank.trouble = "none";
+});
+after(() => market.close());
+
+async function hasSeller(amountMinor = 5000n): Promise<Client> {
+  const seller = await market.hasUser({ role: "seller" });
+  await hasEarned(market, seller, { amountMinor });
+  return seller;
+}
+
+const balanceOf = async (seller: Client) => {
+  const [{ available, inTransit }] = (await seller.get("/v1/balance")).body.data;
+  return { available, inTransit };
+};
+const payoutsOf = async (seller: Client) => (await seller.get("/v1/payouts")).body.data;
+const eventsOf = async (seller: Client) => (await seller.get("/v1/events?type=payout.completed")).body.data;
+const reconcile = () => reconcilePayouts(market.service.ctx);
+
+async function hasPayout(seller: Client) {
+  const reply = await seller.post("/v1/payouts", {});
+  assert.equal(reply.status, 201, reply.text);
+  return reply.body.data;
+}
+
+const subjectsTo = async ({ userId }: Client) =>
+  (await lettersToUser(market, userId)).map(({ subject }) => subject);
+
+suite("a payout that the provider", () => {
+  test("confirms is completed, and its seller hears of it once", async () => {
+    const seller = await hasSeller();
+    const { id } = await hasPayout(seller);
+    assert.deepEqual(await balanceOf(seller), { available: 0, inTransit: 50 });
+    market.clock.forward(DAY_MS);
+    for (let times = 0; times < 3; times++) await bank.moves(id, "completed");
+    const [payout] = await payoutsOf(seller);
+    assert.partialDeepStrictEqual(payout, {
+      status: "completed",
+      completedAt: market.clock.now.toISOString(),
+    });
+    assert.deepEqual(await balanceOf(seller), { available: 0, inTransit: 0 });
+    const [event, ...others] = await eventsOf(seller);
+    assert.deepEqual(others, []);
+    const { sellerId, amount, currency, period } = payout;
+    assert.deepEqual(event.data, { payout: { id, sellerId, amount, currency, period } });
+    assert.deepEqual(await subjectsTo(seller), ["Paid out: 50.00 USD"]);
+  });
+
+  test("confirms at once is completed in the answer", async () => {
+    bank.begins = "completed";
+    assert.equal((await hasPayout(await hasSeller())).status, "completed");
+  });
+
+  test("refuses has failed: its amount is there at once, and another one may be asked for", async () => {
+    bank.begins = "failed";
+    const seller = await hasSeller();
+    assert.partialDeepStrictEqual(await hasPayout(seller), {
+      status: "failed",
+      failureCode: "account_closed",
+    });
+    assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
+    bank.begins = "completed";
+    assert.equal((await hasPayout(seller)).status, "completed");
+    assert.deepEqual(await subjectsTo(seller), ["Paid out: 50.00 USD", "Not paid out: 50.00 USD"]);
+    assert.equal((await eventsOf(seller)).length, 1);
+  });
+
+  test("gets back after its completion is returned, and its amount is there again", async () => {
+    bank.begins = "completed";
+    const seller = await hasSeller();
+    const { id, period } = await hasPayout(seller);
+    market.clock.forward(3 * DAY_MS);
+    for (let times = 0; times < 2; times++) await bank.moves(id, "returned");
+    assert.equal((await payoutsOf(seller))[0].status, "returned");
+    assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
+    assert.deepEqual(await subjectsTo(seller), ["Sent back by your bank: 50.00 USD", "Paid out: 50.00 USD"]);
+    const again = await hasPayout(seller);
+    assert.deepEqual([again.amount, again.period], [50, period]);
+  });
+
+  test("calls failed after its completion came back as well", async () => {
+    bank.begins = "completed";
+    const seller = await hasSeller();
+    const { id } = await hasPayout(seller);
+    await bank.moves(id, "failed");
+    assert.partialDeepStrictEqual((await payoutsOf(seller))[0], {
+      status: "returned",
+      failureCode: "account_closed",
+    });
+    assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
+  });
+
+  test("has sent back before we heard that it was paid was never completed", async () => {
+    const seller = await hasSeller();
+    const { id } = await hasPayout(seller);
+    await bank.moves(id, "returned");
+    assert.partialDeepStrictEqual((await payoutsOf(seller))[0], { status: "returned", completedAt: null });
+    assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
+    assert.deepEqual(await eventsOf(seller), []);
+  });
+
+  test("calls completed after its amount was given back stays given back, which the log tells", async () => {
+    bank.begins = "failed";
+    const seller = await hasSeller();
+    const { id } = await hasPayout(seller);
+    await bank.moves(id, "completed");
+    assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
+    assert.match(market.logs.join("\n"), /calls a payout completed whose amount was given back/);
+  });
+});
+
+test("a payout gives commissions and sales back to where they were drawn from", async () => {
+  const seller = await hasSeller(4000n);
+  await hasEarned(market, seller, { amountMinor: 1500n, account: "referrer" });
+  bank.begins = "failed";
+  await hasPayout(seller);
+  bank.begins = "completed";
+  await bank.moves((await hasPayout(seller)).id, "returned");
+  const { rows } = await market.query(
+    "select account, sum(amount_minor)::bigint as sum from ledger_entries where owner_id = $1 group by account order by account",
+    [seller.userId],
+  );
+  assert.deepEqual(
+    rows.map(({ account, sum }) => [account, sum]),
+    [
+      ["in_transit", 0],
+      ["referrer", 1500],
+      ["seller", 4000],
+    ],
+  );
+});
+
+test("twenty notices at once move a payout once", async () => {
+  const seller = await hasSeller();
+  const { id } = await hasPayout(seller);
+  bank.paid.get(id)!.state = "completed";
+  const { ctx } = market.service;
+  await Promise.all(Array.from({ length: 20 }, () => hearOfPayout(ctx, id)));
+  assert.equal((await eventsOf(seller)).length, 1);
+  assert.deepEqual(await balanceOf(seller), { available: 0, inTransit: 0 });
+});
+
+suite("the reconciling job", () => {
+  const ENDS: BankState[] = ["completed", "failed", "returned"];
+
+  for (const state of ENDS) {
+    test(`asks about what is on its way until it is ${state}, though no notice comes`, async () => {
+      const seller = await hasSeller();
+      const { id } = await hasPayout(seller);
+      bank.paid.get(id)!.state = state;
+      await reconcile();
+      assert.equal((await payoutsOf(seller))[0].status, "in_transit");
+      market.clock.forward(11 * MINUTE_MS);
+      await reconcile();
+      assert.equal((await payoutsOf(seller))[0].status, state);
+    });
+  }
+
+  test("finds for two weeks what a bank sent back without a word", async () => {
+    bank.begins = "completed";
+    const [seller, late] = [await hasSeller(), await hasSeller()];
+    const [early, tooLate] = [await hasPayout(seller), await hasPayout(late)];
+    market.clock.forward(13 * DAY_MS);
+    bank.paid.get(early.id)!.state = "returned";
+    await reconcile();
+    market.clock.forward(2 * DAY_MS);
+    bank.paid.get(tooLate.id)!.state = "returned";
+    await reconcile();
+    assert.equal((await payoutsOf(seller))[0].status, "returned");
+    assert.equal((await payoutsOf(late))[0].status, "completed");
+  });
+
+  test("goes on with the others when one cannot be asked about", async () => {
+    const sellers = [await hasSeller(), await hasSeller()];
+    const [first, second] = [await hasPayout(sellers[0]!), await hasPayout(sellers[1]!)];
+    bank.paid.get(second.id)!.state = "completed";
+    const { request } = bank.paid.get(first.id)!;
+    Object.defineProperty(bank.paid.get(first.id)!, "state", {
+      get() {
+        throw new Error("a broken answer");
+      },
+    });
+    market.clock.forward(11 * MINUTE_MS);
+    await reconcile();
+    assert.equal((await payoutsOf(sellers[1]!))[0].status, "completed");
+    bank.paid.set(first.id, { request, state: "completed" });
+    market.clock.forward(11 * MINUTE_MS);
+    await reconcile();
+    assert.equal((await payoutsOf(sellers[0]!))[0].status, "completed");
+  });
+});
+
+suite("killed between any two steps", () => {
+  /** Draws a payout and does no more. */
+  async function drawOnly({ userId }: Client) {
+    const { ctx } = market.service;
+    return ctx.db.transaction().execute(async (tx) => {
+      const [balance] = await balancesOf(tx, userId, ctx.now());
+      const amountMinor = balance!.availableMinor;
+      const wish = { sellerId: userId, balance: balance!, amountMinor, destination: "acct_test", slot: null };
+      return (await makePayout(ctx, tx, wish))!;
+    });
+  }
+
+  /** How far a payout came before the process died, or before nobody heard anything any more. */
+  const deaths: Record<string, (seller: Client) => Promise<unknown>> = {
+    "before the draw was committed": async (seller) => {
+      const { ctx } = market.service;
+      await assert.rejects(
+        ctx.db.transaction().execute(async (tx) => {
+          const [balance] = await balancesOf(tx, seller.userId, ctx.now());
+          const wish = {
+            sellerId: seller.userId,
+            balance: balance!,
+            amountMinor: 5000n,
+            destination: "acct_test",
+          };
+          await makePayout(ctx, tx, { ...wish, slot: null });
+          throw new Killed();
+        }),
+        Killed,
+      );
+      await drawOnly(seller);
+    },
+    "after the draw": drawOnly,
+    "before the provider heard": async (seller) => {
+      bank.trouble = "we die before";
+      await assert.rejects(send(market.service.ctx, await drawOnly(seller)), Killed);
+    },
+    "after the provider heard": async (seller) => {
+      bank.trouble = "we die after";
+      await assert.rejects(send(market.service.ctx, await drawOnly(seller)), Killed);
+    },
+    "while nobody answered": async (seller) => {
+      bank.trouble = "down";
+      assert.equal((await hasPayout(seller)).status, "pending");
+    },
+    "when the answer was lost": async (seller) => {
+      bank.trouble = "answers get lost";
+      assert.equal((await hasPayout(seller)).status, "pending");
+    },
+    "and again while the job asked": async (seller) => {
+      await drawOnly(seller);
+      bank.trouble = "we die after";
+      market.clock.forward(2 * MINUTE_MS);
+      await reconcile();
+    },
+  };
+
+  for (const [death, die] of Object.entries(deaths)) {
+    for (const state of ["completed", "failed"] as const) {
+      test(`${death}, the job ends it as ${state}, with one payout at the provider`, async () => {
+        bank.begins = state;
+        const seller = await hasSeller();
+        const before = new Set(bank.paid.keys());
+        await die(seller);
+        bank.trouble = "none";
+        assert.deepEqual(await balanceOf(seller), { available: 0, inTransit: 50 });
+        market.clock.forward(2 * MINUTE_MS);
+        await reconcile();
+        const payouts = await payoutsOf(seller);
+        assert.deepEqual(
+          payouts.map((payout: { status: string }) => payout.status),
+          [state],
+        );
+        assert.deepEqual(
+          [...bank.paid.keys()].filter((id) => !before.has(id)),
+          [payouts[0].id],
+        );
+        const given = state === "failed" ? 50 : 0;
+        assert.deepEqual(await balanceOf(seller), { available: given, inTransit: 0 });
+      });
+    }
+  }
+
+  test("nothing is lost on the way", async () => {
+    assert.deepEqual(await ledgerSums(market), { USD: 0 });
+  });
+});

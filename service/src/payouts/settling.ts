@@ -1,0 +1,81 @@
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { ApiError } from "../errors.ts";
+import { announce } from "../events/outbox.ts";
+import { toId } from "../ids.ts";
+import { sendMail } from "../mail/mail.ts";
+import { toDecimal } from "../money/amount.ts";
+import type { PayoutOutcome } from "../outside/payments.ts";
+import { findAccount } from "../people/accounts.ts";
+import { toUserId } from "../people/users.ts";
+import { bookCompleted, bookFailed, bookReturned } from "./books.ts";
+import { letterOf } from "./letters.ts";
+import { findPayout, lockPayout, movePayout, OPEN, type PayoutMove, type PayoutRow } from "./queries.ts";
+
+const isOpen = ({ status }: PayoutRow) => OPEN.includes(status);
+
+/** Moves a payout to what the provider says, the books with it; one that says so already stays as it is. */
+export async function settle(ctx: Context, id: string, outcome: PayoutOutcome): Promise<PayoutRow> {
+  return ctx.db.transaction().execute(async (tx) => {
+    const payout = await lockPayout(tx, id);
+    if (!payout) throw new ApiError("PAYOUT_NOT_FOUND");
+    if (isOpen(payout)) await end(ctx, tx, payout, outcome);
+    else if (payout.status === "completed") await takeBack(ctx, tx, payout, outcome);
+    else mustStayGivenBack(ctx, payout, outcome);
+    return (await findPayout(tx, id))!;
+  });
+}
+
+async function end(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutOutcome): Promise<void> {
+  const known = { provider_payout_id: outcome.providerPayoutId };
+  switch (outcome.state) {
+    case "in_transit":
+      await movePayout(tx, payout.id, { ...known, status: "in_transit" });
+      return;
+    case "completed":
+      await bookCompleted(ctx, tx, payout);
+      await announceCompleted(ctx, tx, payout);
+      return move(ctx, tx, payout, { ...known, status: "completed", completed_at: ctx.now() });
+    case "failed":
+      await bookFailed(ctx, tx, payout);
+      return move(ctx, tx, payout, { ...known, status: "failed", failure_code: outcome.failureCode });
+    case "returned":
+      // We never heard that it was paid. Nobody else shall, now that it is not.
+      await bookCompleted(ctx, tx, payout);
+      await bookReturned(ctx, tx, payout);
+      return move(ctx, tx, payout, { ...known, status: "returned" });
+  }
+}
+
+/** Some providers call failed what was paid and came back. */
+async function takeBack(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutOutcome): Promise<void> {
+  if (outcome.state !== "returned" && outcome.state !== "failed") return;
+  await bookReturned(ctx, tx, payout);
+  const failureCode = outcome.state === "failed" ? outcome.failureCode : null;
+  await move(ctx, tx, payout, { status: "returned", failure_code: failureCode });
+}
+
+/** An answer that was long on its way; or the provider changed its mind, which no job can mend: the amount may be in another payout. */
+function mustStayGivenBack({ log }: Context, { id, status }: PayoutRow, { state }: PayoutOutcome): void {
+  if (state !== "completed") return;
+  log.warn({ payout: id, status }, "the provider calls a payout completed whose amount was given back");
+}
+
+/** How it ended, and a letter about it; whoever has closed the account gets none. */
+async function move(ctx: Context, tx: Tx, payout: PayoutRow, change: PayoutMove): Promise<void> {
+  await movePayout(tx, payout.id, change);
+  const seller = await findAccount(tx, payout.sellerId);
+  if (!seller || seller.closedAt) return;
+  await sendMail(ctx, tx, seller.email, letterOf((await findPayout(tx, payout.id))!));
+}
+
+const announceCompleted = (ctx: Context, tx: Tx, payout: PayoutRow) =>
+  announce(ctx, tx, [payout.sellerId], "payout.completed", {
+    payout: {
+      id: toId("payout", payout.id),
+      sellerId: toUserId(payout.sellerId),
+      amount: toDecimal(payout.amountMinor, payout.currency),
+      currency: payout.currency,
+      period: { start: payout.periodStart, end: payout.periodEnd },
+    },
+  });

@@ -1,0 +1,113 @@
+import type { PayoutStatus } from "@stoa/contract";
+import { post } from "../src/ledger/ledger.ts";
+import {
+  type Payments,
+  PaymentUnknown,
+  type PayoutOutcome,
+  type PayoutRequest,
+} from "../src/outside/payments.ts";
+import { hearOfPayout } from "../src/payouts/sending.ts";
+import type { Client, Market } from "./market.ts";
+
+/** Killed in the middle of what it did: no error that anybody answers to. */
+export class Killed extends Error {}
+
+/** How a payout stands at the bank. */
+export type BankState = Exclude<PayoutStatus, "pending">;
+
+/** A provider of payouts that a test holds the strings of. */
+export interface Bank {
+  /** How the next payouts begin. */
+  begins: BankState;
+  /** Whether it is heard, or we die before or after it hears us. */
+  trouble: "none" | "answers get lost" | "down" | "we die before" | "we die after";
+  /** What it was asked to pay, by our id, and how that stands; asked twice, it pays once. */
+  paid: Map<string, { request: PayoutRequest; state: BankState }>;
+  /** Moves a payout and tells the service, as a provider's notice does. */
+  moves(payoutId: string, state: BankState): Promise<void>;
+}
+
+const outcomeOf = (payoutId: string, state: BankState): PayoutOutcome =>
+  state === "failed"
+    ? { state, providerPayoutId: `po_${payoutId}`, failureCode: "account_closed" }
+    : { state, providerPayoutId: `po_${payoutId}` };
+
+/** Puts a bank of the test's in the place of the provider's payouts; charges stay the provider's. */
+export function hasBank({ service: { ctx } }: Market): Bank {
+  const bank: Bank = {
+    begins: "completed",
+    trouble: "none",
+    paid: new Map(),
+    async moves(payoutId, state) {
+      bank.paid.get(payoutId)!.state = state;
+      await hearOfPayout(ctx, payoutId);
+    },
+  };
+  const heard = async <T>(question: () => T): Promise<T> => {
+    if (bank.trouble === "down") throw new PaymentUnknown("nobody is there");
+    if (bank.trouble === "we die before") throw new Killed();
+    const answer = question();
+    if (bank.trouble === "answers get lost") throw new PaymentUnknown("no answer");
+    if (bank.trouble === "we die after") throw new Killed();
+    return answer;
+  };
+  const find = (payoutId: string) => {
+    const known = bank.paid.get(payoutId);
+    return known ? outcomeOf(payoutId, known.state) : null;
+  };
+  const payouts: Pick<Payments, "payOut" | "findPayout" | "sharedPayoutAccount"> = {
+    sharedPayoutAccount: "acct_test",
+    payOut: (request) =>
+      heard(() => {
+        const { payoutId } = request;
+        const known = bank.paid.get(payoutId) ?? { request, state: bank.begins };
+        if (!isSame(known.request, request)) throw new Error("one key, two questions");
+        bank.paid.set(payoutId, known);
+        return outcomeOf(payoutId, known.state);
+      }),
+    findPayout: (payoutId) => heard(() => find(payoutId)),
+  };
+  Object.assign(ctx.outside, { payments: { ...ctx.outside.payments, ...payouts } });
+  return bank;
+}
+
+const isSame = (one: PayoutRequest, other: PayoutRequest) =>
+  one.amountMinor === other.amountMinor &&
+  one.currency === other.currency &&
+  one.destination === other.destination;
+
+export interface EarningWish {
+  amountMinor: bigint;
+  currency?: string;
+  /** At once unless told otherwise. */
+  maturesAt?: Date;
+  account?: "seller" | "referrer";
+}
+
+/** Books what a sale leaves a seller; below zero, what a refund or a fee takes. */
+export async function hasEarned(
+  { service: { ctx } }: Market,
+  { userId }: Client,
+  wish: EarningWish,
+): Promise<void> {
+  const { amountMinor, currency = "USD", maturesAt = ctx.now(), account = "seller" } = wish;
+  await ctx.db.transaction().execute((tx) =>
+    post(ctx, tx, {
+      kind: amountMinor > 0n ? "sale" : "refund",
+      sourceId: ctx.newId(),
+      currency,
+      entries: [
+        { account: "provider_clearing", amountMinor: -amountMinor },
+        { account, ownerId: userId, amountMinor, maturesAt },
+      ],
+    }),
+  );
+}
+
+/** What all entries of a currency sum to, whoever's they are. */
+export async function ledgerSums({ query }: Market): Promise<Record<string, number>> {
+  const { rows } = await query(
+    "select currency, sum(amount_minor)::bigint as sum from ledger_entries group by currency",
+  );
+  return Object.fromEntries(rows.map(({ currency, sum }) => [currency, sum]));
+}
