@@ -166,7 +166,13 @@ async function takeInVain(ctx: Context, tx: Tx, order: OrderRow): Promise<string
 }
 
 /** Last, because the seller's other sales wait for their numbers until this one is committed. */
-async function closeWithReceipt(ctx: Context, tx: Tx, order: OrderRow, now: Date, maturesAt: Date): Promise<void> {
+async function closeWithReceipt(
+  ctx: Context,
+  tx: Tx,
+  order: OrderRow,
+  now: Date,
+  maturesAt: Date,
+): Promise<void> {
   const receipt = await takeReceiptNumber(tx, order.sellerId, now.getUTCFullYear());
   await moveOrder(tx, order.id, {
     status: "completed",
