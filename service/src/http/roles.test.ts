@@ -331,7 +331,6 @@ suite("what belongs to one seller", () => {
       productId: [published, draft],
       orderId: [orderId],
       methodId: [(await buyer.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id],
-      refundId: [(await buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "Dull" })).body.data.id],
       discountCodeId: [await hasDiscountCode(owner)],
       executionId: [executionId],
       providerKeyId: [(await buyer.post("/v1/ai/keys", key)).body.data.id],
@@ -341,6 +340,7 @@ suite("what belongs to one seller", () => {
       userId: [toId("usr", buyer.userId)],
       clientId: [app.id],
       grantId: [grant.id],
+      refundId: [await hasRefund(buyer, orderId)],
       reviewId: [await hasReview(buyer, published)],
       payoutId: [await hasPayout(owner)],
       version: ["1.0.0"],
@@ -376,6 +376,9 @@ suite("what belongs to one seller", () => {
 
   const hasDiscountCode = async (who: Client): Promise<string> =>
     (await who.post("/v1/discount-codes", { code: "THEIRS", percentOff: 10 })).body.data.id;
+
+  const hasRefund = async (who: Client, orderId: string): Promise<string> =>
+    (await who.post(`/v1/purchases/${orderId}/refund`, { reason: "other" })).body.data.id;
 
   const hasReview = async (who: Client, productId: string): Promise<string> =>
     (await who.post(`/v1/products/${productId}/reviews`, { rating: 5 })).body.data.id;
@@ -417,15 +420,18 @@ suite("what belongs to one seller", () => {
     });
   }
 
-  test("is an administrator's to change where it is a product or decided by them, and where it is private nobody's", async () => {
+  test("is an administrator's to change where it is a product, to decide where it is a refund, and else nobody's", async () => {
     const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
       secondFactor: true,
     });
-    const private_ = withParameters.filter(({ path }) => !/^\/(products|admin|refunds)\//.test(path));
+    const private_ = withParameters.filter(({ path }) => !/^\/(products|refunds|admin)\//.test(path));
     for (const endpoint of private_) {
       for (const path of pathsOf(endpoint))
         assert.equal((await reach(admin, endpoint, path)).status, 404, endpoint.name);
     }
+    const refund = `/v1/refunds/${theirs["refundId"]![0]}`;
+    assert.equal((await admin.post(`${refund}/cancel`)).status, 403);
+    assert.equal((await admin.post(`${refund}/reject`, { reason: "No" })).status, 200);
     assert.equal((await admin.get(`/v1/products/${draft}`)).status, 200);
     assert.equal((await admin.patch(`/v1/products/${draft}`, { title: "Mended" })).status, 200);
     assert.equal((await owner.get(`/v1/products/${draft}`)).body.data.title, "Mended");
