@@ -215,6 +215,7 @@ const TAGS: Record<string, string> = {
   purchases: "Buy products, and read what you bought",
   sales: "What was bought of you, and how its price was parted",
   "discount-codes": "What buyers of your products take off the price",
+  refunds: "Give money back, ask for it, and decide on it",
   "payment-methods": "What you pay with, and which of them pays when you name none",
   ai: "Run what you bought with your own provider keys",
   account: "Your account, its plan, its security and where you are signed in",
