@@ -147,3 +147,26 @@ test("the lines of the guide to files do what it says", async () => {
   assert.equal(taken!.match(/"success":true/g)?.length, 2);
   assert.deepEqual(others, [], "a block that nobody looks at");
 });
+
+test("the lines of the guide to payments do what it says", async () => {
+  const blocks = await blocksOf("payments.md");
+  assert.match(blocks[0]!.lines, /http:\/\/127\.0\.0\.1:4000.*stoa_test_…/);
+  blocks[0]!.lines = blocks[0]!.lines
+    .replace("http://127.0.0.1:4000", service.origin)
+    .replace("stoa_test_…", service.key);
+  const [, bought, methods, confirmed, ...others] = await run(blocks);
+  const [declined, paid] = answersIn(bought!);
+  assert.equal(declined.error.details.declineCode, "card_declined");
+  assert.equal(paid.data.status, "completed");
+  const [chosen, removed] = answersIn(methods!);
+  assert.deepEqual([chosen.data.isDefault, removed.data], [true, { id: chosen.data.id, deleted: true }]);
+  assert.equal(answersIn(confirmed!)[0]!.data.status, "completed");
+  assert.deepEqual(others, [], "a block that nobody looks at");
+});
+
+/** What curl printed, one answer after the other. */
+const answersIn = (said: string) =>
+  said
+    .replaceAll('}{"success"', '}\n{"success"')
+    .split("\n")
+    .map((line) => JSON.parse(line));
