@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
 
@@ -170,3 +171,29 @@ const answersIn = (said: string) =>
     .replaceAll('}{"success"', '}\n{"success"')
     .split("\n")
     .map((line) => JSON.parse(line));
+test("the lines of the guide to operating make a backup and a shop of it, to which a key of before is good", async (t) => {
+  const settings = { STOA_DATA_DIR: folder.path };
+  const line = "npx stoa-server key create --user newcomer@stoa.example --name before --json";
+  const { key } = JSON.parse((await shell(line, settings)).stdout);
+  const [backedUp, restored, keys, ...others] = await run(await blocksOf("operating.md"), settings);
+  assert.deepEqual(others, [], "a block that nobody looks at");
+  assert.match(backedUp!, /^keys: wrapped$/m);
+  assert.match(restored!, /^keys: put into the data folder$/m);
+  assert.match(keys!, /^STOA_MASTER_KEYS=1:\S{44}\nSTOA_SESSION_KEYS=1:\S{44}$/);
+  const made = /^file: (.+)\/shop\.tar\.gz$/m.exec(backedUp!)![1]!;
+  const other = await npmStart(join(made, "data"));
+  t.after(async () => {
+    await stop(other);
+    await rm(made, { recursive: true });
+  });
+  const products = async ({ origin }: Started) => {
+    const reply = await fetch(`${origin}/v1/products`, { headers: { authorization: `Bearer ${key}` } });
+    return (await reply.json()) as { data: { id: string }[]; meta: { total: number } };
+  };
+  const [was, is] = [await products(service), await products(other)];
+  assert.ok(is.meta.total > 100);
+  assert.deepEqual(
+    [is.meta.total, is.data.map(({ id }) => id)],
+    [was.meta.total, was.data.map(({ id }) => id)],
+  );
+});

@@ -101,7 +101,8 @@ const mayEnter: Record<string, string[]> = {
   ],
   admin: ["db", "http", "audit", "sessions", "people", "two-factor", "sign-in", "oauth", "plans", "products"],
   demo: ["db", "money", "catalogue", "prompts", "people", "products", "reviews", "purchases", "account"],
-  operator: ["db", "jobs", "mail", "payments", "people", "keys", "admin", "demo", "transfer"],
+  backup: ["db", "jobs", "ledger", "outside", "files"],
+  operator: ["backup", "db", "jobs", "mail", "payments", "people", "keys", "admin", "demo", "transfer"],
 };
 
 interface Import {

@@ -8,7 +8,7 @@ import { ViewBuffer } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
 import type { Context } from "./context.ts";
 import { type Connection, openDatabase, openPool } from "./db/database.ts";
-import { claimInstallation } from "./db/installation.ts";
+import { claimInstallation, claimOf } from "./db/installation.ts";
 import { migrate } from "./db/migrate.ts";
 import { Notices } from "./db/notices.ts";
 import type { FailPoints } from "./fail-points.ts";
@@ -21,7 +21,7 @@ import { KeyCache } from "./keys/key-cache.ts";
 import { createLinks } from "./links.ts";
 import { createLog } from "./log.ts";
 import { type OutsideOverrides, openOutside } from "./outside.ts";
-import { createVault, fingerprintOf } from "./vault.ts";
+import { createVault } from "./vault.ts";
 import { jobKinds } from "./worker.ts";
 
 /** What tests put in the place of the real thing; everything else is as in production. */
@@ -68,11 +68,7 @@ async function buildBase(
   { log, now, ...overrides }: BaseOverrides & { log: Logger; now: () => Date },
 ): Promise<Base> {
   const db = openDatabase(pool);
-  await claimInstallation(db, {
-    environment: config.environment,
-    masterKeyFingerprints: config.masterKeys.map(fingerprintOf),
-    now: now(),
-  });
+  await claimInstallation(db, claimOf(config), now());
   await seedCategories(db);
   let origin = config.publicUrl ?? `http://${config.host}:${config.port}`;
   const shutdown = new AbortController();

@@ -24,6 +24,8 @@ export interface Config {
   publicUrl: string | null;
   roles: { api: boolean; worker: boolean };
   masterKeys: MasterKey[];
+  /** The data folder that the master keys come from; null: STOA_MASTER_KEYS. */
+  secretsDir: string | null;
   /** Sign links and sessions, each by a key made from them: the first signs, all of them verify. */
   sessionKeys: Buffer[];
   allowedTargets: string;
@@ -200,6 +202,19 @@ export function readConfig(variables: Variables = process.env): Config {
   return {
     ...config,
     masterKeys: secrets.masterKeys,
+    secretsDir: secrets.secretsDir,
     sessionKeys: secrets.sessionKeys.map((key) => key.bytes),
   };
+}
+
+/** So long that guessing it costs more than the keys are worth. */
+const PASSPHRASE_LETTERS = 12;
+
+/** What wraps the keys in a backup; null: none. No setting of the service, and so no part of its Config. */
+export function readPassphrase(variables: Variables = process.env): string | null {
+  const read = new Reader(variables);
+  const passphrase = read.text("STOA_BACKUP_PASSPHRASE");
+  if (passphrase !== null && passphrase.length < PASSPHRASE_LETTERS)
+    throw new ConfigError([`STOA_BACKUP_PASSPHRASE has fewer than ${PASSPHRASE_LETTERS} characters`]);
+  return passphrase;
 }

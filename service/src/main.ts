@@ -1,7 +1,10 @@
 import { type Plan, plans, type Role, roles } from "@stoa/contract";
 import { Command, Option } from "commander";
+import { readKeys } from "./backup/inspect.ts";
+import { restore } from "./backup/restore.ts";
 import { type Base, openBase } from "./base.ts";
-import { ConfigError } from "./config.ts";
+import type { KeptSecrets } from "./config.secrets.ts";
+import { ConfigError, readPassphrase } from "./config.ts";
 import { openPool } from "./db/database.ts";
 import { migrate } from "./db/migrate.ts";
 import { loadDemo, removeDemo } from "./demo/demo.ts";
@@ -11,6 +14,7 @@ import { openJobs } from "./jobs/jobs.ts";
 import { createKey, parsePermissions, revokeAnyKey } from "./keys/keys.ts";
 import { verifyLedger } from "./ledger/verify.ts";
 import { createLog } from "./log.ts";
+import { backUpTo, STDOUT } from "./operator/backup-file.ts";
 import { examine, type Finding } from "./operator/doctor.ts";
 import { openPlace, type Place } from "./operator/place.ts";
 import {
@@ -222,6 +226,44 @@ demo
   .command("remove")
   .option("--json", "print JSON")
   .action((options) => withBase(async ({ ctx }) => print(await removeDemo(ctx), options)));
+
+program
+  .command("backup")
+  .description("the whole shop in one archive, as it is now; the service goes on")
+  .argument("[file]", "a new file, or - for stdout (default: stoa-<time>.tar.gz here)")
+  .option("--json", "print JSON")
+  .action((file: string | undefined, options: { json?: boolean }) =>
+    atPlace(async (place) => {
+      const { problems, ...said } = await backUpTo(place, file);
+      // What goes to stdout then is the archive.
+      if (file === STDOUT) console.error(JSON.stringify(said));
+      else print(said, options);
+      if (said.keys === "none") console.error(NO_KEYS);
+      tell(problems);
+    }),
+  );
+
+const NO_KEYS =
+  "The archive holds no keys: keep STOA_MASTER_KEYS and STOA_SESSION_KEYS, or the secrets.json of the data folder, elsewhere, or set STOA_BACKUP_PASSPHRASE.";
+
+program
+  .command("restore")
+  .description("a shop from its archive, into an empty database")
+  .argument("<file>")
+  .option("--keys", "restore nothing, and print the settings that hold the archive's keys")
+  .option("--json", "print JSON")
+  .action(async (file: string, options: { keys?: boolean; json?: boolean }) => {
+    const passphrase = readPassphrase();
+    if (options.keys) return printSettings(await readKeys(file, passphrase), options);
+    await atPlace(async (place) => print(await restore(place, file, passphrase), options));
+  });
+
+function printSettings({ masterKeys, sessionKeys }: KeptSecrets, { json }: { json?: boolean }): void {
+  const textOf = (keys: { id: string; key: string }[]) => keys.map(({ id, key }) => `${id}:${key}`).join(",");
+  const settings = { STOA_MASTER_KEYS: textOf(masterKeys), STOA_SESSION_KEYS: textOf(sessionKeys) };
+  if (json) console.log(JSON.stringify(settings));
+  else for (const [name, value] of Object.entries(settings)) console.log(`${name}=${value}`);
+}
 
 program
   .command("reset")

@@ -20,7 +20,8 @@ const FORMAT = "v1";
 const TAG_BYTES = 16;
 const IV_BYTES = 12;
 
-function encrypt(key: Buffer, plaintext: Buffer, aad: string): Buffer {
+/** iv · ciphertext · tag. `aad` is no secret, and must be the same to open it. */
+export function encrypt(key: Buffer, plaintext: Buffer, aad: string): Buffer {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES }).setAAD(
     Buffer.from(aad),
@@ -28,7 +29,7 @@ function encrypt(key: Buffer, plaintext: Buffer, aad: string): Buffer {
   return Buffer.concat([iv, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
 }
 
-function decrypt(key: Buffer, box: Buffer, aad: string): Buffer {
+export function decrypt(key: Buffer, box: Buffer, aad: string): Buffer {
   const iv = box.subarray(0, IV_BYTES);
   const tag = box.subarray(box.length - TAG_BYTES);
   // Without authTagLength Node takes a 4-byte tag, which can be guessed.

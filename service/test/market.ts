@@ -63,6 +63,8 @@ export interface Market {
 
 export interface MarketWish extends Overrides {
   config?: Partial<Config>;
+  /** In the place of a clone of the template; dropped with the market. */
+  database?: TestDatabase;
 }
 
 function serverUrl(): string {
@@ -107,6 +109,7 @@ const configOf = (wish: Partial<Config>): Config => ({
   publicUrl: null,
   roles: { api: true, worker: false },
   masterKeys: [{ id: "test", bytes: randomBytes(32) }],
+  secretsDir: null,
   sessionKeys: [randomBytes(32)],
   allowedTargets: "loopback",
   mail: "dev",
@@ -132,10 +135,25 @@ const configOf = (wish: Partial<Config>): Config => ({
   ...wish,
 });
 
-/** A whole service on a database of its own, cloned from the migrated template. */
-export async function openMarket({ config = {}, ...overrides }: MarketWish = {}): Promise<Market> {
-  const database = `market_${randomUUID().replaceAll("-", "")}`;
-  await onServer(`create database ${database} template ${TEMPLATE}`);
+export interface TestDatabase {
+  url: string;
+  drop(): Promise<void>;
+}
+
+/** A database of its own: empty, unless it is cloned from the migrated template. */
+export async function makeDatabase(template = "template0"): Promise<TestDatabase> {
+  const name = `market_${randomUUID().replaceAll("-", "")}`;
+  await onServer(`create database ${name} template ${template}`);
+  return { url: urlOf(name), drop: () => onServer(`drop database ${name} with (force)`) };
+}
+
+/** A whole service on a database of its own. */
+export async function openMarket({
+  config = {},
+  database: given,
+  ...overrides
+}: MarketWish = {}): Promise<Market> {
+  const database = given ?? (await makeDatabase(TEMPLATE));
   const clock = {
     now: new Date("2026-06-15T12:00:00.000Z"),
     forward(ms: number) {
@@ -150,7 +168,7 @@ export async function openMarket({ config = {}, ...overrides }: MarketWish = {})
   const startNode = async () => {
     const node = await startService(
       settings,
-      { target: urlOf(database), maxConnections: 6 },
+      { target: database.url, maxConnections: 6 },
       {
         now: () => clock.now,
         log: createLog("info", { write: (line: string) => void logs.push(line) }),
@@ -173,7 +191,7 @@ export async function openMarket({ config = {}, ...overrides }: MarketWish = {})
   return {
     service,
     origin: service.origin,
-    target: urlOf(database),
+    target: database.url,
     clock,
     logs,
     as,
@@ -199,7 +217,7 @@ export async function openMarket({ config = {}, ...overrides }: MarketWish = {})
     async close() {
       await Promise.all(nodes.map((node) => node.close()));
       await rm(dataDir, { recursive: true });
-      await onServer(`drop database ${database} with (force)`);
+      await database.drop();
       assert.deepEqual(undeclared.map(String), [], "every answer fits the contract");
     },
   };

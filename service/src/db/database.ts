@@ -49,6 +49,18 @@ export const oneClient = (connection: Connection, wish: pg.ClientConfig): pg.Cli
 export const openDatabase = (pool: pg.Pool): Database =>
   new Kysely<DB>({ dialect: new PostgresDialect({ pool }) });
 
+/** Queries of a connection that has begun a transaction by itself. */
+export const transactionOn = (client: pg.Client): Tx =>
+  new Kysely<DB>({
+    dialect: new PostgresDialect({
+      pool: {
+        options: {},
+        connect: async () => Object.assign(client, { release: () => {} }),
+        end: async () => {},
+      },
+    }),
+  }) as Tx;
+
 /**
  * Connection and shutdown errors: of sockets, of PostgreSQL (classes 08 and 57P, 53300) and of the pool's own waiting;
  * and 57014, a statement that took too long or was stopped.

@@ -86,6 +86,29 @@ export async function migrate(pool: pg.Pool, now: Date): Promise<string[]> {
   }
 }
 
+/** Waits until nobody migrates, and lets nobody begin until this connection ends: whoever starts meanwhile waits. */
+export const holdMigrations = (client: pg.ClientBase) =>
+  client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
+
+export type Applied = Pick<Migration, "name" | "checksum">;
+
+/** Those that this version has, in their order. */
+export const knownMigrations = async (): Promise<Applied[]> =>
+  (await migrationsOnDisk()).map(({ name, checksum }) => ({ name, checksum }));
+
+/** Answers what made this database, which must be all that is on disk. */
+export async function mustBeMigrated(client: pg.ClientBase): Promise<Applied[]> {
+  const { rows: tables } = await client.query("select to_regclass('schema_migrations') as found");
+  const migrations = await knownMigrations();
+  const { rows: applied } = tables[0].found
+    ? await client.query<Applied>("select name, checksum from schema_migrations order by name")
+    : { rows: [] };
+  mustAgree(await migrationsOnDisk(), applied);
+  if (applied.length < migrations.length)
+    throw new MigrationMismatch(`The database has ${applied.length} of ${migrations.length} migrations`);
+  return applied;
+}
+
 /** Whether every migration on disk has run, as `/readyz` asks. */
 export async function isMigrated(pool: pg.Pool): Promise<boolean> {
   const migrations = await migrationsOnDisk();

@@ -1,6 +1,10 @@
 import { sql } from "kysely";
+import type pg from "pg";
 import type { Queries } from "../db/database.ts";
 import type { StoredFile } from "../products/attachments.ts";
+
+/** The lock under which bytes lose their key: shared by those who need them all to stay. */
+const BLOBS_HELD = "blobs are held";
 
 /** Somebody is about to refer to these bytes; answers what the storage calls them. One statement: of two, one name is used. */
 export async function touchBlob(
@@ -29,19 +33,41 @@ export async function findImage(db: Queries, hash: string, key: string) {
   return rows[0];
 }
 
+/** Whether a version or a product refers to the bytes of `b`. */
+const IS_REFERRED_TO = sql<boolean>`(
+  exists (
+    select from product_versions v
+     where b.key like 'files/%' and v.files <> '[]'
+       and v.files @> jsonb_build_array(jsonb_build_object('sha256', substr(b.key, 7))))
+  or exists (
+    select from products p
+     where b.key like 'images/%' and p.images <> '[]'
+       and p.images @> jsonb_build_array(jsonb_build_object('hash', substr(b.key, 8, 64)))))`;
+
 /** Nobody can find their bytes any more: of what nobody refers to, and nobody was about to since `cutoff`. */
 export const condemnBlobs = (db: Queries, cutoff: Date) =>
   sql`
     update blobs b set key = 'gone/' || b.name
-     where b.touched_at < ${cutoff} and b.key not like 'gone/%'
-       and not exists (
-         select from product_versions v
-          where b.key like 'files/%' and v.files <> '[]'
-            and v.files @> jsonb_build_array(jsonb_build_object('sha256', substr(b.key, 7))))
-       and not exists (
-         select from products p
-          where b.key like 'images/%' and p.images <> '[]'
-            and p.images @> jsonb_build_array(jsonb_build_object('hash', substr(b.key, 8, 64))))`.execute(db);
+     where b.touched_at < ${cutoff} and b.key not like 'gone/%' and not ${IS_REFERRED_TO}`.execute(db);
+
+/** Not again until the transaction ends; false while somebody holds them. */
+export async function mayCondemnBlobs(tx: Queries): Promise<boolean> {
+  const { rows } = await sql<{ may: boolean }>`
+    select pg_try_advisory_xact_lock(hashtext(${BLOBS_HELD})) as may`.execute(tx);
+  return rows[0]!.may;
+}
+
+/** From now on no bytes lose their key until the connection ends. Waits for whoever condemns right now. */
+export const holdBlobs = (client: pg.ClientBase) =>
+  client.query("select pg_advisory_lock_shared(hashtext($1))", [BLOBS_HELD]);
+
+/** In the order of their names, after the one that is given. */
+export async function listKeptBlobs(db: Queries, after: string, limit: number) {
+  const { rows } = await sql<{ name: string; isReferredTo: boolean }>`
+    select b.name, ${IS_REFERRED_TO} as "isReferredTo" from blobs b
+     where b.name > ${after} and b.key not like 'gone/%' order by b.name limit ${limit}`.execute(db);
+  return rows;
+}
 
 export const listCondemned = (db: Queries, limit: number) =>
   db.selectFrom("blobs").select("name").where("key", "like", "gone/%").limit(limit).execute();

@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { condemnBlobs, deleteBlob, listCondemned } from "./queries.ts";
+import { condemnBlobs, deleteBlob, listCondemned, mayCondemnBlobs } from "./queries.ts";
 
 /** An upload refers to its bytes within minutes of keeping them. */
 const GRACE_HOURS = 24;
@@ -10,7 +10,11 @@ const AT_ONCE = 500;
  * name of their own; then they are removed, and last their row: a process that is killed leaves work for the next one.
  */
 export async function sweepBlobs(ctx: Context): Promise<void> {
-  await condemnBlobs(ctx.db, new Date(ctx.now().getTime() - GRACE_HOURS * 3_600_000));
+  const cutoff = new Date(ctx.now().getTime() - GRACE_HOURS * 3_600_000);
+  await ctx.db.transaction().execute(async (tx) => {
+    // While a backup runs, what it found must stay; the next round is an hour away.
+    if (await mayCondemnBlobs(tx)) await condemnBlobs(tx, cutoff);
+  });
   for (;;) {
     const condemned = await listCondemned(ctx.db, AT_ONCE);
     for (const { name } of condemned) {

@@ -217,7 +217,6 @@ const TAGS: Record<string, string> = {
   "discount-codes": "What buyers of your products take off the price",
   refunds: "Get money back, and decide about it as the seller",
   payouts: "What you have earned, and how it gets to you",
-  refunds: "Give money back, ask for it, and decide on it",
   "payment-methods": "What you pay with, and which of them pays when you name none",
   ai: "Run what you bought with your own provider keys",
   account: "Your account, its plan, its security and where you are signed in",

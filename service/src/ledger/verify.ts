@@ -67,15 +67,14 @@ const proofs: Proof[] = [
  * receipts. All of it in one snapshot, in which sales that go on meanwhile are there whole or not at all.
  */
 export const verifyLedger = (db: Database): Promise<Verdict> =>
-  db
-    .transaction()
-    .setIsolationLevel("repeatable read")
-    .setAccessMode("read only")
-    .execute(async (tx) => {
-      await allowTime(tx);
-      const problems = await findProblems(tx);
-      return { ok: problems.length === 0, ...(await countBooked(tx)), problems };
-    });
+  db.transaction().setIsolationLevel("repeatable read").setAccessMode("read only").execute(proveLedger);
+
+/** In the caller's transaction. */
+export async function proveLedger(tx: Tx): Promise<Verdict> {
+  await allowTime(tx);
+  const problems = await findProblems(tx);
+  return { ok: problems.length === 0, ...(await countBooked(tx)), problems };
+}
 
 /** One proof after the other, so that a large ledger takes one backend and no more. */
 export async function findProblems(tx: Tx): Promise<string[]> {

@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { readdir, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let service: Started;
+before(async () => {
+  folder = await temporaryFolder();
+  service = await npmStart(join(folder.path, "data"));
+});
+after(async () => {
+  await stop(service);
+  await folder.remove();
+});
+
+const at = (path: string) => join(folder.path, path);
+const stoa = (line: string, settings: Record<string, string> = {}) =>
+  shell(`npx stoa-server ${line}`, { STOA_DATA_DIR: at("data"), ...settings });
+
+test("an archive goes to stdout beside the running service, and comes back from there", async () => {
+  const { code, stderr } = await stoa(`backup - > ${at("piped.tar.gz")}`);
+  assert.equal(code, 0, stderr);
+  assert.match(stderr, /"file":"-".*"keys":"none"/);
+  assert.match(stderr, /The archive holds no keys: keep STOA_MASTER_KEYS/);
+  const settings = { STOA_DATA_DIR: at("new") };
+  const refused = await stoa(`restore ${at("piped.tar.gz")}`, settings);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /put the secrets\.json that lay beside them into the data folder/);
+  await shell(`cp ${at("data/secrets.json")} ${at("new/secrets.json")}`, {});
+  const restored = await stoa(`restore ${at("piped.tar.gz")} --json`, settings);
+  assert.equal(restored.code, 0, restored.stderr);
+  const { keys, rows } = JSON.parse(restored.stdout);
+  assert.equal(keys, "here already");
+  assert.ok(rows > 1_000);
+});
+
+test("an archive is its owner's alone, and never written over another file", async () => {
+  const file = at("shop.tar.gz");
+  const { code, stdout, stderr } = await stoa(`backup ${file} --json`);
+  assert.equal(code, 0, stderr);
+  assert.equal(JSON.parse(stdout).file, file);
+  assert.equal((await stat(file)).mode & 0o777, 0o600);
+  await writeFile(file, "another");
+  const refused = await stoa(`backup ${file}`);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /shop\.tar\.gz is there already: name another file\./);
+  assert.deepEqual(
+    (await readdir(folder.path)).filter((name) => name.endsWith(".part")),
+    [],
+  );
+});
+
+test("the database of a running service is not restored into", async () => {
+  const { code, stderr } = await stoa(`restore ${at("piped.tar.gz")}`);
+  assert.equal(code, 1);
+  assert.match(stderr, /This database is not empty: there are rows in .* and \d+ more\./);
+});
+
+test("a passphrase that is easily guessed wraps no keys", async () => {
+  const { code, stderr } = await stoa(`backup ${at("short.tar.gz")}`, { STOA_BACKUP_PASSPHRASE: "short" });
+  assert.equal(code, 1);
+  assert.match(stderr, /STOA_BACKUP_PASSPHRASE has fewer than 12 characters/);
+});

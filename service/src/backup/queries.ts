@@ -1,0 +1,118 @@
+import type pg from "pg";
+
+/** A table as it is copied. What the database itself computes is no column of it. */
+export interface Table {
+  /** With its schema, as SQL wants it. */
+  name: string;
+  columns: string[];
+  /** Only these rows of it. */
+  where?: string;
+}
+
+const OURS = ["public", "fake_provider"];
+/** Says what the tables are, and not what is in them. */
+const MIGRATIONS = "schema_migrations";
+
+/**
+ * Jobs that were asked for and are not done: whoever asked has committed, and relies on them. What runs by the clock is
+ * asked for again by the clock, and the rest of the queue's tables is its own.
+ */
+const JOBS = "pgboss.job";
+const OPEN_JOBS = `where state < 'completed' and name not like '\\_\\_pgboss\\_\\_%'
+  and name not in (select name from pgboss.schedule)`;
+
+const COPIED = `
+  select format('%I.%I', n.nspname, c.relname) as name,
+         array_agg(quote_ident(a.attname) order by a.attnum) as columns
+    from pg_class c
+    join pg_namespace n on n.oid = c.relnamespace
+    join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+   where case when n.nspname = 'pgboss' then c.relname = 'job'
+              else n.nspname = any ($1) and c.relkind = 'r' and c.relname <> $2 end
+     and not exists (select from pg_depend d
+                      where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
+   group by n.nspname, c.relname
+   order by n.nspname, c.relname`;
+
+/** Of all tables of ours, and of the job queue what must not be lost. Extensions' own are made by them. */
+export async function listTables(client: pg.ClientBase): Promise<Table[]> {
+  const { rows } = await client.query<Table>(COPIED, [OURS, MIGRATIONS]);
+  return rows.map((table) => (table.name === JOBS ? { ...table, where: OPEN_JOBS } : table));
+}
+
+export async function lockTables(client: pg.ClientBase, tables: Table[], mode: string): Promise<void> {
+  if (tables.length > 0)
+    await client.query(`lock table ${tables.map(({ name }) => name).join(", ")} in ${mode} mode`);
+}
+
+const selected = ({ name, where = "" }: Table, columns: string) => `select ${columns} from ${name} ${where}`;
+
+export const copyOut = (table: Table) => `copy (${selected(table, table.columns.join(", "))}) to stdout`;
+
+export const copyIn = ({ name, columns }: Table) => `copy ${name} (${columns.join(", ")}) from stdin`;
+
+export async function countRows(client: pg.ClientBase, table: Table): Promise<number> {
+  const { rows } = await client.query(selected(table, "count(*) as count"));
+  return rows[0].count;
+}
+
+export async function hasRows(client: pg.ClientBase, table: Table): Promise<boolean> {
+  const { rows } = await client.query(`select exists (${selected(table, "")}) as found`);
+  return rows[0].found;
+}
+
+export interface Sequence {
+  name: string;
+  next: string;
+}
+
+/** Read after the rows: a sequence runs ahead of every snapshot, and must never fall behind one. */
+export async function listSequences(client: pg.ClientBase): Promise<Sequence[]> {
+  const { rows } = await client.query<Sequence>(
+    `select format('%I.%I', schemaname, sequencename) as name,
+            coalesce(last_value + increment_by, start_value)::text as next
+       from pg_sequences where schemaname = any ($1) order by 1`,
+    [OURS],
+  );
+  return rows;
+}
+
+/** As a part of the transaction, which `setval` is not. */
+export const restartSequence = (client: pg.ClientBase, { name, next }: Sequence) =>
+  client.query(`alter sequence ${name} restart with ${BigInt(next)}`);
+
+export async function readQueueVersion(client: pg.ClientBase): Promise<number> {
+  const { rows } = await client.query("select version from pgboss.version");
+  return rows[0].version;
+}
+
+export interface ForeignKey {
+  table: string;
+  name: string;
+  definition: string;
+}
+
+export async function listForeignKeys(client: pg.ClientBase): Promise<ForeignKey[]> {
+  const { rows } = await client.query<ForeignKey>(
+    `select format('%I.%I', n.nspname, r.relname) as table, quote_ident(c.conname) as name,
+            pg_get_constraintdef(c.oid) as definition
+       from pg_constraint c
+       join pg_class r on r.oid = c.conrelid
+       join pg_namespace n on n.oid = r.relnamespace
+      where c.contype = 'f' and n.nspname = any ($1)
+      order by r.oid, c.oid`,
+    [OURS],
+  );
+  return rows;
+}
+
+export const dropForeignKey = (client: pg.ClientBase, { table, name }: ForeignKey) =>
+  client.query(`alter table ${table} drop constraint ${name}`);
+
+/** Holds all rows against it. */
+export const addForeignKey = (client: pg.ClientBase, { table, name, definition }: ForeignKey) =>
+  client.query(`alter table ${table} add constraint ${name} ${definition}`);
+
+/** Our own triggers, which are the owner's to switch; those of foreign keys and the like take a superuser. */
+export const switchTriggers = (client: pg.ClientBase, { name }: Table, to: "disable" | "enable") =>
+  client.query(`alter table ${name} ${to} trigger user`);

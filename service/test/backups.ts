@@ -1,0 +1,76 @@
+import { createReadStream, createWriteStream } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Writable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import type { TestContext } from "node:test";
+import { createGunzip, createGzip } from "node:zlib";
+import pg from "pg";
+import { extract, pack } from "tar-stream";
+import { type BackedUp, backUp, type Shop } from "../src/backup/backup.ts";
+import { type Market, makeDatabase, type TestDatabase } from "./market.ts";
+
+export const PASSPHRASE = "a passphrase for tests";
+
+export const shopOf = ({ service, target }: Market): Shop => ({ config: service.ctx.config, target });
+
+/** A folder that goes away with the test. */
+export async function hasFolder(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "stoa-backup-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** An empty database that goes away with the test. */
+export async function hasDatabase(t: TestContext): Promise<TestDatabase> {
+  const database = await makeDatabase();
+  t.after(() => database.drop());
+  return database;
+}
+
+export interface BackupWish {
+  passphrase?: string | null;
+  /** In the place of the file. */
+  sink?: (file: Writable) => Writable;
+}
+
+/** Backs a shop up into a file. */
+export function backUpTo(
+  path: string,
+  shop: Shop,
+  { passphrase = null, sink = (file) => file }: BackupWish = {},
+): Promise<BackedUp> {
+  const stream = sink(createWriteStream(path));
+  return backUp(shop, { stream, end: true }, { passphrase, now: new Date("2026-06-15T12:00:00.000Z") });
+}
+
+export type Members = [name: string, bytes: Buffer][];
+
+export async function membersOf(path: string): Promise<Members> {
+  const entries = extract();
+  const read = pipeline(createReadStream(path), createGunzip(), entries as unknown as NodeJS.WritableStream);
+  const members: Members = [];
+  for await (const entry of entries) members.push([entry.header.name, await buffer(entry)]);
+  await read;
+  return members;
+}
+
+/** An archive of other members, put together as somebody would who has no key. */
+export async function writeMembers(path: string, members: Members): Promise<void> {
+  const packed = pack();
+  for (const [name, bytes] of members) packed.entry({ name }, bytes);
+  packed.finalize();
+  await pipeline(packed as unknown as NodeJS.ReadableStream, createGzip(), createWriteStream(path));
+}
+
+export async function queryAt({ url }: { url: string }, text: string, values?: unknown[]) {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(text, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
