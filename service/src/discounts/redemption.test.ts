@@ -275,6 +275,23 @@ test("an order that nobody waits for any more gives the code back, and money tha
   assert.equal(await redemptionsOf(id), 1);
 });
 
+test("a full refund gives the code back, a part of one does not", async () => {
+  const productId = await hasProduct(seller, { price: 10 });
+  const { id, code } = await hasCode({ maxRedemptions: 1 });
+  const [buyer, { userId }] = [await market.hasUser(), await market.hasUser({ role: "admin" })];
+  const admin = await market.hasSession(userId, { secondFactor: true });
+  const { orderId } = (await buy(buyer, productId, { discountCode: code })).body.data;
+  const refund = async (amount?: number) => {
+    const reply = await admin.post(`/v1/admin/orders/${orderId}/refund`, { amount, reason: "not_working" });
+    assert.equal(reply.body.data?.status, "succeeded", reply.text);
+  };
+  await refund(1);
+  assert.equal(await redemptionsOf(id), 1);
+  await refund();
+  assert.equal(await redemptionsOf(id), 0);
+  assert.equal((await buy(buyer, productId, { discountCode: code })).status, 201);
+});
+
 test("a limit cannot be set below what was redeemed, and a change acts on the next purchase", async () => {
   const productId = await hasProduct(seller, { price: 10 });
   const { id, code } = await hasCode();

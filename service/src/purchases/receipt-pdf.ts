@@ -1,11 +1,7 @@
-import { createRequire } from "node:module";
 import { buffer } from "node:stream/consumers";
 import PDFDocument from "pdfkit";
 import type { ReceiptText } from "./receipt.ts";
-
-const fontFile = (face: string) =>
-  createRequire(import.meta.url).resolve(`@expo-google-fonts/inter/${face}/Inter_${face}.ttf`);
-const fontFiles = { regular: fontFile("400Regular"), bold: fontFile("600SemiBold") };
+import { type Face, Faces } from "./receipt-fonts.ts";
 
 const MARGIN = 56;
 const INK = "#1b1f24";
@@ -29,7 +25,6 @@ export function drawReceiptPdf(text: ReceiptText): Promise<Buffer> {
     displayTitle: true,
     info: { Title: text.title, Author: text.service.name, CreationDate: text.issuedAt },
   });
-  for (const [face, file] of Object.entries(fontFiles)) doc.registerFont(face, file);
   const whole = buffer(doc);
   const pen = penFor(doc);
   drawHead(pen, text);
@@ -43,6 +38,7 @@ export function drawReceiptPdf(text: ReceiptText): Promise<Buffer> {
 
 interface Pen {
   doc: PDFKit.PDFDocument;
+  faces: Faces;
   left: number;
   right: number;
   /** Whether something was written with a stand-in, which the reader is then told. */
@@ -50,7 +46,7 @@ interface Pen {
 }
 
 interface Look {
-  face?: keyof typeof fontFiles;
+  face?: keyof Face["strokes"];
   size?: number;
   color?: string;
 }
@@ -61,17 +57,35 @@ interface Lettering extends Look {
 }
 
 function penFor(doc: PDFKit.PDFDocument): Pen {
-  return { doc, left: MARGIN, right: doc.page.width - MARGIN, hasStandIns: false };
+  return { doc, faces: new Faces(), left: MARGIN, right: doc.page.width - MARGIN, hasStandIns: false };
 }
 
 /** Writes at a place, and answers with the height below it. */
 function write(pen: Pen, text: string, x: number, y: number, lettering: Lettering): number {
   const { face = "regular", size = 10, color = INK, width, align = "left" } = lettering;
-  pen.doc.font(face).fontSize(size).fillColor(color);
-  const printed = printable(text, hasGlyph(pen.doc));
-  pen.hasStandIns ||= printed.hasStandIns;
-  pen.doc.text(printed.text, x, y, { width, align, lineGap: 2 });
-  return pen.doc.y;
+  const { doc, faces } = pen;
+  const { runs, hasStandIns } = runsOf(text, faces);
+  pen.hasStandIns ||= hasStandIns;
+  // Fonts stand on one line, whatever their heights: so that line is what is told, and not the top.
+  const ascent = (faces.base.font.ascent / faces.base.font.unitsPerEm) * size;
+  doc.fontSize(size).fillColor(color).strokeColor(color);
+  for (const [at, run] of runs.entries()) {
+    useFace(doc, run.face);
+    const stroke = run.face.strokes[face];
+    doc.lineWidth(stroke * size);
+    const isLast = at === runs.length - 1;
+    const options = { width, align, lineGap: 2, continued: !isLast, fill: true, stroke: stroke > 0 };
+    const place: [number?, number?] = at === 0 ? [x, y + ascent] : [];
+    doc.text(run.text, ...place, { ...options, baseline: "alphabetic" });
+  }
+  doc.y -= ascent;
+  return doc.y;
+}
+
+function useFace(doc: PDFKit.PDFDocument, { name, font }: Face): void {
+  // Under its name, so that a document has each once.
+  doc.registerFont(name, font as unknown as Buffer);
+  doc.font(name);
 }
 
 function drawHead(pen: Pen, text: ReceiptText): void {
@@ -170,29 +184,31 @@ function rule(pen: Pen): void {
   pen.doc.y = y + 8;
 }
 
-const STAND_IN = "□";
+/** In the font that is always there. */
+const STAND_IN = "*";
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 
+/** Letters that one font has, one after the other. */
+interface Run {
+  face: Face;
+  text: string;
+}
+
 /**
- * The text with a stand-in for every letter that the font lacks, so that the rest of the line stays readable.
- * By grapheme, because half of an emoji or of a syllable means nothing.
+ * The text by the fonts that have its letters, with a stand-in for every letter that none has, so that the rest of the line
+ * stays readable. By grapheme, because half of an emoji or of a syllable means nothing.
  */
-export function printable(text: string, hasGlyph: (codePoint: number) => boolean) {
+export function runsOf(text: string, faces: Faces): { runs: Run[]; hasStandIns: boolean } {
   let hasStandIns = false;
-  const letters = Array.from(graphemes.segment(text.normalize("NFC").replace(/\s+/g, " ")), ({ segment }) => {
-    if ([...segment].every((character) => hasGlyph(character.codePointAt(0)!))) return segment;
-    hasStandIns = true;
-    return STAND_IN;
-  });
-  return { text: letters.join(""), hasStandIns };
-}
-
-/** Asks the font that is now in use. pdfkit keeps its fontkit font to itself, and offers no other way to ask. */
-function hasGlyph(doc: PDFKit.PDFDocument): (codePoint: number) => boolean {
-  const { font } = (doc as unknown as { _font: { font: Font } })._font;
-  return (codePoint) => font.hasGlyphForCodePoint(codePoint);
-}
-
-interface Font {
-  hasGlyphForCodePoint(codePoint: number): boolean;
+  const runs: Run[] = [];
+  for (const { segment } of graphemes.segment(text.normalize("NFC").replace(/\s+/g, " "))) {
+    const present = runs.at(-1);
+    const found = faces.faceOf(segment, present?.face ?? null);
+    hasStandIns ||= found === null;
+    const face = found ?? faces.base;
+    const letter = found ? segment : STAND_IN;
+    if (present?.face === face) present.text += letter;
+    else runs.push({ face, text: letter });
+  }
+  return { runs, hasStandIns };
 }

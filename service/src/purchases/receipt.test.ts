@@ -3,7 +3,8 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { inflateSync } from "node:zlib";
 import { type Receipt, receiptHtml, receiptPdf, receiptPolicy } from "./receipt.ts";
-import { printable } from "./receipt-pdf.ts";
+import { Faces } from "./receipt-fonts.ts";
+import { runsOf } from "./receipt-pdf.ts";
 
 const paid: Receipt = {
   number: "R-3F7K2-2026-00042",
@@ -143,17 +144,58 @@ test("the PDF prints Łukasz Żółć and the euro sign", async () => {
   assert.doesNotMatch(text, /□/);
 });
 
-test("letters that the PDF's font lacks leave the rest of the line readable, and the reader is told", async () => {
-  const text = readPdf(await receiptPdf({ ...paid, buyer: { ...paid.buyer, name: "李小龍 👨‍👩‍👧 Łukasz" } }));
-  assert.match(text, /□□□ □ Łukasz/);
-  assert.match(text, /□ stands for a letter/);
+for (const [language, name] of Object.entries({
+  "simplified Chinese": "张伟国际",
+  "traditional Chinese": "李小龍",
+  Japanese: "田中さくら カナ",
+  Korean: "김철수",
+  Greek: "Ελένη Παπαδοπούλου",
+  Russian: "Наталья Щёголева",
+  Vietnamese: "Nguyễn Thị Phượng",
+}))
+  test(`a ${language} name is readable in the PDF, and can be copied from it`, async () => {
+    const text = readPdf(await receiptPdf({ ...paid, buyer: { ...paid.buyer, name: `${name} (Łukasz)` } }));
+    assert.ok(text.includes(`${name} (Łukasz)`), text);
+    assert.doesNotMatch(text, /stands for a letter/);
+  });
+
+test("letters that no font has leave the rest of the line readable, and the reader is told", async () => {
+  const text = readPdf(await receiptPdf({ ...paid, buyer: { ...paid.buyer, name: "ነገሥታት 👨‍👩‍👧 Łukasz" } }));
+  assert.match(text, /\*{5} \* Łukasz/);
+  assert.match(text, /\* stands for a letter/);
 });
 
 test("one letter of many code points has one stand-in", () => {
-  const onlyLatin = (codePoint: number) => codePoint < 0x250;
-  assert.deepEqual(printable("a👩🏽‍🚀b", onlyLatin), { text: "a□b", hasStandIns: true });
-  assert.deepEqual(printable("Zoe\u0308", onlyLatin), { text: "Zoë", hasStandIns: false });
-  assert.deepEqual(printable("two\nlines\there", onlyLatin), { text: "two lines here", hasStandIns: false });
+  const printed = (text: string) => {
+    const { runs, hasStandIns } = runsOf(text, new Faces());
+    return [runs.map((run) => run.text).join(""), hasStandIns];
+  };
+  assert.deepEqual(printed("a👩🏽‍🚀b"), ["a*b", true]);
+  assert.deepEqual(printed("Zoe\u0308"), ["Zoë", false]);
+  assert.deepEqual(printed("two\nlines\there"), ["two lines here", false]);
+});
+
+test("a PDF says what its letters are, those too that are parts of others", async () => {
+  const text = readPdf(await receiptPdf({ ...paid, seller: { name: "i:;!? a.b.c" } }));
+  for (const words of ["i:;!? a.b.c", "https://stoa.example.com", "lukasz@example.com"])
+    assert.ok(text.includes(words), text);
+});
+
+test("a text that has a letter of every font costs no more than some of them", () => {
+  const everything = String.fromCodePoint(...Array.from({ length: 120 }, (_, at) => 0x4e00 + 173 * at));
+  const { runs, hasStandIns } = runsOf(everything, new Faces());
+  assert.ok(new Set(runs.map(({ face }) => face.name)).size <= 24);
+  assert.ok(hasStandIns);
+});
+
+test("letters of one font are written in one run, and blanks start no other", () => {
+  const facesOf = (text: string) =>
+    runsOf(text, new Faces()).runs.map(({ face, text: letters }) => [face.name, letters]);
+  assert.equal(facesOf("Receipt of 19.99 USD").length, 1);
+  assert.deepEqual(
+    facesOf("ab ш").map(([, letters]) => letters),
+    ["ab ", "ш"],
+  );
 });
 
 test("a receipt always gives the same PDF", async () => {
@@ -197,14 +239,18 @@ function glyphTable(cmap: string): string[] {
   return entries.map((entry) => Buffer.from(entry.replace(/[<> ]/g, ""), "hex").swap16().toString("utf16le"));
 }
 
+/** What stands on one height is one line, whatever fonts it is written in. */
 function pageText(content: string, letters: Map<string, string[]>): string {
   let font: string[] = [];
+  let height: string | undefined;
   let text = "";
-  for (const [, name, shown] of content.matchAll(/\/(F\d+) [\d.]+ Tf|\[(.*?)\] TJ/g)) {
+  const parts = /1 0 0 1 [\d.-]+ ([\d.-]+) Tm|\/(F\d+) [\d.]+ Tf|\[(.*?)\] TJ/g;
+  for (const [, tall, name, shown] of content.matchAll(parts)) {
     if (name) font = letters.get(name) ?? [];
+    if (tall !== undefined && tall !== height) text += "\n";
+    height = tall ?? height;
     for (const glyph of shown?.match(/(?<=<[^>]*)[0-9a-f]{4}/g) ?? [])
       text += font[Number.parseInt(glyph, 16)];
-    if (shown) text += "\n";
   }
   return text;
 }

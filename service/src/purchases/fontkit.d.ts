@@ -1,0 +1,21 @@
+/** The part of it that we use. */
+declare module "fontkit" {
+  interface Font {
+    unitsPerEm: number;
+    ascent: number;
+    descent: number;
+    /** Every code point that it has a letter for. */
+    characterSet: number[];
+    glyphForCodePoint(codePoint: number): import("./true-type.ts").Glyph;
+    hasGlyphForCodePoint(codePoint: number): boolean;
+    getGlyph(id: number): import("./true-type.ts").Glyph;
+    createSubset(): Subset;
+  }
+  /** What pdfkit asks for the bytes that it embeds. */
+  interface Subset {
+    /** The number under which the glyph stands in the subset. */
+    includeGlyph(glyph: number | { id: number }): number;
+    encode(): Uint8Array;
+  }
+  export function create(bytes: Uint8Array): Font;
+}
