@@ -9,17 +9,19 @@ import { behind, type PaymentLine } from "../../test/payments.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
+import { signNotice } from "../outside/payments.fake-signature.ts";
 import { memoryChargeStore } from "../outside/payments.fake-store.ts";
 
 const SEED = Number(process.env["STOA_TEST_SEED"] ?? 20260615);
 const RUNS = 6;
+/** Longer than the refund window, after which a seller may be paid out. */
+const MATURE_MS = 15 * 86_400_000;
 
 const books = memoryChargeStore();
 const line: PaymentLine = { trouble: "none" };
 let provider: FakeProvider;
 let receiver: NoticeReceiver;
 let market: Market;
-let seller: Client;
 before(async () => {
   const now = () => market.clock.now;
   const noticeWaits = { firstMs: 0, againMs: [] };
@@ -28,7 +30,6 @@ before(async () => {
   provider.postNoticesTo(receiver.url);
   const { origin, secret } = provider;
   market = await openMarket({ payments: behind(line, fakePayments({ origin, secret, now })) });
-  seller = await market.hasUser({ name: "Seller" });
 });
 after(async () => {
   await market.close();
@@ -47,6 +48,20 @@ const fates = {
   disputed: { method: "pm_test_dispute", ends: "disputed" },
   "disputed in vain": { method: "pm_test_dispute", ends: "completed", dispute: "won" },
   "taken back": { method: "pm_test_dispute", ends: "refunded", dispute: "lost" },
+  "paid out": { method: "pm_test_ok", ends: "completed", account: "acct_test", payout: "completed" },
+  "paid out late": {
+    method: "pm_test_ok",
+    ends: "completed",
+    account: "acct_test_waits",
+    payout: "completed",
+  },
+  "not paid out": { method: "pm_test_ok", ends: "completed", account: "acct_test_fails", payout: "failed" },
+  "paid out and back": {
+    method: "pm_test_ok",
+    ends: "completed",
+    account: "acct_test_returns",
+    payout: "returned",
+  },
 } satisfies Record<string, Fate>;
 
 interface Fate {
@@ -54,9 +69,13 @@ interface Fate {
   ends: string;
   refund?: "at once" | "late";
   dispute?: "won" | "lost";
+  /** Where its seller is paid out, and how that payout ends. */
+  account?: string;
+  payout?: "completed" | "failed" | "returned";
 }
 
 interface Purchase extends Fate {
+  seller: Client;
   buyer: Client;
   orderId: string;
 }
@@ -72,11 +91,11 @@ async function unheard(ask: () => Promise<Reply>): Promise<Reply> {
 }
 
 async function buys(fate: Fate): Promise<Purchase> {
-  const buyer = await market.hasUser();
-  const wish = { productId: await hasProduct(seller), paymentMethodId: fate.method };
+  const [seller, buyer] = [await market.hasUser(), await market.hasUser()];
+  const wish = { productId: await hasProduct(seller, { price: 50 }), paymentMethodId: fate.method };
   const reply = await unheard(() => buyer.post("/v1/purchases", wish));
   assert.equal(reply.status, 202, reply.text);
-  return { ...fate, buyer, orderId: reply.body.data.orderId };
+  return { ...fate, seller, buyer, orderId: reply.body.data.orderId };
 }
 
 /** What the provider posts of the purchase itself. */
@@ -111,23 +130,42 @@ async function isRefunded({ buyer, orderId, refund }: Purchase): Promise<PostedN
   return receiver.naming(id, 2);
 }
 
+async function isPaidOut({ seller, account }: Purchase): Promise<PostedNotice[]> {
+  if (!account) return [];
+  const session = await market.hasSession(seller.userId);
+  assert.equal((await session.put("/v1/account/payout-account", { account })).status, 200);
+  const reply = await unheard(() => session.post("/v1/payouts", {}));
+  assert.equal(reply.status, 201, reply.text);
+  const { id } = reply.body.data;
+  if (account !== "acct_test_waits") return receiver.naming(id);
+  const { id: providersId } = (await books.findPayout(id))!;
+  await ask(`/v1/payouts/${providersId}/end`, { state: "completed" });
+  return receiver.naming(id, 2);
+}
+
 async function ask(path: string, body: object): Promise<void> {
   const headers = { "content-type": "application/json" };
   const reply = await fetch(provider.origin + path, { method: "POST", headers, body: JSON.stringify(body) });
   assert.equal(reply.status, 200);
 }
 
+/** Signed anew, as the provider does each time that it sends a notice. */
 async function deliver(notice: PostedNotice): Promise<void> {
+  const signature = signNotice(provider.secret, notice.body.toString(), market.clock.now);
   const reply = await market.as(null).request("POST", "/payments/webhooks/fake", {
     body: new Uint8Array(notice.body),
-    headers: { "fake-signature": notice.headers["fake-signature"]! },
+    headers: { "fake-signature": signature },
   });
   assert.equal(reply.status, 200, `${JSON.stringify(noticeIn(notice))} ${reply.text}`);
 }
 
 /** As they are listed, which asks the provider nothing. */
-const statusOf = async ({ buyer }: Purchase): Promise<string> =>
-  (await buyer.get("/v1/purchases")).body.data[0].status;
+async function standingOf({ buyer, seller }: Purchase) {
+  const [order] = (await buyer.get("/v1/purchases")).body.data;
+  const [payout] = (await market.query("select status from payouts where seller_id = $1", [seller.userId]))
+    .rows;
+  return { order: order.status, payout: payout?.status };
+}
 
 /** Every row, but for when keys were last used. */
 const dump = async () => (await dumpOf(market, ["api_keys"])).split("\n").sort().join("\n");
@@ -138,7 +176,9 @@ test(`notices alone carry every history to its end: in any order, doubled, at on
     fc.asyncProperty(histories, fc.gen(), async (history, choose) => {
       const shuffled = (notices: PostedNotice[]) => {
         const doubled = [...notices, ...notices];
-        return choose(fc.shuffledSubarray, doubled, { minLength: doubled.length });
+        const places = doubled.map((_, place) => place);
+        const order = choose(fc.shuffledSubarray, places, { minLength: places.length });
+        return order.map((place) => doubled[place]!);
       };
       const purchases: Purchase[] = [];
       for (const fate of history) purchases.push(await buys(fate));
@@ -146,11 +186,13 @@ test(`notices alone carry every history to its end: in any order, doubled, at on
       await Promise.all(shuffled(early).map(deliver));
       const late: PostedNotice[] = [];
       for (const purchase of purchases) late.push(...(await meetsFate(purchase)));
+      market.clock.forward(MATURE_MS);
+      for (const purchase of purchases) late.push(...(await isPaidOut(purchase)));
       await Promise.all(shuffled([...early, ...late]).map(deliver));
-      const stands = await Promise.all(purchases.map(statusOf));
+      const stands = await Promise.all(purchases.map(standingOf));
       assert.deepEqual(
         stands,
-        history.map(({ ends }) => ends),
+        history.map(({ ends, payout }) => ({ order: ends, payout })),
       );
       const ended = await dump();
       const all = [...early, ...late];

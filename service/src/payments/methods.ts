@@ -39,6 +39,10 @@ const defaultOr = (ctx: Context, chosen: string | null): string | null =>
 export const defaultMethodOf = async (ctx: Context, userId: string): Promise<string | null> =>
   defaultOr(ctx, await findDefaultMethod(ctx.db, userId));
 
+/** Whether a method is a person's own, or everybody's: one that was removed pays nothing more. */
+export const mayPayBy = async (ctx: Context, userId: string, methodId: string): Promise<boolean> =>
+  findShared(ctx, methodId) !== undefined || (await findOwn(ctx.db, userId, methodId)) !== undefined;
+
 /** The method that is to pay: the one that is named, which must be theirs or everybody's, else their default. */
 export async function methodFor(
   ctx: Context,
@@ -46,7 +50,7 @@ export async function methodFor(
   named: string | undefined,
 ): Promise<string | null> {
   if (named === undefined) return defaultMethodOf(ctx, userId);
-  if (findShared(ctx, named) || (await findOwn(ctx.db, userId, named))) return named;
+  if (await mayPayBy(ctx, userId, named)) return named;
   throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
 }
 

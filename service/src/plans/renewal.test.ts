@@ -8,7 +8,7 @@ import { toId } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { memoryChargeStore } from "../outside/payments.fake-store.ts";
-import type { PaymentRequest, Payments } from "../outside/payments.ts";
+import type { PaymentMethod, PaymentRequest, Payments } from "../outside/payments.ts";
 import { reconcilePayments } from "./payment.ts";
 import { builtInPlans } from "./plan-book.ts";
 import { renewSubscriptions } from "./renewal.ts";
@@ -22,12 +22,16 @@ const line: PaymentLine = { trouble: "none" };
 /** In the place of everybody's card, which is good otherwise. */
 let card = "";
 const charged: PaymentRequest[] = [];
+/** The methods that everybody has. */
+const shared: PaymentMethod[] = [];
 
 let provider: FakeProvider;
 let market: Market;
 before(async () => {
   provider = await startFakeProvider({ store: memoryChargeStore(), now: () => market.clock.now });
-  const payments = withCard(fakePayments({ origin: provider.origin }));
+  const fake = fakePayments({ origin: provider.origin });
+  shared.push(...fake.sharedMethods);
+  const payments = { ...withCard(fake), sharedMethods: shared };
   market = await openMarket({ payments: behind(line, payments), config: { planBook: builtInPlans } });
 });
 beforeEach(() => {
@@ -70,6 +74,8 @@ const standing = async ({ key }: Person) => (await key.get(PATH)).body.data;
 const renew = () => renewSubscriptions(market.service.ctx);
 const amounts = ({ key }: Person) =>
   charged.filter(({ userId }) => userId === toId("usr", key.userId)).map(({ amountMinor }) => amountMinor);
+const methodsOf = ({ key }: Person) =>
+  charged.filter(({ userId }) => userId === toId("usr", key.userId)).map(({ methodId }) => methodId);
 const subjects = async ({ key }: Person) =>
   (await lettersToUser(market, key.userId)).map(({ subject }) => subject);
 const at = (moment: string) => {
@@ -254,6 +260,33 @@ suite("a renewal that cannot be paid", () => {
       pastDue: { tries: 1 },
     });
     assert.equal((await subjects(person))[0], "Your plan pro could not be renewed yet");
+  });
+
+  test("because its method was removed is paid by the default, and counts as tried where there is none", async () => {
+    const person = await hasPaying("pro", "2027-03-05T10:00:00.000Z");
+    const own = (await person.key.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id;
+    await market.query("update subscriptions set payment_method_id = $1 where user_id = $2", [
+      own,
+      person.key.userId,
+    ]);
+    at("2027-04-05T10:00:00.000Z");
+    await renew();
+    assert.deepEqual(methodsOf(person), [own]);
+    assert.equal((await person.key.delete(`/v1/payment-methods/${own}`)).status, 200);
+    at("2027-05-05T10:00:00.000Z");
+    await renew();
+    assert.deepEqual(methodsOf(person), [own, "pm_test_ok"]);
+    const everybodys = shared.splice(0);
+    at("2027-06-05T10:00:00.000Z");
+    await renew();
+    await renew();
+    shared.push(...everybodys);
+    assert.equal(methodsOf(person).length, 2);
+    assert.partialDeepStrictEqual(await standing(person), {
+      plan: "pro",
+      pastDue: { tries: 1 },
+      payment: null,
+    });
   });
 
   test("because its method is gone counts as tried", async () => {

@@ -1,7 +1,7 @@
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
-import { defaultMethodOf } from "../payments/methods.ts";
+import { defaultMethodOf, mayPayBy } from "../payments/methods.ts";
 import { lockPlan } from "../people/users.ts";
 import { charge } from "./payment.ts";
 import { priceMinorOf } from "./plan-book.ts";
@@ -12,6 +12,7 @@ import {
   insertPayment,
   listDueRenewals,
   type PaymentRow,
+  type SubscriptionRow,
 } from "./queries.ts";
 import { countFailedTry, isPaid, monthAfter } from "./subscription.ts";
 
@@ -64,6 +65,11 @@ export async function beginRenewal(
   const priceMinor = priceMinorOf(ctx.config.planBook, subscription.plan);
   if (!priceMinor || (await findOpenPayment(tx, userId))) return null;
   const isOver = monthAfter(subscription.periodEnd, subscription.anchorDay) <= now;
+  const methodId = chosenMethodId ?? (await methodOf(ctx, subscription));
+  if (!methodId) {
+    await countFailedTry(ctx, tx, { ...subscription, priceMinor, currency });
+    return null;
+  }
   const id = ctx.newId();
   await insertPayment(tx, {
     id,
@@ -72,16 +78,18 @@ export async function beginRenewal(
     price_minor: priceMinor,
     amount_minor: priceMinor,
     currency,
-    payment_method_id: chosenMethodId ?? (await methodFor(ctx, userId, subscription)),
+    payment_method_id: methodId,
     renews_from: isOver ? now : subscription.periodEnd,
     created_at: now,
   });
   return (await findPayment(tx, id))!;
 }
 
-/** The plan's own method; after it failed, the one that its owner would pay by now. */
-const methodFor = async (
+/** The plan's own method; after it failed or was removed, the one that its owner would pay by now, if any. */
+async function methodOf(
   ctx: Context,
-  userId: string,
-  { tries, paymentMethodId }: { tries: number; paymentMethodId: string },
-) => (tries > 0 ? await defaultMethodOf(ctx, userId) : null) ?? paymentMethodId;
+  { userId, tries, paymentMethodId }: SubscriptionRow,
+): Promise<string | null> {
+  const own = (await mayPayBy(ctx, userId, paymentMethodId)) ? paymentMethodId : null;
+  return tries === 0 && own ? own : ((await defaultMethodOf(ctx, userId)) ?? own);
+}
