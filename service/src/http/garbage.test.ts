@@ -64,12 +64,20 @@ before(async () => {
     clientId: [app.id],
     grantId: [grant.id],
     version: ["1.0.0"],
+    refundId: [await hasRefund(member, bought)],
     keyId: [(await session.post("/v1/api-keys", apiKey)).body.data.id],
     discountCodeId: [(await member.post("/v1/discount-codes", discount)).body.data.id],
   };
   enter = await openDoors(market, member);
 });
 after(() => market.close());
+
+/** Of what they have seen, so that it waits for its seller. */
+async function hasRefund(member: Client, productId: string): Promise<string> {
+  await member.get(`/v1/products/${productId}`);
+  const [order] = (await member.get(`/v1/purchases?productId=${productId}`)).body.data;
+  return (await member.post(`/v1/purchases/${order.orderId}/refund`, { reason: "other" })).body.data.id;
+}
 
 const sessionIdOf = ({ key }: Client) => decodeJwt(key).jti!;
 const named = (name: string) => endpoints.find((endpoint) => endpoint.name === name)!;

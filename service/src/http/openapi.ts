@@ -216,6 +216,7 @@ const TAGS: Record<string, string> = {
   sales: "What was bought of you, and how its price was parted",
   "discount-codes": "What buyers of your products take off the price",
   payouts: "What you have earned, and how it gets to you",
+  refunds: "Get money back, and decide about it as the seller",
   ai: "Run what you bought with your own provider keys",
   account: "Your account, its plan, its security and where you are signed in",
   events: "What happened to your products and purchases",

@@ -426,6 +426,9 @@ suite("what belongs to one seller", () => {
       for (const path of pathsOf(endpoint))
         assert.equal((await reach(admin, endpoint, path)).status, 404, endpoint.name);
     }
+    const refund = `/v1/refunds/${theirs["refundId"]![0]}`;
+    assert.equal((await admin.post(`${refund}/cancel`)).status, 403);
+    assert.equal((await admin.post(`${refund}/reject`, { reason: "No" })).status, 200);
     assert.equal((await admin.get(`/v1/products/${draft}`)).status, 200);
     assert.equal((await admin.patch(`/v1/products/${draft}`, { title: "Mended" })).status, 200);
     assert.equal((await owner.get(`/v1/products/${draft}`)).body.data.title, "Mended");
