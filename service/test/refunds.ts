@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { toUuid } from "../src/ids.ts";
-import type { Dispute, Payments, RefundOutcome, RefundRequest } from "../src/outside/payments.ts";
+import type {
+  Dispute,
+  PaymentOutcome,
+  Payments,
+  RefundOutcome,
+  RefundRequest,
+} from "../src/outside/payments.ts";
 import { PaymentUnknown } from "../src/outside/payments.ts";
 import type { Market } from "./market.ts";
 
@@ -31,12 +37,12 @@ export function withRefunds(book: RefundBook, payments: Payments): Payments {
     if (book.trouble === "fails") return { state: "failed", providerRefundId, failureCode: "card_closed" };
     return { state: book.trouble === "slow" ? "processing" : "succeeded", providerRefundId };
   };
+  const keeping = <Outcome extends PaymentOutcome | null>(outcome: Outcome): Outcome =>
+    outcome?.state === "succeeded" ? { ...outcome, feeMinor: book.feeMinor } : outcome;
   return {
     ...payments,
-    async charge(request) {
-      const outcome = await payments.charge(request);
-      return outcome.state === "succeeded" ? { ...outcome, feeMinor: book.feeMinor } : outcome;
-    },
+    charge: async (request) => keeping(await payments.charge(request)),
+    find: async (orderId) => keeping(await payments.find(orderId)),
     async refund(request) {
       book.asked++;
       if (book.trouble === "down") throw new PaymentUnknown("nobody is there");

@@ -1,6 +1,7 @@
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { announce } from "../events/outbox.ts";
+import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
 import { PaymentUnknown, type RefundOutcome } from "../outside/payments.ts";
@@ -34,9 +35,13 @@ const RECONCILE_AFTER_MS = 60_000;
  * processing for the job.
  */
 export async function carryOut(ctx: Context, refundId: string): Promise<void> {
+  failPoint(ctx, "refund: approved");
   const asked = await stampRefundAsked(ctx.db, refundId, ctx.now());
+  failPoint(ctx, "refund: about to be asked for");
   const outcome = asked && (await askProvider(ctx, asked));
+  failPoint(ctx, "refund: given back, not settled");
   if (outcome) await settleRefund(ctx, refundId, outcome);
+  failPoint(ctx, "refund: settled, not answered");
 }
 
 async function askProvider(
@@ -62,9 +67,19 @@ export async function settleRefund(ctx: Context, refundId: string, outcome: Refu
   await ctx.db.transaction().execute(async (tx) => {
     const locked = await lockRefund(tx, refundId);
     if (!locked) return;
+    noteUndone(ctx, locked, outcome);
     if (outcome.state === "succeeded") await succeed(ctx, tx, locked, outcome.providerRefundId);
     if (outcome.state === "failed") await fail(ctx, tx, locked, outcome);
   });
+}
+
+/** Banks may send back what was given: the buyer must get it in another way, which no rule knows. */
+function noteUndone(ctx: Context, { refund }: Locked, outcome: RefundOutcome): void {
+  if (refund.status === "succeeded" && outcome.state === "failed")
+    ctx.log.error(
+      { refund: refund.id, failureCode: outcome.failureCode },
+      "a refund that had succeeded came back: see to it that the buyer gets it in another way",
+    );
 }
 
 /** The money is back with the buyer: books, order, use, lists, programs and people learn of it all at once. */
@@ -80,6 +95,7 @@ async function succeed(ctx: Context, tx: Tx, locked: Locked, providerRefundId: s
     await withdrawRefunds(ctx, tx, after, "All of it is given back already.");
   await tellPrograms(ctx, tx, refund);
   await tellOfRefund(ctx, tx, refund, "succeeded");
+  failPoint(ctx, "refund: settling");
 }
 
 /**

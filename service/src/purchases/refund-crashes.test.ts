@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, suite, test } from "node:test";
+import { startDoomed } from "../../test/doomed.ts";
+import { hasBought, hasProduct } from "../../test/factories.ts";
+import {
+  assertError,
+  type Client,
+  clientOf,
+  type Market,
+  openMarket,
+  type Reply,
+} from "../../test/market.ts";
+import { toUuid } from "../ids.ts";
+import { verifyLedger } from "../ledger/verify.ts";
+import { fakePayments } from "../outside/payments.fake.ts";
+import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
+import { memoryChargeStore, type Refund } from "../outside/payments.fake-store.ts";
+import { reconcileRefunds } from "./refund-payment.ts";
+
+const MINUTE_MS = 60_000;
+
+/** Between every two steps of a refund, in their order. */
+const steps = [
+  "refund: approved",
+  "refund: about to be asked for",
+  "refund: given back, not settled",
+  "refund: settling",
+  "refund: settled, not answered",
+];
+
+/** What the provider gave back. */
+const given: Refund[] = [];
+const books = memoryChargeStore();
+/** Where the market's own process throws. */
+let failsAt = "";
+
+let provider: FakeProvider;
+let market: Market;
+let seller: Client;
+before(async () => {
+  const store = {
+    ...books,
+    async insertRefund(refund: Refund) {
+      const kept = await books.insertRefund(refund);
+      if (kept === refund) given.push(refund);
+      return kept;
+    },
+  };
+  provider = await startFakeProvider({ store, now: () => market.clock.now });
+  market = await openMarket({
+    payments: fakePayments({ origin: provider.origin }),
+    failPoints: (name) => {
+      if (name === failsAt) throw new Error(`died at ${name}`);
+    },
+  });
+  seller = await market.hasUser({ name: "Seller" });
+});
+beforeEach(() => {
+  failsAt = "";
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+interface Bought {
+  buyer: Client;
+  orderId: string;
+}
+
+async function hasOrder(): Promise<Bought> {
+  const buyer = await market.hasUser();
+  return { buyer, orderId: await hasBought(buyer, await hasProduct(seller, { price: 10 })) };
+}
+
+const ask = (client: Client, orderId: string): Promise<Reply> =>
+  client.post(`/v1/purchases/${orderId}/refund`, { reason: "accidental" });
+
+/** The provider gave it back once, and so is everything that hangs on it. */
+async function assertRefundedOnce({ buyer, orderId }: Bought): Promise<void> {
+  const order = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
+  assert.equal(order.status, "refunded");
+  const ids = order.refunds.map(({ id }: { id: string }) => id);
+  const atProvider = given.filter(({ refundId }) => ids.includes(refundId));
+  assert.deepEqual(
+    atProvider.map(({ amountMinor, state }) => [amountMinor, state]),
+    [[1_000n, "succeeded"]],
+  );
+  const { rows } = await market.query(
+    `select (select count(*) from ledger_transactions t join refunds r on r.id = t.source_id
+              where r.order_id = $1 and t.kind = 'refund') as booked,
+            (select count(*) from entitlements where order_id = $1 and status = 'revoked') as revoked,
+            (select count(*) from events where type = 'purchase.refunded' and strpos(body, $2) > 0) as events`,
+    [toUuid("ord", orderId), orderId],
+  );
+  assert.deepEqual(rows, [{ booked: 1, revoked: 1, events: 1 }]);
+}
+
+async function reconciled(): Promise<void> {
+  market.clock.forward(MINUTE_MS + 1);
+  const { ctx } = market.service;
+  await Promise.all([reconcileRefunds(ctx), reconcileRefunds(ctx)]);
+}
+
+suite("a process that is killed", () => {
+  for (const step of steps) {
+    test(`at "${step}" leaves a refund that the job ends, with the money back once`, async () => {
+      const bought = await hasOrder();
+      const { origin, ended } = await startDoomed(market, provider.origin, step);
+      await assert.rejects(ask(clientOf(origin, bought.buyer.key), bought.orderId));
+      assert.equal(await ended, "SIGKILL");
+      await reconciled();
+      await assertRefundedOnce(bought);
+    });
+  }
+});
+
+suite("a step that fails", () => {
+  for (const step of steps) {
+    test(`at "${step}" is made good by the job, and asking again meanwhile makes no second refund`, async () => {
+      const bought = await hasOrder();
+      failsAt = step;
+      assertError(await ask(bought.buyer, bought.orderId), 500, "INTERNAL_ERROR");
+      failsAt = "";
+      assert.equal((await ask(bought.buyer, bought.orderId)).status, 409);
+      await reconciled();
+      await assertRefundedOnce(bought);
+    });
+  }
+});
+
+test("after all this, the books are proven", async () => {
+  assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
+});
