@@ -1,5 +1,6 @@
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
+import { failPoint } from "../fail-points.ts";
 import type { Balance } from "../ledger/balances.ts";
 import { bookMade } from "./books.ts";
 import {
@@ -46,6 +47,7 @@ export async function makePayout(ctx: Context, tx: Tx, wish: PayoutWish): Promis
   if (!isMade) return null;
   const payout = (await findPayout(tx, id))!;
   await bookMade(ctx, tx, payout);
+  failPoint(ctx, "payout: drawing");
   return payout;
 }
 

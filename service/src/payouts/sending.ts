@@ -1,4 +1,5 @@
 import type { Context } from "../context.ts";
+import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import { PaymentUnknown, type PayoutOutcome, type PayoutRequest } from "../outside/payments.ts";
 import { findPayout, listReturnable, listUnasked, type PayoutRow, stampAsked } from "./queries.ts";
@@ -23,10 +24,15 @@ const requestOf = (payout: PayoutRow): PayoutRequest => ({
 
 /** Asks the provider to pay, under the payout's id, so that asking twice pays once. No answer leaves it open for the job. */
 export async function send(ctx: Context, payout: PayoutRow): Promise<PayoutRow> {
+  failPoint(ctx, "payout: drawn, not asked");
   await stampAsked(ctx.db, payout.id, ctx.now());
+  failPoint(ctx, "payout: about to be asked");
   const outcome = await orUnknown(ctx, payout.id, () => ctx.outside.payments.payOut(requestOf(payout)));
+  failPoint(ctx, "payout: asked, not settled");
   // Without an answer, a notice may have come all the same.
-  return outcome ? settle(ctx, payout.id, outcome) : (await findPayout(ctx.db, payout.id))!;
+  const settled = outcome ? await settle(ctx, payout.id, outcome) : (await findPayout(ctx.db, payout.id))!;
+  failPoint(ctx, "payout: settled, not answered");
+  return settled;
 }
 
 async function orUnknown(

@@ -2,6 +2,7 @@ import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
+import { failPoint } from "../fail-points.ts";
 import { toId } from "../ids.ts";
 import { sendMail } from "../mail/mail.ts";
 import { toDecimal } from "../money/amount.ts";
@@ -22,6 +23,7 @@ export async function settle(ctx: Context, id: string, outcome: PayoutOutcome): 
     if (isOpen(payout)) await end(ctx, tx, payout, outcome);
     else if (payout.status === "completed") await takeBack(ctx, tx, payout, outcome);
     else mustStayGivenBack(ctx, payout, outcome);
+    failPoint(ctx, "payout: settling");
     return (await findPayout(tx, id))!;
   });
 }

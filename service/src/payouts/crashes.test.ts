@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { startDoomed } from "../../test/doomed.ts";
+import { type Client, clientOf, type Market, openMarket } from "../../test/market.ts";
+import { hasEarned, ledgerSums } from "../../test/payouts.ts";
+import { verifyLedger } from "../ledger/verify.ts";
+import { fakePayments } from "../outside/payments.fake.ts";
+import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
+import { memoryChargeStore, type Payout } from "../outside/payments.fake-store.ts";
+import { reconcilePayouts } from "./sending.ts";
+
+const MINUTE_MS = 60_000;
+
+/** Between every two steps of a payout, in their order. */
+const steps = [
+  "payout: drawn, not asked",
+  "payout: about to be asked",
+  "payout: asked, not settled",
+  "payout: settling",
+  "payout: settled, not answered",
+];
+
+/** What the provider was asked to pay; a repeat under the same id is no other. */
+const paid: Payout[] = [];
+const books = memoryChargeStore();
+
+let provider: FakeProvider;
+let market: Market;
+before(async () => {
+  const store = {
+    ...books,
+    async insertPayout(payout: Payout) {
+      const kept = await books.insertPayout(payout);
+      if (kept === payout) paid.push(payout);
+      return kept;
+    },
+  };
+  provider = await startFakeProvider({ store, now: () => market.clock.now });
+  market = await openMarket({ payments: fakePayments({ origin: provider.origin }) });
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+async function hasSeller(account: string): Promise<Client> {
+  const seller = await market.hasUser({ role: "seller" });
+  const session = await market.hasSession(seller.userId);
+  assert.equal((await session.put("/v1/account/payout-account", { account })).status, 200);
+  await hasEarned(market, seller, { amountMinor: 5000n });
+  return seller;
+}
+
+/** Asks a process that dies of it. */
+async function asksInVain(seller: Client, step: string): Promise<void> {
+  const { origin, ended } = await startDoomed(market, provider.origin, step);
+  await assert.rejects(clientOf(origin, seller.key).post("/v1/payouts", {}));
+  assert.equal(await ended, "SIGKILL");
+}
+
+const payoutsOf = async (seller: Client): Promise<{ id: string; status: string }[]> =>
+  (await seller.get("/v1/payouts")).body.data;
+const balanceOf = async (seller: Client) => {
+  const [{ available, inTransit }] = (await seller.get("/v1/balance")).body.data;
+  return { available, inTransit };
+};
+
+suite("a process that is killed", () => {
+  for (const step of steps) {
+    for (const [account, status, available] of [
+      ["acct_test", "completed", 0],
+      ["acct_test_fails", "failed", 50],
+    ] as const) {
+      test(`at "${step}" leaves a payout that the job ends as ${status}, with one at the provider`, async () => {
+        const seller = await hasSeller(account);
+        const before = paid.length;
+        await asksInVain(seller, step);
+        market.clock.forward(2 * MINUTE_MS);
+        for (let times = 0; times < 2; times++) await reconcilePayouts(market.service.ctx);
+        const payouts = await payoutsOf(seller);
+        assert.deepEqual(
+          payouts.map((payout) => payout.status),
+          [status],
+        );
+        assert.deepEqual(
+          paid.slice(before).map(({ payoutId }) => payoutId),
+          [payouts[0]!.id],
+        );
+        assert.deepEqual(await balanceOf(seller), { available, inTransit: 0 });
+      });
+    }
+  }
+
+  test('at "payout: drawing" has drawn nothing', async () => {
+    const seller = await hasSeller("acct_test");
+    await asksInVain(seller, "payout: drawing");
+    assert.deepEqual(await payoutsOf(seller), []);
+    assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
+  });
+
+  test("leaves books that balance and agree with the payouts", async () => {
+    assert.deepEqual(await ledgerSums(market), { USD: 0 });
+    const { problems } = await verifyLedger(market.service.ctx.db);
+    assert.deepEqual(
+      problems.filter((problem) => /payout/i.test(problem)),
+      [],
+    );
+  });
+});
