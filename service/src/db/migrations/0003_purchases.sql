@@ -100,6 +100,9 @@ create table orders (
 );
 create index orders_seller on orders (seller_id, id desc);
 create index orders_product on orders (product_id, id desc);
+-- Few among many: to find them in the others would be to walk through all.
+create index orders_otherwise on orders (seller_id, id desc)
+  where status in ('failed', 'canceled', 'partially_refunded', 'refunded', 'disputed');
 
 -- An order holds its code unless nothing came of it, or all of it was given back.
 create function holds_discount_code(status text) returns boolean language sql immutable as $$
