@@ -115,6 +115,25 @@ test("the lines of the guide to products do what it says", async () => {
   );
 });
 
+test("the lines of the guide to selling do what it says", async () => {
+  const { headings, after } = await follow("selling.md");
+  const [code] = after("Discount codes").map((text) => JSON.parse(text));
+  assert.deepEqual([code.data.code, code.data.percentOff, code.data.redemptions], ["SPRING", 50, 0]);
+  const [bought, referral] = after("Referrals")[0]!
+    .split(/(?<=\})(?=\{"success")/)
+    .map((text) => JSON.parse(text));
+  assert.deepEqual([bought.data.status, bought.data.amount], ["completed", 9.99]);
+  assert.deepEqual([referral.data.sales, referral.data.earnings[0].total], [1, 1]);
+  const [sales] = after("What was sold").map((text) => JSON.parse(text));
+  const { amount, fee, commission, tax, earnings } = sales.data[0];
+  assert.deepEqual([amount, fee, commission, tax, earnings], [9.99, 1, 1, 0, 7.99]);
+  assert.deepEqual(
+    headings,
+    ["Selling", "Discount codes", "Referrals", "What was sold"],
+    "a block that nobody looks at",
+  );
+});
+
 test("the lines of the guide to import and export do what it says", async () => {
   const blocks = await blocksOf("import-export.md");
   const example = "http://127.0.0.1:4000";
