@@ -292,6 +292,33 @@ test("a full refund gives the code back, a part of one does not", async () => {
   assert.equal((await buy(buyer, productId, { discountCode: code })).status, 201);
 });
 
+test("whatever becomes of its orders, all at once, a code's redemptions are the orders that hold it", async () => {
+  const products = await Promise.all(Array.from({ length: 4 }, () => hasProduct(seller, { price: 10 })));
+  const { id, code } = await hasCode({ maxRedemptions: 12, maxPerBuyer: 2 });
+  const { userId } = await market.hasUser({ role: "admin" });
+  const admin = await market.hasSession(userId, { secondFactor: true });
+  const buyers = await Promise.all(Array.from({ length: 8 }, () => market.hasUser()));
+  const methods = ["pm_test_ok", DECLINED, WAITS, "pm_test_ok"];
+  const tryOnce = async (buyer: Client, at: number) => {
+    const wish = { discountCode: code, paymentMethodId: methods[at % methods.length] };
+    const { status, body, text } = await buy(buyer, products[at % products.length]!, wish);
+    assert.ok([201, 202, 402, 409, 422].includes(status), text);
+    if (status === 201 && at % 3 === 0)
+      await admin.post(`/v1/admin/orders/${body.data.orderId}/refund`, { reason: "not_working" });
+  };
+  await Promise.all(
+    buyers.flatMap((buyer, who) => Array.from({ length: 8 }, (_, at) => tryOnce(buyer, who + at))),
+  );
+  const { rows } = await market.query(
+    `select count(*), coalesce(max(of_one), 0) as most from (
+       select count(*) over (partition by buyer_id) as of_one from orders
+        where discount_code_id = $1 and status not in ('failed', 'canceled', 'refunded')) as held`,
+    [toUuid("disc", id)],
+  );
+  assert.equal(await redemptionsOf(id), rows[0].count);
+  assert.ok(rows[0].count > 0 && rows[0].count <= 12 && rows[0].most <= 2, JSON.stringify(rows[0]));
+});
+
 test("a limit cannot be set below what was redeemed, and a change acts on the next purchase", async () => {
   const productId = await hasProduct(seller, { price: 10 });
   const { id, code } = await hasCode();
