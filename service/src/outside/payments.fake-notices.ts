@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fetch } from "undici";
+import { request } from "undici";
 import { signNotice } from "./payments.fake-signature.ts";
 import type { ProviderNotice } from "./payments.ts";
 
@@ -33,11 +33,11 @@ export function noticePost(secret: Buffer, now: () => Date, waits = WAITS): Noti
 
   async function isTaken(url: string, body: string): Promise<boolean> {
     const headers = { "content-type": "application/json", "fake-signature": signNotice(secret, body, now()) };
-    const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(DEADLINE_MS)]);
+    const patience = { signal: closing.signal, headersTimeout: DEADLINE_MS, bodyTimeout: DEADLINE_MS };
     try {
-      const response = await fetch(url, { method: "POST", headers, body, signal });
-      await response.body?.cancel();
-      return response.ok;
+      const response = await request(url, { method: "POST", headers, body, ...patience });
+      await response.body.dump();
+      return response.statusCode < 300;
     } catch {
       return false;
     }
