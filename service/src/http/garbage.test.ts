@@ -9,6 +9,7 @@ import { openDoors } from "../../test/callers.ts";
 import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { hasOAuthClient, hasTokens } from "../../test/oauth.ts";
+import { hasEarned } from "../../test/payouts.ts";
 import { hasFile, picture, sendImage } from "../../test/uploads.ts";
 import { toId } from "../ids.ts";
 
@@ -47,6 +48,7 @@ before(async () => {
   const review = await member.post(`/v1/products/${bought}/reviews`, { rating: 5, comment: "Good." });
   const own = await hasProduct(member);
   const discount = { code: "MINE", percentOff: 10 };
+  await hasEarned(market, member, { amountMinor: 5_000n });
   const image = await sendImage(member, own, { bytes: await picture() });
   ids = {
     reviewId: [review.body.data.id],

@@ -10,6 +10,7 @@ import { composeLetter } from "../mail/letter.ts";
 import { mailJob, sendMail } from "../mail/mail.ts";
 import { devMail } from "../outside/mail.dev.ts";
 import { bossDatabase } from "./jobs.ts";
+import { startQueue } from "./queue.ts";
 
 const letter = composeLetter({ subject: "News", paragraphs: ["Something changed."] });
 const ALONE = { api: true, worker: false };
@@ -175,5 +176,51 @@ suite("a job that was asked for", { timeout: 60_000 }, () => {
     const { market } = await openShop(t);
     const { ctx } = market.service;
     await assert.rejects(ctx.jobs.send(ctx.db, "send-fax", {}), /no kind of job named send-fax/);
+  });
+});
+
+suite("a round by the clock", { timeout: 60_000 }, () => {
+  test("whose worker was killed makes room for the next one when it was silent for a minute", async (t) => {
+    const { market } = await openShop(t);
+    const { ctx } = market.service;
+    const { promise: forEver, resolve: end } = Promise.withResolvers<void>();
+    const job = { name: "wait", cron: "* * * * *", run: () => forEver };
+    const queue = await startQueue(ctx, [job], []);
+    const boss = new PgBoss({ db: bossDatabase(ctx.pool), supervise: false, schedule: false });
+    await boss.start();
+    t.after(async () => {
+      end();
+      await queue.stop();
+      await boss.stop({ close: false });
+    });
+    // As the clock would ask for it, which takes half a minute.
+    const { rows } = await market.query("select options from pgboss.schedule where name = $1", [job.name]);
+    assert.notEqual(await boss.send(job.name, {}, rows[0].options), null);
+    const held = await jobIn(market, "active", { name: job.name });
+    assert.equal(await boss.send(job.name, {}), null, "one at a time");
+    assert.equal(held.heartbeat_seconds, 60);
+    await market.query(
+      "update pgboss.job set heartbeat_on = heartbeat_on - interval '61 seconds' where id = $1",
+      [held.id],
+    );
+    await market.query("update pgboss.queue set monitor_claim_on = null, monitor_on = null");
+    await boss.supervise(job.name);
+    await jobIn(market, "failed", { name: job.name });
+    assert.notEqual(await boss.send(job.name, {}), null);
+  });
+
+  test("that is done no more is asked for no more", async (t) => {
+    const { market } = await openShop(t);
+    const { ctx } = market.service;
+    const names = async () => {
+      const { rows } = await market.query(
+        "select s.name, r.job from pgboss.schedule s full join job_rounds r on r.job = s.name",
+      );
+      return rows;
+    };
+    const job = (name: string) => ({ name, cron: "11 3 * * *", run: async () => {} });
+    await (await startQueue(ctx, [job("old"), job("kept")], [])).stop();
+    await (await startQueue(ctx, [job("kept")], [])).stop();
+    assert.deepEqual(await names(), [{ name: "kept", job: "kept" }]);
   });
 });
