@@ -8,9 +8,11 @@ import { permissions } from "@stoa/contract";
 import pg from "pg";
 import { type Overrides, type Service, startService } from "../src/app.ts";
 import type { Config } from "../src/config.ts";
+import { openDatabase, openPool } from "../src/db/database.ts";
 import { mustBeDeclared } from "../src/http/declared.ts";
 import { toId } from "../src/ids.ts";
 import { createKey } from "../src/keys/keys.ts";
+import { verifyLedger } from "../src/ledger/verify.ts";
 import { createLog } from "../src/log.ts";
 import { createUser, findUser } from "../src/people/users.ts";
 import { builtInPlans, type PlanBook } from "../src/plans/plan-book.ts";
@@ -56,6 +58,8 @@ export interface Market {
   hasSession(userId: string, wish?: { secondFactor?: boolean }): Promise<Client>;
   /** In the database, past the service; what memory forgets over it is forgotten when this resolves. */
   query(text: string, values?: unknown[]): Promise<pg.QueryResult>;
+  /** For tests that write orders or bookings past the rooms: these books are not proved when the market closes. */
+  inventsBooks(): void;
   /** Another process's service on the same database, ended with the market. */
   startNode(): Promise<Service>;
   close(): Promise<void>;
@@ -162,6 +166,7 @@ export async function openMarket({
   };
   const logs: string[] = [];
   const undeclared: Error[] = [];
+  let mustBeProved = true;
   const dataDir = await mkdtemp(join(tmpdir(), "stoa-market-"));
   const settings = configOf({ dataDir, ...config });
   const nodes: Service[] = [];
@@ -209,6 +214,9 @@ export async function openMarket({
       return as(await startSession(ctx, ctx.db, { user, via: "operator", secondFactor, source }), userId);
     },
     startNode,
+    inventsBooks() {
+      mustBeProved = false;
+    },
     async query(text, values) {
       const result = await service.ctx.pool.query(text, values);
       await Promise.all(nodes.map(({ ctx }) => ctx.notices.caughtUp()));
@@ -216,11 +224,23 @@ export async function openMarket({
     },
     async close() {
       await Promise.all(nodes.map((node) => node.close()));
+      const problems = mustBeProved ? await problemsIn(database.url) : [];
       await rm(dataDir, { recursive: true });
       await database.drop();
       assert.deepEqual(undeclared.map(String), [], "every answer fits the contract");
+      assert.deepEqual(problems, [], "the ledger agrees with all that money moved for");
     },
   };
+}
+
+/** What `ledger verify` finds, whatever became of the service. */
+async function problemsIn(target: string): Promise<string[]> {
+  const pool = openPool({ target, maxConnections: 1 });
+  try {
+    return (await verifyLedger(openDatabase(pool))).problems;
+  } finally {
+    await pool.end();
+  }
 }
 
 export function clientOf(origin: string, key: string | null, userId = ""): Client {

@@ -85,11 +85,9 @@ export interface EarningWish {
 }
 
 /** Books what a sale leaves a seller; below zero, what a refund or a fee takes. */
-export async function hasEarned(
-  { service: { ctx } }: Market,
-  { userId }: Client,
-  wish: EarningWish,
-): Promise<void> {
+export async function hasEarned(market: Market, { userId }: Client, wish: EarningWish): Promise<void> {
+  const { ctx } = market.service;
+  market.inventsBooks();
   const { amountMinor, currency = "USD", maturesAt = ctx.now(), account = "seller" } = wish;
   await ctx.db.transaction().execute((tx) =>
     post(ctx, tx, {

@@ -112,6 +112,7 @@ suite("money that waits", () => {
   test("is told by /metrics by what and how it stands, and by the doctor when it waits for too long", async () => {
     const seller = await market.hasUser({ role: "seller" });
     const madeAt = market.clock.now;
+    market.inventsBooks();
     for (const [currency, status] of [
       ["USD", "pending"],
       ["JPY", "in_transit"],

@@ -14,6 +14,7 @@ let market: Market;
 let seller: Client;
 before(async () => {
   market = await openMarket();
+  market.inventsBooks();
   seller = await market.hasUser();
 });
 after(() => market.close());

@@ -395,12 +395,10 @@ suite("a request is refused", () => {
   });
 
   test("of a free copy", async () => {
-    const { buyer, orderId } = await hasOrder();
-    await market.query(
-      `update orders set discount_minor = subtotal_minor, total_minor = 0, fee_minor = 0, seller_minor = 0
-        where id = $1`,
-      [toUuid("ord", orderId)],
-    );
+    const buyer = await market.hasUser();
+    await seller.post("/v1/discount-codes", { code: "FREE", percentOff: 100 });
+    const wish = { productId: await hasProduct(seller), discountCode: "FREE" };
+    const { orderId } = (await buyer.post("/v1/purchases", wish)).body.data;
     assertError(await ask(buyer, orderId), 422, "VALIDATION_ERROR", "orderId");
     assertError(await give(orderId), 422, "VALIDATION_ERROR", "orderId");
     assert.equal((await orderOf(buyer, orderId)).refundable.reasonIfNot, "free_copy");

@@ -78,6 +78,7 @@ suite("sales", () => {
     assert.deepEqual(idsOf(await salesOf(owner, "productId=nonsense")), []);
     assert.deepEqual(idsOf(await salesOf(owner, "status=completed")), made.toReversed());
     assert.deepEqual(idsOf(await salesOf(owner, "status=failed")), []);
+    market.inventsBooks();
     await market.query("update orders set status = 'refunded', refunded_minor = total_minor where id = $1", [
       toUuid("ord", made[1]!),
     ]);

@@ -99,6 +99,7 @@ test("earnings are told by currency, and what is refunded whole is no sale", asy
       ["USD", 1],
     ],
   );
+  market.inventsBooks();
   await market.query(
     "update orders set status = 'refunded', refunded_minor = total_minor where referrer_id = $1 and currency = 'USD'",
     [referrer.userId],
