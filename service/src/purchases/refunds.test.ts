@@ -578,6 +578,19 @@ suite("an administrator's refund", () => {
     assert.deepEqual([data.status, data.decisionNote], ["canceled", "All of it is given back already."]);
   });
 
+  test("that is on its way is waited for: nobody approves the same money again", async () => {
+    const { buyer, orderId, refundId } = await hasPending();
+    book.trouble = "slow";
+    assertStatus(await give(orderId), "processing");
+    book.trouble = "none";
+    assertError(await seller.post(`/v1/refunds/${refundId}/approve`), 409, "CONFLICT");
+    assertError(await give(orderId), 409, "CONFLICT");
+    await forward(7 * DAY_MS);
+    await approveOverdueRefunds(market.service.ctx);
+    assertStatus(await buyer.get(`/v1/refunds/${refundId}`), "pending");
+    assert.equal((await orderOf(buyer, orderId)).entitlement.status, "held");
+  });
+
   test("approved after a part, a request gives what remains", async () => {
     const { orderId, refundId } = await hasPending();
     await give(orderId, { amount: 1, reason: "other" });
