@@ -389,7 +389,7 @@ suite("a refund and a dispute of one order", () => {
     }
 
     /** Whatever happened: each has what the sale gave, less the share of what was taken, to the cent. */
-    async check(): Promise<{ refunded: number }> {
+    async check(): Promise<{ refunded: number; refunding: number; open: number }> {
       const { rows } = await market.query(
         `select o.status, o.total_minor as total, o.refunded_minor as refunded, o.refunding_minor as refunding,
                 o.fee_minor as fee, e.status as use,
@@ -410,7 +410,7 @@ suite("a refund and a dispute of one order", () => {
       assert.ok(refunded + refunding <= total && refunded + held <= total);
       assert.equal(status === "disputed", open > 0);
       assert.equal(use, refunded === total ? "revoked" : refunded + refunding === total ? "held" : "active");
-      return { refunded };
+      return { refunded, refunding, open };
     }
   }
 
@@ -428,7 +428,8 @@ suite("a refund and a dispute of one order", () => {
         await story.check();
       }
       await story.finish();
-      const { refunded } = await story.check();
+      const { refunded, ...undone } = await story.check();
+      assert.deepEqual(undone, { refunding: 0, open: 0 }, "everything comes to an end");
       ends.add(refunded === 0 ? "paid" : refunded === minor ? "refunded" : "in part");
     });
     await fc.assert(property, { seed: SEED, numRuns: 25, endOnFailure: true });

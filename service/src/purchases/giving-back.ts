@@ -32,8 +32,9 @@ export async function setAside(tx: Tx, order: PaidOrder, amountMinor: bigint): P
 export async function noteGivenBack(tx: Tx, order: PaidOrder, amountMinor: bigint): Promise<PaidOrder> {
   const given = { ...order, refundedMinor: order.refundedMinor + amountMinor };
   const status = order.status === "disputed" ? order.status : statusByMoney(given);
-  await moveOrder(tx, order.id, { refunded_minor: given.refundedMinor, status });
   await keepInUse(tx, given);
+  // After the product's counters, as a sale does: the status moves the count of a discount code.
+  await moveOrder(tx, order.id, { refunded_minor: given.refundedMinor, status });
   return { ...given, status };
 }
 

@@ -217,6 +217,25 @@ suite("in parallel", () => {
     assert.deepEqual(await accountsOf(market, orderId), {});
   });
 
+  test("twenty refunds, purchases and reviews of one product leave its counters true, and nobody waits in a circle", async () => {
+    const productId = await hasProduct(seller, { price: 10 });
+    const people = () => Promise.all(Array.from({ length: 20 }, () => market.hasUser()));
+    const [leaving, staying, coming] = [await people(), await people(), await people()];
+    const bought = await Promise.all(leaving.map((buyer) => hasBought(buyer, productId)));
+    await Promise.all(staying.map((buyer) => hasBought(buyer, productId)));
+    const review = (buyer: Client, rating: number) =>
+      buyer.post(`/v1/products/${productId}/reviews`, { rating });
+    await Promise.all(leaving.map((buyer) => review(buyer, 1)));
+    const replies = await Promise.all([
+      ...leaving.map((buyer, at) => ask(buyer, bought[at]!)),
+      ...staying.map((buyer) => review(buyer, 5)),
+      ...coming.map((buyer) => buyer.post("/v1/purchases", { productId })),
+    ]);
+    for (const { status, text } of replies) assert.equal(status, 201, text);
+    const { stats } = (await seller.get(`/v1/products/${productId}`)).body.data;
+    assert.partialDeepStrictEqual(stats, { purchases: 40, rating: 5, reviews: 20 });
+  });
+
   test("approval, rejection and cancellation of one request have one winner", async () => {
     for (let round = 0; round < 8; round++) {
       const bought = await hasOrder();
@@ -288,6 +307,7 @@ suite("money that comes for an order that was given up, when its buyer has the p
   };
 
   test("is booked and goes back by itself, and what they have stays theirs", async () => {
+    book.feeMinor = 59n;
     const { buyer, orderId, owned, productId } = await hasLate();
     await buyer.post(`/v1/products/${productId}/reviews`, { rating: 5 });
     await comes(orderId);

@@ -2,10 +2,12 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import { hasBought, hasProduct, type ProductWish } from "../../test/factories.ts";
 import { lettersToUser } from "../../test/letters.ts";
+import { somebodyWaits } from "../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { accountsOf, givenBack, refundBook, withRefunds } from "../../test/refunds.ts";
 import { run } from "../../test/runs.ts";
 import { hasFile } from "../../test/uploads.ts";
+import { holdUse, lockUse } from "../entitlements/entitlements.ts";
 import { newUuid, toId, toUuid } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
@@ -241,6 +243,20 @@ suite("the use of what is given back", () => {
     await reconcileRefunds(market.service.ctx);
     assert.equal((await orderOf(buyer, orderId)).entitlement.status, "active");
     assert.equal((await fetch(downloadUrl)).status, 200);
+  });
+
+  test("is refused to whoever began to look before their refund was approved, and is done after it", async () => {
+    const { buyer, orderId, productId } = await hasOrder();
+    const id = toUuid("ord", orderId)!;
+    const { ctx } = market.service;
+    const look = await ctx.db.transaction().execute(async (tx) => {
+      await lockUse(tx, id);
+      const begun = buyer.get(`/v1/products/${productId}`);
+      await somebodyWaits(market);
+      await holdUse(tx, id);
+      return [begun];
+    });
+    assertError(await look[0]!, 403, "UNAUTHORIZED");
   });
 
   test("and its refund never both happen, of twenty looks and a request at once", async () => {
@@ -558,6 +574,19 @@ suite("an administrator's refund", () => {
     await give(orderId);
     const { data } = (await buyer.get(`/v1/refunds/${refundId}`)).body;
     assert.deepEqual([data.status, data.decisionNote], ["canceled", "All of it is given back already."]);
+  });
+
+  test("that is on its way is waited for: nobody approves the same money again", async () => {
+    const { buyer, orderId, refundId } = await hasPending();
+    book.trouble = "slow";
+    assertStatus(await give(orderId), "processing");
+    book.trouble = "none";
+    assertError(await seller.post(`/v1/refunds/${refundId}/approve`), 409, "CONFLICT");
+    assertError(await give(orderId), 409, "CONFLICT");
+    await forward(7 * DAY_MS);
+    await approveOverdueRefunds(market.service.ctx);
+    assertStatus(await buyer.get(`/v1/refunds/${refundId}`), "pending");
+    assert.equal((await orderOf(buyer, orderId)).entitlement.status, "held");
   });
 
   test("approved after a part, a request gives what remains", async () => {
