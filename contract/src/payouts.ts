@@ -5,7 +5,6 @@ import { Amount, Currency, paging, Timestamp } from "./envelope.ts";
 export const payoutStatuses = ["pending", "in_transit", "completed", "failed", "returned"] as const;
 
 const reads = { who: "member", permission: "purchases:read", rolePermission: "manage:products" } as const;
-const writes = { who: "member", permission: "purchases:write", rolePermission: "manage:products" } as const;
 
 const Signed = z.number().describe("In the currency's unit, with its own decimals; may be below zero");
 
@@ -122,7 +121,7 @@ export const create = endpoint({
   summary: "Have what is available paid out",
   description:
     "One at a time in each currency: while one is open, 409 CONFLICT names it. A payout that fails or comes back gives its amount back at once.",
-  access: writes,
+  access: { who: "session", rolePermission: "manage:products" },
   body: AskPayout,
   data: Payout,
   status: 201,

@@ -134,6 +134,8 @@ export type RefundedBuyers = z.input<typeof RefundedBuyers>;
 
 const reads = { who: "member", permission: "purchases:read" } as const;
 const writes = { who: "member", permission: "purchases:write" } as const;
+/** A seller's, who may do so with what may change the product. */
+const decides = { who: "member", permission: "products:write" } as const;
 const admin = { who: "admin" } as const;
 const ofRefund = z.object({ refundId: z.string() });
 const ofOrder = z.object({ orderId: z.string() });
@@ -185,7 +187,7 @@ export const get = endpoint({
 
 const decision = {
   method: "POST",
-  access: writes,
+  access: decides,
   params: ofRefund,
   data: Refund,
   errors: ["REFUND_NOT_FOUND", "INVALID_STATE"],
@@ -209,6 +211,7 @@ export const reject = endpoint({
 
 export const cancel = endpoint({
   ...decision,
+  access: writes,
   name: "refunds.cancel",
   path: "/refunds/:refundId/cancel",
   summary: "Take a request back that nobody has decided, as the buyer",

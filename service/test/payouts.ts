@@ -7,7 +7,7 @@ import {
   type PayoutRequest,
 } from "../src/outside/payments.ts";
 import { hearOfPayout } from "../src/payouts/sending.ts";
-import type { Client, Market } from "./market.ts";
+import type { Client, Market, Reply } from "./market.ts";
 
 /** Killed in the middle of what it did: no error that anybody answers to. */
 export class Killed extends Error {}
@@ -85,6 +85,14 @@ export interface EarningWish {
 }
 
 /** Books what a sale leaves a seller; below zero, what a refund or a fee takes. */
+/** Asks for a payout, as a person must. */
+export const askPayout = async (
+  market: Market,
+  { userId }: Client,
+  wish: object = {},
+  headers?: Record<string, string>,
+): Promise<Reply> => (await market.hasSession(userId)).post("/v1/payouts", wish, headers);
+
 export async function hasEarned(market: Market, { userId }: Client, wish: EarningWish): Promise<void> {
   const { ctx } = market.service;
   market.inventsBooks();

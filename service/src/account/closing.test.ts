@@ -6,7 +6,7 @@ import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts"
 import { somebodyWaits } from "../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { hasOAuthClient, hasTokens } from "../../test/oauth.ts";
-import { hasBank, hasEarned } from "../../test/payouts.ts";
+import { askPayout, hasBank, hasEarned } from "../../test/payouts.ts";
 import { toId } from "../ids.ts";
 import { anonymise, lockToClose } from "../people/accounts.ts";
 import { createUser } from "../people/users.ts";
@@ -290,7 +290,7 @@ suite("an account with money open is not closed", () => {
     const seller = await hasPerson();
     await hasProduct(seller.key);
     await hasEarned(market, seller.key, { amountMinor: 5000n });
-    const { id } = (await seller.key.post("/v1/payouts", {})).body.data;
+    const { id } = (await askPayout(market, seller.key)).body.data;
     const details = assertError(await close(seller, seller.email), 409, "INVALID_STATE");
     assert.deepEqual([details.current, details.payoutId], ["money_open", id]);
     await bank.moves(id, "completed");

@@ -14,7 +14,7 @@ import { decodeJwt } from "jose";
 import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { askTokens, hasOAuthClient, hasTokens } from "../../test/oauth.ts";
-import { hasBank, hasEarned } from "../../test/payouts.ts";
+import { askPayout, hasBank, hasEarned } from "../../test/payouts.ts";
 import { hasFile, picture, send, sendImage } from "../../test/uploads.ts";
 import type { Caller } from "../context.ts";
 import type { ApiError } from "../errors.ts";
@@ -371,7 +371,7 @@ suite("what belongs to one seller", () => {
   const hasPayout = async (who: Client): Promise<string> => {
     hasBank(market);
     await hasEarned(market, who, { amountMinor: 5000n });
-    return (await who.post("/v1/payouts", {})).body.data.id;
+    return (await askPayout(market, who)).body.data.id;
   };
 
   const hasDiscountCode = async (who: Client): Promise<string> =>

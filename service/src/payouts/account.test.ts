@@ -24,7 +24,7 @@ test("where payouts go is the seller's to say, and they are told of it", async (
   const [letter] = await lettersToUser(market, seller.userId);
   assert.equal(letter!.subject, "Your payouts go to another account");
   await hasEarned(market, seller, { amountMinor: 5000n });
-  const { id } = (await seller.post("/v1/payouts", {})).body.data;
+  const { id } = (await session.post("/v1/payouts", {})).body.data;
   assert.equal(bank.paid.get(id)!.request.destination, "acct_own");
   const { rows } = await market.query(
     "select details from audit_log where action = 'payout_account.changed'",

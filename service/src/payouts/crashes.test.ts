@@ -54,7 +54,9 @@ async function hasSeller(account: string): Promise<Client> {
 /** Asks a process that dies of it. */
 async function asksInVain(seller: Client, step: string): Promise<void> {
   const { origin, ended } = await startDoomed(market, provider.origin, step);
-  await assert.rejects(clientOf(origin, seller.key).post("/v1/payouts", {}));
+  await assert.rejects(
+    clientOf(origin, (await market.hasSession(seller.userId)).key).post("/v1/payouts", {}),
+  );
   assert.equal(await ended, "SIGKILL");
 }
 

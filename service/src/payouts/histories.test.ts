@@ -4,7 +4,7 @@ import type { PayoutStatus } from "@stoa/contract";
 import fc from "fast-check";
 import { hasBought, hasProduct } from "../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
-import { type Bank, type BankState, hasBank, hasEarned, ledgerSums } from "../../test/payouts.ts";
+import { askPayout, type Bank, type BankState, hasBank, hasEarned, ledgerSums } from "../../test/payouts.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 import { toMinor } from "../money/amount.ts";
 import { payOutBySchedule } from "./schedule.ts";
@@ -152,7 +152,7 @@ const asksForPayout = asks.map(
   ({ wish, begins, trouble }): Step =>
     async ({ seller }) => {
       Object.assign(bank, { begins, trouble });
-      const reply = await seller.post("/v1/payouts", wish);
+      const reply = await askPayout(market, seller, wish);
       bank.trouble = "none";
       assert.ok([201, 409, 422].includes(reply.status), reply.text);
     },

@@ -18,7 +18,7 @@ async function isPaidAt(
   const session = await market.hasSession(seller.userId);
   assert.equal((await session.put("/v1/account/payout-account", { account })).status, 200);
   await hasEarned(market, seller, { amountMinor: 5000n });
-  const reply = await seller.post("/v1/payouts", {});
+  const reply = await session.post("/v1/payouts", {});
   assert.equal(reply.status, 201, reply.text);
   return { seller, payout: reply.body.data };
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import { lettersToUser } from "../../test/letters.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
-import { type Bank, type BankState, hasBank, hasEarned, ledgerSums } from "../../test/payouts.ts";
+import { askPayout, type Bank, type BankState, hasBank, hasEarned, ledgerSums } from "../../test/payouts.ts";
 import { hearOfPayout, reconcilePayouts } from "./sending.ts";
 
 const MINUTE_MS = 60_000;
@@ -35,7 +35,7 @@ const eventsOf = async (seller: Client) => (await seller.get("/v1/events?type=pa
 const reconcile = () => reconcilePayouts(market.service.ctx);
 
 async function hasPayout(seller: Client) {
-  const reply = await seller.post("/v1/payouts", {});
+  const reply = await askPayout(market, seller);
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data;
 }
@@ -222,7 +222,7 @@ suite("a payout of which we heard nothing", () => {
         const seller = await hasSeller();
         const before = new Set(bank.paid.keys());
         bank.trouble = trouble;
-        await seller.post("/v1/payouts", {});
+        await askPayout(market, seller);
         market.clock.forward(2 * MINUTE_MS);
         await reconcile();
         bank.trouble = "none";
