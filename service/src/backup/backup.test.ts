@@ -95,9 +95,12 @@ async function backedUp(t: TestContext, market: Market, wish: BackupWish = {}) {
   return { path, said };
 }
 
-/** As it stands in an answer, wherever the service listens and whatever it calls the request. */
+/** As it stands in an answer, wherever the service listens, whatever it calls the request, and whoever looked just now. */
 const comparable = ({ origin }: Market, text: string) =>
-  text.replaceAll(origin, "ORIGIN").replace(/"meta":\{.*\}/, "");
+  text
+    .replaceAll(origin, "ORIGIN")
+    .replace(/"meta":\{.*\}/, "")
+    .replaceAll(/"views":\d+/g, "");
 
 // What the queue keeps for itself, beside the jobs; and when migrations ran.
 const OTHERS = [
@@ -174,6 +177,11 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
 
   test("is as it was at one moment, however much was bought and taken away meanwhile", async (t) => {
     const { market, productId, seller } = await hasShop(await openShop(t));
+    // So much, at the beginning, that everything else comes after the gate below.
+    await market.query(`
+      insert into audit_log (id, action, details, created_at)
+      select gen_random_uuid(), 'noise', to_jsonb(string_agg(md5(random()::text), '')), now()
+        from generate_series(1, 60000)`);
     const buyers = await Promise.all(Array.from({ length: 3 }, () => market.hasUser()));
     let [bought, isOver] = [0, false];
     const buy = async (buyer: Client) => {
@@ -366,23 +374,20 @@ function watchMemory() {
     collect();
     return process.memoryUsage().arrayBuffers / 1_048_576;
   };
-  const before = held();
-  let peak = 0;
-  let looks = 0;
+  const seen: number[] = [];
   let timer: NodeJS.Timeout;
   // Most of the time is the work's, however long collecting takes.
   const look = () => {
     const startedAt = performance.now();
-    peak = Math.max(peak, held() - before);
-    looks++;
-    timer = setTimeout(look, 10 * (performance.now() - startedAt));
+    seen.push(held());
+    timer = setTimeout(look, 5 * (performance.now() - startedAt));
   };
   look();
   return {
     stop() {
       clearTimeout(timer);
-      assert.ok(looks > 5, "it was looked at");
-      return peak;
+      assert.ok(seen.length > 3, "it was looked at");
+      return Math.max(...seen) - Math.min(...seen);
     },
   };
 }

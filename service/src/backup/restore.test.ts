@@ -23,6 +23,7 @@ import { type Market, openMarket } from "../../test/market.ts";
 import { hasFile } from "../../test/uploads.ts";
 import type { Config } from "../config.ts";
 import { readKeys } from "./inspect.ts";
+import { hmacOf } from "./manifest.ts";
 import { restore } from "./restore.ts";
 
 let market: Market;
@@ -71,6 +72,22 @@ async function mustRefuse(all: All, why: RegExp, passphrase: string | null = nul
 
 const replaced = (name: string, change: (text: string) => string): Members =>
   members.map((member) => (member[0] === name ? [name, Buffer.from(change(member[1].toString()))] : member));
+
+/** As whoever has the master key could. */
+const sealed = (those: Members, manifest: string): Members =>
+  those.map(([name, bytes]) => {
+    if (name === "manifest.json") return [name, Buffer.from(manifest)];
+    const { masterKeys } = market.service.ctx.config;
+    return [name, name === "manifest.hmac" ? Buffer.from(hmacOf(manifest, masterKeys[0]!)) : bytes];
+  });
+
+/** Tables, but nothing in them. */
+async function mustHaveNoRow({ database }: All): Promise<void> {
+  const tables = await queryAt(database, "select tablename from pg_tables where schemaname = 'public'");
+  assert.ok(tables.length > 10);
+  for (const { tablename } of tables.filter((table) => table.tablename !== "schema_migrations"))
+    assert.deepEqual(await queryAt(database, `select from public.${tablename} limit 1`), [], tablename);
+}
 
 const USERS = "tables/public.users/1";
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
@@ -253,6 +270,42 @@ suite("a restore", { timeout: 120_000 }, () => {
     assert.equal(count, 1);
   });
 
+  test("that does not end in what the archive promised leaves no row", async (t) => {
+    const all = await hasAll(t);
+    const manifest = members.find(([name]) => name === "manifest.json")![1].toString();
+    const users = members.find(([name]) => name === USERS)![1].toString();
+    const fewer = users.slice(users.indexOf("\n") + 1);
+    const { tables, ledger } = JSON.parse(manifest);
+    const { rows } = tables.find(({ name }: { name: string }) => name === "public.users");
+    const withoutOne = manifest
+      .replace(sha256(users), sha256(fewer))
+      .replace(/("public\.users",[^}]*"rows": )\d+/, `$1${rows - 1}`);
+    const cases: [Members, RegExp][] = [
+      [
+        sealed(members, manifest.replace(/("public\.users",[^}]*"rows": )\d+/, "$19")),
+        /public\.users has 2 rows, and the archive says 9/,
+      ],
+      [
+        sealed(
+          replaced(USERS, () => fewer),
+          withoutOne,
+        ),
+        /violates foreign key constraint/,
+      ],
+      [
+        sealed(members, manifest.replace(`"entries": ${ledger.entries}`, '"entries": 99')),
+        /The ledger is not what it was/,
+      ],
+    ];
+    for (const [put, why] of cases) {
+      await writeMembers(all.path, put);
+      await assert.rejects(all.run(), why);
+      await mustHaveNoRow(all);
+    }
+    await writeFile(all.path, archive);
+    await all.run();
+  });
+
   test("that is killed in the middle leaves no row, and the next one brings all of them", async (t) => {
     const bucket = await startSilentBucket(t);
     const all = await hasAll(t);
@@ -261,10 +314,7 @@ suite("a restore", { timeout: 120_000 }, () => {
     await bucket.asked;
     child.kill("SIGKILL");
     await once(child, "exit");
-    const tables = await queryAt(all.database, "select tablename from pg_tables where schemaname = 'public'");
-    assert.ok(tables.length > 10);
-    for (const { tablename } of tables.filter(({ tablename }) => tablename !== "schema_migrations"))
-      assert.deepEqual(await queryAt(all.database, `select from public.${tablename} limit 1`), [], tablename);
+    await mustHaveNoRow(all);
     const { rows } = await all.run();
     assert.ok(rows > 10);
     const [{ count }] = await queryAt(
