@@ -242,9 +242,13 @@ suite("a shop that is paid through Stripe", () => {
     const productId = await hasProduct(await market.hasUser());
     const buyer = await market.hasUser();
     const buy = (paymentMethodId?: string) => buyer.post("/v1/purchases", { productId, paymentMethodId });
+    const keeps = async (token: string) =>
+      assert.equal((await buyer.post("/v1/payment-methods", { token })).status, 201);
     assertError(await buy(), 422, "VALIDATION_ERROR", "paymentMethodId");
     assertError(await buy("pm_nobody"), 404, "PAYMENT_METHOD_NOT_FOUND");
-    assertError(await buy("pm_card_chargeDeclinedInsufficientFunds"), 402, "INSUFFICIENT_FUNDS");
+    await keeps("pm_card_chargeDeclinedInsufficientFunds");
+    assertError(await buy(), 402, "INSUFFICIENT_FUNDS");
+    await keeps("pm_card_visa");
     server.loseAnswer(/POST .*\/confirm$/);
     const reply = await buy("pm_card_visa");
     assert.ok(reply.status === 201 || reply.status === 202, reply.text);
