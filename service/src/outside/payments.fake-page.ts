@@ -26,6 +26,7 @@ h1 { margin: 0; font-size: 1.125rem; }
 h2 { margin: 1.5rem 0 0; font-size: 1rem; }
 .amount { margin: .75rem 0 0; font-size: 2rem; line-height: 1.2; font-weight: 600; }
 .soft { margin: 0; flex-basis: 100%; color: var(--soft); }
+footer.soft { margin-top: 1.5rem; }
 form { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1.5rem 0; }
 button { flex: 1; min-height: 2.75rem; border: 1px solid var(--line); border-radius: .5rem; background: transparent; color: inherit; font: inherit; font-weight: 600; cursor: pointer; }
 button.approve { border-color: var(--go); background: var(--go); color: #fff; }
@@ -50,7 +51,7 @@ export function authorizePage(charge: Charge): string {
     `<p class="amount">${escapeHtml(formatMoney(charge.amountMinor, charge.currency))}</p>
 <p class="soft">${escapeHtml(charge.description)}</p>
 ${answer}
-<p class="soft">This is the test payment provider: no money moves.</p>`,
+<footer class="soft">This is the test payment provider: no money moves.</footer>`,
   );
 }
 
@@ -85,7 +86,7 @@ export function bankPage({ disputes, refunds, payouts }: Undecided): string {
           `<h2>${name}</h2>${entries.join("\n") || '<p class="soft">Nothing to decide.</p>'}`,
       )
       .join("\n")}
-<p class="soft">This is the test payment provider: no money moves.</p>`,
+<footer class="soft">This is the test payment provider: no money moves.</footer>`,
   );
 }
 

@@ -27,6 +27,7 @@ th .soft { display: block; }
 .sums { width: 100%; max-width: 20rem; margin-inline-start: auto; }
 .sums div { display: flex; justify-content: space-between; gap: 1rem; padding: .25rem 0; }
 .sums dt { color: inherit; font-size: inherit; }
+.sums dd { text-align: end; white-space: nowrap; }
 .sums .main { font-size: 1.25rem; font-weight: 600; }
 footer { margin-top: 2.5rem; }
 @media print {
