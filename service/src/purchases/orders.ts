@@ -65,9 +65,10 @@ async function placeOrder(ctx: Context, caller: Member, offer: Offer): Promise<O
     if (!(await insertOrder(tx, order))) return null;
     const owned = await findLiveEntitlement(tx, caller.userId, offer.product.id);
     if (owned) throw alreadyOwned(owned.order_id);
-    if (offer.discount) await redeem(tx, offer.discount, { id: order.id, buyerId: caller.userId });
     // A free copy: there is nothing to wait for.
     if (order.total_minor === 0n) await complete(ctx, tx, (await findOrder(tx, order.id))!);
+    // Last, as whoever moves an order locks its code behind counters and receipt number; where it is used up, nothing stays.
+    if (offer.discount) await redeem(tx, offer.discount, { id: order.id, buyerId: caller.userId });
     return (await findOrder(tx, order.id))!;
   });
   if (!placed) return continueOpenOrder(ctx, caller, offer);

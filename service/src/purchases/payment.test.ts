@@ -364,3 +364,27 @@ test("a failure inside the settling leaves the order open, and the next round se
   assert.deepEqual(await listed(buyer), ["completed"]);
   assert.equal(await soldEvents(productId), 1);
 });
+
+test("late money for orders with a code, and free copies by the same code, do not wait for each other", async () => {
+  const { ctx } = market.service;
+  const owner = await market.hasUser();
+  const [dear, cheap] = [await hasProduct(owner, { price: 10 }), await hasProduct(owner, { price: 5 })];
+  await owner.post("/v1/discount-codes", { code: "FIVE", amountOff: 5 });
+  const buyers = await Promise.all(Array.from({ length: 25 }, () => market.hasUser()));
+  line.trouble = "down";
+  const late = await Promise.all(buyers.map((buyer) => buy(buyer, dear, { discountCode: "FIVE" })));
+  line.trouble = "none";
+  market.clock.forward(11 * MINUTE_MS);
+  await reconcile();
+  const method = { brand: "visa", last4: "4242" };
+  const paid = { state: "succeeded", paymentId: "ch_late", method, feeMinor: null } as const;
+  const settleInTurn = async () => {
+    for (const { body } of late) await settle(ctx, toUuid("ord", body.data.orderId)!, paid);
+  };
+  const [free] = await Promise.all([
+    Promise.all(buyers.map((buyer) => buy(buyer, cheap, { discountCode: "FIVE" }))),
+    settleInTurn(),
+  ]);
+  assert.deepEqual(new Set(free.map(({ status }) => status)), new Set([201]));
+  assert.equal((await owner.get("/v1/discount-codes")).body.data[0].redemptions, 50);
+});
