@@ -33,7 +33,7 @@ export const list = endpoint({
   path: "/payment-methods",
   summary: "List your payment methods, newest first",
   description: "In a test environment those that everybody has come last.",
-  access: { who: "member", permission: "purchases:read" },
+  access: writes,
   query: z.strictObject(paging),
   data: PaymentMethod,
   list: true,

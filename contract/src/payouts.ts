@@ -144,7 +144,7 @@ export const nameAccount = endpoint({
   path: "/account/payout-account",
   summary: "Say where your payouts go",
   description:
-    "Needs a sign-in of the last 15 minutes, and is told by a letter. In the test environment acct_test pays, acct_test_fails does not, and acct_test_returns sends back what it was paid.",
+    "Needs a sign-in of the last 15 minutes, and is told by a letter. In the test environment acct_test pays, acct_test_fails does not, acct_test_waits is long on its way, and acct_test_returns sends back what it was paid.",
   access: { who: "session" },
   body: NamePayoutAccount,
   data: PayoutAccount,

@@ -197,7 +197,19 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
         return { ...dispute, payment_intent: get(dispute["payment_intent"], "PaymentIntent") };
       },
     ],
-    ["POST", /^\/v1\/payment_methods\/(\w+)\/attach$/, (_form, id) => methodOf(id)],
+    [
+      "POST",
+      /^\/v1\/payment_methods\/(\w+)\/attach$/,
+      (_form, id) => {
+        if (id.includes("Declined") && id.includes("Attach"))
+          throw new Refusal(402, {
+            type: "card_error",
+            code: "card_declined",
+            message: "Your card was declined.",
+          });
+        return methodOf(id);
+      },
+    ],
   ];
 
   function answer(method: string, path: string, form: StripeObject): StripeObject {
@@ -249,7 +261,11 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
         payment_intent: id,
         reason: "fraudulent",
         status: "needs_response",
-        balance_transactions: [{ fee: 1_500 }],
+        currency: get(id, "PaymentIntent")["currency"],
+        balance_transactions: [
+          { fee: 1_500, currency: get(id, "PaymentIntent")["currency"] },
+          { fee: 900, currency: "chf" },
+        ],
       }).id,
     closeDispute: (id, status) => Object.assign(get(id, "dispute"), { status }),
     intentsOf: (orderId) => all("payment_intent").filter((one) => one["metadata"]?.order_id === orderId),

@@ -458,7 +458,6 @@ export interface Orders {
 export interface PaymentCustomers {
   default_method_id: string | null;
   payout_account_id: string | null;
-  provider_customer_id: string | null;
   user_id: string;
 }
 

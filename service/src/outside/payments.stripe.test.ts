@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import fc from "fast-check";
 import Stripe from "stripe";
 import { hasProduct } from "../../test/factories.ts";
 import { assertError, type Market, openMarket } from "../../test/market.ts";
 import { type StripeServer, startStripeServer } from "../../test/stripe-server.ts";
+import { currencies } from "../money/amount.ts";
 import { reconcileOrders } from "../purchases/payment.ts";
 import { stripePayments } from "./payments.stripe.ts";
+import { fromStripe, toStripe } from "./payments.stripe-amounts.ts";
 import type { References } from "./payments.stripe-references.ts";
 import { NoticeRefused, type Payments, PaymentUnknown } from "./payments.ts";
 
@@ -118,6 +121,48 @@ suite("a charge", () => {
   });
 });
 
+suite("an amount", () => {
+  const inCurrency = (currency: string, amountMinor: bigint) => ({ ...request(), currency, amountMinor });
+  const asked = (orderId: string) => server.intentsOf(orderId)[0]?.["amount"];
+
+  test("is told in Stripe's units, which are not everywhere ISO's", async () => {
+    for (const [currency, minor, units] of [
+      ["USD", 1_999n, 1_999],
+      ["JPY", 500n, 500],
+      ["KWD", 1_230n, 1_230],
+      ["ISK", 500n, 50_000],
+      ["UGX", 700n, 70_000],
+      ["MGA", 12_300n, 123],
+    ] as const) {
+      const order = inCurrency(currency, minor);
+      assert.equal((await payments.charge(order)).state, "succeeded", currency);
+      assert.equal(asked(order.orderId), units, currency);
+    }
+  });
+
+  test("that Stripe has not is declined before anything is asked", async () => {
+    for (const [currency, minor] of [
+      ["KWD", 1_234n],
+      ["MGA", 12_345n],
+    ] as const) {
+      const order = inCurrency(currency, minor);
+      const declined = { state: "declined", declineCode: "amount_not_supported" };
+      assert.partialDeepStrictEqual(await payments.charge(order), declined);
+      assert.equal(asked(order.orderId), undefined);
+    }
+  });
+
+  test("that comes from Stripe is ours again", () => {
+    const anyMinor = fc.bigInt({ min: 0n, max: 99_999_999n });
+    fc.assert(
+      fc.property(anyMinor, fc.constantFrom(...currencies), (minor, currency) => {
+        const amount = toStripe(minor, currency);
+        if (amount !== null) assert.equal(fromStripe(amount, currency.toLowerCase()), minor);
+      }),
+    );
+  });
+});
+
 suite("a refund", () => {
   const paid = async (methodId?: string) => {
     const outcome = await payments.charge(request(methodId));
@@ -188,6 +233,7 @@ test("a method is attached to its owner; one that does not exist is none", async
     last4: "4242",
   });
   assert.equal(await payments.findMethod("usr_1", "pm_nobody"), null);
+  assert.equal(await payments.findMethod("usr_1", "pm_card_chargeDeclinedAttach"), null, "its bank refused");
 });
 
 suite("a notice", () => {

@@ -1,4 +1,5 @@
 import Stripe from "stripe";
+import { fromStripe, toStripe } from "./payments.stripe-amounts.ts";
 import type { References } from "./payments.stripe-references.ts";
 import {
   type Dispute,
@@ -62,7 +63,7 @@ export function stripePayments({
     if (known) return known;
     const intent = await stripe.paymentIntents.create(
       {
-        amount: Number(request.amountMinor),
+        amount: told(request),
         currency: request.currency.toLowerCase(),
         customer: await customerOf(request.userId),
         payment_method: request.methodId,
@@ -106,7 +107,10 @@ export function stripePayments({
         return outcomeOf(await answered(async () => confirm(await intentOf(request), request.orderId)));
       } catch (error) {
         if (isMissing(error)) return { state: "unknown_method" };
-        throw error;
+        return failedOr(error, (declineCode) => ({
+          ...{ state: "declined", declineCode },
+          ...{ paymentId: request.orderId, method: UNKNOWN_CARD },
+        }));
       }
     },
     async find(orderId) {
@@ -124,13 +128,13 @@ export function stripePayments({
         ),
       );
     },
-    async refund({ refundId, paymentId, amountMinor }) {
+    async refund({ refundId, paymentId, ...amount }) {
       await references.keep(refundId, paymentId);
       return answered(async () => {
         try {
           const params = {
             payment_intent: paymentId,
-            amount: Number(amountMinor),
+            amount: told(amount),
             metadata: { refund_id: refundId },
           };
           return refundOutcomeOf(await stripe.refunds.create(params, keyed(refundId, "refund")));
@@ -150,14 +154,14 @@ export function stripePayments({
       );
       return refund && refundOutcomeOf(refund);
     },
-    payOut: ({ payoutId, destination, amountMinor, currency }) =>
+    payOut: ({ payoutId, destination, ...amount }) =>
       answered(async () => {
         try {
           return payoutOutcomeOf(
             await stripe.transfers.create(
               {
-                amount: Number(amountMinor),
-                currency: currency.toLowerCase(),
+                amount: told(amount),
+                currency: amount.currency.toLowerCase(),
                 destination,
                 transfer_group: payoutId,
                 metadata: { payout_id: payoutId },
@@ -183,7 +187,7 @@ export function stripePayments({
     findMethod: (userId, token) =>
       answered(async () => {
         const customer = await customerOf(userId);
-        const method = await unlessMissing(() => stripe.paymentMethods.attach(token, { customer }));
+        const method = await unlessRefused(() => stripe.paymentMethods.attach(token, { customer }));
         return method && methodOf(method);
       }),
     sharedMethods: [],
@@ -239,8 +243,29 @@ async function unlessMissing<T>(ask: () => Promise<T>): Promise<T | null> {
   }
 }
 
+/** A card that its bank will not have checked is as good as none. */
+async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | null> {
+  try {
+    return await unlessMissing(ask);
+  } catch (error) {
+    if (error instanceof Stripe.errors.StripeCardError) return null;
+    throw error;
+  }
+}
+
+/** Stripe has no such amount: a part of its smallest unit. */
+class NoSuchAmount extends Error {}
+
+/** An amount as Stripe is told it. */
+function told({ amountMinor, currency }: { amountMinor: bigint; currency: string }): number {
+  const amount = toStripe(amountMinor, currency);
+  if (amount === null) throw new NoSuchAmount(`Stripe has no ${amountMinor} minor units of ${currency}`);
+  return amount;
+}
+
 /** A refusal that will be the same however often one asks. */
 function failedOr<T>(error: unknown, failed: (code: string) => T): T {
+  if (error instanceof NoSuchAmount) return failed("amount_not_supported");
   if (error instanceof Stripe.errors.StripeInvalidRequestError) return failed(error.code ?? "refused");
   throw error;
 }
@@ -285,7 +310,7 @@ const declineCodeOf = ({ last_payment_error: error }: Intent) =>
 function feeOf({ latest_charge: charge, currency }: Intent): bigint | null {
   const booked = charge && typeof charge === "object" ? charge.balance_transaction : null;
   if (!booked || typeof booked !== "object" || booked.currency !== currency) return null;
-  return BigInt(booked.fee);
+  return fromStripe(booked.fee, currency);
 }
 
 function refundOutcomeOf(refund: Stripe.Refund): RefundOutcome {
@@ -310,11 +335,17 @@ function disputeOf(dispute: Stripe.Dispute): Dispute | null {
     disputeId: dispute.id,
     orderId,
     state: endings[dispute.status] ?? "open",
-    amountMinor: BigInt(dispute.amount),
-    feeMinor: dispute.balance_transactions.reduce((sum, { fee }) => sum + BigInt(fee), 0n),
+    amountMinor: fromStripe(dispute.amount, dispute.currency),
+    feeMinor: disputeFeeOf(dispute),
     reason: dispute.reason,
   };
 }
+
+/** None where Stripe settles in another currency, as with the fee of a charge. */
+const disputeFeeOf = ({ balance_transactions: booked, currency }: Stripe.Dispute): bigint =>
+  booked
+    .filter((one) => one.currency === currency)
+    .reduce((sum, { fee }) => sum + fromStripe(fee, currency), 0n);
 
 /** An inquiry that ends without a dispute takes nothing, as one that is won. */
 const endings: Partial<Record<Stripe.Dispute.Status, Dispute["state"]>> = {

@@ -79,6 +79,6 @@ export const deleteMethodsOf = (tx: Tx, userId: string) =>
 export const forgetCustomer = (tx: Tx, userId: string) =>
   tx
     .updateTable("payment_customers")
-    .set({ provider_customer_id: null, default_method_id: null })
+    .set({ default_method_id: null })
     .where("user_id", "=", userId)
     .execute();

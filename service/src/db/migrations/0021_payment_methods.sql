@@ -9,10 +9,9 @@ create table payment_methods (
 );
 create index payment_methods_user on payment_methods (user_id, created_at desc, id desc);
 
--- What a provider knows a person as, and the method that pays when none is named.
+-- Which method pays when a person names none, and where their payouts go.
 create table payment_customers (
   user_id uuid primary key references users,
-  provider_customer_id text unique,
   default_method_id text,
   -- Where payouts go; null: nowhere yet.
   payout_account_id text
