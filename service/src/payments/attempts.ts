@@ -14,6 +14,12 @@ const GIVE_UP_UNCONFIRMED_MS = 24 * 3_600_000;
 /** What the provider said of a charge that it knows. */
 export type Settlement = Exclude<PaymentOutcome, { state: "unknown_method" }>;
 
+interface Open {
+  id: string;
+  createdAt: Date;
+  askedAt: Date;
+}
+
 /** Rows that are paid for by one charge each: what a room that takes money tells of its own. */
 export interface Payables<Row extends { id: string }> {
   /** In log lines: "order". */
@@ -26,7 +32,7 @@ export interface Payables<Row extends { id: string }> {
   isFinal(row: Row): boolean;
   find(db: Queries, id: string): Promise<Row | undefined>;
   /** Open rows of which the provider was last asked before a moment, the oldest first. */
-  listOpen(db: Queries, before: Date): Promise<{ id: string; askedAt: Date }[]>;
+  listOpen(db: Queries, before: Date): Promise<Open[]>;
   /** Notes that the provider is asked now; false when the row is open no more, so that nobody must ask. */
   stampAsked(db: Queries, id: string, now: Date): Promise<boolean>;
   /** The provider does not know the method: nothing happened, so nothing stays. */
@@ -69,14 +75,16 @@ export function attemptsOf<Row extends { id: string }>(rows: Payables<Row>): Att
     }
   }
 
-  async function reconcileOne(ctx: Context, id: string, silentMs: number): Promise<void> {
+  async function reconcileOne(ctx: Context, { id, createdAt, askedAt }: Open): Promise<void> {
     const { payments } = ctx.outside;
+    const sinceMs = (moment: Date) => ctx.now().getTime() - moment.getTime();
     try {
       const found = await payments.find(rows.providersId(id));
-      const outdated = found?.state === "requires_action" && silentMs > GIVE_UP_UNCONFIRMED_MS;
+      // From the first asking on: whoever asks again holds a discount code no longer for it.
+      const outdated = found?.state === "requires_action" && sinceMs(createdAt) > GIVE_UP_UNCONFIRMED_MS;
       const outcome = outdated ? await payments.cancel(rows.providersId(id)) : found;
       if (outcome && outcome.state !== "unknown_method") await rows.settle(ctx, id, outcome);
-      else if (silentMs > GIVE_UP_UNHEARD_MS) await rows.abandon(ctx, id);
+      else if (sinceMs(askedAt) > GIVE_UP_UNHEARD_MS) await rows.abandon(ctx, id);
     } catch (error) {
       ctx.log.warn(
         { [rows.noun]: id, err: error },
@@ -110,9 +118,8 @@ export function attemptsOf<Row extends { id: string }>(rows: Payables<Row>): Att
     },
     giveUp: (ctx, row) => settleBy(ctx, row, () => ctx.outside.payments.cancel(rows.providersId(row.id))),
     async reconcile(ctx) {
-      const now = ctx.now().getTime();
-      for (const { id, askedAt } of await rows.listOpen(ctx.db, new Date(now - RECONCILE_AFTER_MS)))
-        await reconcileOne(ctx, id, now - askedAt.getTime());
+      const before = new Date(ctx.now().getTime() - RECONCILE_AFTER_MS);
+      for (const open of await rows.listOpen(ctx.db, before)) await reconcileOne(ctx, open);
     },
   };
 }

@@ -195,7 +195,11 @@ export const deleteOpenPayment = (db: Queries, id: string) =>
 export const listOpenPayments = (db: Queries, before: Date) =>
   db
     .selectFrom("subscription_payments")
-    .select((row) => ["id", row.fn.coalesce("asked_at", "created_at").as("askedAt")])
+    .select((row) => [
+      "id",
+      "created_at as createdAt",
+      row.fn.coalesce("asked_at", "created_at").as("askedAt"),
+    ])
     .where("status", "in", OPEN)
     .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
     .orderBy("created_at")

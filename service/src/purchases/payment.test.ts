@@ -388,3 +388,40 @@ test("late money for orders with a code, and free copies by the same code, do no
   assert.deepEqual(new Set(free.map(({ status }) => status)), new Set([201]));
   assert.equal((await owner.get("/v1/discount-codes")).body.data[0].redemptions, 50);
 });
+
+test("of two orders of one product that are both paid in the end, the second one's money goes back", async () => {
+  const { ctx } = market.service;
+  const { buyer, productId, orderId } = await hasPending("answers get lost");
+  // We gave up on the first before its answer was found.
+  await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
+  const second = (await buy(buyer, productId, WAITS)).body.data;
+  const paid = (await ctx.outside.payments.find(orderId)) as Settlement;
+  assert.equal((await settle(ctx, toUuid("ord", orderId)!, paid)).status, "completed");
+  await press(second.nextAction.url, "approve");
+  assert.partialDeepStrictEqual(await orderOf(buyer, second.orderId), {
+    status: "refunded",
+    entitlement: null,
+    refunds: [{ requestedBy: "service", status: "succeeded" }],
+  });
+  assert.equal(await soldEvents(productId), 1);
+});
+
+test("late money for somebody who has closed their account goes back", async () => {
+  const { ctx } = market.service;
+  const { buyer, orderId } = await hasPending("answers get lost");
+  await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
+  await market.query("update users set closed_at = $2 where id = $1", [buyer.userId, market.clock.now]);
+  const paid = (await ctx.outside.payments.find(orderId)) as Settlement;
+  assert.equal((await settle(ctx, toUuid("ord", orderId)!, paid)).status, "refunded");
+});
+
+test("asking again for what waits to be confirmed does not make it wait longer", async () => {
+  const { buyer, productId, orderId } = await hasWaiting();
+  for (let round = 0; round < 3; round++) {
+    market.clock.forward(10 * HOUR_MS);
+    assert.equal((await buy(buyer, productId, WAITS)).body.data.orderId, orderId);
+  }
+  market.clock.forward(2 * MINUTE_MS);
+  await reconcile();
+  assert.deepEqual(await listed(buyer), ["canceled"]);
+});

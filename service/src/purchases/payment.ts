@@ -8,6 +8,7 @@ import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
 import { attemptsOf, type Settlement } from "../payments/attempts.ts";
+import { findAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { countReviewAgainOf } from "../reviews/rating.ts";
 import { bookSale } from "./books.ts";
@@ -73,9 +74,9 @@ export async function settle(ctx: Context, orderId: string, settlement: Settleme
   const returned = await ctx.db.transaction().execute(async (tx) => {
     const order = await lockOrder(tx, orderId);
     if (!order) throw new ApiError("ORDER_NOT_FOUND");
-    if (isOpen(order)) await apply(ctx, tx, order, settlement);
-    else if (order.status === "canceled" && settlement.state === "succeeded")
-      return payAfterAll(ctx, tx, order, settlement);
+    if (!isOpen(order) && order.status !== "canceled") return null;
+    if (settlement.state === "succeeded") return takePayment(ctx, tx, order, settlement);
+    if (isOpen(order)) await apply(tx, order, settlement);
     return null;
   });
   if (returned) await carryOut(ctx, returned);
@@ -83,14 +84,19 @@ export async function settle(ctx: Context, orderId: string, settlement: Settleme
 }
 
 /**
- * We gave the order up, and the money came all the same: the buyer gets what was paid for; or the money back, whose refund is
- * answered, if they have the product already.
+ * The buyer gets what was paid for, also when we had given the order up; or the money back, whose refund is answered, if they have the
+ * product by another order already, or are gone.
  */
-async function payAfterAll(ctx: Context, tx: Tx, order: OrderRow, settlement: Paid): Promise<string | null> {
-  if (await findLiveEntitlement(tx, order.buyerId, order.productId))
-    return takeInVain(ctx, tx, await notePaid(tx, order, settlement));
-  await apply(ctx, tx, order, settlement);
+async function takePayment(ctx: Context, tx: Tx, order: OrderRow, settlement: Paid): Promise<string | null> {
+  const paid = await notePaid(tx, order, settlement);
+  if (!(await canUse(tx, order))) return takeInVain(ctx, tx, paid);
+  await complete(ctx, tx, paid);
   return null;
+}
+
+async function canUse(tx: Tx, { buyerId, productId }: OrderRow): Promise<boolean> {
+  if (await findLiveEntitlement(tx, buyerId, productId)) return false;
+  return !(await findAccount(tx, buyerId))?.closedAt;
 }
 
 type Paid = Extract<Settlement, { state: "succeeded" }>;
@@ -104,11 +110,9 @@ async function notePaid(tx: Tx, order: OrderRow, { paymentId, method, feeMinor }
   return { ...order, paymentId, paymentMethod: method, processorFeeMinor: feeMinor };
 }
 
-async function apply(ctx: Context, tx: Tx, order: OrderRow, settlement: Settlement): Promise<void> {
+async function apply(tx: Tx, order: OrderRow, settlement: Exclude<Settlement, Paid>): Promise<void> {
   const paid = { payment_id: settlement.paymentId, payment_method: JSON.stringify(settlement.method) };
   switch (settlement.state) {
-    case "succeeded":
-      return complete(ctx, tx, await notePaid(tx, order, settlement));
     case "requires_action":
       await moveOrder(tx, order.id, { ...paid, status: "requires_action", action_url: settlement.url });
       return;
@@ -155,7 +159,7 @@ export async function complete(ctx: Context, tx: Tx, order: OrderRow): Promise<v
 const maturityOf = ({ refundDays }: OrderRow, now: Date) =>
   new Date(now.getTime() + Math.max(MATURES_AFTER_DAYS, refundDays) * DAY_MS);
 
-/** The money came for what its buyer has already: it is booked, and goes back by itself. Answers its refund. */
+/** The money came for what its buyer has already, or cannot use: it is booked, and goes back by itself. Answers its refund. */
 async function takeInVain(ctx: Context, tx: Tx, order: OrderRow): Promise<string> {
   const now = ctx.now();
   const maturesAt = maturityOf(order, now);

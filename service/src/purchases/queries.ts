@@ -272,7 +272,11 @@ export async function takeReceiptNumber(tx: Tx, sellerId: string, year: number):
 export const listOpenOrders = (db: Queries, before: Date) =>
   db
     .selectFrom("orders")
-    .select((row) => ["id", row.fn.coalesce("asked_at", "created_at").as("askedAt")])
+    .select((row) => [
+      "id",
+      "created_at as createdAt",
+      row.fn.coalesce("asked_at", "created_at").as("askedAt"),
+    ])
     .where("status", "in", OPEN)
     .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
     .orderBy("created_at")

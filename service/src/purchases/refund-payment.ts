@@ -158,7 +158,7 @@ export async function returnPayment(ctx: Context, tx: Tx, order: Locked["order"]
       origin: "service",
       amount_minor: order.totalMinor,
       reason: "duplicate",
-      details: "The payment came after the order was given up, and its buyer owns the product already.",
+      details: "The payment came for a product that its buyer owns already, or after they had left.",
       decide_by: null,
     },
     theService,
