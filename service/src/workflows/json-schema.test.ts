@@ -94,7 +94,7 @@ test("a value fits a schema for us exactly when it does for Ajv", () => {
     ),
     { numRuns: 200 },
   );
-  assert.ok(fitting > 100, `only ${fitting} values fitted`);
+  assert.ok(fitting > 40, `only ${fitting} values fitted`);
 });
 
 const told: [schema: JsonSchema, value: unknown, ...faults: string[]][] = [
