@@ -92,9 +92,10 @@ test("a value fits a schema for us exactly when it does for Ajv", () => {
         }
       },
     ),
-    { numRuns: 200 },
+    // So many that a hundred values fit however few fit by chance.
+    { numRuns: 500 },
   );
-  assert.ok(fitting > 40, `only ${fitting} values fitted`);
+  assert.ok(fitting > 100, `only ${fitting} values fitted`);
 });
 
 const told: [schema: JsonSchema, value: unknown, ...faults: string[]][] = [
