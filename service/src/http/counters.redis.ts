@@ -9,13 +9,15 @@ const RECONNECT_AT_MOST_MS = 5_000;
 
 /**
  * Unlike the library's own script, it does not count what it refuses (one past the limit says so), and what is given
- * back to a window that has ended does not begin a new one.
+ * back to a window that has ended does not begin a new one. A window in which all was given back had served nobody: it
+ * has not begun.
  */
 const COUNT = `
 local used = tonumber(redis.call('get', KEYS[1]) or '0')
 local change, limit = tonumber(ARGV[1]), tonumber(ARGV[3])
 if change < 0 and used == 0 then return {0, 0} end
 if change > 0 and used + change > limit then return {limit + 1, redis.call('pttl', KEYS[1])} end
+if used + change == 0 then redis.call('del', KEYS[1]) return {0, 0} end
 redis.call('set', KEYS[1], 0, 'EX', ARGV[2], 'NX')
 return {redis.call('incrby', KEYS[1], change), redis.call('pttl', KEYS[1])}`;
 

@@ -188,6 +188,16 @@ function driverTests(driver: Driver, times: typeof fine, runs: number): void {
     await counters.close();
   });
 
+  test("a refused request begins no window", async () => {
+    const quotas = [1_500, 4_500].map((seconds) => ({ requests: 1, seconds }));
+    const gaps = [0, 4_000_000, 1_000_000, 1_000_000];
+    await behavesAsModel(
+      driver,
+      quotas,
+      gaps.map((gapMs) => ({ gapMs, user: 0 })),
+    );
+  });
+
   test("whatever the windows and moments, it decides and counts as the slow, obvious model", async () => {
     await fc.assert(
       fc.asyncProperty(quotasOf(times.seconds), stepsOf(times.gap), (quotas, steps) =>
