@@ -236,6 +236,8 @@ export async function openMarket({
 /** What `ledger verify` finds, whatever became of the service. */
 async function problemsIn(target: string): Promise<string[]> {
   const pool = openPool({ target, maxConnections: 1 });
+  // The database is dropped right behind, and may be faster than the goodbye of this connection.
+  pool.on("error", () => {});
   try {
     return (await verifyLedger(openDatabase(pool))).problems;
   } finally {
