@@ -75,6 +75,10 @@ const definitions = fc.record({ a: fc.record({ type }), b: fc.record({ not: fc.r
 
 test("a value fits a schema for us exactly when it does for Ajv", () => {
   const ajv = new Ajv2020({ strict: false, validateSchema: false });
+  // It keeps book of what `unevaluatedProperties` would need, a keyword that we do not take, and in some schemas
+  // (`{ anyOf: [{ oneOf: [{ additionalProperties: false }, false], not: true }, true] }`) its code names a variable
+  // that it never declared.
+  ajv.opts.unevaluated = false;
   let fitting = 0;
   fc.assert(
     fc.property(
