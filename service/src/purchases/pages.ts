@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Context } from "../context.ts";
+import { receiptHtml, receiptPdf, receiptPolicy } from "../receipts/receipt.ts";
 import { downloadOf } from "./download.ts";
 import { type LinkedPage, orderOfLink } from "./links.ts";
-import { receiptHtml, receiptPdf, receiptPolicy } from "./receipt.ts";
 import { receiptOf } from "./receipt-of-order.ts";
 
 /** The signed pages of a purchase: they work in a browser without a header. */

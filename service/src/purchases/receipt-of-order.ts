@@ -1,7 +1,7 @@
 import type { Context } from "../context.ts";
+import type { Receipt } from "../receipts/receipt.ts";
 import { taxRateOf } from "./orders.ts";
 import type { OrderRow } from "./queries.ts";
-import type { Receipt } from "./receipt.ts";
 import { receiptNumberOf } from "./receipt-number.ts";
 import { listSucceededRefunds } from "./receipt-queries.ts";
 
