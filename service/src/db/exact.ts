@@ -5,6 +5,11 @@ export type Exact<Row> = {
     : Row[Name];
 };
 
+/** A row as the driver hands it out, of one whose amounts are bigints: what a query is cast to before `exact`. */
+export type Drawn<Row> = {
+  [Name in keyof Row]: Name extends `${string}Minor` ? number | Exclude<Row[Name], bigint> : Row[Name];
+};
+
 /** Amounts as they are reckoned with: the driver hands them out as safe integers, of which none has a fraction. */
 export function exact<Row extends object>(row: Row): Exact<Row> {
   const columns = Object.entries(row).map(([name, value]) => [

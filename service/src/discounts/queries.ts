@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import type { Queries, Tx } from "../db/database.ts";
-import { exact } from "../db/exact.ts";
+import { type Drawn, exact } from "../db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 
 /** A code as its seller keeps it: either a percentage or an amount. */
@@ -21,7 +21,6 @@ export interface DiscountCodeRow {
 }
 
 /** As the driver gives it: the amount is a safe integer still. */
-type Drawn = Omit<DiscountCodeRow, "amountOffMinor"> & { amountOffMinor: number | null };
 
 const codes = (db: Queries) =>
   db
@@ -32,7 +31,7 @@ const codes = (db: Queries) =>
     .select(["max_redemptions as maxRedemptions", "max_per_buyer as maxPerBuyer"])
     .select(["created_at as createdAt", "updated_at as updatedAt"])
     .where("deleted_at", "is", null)
-    .$castTo<Drawn>();
+    .$castTo<Drawn<DiscountCodeRow>>();
 
 const only = async (query: ReturnType<typeof codes>): Promise<DiscountCodeRow | undefined> => {
   const row = await query.executeTakeFirst();

@@ -1,7 +1,7 @@
 import type { PayoutStatus } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries, Tx } from "../db/database.ts";
-import { exact } from "../db/exact.ts";
+import { type Drawn, exact } from "../db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 
 export const OPEN: PayoutStatus[] = ["pending", "in_transit"];
@@ -27,8 +27,6 @@ export interface PayoutRow {
   completedAt: Date | null;
 }
 
-type Drawn = { [Name in keyof PayoutRow]: Name extends `${string}Minor` ? number : PayoutRow[Name] };
-
 /** A day as it is told: the driver would make a moment of it, in the zone of the process. */
 const day = (column: string) => sql<string>`to_char(${sql.ref(column)}, 'YYYY-MM-DD')`;
 
@@ -41,7 +39,7 @@ const payouts = (db: Queries) =>
     .select([day("p.period_start").as("periodStart"), day("p.period_end").as("periodEnd")])
     .select([day("p.slot").as("slot"), "p.provider_payout_id as providerPayoutId"])
     .select(["p.failure_code as failureCode", "p.created_at as createdAt", "p.completed_at as completedAt"])
-    .$castTo<Drawn>();
+    .$castTo<Drawn<PayoutRow>>();
 
 const only = async (query: ReturnType<typeof payouts>): Promise<PayoutRow | undefined> => {
   const row = await query.executeTakeFirst();
@@ -135,7 +133,7 @@ export const stampAsked = (db: Queries, id: string, now: Date) =>
   db.updateTable("payouts").set({ asked_at: now }).where("id", "=", id).execute();
 
 /** Payouts in a state of which the provider was last asked before a moment, the oldest first. */
-export const listUnasked = (db: Queries, status: PayoutStatus, before: Date) =>
+export const listAskedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
   db
     .selectFrom("payouts")
     .select("id")

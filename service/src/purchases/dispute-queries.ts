@@ -1,5 +1,5 @@
 import type { Queries, Tx } from "../db/database.ts";
-import { exact } from "../db/exact.ts";
+import { type Drawn, exact } from "../db/exact.ts";
 
 export interface DisputeRow {
   id: string;
@@ -13,8 +13,6 @@ export interface DisputeRow {
   closedAt: Date | null;
 }
 
-type Drawn = Omit<DisputeRow, "amountMinor" | "heldMinor"> & { amountMinor: number; heldMinor: number };
-
 const disputes = (db: Queries) =>
   db
     .selectFrom("disputes")
@@ -23,9 +21,9 @@ const disputes = (db: Queries) =>
       ...(["amount_minor as amountMinor", "held_minor as heldMinor"] as const),
       ...(["opened_at as openedAt", "closed_at as closedAt"] as const),
     ])
-    .$castTo<Drawn>();
+    .$castTo<Drawn<DisputeRow>>();
 
-const toRow = (drawn: Drawn) => exact(drawn) as DisputeRow;
+const toRow = (drawn: Drawn<DisputeRow>): DisputeRow => exact(drawn);
 
 export async function findDisputeOf(db: Queries, providersId: string): Promise<DisputeRow | undefined> {
   const drawn = await disputes(db).where("provider_dispute_id", "=", providersId).executeTakeFirst();

@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import { jsonBuildObject } from "kysely/helpers/postgres";
 import type { Context } from "../context.ts";
 import type { Queries, Tx } from "../db/database.ts";
-import { exact } from "../db/exact.ts";
+import { type Drawn, exact } from "../db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 import type { CardSummary } from "../outside/payments.ts";
 
@@ -112,7 +112,6 @@ export async function insertOrder(tx: Tx, order: NewOrder): Promise<boolean> {
 }
 
 /** As the driver gives it: amounts are safe integers still. */
-type Drawn = { [Name in keyof OrderRow]: Name extends `${string}Minor` ? number : OrderRow[Name] };
 
 const orders = (db: Queries) =>
   db
@@ -160,11 +159,11 @@ const orders = (db: Queries) =>
         seller: jsonBuildObject({ name: row.ref("o.seller_name") }),
       }).as("parties"),
     )
-    .$castTo<Drawn>();
+    .$castTo<Drawn<OrderRow>>();
 
 const only = async (query: ReturnType<typeof orders>): Promise<OrderRow | undefined> => {
   const row = await query.executeTakeFirst();
-  return row && (exact(row) as OrderRow);
+  return row && exact(row);
 };
 
 export const findOrder = (db: Queries, id: string) => only(orders(db).where("o.id", "=", id));
@@ -217,7 +216,7 @@ export async function listOrders(
     .where((row) => row.and(conditions))
     .select((row) => row.fn.countAll<number>().as("total"))
     .executeTakeFirstOrThrow();
-  return { items: items.map((row) => exact(row) as OrderRow), total };
+  return { items: items.map((row) => exact(row)), total };
 }
 
 export interface OrderMove {

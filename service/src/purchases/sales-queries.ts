@@ -1,6 +1,6 @@
 import type { OrderStatus } from "@stoa/contract";
 import type { Queries } from "../db/database.ts";
-import { exact } from "../db/exact.ts";
+import { type Drawn, exact } from "../db/exact.ts";
 import { countSome, offsetOf, type Page, type Paging } from "../db/paging.ts";
 import { leastUuid } from "../ids.ts";
 
@@ -52,7 +52,6 @@ function fitting(db: Queries, filter: SaleFilter) {
 }
 
 /** As the driver gives it: amounts are safe integers still. */
-type Drawn<Row> = { [Name in keyof Row]: Row[Name] extends bigint | null ? number : Row[Name] };
 
 const sales = (db: Queries) =>
   db
@@ -76,7 +75,7 @@ export async function listSales(db: Queries, filter: SaleFilter): Promise<Page<S
     .$castTo<Drawn<SaleRow>>()
     .execute();
   const total = await countSome(db, fitting(db, filter));
-  return { items: items.map((row) => exact(row) as SaleRow), ...total };
+  return { items: items.map((row) => exact(row)), ...total };
 }
 
 /** What administrators see of one. */
