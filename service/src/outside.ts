@@ -12,7 +12,7 @@ import { devMail } from "./outside/mail.dev.ts";
 import { noMail } from "./outside/mail.none.ts";
 import { type Mail, parseMailbox } from "./outside/mail.ts";
 import { fakePayments } from "./outside/payments.fake.ts";
-import { postgresChargeStore } from "./outside/payments.fake-postgres.ts";
+import { postgresStore } from "./outside/payments.fake-postgres.ts";
 import { startFakeProvider } from "./outside/payments.fake-server.ts";
 import { noPayments } from "./outside/payments.none.ts";
 import { postgresReferences } from "./outside/payments.stripe-references.ts";
@@ -91,7 +91,7 @@ async function openPayments(config: Config, pool: pg.Pool, now: () => Date, give
   if (given) return { port: given, ...alone };
   if (config.stripe) return { port: await openStripe(config, config.stripe, pool), ...alone };
   if (config.environment === "production") return { port: noPayments, ...alone };
-  const provider = await startFakeProvider({ store: postgresChargeStore(pool), now });
+  const provider = await startFakeProvider({ store: postgresStore(pool), now });
   return {
     port: fakePayments({ origin: provider.origin, secret: provider.secret, now }),
     bankPage: provider.origin,

@@ -12,13 +12,13 @@ import { tidyOAuth } from "./oauth/forgetting.ts";
 import type { NoticeHandlers } from "./payments/notices.ts";
 import { payOutBySchedule } from "./payouts/schedule.ts";
 import { hearOfPayout, reconcilePayouts } from "./payouts/sending.ts";
-import { hearOfPayment, reconcilePayments } from "./plans/payment.ts";
+import { hearOfPlanPayment, reconcilePayments } from "./plans/payment.ts";
 import { renewSubscriptions } from "./plans/renewal.ts";
 import { applyDueDowngrades } from "./plans/subscription.ts";
-import { reconcileDisputes, refreshDispute } from "./purchases/disputes.ts";
+import { hearOfDispute, reconcileDisputes } from "./purchases/disputes.ts";
 import { hearOfOrder, reconcileOrders } from "./purchases/payment.ts";
 import { carryOutRefundBuyers, type RefundBuyers, refundBuyersJob } from "./purchases/refund-buyers.ts";
-import { approveOverdueRefunds, reconcileRefunds, refreshRefund } from "./purchases/refund-payment.ts";
+import { approveOverdueRefunds, hearOfRefund, reconcileRefunds } from "./purchases/refund-payment.ts";
 import { tidySignIn } from "./sign-in/tidy.ts";
 
 /** What can be asked for by `ctx.jobs.send`. */
@@ -65,9 +65,9 @@ export const askedJobsOf = (ctx: Context): AskedJob[] => [
 export const noticeHandlers: NoticeHandlers = {
   payment: async (ctx, { orderId }) => {
     await hearOfOrder(ctx, orderId);
-    await hearOfPayment(ctx, orderId);
+    await hearOfPlanPayment(ctx, orderId);
   },
-  refund: (ctx, { refundId }) => refreshRefund(ctx, refundId),
+  refund: (ctx, { refundId }) => hearOfRefund(ctx, refundId),
   payout: (ctx, { payoutId }) => hearOfPayout(ctx, payoutId),
-  dispute: (ctx, { disputeId }) => refreshDispute(ctx, disputeId),
+  dispute: (ctx, { disputeId }) => hearOfDispute(ctx, disputeId),
 };

@@ -601,7 +601,6 @@ export interface Refunds {
   origin: string;
   provider_refund_id: string | null;
   reason: string;
-  requested_by: string | null;
   status: string;
 }
 

@@ -7,14 +7,14 @@ import { behind, type PaymentLine } from "../../test/payments.ts";
 import { toUuid } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
-import { memoryChargeStore } from "../outside/payments.fake-store.ts";
+import { memoryStore } from "../outside/payments.fake-store.ts";
 import { reconcileOrders, settle } from "../purchases/payment.ts";
 
 const MINUTE_MS = 60_000;
 const DECLINED = "pm_test_declined";
 const WAITS = "pm_test_requires_action";
 
-const store = memoryChargeStore();
+const store = memoryStore();
 const line: PaymentLine = { trouble: "none" };
 let provider: FakeProvider;
 let market: Market;

@@ -3,11 +3,11 @@ import { buffer } from "node:stream/consumers";
 import type { z } from "zod";
 import type { NoticePost } from "./payments.fake-notices.ts";
 import { pagePolicy } from "./payments.fake-page.ts";
-import type { ChargeStore } from "./payments.fake-store.ts";
+import type { FakeStore } from "./payments.fake-store.ts";
 
 /** What the fake provider's endpoints work with. */
 export interface Provider {
-  store: ChargeStore;
+  store: FakeStore;
   now: () => Date;
   notices: NoticePost;
 }

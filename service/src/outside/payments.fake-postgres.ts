@@ -1,16 +1,16 @@
 import type { Pool, PoolClient } from "pg";
 import {
   type Charge,
-  type ChargeStore,
   type Dispute,
   declineCodeOf,
+  type FakeStore,
   failureCodeOf,
   type Payout,
   type Refund,
 } from "./payments.fake-store.ts";
 
 /** The books in the schema `fake_provider`: they outlive a restart, as a real provider's do. */
-export function postgresChargeStore(pool: Pool): ChargeStore {
+export function postgresStore(pool: Pool): FakeStore {
   const charges = tableOf<Charge>("charges", "order_id");
   const refunds = tableOf<Refund>("refunds", "refund_id");
   const payouts = tableOf<Payout>("payouts", "payout_id");

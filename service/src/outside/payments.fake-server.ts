@@ -5,7 +5,7 @@ import { bankEndpoints } from "./payments.fake-bank.ts";
 import { chargeEndpoints } from "./payments.fake-charges.ts";
 import { type Provider, type Reply, refusal, send } from "./payments.fake-http.ts";
 import { type NoticeWaits, noticePost } from "./payments.fake-notices.ts";
-import type { ChargeStore } from "./payments.fake-store.ts";
+import type { FakeStore } from "./payments.fake-store.ts";
 import { transferEndpoints } from "./payments.fake-transfers.ts";
 
 /**
@@ -22,7 +22,7 @@ export interface FakeProvider {
 }
 
 interface FakeProviderOptions {
-  store: ChargeStore;
+  store: FakeStore;
   now: () => Date;
   /** Any free port unless given. */
   port?: number;

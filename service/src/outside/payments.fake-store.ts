@@ -54,7 +54,7 @@ export interface Dispute {
   createdAt: Date;
 }
 
-export interface ChargeStore {
+export interface FakeStore {
   /** Keeps the charge, or answers the one that the order has already: of two at once, one is kept. */
   insertOrGet(charge: Charge): Promise<Charge>;
   find(id: string): Promise<Charge | null>;
@@ -92,7 +92,7 @@ export const failureCodeOf = (move: Move<string>): string | null =>
   "failureCode" in move ? move.failureCode : null;
 
 /** Books that are forgotten with the process, for tests of the provider itself. */
-export function memoryChargeStore(): ChargeStore {
+export function memoryStore(): FakeStore {
   const charges = keptBy<Charge, "orderId">("orderId");
   const refunds = keptBy<Refund, "refundId">("refundId");
   const payouts = keptBy<Payout, "payoutId">("payoutId");

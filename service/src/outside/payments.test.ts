@@ -7,11 +7,11 @@ import { noticeIn, type PostedNotice, startNoticeReceiver } from "../../test/not
 import { fakePayments } from "./payments.fake.ts";
 import { startFakeProvider } from "./payments.fake-server.ts";
 import { signNotice } from "./payments.fake-signature.ts";
-import { memoryChargeStore } from "./payments.fake-store.ts";
+import { memoryStore } from "./payments.fake-store.ts";
 import { NoticeRefused, type PaymentOutcome, PaymentUnknown } from "./payments.ts";
 
 const now = () => new Date("2026-08-01T12:00:00.000Z");
-const store = memoryChargeStore();
+const store = memoryStore();
 const noticeWaits = { firstMs: 0, againMs: [0, 0] };
 const provider = await startFakeProvider({ store, now, noticeWaits });
 const { origin, secret } = provider;
@@ -331,7 +331,7 @@ test("a charge may be made and its answer never come, nor a notice", async () =>
 });
 
 test("whoever tests decides on a page in the place of a bank", async () => {
-  const desk = await startFakeProvider({ store: memoryChargeStore(), now });
+  const desk = await startFakeProvider({ store: memoryStore(), now });
   after(() => desk.close());
   const there = fakePayments({ origin: desk.origin });
   const paid = async (methodId: string) => paymentIdOf(await there.charge(request(methodId)));

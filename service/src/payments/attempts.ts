@@ -21,7 +21,7 @@ interface Open {
 }
 
 /** Rows that are paid for by one charge each: what a room that takes money tells of its own. */
-export interface Payables<Row extends { id: string }> {
+export interface ChargedRows<Row extends { id: string }> {
   /** In log lines: "order". */
   noun: string;
   /** What the provider knows the row by. */
@@ -57,7 +57,7 @@ export interface Attempts<Row> {
 }
 
 /** The one way in which a row of ours and the provider's charge come to say the same, whoever is killed in between. */
-export function attemptsOf<Row extends { id: string }>(rows: Payables<Row>): Attempts<Row> {
+export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): Attempts<Row> {
   const afresh = async (ctx: Context, row: Row) => (await rows.find(ctx.db, row.id)) ?? row;
 
   const settleBy = async (ctx: Context, row: Row, ask: () => Promise<PaymentOutcome | null>) => {

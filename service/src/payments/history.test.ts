@@ -10,14 +10,14 @@ import { verifyLedger } from "../ledger/verify.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { signNotice } from "../outside/payments.fake-signature.ts";
-import { memoryChargeStore } from "../outside/payments.fake-store.ts";
+import { memoryStore } from "../outside/payments.fake-store.ts";
 
 const SEED = Number(process.env["STOA_TEST_SEED"] ?? 20260615);
 const RUNS = 6;
 /** Longer than the refund window, after which a seller may be paid out. */
 const MATURE_MS = 15 * 86_400_000;
 
-const books = memoryChargeStore();
+const books = memoryStore();
 const line: PaymentLine = { trouble: "none" };
 let provider: FakeProvider;
 let receiver: NoticeReceiver;

@@ -5,7 +5,7 @@ import { assertError, type Client, type Market, openMarket } from "../../test/ma
 import { behind, type PaymentLine } from "../../test/payments.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
-import { memoryChargeStore } from "../outside/payments.fake-store.ts";
+import { memoryStore } from "../outside/payments.fake-store.ts";
 import type { PaymentMethod } from "../outside/payments.ts";
 
 const PATH = "/v1/payment-methods";
@@ -17,7 +17,7 @@ let provider: FakeProvider;
 let market: Market;
 let seller: Client;
 before(async () => {
-  provider = await startFakeProvider({ store: memoryChargeStore(), now: () => market.clock.now });
+  provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   const fake = fakePayments({ origin: provider.origin });
   shared.push(...fake.sharedMethods);
   market = await openMarket({ payments: { ...behind(line, fake), sharedMethods: shared } });

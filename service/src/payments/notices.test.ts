@@ -10,7 +10,7 @@ import { toUuid } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { signNotice } from "../outside/payments.fake-signature.ts";
-import { memoryChargeStore } from "../outside/payments.fake-store.ts";
+import { memoryStore } from "../outside/payments.fake-store.ts";
 import { reconcileOrders } from "../purchases/payment.ts";
 
 const PATH = "/payments/webhooks/fake";
@@ -23,7 +23,7 @@ let seller: Client;
 before(async () => {
   const now = () => market.clock.now;
   provider = await startFakeProvider({
-    store: memoryChargeStore(),
+    store: memoryStore(),
     now,
     noticeWaits: { firstMs: 0, againMs: [] },
   });

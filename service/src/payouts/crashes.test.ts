@@ -6,7 +6,7 @@ import { hasEarned, ledgerSums } from "../../test/payouts.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
-import { memoryChargeStore, type Payout } from "../outside/payments.fake-store.ts";
+import { memoryStore, type Payout } from "../outside/payments.fake-store.ts";
 import { reconcilePayouts } from "./sending.ts";
 
 const MINUTE_MS = 60_000;
@@ -22,7 +22,7 @@ const steps = [
 
 /** What the provider was asked to pay; a repeat under the same id is no other. */
 const paid: Payout[] = [];
-const books = memoryChargeStore();
+const books = memoryStore();
 
 let provider: FakeProvider;
 let market: Market;

@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import { PaymentUnknown, type PayoutOutcome, type PayoutRequest } from "../outside/payments.ts";
-import { findPayout, listReturnable, listUnasked, type PayoutRow, stampAsked } from "./queries.ts";
+import { findPayout, listAskedBefore, listReturnable, type PayoutRow, stampAsked } from "./queries.ts";
 import { settle } from "./settling.ts";
 
 /** Whoever asked more recently may still be waiting for the answer. */
@@ -89,8 +89,8 @@ export async function reconcilePayouts(ctx: Context): Promise<void> {
 async function listDue(ctx: Context): Promise<string[]> {
   const before = (ms: number) => new Date(ctx.now().getTime() - ms);
   const rows = [
-    ...(await listUnasked(ctx.db, "pending", before(PENDING_ASKED_AFTER_MS))),
-    ...(await listUnasked(ctx.db, "in_transit", before(IN_TRANSIT_ASKED_AFTER_MS))),
+    ...(await listAskedBefore(ctx.db, "pending", before(PENDING_ASKED_AFTER_MS))),
+    ...(await listAskedBefore(ctx.db, "in_transit", before(IN_TRANSIT_ASKED_AFTER_MS))),
     ...(await listReturnable(ctx.db, {
       completedAfter: before(RETURNED_WITHIN_MS),
       askedBefore: before(COMPLETED_ASKED_AFTER_MS),

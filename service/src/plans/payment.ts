@@ -48,7 +48,7 @@ const attempts = attemptsOf<PaymentRow>({
 export const { charge, refresh, giveUp, reconcile: reconcilePayments } = attempts;
 
 /** The provider says that something changed of a charge; when it is for a plan, asks what. */
-export async function hearOfPayment(ctx: Context, paymentId: string): Promise<void> {
+export async function hearOfPlanPayment(ctx: Context, paymentId: string): Promise<void> {
   const id = toUuid("pay", paymentId);
   if (id) await attempts.hear(ctx, id);
 }

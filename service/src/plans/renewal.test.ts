@@ -7,7 +7,7 @@ import { behind, type PaymentLine } from "../../test/payments.ts";
 import { toId } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
-import { memoryChargeStore } from "../outside/payments.fake-store.ts";
+import { memoryStore } from "../outside/payments.fake-store.ts";
 import type { PaymentMethod, PaymentRequest, Payments } from "../outside/payments.ts";
 import { reconcilePayments } from "./payment.ts";
 import { builtInPlans } from "./plan-book.ts";
@@ -28,7 +28,7 @@ const shared: PaymentMethod[] = [];
 let provider: FakeProvider;
 let market: Market;
 before(async () => {
-  provider = await startFakeProvider({ store: memoryChargeStore(), now: () => market.clock.now });
+  provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   const fake = fakePayments({ origin: provider.origin });
   shared.push(...fake.sharedMethods);
   const payments = { ...withCard(fake), sharedMethods: shared };

@@ -6,7 +6,7 @@ import { behind, type PaymentLine } from "../../test/payments.ts";
 import { toId } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
-import { memoryChargeStore } from "../outside/payments.fake-store.ts";
+import { memoryStore } from "../outside/payments.fake-store.ts";
 import type { Payments } from "../outside/payments.ts";
 import { reconcilePayments } from "./payment.ts";
 import { builtInPlans } from "./plan-book.ts";
@@ -23,7 +23,7 @@ const charged = new Map<string, bigint>();
 let provider: FakeProvider;
 let market: Market;
 before(async () => {
-  provider = await startFakeProvider({ store: memoryChargeStore(), now: () => market.clock.now });
+  provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   market = await openMarket({
     payments: behind(line, recorded(fakePayments({ origin: provider.origin }))),
     config: { planBook: builtInPlans },

@@ -14,7 +14,7 @@ import { LEASE_SECONDS } from "../http/idempotency.ts";
 import { toUuid } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
-import { type Charge, memoryChargeStore } from "../outside/payments.fake-store.ts";
+import { type Charge, memoryStore } from "../outside/payments.fake-store.ts";
 import { reconcileOrders } from "./payment.ts";
 
 const MINUTE_MS = 60_000;
@@ -29,7 +29,7 @@ const steps = {
 } as const;
 
 const charges: Charge[] = [];
-const books = memoryChargeStore();
+const books = memoryStore();
 /** What the provider does when it has charged and not answered yet. */
 let onceCharged = () => {};
 /** Where the market's own process throws. */

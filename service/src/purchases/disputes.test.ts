@@ -11,8 +11,8 @@ import { verifyLedger } from "../ledger/verify.ts";
 import { roundHalfUp } from "../money/amount.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
-import { memoryChargeStore } from "../outside/payments.fake-store.ts";
-import { reconcileDisputes, refreshDispute } from "./disputes.ts";
+import { memoryStore } from "../outside/payments.fake-store.ts";
+import { hearOfDispute, reconcileDisputes } from "./disputes.ts";
 import { reconcileRefunds } from "./refund-payment.ts";
 
 const SEED = Number(process.env["STOA_TEST_SEED"] ?? 20260615);
@@ -24,7 +24,7 @@ let market: Market;
 let seller: Client;
 let admin: Client;
 before(async () => {
-  provider = await startFakeProvider({ store: memoryChargeStore(), now: () => market.clock.now });
+  provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   const charges = behind(line, fakePayments({ origin: provider.origin }));
   market = await openMarket({ payments: withRefunds(book, charges) });
   seller = await market.hasUser({ name: "Seller" });
@@ -52,7 +52,7 @@ async function hasOrder(wish: ProductWish = {}): Promise<Bought> {
   return { buyer, productId, orderId: await hasBought(buyer, productId) };
 }
 
-const refresh = (disputeId: string) => refreshDispute(market.service.ctx, disputeId);
+const refresh = (disputeId: string) => hearOfDispute(market.service.ctx, disputeId);
 const give = (orderId: string, amount?: number) =>
   admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other", ...(amount && { amount }) });
 const ask = (buyer: Client, orderId: string) =>

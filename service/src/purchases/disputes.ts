@@ -25,7 +25,7 @@ import { reconcileRefundsOf } from "./refund-payment.ts";
  * Reads a dispute from the provider and moves ours to it. Whatever was told of it before, how often and in which order: it ends as
  * the provider has it.
  */
-export async function refreshDispute(ctx: Context, disputeId: string): Promise<void> {
+export async function hearOfDispute(ctx: Context, disputeId: string): Promise<void> {
   const told = await ctx.outside.payments.findDispute(disputeId);
   const orderId = told && toUuid("ord", told.orderId);
   const order = orderId ? await findOrder(ctx.db, orderId) : undefined;
@@ -149,7 +149,7 @@ async function tellAll(
 export async function reconcileDisputes(ctx: Context): Promise<void> {
   for (const { id } of await listOpenDisputes(ctx.db)) {
     try {
-      await refreshDispute(ctx, id);
+      await hearOfDispute(ctx, id);
     } catch (error) {
       ctx.log.warn({ dispute: id, err: error }, "a dispute could not be read; the next round tries again");
     }

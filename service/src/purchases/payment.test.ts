@@ -6,7 +6,7 @@ import { behind, type PaymentLine } from "../../test/payments.ts";
 import { toUuid } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
-import { memoryChargeStore } from "../outside/payments.fake-store.ts";
+import { memoryStore } from "../outside/payments.fake-store.ts";
 import type { Settlement } from "../payments/attempts.ts";
 import { reconcileOrders, settle } from "./payment.ts";
 
@@ -14,7 +14,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const WAITS = { paymentMethodId: "pm_test_requires_action" };
 
-const store = memoryChargeStore();
+const store = memoryStore();
 const line: PaymentLine = { trouble: "none" };
 
 let provider: FakeProvider;

@@ -14,7 +14,7 @@ import { toUuid } from "../ids.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
-import { memoryChargeStore, type Refund } from "../outside/payments.fake-store.ts";
+import { memoryStore, type Refund } from "../outside/payments.fake-store.ts";
 import { reconcileRefunds } from "./refund-payment.ts";
 
 const MINUTE_MS = 60_000;
@@ -30,7 +30,7 @@ const steps = [
 
 /** What the provider gave back. */
 const given: Refund[] = [];
-const books = memoryChargeStore();
+const books = memoryStore();
 /** Where the market's own process throws. */
 let failsAt = "";
 

@@ -53,7 +53,6 @@ export async function startRefund(
     ...wish,
     id,
     order_id: order.id,
-    requested_by: by.actorId,
     currency: order.currency,
     created_at: ctx.now(),
   });

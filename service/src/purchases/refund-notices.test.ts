@@ -7,7 +7,7 @@ import { accountsOf } from "../../test/refunds.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
-import { memoryChargeStore } from "../outside/payments.fake-store.ts";
+import { memoryStore } from "../outside/payments.fake-store.ts";
 
 let provider: FakeProvider;
 let receiver: NoticeReceiver;
@@ -16,7 +16,7 @@ let seller: Client;
 before(async () => {
   const now = () => market.clock.now;
   const noticeWaits = { firstMs: 0, againMs: [] };
-  provider = await startFakeProvider({ store: memoryChargeStore(), now, noticeWaits });
+  provider = await startFakeProvider({ store: memoryStore(), now, noticeWaits });
   const { origin, secret } = provider;
   market = await openMarket({ payments: fakePayments({ origin, secret, now }) });
   seller = await market.hasUser({ name: "Seller" });

@@ -10,10 +10,10 @@ import { toUuid } from "../ids.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
-import { memoryChargeStore } from "../outside/payments.fake-store.ts";
+import { memoryStore } from "../outside/payments.fake-store.ts";
 import type { RefundOutcome } from "../outside/payments.ts";
 import { reconcileOrders, settle } from "./payment.ts";
-import { carryOut, reconcileRefunds, refreshRefund, settleRefund } from "./refund-payment.ts";
+import { carryOut, hearOfRefund, reconcileRefunds, settleRefund } from "./refund-payment.ts";
 
 const SEED = Number(process.env["STOA_TEST_SEED"] ?? 20260615);
 const MINUTE_MS = 60_000;
@@ -25,7 +25,7 @@ let market: Market;
 let seller: Client;
 let admin: Client;
 before(async () => {
-  provider = await startFakeProvider({ store: memoryChargeStore(), now: () => market.clock.now });
+  provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   const charges = behind(line, fakePayments({ origin: provider.origin }));
   market = await openMarket({ payments: withRefunds(book, charges) });
   seller = await market.hasUser({ name: "Seller" });
@@ -118,11 +118,11 @@ suite("a refund whose answer is not heard", () => {
     book.trouble = "slow";
     const { id } = (await ask(bought.buyer, bought.orderId)).body.data;
     const uuid = toUuid("refund", id)!;
-    await refreshRefund(ctx, id);
+    await hearOfRefund(ctx, id);
     assert.deepEqual(statusesOf(await orderOf(bought.buyer, bought.orderId)), ["processing"]);
     const succeeded: RefundOutcome = { state: "succeeded", providerRefundId: "re_1" };
     book.refunds.set(id, { ...book.refunds.get(id)!, outcome: succeeded });
-    await Promise.all(Array.from({ length: 5 }, () => refreshRefund(ctx, id)));
+    await Promise.all(Array.from({ length: 5 }, () => hearOfRefund(ctx, id)));
     await settleRefund(ctx, uuid, { state: "failed", providerRefundId: "re_1", failureCode: "late" });
     await settleRefund(ctx, uuid, { state: "processing", providerRefundId: "re_1" });
     await assertRefunded(bought);

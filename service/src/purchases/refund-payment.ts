@@ -206,7 +206,7 @@ export const reconcileRefundsOf = async (ctx: Context, orderId: string): Promise
   eachInTurn(ctx, await listAskedRefundsOf(ctx.db, orderId), (row) => reconcileRefund(ctx, row));
 
 /** The provider tells that it knows more of a refund, which it names as we did. */
-export async function refreshRefund(ctx: Context, refundId: string): Promise<void> {
+export async function hearOfRefund(ctx: Context, refundId: string): Promise<void> {
   const id = toUuid("refund", refundId);
   const found = id && (await ctx.outside.payments.findRefund(refundId));
   if (found) await settleRefund(ctx, id, found);

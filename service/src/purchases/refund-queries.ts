@@ -1,7 +1,7 @@
 import type { RefundStatus } from "@stoa/contract";
 import type { ExpressionBuilder } from "kysely";
 import type { Queries, Tx } from "../db/database.ts";
-import { exact } from "../db/exact.ts";
+import { type Drawn, exact } from "../db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 import type { DB } from "../db/tables.gen.ts";
 import { OPEN_REFUND, refundMoves } from "./refund-lifecycle.ts";
@@ -31,8 +31,6 @@ export interface RefundRow {
   completedAt: Date | null;
 }
 
-type Drawn = Omit<RefundRow, "amountMinor"> & { amountMinor: number };
-
 const refunds = (db: Queries) =>
   db
     .selectFrom("refunds as r")
@@ -49,9 +47,9 @@ const refunds = (db: Queries) =>
       ...(["r.decision_note as decisionNote", "r.failure_code as failureCode"] as const),
       ...(["r.created_at as createdAt", "r.completed_at as completedAt"] as const),
     ])
-    .$castTo<Drawn>();
+    .$castTo<Drawn<RefundRow>>();
 
-const toRow = (drawn: Drawn) => exact(drawn) as RefundRow;
+const toRow = (drawn: Drawn<RefundRow>): RefundRow => exact(drawn);
 
 export async function findRefundRow(db: Queries, id: string): Promise<RefundRow | undefined> {
   const drawn = await refunds(db).where("r.id", "=", id).executeTakeFirst();
@@ -117,7 +115,6 @@ export interface NewRefund {
   id: string;
   order_id: string;
   origin: RefundRow["origin"];
-  requested_by: string | null;
   amount_minor: bigint;
   currency: string;
   reason: string;

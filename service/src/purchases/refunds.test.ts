@@ -11,7 +11,7 @@ import { holdUse, lockUse } from "../entitlements/entitlements.ts";
 import { newUuid, toId, toUuid } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
-import { memoryChargeStore } from "../outside/payments.fake-store.ts";
+import { memoryStore } from "../outside/payments.fake-store.ts";
 import { carryOutRefundBuyers } from "./refund-buyers.ts";
 import { approveOverdueRefunds, reconcileRefunds } from "./refund-payment.ts";
 
@@ -24,7 +24,7 @@ let seller: Client;
 let adminId: string;
 let admin: Client;
 before(async () => {
-  provider = await startFakeProvider({ store: memoryChargeStore(), now: () => market.clock.now });
+  provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   market = await openMarket({ payments: withRefunds(book, fakePayments({ origin: provider.origin })) });
   seller = await market.hasUser({ name: "Seller" });
   adminId = (await market.hasUser({ role: "admin" })).userId;

@@ -161,8 +161,6 @@ create table refunds (
   order_id uuid not null references orders,
   -- The buyer asked, an administrator gave it unasked, or the service did, after a payment that bought nothing.
   origin text not null check (origin in ('buyer', 'admin', 'service')),
-  -- Null: the service.
-  requested_by uuid references users,
   status text not null check (status in ('pending', 'approved', 'processing', 'succeeded', 'failed', 'rejected', 'canceled')),
   amount_minor bigint not null check (amount_minor > 0),
   currency text not null,
@@ -181,7 +179,6 @@ create table refunds (
   created_at timestamptz not null,
   -- When it succeeded, failed, or was rejected or canceled.
   completed_at timestamptz,
-  check ((requested_by is null) = (origin = 'service')),
   check ((completed_at is null) = (status in ('pending', 'approved', 'processing')))
 );
 create index refunds_order on refunds (order_id, id desc);
