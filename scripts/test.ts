@@ -4,6 +4,7 @@
  */
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { resolve } from "node:path";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { openPool } from "../service/src/db/database.ts";
@@ -15,6 +16,7 @@ import { TEMPLATE } from "../service/test/market.ts";
 import { startThrowaway, urlOf } from "../service/test/throwaway.ts";
 
 const PATTERNS = ["{contract,service}/**/*.test.ts", "e2e/**/*.e2e.ts"];
+const SEED = resolve(import.meta.dirname, "../service/test/seed.ts");
 const FILE_MINUTES = 8;
 
 function testFiles(): string[] {
@@ -44,6 +46,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 const counts = { passed: 0, failed: 0, skipped: 0 };
 const stream = run({
   files: testFiles(),
+  execArgv: ["--import", SEED],
   concurrency: Math.max(2, availableParallelism()),
   timeout: FILE_MINUTES * 60_000,
 });

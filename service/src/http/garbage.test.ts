@@ -13,7 +13,6 @@ import { hasEarned } from "../../test/payouts.ts";
 import { hasFile, picture, sendImage } from "../../test/uploads.ts";
 import { toId } from "../ids.ts";
 
-const SEED = Number(process.env["STOA_TEST_SEED"] ?? 20260615);
 const REQUESTS = 3_000;
 /** A busy machine asks less often, rather than for longer. */
 const BUDGET_MS = 40_000;
@@ -316,7 +315,7 @@ function assertDeclared(endpoint: Endpoint, status: number, answer: string) {
 const told = ({ endpoint, path, headers, body }: Attempt) =>
   `${named(endpoint).method} ${path}\n${JSON.stringify(headers)}\n${body === null ? "" : JSON.stringify(body.toString())}`;
 
-test(`garbage at every endpoint gets answers that are declared, and never a 500 (STOA_TEST_SEED=${SEED})`, async () => {
+test("garbage at every endpoint gets answers that are declared, and never a 500", async () => {
   const seen = new Map<string, Set<number>>();
   const property = fc.asyncProperty(attempts(), async (attempt) => {
     const { status, text: answer } = await send(attempt);
@@ -328,7 +327,7 @@ test(`garbage at every endpoint gets answers that are declared, and never a 500 
     }
   });
   const budget = { interruptAfterTimeLimit: BUDGET_MS };
-  await fc.assert(property, { seed: SEED, numRuns: REQUESTS, endOnFailure: true, ...budget });
+  await fc.assert(property, { numRuns: REQUESTS, endOnFailure: true, ...budget });
   assert.deepEqual([...seen.keys()].sort(), endpoints.map(({ name }) => name).sort(), "all were asked");
   for (const [name, statuses] of seen) {
     assert.ok(

@@ -5,7 +5,7 @@ import { orUnavailable } from "./silence.ts";
 
 type About = ProviderNotice["about"];
 
-/** Who asks the provider what changed, by what its notice is about: app.ts gives them, because this room knows no other. */
+/** Who asks the provider what changed, by what its notice is about: worker.ts names them, because this room knows no other. */
 export type NoticeHandlers = {
   [A in About]: (ctx: Context, notice: Extract<ProviderNotice, { about: A }>) => Promise<unknown>;
 };
