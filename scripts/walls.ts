@@ -23,6 +23,7 @@ const mayEnter: Record<string, string[]> = {
   "two-factor": ["db", "http", "audit", "mail", "sessions", "people"],
   keys: ["db", "http", "audit", "mail"],
   "sign-in": ["db", "outside", "http", "audit", "mail", "sessions", "people", "two-factor", "keys"],
+  webhooks: ["db", "outside", "http", "mail", "people", "events"],
   pages: ["http", "sessions", "people", "two-factor"],
   oauth: ["db", "http", "audit", "sessions"],
   entitlements: ["db"],

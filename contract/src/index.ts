@@ -22,6 +22,7 @@ import * as signIn from "./sign-in.ts";
 import * as transfer from "./transfer.ts";
 import * as twoFactor from "./two-factor.ts";
 import * as versions from "./versions.ts";
+import * as webhooks from "./webhooks.ts";
 
 /** Every endpoint by room and verb. */
 export const api = {
@@ -109,6 +110,17 @@ export const api = {
     verifyKey: ai.verifyKey,
   },
   events: { list: events.list, get: events.get },
+  webhooks: {
+    list: webhooks.list,
+    create: webhooks.create,
+    get: webhooks.get,
+    change: webhooks.change,
+    remove: webhooks.remove,
+    rotateSecret: webhooks.rotateSecret,
+    test: webhooks.test,
+    deliveries: webhooks.deliveries,
+  },
+  deliveries: { get: webhooks.delivery, retry: webhooks.retry },
   apiKeys: { list: keys.list, create: keys.create, rotate: keys.rotate, revoke: keys.revoke },
   signIn: {
     magicLink: signIn.magicLink,
@@ -279,3 +291,15 @@ export {
 } from "./transfer.ts";
 export { VARIABLE_NAME, type Variable } from "./variables.ts";
 export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } from "./versions.ts";
+export type {
+  ChangeWebhookEndpoint,
+  CreateWebhookEndpoint,
+  DeliveryAttempt,
+  DeliveryStatus,
+  NewWebhookEndpoint,
+  RotatedWebhookSecret,
+  RotateWebhookSecret,
+  WebhookDelivery,
+  WebhookDeliveryDetail,
+  WebhookEndpoint,
+} from "./webhooks.ts";

@@ -49,6 +49,8 @@ import { signInRoutes } from "./sign-in/routes.ts";
 import { addSocialPages } from "./sign-in/social-pages.ts";
 import { transferRoutes } from "./transfer/routes.ts";
 import { twoFactorRoutes } from "./two-factor/routes.ts";
+import { Courier } from "./webhooks/courier.ts";
+import { webhookRoutes } from "./webhooks/routes.ts";
 import { askedJobsOf, noticeHandlers, scheduledJobsOf } from "./worker.ts";
 
 const FLUSH_VIEWS_MS = 500;
@@ -71,6 +73,7 @@ export const routes = [
   ...payoutRoutes,
   ...aiRoutes,
   ...eventRoutes,
+  ...webhookRoutes,
   ...keyRoutes,
   ...signInRoutes,
   ...twoFactorRoutes,
@@ -111,7 +114,11 @@ export async function startService(
   const app = await buildDoor(ctx, () => queue, overrides);
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
   const kept = every(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.kept.dropOld());
-  if (config.roles.worker) queue = await startQueue(ctx, scheduledJobsOf(ctx), askedJobsOf(ctx));
+  const courier = new Courier(ctx);
+  if (config.roles.worker) {
+    queue = await startQueue(ctx, scheduledJobsOf(ctx), askedJobsOf(ctx));
+    courier.start();
+  }
   await app.listen({ host: config.host, port: config.port });
   const origin = originOf(app);
   base.listening(app.server.address() as AddressInfo, origin);
@@ -120,7 +127,9 @@ export async function startService(
     origin,
     app,
     async close() {
-      await closeDoor(app, base, overrides.graceMs ?? GRACE_MS);
+      const giveUp = setTimeout(() => base.giveUp(), overrides.graceMs ?? GRACE_MS);
+      await Promise.all([closeDoor(app, overrides.graceMs ?? GRACE_MS), courier.stop()]);
+      clearTimeout(giveUp);
       await queue?.stop();
       await views.stop();
       await kept.stop();
@@ -195,12 +204,11 @@ async function whyNotReady(ctx: Context, queue: () => Queue | null): Promise<str
   return problems;
 }
 
-/** No new connections; what runs may end; after the grace calls to the outside are aborted and recorded as failed. */
-async function closeDoor(app: FastifyInstance, base: Base, graceMs: number): Promise<void> {
-  const giveUp = setTimeout(() => base.giveUp(), graceMs);
+/** No new connections; what runs may end, and is cut off some seconds after calls to the outside were given up. */
+async function closeDoor(app: FastifyInstance, graceMs: number): Promise<void> {
   const cutOff = setTimeout(() => app.server.closeAllConnections(), graceMs + LAST_WORDS_MS);
   // Closing ends what is idle then; a connection whose request ends later would be kept alive.
   const closeIdle = setInterval(() => app.server.closeIdleConnections(), CLOSE_IDLE_MS);
   await app.close();
-  for (const timer of [giveUp, cutOff, closeIdle]) clearTimeout(timer);
+  for (const timer of [cutOff, closeIdle]) clearTimeout(timer);
 }

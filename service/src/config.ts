@@ -58,6 +58,8 @@ export interface Config {
   taxInclusive: boolean;
   /** When sellers are paid what is available; null: only when they ask. */
   payoutSchedule: PayoutSchedule | null;
+  /** What the headers of webhook deliveries begin with, such as X-Service-. */
+  webhookHeaderPrefix: string;
   currency: string;
   currencies: string[];
   logLevel: string;
@@ -151,6 +153,16 @@ function payoutScheduleOf(read: Reader): PayoutSchedule | null {
   return schedule === "off" ? null : schedule;
 }
 
+/** Such that what follows it makes the name of a header. */
+function headerPrefixOf(read: Reader): string {
+  const prefix = read.text("STOA_WEBHOOK_HEADER_PREFIX") ?? "X-Service-";
+  if (!/^[A-Za-z][A-Za-z0-9-]{0,38}-$/.test(prefix) || /^webhook-$/i.test(prefix))
+    read.problems.push(
+      `STOA_WEBHOOK_HEADER_PREFIX is "${prefix}"; it takes letters, digits and hyphens that end with a hyphen, such as X-Acme-`,
+    );
+  return prefix;
+}
+
 function s3UrlOf(read: Reader): string | null {
   const s3Url = read.text("S3_URL");
   try {
@@ -194,6 +206,7 @@ export function readConfig(variables: Variables = process.env): Config {
     feeBasisPoints: read.integer("STOA_FEES", 0, 10_000, 1_000),
     ...taxesOf(read),
     payoutSchedule: payoutScheduleOf(read),
+    webhookHeaderPrefix: headerPrefixOf(read),
     ...currenciesOf(read),
     logLevel: read.choice("STOA_LOG_LEVEL", LOG_LEVELS, "info"),
   };

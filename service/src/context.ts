@@ -16,6 +16,7 @@ import type { AiProviders } from "./outside/ai-provider.ts";
 import type { IdentityProviders } from "./outside/identity-provider.ts";
 import type { Mail } from "./outside/mail.ts";
 import type { Payments } from "./outside/payments.ts";
+import type { Poster } from "./outside/post.ts";
 import type { Storage } from "./outside/storage.ts";
 import type { Taxes } from "./outside/taxes.ts";
 import type { Vault } from "./vault.ts";
@@ -56,6 +57,7 @@ export interface Context {
     identityProviders: IdentityProviders;
     mail: Mail;
     storage: Storage;
+    poster: Poster;
     /** null when a user's URL may be called, else why not. */
     refusedUrl(url: string): string | null;
   };

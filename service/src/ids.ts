@@ -17,6 +17,8 @@ export type Prefix =
   | "key"
   | "pkey"
   | "evt"
+  | "whk"
+  | "dlv"
   | "exec"
   | "ses"
   | "grant"

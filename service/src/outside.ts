@@ -17,6 +17,7 @@ import { startFakeProvider } from "./outside/payments.fake-server.ts";
 import { noPayments } from "./outside/payments.none.ts";
 import { postgresReferences } from "./outside/payments.stripe-references.ts";
 import type { Payments } from "./outside/payments.ts";
+import { createPoster, postDeadlines } from "./outside/post.ts";
 import { parseS3Url } from "./outside/s3-url.ts";
 import { createSafeFetch } from "./outside/safe-fetch.ts";
 import { diskStorage } from "./outside/storage.disk.ts";
@@ -35,6 +36,7 @@ export interface OutsideOverrides {
   /** How long a call to GitHub or Google may take. */
   identityProviderMs?: number;
   mail?: Mail;
+  postDeadlines?: Partial<typeof postDeadlines>;
 }
 
 /** Everybody whom the service talks to. */
@@ -60,6 +62,7 @@ export async function openOutside(
   const payments = await openPayments(config, pool, now, overrides.payments);
   const ai = openProviders(guard, overrides);
   const storage = await openStorage(config);
+  const poster = createPoster(guard, { ...postDeadlines, ...overrides.postDeadlines });
   return {
     ports: {
       payments: payments.port,
@@ -72,6 +75,7 @@ export async function openOutside(
       }),
       mail: overrides.mail ?? (await openMail(config)),
       storage,
+      poster,
       refusedUrl: (url) => refusedUrl(guard, url),
     },
     listening: ({ address, port }) => {
@@ -82,6 +86,7 @@ export async function openOutside(
       await ai.close?.();
       await payments.close();
       await storage.close();
+      await poster.close();
     },
   };
 }

@@ -20,6 +20,7 @@ import { hearOfOrder, reconcileOrders } from "./purchases/payment.ts";
 import { carryOutRefundBuyers, type RefundBuyers, refundBuyersJob } from "./purchases/refund-buyers.ts";
 import { approveOverdueRefunds, hearOfRefund, reconcileRefunds } from "./purchases/refund-payment.ts";
 import { tidySignIn } from "./sign-in/tidy.ts";
+import { judgeFailing } from "./webhooks/health.ts";
 
 /** What can be asked for by `ctx.jobs.send`. */
 export const jobKinds = [mailJob, refundBuyersJob];
@@ -45,6 +46,7 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "forget-sign-in-tokens", cron: "29 * * * *", run: () => tidySignIn(ctx) },
   { name: "tidy-oauth", cron: "41 * * * *", run: () => tidyOAuth(ctx) },
   { name: "sweep-blobs", cron: "53 * * * *", run: () => sweepBlobs(ctx) },
+  { name: "judge-failing-webhooks", cron: "31 * * * *", run: () => judgeFailing(ctx) },
   { name: "forget-events", cron: "43 3 * * *", run: () => forgetOldEvents(ctx) },
 ];
 

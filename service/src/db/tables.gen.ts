@@ -141,6 +141,7 @@ export interface Events {
   body: string;
   created_at: Timestamp;
   id: string;
+  seq: ColumnType<number, bigint | number, bigint | number> | null;
   type: string;
 }
 
@@ -739,6 +740,70 @@ export interface ViewDays {
   sealed_salt: string | null;
 }
 
+export interface WebhookAttempts {
+  delivery_id: string;
+  duration_ms: number;
+  error: string | null;
+  id: string;
+  is_late: boolean;
+  n: number;
+  request_headers: Json;
+  response_body: string | null;
+  response_headers: Json | null;
+  started_at: Timestamp;
+  status: number | null;
+  url: string;
+}
+
+export interface WebhookDeliveries {
+  attempts: Generated<number>;
+  created_at: Timestamp;
+  due_at: Timestamp | null;
+  ended_at: Timestamp | null;
+  endpoint_id: string;
+  event_id: string;
+  id: string;
+  is_manual: Generated<boolean>;
+  lease_token: string | null;
+  lease_until: Timestamp | null;
+  leases: Generated<number>;
+  resume_at: Timestamp | null;
+  scheduled_attempts: Generated<number>;
+  status: string;
+}
+
+export interface WebhookEndpoints {
+  created_at: Timestamp;
+  deleted_at: Timestamp | null;
+  description: string;
+  disabled_by: string | null;
+  event_types: string[] | null;
+  failed_deliveries: Generated<number>;
+  failing_since: Timestamp | null;
+  id: string;
+  signature_content: string;
+  signature_prefix: boolean;
+  told_day: Generated<number>;
+  updated_at: Timestamp;
+  url: string;
+  user_id: string;
+}
+
+export interface WebhookLanes {
+  blocked_until: Generated<Timestamp>;
+  endpoint_id: string;
+  next_due: Generated<Timestamp>;
+  user_id: string;
+}
+
+export interface WebhookSecrets {
+  activates_at: Timestamp;
+  endpoint_id: string;
+  expires_at: Timestamp | null;
+  id: string;
+  sealed_secret: string;
+}
+
 export interface DB {
   api_keys: ApiKeys;
   audit_log: AuditLog;
@@ -800,4 +865,9 @@ export interface DB {
   tag_counts: TagCounts;
   users: Users;
   view_days: ViewDays;
+  webhook_attempts: WebhookAttempts;
+  webhook_deliveries: WebhookDeliveries;
+  webhook_endpoints: WebhookEndpoints;
+  webhook_lanes: WebhookLanes;
+  webhook_secrets: WebhookSecrets;
 }

@@ -6,7 +6,7 @@ import { insertEvent } from "./queries.ts";
 
 /**
  * Writes an event for the accounts in `to` (uuids), in the transaction of the change that it tells of: it exists
- * if and only if the change does. The body is made once: every delivery sends and signs the same bytes.
+ * if and only if the change does; its uuid is answered. The body is made once: every delivery sends and signs the same bytes.
  */
 export async function announce<T extends EventType>(
   ctx: Context,
@@ -14,9 +14,10 @@ export async function announce<T extends EventType>(
   to: string[],
   type: T,
   data: EventData<T>,
-): Promise<void> {
+): Promise<string> {
   const id = ctx.newId();
   const now = ctx.now();
   const body = JSON.stringify({ id: toId("evt", id), type, created: now.toISOString(), data });
   await insertEvent(tx, { id, type, body, created_at: now }, [...new Set(to)]);
+  return id;
 }

@@ -129,7 +129,10 @@ async function tellAuthor(ctx: Context, tx: Tx, product: Locked, name: MoveName,
 
 async function tellPrograms(ctx: Context, tx: Tx, product: Locked, { event }: Move): Promise<void> {
   if (!event) return;
-  if (event === "product.published") return announcePublished(ctx, tx, product);
+  if (event === "product.published") {
+    await announcePublished(ctx, tx, product);
+    return;
+  }
   const wasOnSale = event.if === "ever" ? product.firstPublishedAt : product.status === "published";
   if (wasOnSale) await announceUnpublished(ctx, tx, product, event.unpublished);
 }

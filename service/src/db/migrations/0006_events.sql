@@ -3,9 +3,14 @@ create table events (
   type text not null,
   -- The exact bytes that every delivery of it will carry and sign.
   body text not null,
+  -- In which order it was handed to the endpoints that want it; null: not yet. Given one batch after another, so that whoever has
+  -- seen a number will see no smaller one later: ids are drawn before the commit, and cannot promise that.
+  seq bigint unique,
   created_at timestamptz not null
 );
 create index events_created on events (created_at);
+create index events_unsent on events (id) where seq is null;
+create sequence events_seq;
 
 create table event_recipients (
   user_id uuid not null references users on delete cascade,

@@ -1,0 +1,284 @@
+import { z } from "zod";
+import { endpoint } from "./endpoint.ts";
+import { paging, Timestamp } from "./envelope.ts";
+import { type EventType, eventTypes } from "./events.ts";
+
+export const deliveryStatuses = [
+  "pending",
+  "retrying",
+  "succeeded",
+  "failed",
+  "skipped",
+  "canceled",
+] as const;
+
+const id = z.string();
+const types = eventTypes.filter((type) => type !== "test") as [EventType, ...EventType[]];
+
+const fields = {
+  url: z
+    .string()
+    .max(2_048)
+    .describe("Where events are posted: https, a public address, no credentials in it"),
+  description: z.string().trim().max(200),
+  eventTypes: z
+    .array(z.enum(types))
+    .min(1)
+    .max(types.length)
+    .refine((list) => new Set(list).size === list.length, "names a type twice")
+    .nullable()
+    .describe("Which events it gets; null: all"),
+  enabled: z.boolean(),
+  signatureContent: z
+    .enum(["timestamp_body", "body"])
+    .describe(
+      "What X-Service-Signature covers: the timestamp, a dot and the raw body, or the raw body alone",
+    ),
+  signaturePrefix: z.boolean().describe("Whether X-Service-Signature begins with `sha256=`"),
+};
+
+export const WebhookEndpoint = z
+  .object({
+    id,
+    ...fields,
+    eventTypes: z.array(z.enum(types)).nullable().describe("null: all"),
+    disabledReason: z
+      .enum(["owner", "gone", "failing"])
+      .nullable()
+      .describe("Who switched it off: you, its answer 410, or five days without a success; null: it is on"),
+    createdAt: Timestamp,
+  })
+  .meta({ id: "WebhookEndpoint" });
+
+const secret = z
+  .string()
+  .describe("`whsec_` and the base64 of 32 bytes: shown in this answer and never again");
+export const NewWebhookEndpoint = WebhookEndpoint.extend({ secret }).meta({ id: "NewWebhookEndpoint" });
+
+export const CreateWebhookEndpoint = z
+  .strictObject({
+    ...fields,
+    description: fields.description.default(""),
+    eventTypes: fields.eventTypes.default(null),
+    enabled: fields.enabled.default(true),
+    signatureContent: fields.signatureContent.default("timestamp_body"),
+    signaturePrefix: fields.signaturePrefix.default(false),
+  })
+  .meta({ id: "CreateWebhookEndpoint" });
+
+export const ChangeWebhookEndpoint = z.strictObject(fields).partial().meta({ id: "ChangeWebhookEndpoint" });
+
+export const RotateWebhookSecret = z
+  .strictObject({
+    activateAt: z.iso
+      .datetime({ offset: true })
+      .optional()
+      .describe("From when on the new secret signs, at most 7 days ahead; now when omitted"),
+    overlapHours: z
+      .number()
+      .min(0)
+      .max(7 * 24)
+      .default(24)
+      .describe("How long the old secret signs beside it from then on"),
+  })
+  .meta({ id: "RotateWebhookSecret" });
+
+export const RotatedWebhookSecret = z
+  .object({ id, secret, activatesAt: Timestamp, oldSecretUntil: Timestamp })
+  .meta({ id: "RotatedWebhookSecret" });
+
+export const DeliveryAttempt = z
+  .object({
+    n: z.int().min(1).describe("As X-Service-Attempt told it"),
+    at: Timestamp,
+    durationMs: z.int().min(0),
+    request: z.object({
+      url: z.string(),
+      headers: z.record(z.string(), z.string()),
+      body: z.string().describe("The exact bytes"),
+    }),
+    response: z
+      .object({
+        status: z.int(),
+        headers: z.record(z.string(), z.string()),
+        body: z.string().describe("Its first 16 KiB, not decompressed"),
+      })
+      .nullable()
+      .describe("null: there was none"),
+    error: z
+      .object({ code: z.string(), message: z.string() })
+      .nullable()
+      .describe("Why it was not taken; null: it was"),
+    late: z.boolean().describe("Told after another worker had taken over: it moved nothing"),
+  })
+  .meta({ id: "DeliveryAttempt" });
+
+const Delivery = z.object({
+  id,
+  endpointId: id,
+  eventId: id,
+  eventType: z.enum(eventTypes as [EventType, ...EventType[]]),
+  status: z.enum(deliveryStatuses),
+  attempt: z.int().min(0).describe("Attempts made"),
+  nextAttemptAt: Timestamp.nullable(),
+  createdAt: Timestamp,
+  endedAt: Timestamp.nullable(),
+});
+export const WebhookDelivery = Delivery.meta({ id: "WebhookDelivery" });
+export const WebhookDeliveryDetail = Delivery.extend({ attempts: z.array(DeliveryAttempt) }).meta({
+  id: "WebhookDeliveryDetail",
+});
+
+export type WebhookEndpoint = z.input<typeof WebhookEndpoint>;
+export type NewWebhookEndpoint = z.input<typeof NewWebhookEndpoint>;
+export type CreateWebhookEndpoint = z.output<typeof CreateWebhookEndpoint>;
+export type ChangeWebhookEndpoint = z.output<typeof ChangeWebhookEndpoint>;
+export type RotateWebhookSecret = z.output<typeof RotateWebhookSecret>;
+export type RotatedWebhookSecret = z.input<typeof RotatedWebhookSecret>;
+export type DeliveryAttempt = z.input<typeof DeliveryAttempt>;
+export type WebhookDelivery = z.input<typeof WebhookDelivery>;
+export type WebhookDeliveryDetail = z.input<typeof WebhookDeliveryDetail>;
+export type DeliveryStatus = (typeof deliveryStatuses)[number];
+
+const access = { who: "member", permission: "webhooks:write" } as const;
+const params = z.object({ webhookId: z.string() });
+const tag = "webhooks";
+
+export const list = endpoint({
+  name: "webhooks.list",
+  method: "GET",
+  path: "/webhooks",
+  summary: "List your webhook endpoints, newest first",
+  access,
+  query: z.strictObject(paging),
+  data: WebhookEndpoint,
+  list: true,
+});
+
+export const create = endpoint({
+  name: "webhooks.create",
+  method: "POST",
+  path: "/webhooks",
+  summary: "Register a webhook endpoint",
+  description: "The answer shows the secret once. An account may have 20 endpoints; the 21st is 422.",
+  access,
+  body: CreateWebhookEndpoint,
+  data: NewWebhookEndpoint,
+  status: 201,
+  showsSecret: true,
+  errors: ["VALIDATION_ERROR"],
+  example: { url: "https://example.com/hooks", eventTypes: ["purchase.completed", "purchase.refunded"] },
+});
+
+export const get = endpoint({
+  name: "webhooks.get",
+  method: "GET",
+  path: "/webhooks/:webhookId",
+  summary: "Read one webhook endpoint",
+  access,
+  params,
+  data: WebhookEndpoint,
+  errors: ["WEBHOOK_NOT_FOUND"],
+});
+
+export const change = endpoint({
+  name: "webhooks.change",
+  method: "PATCH",
+  path: "/webhooks/:webhookId",
+  summary: "Change a webhook endpoint",
+  description:
+    "Only what you send changes, and holds for what waits too: it goes to the new address, events of types left out are canceled, and while the endpoint is off they are skipped; recover brings those back.",
+  access,
+  params,
+  body: ChangeWebhookEndpoint,
+  data: WebhookEndpoint,
+  conditional: true,
+  errors: ["WEBHOOK_NOT_FOUND"],
+  example: { enabled: false },
+});
+
+export const remove = endpoint({
+  name: "webhooks.delete",
+  method: "DELETE",
+  path: "/webhooks/:webhookId",
+  summary: "Remove a webhook endpoint; what waits for it is canceled",
+  access,
+  params,
+  data: z.object({ id, deleted: z.literal(true) }),
+  errors: ["WEBHOOK_NOT_FOUND"],
+});
+
+export const rotateSecret = endpoint({
+  name: "webhooks.rotateSecret",
+  method: "POST",
+  path: "/webhooks/:webhookId/rotate-secret",
+  summary: "Draw a new secret",
+  description:
+    "The answer shows it once. Until activateAt the old one signs alone; then the new one signs X-Service-Signature, for overlapHours the old one X-Service-Signature-Previous, and webhook-signature holds both.",
+  access,
+  params,
+  body: RotateWebhookSecret,
+  data: RotatedWebhookSecret,
+  status: 201,
+  showsSecret: true,
+  errors: ["WEBHOOK_NOT_FOUND", "VALIDATION_ERROR"],
+  example: { overlapHours: 48 },
+});
+
+export const test = endpoint({
+  name: "webhooks.test",
+  method: "POST",
+  path: "/webhooks/:webhookId/test",
+  summary: "Send a test event to one endpoint",
+  access,
+  params,
+  data: WebhookDelivery,
+  status: 201,
+  errors: ["WEBHOOK_NOT_FOUND", "INVALID_STATE"],
+});
+
+export const deliveries = endpoint({
+  name: "webhooks.deliveries",
+  method: "GET",
+  path: "/webhooks/:webhookId/deliveries",
+  summary: "List the deliveries to an endpoint, newest first",
+  description: "Kept for 30 days.",
+  access,
+  params,
+  query: z.strictObject({
+    ...paging,
+    status: z.enum(deliveryStatuses).optional(),
+    eventId: z.string().max(100).optional(),
+  }),
+  data: WebhookDelivery,
+  list: true,
+  errors: ["WEBHOOK_NOT_FOUND"],
+});
+
+const deliveryParams = z.object({ deliveryId: z.string() });
+
+export const delivery = endpoint({
+  name: "deliveries.get",
+  tag,
+  method: "GET",
+  path: "/deliveries/:deliveryId",
+  summary: "Read one delivery, with the request and the response of each attempt",
+  access,
+  params: deliveryParams,
+  data: WebhookDeliveryDetail,
+  errors: ["DELIVERY_NOT_FOUND"],
+});
+
+export const retry = endpoint({
+  name: "deliveries.retry",
+  tag,
+  method: "POST",
+  path: "/deliveries/:deliveryId/retry",
+  summary: "Attempt a delivery once more, now",
+  description:
+    "Whatever became of it. It counts as the next attempt and uses up none of the schedule, which goes on afterwards where it stood.",
+  access,
+  params: deliveryParams,
+  data: WebhookDelivery,
+  errors: ["DELIVERY_NOT_FOUND", "INVALID_STATE"],
+});

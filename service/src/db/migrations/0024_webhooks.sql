@@ -1,0 +1,200 @@
+create table webhook_endpoints (
+  id uuid primary key,
+  user_id uuid not null references users on delete cascade,
+  url text not null,
+  description text not null,
+  -- Null: all.
+  event_types text[],
+  signature_content text not null check (signature_content in ('timestamp_body', 'body')),
+  signature_prefix boolean not null,
+  -- Why it gets nothing; null: it is enabled.
+  disabled_by text check (disabled_by in ('owner', 'gone', 'failing')),
+  -- Since its last success: when an attempt first failed, how many deliveries were given up, and of which day its owner was last told.
+  failing_since timestamptz,
+  failed_deliveries integer not null default 0,
+  told_day smallint not null default 0,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  -- Its log stays until it is old.
+  deleted_at timestamptz
+);
+create index webhook_endpoints_user on webhook_endpoints (user_id, id desc) where deleted_at is null;
+create index webhook_endpoints_failing on webhook_endpoints (failing_since) where failing_since is not null;
+
+create table webhook_secrets (
+  id uuid primary key,
+  endpoint_id uuid not null references webhook_endpoints on delete cascade,
+  sealed_secret text not null,
+  -- It signs from then on, and no longer than until then; null: until another takes its place.
+  activates_at timestamptz not null,
+  expires_at timestamptz
+);
+create index webhook_secrets_endpoint on webhook_secrets (endpoint_id, activates_at desc);
+
+create table webhook_deliveries (
+  id uuid primary key,
+  event_id uuid not null references events on delete cascade,
+  endpoint_id uuid not null references webhook_endpoints on delete cascade,
+  status text not null check (status in ('pending', 'retrying', 'succeeded', 'failed', 'skipped', 'canceled')),
+  -- Attempts made, and those of them that the schedule made.
+  attempts integer not null default 0,
+  scheduled_attempts smallint not null default 0,
+  -- When it is to be attempted; null: never again by itself.
+  due_at timestamptz,
+  -- Somebody asked for the attempt that is due; the schedule's own one stands in resume_at.
+  is_manual boolean not null default false,
+  resume_at timestamptz,
+  -- Whose it is while it is attempted, and until when that is believed.
+  lease_token uuid,
+  lease_until timestamptz,
+  -- Leases since the last result: more than a few kill whoever takes it.
+  leases smallint not null default 0,
+  created_at timestamptz not null,
+  ended_at timestamptz,
+  unique (event_id, endpoint_id),
+  check ((lease_token is null) = (lease_until is null))
+) with (fillfactor = 70);
+create index webhook_deliveries_due on webhook_deliveries (endpoint_id, due_at, id) where due_at is not null and lease_token is null;
+create index webhook_deliveries_leased on webhook_deliveries (endpoint_id, lease_until) where lease_token is not null;
+create index webhook_deliveries_endpoint on webhook_deliveries (endpoint_id, id desc);
+create index webhook_deliveries_status on webhook_deliveries (endpoint_id, status, id desc);
+
+create table webhook_attempts (
+  id uuid primary key,
+  delivery_id uuid not null references webhook_deliveries on delete cascade,
+  n integer not null,
+  -- Told after its lease had ended: it moved nothing, and its number may stand twice.
+  is_late boolean not null,
+  started_at timestamptz not null,
+  duration_ms integer not null,
+  -- What was sent, without the body, which is the event's.
+  url text not null,
+  request_headers jsonb not null,
+  -- Null: there was no answer.
+  status integer,
+  response_headers jsonb,
+  response_body text,
+  error text
+);
+create index webhook_attempts_delivery on webhook_attempts (delivery_id, n, id);
+
+-- When an endpoint has something to attempt: one narrow row each, so that looking costs the same however much waits. Written by
+-- whoever hands out or records; whoever moves a delivery in another way locks it first.
+create table webhook_lanes (
+  endpoint_id uuid primary key references webhook_endpoints on delete cascade,
+  user_id uuid not null,
+  next_due timestamptz not null default 'infinity',
+  -- It asked to be left alone until then.
+  blocked_until timestamptz not null default '-infinity'
+) with (fillfactor = 50);
+create index webhook_lanes_due on webhook_lanes (next_due);
+
+-- Hands out what is due, at most `most`, the lane that has waited longest first: eight in flight an endpoint, 32 an account. The
+-- lanes are locked by one statement and counted by the next, whose snapshot is newer: counted by the first, what another worker
+-- had just handed out was missed, and so were wake-ups.
+create function claim_deliveries(at timestamptz, most integer, token uuid, until timestamptz)
+returns setof webhook_deliveries language plpgsql as $$
+#variable_conflict use_column
+declare lanes uuid[];
+begin
+  select array_agg(due.endpoint_id) into lanes
+    from (select endpoint_id, user_id from webhook_lanes
+           where next_due <= at and blocked_until <= at
+           order by next_due limit 64 for no key update skip locked) due
+   -- The lanes of one account are handed out by one worker at a time, so that its 32 are counted right.
+   where pg_try_advisory_xact_lock(hashtext('webhook account'), hashtext(due.user_id::text));
+  if lanes is null then return; end if;
+  return query
+  with room as materialized (
+    select e.id, e.user_id,
+           8 - (select count(*) from webhook_deliveries d where d.endpoint_id = e.id and d.lease_token is not null) as own,
+           32 - (select count(*) from webhook_endpoints o
+                   join webhook_deliveries d on d.endpoint_id = o.id and d.lease_token is not null
+                  where o.user_id = e.user_id) as of_account
+      from webhook_endpoints e where e.id = any(lanes)),
+  due as materialized (
+    select d.id, d.due_at, room.of_account,
+           row_number() over (partition by room.user_id order by d.due_at, d.id) as nth
+      from room cross join lateral (
+             select id, due_at from webhook_deliveries
+              where endpoint_id = room.id and due_at <= at and lease_token is null
+              order by due_at, id limit greatest(0, room.own)) d),
+  chosen as (select id from due where nth <= of_account order by due_at, id limit most)
+  update webhook_deliveries d set lease_token = token, lease_until = until, leases = d.leases + 1
+    from chosen where d.id = chosen.id returning d.*;
+  perform set_lanes(lanes, at);
+end $$;
+
+-- A lane that still has something due is full: what ends in flight wakes it, and this is for when nothing does.
+create function set_lanes(lanes uuid[], at timestamptz) returns void language sql as $$
+  update webhook_lanes l set next_due = case when first.due_at <= at then at + interval '250 ms' else coalesce(first.due_at, 'infinity') end
+    from unnest(lanes) as lane (id)
+    left join lateral (select due_at from webhook_deliveries
+                        where endpoint_id = lane.id and due_at is not null and lease_token is null
+                        order by due_at, id limit 1) first on true
+   where l.endpoint_id = lane.id;
+$$;
+
+-- Writes how attempts ended. Whose lease has passed to another moves nothing: its attempt is kept as late.
+create function record_attempts(results jsonb) returns setof uuid language plpgsql as $$
+#variable_conflict use_column
+begin
+  perform from webhook_lanes where endpoint_id in (select (r ->> 'endpoint_id')::uuid from jsonb_array_elements(results) r)
+    order by endpoint_id for no key update;
+  return query
+  with result as materialized (
+    select * from jsonb_to_recordset(results) as r (
+      id uuid, attempt_id uuid, endpoint_id uuid, token uuid, n integer, started_at timestamptz, ended_at timestamptz,
+      duration_ms integer, url text, request_headers jsonb, answer integer, response_headers jsonb, response_body text, error text,
+      status text, scheduled_attempts smallint, due_at timestamptz, blocked_until timestamptz, is_gone boolean)),
+  moved as (
+    update webhook_deliveries d
+       set status = r.status, attempts = r.n, scheduled_attempts = r.scheduled_attempts, due_at = r.due_at,
+           is_manual = false, resume_at = null, lease_token = null, lease_until = null, leases = 0,
+           ended_at = case when r.due_at is null then r.ended_at end
+      from result r where d.id = r.id and d.lease_token = r.token
+    returning d.id, d.endpoint_id, d.status, r.due_at, r.ended_at, r.blocked_until, r.is_gone, r.error is null as is_success),
+  logged as (
+    insert into webhook_attempts (id, delivery_id, n, is_late, started_at, duration_ms, url, request_headers, status, response_headers, response_body, error)
+    select r.attempt_id, d.id, r.n, moved.id is null, r.started_at, r.duration_ms, r.url, r.request_headers, r.answer, r.response_headers, r.response_body, r.error
+      from result r join webhook_deliveries d on d.id = r.id left join moved on moved.id = r.id),
+  woken as (
+    update webhook_lanes l
+       -- There is room again, so that whoever waits for it is looked at now.
+       set next_due = least(l.next_due, m.ended_at), blocked_until = greatest(l.blocked_until, m.blocked_until)
+      from (select endpoint_id, min(ended_at) as ended_at, max(blocked_until) as blocked_until from moved group by endpoint_id) m
+     where l.endpoint_id = m.endpoint_id),
+  health as (
+    select endpoint_id, bool_or(is_success) as has_success, min(ended_at) filter (where not is_success) as failed_at,
+           count(*) filter (where status = 'failed') as given_up
+      from moved group by endpoint_id),
+  judged as (
+    update webhook_endpoints e
+       set failing_since = case when h.has_success then null else coalesce(e.failing_since, h.failed_at) end,
+           failed_deliveries = case when h.has_success then 0 else e.failed_deliveries + h.given_up end,
+           told_day = case when h.has_success then 0 else e.told_day end
+      from health h
+     -- Most attempts say nothing new.
+     where e.id = h.endpoint_id and (case when h.has_success then e.failing_since is not null
+                                          else e.failing_since is null or h.given_up > 0 end))
+  select id from moved;
+end $$;
+
+-- Takes back what was leased to whoever did not say how it went. Of what killed several the last lease goes to the caller, to record
+-- it as failed.
+create function reap_deliveries(at timestamptz, token uuid, until timestamptz) returns setof webhook_deliveries language plpgsql as $$
+#variable_conflict use_column
+declare lanes uuid[];
+begin
+  select array_agg(endpoint_id) into lanes from (
+    select l.endpoint_id from webhook_lanes l
+     where l.endpoint_id in (select d.endpoint_id from webhook_deliveries d where d.lease_token is not null and d.lease_until <= at)
+     order by l.endpoint_id limit 256 for no key update) stale;
+  if lanes is null then return; end if;
+  return query
+  update webhook_deliveries set lease_token = token, lease_until = until
+   where endpoint_id = any(lanes) and lease_token is not null and lease_until <= at and leases >= 5 returning *;
+  update webhook_deliveries set lease_token = null, lease_until = null, due_at = at
+   where endpoint_id = any(lanes) and lease_token is not null and lease_until <= at;
+  update webhook_lanes set next_due = least(next_due, at) where endpoint_id = any(lanes);
+end $$;

@@ -1,0 +1,161 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Context } from "../context.ts";
+import { attemptDelivery, lostAttempt } from "./attempt.ts";
+import {
+  type Claimed,
+  claimDeliveries,
+  findWork,
+  type Lease,
+  mendLanes,
+  reapDeliveries,
+  releaseDelivery,
+} from "./delivery-queries.ts";
+import { fanOut } from "./fan-out.ts";
+import { outcomeOf } from "./outcome.ts";
+import { Recorder } from "./recorder.ts";
+
+const MOST_IN_FLIGHT = 256;
+/** More than a post and its record take together: whoever is silent for longer is dead, or too late. */
+const LEASE_MS = 60_000;
+/** How long an event may wait for an idle worker. */
+const LOOK_EVERY_MS = 100;
+const REAP_EVERY_MS = 2_000;
+const MEND_EVERY_MS = 30_000;
+
+/**
+ * A worker of deliveries; there may be any number. It hands events to the endpoints that want them, leases what is due, posts it, and
+ * records how that went. What it holds when it is killed is due again when its lease ends.
+ */
+export class Courier {
+  readonly #ctx: Context;
+  readonly #random: () => number;
+  readonly #recorder: Recorder;
+  readonly #inFlight = new Set<Promise<void>>();
+  readonly #stopping = new AbortController();
+  /** Ends the pause of whoever hands out: there may be room again. */
+  #bell = new AbortController();
+  #hasRung = false;
+  #working: Promise<unknown> = Promise.resolve();
+
+  /** `random` draws jitter from [0, 1). */
+  constructor(ctx: Context, random: () => number = Math.random) {
+    this.#ctx = ctx;
+    this.#random = random;
+    this.#recorder = new Recorder(ctx, () => this.#ring());
+  }
+
+  start(): void {
+    this.#working = Promise.all([
+      this.#repeatedly(
+        () => this.round(),
+        () => this.#untilRungFor(LOOK_EVERY_MS),
+      ),
+      this.#repeatedly(
+        () => this.reap(),
+        () => this.#pause(REAP_EVERY_MS),
+      ),
+      this.#repeatedly(
+        () => this.#mend(),
+        () => this.#pause(MEND_EVERY_MS),
+      ),
+    ]);
+  }
+
+  /** Begins nothing new; resolves when what runs has ended and is recorded. What the context's shutdown breaks off is given back. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#working;
+    await this.idle();
+  }
+
+  /** Resolves when nothing is in flight and all is recorded. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#inFlight);
+    await this.#recorder.flush();
+  }
+
+  /** One look at what there is to do; answers whether anything was begun. */
+  async round(): Promise<boolean> {
+    const ctx = this.#ctx;
+    const { hasEvents, hasDue } = await findWork(ctx.pool, ctx.now());
+    const told = hasEvents ? await fanOut(ctx) : 0;
+    const room = MOST_IN_FLIGHT - this.#inFlight.size;
+    if ((!hasDue && told === 0) || room === 0) return false;
+    const claimed = await claimDeliveries(ctx.pool, this.#lease(), room);
+    for (const delivery of claimed) this.#begin(delivery);
+    return told + claimed.length > 0;
+  }
+
+  /** Takes back what dead workers held; what killed several of them counts as attempted. */
+  async reap(): Promise<boolean> {
+    const poison = await reapDeliveries(this.#ctx.pool, this.#lease());
+    for (const delivery of poison) {
+      const attempt = lostAttempt(this.#ctx);
+      const result = { answer: null, problem: "worker_lost" } as const;
+      this.#recorder.add({
+        delivery,
+        attempt,
+        outcome: outcomeOf(delivery, result, attempt.endedAt, this.#random),
+      });
+    }
+    return false;
+  }
+
+  async #mend(): Promise<boolean> {
+    const mended = await mendLanes(this.#ctx.db);
+    if (mended > 0) this.#ctx.log.warn({ lanes: mended }, "webhook lanes slept past their deliveries");
+    return false;
+  }
+
+  #lease(): Lease {
+    const now = this.#ctx.now();
+    return { now, token: this.#ctx.newId(), until: new Date(now.getTime() + LEASE_MS) };
+  }
+
+  #begin(delivery: Claimed): void {
+    const attempt = this.#attempt(delivery)
+      .catch((error) =>
+        this.#ctx.log.error({ delivery: delivery.id, err: error }, "a delivery was not attempted"),
+      )
+      .finally(() => this.#inFlight.delete(attempt));
+    this.#inFlight.add(attempt);
+  }
+
+  async #attempt(delivery: Claimed): Promise<void> {
+    const { attempt, result } = await attemptDelivery(this.#ctx, delivery);
+    if (result.problem === "shutdown") {
+      await releaseDelivery(this.#ctx.pool, delivery, this.#ctx.now());
+      return;
+    }
+    this.#recorder.add({
+      delivery,
+      attempt,
+      outcome: outcomeOf(delivery, result, attempt.endedAt, this.#random),
+    });
+  }
+
+  /** Again at once as long as it finds something. */
+  async #repeatedly(work: () => Promise<boolean>, pause: () => Promise<void>): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      const isBusy = await work().catch((error) => {
+        this.#ctx.log.warn({ err: error }, "a round of deliveries failed; the next one tries again");
+        return false;
+      });
+      if (!isBusy) await pause();
+    }
+  }
+
+  #pause = (ms: number, ...until: AbortSignal[]): Promise<void> =>
+    sleep(ms, undefined, { signal: AbortSignal.any([this.#stopping.signal, ...until]) }).catch(() => {});
+
+  #ring(): void {
+    this.#hasRung = true;
+    this.#bell.abort();
+  }
+
+  async #untilRungFor(ms: number): Promise<void> {
+    if (!this.#hasRung) await this.#pause(ms, this.#bell.signal);
+    this.#hasRung = false;
+    if (this.#bell.signal.aborted) this.#bell = new AbortController();
+  }
+}

@@ -1,0 +1,192 @@
+import { sql } from "kysely";
+import type pg from "pg";
+import type { Queries, Tx } from "../db/database.ts";
+import type { Leased, Outcome } from "./outcome.ts";
+
+export async function takeFanOutLock(tx: Tx): Promise<boolean> {
+  const { rows } = await sql<{ taken: boolean }>`
+    select pg_try_advisory_xact_lock(hashtext('webhook fan-out')) as taken`.execute(tx);
+  return rows[0]!.taken;
+}
+
+export interface Wanted {
+  eventId: string;
+  endpointId: string;
+}
+
+/** The oldest events without a number, and which endpoints want them: those that were there before. A test is for one endpoint, and has its delivery. */
+export async function listUntoldEvents(
+  tx: Tx,
+  limit: number,
+): Promise<{ eventIds: string[]; wanted: Wanted[] }> {
+  const { rows } = await sql<{ eventId: string; endpointId: string | null }>`
+    with untold as (select id, created_at from events where seq is null order by id limit ${limit})
+    select untold.id as "eventId", e.id as "endpointId"
+      from untold
+      left join event_recipients r on r.event_id = untold.id and r.type <> 'test'
+      left join webhook_endpoints e on e.user_id = r.user_id and e.deleted_at is null and e.created_at <= untold.created_at
+                                   and (e.event_types is null or r.type = any (e.event_types))
+     order by untold.id`.execute(tx);
+  const wanted = rows.filter((row): row is Wanted => row.endpointId !== null);
+  return { eventIds: [...new Set(rows.map(({ eventId }) => eventId))], wanted };
+}
+
+/** In the order in which everybody locks them. */
+export const lockLanes = (tx: Tx, endpointIds: string[]) =>
+  tx
+    .selectFrom("webhook_lanes")
+    .select("endpoint_id")
+    .where("endpoint_id", "in", endpointIds)
+    .orderBy("endpoint_id")
+    .forNoKeyUpdate()
+    .execute();
+
+/** Due now where the endpoint is enabled, skipped where it is not. The lanes are locked. */
+export async function insertDeliveries(tx: Tx, made: (Wanted & { id: string })[], now: Date): Promise<void> {
+  const column = (name: "id" | "eventId" | "endpointId") => made.map((one) => one[name]);
+  await sql`
+    insert into webhook_deliveries (id, event_id, endpoint_id, status, due_at, created_at, ended_at)
+    select made.id, made.event_id, made.endpoint_id,
+           case when e.disabled_by is null then 'pending' else 'skipped' end,
+           case when e.disabled_by is null then ${now}::timestamptz end, ${now},
+           case when e.disabled_by is not null then ${now}::timestamptz end
+      from unnest(${column("id")}::uuid[], ${column("eventId")}::uuid[], ${column("endpointId")}::uuid[])
+           as made (id, event_id, endpoint_id)
+      join webhook_endpoints e on e.id = made.endpoint_id and e.deleted_at is null
+        on conflict (event_id, endpoint_id) do nothing`.execute(tx);
+  await wakeLanes(tx, column("endpointId"), now);
+}
+
+/** Has whoever hands out look at them. The lanes are locked. */
+export const wakeLanes = (tx: Tx, endpointIds: string[], now: Date) =>
+  sql`update webhook_lanes set next_due = least(next_due, ${now}) where endpoint_id = any (${endpointIds}::uuid[])`.execute(
+    tx,
+  );
+
+/** By whoever holds the fan-out lock, so that numbers become visible in their order. */
+export const numberEvents = (tx: Tx, eventIds: string[]) =>
+  sql`
+    update events e set seq = told.seq
+      from (select id, nextval('events_seq') as seq from unnest(${eventIds}::uuid[]) as told (id)) told
+     where e.id = told.id`.execute(tx);
+
+/** A delivery with all that one attempt of it needs. */
+export interface Claimed extends Leased {
+  body: string;
+  userId: string;
+  url: string;
+  content: "timestamp_body" | "body";
+  prefix: boolean;
+  /** Those that sign now, the newest first. */
+  secrets: { id: string; sealed: string }[];
+}
+
+const CLAIMED = `
+  d.id, d.event_id as "eventId", d.endpoint_id as "endpointId", d.status, d.attempts, d.scheduled_attempts as "scheduledAttempts",
+  d.is_manual as "isManual", d.resume_at as "resumeAt", d.lease_token as "leaseToken",
+  e.body, p.user_id as "userId", p.url, p.signature_content as content, p.signature_prefix as prefix,
+  (select coalesce(json_agg(json_build_object('id', s.id, 'sealed', s.sealed_secret) order by s.activates_at desc, s.id desc), '[]')
+     from webhook_secrets s
+    where s.endpoint_id = p.id and s.activates_at <= $1 and (s.expires_at is null or s.expires_at > $1)) as secrets`;
+const FROM_CLAIMED = "join events e on e.id = d.event_id join webhook_endpoints p on p.id = d.endpoint_id";
+
+export interface Lease {
+  now: Date;
+  token: string;
+  until: Date;
+}
+
+/** Leases what is due, at most so much. */
+export async function claimDeliveries(pool: pg.Pool, lease: Lease, most: number): Promise<Claimed[]> {
+  const { rows } = await pool.query({
+    name: "claim-deliveries",
+    text: `select ${CLAIMED} from claim_deliveries($1, $2, $3, $4) d ${FROM_CLAIMED}`,
+    values: [lease.now, most, lease.token, lease.until],
+  });
+  return rows;
+}
+
+/** Takes back what nobody answers for; leases what killed several workers, to be recorded as failed. */
+export async function reapDeliveries(pool: pg.Pool, { now, token, until }: Lease): Promise<Claimed[]> {
+  const text = `select ${CLAIMED} from reap_deliveries($1, $2, $3) d ${FROM_CLAIMED}`;
+  return (await pool.query(text, [now, token, until])).rows;
+}
+
+/** Whether there is anything to fan out or to hand out: what an idle worker asks, again and again. */
+export async function findWork(pool: pg.Pool, now: Date): Promise<{ hasEvents: boolean; hasDue: boolean }> {
+  const { rows } = await pool.query({
+    name: "find-webhook-work",
+    text: `select exists (select from events where seq is null) as "hasEvents",
+                  exists (select from webhook_lanes where next_due <= $1 and blocked_until <= $1) as "hasDue"`,
+    values: [now],
+  });
+  return rows[0];
+}
+
+/** One attempt as it is kept. */
+export interface Attempt {
+  id: string;
+  startedAt: Date;
+  endedAt: Date;
+  durationMs: number;
+  requestHeaders: Record<string, string>;
+  answer: { status: number; headers: Record<string, string>; body: string } | null;
+}
+
+export interface Recorded {
+  delivery: Claimed;
+  attempt: Attempt;
+  outcome: Outcome;
+}
+
+/** Writes how attempts ended; answers of which deliveries it was believed: whose lease has passed on moves nothing. */
+export async function recordAttempts(db: Queries, results: Recorded[]): Promise<Set<string>> {
+  const rows = JSON.stringify(results.map(toRow));
+  const { rows: moved } = await sql<{ id: string }>`select record_attempts(${rows}::jsonb) as id`.execute(db);
+  return new Set(moved.map(({ id }) => id));
+}
+
+const toRow = ({ delivery, attempt, outcome }: Recorded) => ({
+  id: delivery.id,
+  attempt_id: attempt.id,
+  endpoint_id: delivery.endpointId,
+  token: delivery.leaseToken,
+  n: delivery.attempts + 1,
+  started_at: attempt.startedAt,
+  ended_at: attempt.endedAt,
+  duration_ms: attempt.durationMs,
+  url: delivery.url,
+  request_headers: attempt.requestHeaders,
+  answer: attempt.answer?.status ?? null,
+  response_headers: attempt.answer?.headers ?? null,
+  response_body: attempt.answer?.body ?? null,
+  error: outcome.error,
+  status: outcome.status,
+  scheduled_attempts: outcome.scheduledAttempts,
+  due_at: outcome.dueAt,
+  blocked_until: outcome.blockedUntil,
+  is_gone: outcome.isGone,
+});
+
+/** Ends a lease whose attempt was broken off, as if it had not begun: whoever reaps next has it attempted. */
+export const releaseDelivery = (pool: pg.Pool, { id, leaseToken }: Claimed, now: Date) =>
+  pool.query(
+    "update webhook_deliveries set lease_until = $3, leases = leases - 1 where id = $1 and lease_token = $2",
+    [id, leaseToken, now],
+  );
+
+/** Lanes that would sleep past what waits in them: none should, and none stays so. Answers how many did. */
+export async function mendLanes(db: Queries): Promise<number> {
+  const { rows } = await sql<{ id: string }>`
+    with late as (
+      select l.endpoint_id, first.due_at
+        from webhook_lanes l
+        cross join lateral (select due_at from webhook_deliveries d
+                             where d.endpoint_id = l.endpoint_id and d.due_at is not null and d.lease_token is null
+                             order by due_at, id limit 1) first
+       where l.next_due > first.due_at + interval '1 second'
+       order by l.endpoint_id for no key update of l skip locked)
+    update webhook_lanes l set next_due = late.due_at from late where l.endpoint_id = late.endpoint_id
+    returning l.endpoint_id as id`.execute(db);
+  return rows.length;
+}

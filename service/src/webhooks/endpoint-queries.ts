@@ -1,0 +1,105 @@
+import type { EventType } from "@stoa/contract";
+import type { Queries, Tx } from "../db/database.ts";
+import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+
+export interface EndpointRow {
+  id: string;
+  userId: string;
+  url: string;
+  description: string;
+  /** null: all. */
+  eventTypes: EventType[] | null;
+  signatureContent: "timestamp_body" | "body";
+  signaturePrefix: boolean;
+  disabledBy: "owner" | "gone" | "failing" | null;
+  createdAt: Date;
+}
+
+const endpoints = (db: Queries) =>
+  db
+    .selectFrom("webhook_endpoints as e")
+    .where("e.deleted_at", "is", null)
+    .select(["e.id", "e.user_id as userId", "e.url", "e.description", "e.event_types as eventTypes"])
+    .select(["e.signature_content as signatureContent", "e.signature_prefix as signaturePrefix"])
+    .select(["e.disabled_by as disabledBy", "e.created_at as createdAt"])
+    .$castTo<EndpointRow>();
+
+export const findEndpoint = (db: Queries, userId: string, id: string) =>
+  endpoints(db).where("e.user_id", "=", userId).where("e.id", "=", id).executeTakeFirst();
+
+export async function listEndpoints(db: Queries, userId: string, paging: Paging): Promise<Page<EndpointRow>> {
+  const items = await endpoints(db)
+    .where("e.user_id", "=", userId)
+    .orderBy("e.id", "desc")
+    .limit(paging.limit)
+    .offset(offsetOf(paging))
+    .execute();
+  return { items, total: await countEndpoints(db, userId) };
+}
+
+export async function countEndpoints(db: Queries, userId: string): Promise<number> {
+  const { total } = await db
+    .selectFrom("webhook_endpoints")
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .where("user_id", "=", userId)
+    .where("deleted_at", "is", null)
+    .executeTakeFirstOrThrow();
+  return total;
+}
+
+export interface EndpointValues {
+  url: string;
+  description: string;
+  event_types: EventType[] | null;
+  signature_content: EndpointRow["signatureContent"];
+  signature_prefix: boolean;
+  disabled_by: EndpointRow["disabledBy"];
+}
+
+/** With its lane, which is never without it. */
+export async function insertEndpoint(
+  tx: Tx,
+  endpoint: EndpointValues & { id: string; user_id: string; created_at: Date },
+): Promise<void> {
+  await tx
+    .insertInto("webhook_endpoints")
+    .values({ ...endpoint, updated_at: endpoint.created_at })
+    .execute();
+  await tx
+    .insertInto("webhook_lanes")
+    .values({ endpoint_id: endpoint.id, user_id: endpoint.user_id })
+    .execute();
+}
+
+export interface EndpointChange extends Partial<EndpointValues> {
+  updated_at: Date;
+  deleted_at?: Date;
+  failing_since?: null;
+  failed_deliveries?: number;
+  told_day?: number;
+}
+
+export const updateEndpoint = (tx: Tx, id: string, change: EndpointChange) =>
+  tx.updateTable("webhook_endpoints").set(change).where("id", "=", id).execute();
+
+export interface NewSecret {
+  id: string;
+  endpoint_id: string;
+  sealed_secret: string;
+  activates_at: Date;
+}
+
+export const insertSecret = (tx: Tx, secret: NewSecret) =>
+  tx.insertInto("webhook_secrets").values(secret).execute();
+
+/** Those that sign, or will, sign no longer than until then. */
+export const expireSecrets = (tx: Tx, endpointId: string, at: Date) =>
+  tx
+    .updateTable("webhook_secrets")
+    .set({ expires_at: at })
+    .where("endpoint_id", "=", endpointId)
+    .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", at)]))
+    .execute();
+
+export const deleteSecrets = (tx: Tx, endpointId: string) =>
+  tx.deleteFrom("webhook_secrets").where("endpoint_id", "=", endpointId).execute();

@@ -1,0 +1,190 @@
+import type {
+  ChangeWebhookEndpoint,
+  CreateWebhookEndpoint,
+  NewWebhookEndpoint,
+  RotatedWebhookSecret,
+  RotateWebhookSecret,
+  WebhookEndpoint,
+} from "@stoa/contract";
+import type { Context, Member } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { mapPage, type Paging } from "../db/paging.ts";
+import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
+import { mustMatch } from "../http/conditional.ts";
+import { etagOf } from "../http/envelope.ts";
+import { toId, toUuid } from "../ids.ts";
+import { lockAccount } from "../people/accounts.ts";
+import { lockLanes } from "./delivery-queries.ts";
+import {
+  countEndpoints,
+  deleteSecrets,
+  type EndpointRow,
+  type EndpointValues,
+  expireSecrets,
+  findEndpoint,
+  insertEndpoint,
+  listEndpoints,
+  updateEndpoint,
+} from "./endpoint-queries.ts";
+import { drawSecret } from "./secrets.ts";
+import { cancelUnwanted, endWaiting } from "./waiting-queries.ts";
+
+const MAX_ENDPOINTS = 20;
+const HOUR_MS = 3_600_000;
+const MAX_AHEAD_MS = 7 * 24 * HOUR_MS;
+
+export async function listOwnEndpoints(ctx: Context, caller: Member, paging: Paging) {
+  return mapPage(await listEndpoints(ctx.db, caller.userId, paging), toEndpoint);
+}
+
+export async function readEndpoint(ctx: Context, caller: Member, webhookId: string) {
+  return toEndpoint(await mustFindEndpoint(ctx, caller, webhookId));
+}
+
+export async function mustFindEndpoint(
+  ctx: Context,
+  caller: Member,
+  webhookId: string,
+): Promise<EndpointRow> {
+  const id = toUuid("whk", webhookId);
+  const endpoint = id ? await findEndpoint(ctx.db, caller.userId, id) : undefined;
+  if (!endpoint) throw new ApiError("WEBHOOK_NOT_FOUND");
+  return endpoint;
+}
+
+/** The endpoint, held so that nothing is handed out for it, and nothing recorded, until the transaction ends. */
+export async function lockEndpoint(
+  tx: Tx,
+  caller: Pick<Member, "userId">,
+  webhookId: string,
+): Promise<EndpointRow> {
+  const id = toUuid("whk", webhookId);
+  if (id) await lockLanes(tx, [id]);
+  const endpoint = id ? await findEndpoint(tx, caller.userId, id) : undefined;
+  if (!endpoint) throw new ApiError("WEBHOOK_NOT_FOUND");
+  return endpoint;
+}
+
+export async function createEndpoint(
+  ctx: Context,
+  caller: Member,
+  wish: CreateWebhookEndpoint,
+): Promise<NewWebhookEndpoint> {
+  mustBeCallable(ctx, wish.url);
+  const endpoint = { id: ctx.newId(), userId: caller.userId };
+  const secret = await ctx.db.transaction().execute(async (tx) => {
+    // Of twenty at once, each sees the others'.
+    await lockAccount(tx, caller.userId);
+    if ((await countEndpoints(tx, caller.userId)) >= MAX_ENDPOINTS)
+      throw ruleBroken(
+        "url",
+        `would be endpoint ${MAX_ENDPOINTS + 1}; an account has at most ${MAX_ENDPOINTS}`,
+      );
+    const values = valuesOf(wish) as EndpointValues;
+    await insertEndpoint(tx, { ...values, id: endpoint.id, user_id: caller.userId, created_at: ctx.now() });
+    return drawSecret(ctx, tx, endpoint, ctx.now());
+  });
+  return { ...toEndpoint((await findEndpoint(ctx.db, caller.userId, endpoint.id))!), secret };
+}
+
+/** Holds for what waits as well: the next attempt goes where the endpoint then is, if it is still wanted. */
+export async function changeEndpoint(
+  ctx: Context,
+  caller: Member,
+  webhookId: string,
+  change: ChangeWebhookEndpoint,
+  ifMatch: string | null,
+) {
+  if (change.url !== undefined) mustBeCallable(ctx, change.url);
+  await ctx.db.transaction().execute(async (tx) => {
+    const before = await lockEndpoint(tx, caller, webhookId);
+    mustMatch(ifMatch, etagOf(toEndpoint(before)));
+    const isSwitchedOn = change.enabled === true && before.disabledBy !== null;
+    await updateEndpoint(tx, before.id, {
+      ...valuesOf(change, before),
+      ...(isSwitchedOn && { failing_since: null, failed_deliveries: 0, told_day: 0 }),
+      updated_at: ctx.now(),
+    });
+    if (change.eventTypes) await cancelUnwanted(tx, before.id, change.eventTypes, ctx.now());
+    if (change.enabled === false) await endWaiting(tx, before.id, "skipped", ctx.now());
+  });
+  return readEndpoint(ctx, caller, webhookId);
+}
+
+export async function removeEndpoint(ctx: Context, caller: Member, webhookId: string) {
+  await ctx.db.transaction().execute(async (tx) => {
+    const { id } = await lockEndpoint(tx, caller, webhookId);
+    await endEndpoint(ctx, tx, id);
+  });
+  return { id: webhookId, deleted: true as const };
+}
+
+/** Its log stays until it is old; its secrets do not. The lane is locked. */
+export async function endEndpoint(ctx: Context, tx: Tx, id: string): Promise<void> {
+  const now = ctx.now();
+  await updateEndpoint(tx, id, { deleted_at: now, updated_at: now });
+  await endWaiting(tx, id, "canceled", now);
+  await deleteSecrets(tx, id);
+}
+
+export async function rotateSecret(
+  ctx: Context,
+  caller: Member,
+  webhookId: string,
+  wish: RotateWebhookSecret,
+): Promise<RotatedWebhookSecret> {
+  const activatesAt = activationOf(ctx, wish.activateAt);
+  const oldSecretUntil = new Date(activatesAt.getTime() + wish.overlapHours * HOUR_MS);
+  const secret = await ctx.db.transaction().execute(async (tx) => {
+    const endpoint = await lockEndpoint(tx, caller, webhookId);
+    await expireSecrets(tx, endpoint.id, oldSecretUntil);
+    return drawSecret(ctx, tx, endpoint, activatesAt);
+  });
+  return {
+    id: webhookId,
+    secret,
+    activatesAt: activatesAt.toISOString(),
+    oldSecretUntil: oldSecretUntil.toISOString(),
+  };
+}
+
+function activationOf(ctx: Context, activateAt: string | undefined): Date {
+  const now = ctx.now();
+  if (activateAt === undefined) return now;
+  const at = new Date(activateAt);
+  if (at < now) throw ruleBroken("activateAt", "is in the past: leave it out for now");
+  if (at.getTime() - now.getTime() > MAX_AHEAD_MS)
+    throw ruleBroken("activateAt", "is more than 7 days ahead");
+  return at;
+}
+
+function mustBeCallable(ctx: Context, url: string): void {
+  const isPlain = URL.parse(url)?.protocol === "http:";
+  const why =
+    isPlain && ctx.config.environment === "production" ? "must be https" : ctx.outside.refusedUrl(url);
+  if (why) throw invalidRequest("url", why);
+}
+
+/** What was sent, as columns. One that was switched off for another reason stays off for it until its owner switches it on. */
+function valuesOf(wish: ChangeWebhookEndpoint, before?: EndpointRow): Partial<EndpointValues> {
+  return {
+    ...(wish.url !== undefined && { url: wish.url }),
+    ...(wish.description !== undefined && { description: wish.description }),
+    ...(wish.eventTypes !== undefined && { event_types: wish.eventTypes }),
+    ...(wish.signatureContent !== undefined && { signature_content: wish.signatureContent }),
+    ...(wish.signaturePrefix !== undefined && { signature_prefix: wish.signaturePrefix }),
+    ...(wish.enabled !== undefined && { disabled_by: wish.enabled ? null : (before?.disabledBy ?? "owner") }),
+  };
+}
+
+const toEndpoint = (row: EndpointRow): WebhookEndpoint => ({
+  id: toId("whk", row.id),
+  url: row.url,
+  description: row.description,
+  eventTypes: row.eventTypes as WebhookEndpoint["eventTypes"],
+  enabled: row.disabledBy === null,
+  disabledReason: row.disabledBy,
+  signatureContent: row.signatureContent,
+  signaturePrefix: row.signaturePrefix,
+  createdAt: row.createdAt.toISOString(),
+});

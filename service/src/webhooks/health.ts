@@ -1,0 +1,67 @@
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { sendMail } from "../mail/mail.ts";
+import { findAccount } from "../people/accounts.ts";
+import { lockLanes } from "./delivery-queries.ts";
+import { updateEndpoint } from "./endpoint-queries.ts";
+import { type FailingRow, findFailing, findToDisable, listFailing } from "./health-queries.ts";
+import { failingLetter, goneLetter, switchedOffLetter } from "./letters.ts";
+import { endWaiting } from "./waiting-queries.ts";
+
+const DAY_MS = 86_400_000;
+/** Its owner hears of it on these days without a success, and on the last one it is switched off. */
+const TOLD_DAYS = [1, 3];
+const SWITCHED_OFF_DAY = 5;
+/** Fewer may be bad luck with a few events. */
+const GIVEN_UP_AT_LEAST = 10;
+
+/** The receiver answered 410: it wants nothing more. In the transaction that records the answer. */
+export async function disableGone(ctx: Context, tx: Tx, endpointId: string): Promise<void> {
+  const endpoint = await findToDisable(tx, endpointId);
+  if (endpoint) await switchOff(ctx, tx, endpoint, "gone");
+}
+
+/** Tells owners of endpoints that take nothing, and switches off those that have not for days: each once, whoever asks. */
+export async function judgeFailing(ctx: Context): Promise<void> {
+  const since = new Date(ctx.now().getTime() - TOLD_DAYS[0]! * DAY_MS);
+  for (const { id } of await listFailing(ctx.db, since)) {
+    await ctx.db.transaction().execute((tx) => judgeOne(ctx, tx, id));
+  }
+}
+
+async function judgeOne(ctx: Context, tx: Tx, id: string): Promise<void> {
+  await lockLanes(tx, [id]);
+  const endpoint = await findFailing(tx, id);
+  if (!endpoint) return;
+  const days = (ctx.now().getTime() - endpoint.failingSince.getTime()) / DAY_MS;
+  if (days >= SWITCHED_OFF_DAY && endpoint.failedDeliveries >= GIVEN_UP_AT_LEAST) {
+    await switchOff(ctx, tx, endpoint, "failing");
+    return;
+  }
+  const day = TOLD_DAYS.findLast((one) => days >= one);
+  if (day === undefined || endpoint.toldDay >= day) return;
+  await updateEndpoint(tx, id, { told_day: day, updated_at: ctx.now() });
+  await tell(ctx, tx, endpoint, failingLetter(endpoint));
+}
+
+/** What waits is skipped, so that it can be recovered. The lane is locked. */
+async function switchOff(
+  ctx: Context,
+  tx: Tx,
+  endpoint: Pick<FailingRow, "id" | "userId" | "url">,
+  why: "gone" | "failing",
+): Promise<void> {
+  await updateEndpoint(tx, endpoint.id, { disabled_by: why, updated_at: ctx.now() });
+  await endWaiting(tx, endpoint.id, "skipped", ctx.now());
+  await tell(ctx, tx, endpoint, why === "gone" ? goneLetter(endpoint) : switchedOffLetter(endpoint));
+}
+
+async function tell(
+  ctx: Context,
+  tx: Tx,
+  { userId }: Pick<FailingRow, "userId">,
+  letter: ReturnType<typeof goneLetter>,
+): Promise<void> {
+  const account = await findAccount(tx, userId);
+  if (account && !account.closedAt) await sendMail(ctx, tx, account.email, letter);
+}

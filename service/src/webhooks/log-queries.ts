@@ -1,0 +1,102 @@
+import type { DeliveryStatus, EventType } from "@stoa/contract";
+import { sql } from "kysely";
+import type { Queries, Tx } from "../db/database.ts";
+import { countSome, offsetOf, type Page, type Paging } from "../db/paging.ts";
+
+export interface DeliveryRow {
+  id: string;
+  endpointId: string;
+  eventId: string;
+  eventType: EventType;
+  /** The event's bytes. */
+  body: string;
+  status: DeliveryStatus;
+  attempts: number;
+  dueAt: Date | null;
+  createdAt: Date;
+  endedAt: Date | null;
+}
+
+const deliveries = (db: Queries) =>
+  db
+    .selectFrom("webhook_deliveries as d")
+    .innerJoin("events as e", "e.id", "d.event_id")
+    .select(["d.id", "d.endpoint_id as endpointId", "d.event_id as eventId", "e.type as eventType", "e.body"])
+    .select([
+      "d.status",
+      "d.attempts",
+      "d.due_at as dueAt",
+      "d.created_at as createdAt",
+      "d.ended_at as endedAt",
+    ])
+    .$castTo<DeliveryRow>();
+
+export const findDelivery = (db: Queries, userId: string, id: string) =>
+  deliveries(db)
+    .innerJoin("webhook_endpoints as p", "p.id", "d.endpoint_id")
+    .where("p.user_id", "=", userId)
+    .where("d.id", "=", id)
+    .executeTakeFirst();
+
+export interface DeliveryFilter extends Paging {
+  status?: DeliveryStatus | undefined;
+  /** null: an id that names no event, so that nothing fits. */
+  eventId?: string | null | undefined;
+}
+
+export async function listDeliveries(
+  db: Queries,
+  endpointId: string,
+  filter: DeliveryFilter,
+): Promise<Page<DeliveryRow>> {
+  if (filter.eventId === null) return { items: [], total: 0 };
+  const fitting = () => {
+    const own = db.selectFrom("webhook_deliveries").where("endpoint_id", "=", endpointId);
+    const ofStatus = filter.status ? own.where("status", "=", filter.status) : own;
+    return (filter.eventId ? ofStatus.where("event_id", "=", filter.eventId) : ofStatus).select("id");
+  };
+  const page = fitting().orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter));
+  // The page is found in an index first; only its rows are read.
+  const items = await deliveries(db).where("d.id", "in", page).orderBy("d.id", "desc").execute();
+  return { items, ...(await countSome(db, fitting())) };
+}
+
+export interface AttemptRow {
+  n: number;
+  isLate: boolean;
+  startedAt: Date;
+  durationMs: number;
+  url: string;
+  requestHeaders: Record<string, string>;
+  status: number | null;
+  responseHeaders: Record<string, string> | null;
+  responseBody: string | null;
+  error: string | null;
+}
+
+export const listAttempts = (db: Queries, deliveryId: string): Promise<AttemptRow[]> =>
+  db
+    .selectFrom("webhook_attempts")
+    .select(["n", "is_late as isLate", "started_at as startedAt", "duration_ms as durationMs", "url"])
+    .select(["request_headers as requestHeaders", "status", "response_headers as responseHeaders"])
+    .select(["response_body as responseBody", "error"])
+    .where("delivery_id", "=", deliveryId)
+    .orderBy("n")
+    .orderBy("id")
+    .$castTo<AttemptRow>()
+    .execute();
+
+/** Asked for by somebody: what the schedule had planned is kept for afterwards. One that is being attempted is left alone. */
+export const makeDueNow = (tx: Tx, id: string, now: Date) =>
+  tx
+    .updateTable("webhook_deliveries")
+    .set({
+      is_manual: true,
+      // Asked for twice, the plan is that of the first time.
+      resume_at: sql<Date | null>`case when is_manual then resume_at else due_at end`,
+      due_at: now,
+      ended_at: null,
+    })
+    .where("id", "=", id)
+    .where("lease_token", "is", null)
+    .execute();

@@ -1,0 +1,67 @@
+import type { PostResult } from "../outside/post.ts";
+import { nextAttemptAt, retryAfterMs } from "./schedule.ts";
+
+export type DeliveryStatus = "pending" | "retrying" | "succeeded" | "failed" | "skipped" | "canceled";
+
+/** A delivery as whoever attempts it holds it. */
+export interface Leased {
+  id: string;
+  eventId: string;
+  endpointId: string;
+  status: DeliveryStatus;
+  /** Made before this one. */
+  attempts: number;
+  scheduledAttempts: number;
+  isManual: boolean;
+  /** When the schedule goes on after an attempt that somebody asked for. */
+  resumeAt: Date | null;
+  leaseToken: string;
+}
+
+/** Where an attempt leaves its delivery and its endpoint. */
+export interface Outcome {
+  status: DeliveryStatus;
+  scheduledAttempts: number;
+  dueAt: Date | null;
+  /** Nothing goes to the endpoint until then. */
+  blockedUntil: Date | null;
+  /** The endpoint said that it is no more. */
+  isGone: boolean;
+  /** null: it was taken. */
+  error: string | null;
+}
+
+/** How an attempt went; `worker_lost`: whoever made it died of it. */
+export type Result = Omit<PostResult, "problem"> & { problem: PostResult["problem"] | "worker_lost" };
+
+export const isSuccess = ({ answer, problem }: Result): boolean =>
+  problem === null && answer !== null && answer.status >= 200 && answer.status < 300;
+
+/** What an attempt means: any 2xx is taken, 410 ends it, all else is attempted again as long as the schedule goes. */
+export function outcomeOf(delivery: Leased, result: Result, endedAt: Date, random: () => number): Outcome {
+  const scheduledAttempts = delivery.scheduledAttempts + (delivery.isManual ? 0 : 1);
+  const ended = { scheduledAttempts, dueAt: null, blockedUntil: null, isGone: false };
+  if (isSuccess(result)) return { ...ended, status: "succeeded", error: null };
+  const error = result.problem ?? "status";
+  if (result.answer?.status === 410) return { ...ended, status: "failed", isGone: true, error };
+  const patience = patienceAskedFor(result, endedAt);
+  const dueAt = delivery.isManual
+    ? delivery.resumeAt
+    : nextAttemptAt(scheduledAttempts, endedAt, random, patience);
+  return {
+    ...ended,
+    status: dueAt ? "retrying" : endOf(delivery),
+    dueAt,
+    blockedUntil: patience > 0 ? new Date(endedAt.getTime() + patience) : null,
+    error,
+  };
+}
+
+/** What was delivered once stays so, though it could not be repeated. */
+const endOf = ({ status, isManual }: Leased): DeliveryStatus =>
+  isManual && status === "succeeded" ? "succeeded" : "failed";
+
+function patienceAskedFor({ answer }: Result, now: Date): number {
+  if (answer?.status !== 429 && answer?.status !== 503) return 0;
+  return retryAfterMs(answer.headers["retry-after"] ?? null, now);
+}

@@ -1,0 +1,30 @@
+import { api } from "@stoa/contract";
+import { route } from "../http/route.ts";
+import { listOwnDeliveries, readDelivery, retryDelivery, sendTest } from "./deliveries.ts";
+import {
+  changeEndpoint,
+  createEndpoint,
+  listOwnEndpoints,
+  readEndpoint,
+  removeEndpoint,
+  rotateSecret,
+} from "./endpoints.ts";
+
+export const webhookRoutes = [
+  route(api.webhooks.list, (ctx, caller, { query }) => listOwnEndpoints(ctx, caller, query)),
+  route(api.webhooks.create, (ctx, caller, { body }) => createEndpoint(ctx, caller, body)),
+  route(api.webhooks.get, (ctx, caller, { params }) => readEndpoint(ctx, caller, params.webhookId)),
+  route(api.webhooks.change, (ctx, caller, { params, body }, { ifMatch }) =>
+    changeEndpoint(ctx, caller, params.webhookId, body, ifMatch),
+  ),
+  route(api.webhooks.remove, (ctx, caller, { params }) => removeEndpoint(ctx, caller, params.webhookId)),
+  route(api.webhooks.rotateSecret, (ctx, caller, { params, body }) =>
+    rotateSecret(ctx, caller, params.webhookId, body),
+  ),
+  route(api.webhooks.test, (ctx, caller, { params }) => sendTest(ctx, caller, params.webhookId)),
+  route(api.webhooks.deliveries, (ctx, caller, { params, query }) =>
+    listOwnDeliveries(ctx, caller, params.webhookId, query),
+  ),
+  route(api.deliveries.get, (ctx, caller, { params }) => readDelivery(ctx, caller, params.deliveryId)),
+  route(api.deliveries.retry, (ctx, caller, { params }) => retryDelivery(ctx, caller, params.deliveryId)),
+];

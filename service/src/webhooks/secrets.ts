@@ -1,0 +1,25 @@
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { insertSecret } from "./endpoint-queries.ts";
+import { newSecret } from "./signature.ts";
+
+/** Binds a sealed secret to its owner and row: copied to another, it does not open. */
+const sealContext = (userId: string, id: string) => `webhook-secret|${userId}|${id}`;
+
+/** The secret itself, for the moment of an attempt. */
+export const openSecret = (ctx: Context, userId: string, { id, sealed }: { id: string; sealed: string }) =>
+  ctx.vault.open(sealed, sealContext(userId, id));
+
+/** Draws an endpoint a secret that signs from a moment on; it is shown once, and kept sealed. */
+export async function drawSecret(
+  ctx: Context,
+  tx: Tx,
+  endpoint: { id: string; userId: string },
+  activatesAt: Date,
+): Promise<string> {
+  const secret = newSecret();
+  const id = ctx.newId();
+  const sealed = ctx.vault.seal(secret, sealContext(endpoint.userId, id));
+  await insertSecret(tx, { id, endpoint_id: endpoint.id, sealed_secret: sealed, activates_at: activatesAt });
+  return secret;
+}

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Message, messageHeaders, newSecret, type SignatureForm } from "./signature.ts";
+
+/** The test vector of the contract, section 5. */
+const secret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+const message: Message = {
+  id: "evt_01J0000000000000000000TEST",
+  attempt: 1,
+  timestamp: 1_700_000_000,
+  body: '{"id":"evt_01J0000000000000000000TEST","type":"test","created":"2023-11-14T22:13:20.000Z","data":{"message":"hello"}}',
+};
+const OF_TIMESTAMP_AND_BODY = "10377d8ccbed8e3c491c07db66d17918aa6a576104db89947cca5b5a51d356ad";
+const OF_BODY = "c2b14dc56e5943eaa501ab876d861f802f01583c60bc76837a669375d33610a7";
+
+const forms: [form: SignatureForm, signature: string][] = [
+  [{ content: "timestamp_body", prefix: false }, OF_TIMESTAMP_AND_BODY],
+  [{ content: "timestamp_body", prefix: true }, `sha256=${OF_TIMESTAMP_AND_BODY}`],
+  [{ content: "body", prefix: false }, OF_BODY],
+  [{ content: "body", prefix: true }, `sha256=${OF_BODY}`],
+];
+for (const [form, signature] of forms) {
+  test(`signs ${form.content} ${form.prefix ? "with" : "without"} a prefix as the contract's test vector does`, () => {
+    assert.deepEqual(messageHeaders("X-Service-", message, [secret], form), {
+      "X-Service-Event-ID": message.id,
+      "X-Service-Timestamp": "1700000000",
+      "X-Service-Attempt": "1",
+      "X-Service-Signature": signature,
+      "webhook-id": message.id,
+      "webhook-timestamp": "1700000000",
+      "webhook-signature": "v1,z2zLu+r7j5ALObxy8Vel+ENEAK0QGxXj05Pj9sFfOyc=",
+    });
+  });
+}
+
+test("in a rotation's overlap the newest secret signs, the old one beside it, and the standard header has both", () => {
+  const [newer, older] = [newSecret(), secret];
+  const form: SignatureForm = { content: "timestamp_body", prefix: false };
+  const both = messageHeaders("Acme-", message, [newer, older], form);
+  const alone = messageHeaders("Acme-", message, [newer], form);
+  assert.equal(both["Acme-Signature"], alone["Acme-Signature"]);
+  assert.equal(both["Acme-Signature-Previous"], OF_TIMESTAMP_AND_BODY);
+  assert.equal(
+    both["webhook-signature"],
+    `${alone["webhook-signature"]} v1,z2zLu+r7j5ALObxy8Vel+ENEAK0QGxXj05Pj9sFfOyc=`,
+  );
+});
+
+test("a secret is drawn anew each time, and is whsec_ and the base64 of 32 bytes", () => {
+  const secrets = Array.from({ length: 100 }, newSecret);
+  assert.equal(new Set(secrets).size, 100);
+  for (const one of secrets) {
+    assert.match(one, /^whsec_[A-Za-z0-9+/]{43}=$/);
+    assert.equal(Buffer.from(one.slice(6), "base64").length, 32);
+  }
+});

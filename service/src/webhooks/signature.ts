@@ -1,0 +1,61 @@
+import { createHmac, randomBytes } from "node:crypto";
+
+const SECRET_PREFIX = "whsec_";
+const SECRET_BYTES = 32;
+
+/** As shown to its owner once: `whsec_` and the base64 of 32 random bytes. */
+export const newSecret = (): string => SECRET_PREFIX + randomBytes(SECRET_BYTES).toString("base64");
+
+export interface SignatureForm {
+  /** What X-Service-Signature covers: `${timestamp}.${body}`, or the body alone. */
+  content: "timestamp_body" | "body";
+  /** Whether it begins with `sha256=`. */
+  prefix: boolean;
+}
+
+export interface Message {
+  /** The event's id; deliveries of one event have it in common. */
+  id: string;
+  attempt: number;
+  /** Unix time in whole seconds, of this attempt. */
+  timestamp: number;
+  /** The exact bytes that are sent. */
+  body: string;
+}
+
+const hmac = (key: string | Buffer, text: string) => createHmac("sha256", key).update(text);
+
+/** Keyed with the whole secret string, as the specification's receivers do; lower-case hex. */
+function ownSignature(secret: string, { timestamp, body }: Message, form: SignatureForm): string {
+  const digest = hmac(secret, form.content === "body" ? body : `${timestamp}.${body}`).digest("hex");
+  return form.prefix ? `sha256=${digest}` : digest;
+}
+
+/** Standard Webhooks 1.0.0: keyed with the decoded part of the secret, over id, timestamp and body. */
+function standardSignature(secret: string, { id, timestamp, body }: Message): string {
+  const key = Buffer.from(secret.slice(SECRET_PREFIX.length), "base64");
+  return `v1,${hmac(key, `${id}.${timestamp}.${body}`).digest("base64")}`;
+}
+
+/**
+ * The headers that say what a delivery is and prove whose: ours under `headerPrefix`, those of Standard Webhooks beside them. Of several
+ * secrets, the newest first, each signs: a receiver that knows any of them sees no failure.
+ */
+export function messageHeaders(
+  headerPrefix: string,
+  message: Message,
+  secrets: readonly string[],
+  form: SignatureForm,
+): Record<string, string> {
+  const [newest, previous] = secrets;
+  return {
+    [`${headerPrefix}Event-ID`]: message.id,
+    [`${headerPrefix}Timestamp`]: String(message.timestamp),
+    [`${headerPrefix}Attempt`]: String(message.attempt),
+    ...(newest && { [`${headerPrefix}Signature`]: ownSignature(newest, message, form) }),
+    ...(previous && { [`${headerPrefix}Signature-Previous`]: ownSignature(previous, message, form) }),
+    "webhook-id": message.id,
+    "webhook-timestamp": String(message.timestamp),
+    "webhook-signature": secrets.map((secret) => standardSignature(secret, message)).join(" "),
+  };
+}

@@ -1,0 +1,41 @@
+import type { EventType } from "@stoa/contract";
+import type { Queries, Tx } from "../db/database.ts";
+
+/** Deliveries that will be attempted, or are being: the lane is locked, so that whoever attempts one comes too late. */
+const waiting = (tx: Tx, endpointId: string) =>
+  tx.updateTable("webhook_deliveries").where("endpoint_id", "=", endpointId).where("due_at", "is not", null);
+
+const ended = (status: "skipped" | "canceled", now: Date) => ({
+  status,
+  due_at: null,
+  is_manual: false,
+  resume_at: null,
+  lease_token: null,
+  lease_until: null,
+  leases: 0,
+  ended_at: now,
+});
+
+export const endWaiting = (tx: Tx, endpointId: string, status: "skipped" | "canceled", now: Date) =>
+  waiting(tx, endpointId).set(ended(status, now)).execute();
+
+/** Of types that the endpoint wants no more; a test is for whoever asked for it. */
+export const cancelUnwanted = (tx: Tx, endpointId: string, wanted: EventType[], now: Date) =>
+  waiting(tx, endpointId)
+    .set(ended("canceled", now))
+    .where("event_id", "in", (db) =>
+      db
+        .selectFrom("events")
+        .select("id")
+        .where("type", "not in", [...wanted, "test"]),
+    )
+    .execute();
+
+export const lockedEndpointsOf = (db: Queries, userId: string) =>
+  db
+    .selectFrom("webhook_endpoints")
+    .select("id")
+    .where("user_id", "=", userId)
+    .where("deleted_at", "is", null)
+    .orderBy("id")
+    .execute();

@@ -1,0 +1,53 @@
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+
+/** A delivery as it came in. */
+export interface Received {
+  path: string;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+/** How a delivery is answered: a status, or whatever one does with a response. */
+export type Answering = number | ((response: ServerResponse, received: Received) => void);
+
+export interface Receiver {
+  url: string;
+  received: Received[];
+  /** How all are answered from now on; 200 at first. */
+  answer: Answering;
+  close(): Promise<void>;
+}
+
+/** A webhook receiver on a loopback port. */
+export async function startReceiver(): Promise<Receiver> {
+  const sockets = new Set<Socket>();
+  const server = createServer(async (request, response) => {
+    const received = { path: request.url!, headers: request.headers, body: await textOf(request) };
+    receiver.received.push(received);
+    const { answer } = receiver;
+    if (typeof answer === "function") answer(response, received);
+    else response.writeHead(answer).end("ok");
+  });
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const receiver: Receiver = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    received: [],
+    answer: 200,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return receiver;
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of request.setEncoding("utf8")) text += chunk;
+  return text;
+}
