@@ -25,6 +25,7 @@ export const errorCatalogue = {
   EVENT_NOT_FOUND: { status: 404, message: "No event of yours has this id." },
   WEBHOOK_NOT_FOUND: { status: 404, message: "No webhook endpoint of yours has this id." },
   DELIVERY_NOT_FOUND: { status: 404, message: "No delivery to an endpoint of yours has this id." },
+  RECOVERY_NOT_FOUND: { status: 404, message: "No recovery of this endpoint has this id." },
   EXECUTION_NOT_FOUND: { status: 404, message: "No execution of yours has this id." },
   PAYMENT_METHOD_NOT_FOUND: { status: 404, message: "No payment method of yours has this id." },
   API_KEY_NOT_FOUND: { status: 404, message: "No API key of yours has this id." },

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { paging, Timestamp } from "./envelope.ts";
+import { paging, queryNumber, Timestamp } from "./envelope.ts";
 import { type EventType, eventTypes } from "./events.ts";
 
 export const deliveryStatuses = [
@@ -129,6 +129,54 @@ export const WebhookDeliveryDetail = Delivery.extend({ attempts: z.array(Deliver
   id: "WebhookDeliveryDetail",
 });
 
+export const RecoverWebhook = z
+  .strictObject({
+    since: z.iso.datetime({ offset: true }).describe("At most 14 days ago"),
+    until: z.iso.datetime({ offset: true }).optional().describe("Now when omitted"),
+  })
+  .meta({ id: "RecoverWebhook" });
+
+export const WebhookRecovery = z
+  .object({
+    id,
+    status: z.enum(["running", "completed"]),
+    since: Timestamp,
+    until: Timestamp,
+    total: z.int().min(0).describe("Deliveries that are failed or skipped still, and those recovered"),
+    recovered: z.int().min(0).describe("Of those, how many are due again"),
+    createdAt: Timestamp,
+    endedAt: Timestamp.nullable(),
+  })
+  .meta({ id: "WebhookRecovery" });
+
+const count = z.int().min(0);
+const duration = z.int().min(0).nullable().describe("In milliseconds; null: there was no attempt");
+export const WebhookStats = z
+  .object({
+    since: Timestamp,
+    deliveries: z.object({
+      pending: count,
+      retrying: count,
+      succeeded: count,
+      failed: count,
+      skipped: count,
+      canceled: count,
+    }),
+    successRate: z
+      .number()
+      .min(0)
+      .max(1)
+      .nullable()
+      .describe("Succeeded of those that ended by an attempt; null: none did"),
+    durationMs: z
+      .object({ p50: duration, p95: duration })
+      .describe("Of the attempts of the last 1000 deliveries"),
+    failingSince: Timestamp.nullable().describe(
+      "When the first attempt failed since the last success; null: none did",
+    ),
+  })
+  .meta({ id: "WebhookStats" });
+
 export type WebhookEndpoint = z.input<typeof WebhookEndpoint>;
 export type NewWebhookEndpoint = z.input<typeof NewWebhookEndpoint>;
 export type CreateWebhookEndpoint = z.output<typeof CreateWebhookEndpoint>;
@@ -138,6 +186,9 @@ export type RotatedWebhookSecret = z.input<typeof RotatedWebhookSecret>;
 export type DeliveryAttempt = z.input<typeof DeliveryAttempt>;
 export type WebhookDelivery = z.input<typeof WebhookDelivery>;
 export type WebhookDeliveryDetail = z.input<typeof WebhookDeliveryDetail>;
+export type RecoverWebhook = z.output<typeof RecoverWebhook>;
+export type WebhookRecovery = z.input<typeof WebhookRecovery>;
+export type WebhookStats = z.input<typeof WebhookStats>;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
 const access = { who: "member", permission: "webhooks:write" } as const;
@@ -253,6 +304,57 @@ export const deliveries = endpoint({
   data: WebhookDelivery,
   list: true,
   errors: ["WEBHOOK_NOT_FOUND"],
+});
+
+export const stats = endpoint({
+  name: "webhooks.stats",
+  method: "GET",
+  path: "/webhooks/:webhookId/stats",
+  summary: "How deliveries to an endpoint went",
+  access,
+  params,
+  query: z.strictObject({
+    days: queryNumber(z.int().min(1).max(30)).default(7).describe("Of events of so many days up to now"),
+  }),
+  data: WebhookStats,
+  errors: ["WEBHOOK_NOT_FOUND"],
+});
+
+export const recover = endpoint({
+  name: "webhooks.recover",
+  method: "POST",
+  path: "/webhooks/:webhookId/recover",
+  summary: "Have what failed or was skipped attempted again",
+  description:
+    "Each delivery of an event of that time which is failed or skipped begins its schedule anew; attempts go on counting. A job does it: its progress is read below /recoveries.",
+  access,
+  params,
+  body: RecoverWebhook,
+  data: WebhookRecovery,
+  status: 201,
+  errors: ["WEBHOOK_NOT_FOUND", "INVALID_STATE", "VALIDATION_ERROR"],
+  example: { since: "2026-06-14T00:00:00Z" },
+});
+
+export const recovery = endpoint({
+  name: "webhooks.recovery",
+  method: "GET",
+  path: "/webhooks/:webhookId/recoveries/:recoveryId",
+  summary: "Read how far a recovery is",
+  access,
+  params: z.object({ webhookId: z.string(), recoveryId: z.string() }),
+  data: WebhookRecovery,
+  errors: ["WEBHOOK_NOT_FOUND", "RECOVERY_NOT_FOUND"],
+});
+
+export const egress = endpoint({
+  name: "webhooks.egress",
+  method: "GET",
+  path: "/webhooks/egress",
+  summary: "List the addresses that deliveries come from",
+  description: "For a receiver's firewall. Empty where the operator names none.",
+  access,
+  data: z.object({ addresses: z.array(z.string()) }),
 });
 
 const deliveryParams = z.object({ deliveryId: z.string() });

@@ -5,7 +5,7 @@ import { accountRoutes } from "./account/routes.ts";
 import { adminRoutes } from "./admin/routes.ts";
 import { aiRoutes } from "./ai/routes.ts";
 import { auditRoutes } from "./audit/routes.ts";
-import { type Base, type BaseOverrides, openBase } from "./base.ts";
+import { type BaseOverrides, openBase } from "./base.ts";
 import { catalogueRoutes } from "./catalogue/routes.ts";
 import { flushViews } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";

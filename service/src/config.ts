@@ -58,6 +58,8 @@ export interface Config {
   taxInclusive: boolean;
   /** When sellers are paid what is available; null: only when they ask. */
   payoutSchedule: PayoutSchedule | null;
+  /** Where our calls to the outside come from, for receivers' firewalls; as told, not as set. */
+  egressAddresses: string[];
   /** What the headers of webhook deliveries begin with, such as X-Service-. */
   webhookHeaderPrefix: string;
   currency: string;
@@ -206,6 +208,11 @@ export function readConfig(variables: Variables = process.env): Config {
     feeBasisPoints: read.integer("STOA_FEES", 0, 10_000, 1_000),
     ...taxesOf(read),
     payoutSchedule: payoutScheduleOf(read),
+    egressAddresses: read.list(
+      "STOA_EGRESS_ADDRESSES",
+      (address) => ipaddr.IPv4.isValidFourPartDecimal(address),
+      [],
+    ),
     webhookHeaderPrefix: headerPrefixOf(read),
     ...currenciesOf(read),
     logLevel: read.choice("STOA_LOG_LEVEL", LOG_LEVELS, "info"),

@@ -19,6 +19,7 @@ export type Prefix =
   | "evt"
   | "whk"
   | "dlv"
+  | "rcv"
   | "exec"
   | "ses"
   | "grant"

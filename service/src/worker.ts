@@ -21,9 +21,10 @@ import { carryOutRefundBuyers, type RefundBuyers, refundBuyersJob } from "./purc
 import { approveOverdueRefunds, hearOfRefund, reconcileRefunds } from "./purchases/refund-payment.ts";
 import { tidySignIn } from "./sign-in/tidy.ts";
 import { judgeFailing } from "./webhooks/health.ts";
+import { carryOutRecovery, recoverJob } from "./webhooks/recoveries.ts";
 
 /** What can be asked for by `ctx.jobs.send`. */
-export const jobKinds = [mailJob, refundBuyersJob];
+export const jobKinds = [mailJob, refundBuyersJob, recoverJob];
 
 /** What workers do by the clock. */
 export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
@@ -61,6 +62,10 @@ function payOutJobs(ctx: Context): ScheduledJob[] {
 export const askedJobsOf = (ctx: Context): AskedJob[] => [
   { ...mailJob, run: (data, signal) => carryMail(ctx, (data as { mailId: string }).mailId, signal) },
   { ...refundBuyersJob, run: (data, signal) => carryOutRefundBuyers(ctx, data as RefundBuyers, signal) },
+  {
+    ...recoverJob,
+    run: (data, signal) => carryOutRecovery(ctx, (data as { recoveryId: string }).recoveryId, signal),
+  },
 ];
 
 /** Who asks the payment provider when it says that something changed. */

@@ -133,6 +133,7 @@ const configOf = (wish: Partial<Config>): Config => ({
   taxRates: new Map(),
   taxInclusive: false,
   payoutSchedule: "weekly",
+  egressAddresses: [],
   webhookHeaderPrefix: "X-Service-",
   currency: "USD",
   currencies: ["USD", "EUR", "JPY", "KWD"],

@@ -25,6 +25,7 @@ import { forgetSessions } from "../sessions/sessions.ts";
 import { forgetTokensOf } from "../sign-in/one-time-tokens.ts";
 import { forgetNames } from "../transfer/names.ts";
 import { forgetAuthenticator } from "../two-factor/second-factor.ts";
+import { forgetWebhooks } from "../webhooks/endpoints.ts";
 
 /** What each room gives up of somebody who leaves; a room that keeps things of people has its line here. */
 const farewells: ((ctx: Context, tx: Tx, user: AccountRow, source: Source | null) => Promise<unknown>)[] = [
@@ -40,6 +41,7 @@ const farewells: ((ctx: Context, tx: Tx, user: AccountRow, source: Source | null
   (ctx, tx, user, source) => takeAllOffSale(ctx, tx, user.id, source),
   (_ctx, tx, user) => forgetNames(tx, user.id),
   (_ctx, tx, user) => forgetPaymentMethods(tx, user.id),
+  (ctx, tx, user) => forgetWebhooks(ctx, tx, user.id),
 ];
 
 /**

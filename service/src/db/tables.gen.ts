@@ -796,6 +796,17 @@ export interface WebhookLanes {
   user_id: string;
 }
 
+export interface WebhookRecoveries {
+  created_at: Timestamp;
+  ended_at: Timestamp | null;
+  endpoint_id: string;
+  id: string;
+  passed: string | null;
+  recovered: Generated<number>;
+  since: Timestamp;
+  until: Timestamp;
+}
+
 export interface WebhookSecrets {
   activates_at: Timestamp;
   endpoint_id: string;
@@ -869,5 +880,6 @@ export interface DB {
   webhook_deliveries: WebhookDeliveries;
   webhook_endpoints: WebhookEndpoints;
   webhook_lanes: WebhookLanes;
+  webhook_recoveries: WebhookRecoveries;
   webhook_secrets: WebhookSecrets;
 }

@@ -6,6 +6,7 @@ import { toUuid } from "../ids.ts";
 import { deleteEventsBefore, findEvent, listEvents } from "./queries.ts";
 
 export const EVENTS_KEPT_DAYS = 30;
+const FORGOTTEN_AT_ONCE = 500;
 
 export async function listOwnEvents(
   ctx: Context,
@@ -22,7 +23,8 @@ export async function readEvent(ctx: Context, caller: Member, eventId: string) {
   return JSON.parse(event.body);
 }
 
+/** With their deliveries; some at a time, so that nobody who delivers waits for a lock for long. */
 export async function forgetOldEvents(ctx: Context): Promise<void> {
   const before = new Date(ctx.now().getTime() - EVENTS_KEPT_DAYS * 86_400_000);
-  await deleteEventsBefore(ctx.db, before);
+  while ((await deleteEventsBefore(ctx.db, before, FORGOTTEN_AT_ONCE)) > 0);
 }

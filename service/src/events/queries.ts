@@ -50,5 +50,16 @@ export const findEvent = (db: Queries, userId: string, id: string) =>
     .where("r.event_id", "=", id)
     .executeTakeFirst();
 
-export const deleteEventsBefore = (db: Queries, before: Date) =>
-  db.deleteFrom("events").where("created_at", "<", before).execute();
+/** Some of those older than a moment, with all that hangs on them; answers how many. */
+export async function deleteEventsBefore(db: Queries, before: Date, limit: number): Promise<number> {
+  const old = db
+    .selectFrom("events")
+    .select("id")
+    .where("created_at", "<", before)
+    .orderBy("created_at")
+    .limit(limit)
+    .forUpdate()
+    .skipLocked();
+  const { numDeletedRows } = await db.deleteFrom("events").where("id", "in", old).executeTakeFirst();
+  return Number(numDeletedRows);
+}

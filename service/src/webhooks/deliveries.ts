@@ -6,7 +6,7 @@ import { announce } from "../events/outbox.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { insertDeliveries, wakeLanes } from "./delivery-queries.ts";
-import { lockEndpoint, mustFindEndpoint } from "./endpoints.ts";
+import { lockEndpoint, mustBeOn, mustFindEndpoint } from "./endpoints.ts";
 import {
   type AttemptRow,
   type DeliveryRow,
@@ -56,10 +56,7 @@ export async function retryDelivery(
   const { id, endpointId } = await mustFindDelivery(ctx, caller, deliveryId);
   await ctx.db.transaction().execute(async (tx) => {
     const endpoint = await lockEndpoint(tx, caller, toId("whk", endpointId));
-    if (endpoint.disabledBy !== null)
-      throw new ApiError("INVALID_STATE", "The endpoint is switched off: switch it on first.", {
-        current: "disabled",
-      });
+    mustBeOn(endpoint);
     await makeDueNow(tx, id, ctx.now());
     await wakeLanes(tx, [endpointId], ctx.now());
   });
@@ -71,10 +68,7 @@ export async function sendTest(ctx: Context, caller: Member, webhookId: string) 
   const deliveryId = ctx.newId();
   await ctx.db.transaction().execute(async (tx) => {
     const endpoint = await lockEndpoint(tx, caller, webhookId);
-    if (endpoint.disabledBy !== null)
-      throw new ApiError("INVALID_STATE", "The endpoint is switched off: switch it on first.", {
-        current: "disabled",
-      });
+    mustBeOn(endpoint);
     const eventId = await announce(ctx, tx, [caller.userId], "test", { message: "Hello from Stoa" });
     await insertDeliveries(tx, [{ id: deliveryId, eventId, endpointId: endpoint.id }], ctx.now());
   });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, beforeEach, test } from "node:test";
+import type { DeliveryAttempt } from "@stoa/contract";
 import { hasProduct } from "../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { type Receiver, startReceiver } from "../../test/receiver.ts";
@@ -259,7 +260,7 @@ test("what a dead worker held is attempted again under the same number, and a la
   assert.deepEqual([delivery.status, delivery.attempt], ["succeeded", 1]);
   const { attempts } = await detailOf(delivery);
   assert.deepEqual(
-    attempts.map(({ n, late, response }: any) => [n, late, response?.status]),
+    attempts.map(({ n, late, response }: DeliveryAttempt) => [n, late, response?.status]),
     [
       [1, false, 200],
       [1, true, 500],

@@ -37,6 +37,11 @@ export async function listEndpoints(db: Queries, userId: string, paging: Paging)
   return { items, total: await countEndpoints(db, userId) };
 }
 
+export async function listEndpointIds(db: Queries, userId: string): Promise<string[]> {
+  const rows = await endpoints(db).where("e.user_id", "=", userId).execute();
+  return rows.map(({ id }) => id);
+}
+
 export async function countEndpoints(db: Queries, userId: string): Promise<number> {
   const { total } = await db
     .selectFrom("webhook_endpoints")

@@ -23,6 +23,7 @@ import {
   expireSecrets,
   findEndpoint,
   insertEndpoint,
+  listEndpointIds,
   listEndpoints,
   updateEndpoint,
 } from "./endpoint-queries.ts";
@@ -63,6 +64,13 @@ export async function lockEndpoint(
   const endpoint = id ? await findEndpoint(tx, caller.userId, id) : undefined;
   if (!endpoint) throw new ApiError("WEBHOOK_NOT_FOUND");
   return endpoint;
+}
+
+export function mustBeOn({ disabledBy }: EndpointRow): void {
+  if (disabledBy === null) return;
+  throw new ApiError("INVALID_STATE", "The endpoint is switched off: switch it on first.", {
+    current: "disabled",
+  });
 }
 
 export async function createEndpoint(
@@ -120,7 +128,7 @@ export async function removeEndpoint(ctx: Context, caller: Member, webhookId: st
 }
 
 /** Its log stays until it is old; its secrets do not. The lane is locked. */
-export async function endEndpoint(ctx: Context, tx: Tx, id: string): Promise<void> {
+async function endEndpoint(ctx: Context, tx: Tx, id: string): Promise<void> {
   const now = ctx.now();
   await updateEndpoint(tx, id, { deleted_at: now, updated_at: now });
   await endWaiting(tx, id, "canceled", now);
@@ -188,3 +196,10 @@ const toEndpoint = (row: EndpointRow): WebhookEndpoint => ({
   signaturePrefix: row.signaturePrefix,
   createdAt: row.createdAt.toISOString(),
 });
+
+/** Of somebody who leaves: nothing is posted for them any more. */
+export async function forgetWebhooks(ctx: Context, tx: Tx, userId: string): Promise<void> {
+  const ids = await listEndpointIds(tx, userId);
+  await lockLanes(tx, ids);
+  for (const id of ids) await endEndpoint(ctx, tx, id);
+}

@@ -9,6 +9,8 @@ import {
   removeEndpoint,
   rotateSecret,
 } from "./endpoints.ts";
+import { readRecovery, recover } from "./recoveries.ts";
+import { readStats } from "./stats.ts";
 
 export const webhookRoutes = [
   route(api.webhooks.list, (ctx, caller, { query }) => listOwnEndpoints(ctx, caller, query)),
@@ -25,6 +27,14 @@ export const webhookRoutes = [
   route(api.webhooks.deliveries, (ctx, caller, { params, query }) =>
     listOwnDeliveries(ctx, caller, params.webhookId, query),
   ),
+  route(api.webhooks.stats, (ctx, caller, { params, query }) =>
+    readStats(ctx, caller, params.webhookId, query.days),
+  ),
+  route(api.webhooks.recover, (ctx, caller, { params, body }) =>
+    recover(ctx, caller, params.webhookId, body),
+  ),
+  route(api.webhooks.recovery, (ctx, caller, { params }) => readRecovery(ctx, caller, params)),
+  route(api.webhooks.egress, async (ctx) => ({ addresses: ctx.config.egressAddresses })),
   route(api.deliveries.get, (ctx, caller, { params }) => readDelivery(ctx, caller, params.deliveryId)),
   route(api.deliveries.retry, (ctx, caller, { params }) => retryDelivery(ctx, caller, params.deliveryId)),
 ];

@@ -1,5 +1,5 @@
 import type { EventType } from "@stoa/contract";
-import type { Queries, Tx } from "../db/database.ts";
+import type { Tx } from "../db/database.ts";
 
 /** Deliveries that will be attempted, or are being: the lane is locked, so that whoever attempts one comes too late. */
 const waiting = (tx: Tx, endpointId: string) =>
@@ -29,13 +29,4 @@ export const cancelUnwanted = (tx: Tx, endpointId: string, wanted: EventType[], 
         .select("id")
         .where("type", "not in", [...wanted, "test"]),
     )
-    .execute();
-
-export const lockedEndpointsOf = (db: Queries, userId: string) =>
-  db
-    .selectFrom("webhook_endpoints")
-    .select("id")
-    .where("user_id", "=", userId)
-    .where("deleted_at", "is", null)
-    .orderBy("id")
     .execute();

@@ -89,6 +89,18 @@ create table webhook_lanes (
 ) with (fillfactor = 50);
 create index webhook_lanes_due on webhook_lanes (next_due);
 
+-- What an owner asked to have attempted again: it goes through the deliveries by id, and knows how far it came.
+create table webhook_recoveries (
+  id uuid primary key,
+  endpoint_id uuid not null references webhook_endpoints on delete cascade,
+  since timestamptz not null,
+  until timestamptz not null,
+  recovered integer not null default 0,
+  passed uuid,
+  created_at timestamptz not null,
+  ended_at timestamptz
+);
+
 -- Hands out what is due, at most `most`, the lane that has waited longest first: eight in flight an endpoint, 32 an account. The
 -- lanes are locked by one statement and counted by the next, whose snapshot is newer: counted by the first, what another worker
 -- had just handed out was missed, and so were wake-ups.
