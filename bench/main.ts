@@ -12,6 +12,7 @@ import { measureList } from "./scenarios/list.ts";
 import { measurePurchases } from "./scenarios/purchases.ts";
 import { measureSize } from "./scenarios/size.ts";
 import { measureStart } from "./scenarios/start.ts";
+import { measureWebhooks } from "./scenarios/webhooks.ts";
 
 const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   start: measureStart,
@@ -23,6 +24,7 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   authenticate: measureAuthenticate,
   purchases: measurePurchases,
   ledger: measureLedger,
+  webhooks: measureWebhooks,
 };
 
 async function runAll(options: Options): Promise<void> {

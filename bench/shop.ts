@@ -137,7 +137,11 @@ export async function withBase<T>(dataDir: string, connection: Connection, work:
   }
 }
 
-async function startService(profile: string | undefined, settings: Record<string, string>): Promise<Node> {
+/** The service in a process of its own, with its own settings. */
+export async function startService(
+  profile: string | undefined,
+  settings: Record<string, string>,
+): Promise<Node> {
   const profiling = profile ? ["--cpu-prof", `--cpu-prof-dir=${profile}`] : [];
   const service = start(
     process.execPath,

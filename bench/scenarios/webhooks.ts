@@ -1,0 +1,248 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Context, Member } from "@stoa/service/context.ts";
+import { startEmbedded } from "@stoa/service/db/embedded.ts";
+import { announce } from "@stoa/service/events/outbox.ts";
+import { newUuid, toId } from "@stoa/service/ids.ts";
+import { createUser } from "@stoa/service/people/users.ts";
+import { claimDeliveries } from "@stoa/service/webhooks/delivery-queries.ts";
+import { createEndpoint } from "@stoa/service/webhooks/endpoints.ts";
+import { cpuBetween, cpuOf } from "../cpu.ts";
+import type { Options } from "../options.ts";
+import { atEnd, startScript } from "../processes.ts";
+import { median, type Quantiles, quantilesOf } from "../quantile.ts";
+import { against, ms, type Report } from "../report.ts";
+import { type Node, startService, withBase } from "../shop.ts";
+
+const ACCOUNTS = 50;
+const BACKLOG = 10_000;
+const ROUNDS = 3;
+const STEADY_PER_SECOND = 200;
+const STEADY_SECONDS = 20;
+const IDLE_SECONDS = 10;
+const LANES = 5_000;
+const FUTURE_RETRIES = 100_000;
+const CLAIMS = 200;
+const DUE_EACH = 20;
+const AIMS = { perSecond: 1_000, p95: 100, p99: 500, claimMs: 10 };
+const LOOK_EVERY_MS = 20;
+const GIVE_UP_MS = 120_000;
+
+/** From a committed event to the receiver's answer, by whole services as workers. */
+export async function measureWebhooks(_options: Options): Promise<Report> {
+  const dataDir = await mkdtemp(join(tmpdir(), "stoa-bench-webhooks-"));
+  atEnd(() => rm(dataDir, { recursive: true, force: true }));
+  const database = await startEmbedded(dataDir);
+  atEnd(() => database.stop());
+  const receiver = startScript(new URL("../receiver.ts", import.meta.url), []);
+  const [url] = await receiver.says(/^http:.*/);
+  const startWorker = () => startService(undefined, { STOA_DATA_DIR: dataDir, STOA_ROLES: "worker" });
+  return withBase(dataDir, { target: database.connection }, async ({ ctx }) => {
+    const market = { ctx, url: url!, accounts: await openAccounts(ctx, url!) };
+    const one = await startWorker();
+    await drain(market);
+    const alone = await drains(market);
+    const delays = await steadily(market);
+    const idle = await idleOf(ctx, one);
+    const two = await startWorker();
+    const together = await drains(market);
+    await Promise.all([one.end(), two.end()]);
+    return reportOf({ alone, together, delays, idle, claims: await claims(ctx) });
+  });
+}
+
+interface Market {
+  ctx: Context;
+  url: string;
+  /** With an endpoint each. */
+  accounts: string[];
+}
+
+async function openAccounts(ctx: Context, url: string): Promise<string[]> {
+  const accounts: string[] = [];
+  for (let n = 0; n < ACCOUNTS; n++) {
+    const userId = await createUser(ctx, { email: `hooks${n}@bench.example`, name: "Hooks" });
+    const caller: Member = {
+      ...{ kind: "key", keyId: "bench", userId, role: "user", plan: "free", quota: null },
+      permissions: new Set(["webhooks:write"]),
+    };
+    await createEndpoint(ctx, caller, {
+      ...{ url: `${url}/${n}`, description: "", eventTypes: null, enabled: true },
+      ...{ signatureContent: "timestamp_body", signaturePrefix: false },
+    });
+    accounts.push(userId);
+  }
+  return accounts;
+}
+
+const review = (userId: string) => ({
+  review: {
+    id: toId("rev", newUuid(new Date())),
+    productId: toId("prod", newUuid(new Date())),
+    rating: 5,
+    comment: "It does what it says, and the third example saved me an afternoon.",
+    authorId: toId("usr", userId),
+  },
+});
+
+/** Commits so many events at once; answers the moment. */
+async function happen({ ctx, accounts }: Market, count: number): Promise<number> {
+  await ctx.db.transaction().execute(async (tx) => {
+    for (let n = 0; n < count; n++) {
+      const userId = accounts[n % accounts.length]!;
+      await announce(ctx, tx, [userId], "review.created", review(userId));
+    }
+  });
+  return performance.timeOrigin + performance.now();
+}
+
+/** When what came in, by event, as soon as it is all there. */
+async function arrivalsOf({ url }: Market, count: number): Promise<Map<string, number>> {
+  const arrivals = new Map<string, number>();
+  const begun = performance.now();
+  while (arrivals.size < count) {
+    if (performance.now() - begun > GIVE_UP_MS)
+      throw new Error(`${arrivals.size} of ${count} were delivered`);
+    await sleep(LOOK_EVERY_MS);
+    const told = (await (await fetch(url)).json()) as [id: string, at: number][];
+    for (const [id, at] of told) if (!arrivals.has(id)) arrivals.set(id, at);
+  }
+  return arrivals;
+}
+
+/** Deliveries a second, from the commit of all to the arrival of the last. */
+async function drain(market: Market): Promise<number> {
+  const committed = await happen(market, BACKLOG);
+  const arrivals = await arrivalsOf(market, BACKLOG);
+  return BACKLOG / ((Math.max(...arrivals.values()) - committed) / 1000);
+}
+
+async function drains(market: Market): Promise<number[]> {
+  const rates: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) rates.push(await drain(market));
+  return rates;
+}
+
+/** Milliseconds from each event's commit to its acknowledgement, at a steady rate. */
+async function steadily(market: Market): Promise<Quantiles> {
+  const { ctx, accounts } = market;
+  const committed = new Map<string, number>();
+  const running: Promise<unknown>[] = [];
+  const begun = performance.now();
+  for (let n = 0; n < STEADY_PER_SECOND * STEADY_SECONDS; n++) {
+    const userId = accounts[n % accounts.length]!;
+    const wait = begun + (n * 1000) / STEADY_PER_SECOND - performance.now();
+    if (wait > 0) await sleep(wait);
+    const happening = ctx.db
+      .transaction()
+      .execute((tx) => announce(ctx, tx, [userId], "review.created", review(userId)));
+    running.push(
+      happening.then((id) => committed.set(toId("evt", id), performance.timeOrigin + performance.now())),
+    );
+  }
+  await Promise.all(running);
+  const arrivals = await arrivalsOf(market, committed.size);
+  return quantilesOf([...arrivals].map(([id, at]) => at - committed.get(id)!));
+}
+
+/** Milliseconds of computing a second, of a worker with nothing to do and of the database for it. */
+async function idleOf(ctx: Context, { pid }: Node): Promise<{ node: number; database: number }> {
+  const { rows } = await ctx.pool.query<{ pid: number }>(
+    "select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()",
+  );
+  const backends = rows.map((row) => row.pid);
+  await sleep(2_000);
+  const before = { node: cpuOf([pid]), database: cpuOf(backends) };
+  await sleep(IDLE_SECONDS * 1000);
+  return {
+    node: cpuBetween(before.node, cpuOf([pid])) / IDLE_SECONDS,
+    database: cpuBetween(before.database, cpuOf(backends)) / IDLE_SECONDS,
+  };
+}
+
+/** Milliseconds of handing out what is due, beside many who wait. */
+async function claims(ctx: Context): Promise<Quantiles> {
+  await fillLanes(ctx);
+  const times: number[] = [];
+  for (let n = 0; n < CLAIMS; n++) {
+    await makeDue(ctx);
+    const now = new Date();
+    const lease = { now, token: newUuid(now), until: new Date(now.getTime() + 60_000) };
+    const begun = performance.now();
+    const claimed = await claimDeliveries(ctx.pool, lease, 256);
+    times.push(performance.now() - begun);
+    if (claimed.length === 0) throw new Error("nothing was handed out");
+  }
+  return quantilesOf(times);
+}
+
+async function fillLanes({ pool }: Context): Promise<void> {
+  const id = (what: string, n: string) => `md5('${what}' || ${n})::uuid`;
+  await pool.query("truncate webhook_endpoints, events cascade");
+  const [{ id: owner }] = (await pool.query("select id from users limit 1")).rows;
+  const later = "now() + interval '1 hour' + n * interval '1 second'";
+  for (const statement of [
+    `insert into webhook_endpoints (id, user_id, url, description, signature_content, signature_prefix, created_at, updated_at)
+     select ${id("endpoint", "n")}, '${owner}', 'https://hooks.example', '', 'body', false, now(), now() from generate_series(1, ${LANES}) n`,
+    // Of an account each, as five thousand endpoints would be.
+    `insert into webhook_lanes (endpoint_id, user_id, next_due) select id, id, now() + interval '1 hour' from webhook_endpoints`,
+    `insert into events (id, type, body, seq, created_at)
+     select ${id("event", "n")}, 'review.created', '{}', n, now() from generate_series(1, ${FUTURE_RETRIES}) n`,
+    `insert into webhook_deliveries (id, event_id, endpoint_id, status, attempts, scheduled_attempts, due_at, created_at)
+     select ${id("delivery", "n")}, ${id("event", "n")}, ${id("endpoint", `1 + n % ${LANES}`)}, 'retrying', 3, 3, ${later}, now()
+       from generate_series(1, ${FUTURE_RETRIES}) n`,
+    "vacuum analyze",
+  ])
+    await pool.query(statement);
+}
+
+/** One delivery each of some endpoints; what was handed out before is put back. */
+async function makeDue({ pool }: Context): Promise<void> {
+  const { rows } = await pool.query<{ id: string }>(
+    `update webhook_deliveries set due_at = now() - interval '1 second', lease_token = null, lease_until = null
+      where id in (select id from webhook_deliveries where lease_token is null order by random() limit ${DUE_EACH})
+      returning endpoint_id as id`,
+  );
+  await pool.query(
+    "update webhook_deliveries set lease_token = null, lease_until = null, due_at = now() + interval '1 hour' where lease_token is not null",
+  );
+  await pool.query(
+    "update webhook_lanes set next_due = now() - interval '1 second' where endpoint_id = any ($1)",
+    [rows.map(({ id }) => id)],
+  );
+}
+
+interface Figures {
+  alone: number[];
+  together: number[];
+  delays: Quantiles;
+  idle: { node: number; database: number };
+  claims: Quantiles;
+}
+
+function reportOf({ alone, together, delays, idle, claims: claim }: Figures): Report {
+  const rate = (rates: number[]) => {
+    const middle = median(rates);
+    return against(`${middle.toFixed(0)}/s`, `≥ ${AIMS.perSecond}/s`, middle >= AIMS.perSecond);
+  };
+  const time = (value: number, aim: number) => against(`${ms(value)} ms`, `< ${aim} ms`, value < aim);
+  return {
+    columns: ["what", "figure", "aim", "met"],
+    rows: [
+      [`${BACKLOG.toLocaleString("en")} events to ${ACCOUNTS} endpoints, one worker`, ...rate(alone)],
+      [`${BACKLOG.toLocaleString("en")} events to ${ACCOUNTS} endpoints, two workers`, ...rate(together)],
+      [`commit to acknowledgement at ${STEADY_PER_SECOND}/s, p50`, `${ms(delays.p50)} ms`, "", ""],
+      [`commit to acknowledgement at ${STEADY_PER_SECOND}/s, p95`, ...time(delays.p95, AIMS.p95)],
+      [`commit to acknowledgement at ${STEADY_PER_SECOND}/s, p99`, ...time(delays.p99, AIMS.p99)],
+      ["handing out what is due, p50", ...time(claim.p50, AIMS.claimMs)],
+      ["handing out what is due, p99", `${ms(claim.p99)} ms`, "", ""],
+      ["a worker with nothing to do", `${ms(idle.node + idle.database)} ms of CPU a second`, "", ""],
+    ],
+    notes: [
+      `The receiver is another process, which answers at once. Rates are medians of ${ROUNDS} rounds: ${[...alone, ...together].map((one) => one.toFixed(0)).join(", ")}. The largest delay at ${STEADY_PER_SECOND}/s was ${ms(delays.max)} ms.`,
+      `Handed out are ${DUE_EACH} deliveries of as many endpoints, among ${LANES.toLocaleString("en")} endpoints and ${FUTURE_RETRIES.toLocaleString("en")} retries of the future. Of the idle worker's computing ${ms(idle.node)} ms are Node's, all its rounds included, and ${ms(idle.database)} ms the database's.`,
+    ],
+  };
+}
