@@ -23,6 +23,9 @@ export const cpuOf = (pids: number[]): Map<number, number> => new Map(pids.map((
 export const cpuBetween = (before: Map<number, number>, after: Map<number, number>): number =>
   [...after].reduce((sum, [pid, used]) => sum + used - (before.get(pid) ?? 0), 0);
 
+/** The process that began another one. */
+export const parentOf = (pid: number): number => fieldsOf(pid)[PARENT] ?? 0;
+
 /** Milliseconds that a process and its children have computed so far, those included which have ended. */
 export function cpuOfFamily(pid: number): number {
   const ids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));

@@ -9,7 +9,7 @@ import { newUuid, toId } from "@stoa/service/ids.ts";
 import { createUser } from "@stoa/service/people/users.ts";
 import { claimDeliveries } from "@stoa/service/webhooks/delivery-queries.ts";
 import { createEndpoint } from "@stoa/service/webhooks/endpoints.ts";
-import { cpuBetween, cpuOf } from "../cpu.ts";
+import { cpuOfFamily, parentOf } from "../cpu.ts";
 import type { Options } from "../options.ts";
 import { atEnd, startScript } from "../processes.ts";
 import { median, type Quantiles, quantilesOf } from "../quantile.ts";
@@ -21,6 +21,8 @@ const BACKLOG = 10_000;
 const ROUNDS = 3;
 const STEADY_PER_SECOND = 200;
 const STEADY_SECONDS = 20;
+/** After a load the database tidies up for a while. */
+const SETTLE_MS = 5_000;
 const IDLE_SECONDS = 10;
 const LANES = 5_000;
 const FUTURE_RETRIES = 100_000;
@@ -149,16 +151,14 @@ async function steadily(market: Market): Promise<Quantiles> {
 
 /** Milliseconds of computing a second, of a worker with nothing to do and of the database for it. */
 async function idleOf(ctx: Context, { pid }: Node): Promise<{ node: number; database: number }> {
-  const { rows } = await ctx.pool.query<{ pid: number }>(
-    "select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()",
-  );
-  const backends = rows.map((row) => row.pid);
-  await sleep(2_000);
-  const before = { node: cpuOf([pid]), database: cpuOf(backends) };
+  const { rows } = await ctx.pool.query<{ pid: number }>("select pg_backend_pid() as pid");
+  const postgres = parentOf(rows[0]!.pid);
+  await sleep(SETTLE_MS);
+  const before = { node: cpuOfFamily(pid), database: cpuOfFamily(postgres) };
   await sleep(IDLE_SECONDS * 1000);
   return {
-    node: cpuBetween(before.node, cpuOf([pid])) / IDLE_SECONDS,
-    database: cpuBetween(before.database, cpuOf(backends)) / IDLE_SECONDS,
+    node: (cpuOfFamily(pid) - before.node) / IDLE_SECONDS,
+    database: (cpuOfFamily(postgres) - before.database) / IDLE_SECONDS,
   };
 }
 
