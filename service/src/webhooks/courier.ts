@@ -29,6 +29,7 @@ const MEND_EVERY_MS = 30_000;
 export class Courier {
   readonly #ctx: Context;
   readonly #random: () => number;
+  readonly #leaseMs: number;
   readonly #recorder: Recorder;
   readonly #inFlight = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
@@ -38,9 +39,10 @@ export class Courier {
   #working: Promise<unknown> = Promise.resolve();
 
   /** `random` draws jitter from [0, 1). */
-  constructor(ctx: Context, random: () => number = Math.random) {
+  constructor(ctx: Context, random: () => number = Math.random, leaseMs = LEASE_MS) {
     this.#ctx = ctx;
     this.#random = random;
+    this.#leaseMs = leaseMs;
     this.#recorder = new Recorder(ctx, () => this.#ring());
   }
 
@@ -109,7 +111,7 @@ export class Courier {
 
   #lease(): Lease {
     const now = this.#ctx.now();
-    return { now, token: this.#ctx.newId(), until: new Date(now.getTime() + LEASE_MS) };
+    return { now, token: this.#ctx.newId(), until: new Date(now.getTime() + this.#leaseMs) };
   }
 
   #begin(delivery: Claimed): void {
