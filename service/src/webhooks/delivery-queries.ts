@@ -31,17 +31,13 @@ export async function listUntoldEvents(
   return { eventIds: [...new Set(rows.map(({ eventId }) => eventId))], wanted };
 }
 
-/** In the order in which everybody locks them. */
+/** In the order in which everybody locks them; there may be none. */
 export const lockLanes = (tx: Tx, endpointIds: string[]) =>
-  tx
-    .selectFrom("webhook_lanes")
-    .select("endpoint_id")
-    .where("endpoint_id", "in", endpointIds)
-    .orderBy("endpoint_id")
-    .forNoKeyUpdate()
-    .execute();
+  sql`
+    select from webhook_lanes where endpoint_id = any (${endpointIds}::uuid[])
+     order by endpoint_id for no key update`.execute(tx);
 
-/** Due now where the endpoint is enabled, skipped where it is not. The lanes are locked. */
+/** Due now where the endpoint is enabled, skipped where it is not, none where it wants the type no more. The lanes are locked. */
 export async function insertDeliveries(tx: Tx, made: (Wanted & { id: string })[], now: Date): Promise<void> {
   const column = (name: "id" | "eventId" | "endpointId") => made.map((one) => one[name]);
   await sql`
@@ -52,7 +48,9 @@ export async function insertDeliveries(tx: Tx, made: (Wanted & { id: string })[]
            case when e.disabled_by is not null then ${now}::timestamptz end
       from unnest(${column("id")}::uuid[], ${column("eventId")}::uuid[], ${column("endpointId")}::uuid[])
            as made (id, event_id, endpoint_id)
+      join events v on v.id = made.event_id
       join webhook_endpoints e on e.id = made.endpoint_id and e.deleted_at is null
+                              and (e.event_types is null or v.type = any (array_append(e.event_types, 'test')))
         on conflict (event_id, endpoint_id) do nothing`.execute(tx);
   await wakeLanes(tx, column("endpointId"), now);
 }

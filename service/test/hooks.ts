@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { announce } from "../src/events/outbox.ts";
+import { Courier } from "../src/webhooks/courier.ts";
+import type { Client, Market } from "./market.ts";
+import type { Receiver } from "./receiver.ts";
+
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
+/** What tests of webhooks do again and again in a market. */
+export function hooksOf(market: () => Market, receiver: () => Receiver) {
+  const newCourier = () => new Courier(market().service.ctx, () => 0);
+  return {
+    newCourier,
+
+    /** All that is due, until nothing is. */
+    async deliver(courier = newCourier()): Promise<void> {
+      while (await courier.round()) await courier.idle();
+    },
+
+    async hasEndpoint(owner: Client, wish: object = {}) {
+      const reply = await owner.post("/v1/webhooks", { url: `${receiver().url}/hook`, ...wish });
+      assert.equal(reply.status, 201, reply.text);
+      return reply.body.data;
+    },
+
+    /** An event of the owner's, past the rooms; its id is answered. */
+    async happens(owner: Client, comment = "hello"): Promise<string> {
+      const { ctx } = market().service;
+      const review = { id: "rev_1", productId: "prod_1", rating: 5, comment, authorId: "usr_1" };
+      return ctx.db
+        .transaction()
+        .execute((tx) => announce(ctx, tx, [owner.userId], "review.created", { review }));
+    },
+
+    /** Newest first. */
+    deliveriesOf: async (owner: Client, { id }: { id: string }) =>
+      (await owner.get(`/v1/webhooks/${id}/deliveries?limit=100`)).body.data,
+
+    detailOf: async (owner: Client, { id }: { id: string }) =>
+      (await owner.get(`/v1/deliveries/${id}`)).body.data,
+
+    /** Past the API: nothing waits from an earlier test. */
+    forgetAll: () => market().query("delete from webhook_endpoints"),
+  };
+}
