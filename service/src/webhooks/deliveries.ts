@@ -6,7 +6,7 @@ import { announce } from "../events/outbox.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { insertDeliveries, wakeLanes } from "./delivery-queries.ts";
-import { lockEndpoint, mustBeOn, mustFindEndpoint } from "./endpoints.ts";
+import { lockEndpoint, lockIfThere, mustBeOn, mustFindEndpoint } from "./endpoints.ts";
 import {
   type AttemptRow,
   type DeliveryRow,
@@ -55,8 +55,7 @@ export async function retryDelivery(
 ): Promise<WebhookDelivery> {
   const { id, endpointId } = await mustFindDelivery(ctx, caller, deliveryId);
   await ctx.db.transaction().execute(async (tx) => {
-    const endpoint = await lockEndpoint(tx, caller, toId("whk", endpointId));
-    mustBeOn(endpoint);
+    mustBeOn(await lockIfThere(tx, caller, endpointId));
     await makeDueNow(tx, id, ctx.now());
     await wakeLanes(tx, [endpointId], ctx.now());
   });

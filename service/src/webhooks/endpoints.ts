@@ -60,14 +60,27 @@ export async function lockEndpoint(
   webhookId: string,
 ): Promise<EndpointRow> {
   const id = toUuid("whk", webhookId);
-  if (id) await lockLanes(tx, [id]);
-  const endpoint = id ? await findEndpoint(tx, caller.userId, id) : undefined;
+  const endpoint = id ? await lockIfThere(tx, caller, id) : undefined;
   if (!endpoint) throw new ApiError("WEBHOOK_NOT_FOUND");
   return endpoint;
 }
 
-export function mustBeOn({ disabledBy }: EndpointRow): void {
-  if (disabledBy === null) return;
+/** undefined: it was removed. */
+export async function lockIfThere(
+  tx: Tx,
+  { userId }: Pick<Member, "userId">,
+  id: string,
+): Promise<EndpointRow | undefined> {
+  await lockLanes(tx, [id]);
+  return findEndpoint(tx, userId, id);
+}
+
+export function mustBeOn(endpoint: EndpointRow | undefined): void {
+  if (endpoint === undefined)
+    throw new ApiError("INVALID_STATE", "The endpoint was removed: nothing is sent there any more.", {
+      current: "removed",
+    });
+  if (endpoint.disabledBy === null) return;
   throw new ApiError("INVALID_STATE", "The endpoint is switched off: switch it on first.", {
     current: "disabled",
   });
