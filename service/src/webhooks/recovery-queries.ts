@@ -43,12 +43,15 @@ export const writeRecovery = (
   progress: { recovered: number; passed: string | null; ended_at?: Date },
 ) => tx.updateTable("webhook_recoveries").set(progress).where("id", "=", id).execute();
 
-/** What a recovery has not gone through yet. */
+/** What a recovery has not gone through yet; nothing once its endpoint is off. */
 function lost(db: Queries, { endpointId, since, until, passed }: RecoveryRow) {
   const found = db
     .selectFrom("webhook_deliveries as d")
     .innerJoin("events as e", "e.id", "d.event_id")
+    .innerJoin("webhook_endpoints as p", "p.id", "d.endpoint_id")
     .where("d.endpoint_id", "=", endpointId)
+    .where("p.disabled_by", "is", null)
+    .where("p.deleted_at", "is", null)
     .where("d.status", "in", ["failed", "skipped"])
     // One that somebody has attempted by hand is on its way.
     .where("d.due_at", "is", null)
