@@ -24,7 +24,7 @@ export type RolePermission = (typeof ofAdmin)[number];
 
 /**
  * Who may call an endpoint; whoever is not named here stays out.
- * `public`: nobody is asked. `visitor`: a guest of the storefront, or a member with the permission. `member`: somebody with
+ * `public`: nobody is asked; below /v1 that is what a firewall fetches. `visitor`: a guest of the storefront, or a member with the permission. `member`: somebody with
  * an account; a key or token needs the permission (null: any will do), a session has every permission of its role.
  * `session`: a person who signed in, never a key or token. `admin`: a session of an administrator, entered with two factors.
  * `rolePermission` asks for a role beside all that.

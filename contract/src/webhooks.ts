@@ -353,7 +353,7 @@ export const egress = endpoint({
   path: "/webhooks/egress",
   summary: "List the addresses that deliveries come from",
   description: "For a receiver's firewall. Empty where the operator names none.",
-  access,
+  access: { who: "public" },
   data: z.object({ addresses: z.array(z.string()) }),
 });
 

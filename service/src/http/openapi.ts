@@ -156,7 +156,7 @@ function whoMayCall(access: Access): string | null {
 
 function securityOf({ access: { who }, errors }: Endpoint): Json[] {
   const session = [{ sessionToken: [] }, { sessionCookie: [] }];
-  // Under /api/auth nobody is asked at the door; some look for a session themselves.
+  // Here nobody is asked at the door; some of /api/auth look for a session themselves.
   if (who === "public") return errors.includes("INVALID_SESSION") ? session : [];
   if (who === "session" || who === "admin") return session;
   return [{ bearer: [] }, { apiKeyInQuery: [] }, ...session];
@@ -221,6 +221,7 @@ const TAGS: Record<string, string> = {
   ai: "Run what you bought with your own provider keys",
   account: "Your account, its plan, its security and where you are signed in",
   events: "What happened to your products and purchases",
+  webhooks: "Endpoints that events are posted to, and the log of what was",
   "sign-in":
     "Come in by a mailed link or a password, and leave again. A browser comes in by another site at `/api/auth/github` or `/api/auth/google`, where the operator has set that up",
   "api-keys": "The keys that programs of yours come in with",

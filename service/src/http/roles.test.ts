@@ -164,7 +164,8 @@ suite("deny by default", () => {
     test(`${endpoint.name} has a rule`, () => {
       const { access, base } = endpoint;
       assert.ok(KINDS.includes(access.who));
-      assert.equal(access.who === "public", base === "/api/auth", "below /v1 everybody is asked");
+      const isForAll = base === "/api/auth" || endpoint.name === "webhooks.egress";
+      assert.equal(access.who === "public", isForAll, "below /v1 everybody is asked");
       if ("permission" in access && access.permission !== null)
         assert.ok(permissions.includes(access.permission));
       if ("rolePermission" in access) assert.ok(held.includes(access.rolePermission));
@@ -325,6 +326,8 @@ suite("what belongs to one seller", () => {
     const [grant] = (await settings.get("/v1/account/grants")).body.data;
     const file = await hasFile(owner, published);
     const image = await sendImage(owner, published, { bytes: await picture() });
+    const hook = (await buyer.post("/v1/webhooks", { url: "https://example.com/hooks" })).body.data;
+    const recovered = await buyer.post(`/v1/webhooks/${hook.id}/recover`, { since: "2026-06-14T00:00:00Z" });
     theirs = {
       fileId: [file.id],
       imageId: [image.body.data.id],
@@ -335,6 +338,9 @@ suite("what belongs to one seller", () => {
       executionId: [executionId],
       providerKeyId: [(await buyer.post("/v1/ai/keys", key)).body.data.id],
       eventId: [event.id],
+      webhookId: [hook.id],
+      deliveryId: [(await buyer.post(`/v1/webhooks/${hook.id}/test`)).body.data.id],
+      recoveryId: [recovered.body.data.id],
       sessionId: [decodeJwt((await market.hasSession(buyer.userId)).key).jti!],
       keyId: [await hasApiKey(buyer)],
       userId: [toId("usr", buyer.userId)],

@@ -155,6 +155,8 @@ function addRoute(app: FastifyInstance, door: Door, route: Route): void {
         mustNotComeFromElsewhere(request, door.ctx.links.origin(), "no objection");
         return;
       }
+      // What everybody may know costs nobody anything: whoever asks stays unknown.
+      if (endpoint.access.who === "public") return;
       await enter(door, request, reply);
       mustBeAllowed(request.caller!, endpoint.access);
     },
