@@ -265,7 +265,7 @@ export const rotateSecret = endpoint({
   path: "/webhooks/:webhookId/rotate-secret",
   summary: "Draw a new secret",
   description:
-    "The answer shows it once. Until activateAt the old one signs alone; then the new one signs X-Service-Signature, for overlapHours the old one X-Service-Signature-Previous, and webhook-signature holds both.",
+    "The answer shows it once. Until activateAt the old one signs alone; then the new one signs X-Service-Signature, for overlapHours the old one X-Service-Signature-Previous, and webhook-signature holds both. It takes the place of a rotation that is still to come; at most 10 secrets sign at once.",
   access,
   params,
   body: RotateWebhookSecret,

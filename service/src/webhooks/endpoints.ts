@@ -17,11 +17,13 @@ import { lockAccount } from "../people/accounts.ts";
 import { lockLanes } from "./delivery-queries.ts";
 import {
   countEndpoints,
+  countSecrets,
   deleteSecrets,
   type EndpointRow,
   type EndpointValues,
   expireSecrets,
   findEndpoint,
+  forgetSecretsFor,
   insertEndpoint,
   listEndpointIds,
   listEndpoints,
@@ -32,6 +34,8 @@ import { cancelUnwanted, endWaiting } from "./waiting-queries.ts";
 
 const MAX_ENDPOINTS = 20;
 const HOUR_MS = 3_600_000;
+/** Each adds a signature to the headers of every delivery. */
+const MAX_SECRETS = 10;
 const MAX_AHEAD_MS = 7 * 24 * HOUR_MS;
 
 export async function listOwnEndpoints(ctx: Context, caller: Member, paging: Paging) {
@@ -158,7 +162,9 @@ export async function rotateSecret(
   const oldSecretUntil = new Date(activatesAt.getTime() + wish.overlapHours * HOUR_MS);
   const secret = await ctx.db.transaction().execute(async (tx) => {
     const endpoint = await lockEndpoint(tx, caller, webhookId);
+    await forgetSecretsFor(tx, endpoint.id, activatesAt, ctx.now());
     await expireSecrets(tx, endpoint.id, oldSecretUntil);
+    if ((await countSecrets(tx, endpoint.id, ctx.now())) >= MAX_SECRETS) throw tooManySecrets();
     return drawSecret(ctx, tx, endpoint, activatesAt);
   });
   return {
@@ -168,6 +174,12 @@ export async function rotateSecret(
     oldSecretUntil: oldSecretUntil.toISOString(),
   };
 }
+
+const tooManySecrets = () =>
+  ruleBroken(
+    "overlapHours",
+    `would leave more than ${MAX_SECRETS} secrets that sign; 0 ends the old ones when the new one begins`,
+  );
 
 function activationOf(ctx: Context, activateAt: string | undefined): Date {
   const now = ctx.now();
