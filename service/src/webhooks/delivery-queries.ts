@@ -61,6 +61,10 @@ export const wakeLanes = (tx: Tx, endpointIds: string[], now: Date) =>
     tx,
   );
 
+/** What asked to be left alone is there no more. The lane is locked. */
+export const unblockLane = (tx: Tx, endpointId: string) =>
+  sql`update webhook_lanes set blocked_until = '-infinity' where endpoint_id = ${endpointId}`.execute(tx);
+
 /** By whoever holds the fan-out lock, so that numbers become visible in their order. */
 export const numberEvents = (tx: Tx, eventIds: string[]) =>
   sql`

@@ -14,7 +14,7 @@ import { mustMatch } from "../http/conditional.ts";
 import { etagOf } from "../http/envelope.ts";
 import { toId, toUuid } from "../ids.ts";
 import { lockAccount } from "../people/accounts.ts";
-import { lockLanes } from "./delivery-queries.ts";
+import { lockLanes, unblockLane } from "./delivery-queries.ts";
 import {
   countEndpoints,
   countSecrets,
@@ -130,6 +130,7 @@ export async function changeEndpoint(
       ...(isSwitchedOn && { failing_since: null, failed_deliveries: 0, told_day: 0 }),
       updated_at: ctx.now(),
     });
+    if (change.url !== undefined && change.url !== before.url) await unblockLane(tx, before.id);
     if (change.eventTypes) await cancelUnwanted(tx, before.id, change.eventTypes, ctx.now());
     if (change.enabled === false) await endWaiting(tx, before.id, "skipped", ctx.now());
   });
