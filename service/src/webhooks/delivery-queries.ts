@@ -167,7 +167,8 @@ const toRow = ({ delivery, attempt, outcome }: Recorded) => ({
   scheduled_attempts: outcome.scheduledAttempts,
   due_at: outcome.dueAt,
   blocked_until: outcome.blockedUntil,
-  is_gone: outcome.isGone,
+  // One that had failed, and was asked for again, counts once.
+  is_given_up: outcome.status === "failed" && delivery.status !== "failed",
 });
 
 /** Ends a lease whose attempt was broken off, as if it had not begun: whoever reaps next has it attempted. */

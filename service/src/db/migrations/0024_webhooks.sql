@@ -158,14 +158,14 @@ begin
     select * from jsonb_to_recordset(results) as r (
       id uuid, attempt_id uuid, endpoint_id uuid, token uuid, n integer, started_at timestamptz, ended_at timestamptz,
       duration_ms integer, url text, request_headers jsonb, answer integer, response_headers jsonb, response_body text, error text,
-      status text, scheduled_attempts smallint, due_at timestamptz, blocked_until timestamptz, is_gone boolean)),
+      status text, scheduled_attempts smallint, due_at timestamptz, blocked_until timestamptz, is_given_up boolean)),
   moved as (
     update webhook_deliveries d
        set status = r.status, attempts = r.n, scheduled_attempts = r.scheduled_attempts, due_at = r.due_at,
            is_manual = false, resume_at = null, lease_token = null, lease_until = null, leases = 0,
            ended_at = case when r.due_at is null then r.ended_at end
       from result r where d.id = r.id and d.lease_token = r.token
-    returning d.id, d.endpoint_id, d.status, r.due_at, r.ended_at, r.blocked_until, r.is_gone, r.error is null as is_success),
+    returning d.id, d.endpoint_id, d.status, r.due_at, r.ended_at, r.blocked_until, r.is_given_up, r.error is null as is_success),
   logged as (
     insert into webhook_attempts (id, delivery_id, n, is_late, started_at, duration_ms, url, request_headers, status, response_headers, response_body, error)
     select r.attempt_id, d.id, r.n, moved.id is null, r.started_at, r.duration_ms, r.url, r.request_headers, r.answer, r.response_headers, r.response_body, r.error
@@ -178,7 +178,7 @@ begin
      where l.endpoint_id = m.endpoint_id),
   health as (
     select endpoint_id, bool_or(is_success) as has_success, min(ended_at) filter (where not is_success) as failed_at,
-           count(*) filter (where status = 'failed') as given_up
+           count(*) filter (where is_given_up) as given_up
       from moved group by endpoint_id),
   judged as (
     update webhook_endpoints e
