@@ -33,13 +33,9 @@ export async function listUntoldEvents(
 
 /** In the order in which everybody locks them. */
 export const lockLanes = (tx: Tx, endpointIds: string[]) =>
-  tx
-    .selectFrom("webhook_lanes")
-    .select("endpoint_id")
-    .where("endpoint_id", "in", endpointIds)
-    .orderBy("endpoint_id")
-    .forNoKeyUpdate()
-    .execute();
+  sql`
+    select from webhook_lanes where endpoint_id = any (${endpointIds}::uuid[])
+     order by endpoint_id for no key update`.execute(tx);
 
 /** Due now where the endpoint is enabled, skipped where it is not. The lanes are locked. */
 export async function insertDeliveries(tx: Tx, made: (Wanted & { id: string })[], now: Date): Promise<void> {
