@@ -18,6 +18,7 @@ import { addFilePages } from "./files/pages.ts";
 import { fileRoutes } from "./files/routes.ts";
 import { addAssets } from "./http/assets.ts";
 import type { Door } from "./http/door.ts";
+import type { StreamTimes } from "./http/event-stream.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { addPages } from "./http/pages.ts";
 import type { UploadDeadlines } from "./http/patience.ts";
@@ -88,6 +89,7 @@ export const routes = [
 export interface Overrides extends BaseOverrides {
   inspect?: Door["inspect"];
   uploadDeadlines?: UploadDeadlines;
+  streamTimes?: Partial<StreamTimes>;
   /** How long requests may run after the service was told to end. */
   graceMs?: number;
 }
@@ -128,7 +130,7 @@ export async function startService(
     app,
     async close() {
       const giveUp = setTimeout(() => base.giveUp(), overrides.graceMs ?? GRACE_MS);
-      await Promise.all([closeDoor(app, overrides.graceMs ?? GRACE_MS), courier.stop()]);
+      await Promise.all([ctx.feed.close(), closeDoor(app, overrides.graceMs ?? GRACE_MS), courier.stop()]);
       clearTimeout(giveUp);
       await queue?.stop();
       await views.stop();
@@ -142,7 +144,7 @@ export async function startService(
 function buildDoor(
   ctx: Context,
   queue: () => Queue | null,
-  { inspect, uploadDeadlines }: Overrides,
+  { inspect, uploadDeadlines, streamTimes }: Overrides,
 ): Promise<FastifyInstance> {
   const { config } = ctx;
   const metrics = createMetrics({
@@ -169,6 +171,7 @@ function buildDoor(
     },
     limits,
     ...(uploadDeadlines && { uploadDeadlines }),
+    ...(streamTimes && { streamTimes }),
     ...(inspect && { inspect }),
     pages: (server) => {
       addPages(server, {
