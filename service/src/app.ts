@@ -51,6 +51,7 @@ import { addSocialPages } from "./sign-in/social-pages.ts";
 import { transferRoutes } from "./transfer/routes.ts";
 import { twoFactorRoutes } from "./two-factor/routes.ts";
 import { Courier } from "./webhooks/courier.ts";
+import { addInboxPages } from "./webhooks/inbox-pages.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
 import { askedJobsOf, noticeHandlers, scheduledJobsOf } from "./worker.ts";
 
@@ -195,6 +196,7 @@ function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits
   addSignInPages(server, ctx);
   addSocialPages(server, ctx);
   addMailPages(server, ctx);
+  addInboxPages(server, ctx);
   addOAuthPages(server, ctx, limits);
 }
 
