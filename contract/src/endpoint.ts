@@ -37,6 +37,8 @@ export interface Endpoint<
   data: D;
   /** Answers a file of one of these media types, in the place of the envelope. */
   answersFile: readonly string[] | null;
+  /** Answers events as they come (text/event-stream), in the place of the envelope; `data` is what stands in each. */
+  answersEvents: boolean;
   /** A list answers an array in `data` and page, limit, total in `meta`. */
   list: L;
   status: 200 | 201;
@@ -79,6 +81,7 @@ export function endpoint<
     body: null,
     rawBody: null,
     answersFile: null,
+    answersEvents: false,
     upload: null,
     list: false as L,
     status: 200,

@@ -67,6 +67,8 @@ export const Event = z
   })
   .meta({ id: "Event", description: "The envelope that webhooks deliver, byte for byte." });
 
+const types = z.array(z.enum(eventTypes as [EventType, ...EventType[]]));
+
 const access = { who: "member", permission: "webhooks:write" } as const;
 
 export const list = endpoint({
@@ -88,5 +90,26 @@ export const get = endpoint({
   access,
   params: z.object({ eventId: z.string() }),
   data: Event,
+  errors: ["EVENT_NOT_FOUND"],
+});
+
+export const stream = endpoint({
+  name: "events.stream",
+  method: "GET",
+  path: "/events/stream",
+  summary: "Hear your events as they happen",
+  description:
+    "Server-sent events: `id` is the event's id, `event` its type, `data` the very bytes that webhooks deliver. Whoever comes back with the last id as `Last-Event-ID` (or `lastEventId`, for clients that cannot set a header, which wins over it) misses nothing and hears nothing twice; the id `evt_00000000000000000000000000` stands before every event that is kept. The first block has an id and no data: where this stream begins. An id that is unknown, or of an event of more than 30 days ago, is 404: begin without one, and read at `GET /events` what may be missing. A comment is sent every 15 seconds. An account has 10 streams at a time in each process of the service; another is 429. Who takes nothing of what waits for 30 seconds is cut off, and may come back with the last id.",
+  access,
+  query: z.strictObject({
+    types: z
+      .union([z.array(z.string()), z.string().transform((text) => text.split(","))])
+      .pipe(types)
+      .optional()
+      .describe("Only these, with commas or repeated; all when omitted"),
+    lastEventId: z.string().max(100).optional().describe("In the place of the header Last-Event-ID"),
+  }),
+  data: Event,
+  answersEvents: true,
   errors: ["EVENT_NOT_FOUND"],
 });

@@ -109,7 +109,7 @@ export const api = {
     removeKey: ai.removeKey,
     verifyKey: ai.verifyKey,
   },
-  events: { list: events.list, get: events.get },
+  events: { list: events.list, get: events.get, stream: events.stream },
   webhooks: {
     list: webhooks.list,
     create: webhooks.create,

@@ -18,6 +18,7 @@ import { addFilePages } from "./files/pages.ts";
 import { fileRoutes } from "./files/routes.ts";
 import { addAssets } from "./http/assets.ts";
 import type { Door } from "./http/door.ts";
+import type { StreamTimes } from "./http/event-stream.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { addPages } from "./http/pages.ts";
 import type { UploadDeadlines } from "./http/patience.ts";
@@ -50,6 +51,7 @@ import { addSocialPages } from "./sign-in/social-pages.ts";
 import { transferRoutes } from "./transfer/routes.ts";
 import { twoFactorRoutes } from "./two-factor/routes.ts";
 import { Courier } from "./webhooks/courier.ts";
+import { addInboxPages } from "./webhooks/inbox-pages.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
 import { askedJobsOf, noticeHandlers, scheduledJobsOf } from "./worker.ts";
 
@@ -88,6 +90,7 @@ export const routes = [
 export interface Overrides extends BaseOverrides {
   inspect?: Door["inspect"];
   uploadDeadlines?: UploadDeadlines;
+  streamTimes?: Partial<StreamTimes>;
   /** How long requests may run after the service was told to end. */
   graceMs?: number;
 }
@@ -128,7 +131,7 @@ export async function startService(
     app,
     async close() {
       const giveUp = setTimeout(() => base.giveUp(), overrides.graceMs ?? GRACE_MS);
-      await Promise.all([closeDoor(app, overrides.graceMs ?? GRACE_MS), courier.stop()]);
+      await Promise.all([ctx.feed.close(), closeDoor(app, overrides.graceMs ?? GRACE_MS), courier.stop()]);
       clearTimeout(giveUp);
       await queue?.stop();
       await views.stop();
@@ -142,7 +145,7 @@ export async function startService(
 function buildDoor(
   ctx: Context,
   queue: () => Queue | null,
-  { inspect, uploadDeadlines }: Overrides,
+  { inspect, uploadDeadlines, streamTimes }: Overrides,
 ): Promise<FastifyInstance> {
   const { config } = ctx;
   const metrics = createMetrics({
@@ -169,6 +172,7 @@ function buildDoor(
     },
     limits,
     ...(uploadDeadlines && { uploadDeadlines }),
+    ...(streamTimes && { streamTimes }),
     ...(inspect && { inspect }),
     pages: (server) => {
       addPages(server, {
@@ -192,6 +196,7 @@ function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits
   addSignInPages(server, ctx);
   addSocialPages(server, ctx);
   addMailPages(server, ctx);
+  addInboxPages(server, ctx);
   addOAuthPages(server, ctx, limits);
 }
 

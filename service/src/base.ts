@@ -11,6 +11,7 @@ import { type Connection, openDatabase, openPool } from "./db/database.ts";
 import { claimInstallation, claimOf } from "./db/installation.ts";
 import { migrate } from "./db/migrate.ts";
 import { Notices } from "./db/notices.ts";
+import { EventFeed } from "./events/feed.ts";
 import type { FailPoints } from "./fail-points.ts";
 import { insuredCounters } from "./http/counters.insured.ts";
 import { type Counters, memoryCounters } from "./http/counters.ts";
@@ -92,6 +93,7 @@ async function buildBase(
     keyCache: new KeyCache(notices),
     kept: new Kept(notices, now),
     views: new ViewBuffer(),
+    feed: new EventFeed(pool, log),
     shutdown: shutdown.signal,
     failPoints: overrides.failPoints ?? null,
     outside: outside.ports,

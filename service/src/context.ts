@@ -6,6 +6,7 @@ import type { ViewBuffer } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
 import type { Database } from "./db/database.ts";
 import type { Notices } from "./db/notices.ts";
+import type { EventFeed } from "./events/feed.ts";
 import type { FailPoints } from "./fail-points.ts";
 import type { Counters } from "./http/counters.ts";
 import type { Guests } from "./http/guests.ts";
@@ -44,6 +45,8 @@ export interface Context {
   /** What lists show to everybody. */
   kept: Kept;
   views: ViewBuffer;
+  /** Who reads along as events happen. */
+  feed: EventFeed;
   /** Aborts with the reason "shutdown" when the process must end: calls to the outside give up. */
   shutdown: AbortSignal;
   /** null, but in tests of crashes. */

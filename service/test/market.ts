@@ -263,7 +263,10 @@ export function clientOf(origin: string, key: string | null, userId = ""): Clien
         redirect: "manual",
         ...(json !== undefined && { body: JSON.stringify(json) }),
       });
-      const text = await response.text();
+      const isStream = response.headers.get("content-type") === "text/event-stream";
+      // A stream has no end to wait for.
+      if (isStream) await response.body!.cancel();
+      const text = isStream ? "" : await response.text();
       return { status: response.status, headers: response.headers, text, body: jsonOrNull(text) };
     },
     get: (path, headers = {}) => client.request("GET", path, { headers }),

@@ -133,6 +133,7 @@ export interface Entitlements {
 
 export interface EventRecipients {
   event_id: string;
+  seq: ColumnType<number, bigint | number, bigint | number> | null;
   type: string;
   user_id: string;
 }

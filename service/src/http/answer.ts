@@ -5,13 +5,22 @@ import type { Page, Paging } from "../db/paging.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { type Incoming, identityOf, parseBody, withBody } from "./body.ts";
 import type { Door } from "./door.ts";
-import { digest, type RawPage, type Rendered, renderFile, renderOne, renderPage } from "./envelope.ts";
+import {
+  digest,
+  type RawPage,
+  type Rendered,
+  renderFile,
+  renderOne,
+  renderPage,
+  renderStream,
+} from "./envelope.ts";
+import { sendEvents } from "./event-stream.ts";
 import { factsOf } from "./facts.ts";
 import { type Outcome, type Repeatable, runOnce } from "./idempotency.ts";
 import { entranceOf, isWrongCredential } from "./rate-limit.ts";
 import { metaOf, renderRefusal, toApiError } from "./refusal.ts";
 import { pathOf, targetOf } from "./request-path.ts";
-import { Answer, FileAnswer, type Route } from "./route.ts";
+import { Answer, EventStream, FileAnswer, type Route } from "./route.ts";
 import { send } from "./send.ts";
 import { validate } from "./validate.ts";
 
@@ -25,6 +34,8 @@ export function answer(door: Door, route: Route, request: FastifyRequest, reply:
     const outcome = repeatable ? await runOnce(door.ctx, repeatable, run) : await run();
     // Whoever hears that something changed must not meet what this process remembered of before.
     if (route.endpoint.method !== "GET") await door.ctx.notices.caughtUp();
+    if (outcome.stream)
+      return sendEvents(door, route.endpoint, request, reply.headers(outcome.headers), outcome.stream);
     return send(request, reply, outcome);
   });
 }
@@ -99,6 +110,7 @@ function renderResult(
   meta: Meta,
 ): Rendered {
   if (result instanceof FileAnswer) return renderFile(result);
+  if (result instanceof EventStream) return renderStream(result);
   if (!endpoint.list) return renderOne(endpoint, result, meta);
   return renderPage(result as Page<unknown> | RawPage, paging, targetOf(request), meta);
 }

@@ -7,7 +7,7 @@ import { letFinish, mustBeUpload, receiveUpload, type Upload } from "./multipart
 import { uploadDeadlines } from "./patience.ts";
 import { mediaTypeOf, mustBeTaken, type RawBody, RawBodyLines, readRawBody } from "./raw-body.ts";
 import type { Route } from "./route.ts";
-import { UploadSlots } from "./upload-slots.ts";
+import { Slots } from "./slots.ts";
 import { validatePath } from "./validate.ts";
 
 /** A body as it came in: bytes, or a file with fields beside it. */
@@ -16,7 +16,9 @@ export type Incoming = Buffer | Upload;
 export const isUpload = (body: Incoming): body is Upload => !Buffer.isBuffer(body);
 
 const NOTHING = Buffer.alloc(0);
-const slots = new UploadSlots();
+/** What lies on the disk unfinished has a bound. */
+const MAX_UPLOADS = 20;
+const slots = new Slots(MAX_UPLOADS, `${MAX_UPLOADS} uploads of yours are coming in already.`);
 const lines = new RawBodyLines();
 
 type Work<T> = (body: Incoming) => Promise<T>;

@@ -3,6 +3,7 @@ import type { FastifyInstance } from "fastify";
 import type { Caller, Context } from "../context.ts";
 import type { Identify } from "./authenticate.ts";
 import type { Rendered } from "./envelope.ts";
+import type { StreamTimes } from "./event-stream.ts";
 import type { Guests } from "./guests.ts";
 import type { Metrics } from "./metrics.ts";
 import type { UploadDeadlines } from "./patience.ts";
@@ -18,6 +19,7 @@ export interface Door {
   metrics: Metrics;
   /** Tests: shorter than in truth. */
   uploadDeadlines?: UploadDeadlines;
+  streamTimes?: Partial<StreamTimes>;
   /** Pages and documents beside the API: reference, health, signed links. */
   pages(app: FastifyInstance): void;
   /** Tests: sees every answer before it is sent, and throws when it is not as the contract says. */

@@ -4,7 +4,7 @@ import type { Endpoint, ListMeta, Meta } from "@stoa/contract";
 import type { Page, Paging } from "../db/paging.ts";
 import type { ApiError } from "../errors.ts";
 import { SESSION_COOKIE } from "./authenticate.ts";
-import { Answer, type Cookie, type FileAnswer, RawJson } from "./route.ts";
+import { Answer, type Cookie, type EventStream, type FileAnswer, RawJson } from "./route.ts";
 
 /** A finished answer: what goes over the wire, and what an Idempotency-Key keeps. */
 export interface Rendered<Body = string | Buffer[]> {
@@ -13,6 +13,8 @@ export interface Rendered<Body = string | Buffer[]> {
   body: Body;
   /** In the place of the body. */
   file?: Readable;
+  /** In the place of the body, as it comes. */
+  stream?: EventStream;
   headers: Record<string, string>;
   cookies?: Cookie[];
 }
@@ -123,6 +125,14 @@ export const renderFile = ({ name, type, bytes }: FileAnswer): Rendered => ({
     "content-disposition": `attachment; filename="${name}"`,
     "cache-control": "no-store",
   },
+});
+
+/** Kept by no cache, and passed on by nginx as it comes. */
+export const renderStream = (stream: EventStream): Rendered => ({
+  status: 200,
+  body: "",
+  stream,
+  headers: { "content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no" },
 });
 
 /** `challenge` is for WWW-Authenticate. */

@@ -9,6 +9,7 @@ import { sourceOf } from "./source.ts";
 export const factsOf = (request: FastifyRequest, reply: FastifyReply, body: Incoming): RequestFacts => ({
   file: isUpload(body) ? body.file : null,
   ifMatch: request.headers["if-match"] ?? null,
+  lastEventId: String(request.headers["last-event-id"] ?? "") || null,
   source: sourceOf(request),
   cookies: request.cookies,
   bearer: inAuthorization(request.headers.authorization),

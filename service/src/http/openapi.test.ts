@@ -116,7 +116,13 @@ for (const endpoint of endpoints) {
       }
     });
 
-    if (endpoint.answersFile)
+    if (endpoint.answersEvents)
+      test("has the media type of a stream, and says how to come back to it", () => {
+        const { responses, parameters } = operationOf(endpoint);
+        assert.deepEqual(Object.keys(responses[endpoint.status].content), ["text/event-stream"]);
+        assert.ok(parameters.some((parameter: Json) => parameter.name === "Last-Event-ID"));
+      });
+    else if (endpoint.answersFile)
       test("has the media types of the file that it answers", () => {
         const { content } = operationOf(endpoint).responses[endpoint.status];
         assert.deepEqual(Object.keys(content), endpoint.answersFile);

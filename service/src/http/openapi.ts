@@ -69,7 +69,8 @@ function parametersOf(endpoint: Endpoint, schemas: Schemas): Json[] {
   return [...path, ...query, ...headersOf(endpoint)];
 }
 
-const hasEtag = ({ method, answersFile }: Endpoint) => method === "GET" && !answersFile;
+const hasEtag = ({ method, answersFile, answersEvents }: Endpoint) =>
+  method === "GET" && !answersFile && !answersEvents;
 
 /** A file by the media types that it may have. */
 const filesOf = (types: readonly string[]): Json =>
@@ -94,6 +95,7 @@ function headersOf(endpoint: Endpoint): Json[] {
     );
   }
   if (endpoint.conditional) headers.push(header("If-Match", "Change only if this is still the ETag"));
+  if (endpoint.answersEvents) headers.push(header("Last-Event-ID", "Go on after this event"));
   if (hasEtag(endpoint)) {
     headers.push(header("If-None-Match", "304 when this is still the ETag"));
   }
@@ -103,6 +105,10 @@ function headersOf(endpoint: Endpoint): Json[] {
 function successOf(endpoint: Endpoint, schemas: Schemas): Json {
   if (endpoint.answersFile) return { description: "A file", content: filesOf(endpoint.answersFile) };
   const data = schemas.of(endpoint.data, "output");
+  if (endpoint.answersEvents) {
+    const schema = { type: "string", contentMediaType: "text/event-stream" };
+    return { description: "Events as they come", content: { "text/event-stream": { schema } } };
+  }
   const schema = {
     type: "object",
     required: ["success", "data", "meta"],

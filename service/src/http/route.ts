@@ -57,10 +57,34 @@ export class FileAnswer {
   }
 }
 
+/** A block of a stream of server-sent events; its data is one line. */
+export interface StreamedEvent {
+  id?: string;
+  type?: string;
+  data?: string;
+}
+
+/** An answer that goes on: events as they come, for as long as somebody reads. */
+export class EventStream {
+  /** Asked for the next one when what went before is on its way. The signal aborts when the stream is over, whoever ended it. */
+  readonly events: (signal: AbortSignal) => AsyncIterable<StreamedEvent>;
+  /** Ends it at once, whatever its reader does. */
+  readonly until: AbortSignal;
+  /** Called when it is over. */
+  readonly ended: () => void;
+  constructor(stream: Pick<EventStream, "events" | "until" | "ended">) {
+    this.events = stream.events;
+    this.until = stream.until;
+    this.ended = stream.ended;
+  }
+}
+
 export interface RequestFacts {
   /** What came in, where the endpoint takes an upload. */
   file: UploadedFile | null;
   ifMatch: string | null;
+  /** Of whoever comes back to a stream: the last event that they heard. */
+  lastEventId: string | null;
   source: Source;
   cookies: Record<string, string | undefined>;
   /** What the Authorization header says, which nobody has judged at a public endpoint; null: there is none. */
@@ -87,7 +111,7 @@ type CallerOf<E extends Endpoint> = E["access"] extends { who: "session" | "admi
       : Caller;
 type Result<E extends Endpoint> = E["list"] extends true
   ? Page<Data<E> | RawJson> | RawPage
-  : Data<E> | Answer<Data<E>> | FileAnswer;
+  : Data<E> | Answer<Data<E>> | FileAnswer | EventStream;
 
 export type Handler<E extends Endpoint> = (
   ctx: Context,

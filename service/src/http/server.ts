@@ -7,15 +7,9 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { v7 } from "uuid";
 import { type Caller, isMember } from "../context.ts";
 import { answer } from "./answer.ts";
-import {
-  authenticate,
-  GUEST_COOKIE,
-  isPresented,
-  mustBeAllowed,
-  type Presented,
-  SESSION_COOKIE,
-} from "./authenticate.ts";
+import { authenticate, isPresented, mustBeAllowed } from "./authenticate.ts";
 import { type Door, SECURITY_HEADERS } from "./door.ts";
+import { presentedBy } from "./presented.ts";
 import { isWrongCredential, RATE_LIMIT_HEADERS } from "./rate-limit.ts";
 import { BODY_LIMIT_BYTES, notFound, refuseUnreadable, sendError } from "./refusal.ts";
 import { isApi, toRoutable } from "./request-path.ts";
@@ -123,13 +117,7 @@ async function enter(door: Door, request: FastifyRequest, reply: FastifyReply): 
 
 /** A wrong credential counts against its address; after too many it is told that, and no other one suffers for it. */
 async function callerOf(door: Door, request: FastifyRequest): Promise<Caller> {
-  const presented: Presented = {
-    authorization: request.headers.authorization,
-    apiKeyInQuery: (request.query as Record<string, unknown>)["api_key"],
-    sessionCookie: request.cookies[SESSION_COOKIE],
-    guestCookie: request.cookies[GUEST_COOKIE],
-    cameByCookie: () => mustNotComeFromElsewhere(request, door.ctx.links.origin(), "proof"),
-  };
+  const presented = presentedBy(request, door.ctx.links.origin());
   try {
     return await authenticate(door.identify, presented);
   } catch (error) {

@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { validate as isUuid } from "uuid";
 import type { Context } from "../context.ts";
@@ -7,8 +6,6 @@ import { wantsJson } from "../http/accept.ts";
 import { html, sendPage } from "../http/html.ts";
 import { isFromThisMachine } from "../http/own-machine.ts";
 import { findLetter, listLetters, type ShownLetter } from "./mail.ts";
-
-const FILES = { "inbox.js": "text/javascript", "inbox.css": "text/css" };
 
 /** A letter may do nothing but open its links in another tab. */
 const SANDBOX = "allow-popups allow-popups-to-escape-sandbox";
@@ -34,11 +31,6 @@ export function addMailPages(app: FastifyInstance, ctx: Context): void {
   app.get("/dev/mail/:id/html", { onRequest }, async (request, reply) =>
     sendLetterItself(reply, await letterOf(ctx, request)),
   );
-  for (const [name, type] of Object.entries(FILES)) {
-    app.get(`/dev/mail/${name}`, { onRequest }, async (_request, reply) =>
-      reply.type(`${type}; charset=utf-8`).send(await readFile(new URL(name, import.meta.url))),
-    );
-  }
 }
 
 async function letterOf(ctx: Context, request: FastifyRequest): Promise<ShownLetter> {
@@ -73,8 +65,6 @@ const sendLetterItself = (reply: FastifyReply, letter: ShownLetter) =>
     .type("text/html; charset=utf-8")
     .send(letter.html.replace("<head>", '<head>\n<base target="_blank">'));
 
-const stylesheet = html`<link rel="stylesheet" href="/dev/mail/inbox.css">`;
-
 const when = ({ createdAt }: ShownLetter) =>
   html`<time datetime="${createdAt.toISOString()}">${createdAt.toISOString().slice(0, 19).replace("T", " ")} UTC</time>`;
 
@@ -82,19 +72,18 @@ const sendList = (reply: FastifyReply, letters: ShownLetter[]) =>
   sendPage(reply.header("vary", "Accept"), {
     title: "Mailbox",
     wide: true,
-    main: html`${stylesheet}
-<div class="card">
+    scripts: ["live.js"],
+    main: html`<div class="card">
 <h1>Mailbox</h1>
 <p class="lead">What a mail server would have been given, newest first: kept for a week, and shown on this machine alone.</p>
-<ul class="entries" id="letters" aria-live="polite">
+<ul class="entries dated" data-live aria-live="polite">
 ${letters.map(
   (letter) =>
     html`<li><div><a href="/dev/mail/${letter.id}">${letter.subject}</a><span>${letter.to}</span></div>${when(letter)}</li>\n`,
 )}
 ${letters.length === 0 && html`<li>No letter yet.</li>`}
 </ul>
-</div>
-<script type="module" src="/dev/mail/inbox.js"></script>`,
+</div>`,
   });
 
 const sendLetter = (reply: FastifyReply, letter: ShownLetter) =>
@@ -102,15 +91,14 @@ const sendLetter = (reply: FastifyReply, letter: ShownLetter) =>
     title: letter.subject,
     frames: true,
     wide: true,
-    main: html`${stylesheet}
-<div class="card">
+    main: html`<div class="card">
 <p><a href="/dev/mail">Mailbox</a></p>
 <h1>${letter.subject}</h1>
 <dl class="facts"><dt>To</dt><dd>${letter.to}</dd><dt>Written</dt><dd>${when(letter)}</dd></dl>
-<iframe class="letter-html" title="The letter as HTML" sandbox="${SANDBOX}" src="/dev/mail/${letter.id}/html"></iframe>
+<iframe class="frame" title="The letter as HTML" sandbox="${SANDBOX}" src="/dev/mail/${letter.id}/html"></iframe>
 </div>
 <div class="card">
 <h2>As text</h2>
-<pre class="letter-text" tabindex="0">${letter.text}</pre>
+<pre class="plain" tabindex="0">${letter.text}</pre>
 </div>`,
   });

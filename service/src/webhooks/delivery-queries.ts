@@ -68,9 +68,9 @@ export const unblockLane = (tx: Tx, endpointId: string) =>
 /** By whoever holds the fan-out lock, so that numbers become visible in their order. */
 export const numberEvents = (tx: Tx, eventIds: string[]) =>
   sql`
-    update events e set seq = told.seq
-      from (select id, nextval('events_seq') as seq from unnest(${eventIds}::uuid[]) as told (id)) told
-     where e.id = told.id`.execute(tx);
+    with told as (select id, nextval('events_seq') as seq from unnest(${eventIds}::uuid[]) as told (id)),
+         numbered as (update events e set seq = told.seq from told where e.id = told.id)
+    update event_recipients r set seq = told.seq from told where r.event_id = told.id`.execute(tx);
 
 /** A delivery with all that one attempt of it needs. */
 export interface Claimed extends Leased {

@@ -61,6 +61,17 @@ const deliveriesOf = async ({ id }: { id: string }, who = owner) =>
 const detailOf = async ({ id }: { id: string }, who = owner) =>
   (await who.get(`/v1/deliveries/${id}`)).body.data;
 
+test("what nobody wants is handed out to nobody, and the next event as ever", async () => {
+  await happens("for nobody");
+  await deliver();
+  const { rows } = await market.query("select count(*) from events where seq is null");
+  assert.equal(rows[0].count, 0);
+  await hasEndpoint();
+  await happens("for the endpoint");
+  await deliver();
+  assert.equal(receiver.received.length, 1);
+});
+
 test("what happens is posted to who wants it, signed, with the very bytes that are kept", async () => {
   const endpoint = await hasEndpoint();
   const productId = await hasProduct(owner);

@@ -16,6 +16,9 @@ create table event_recipients (
   user_id uuid not null references users on delete cascade,
   event_id uuid not null references events on delete cascade,
   type text not null,
+  -- The event's: a stream of one account reads on by it.
+  seq bigint,
   primary key (user_id, event_id)
 );
+create index event_recipients_seq on event_recipients (user_id, seq) where seq is not null;
 create index event_recipients_event on event_recipients (event_id);

@@ -1,4 +1,4 @@
-// Shows letters as they come: the page is asked for again, and what stands in its list is exchanged when it differs.
+// Shows what comes as it comes: the page is asked for again, and what stands in its live list is exchanged when it differs.
 const EVERY_MS = 1500;
 
 async function refresh() {
@@ -6,7 +6,7 @@ async function refresh() {
   const reply = await fetch(location.pathname, { headers: { accept: "text/html" } });
   if (!reply.ok) return;
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
-  const [shown, fresh] = [document, page].map((one) => one.getElementById("letters"));
+  const [shown, fresh] = [document, page].map((one) => one.querySelector("[data-live]"));
   if (fresh && fresh.innerHTML !== shown.innerHTML) shown.innerHTML = fresh.innerHTML;
 }
 

@@ -1,0 +1,71 @@
+import type { EventType } from "@stoa/contract";
+import type pg from "pg";
+
+export interface TellableEvent {
+  seq: number;
+  id: string;
+  type: EventType;
+  /** null: of a type that the reader does not want. */
+  body: string | null;
+}
+
+const EVENTS_AT_ONCE = 100;
+/** And one event more. */
+const BYTES_AT_ONCE = 256 * 1024;
+
+/** Up to which number events were handed out. All of them are seen by whoever asks after this. */
+export async function findHead(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query({
+    name: "find-head-of-events",
+    text: "select coalesce(max(seq), 0) as head from events",
+  });
+  return rows[0].head;
+}
+
+/** For each reader the next events of its account up to a number, in their order: some of them, or none if there are none. */
+export async function listAhead(
+  pool: pg.Pool,
+  readers: readonly { userId: string; after: number; types: readonly EventType[] | null }[],
+  head: number,
+): Promise<TellableEvent[][]> {
+  const asked = readers.map(({ userId, after, types }, n) => ({ n, user_id: userId, after, types }));
+  const { rows } = await pool.query<TellableEvent & { n: number }>({
+    name: "list-events-ahead",
+    text: `
+      select n, seq, id, type, body from (
+        select reader.n, r.seq, r.event_id as id, r.type, e.body, octet_length(e.body) as bytes,
+               sum(octet_length(e.body)) over (partition by reader.n order by r.seq) as bytes_so_far
+          from jsonb_to_recordset($1) as reader (n integer, user_id uuid, after bigint, types text[])
+         cross join lateral (select seq, event_id, type from event_recipients
+                              where user_id = reader.user_id and seq > reader.after and seq <= $2
+                              order by seq limit ${EVENTS_AT_ONCE}) r
+          left join events e on e.id = r.event_id and (reader.types is null or r.type = any (reader.types))) ahead
+       where coalesce(bytes_so_far, 0) - coalesce(bytes, 0) < ${BYTES_AT_ONCE}
+       order by n, seq`,
+    values: [JSON.stringify(asked), head],
+  });
+  const pages: TellableEvent[][] = readers.map(() => []);
+  for (const { n, ...event } of rows) pages[n]!.push(event);
+  return pages;
+}
+
+/** Where a stream of an account stands: after an event of its own. */
+export interface Place {
+  id: string;
+  after: number;
+}
+
+/** After an event; one that was not handed out yet comes later than all that were. */
+export async function findPlace(pool: pg.Pool, userId: string, eventId: string): Promise<Place | undefined> {
+  const text = `
+    select event_id as id, coalesce(seq, (select max(seq) from event_recipients where user_id = $1), 0) as after
+      from event_recipients where user_id = $1 and event_id = $2`;
+  return (await pool.query<Place>(text, [userId, eventId])).rows[0];
+}
+
+/** After the last one that was handed out. */
+export async function findLastPlace(pool: pg.Pool, userId: string): Promise<Place | undefined> {
+  const text = `select event_id as id, seq as after from event_recipients
+                 where user_id = $1 and seq is not null order by seq desc limit 1`;
+  return (await pool.query<Place>(text, [userId])).rows[0];
+}

@@ -1,0 +1,215 @@
+import { randomBytes } from "node:crypto";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Context } from "../context.ts";
+import { ApiError } from "../errors.ts";
+import { wantsJson } from "../http/accept.ts";
+import { type Html, html, sendPage } from "../http/html.ts";
+import { isFromThisMachine } from "../http/own-machine.ts";
+import { mustNotComeFromElsewhere } from "../http/same-origin.ts";
+import { listSecretsByEnding } from "./inbox-queries.ts";
+import { type Arrival, Inboxes } from "./inboxes.ts";
+import { openSecret } from "./secrets.ts";
+import { type Verdict, verdictOf } from "./verdict.ts";
+
+const MAX_BODY_BYTES = 256 * 1024;
+const NAME = /^[\w-]{1,64}$/;
+/** Where a webhook leads that is to arrive here. */
+const PATH = "/dev/hooks/";
+
+/** An arrival with what its signature is worth; unknown: no endpoint of ours leads here, so that nobody can say. */
+type Judged = Arrival & { signature: Verdict | "unknown" };
+
+/**
+ * /dev/hooks: inboxes where webhooks of a test environment can arrive without a server. Whoever is on the machine itself may
+ * post to them and look into them; to anybody else there is no such page.
+ */
+export function addInboxPages(app: FastifyInstance, ctx: Context): void {
+  if (ctx.config.environment !== "test") return;
+  const inboxes = new Inboxes();
+  const onRequest = async (request: FastifyRequest) => {
+    if (!isFromThisMachine(request, ctx.links.origin())) throw new ApiError("NOT_FOUND");
+    mustNotComeFromElsewhere(request, ctx.links.origin(), "no objection");
+  };
+  const options = { onRequest, bodyLimit: MAX_BODY_BYTES };
+
+  app.get("/dev/hooks", { onRequest }, async (_request, reply) => sendInboxes(reply, inboxes));
+  app.post(`${PATH}:name`, options, async (request) => {
+    inboxes.put(nameOf(request), arrivalOf(ctx, request));
+    return { received: true };
+  });
+  app.get(`${PATH}:name`, { onRequest }, async (request, reply) => {
+    const name = nameOf(request);
+    const arrivals = await judge(ctx, name, inboxes.list(name));
+    if (wantsJson(request)) return sendJson(reply, arrivals.map(toJson));
+    return sendInbox(reply, ctx.links.origin() + PATH + name, name, arrivals);
+  });
+  app.get(`${PATH}:name/:id`, { onRequest }, async (request, reply) => {
+    const [arrival] = await judge(ctx, nameOf(request), [mustFind(inboxes, request)]);
+    if (wantsJson(request)) return sendJson(reply, toJson(arrival!));
+    return sendArrival(reply, nameOf(request), arrival!, null);
+  });
+  app.post(`${PATH}:name/:id`, options, async (request, reply) => {
+    const [arrival] = await judge(ctx, nameOf(request), [mustFind(inboxes, request)]);
+    const secret = secretIn(request);
+    const verdict = verdictOf(ctx.config.webhookHeaderPrefix, arrival!, [secret]);
+    return sendArrival(reply, nameOf(request), arrival!, verdict);
+  });
+}
+
+function nameOf(request: FastifyRequest): string {
+  const { name } = request.params as { name: string };
+  if (!NAME.test(name)) throw new ApiError("NOT_FOUND");
+  return name;
+}
+
+function mustFind(inboxes: Inboxes, request: FastifyRequest): Arrival {
+  const arrival = inboxes.find(nameOf(request), (request.params as { id: string }).id);
+  if (!arrival) throw new ApiError("NOT_FOUND");
+  return arrival;
+}
+
+const textIn = ({ body }: FastifyRequest): string => (Buffer.isBuffer(body) ? body.toString("utf8") : "");
+const secretIn = (request: FastifyRequest): string =>
+  (new URLSearchParams(textIn(request)).get("secret") ?? "").trim();
+
+function arrivalOf(ctx: Context, request: FastifyRequest): Arrival {
+  // Of a browser that came along, the cookie opens an account.
+  const { cookie: _, ...headers } = request.headers;
+  const texts = Object.entries(headers).map(([name, value]) => [name, String(value)]);
+  return {
+    id: ctx.newId(),
+    headers: Object.fromEntries(texts),
+    body: textIn(request),
+    receivedAt: ctx.now(),
+  };
+}
+
+/** By the secrets that signed for endpoints which lead to the inbox, at the moment when each came in. */
+async function judge(ctx: Context, name: string, arrivals: readonly Arrival[]): Promise<Judged[]> {
+  const secrets = (await listSecretsByEnding(ctx.db, PATH + name)).map((secret) => ({
+    ...secret,
+    text: openSecret(ctx, secret.userId, secret),
+  }));
+  return arrivals.map((arrival) => {
+    const at = arrival.receivedAt;
+    const signing = secrets.filter(
+      ({ activatesAt, expiresAt }) => activatesAt <= at && (expiresAt === null || expiresAt > at),
+    );
+    const verdict = verdictOf(
+      ctx.config.webhookHeaderPrefix,
+      arrival,
+      signing.map(({ text }) => text),
+    );
+    return { ...arrival, signature: verdict === "wrong" && signing.length === 0 ? "unknown" : verdict };
+  });
+}
+
+const toJson = ({ id, headers, body, receivedAt, signature }: Judged) => ({
+  id,
+  headers,
+  body,
+  receivedAt: receivedAt.toISOString(),
+  signature,
+});
+
+const sendJson = (reply: FastifyReply, data: object) =>
+  reply
+    .headers({ "cache-control": "no-store", vary: "Accept" })
+    .type("application/json; charset=utf-8")
+    .send({ success: true, data });
+
+const words: Record<Judged["signature"], string> = {
+  right: "signature right",
+  wrong: "signature wrong",
+  missing: "no signature",
+  unknown: "signature not checked",
+};
+
+const sentences: Record<Judged["signature"], Html> = {
+  right: html`<p class="notice good"><strong>The signature is right.</strong> The secret of an endpoint that leads to this inbox made it.</p>`,
+  wrong: html`<p class="notice bad"><strong>The signature is wrong.</strong> No secret of an endpoint that leads to this inbox made it.</p>`,
+  missing: html`<p class="notice warning"><strong>There is no signature.</strong> Anybody may have sent this.</p>`,
+  unknown: html`<p class="notice"><strong>The signature was not checked.</strong> No endpoint leads to this inbox; give the secret below.</p>`,
+};
+
+const answers: Record<Verdict, Html> = {
+  right: html`<p class="notice good" role="status"><strong>This secret signed it.</strong></p>`,
+  wrong: html`<p class="notice bad" role="status"><strong>This secret did not sign it.</strong></p>`,
+  missing: html`<p class="notice warning" role="status"><strong>There is no signature to check.</strong></p>`,
+};
+
+const when = ({ receivedAt }: Arrival) =>
+  html`<time datetime="${receivedAt.toISOString()}">${receivedAt.toISOString().slice(0, 19).replace("T", " ")} UTC</time>`;
+
+/** The type of the event, where it is one. */
+function titleOf({ body }: Arrival): string {
+  try {
+    const { type } = JSON.parse(body) as { type?: unknown };
+    return typeof type === "string" && type !== "" ? type : "A post";
+  } catch {
+    return "A post";
+  }
+}
+
+const sendInboxes = (reply: FastifyReply, inboxes: Inboxes) =>
+  sendPage(reply, {
+    title: "Webhook inboxes",
+    wide: true,
+    main: html`<div class="card">
+<h1>Webhook inboxes</h1>
+<p class="lead">Any address below /dev/hooks/ takes what is posted to it from this machine, and shows it: an endpoint to try webhooks with.
+What came in is kept in memory until the service ends.</p>
+<div class="actions"><a class="button primary" href="${PATH}${randomBytes(6).toString("base64url")}">A new inbox</a></div>
+<ul class="entries">
+${inboxes.all().map(({ name, count }) => html`<li><div><a href="${PATH}${name}">${name}</a><span>${count} kept</span></div></li>\n`)}
+${inboxes.all().length === 0 && html`<li>Nothing has come in yet.</li>`}
+</ul>
+</div>`,
+  });
+
+const sendInbox = (reply: FastifyReply, url: string, name: string, arrivals: Judged[]) =>
+  sendPage(reply.header("vary", "Accept"), {
+    title: `Inbox ${name}`,
+    wide: true,
+    scripts: ["live.js"],
+    main: html`<div class="card">
+<p><a href="/dev/hooks">Webhook inboxes</a></p>
+<h1>Inbox ${name}</h1>
+<p class="lead">What was posted here, newest first. Make this the address of a webhook endpoint, and send it a test:</p>
+<code class="secret">${url}</code>
+<ul class="entries dated" data-live aria-live="polite">
+${arrivals.map(
+  (arrival) =>
+    html`<li><div><a href="${PATH}${name}/${arrival.id}">${titleOf(arrival)}</a><span>${words[arrival.signature]}</span></div>${when(arrival)}</li>\n`,
+)}
+${arrivals.length === 0 && html`<li>Nothing has come in yet.</li>`}
+</ul>
+</div>`,
+  });
+
+const sendArrival = (reply: FastifyReply, name: string, arrival: Judged, verdict: Verdict | null) =>
+  sendPage(reply.header("vary", "Accept"), {
+    title: titleOf(arrival),
+    wide: true,
+    main: html`<div class="card">
+<p><a href="${PATH}${name}">Inbox ${name}</a></p>
+<h1>${titleOf(arrival)}</h1>
+${sentences[arrival.signature]}
+<dl class="facts"><dt>Came in</dt><dd>${when(arrival)}</dd>
+${Object.entries(arrival.headers).map(([header, value]) => html`<dt>${header}</dt><dd>${value}</dd>\n`)}</dl>
+</div>
+<div class="card">
+<h2>Body</h2>
+<pre class="plain" tabindex="0">${arrival.body}</pre>
+</div>
+<div class="card">
+<h2>Check the signature</h2>
+<form method="post" action="${PATH}${name}/${arrival.id}">
+${verdict && answers[verdict]}
+<div class="field"><label for="secret">Secret</label>
+<p class="hint" id="secret-hint">As it was shown when the endpoint was made: whsec_ and what follows.</p>
+<input id="secret" name="secret" autocomplete="off" spellcheck="false" required aria-describedby="secret-hint"></div>
+<button class="button">Check</button>
+</form>
+</div>`,
+  });

@@ -1,0 +1,99 @@
+import { type IncomingHttpHeaders, type IncomingMessage, request } from "node:http";
+
+/** What came in one block of a stream. */
+export interface Heard {
+  id: string;
+  type: string;
+  data: string;
+}
+
+/** Somebody who reads a stream of server-sent events. */
+export interface Listener {
+  status: number;
+  headers: IncomingHttpHeaders;
+  /** The blocks with data. */
+  heard: Heard[];
+  pings: number;
+  /** As a browser keeps it, to come back with. */
+  lastEventId: string;
+  /** What came in place of a stream. */
+  text: string;
+  /** Resolves when so many were heard in all. */
+  hears(count: number): Promise<Heard[]>;
+  /** Resolves when something holds, looked at whenever something came. */
+  until(holds: () => boolean): Promise<void>;
+  /** Resolves with whether the end was a clean one. */
+  ended: Promise<boolean>;
+  pause(): void;
+  resume(): void;
+  close(): void;
+}
+
+export async function listen(
+  origin: string,
+  key: string,
+  path = "/v1/events/stream",
+  headers: Record<string, string> = {},
+): Promise<Listener> {
+  const all = { authorization: `Bearer ${key}`, ...headers };
+  const asking = request(origin + path, { agent: false, headers: all });
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    asking.on("response", resolve).on("error", reject).end();
+  });
+  const watchers = new Set<() => void>();
+  const look = () => {
+    for (const watcher of watchers) watcher();
+  };
+  let rest = "";
+  response.setEncoding("utf8").on("data", (chunk: string) => {
+    listener.text += listener.status === 200 ? "" : chunk;
+    const blocks = (rest + chunk).split("\n\n");
+    rest = blocks.pop()!;
+    for (const block of blocks) take(listener, block);
+    look();
+  });
+  const ended = new Promise<boolean>((resolve) => {
+    response.on("close", () => resolve(response.complete)).on("error", () => {});
+  });
+  const listener: Listener = {
+    status: response.statusCode!,
+    headers: response.headers,
+    heard: [],
+    pings: 0,
+    lastEventId: "",
+    text: "",
+    async hears(count) {
+      await listener.until(() => listener.heard.length >= count);
+      return listener.heard;
+    },
+    until: (holds) =>
+      new Promise((resolve, reject) => {
+        const watcher = () => {
+          if (!holds()) return;
+          watchers.delete(watcher);
+          resolve();
+        };
+        watchers.add(watcher);
+        watcher();
+        void ended.then(() => reject(new Error(`the stream ended after ${listener.heard.length} events`)));
+      }),
+    ended,
+    pause: () => void response.pause(),
+    resume: () => void response.resume(),
+    close: () => void asking.destroy(),
+  };
+  return listener;
+}
+
+function take(listener: Listener, block: string): void {
+  if (block.startsWith(":")) listener.pings++;
+  const fields = Object.fromEntries(
+    block.split("\n").map((line) => {
+      const at = line.indexOf(": ");
+      return [line.slice(0, at), line.slice(at + 2)];
+    }),
+  );
+  if (fields["id"] !== undefined) listener.lastEventId = fields["id"];
+  if (fields["data"] === undefined) return;
+  listener.heard.push({ id: fields["id"]!, type: fields["event"]!, data: fields["data"] });
+}
