@@ -15,6 +15,9 @@ export const Balance = z
     available: Signed.describe(
       "What can be paid out now; below zero after refunds and disputes of what was paid out: later sales make up for it first",
     ),
+    reserved: Amount.describe(
+      "Matured, and not paid out as long as open refunds and disputes may take it: no part of `available`",
+    ),
     inTransit: Signed.describe("In payouts that have not ended"),
     minimum: Amount.describe("Less than this is not paid out"),
     nextMaturity: z

@@ -21,7 +21,7 @@ export interface BookOrder extends BookedOrder {
   dispute: { id: string; heldMinor: bigint } | null;
 }
 
-const DISPUTE_FEE = 1_500n;
+export const DISPUTE_FEE = 1_500n;
 
 /** What of an order others have: refunded, or held by a dispute. */
 const takenOf = ({ refundedMinor, dispute }: BookOrder) => refundedMinor + (dispute?.heldMinor ?? 0n);
@@ -129,6 +129,22 @@ export function booksOf(ctx: Context, people: People) {
     return refundId;
   }
 
+  /** Asks for some of an order back; as long as it is open nothing is booked. */
+  async function asksForRefund(
+    tx: Tx,
+    { id, currency }: BookOrder,
+    amount: bigint,
+    status: "pending" | "approved" | "processing",
+  ): Promise<void> {
+    await tx
+      .insertInto("refunds")
+      .values({
+        ...{ id: ctx.newId(), order_id: id, status, amount_minor: amount, currency, reason: "" },
+        ...{ origin: "service", created_at: ctx.now() },
+      })
+      .execute();
+  }
+
   /** The buyer's bank takes back what is left of an order, or as much of some amount as that. */
   async function disputes(tx: Tx, order: BookOrder, amount = freeOf(order)): Promise<string> {
     const id = ctx.newId();
@@ -228,7 +244,7 @@ export function booksOf(ctx: Context, people: People) {
   const book = (tx: Tx, kind: PostingKind, sourceId: string, currency: string, entries: Entry[]) =>
     post(ctx, tx, { kind, sourceId, currency, entries });
 
-  return { sells, refunds, disputes, wins, loses, paysOut };
+  return { sells, asksForRefund, refunds, disputes, wins, loses, paysOut };
 }
 
 const turned = (entries: Entry[]): Entry[] =>

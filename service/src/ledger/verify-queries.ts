@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Tx } from "../db/database.ts";
+import { SHARES_GONE } from "./shares.ts";
 
 /** Of problems of one kind, how many are told one by one; `total` says how many there are. */
 const TOLD = 100;
@@ -134,30 +135,15 @@ export const listWrongDisputes = (tx: Tx) =>
           from ${ENTRIES} where t.kind = 'dispute_lost'`,
   );
 
-/** As splitRefund reckons it: the same share of `part` as `some` is of `whole`, a half rounded up. */
-const proportion = (part: string, some: string, whole: string) =>
-  sql.raw(
-    `case ${part} when 0 then 0 else div(2 * (${part})::numeric * (${some}) + (${whole}), 2 * (${whole})::numeric) end`,
-  );
-
 /** What each who shares in an order lost of it by refunds and disputes: their part of all that was taken back by now. */
 export const listWrongShares = (tx: Tx) =>
   differences(
     tx,
-    sql`select 'taken_back' as kind, o.id as source_id, part.account, part.owner_id, o.currency, part.amount::bigint as amount
+    sql`select 'taken_back' as kind, o.id as source_id, part.account, part.owner_id, o.currency, -part.amount::bigint as amount
           from (select o.*, o.refunded_minor + coalesce(d.held, 0) as gone from orders o
                   left join (select order_id, sum(held_minor) as held from disputes
                               where status = 'open' group by order_id) as d on d.order_id = o.id) as o
-         cross join lateral (select ${proportion("o.tax_minor", "o.gone", "o.total_minor")} as tax) as t
-         cross join lateral (select o.gone - t.tax as net, o.total_minor - o.tax_minor as whole) as n
-         cross join lateral (select ${proportion("o.fee_minor", "n.net", "n.whole")} as fee) as f
-         cross join lateral (
-           select ${proportion("o.commission_minor", "n.net - f.fee", "n.whole - o.fee_minor")} as commission) as c
-         cross join lateral (values
-           ('platform_revenue', null::uuid, -f.fee),
-           ('tax_payable', null, -t.tax),
-           ('seller', o.seller_id, -(n.net - f.fee - c.commission)),
-           ('referrer', o.referrer_id, -c.commission)) as part (account, owner_id, amount)
+         ${SHARES_GONE}
          where o.gone > 0 and part.amount <> 0`,
     sql`select 'taken_back' as kind, e.order_id as source_id, e.account, e.owner_id, e.currency, e.amount_minor as amount
           from ${ENTRIES}

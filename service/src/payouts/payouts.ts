@@ -35,8 +35,8 @@ async function draw(ctx: Context, tx: Tx, sellerId: string, wish: AskPayout): Pr
   return (await makePayout(ctx, tx, { sellerId, balance, amountMinor, destination, slot: null }))!;
 }
 
-const isEmpty = ({ pendingMinor, availableMinor, inTransitMinor }: Balance) =>
-  pendingMinor === 0n && availableMinor === 0n && inTransitMinor === 0n;
+const isEmpty = ({ pendingMinor, availableMinor, reservedMinor, inTransitMinor }: Balance) =>
+  [pendingMinor, availableMinor, reservedMinor, inTransitMinor].every((minor) => minor === 0n);
 
 async function chooseBalance(ctx: Context, tx: Tx, sellerId: string, wish: AskPayout): Promise<Balance> {
   const balances = await balancesOf(tx, sellerId, ctx.now());
@@ -61,9 +61,10 @@ async function mustHaveNoOpen(tx: Tx, sellerId: string, currency: string): Promi
   throw new ApiError("CONFLICT", message, { payoutId });
 }
 
-function mustBePayable({ currency, availableMinor }: Balance, amountMinor: bigint): void {
+function mustBePayable({ currency, availableMinor, reservedMinor }: Balance, amountMinor: bigint): void {
   const minimum = minimumMinor(currency);
-  const available = `${formatMoney(availableMinor, currency)} is available`;
+  const reserved = `, and ${formatMoney(reservedMinor, currency)} is reserved for open refunds and disputes`;
+  const available = `${formatMoney(availableMinor, currency)} is available${reservedMinor > 0n ? reserved : ""}`;
   if (amountMinor < minimum)
     throw ruleBroken("amount", `is below the minimum of ${formatMoney(minimum, currency)}; ${available}`);
   if (amountMinor > availableMinor) throw ruleBroken("amount", `is more than there is: ${available}`);

@@ -185,6 +185,8 @@ create index refunds_order on refunds (order_id, id desc);
 -- A buyer asks once at a time; administrators may give several parts meanwhile, as long as they are of what remains.
 create unique index refunds_one_open on refunds (order_id)
   where origin = 'buyer' and status in ('pending', 'approved', 'processing');
+-- What payouts must leave of a seller's balance.
+create index refunds_open on refunds (order_id) include (amount_minor) where status in ('pending', 'approved', 'processing');
 create index refunds_undecided on refunds (decide_by) where status = 'pending';
 create index refunds_unpaid on refunds (decided_at) where status in ('approved', 'processing');
 
