@@ -156,11 +156,11 @@ export const listReturnable = (
     .orderBy("completed_at")
     .execute();
 
-/** Who has something available, and in which currency: all of it in the index, where the owner is named. */
-export async function listPayable(db: Queries, now: Date): Promise<{ sellerId: string; currency: string }[]> {
+/** Who had something that had matured at a moment, and in which currency: all of it in the index, where the owner is named. */
+export async function listPayable(db: Queries, at: Date): Promise<{ sellerId: string; currency: string }[]> {
   const { rows } = await sql<{ sellerId: string; currency: string }>`
     select owner_id as "sellerId", currency from ledger_entries
-     where owner_id is not null and account in ('seller', 'referrer') and matures_at <= ${now}
+     where owner_id is not null and account in ('seller', 'referrer') and matures_at <= ${at}
      group by owner_id, currency having sum(amount_minor) > 0 order by owner_id, currency`.execute(db);
   return rows;
 }
