@@ -36,7 +36,9 @@ export const Payout = z
     currency: Currency,
     period: z
       .object({ start: z.iso.date(), end: z.iso.date() })
-      .describe("The days (UTC) on which matured what it pays"),
+      .describe(
+        "Days (UTC): from the one after the last payout's end, or that of your first entry, to the last on which matured what it pays; no day is in two",
+      ),
     failureCode: z.string().nullable().describe("Why the provider or the bank did not pay it"),
     createdAt: Timestamp,
     completedAt: Timestamp.nullable(),

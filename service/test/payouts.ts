@@ -97,8 +97,10 @@ export async function hasEarned(market: Market, { userId }: Client, wish: Earnin
   const { ctx } = market.service;
   market.inventsBooks();
   const { amountMinor, currency = "USD", maturesAt = ctx.now(), account = "seller" } = wish;
+  // Nothing matures before it is earned.
+  const earnedAt = maturesAt < ctx.now() ? maturesAt : ctx.now();
   await ctx.db.transaction().execute((tx) =>
-    post(ctx, tx, {
+    post({ ...ctx, now: () => earnedAt }, tx, {
       kind: amountMinor > 0n ? "sale" : "refund",
       sourceId: ctx.newId(),
       currency,

@@ -43,6 +43,7 @@ interface Told {
   status: PayoutStatus;
   amount: number;
   currency: string;
+  period: { start: string; end: string };
 }
 
 /** What a slow reader of receipts and statements knows of one seller. */
@@ -278,6 +279,19 @@ async function mustBeAsRecomputed(history: History): Promise<void> {
   }
 }
 
+/** No day is paid for twice, whatever came back in between. */
+async function mustTellEachDayOnce(history: History): Promise<void> {
+  const kept = (await payoutsOf(history)).filter(({ status }) => !["failed", "returned"].includes(status));
+  for (const of of new Set(kept.map((payout) => payout.currency))) {
+    // The list is newest first.
+    const ends = kept.filter((payout) => payout.currency === of).toReversed();
+    for (const [index, { period }] of ends.entries()) {
+      assert.ok(period.start <= period.end, JSON.stringify(period));
+      assert.ok(index === 0 || period.start > ends[index - 1]!.period.end, JSON.stringify(ends));
+    }
+  }
+}
+
 /** When everything has been asked about, both sides tell the same of every payout. */
 async function mustAgreeWithTheBank(history: History): Promise<void> {
   market.clock.forward(DAY_MS + HOUR_MS);
@@ -300,6 +314,7 @@ test("whatever is sold, refunded, paid, lost and sent back, every balance is its
         await take(history);
         await mustBeAsRecomputed(history);
       }
+      await mustTellEachDayOnce(history);
       await mustAgreeWithTheBank(history);
       await mustBeAsRecomputed(history);
       assert.deepEqual(new Set(Object.values(await ledgerSums(market))), new Set([0]));

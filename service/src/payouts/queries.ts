@@ -196,16 +196,13 @@ export async function sumPaidOut(db: Queries, sellerId: string, currency: string
   return BigInt(rows[0]!.paid);
 }
 
-/**
- * The days from the first on which something matured to the one by which so much had: earnings are paid out in the order in which they
- * mature. What payouts took and gave back is no earning.
- */
-export async function findEarningDays(
+/** The day by which so much had matured: earnings are paid out in the order in which they mature. What payouts took and gave back is none. */
+export async function findDayEarned(
   db: Queries,
   { ownerId, currency, now }: Earned,
   amountMinor: bigint,
-): Promise<{ first: string; last: string }> {
-  const { rows } = await sql<{ first: string; last: string }>`
+): Promise<string> {
+  const { rows } = await sql<{ day: string }>`
     with days as (
       select (e.matures_at at time zone 'UTC')::date as day, sum(e.amount_minor) as amount
         from ledger_entries e join ledger_transactions t on t.id = e.transaction_id
@@ -213,10 +210,19 @@ export async function findEarningDays(
          and e.matures_at <= ${now} and t.kind not in ('payout', 'payout_failed', 'payout_returned')
        group by 1),
     sums as (select day, sum(amount) over (order by day) as so_far from days)
-    select to_char(min(day), 'YYYY-MM-DD') as first,
-           to_char(min(day) filter (where so_far >= ${amountMinor.toString()}::numeric), 'YYYY-MM-DD') as last
-      from sums`.execute(db);
-  return rows[0]!;
+    select to_char(min(day), 'YYYY-MM-DD') as day from sums where so_far >= ${amountMinor.toString()}::numeric`.execute(
+    db,
+  );
+  return rows[0]!.day;
+}
+
+/** The day of somebody's first entry in a currency. */
+export async function findFirstDay(db: Queries, ownerId: string, currency: string): Promise<string> {
+  const { rows } = await sql<{ day: string }>`
+    select to_char(min(t.occurred_at) at time zone 'UTC', 'YYYY-MM-DD') as day
+      from ledger_entries e join ledger_transactions t on t.id = e.transaction_id
+     where e.owner_id = ${ownerId} and e.currency = ${currency}`.execute(db);
+  return rows[0]!.day;
 }
 
 /** The last day that a payout pays for which was not given back; null: there is none. */

@@ -8,7 +8,7 @@ create table payouts (
   currency text not null,
   -- The seller's account at the provider, as it was when the payout was made: asked again, it is the same question.
   destination text not null,
-  -- The days (UTC) on which matured what it pays.
+  -- Days (UTC): from the one after the last payout's end, or of the first entry, to the last on which matured what it pays.
   period_start date not null,
   period_end date not null,
   -- The slot of the schedule that made it, a day each; null: the seller asked.
