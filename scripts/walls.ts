@@ -59,7 +59,7 @@ const mayEnter: Record<string, string[]> = {
   plans: ["db", "money", "ledger", "payments", "http", "audit", "events", "mail", "people"],
   files: ["db", "outside", "http", "people", "catalogue", "entitlements", "products"],
   discounts: ["db", "money", "http", "products"],
-  referrals: ["db", "money", "http"],
+  referrals: ["db", "money", "ledger", "http"],
   reviews: ["db", "http", "audit", "events", "people", "entitlements", "catalogue", "products"],
   purchases: [
     "db",
