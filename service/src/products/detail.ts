@@ -22,11 +22,15 @@ function reasonFor(product: ProductForReader, caller: Caller): Reason {
   return product.entitled ? "purchased" : "none";
 }
 
-/** Published products are everybody's to see; others are their author's, their buyers' and an admin's. */
+/** What is published, by somebody who is not banned. */
+export const isOnSale = ({ status, authorBannedAt }: Pick<ProductForReader, "status" | "authorBannedAt">) =>
+  status === "published" && authorBannedAt === null;
+
+/** Products on sale are everybody's to see; others are their author's, their buyers' and an admin's. */
 function isVisible(product: ProductForReader, caller: Caller): boolean {
   const reason = reasonFor(product, caller);
   if (product.status === "deleted") return reason === "purchased" || isAdmin(caller);
-  return product.status === "published" || reason !== "none" || isAdmin(caller);
+  return isOnSale(product) || reason !== "none" || isAdmin(caller);
 }
 
 /** A buyer keeps what they bought, whatever becomes of it, unless it does harm or is against the law. */
