@@ -3,6 +3,7 @@ import { record } from "../audit/audit.ts";
 import type { Context, Member, SessionCaller, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
+import { failPoint } from "../fail-points.ts";
 import { Answer } from "../http/route.ts";
 import { toDecimal } from "../money/amount.ts";
 import { methodFor } from "../payments/methods.ts";
@@ -38,6 +39,7 @@ export async function changeSubscription(
   const wish = { ...request, methodId };
   await giveUpAnother(ctx, caller.userId, wish);
   const open = await ctx.db.transaction().execute((tx) => move(ctx, tx, caller.userId, wish, source));
+  failPoint(ctx, "payment: written");
   const payment = open && (await charge(ctx, open));
   mustNotHaveFailed(payment);
   return new Answer(await toSubscription(ctx, caller.userId), {

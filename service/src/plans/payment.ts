@@ -1,5 +1,7 @@
 import type { Context } from "../context.ts";
 import type { Queries, Tx } from "../db/database.ts";
+import { ApiError } from "../errors.ts";
+import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import { post } from "../ledger/ledger.ts";
 import { attemptsOf, type Settlement } from "../payments/attempts.ts";
@@ -40,12 +42,33 @@ const attempts = attemptsOf<PaymentRow>({
   stampAsked,
   deleteOpen: deleteOpenPayment,
   settle,
-  abandon: async (ctx, id) => {
-    await movePayment(ctx.db, id, { status: "canceled", settled_at: ctx.now() });
-  },
+  abandon,
 });
 
 export const { charge, refresh, giveUp, reconcile: reconcilePayments } = attempts;
+
+/**
+ * Asks for a renewal. Its owner is not there to be told that the provider does not know their method: that counts as a try, with the
+ * row gone, and the next one may find another method.
+ */
+export async function chargeRenewal(ctx: Context, payment: PaymentRow): Promise<void> {
+  try {
+    await charge(ctx, payment);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== "PAYMENT_METHOD_NOT_FOUND") throw error;
+    await ctx.db.transaction().execute(async (tx) => {
+      await lockPlan(tx, payment.userId);
+      await countFailedTry(ctx, tx, payment);
+    });
+  }
+}
+
+/** Nobody but we would ask for a renewal again, and never under another id. What begins a plan is given up: whoever wants it asks. */
+async function abandon(ctx: Context, id: string): Promise<void> {
+  const payment = await findPayment(ctx.db, id);
+  if (payment?.renewsFrom) return chargeRenewal(ctx, payment);
+  await movePayment(ctx.db, id, { status: "canceled", settled_at: ctx.now() });
+}
 
 /** The provider says that something changed of a charge; when it is for a plan, asks what. */
 export async function hearOfPlanPayment(ctx: Context, paymentId: string): Promise<void> {
@@ -63,6 +86,7 @@ async function settle(ctx: Context, id: string, settlement: Settlement): Promise
     if (payment.renewsFrom) await applyRenewal(ctx, tx, payment, settlement);
     else if (settlement.state === "succeeded") await startPeriod(ctx, tx, payment);
     if (settlement.state === "succeeded") await book(ctx, tx, payment, settlement.feeMinor ?? 0n);
+    failPoint(ctx, "payment: settling");
   });
   return (await findPayment(ctx.db, id)) ?? payment;
 }

@@ -1,9 +1,9 @@
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { ApiError } from "../errors.ts";
+import { failPoint } from "../fail-points.ts";
 import { defaultMethodOf, mayPayBy } from "../payments/methods.ts";
 import { lockPlan } from "../people/users.ts";
-import { charge } from "./payment.ts";
+import { chargeRenewal } from "./payment.ts";
 import { priceMinorOf } from "./plan-book.ts";
 import {
   findOpenPayment,
@@ -36,15 +36,8 @@ async function renew(ctx: Context, userId: string): Promise<void> {
     return beginRenewal(ctx, tx, userId);
   });
   if (!payment) return;
-  try {
-    await charge(ctx, payment);
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.code !== "PAYMENT_METHOD_NOT_FOUND") throw error;
-    await ctx.db.transaction().execute(async (tx) => {
-      await lockPlan(tx, userId);
-      await countFailedTry(ctx, tx, payment);
-    });
-  }
+  failPoint(ctx, "payment: written");
+  await chargeRenewal(ctx, payment);
 }
 
 /**
