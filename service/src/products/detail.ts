@@ -8,7 +8,7 @@ import { isAdmin } from "../http/authenticate.ts";
 import { mustMatch } from "../http/conditional.ts";
 import { Answer } from "../http/route.ts";
 import { toUuid } from "../ids.ts";
-import { filesFor, imageOf, linksUntil } from "./attachments.ts";
+import { fileLinksUntil, filesFor, imageOf } from "./attachments.ts";
 import { previewOf } from "./content.ts";
 import { findProductForReader, type ProductForReader, type Verdict } from "./queries.ts";
 
@@ -104,7 +104,7 @@ function tagFor(product: ProductForReader, caller: Caller): string {
 
 /** The links to files end: an answer that shows some is another one when they do. */
 function linksTag(ctx: Context, { files }: ProductDetail): string {
-  return files && files.length > 0 ? `~${linksUntil(ctx.now()).getTime() / 1000}` : "";
+  return files && files.length > 0 ? `~${fileLinksUntil(ctx.now()).getTime() / 1000}` : "";
 }
 
 /** If-Match of a change or a verdict: made from what the caller has seen, whichever links that was shown with. */

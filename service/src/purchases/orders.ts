@@ -9,7 +9,7 @@ import { failPoint } from "../fail-points.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
-import { toPercent } from "../money/percent.ts";
+import { taxRateOf } from "../money/percent.ts";
 import { keepOpen } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { findProductForSale, findRunnableVersion } from "../products/goods.ts";
@@ -211,12 +211,6 @@ export function linesOf(order: OrderRow): PurchaseDetail["lines"] {
     total: amount(order.totalMinor),
   };
 }
-
-/** null: nothing is taxed. */
-export const taxRateOf = ({ taxBasisPoints, taxInclusive, taxCountry }: OrderRow) =>
-  taxBasisPoints > 0 && taxCountry
-    ? { percent: toPercent(taxBasisPoints), inclusive: taxInclusive, country: taxCountry }
-    : null;
 
 async function entitlementOf(ctx: Context, order: OrderRow): Promise<PurchaseDetail["entitlement"]> {
   if (!order.entitlementStatus) return null;

@@ -95,8 +95,8 @@ function party({ role, name, email }: ReceiptText["parties"][number]): string {
   return `<div><dt>${escapeHtml(role)}</dt><dd><bdi>${escapeHtml(name)}</bdi></dd>${second}</div>`;
 }
 
-function line({ title, version, amount }: ReceiptText["lines"][number]): string {
-  const product = `<bdi>${escapeHtml(title)}</bdi> <span class="soft">${escapeHtml(version)}</span>`;
+function line({ title, detail, amount }: ReceiptText["lines"][number]): string {
+  const product = `<bdi>${escapeHtml(title)}</bdi> <span class="soft">${escapeHtml(detail)}</span>`;
   return `<tr><th scope="row">${product}</th><td>${escapeHtml(amount)}</td></tr>`;
 }
 
