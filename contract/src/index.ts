@@ -155,6 +155,7 @@ export const api = {
   plans: {
     usage: plans.usage,
     subscription: plans.subscription,
+    payments: plans.payments,
     changeSubscription: plans.changeSubscription,
   },
   oauth: {
@@ -238,6 +239,8 @@ export {
 export {
   type ChangeSubscription,
   type Plan,
+  type PlanPayment,
+  type PlanPaymentStatus,
   plans,
   Quota,
   Quotas,

@@ -433,8 +433,8 @@ suite("after an account was closed", () => {
       [userId],
     );
     assert.deepEqual(keys, [{ sealed_key: "", last4: "" }]);
-    // The order says who bought, because the books need it; the letter went out to the address that was.
-    const dump = await dumpOf(market, ["orders", "mails"]);
+    // Orders and payments of plans say who bought, because the books need it; the letter went out to the address that was.
+    const dump = await dumpOf(market, ["orders", "subscription_payments", "mails"]);
     for (const mark of [
       "LEAVERMARK",
       "BIOMARK",

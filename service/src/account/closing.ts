@@ -91,7 +91,7 @@ const farewellLetter = (ctx: Context, { name }: AccountRow) =>
     paragraphs: [
       `Goodbye, ${name}.`,
       `Your account at ${ctx.links.origin()} is closed: you are signed out everywhere, your keys have stopped working, and your products are off sale. Those who bought them keep them.`,
-      "Your name, this address and what you ran are removed. Orders and their receipts are kept, because the books need them.",
+      "Your name, this address and what you ran are removed. Orders, payments for plans and their receipts are kept, because the books need them.",
     ],
     footnotes: [
       "If you did not do this, write to whoever runs this marketplace. This address may register anew.",

@@ -678,19 +678,36 @@ export interface SubscriptionPayments {
   action_url: string | null;
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
   asked_at: Timestamp | null;
+  buyer_email: string;
+  buyer_name: string;
   created_at: Timestamp;
+  credit_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   currency: string;
   decline_code: string | null;
   id: string;
   payment_id: string | null;
   payment_method: Json | null;
   payment_method_id: string;
+  period_end: Timestamp | null;
+  period_start: Timestamp | null;
   plan: string;
   price_minor: ColumnType<number, bigint | number, bigint | number>;
+  processor_fee_minor: ColumnType<number, bigint | number, bigint | number> | null;
+  receipt_number: number | null;
+  receipt_year: number | null;
   renews_from: Timestamp | null;
   settled_at: Timestamp | null;
   status: string;
+  tax_basis_points: Generated<number>;
+  tax_country: string | null;
+  tax_inclusive: Generated<boolean>;
+  tax_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   user_id: string;
+}
+
+export interface SubscriptionReceiptCounters {
+  last: number;
+  year: number;
 }
 
 export interface Subscriptions {
@@ -796,6 +813,7 @@ export interface DB {
   sign_in_attempts: SignInAttempts;
   stripe_references: StripeReferences;
   subscription_payments: SubscriptionPayments;
+  subscription_receipt_counters: SubscriptionReceiptCounters;
   subscriptions: Subscriptions;
   tag_counts: TagCounts;
   users: Users;

@@ -151,18 +151,18 @@ export const listWrongShares = (tx: Tx) =>
            and e.account in ('platform_revenue', 'tax_payable', 'seller', 'referrer')`,
   );
 
-/** Which part of it the provider kept stands in no other row: both accounts together are less by the amount. */
 export const listWrongPayments = (tx: Tx) =>
   differences(
     tx,
     sql`select 'subscription' as kind, p.id as source_id, side.account, null::uuid as owner_id, p.currency, side.amount
           from subscription_payments p
-         cross join lateral (values ('platform_revenue', p.amount_minor), ('provider_clearing', -p.amount_minor))
-               as side (account, amount)
-         where p.status = 'completed'`,
-    sql`select t.kind, t.source_id, case e.account when 'processor_fees' then 'provider_clearing' else e.account end as account,
-               e.owner_id, e.currency, e.amount_minor as amount
-          from ${ENTRIES} where t.kind = 'subscription'`,
+         cross join lateral (values
+           ('provider_clearing', coalesce(p.processor_fee_minor, 0) - p.amount_minor),
+           ('processor_fees', -coalesce(p.processor_fee_minor, 0)),
+           ('platform_revenue', p.amount_minor - p.tax_minor),
+           ('tax_payable', p.tax_minor)) as side (account, amount)
+         where p.status = 'completed' and side.amount <> 0`,
+    sql`select ${ENTRY} from ${ENTRIES} where t.kind = 'subscription'`,
   );
 
 export const listWrongPayouts = (tx: Tx) =>
@@ -275,7 +275,8 @@ export const listWrongOrders = (tx: Tx) =>
   );
 
 export interface ReceiptGap {
-  sellerId: string;
+  /** null: the marketplace itself, which sells the plans. */
+  sellerId: string | null;
   year: number;
   receipts: number;
   lowest: number | null;
@@ -284,30 +285,41 @@ export interface ReceiptGap {
   last: number | null;
 }
 
-/** Years of sellers whose receipts are not numbered from 1 to the last number that was given out. */
+const NUMBERS = sql`count(*) as receipts, min(receipt_number) as lowest, max(receipt_number) as highest`;
+
+/** Years of sellers, and of plans, whose receipts are not numbered from 1 to the last number that was given out. */
 export const listReceiptGaps = (tx: Tx) =>
   firstOf(
     tx,
     sql<ReceiptGap>`
       select seller_id as "sellerId", year, coalesce(receipts, 0) as receipts, lowest, highest, last
-        from (select seller_id, receipt_year as year, count(*) as receipts, min(receipt_number) as lowest,
-                     max(receipt_number) as highest
-                from orders where receipt_number is not null group by 1, 2) as given
-        full join receipt_counters using (seller_id, year)
+        from (select seller_id, year, receipts, lowest, highest, last
+                from (select seller_id, receipt_year as year, ${NUMBERS}
+                        from orders where receipt_number is not null group by 1, 2) as given
+                full join receipt_counters using (seller_id, year)
+              union all
+              select null::uuid, year, receipts, lowest, highest, last
+                from (select receipt_year as year, ${NUMBERS}
+                        from subscription_payments where receipt_number is not null group by 1) as given
+                full join subscription_receipt_counters using (year)) as years
        where (lowest, highest, receipts) is distinct from (1, last, last)`,
   );
 
 export interface MisdatedReceipt {
-  orderId: string;
+  kind: "order" | "payment";
+  sourceId: string;
   year: number;
   completedAt: Date | null;
 }
 
-/** Receipts that are counted in another year than the one in which the purchase was completed. */
+/** Receipts that are counted in another year than the one in which the purchase, or the month of a plan, was paid. */
 export const listMisdatedReceipts = (tx: Tx) =>
   firstOf(
     tx,
     sql<MisdatedReceipt>`
-      select id as "orderId", receipt_year as year, completed_at as "completedAt" from orders
-       where completed_at is not null and extract(year from completed_at at time zone 'UTC') <> receipt_year`,
+      select id as "sourceId", 'order' as kind, receipt_year as year, completed_at as "completedAt" from orders
+       where completed_at is not null and extract(year from completed_at at time zone 'UTC') <> receipt_year
+      union all
+      select id, 'payment', receipt_year, settled_at from subscription_payments
+       where status = 'completed' and extract(year from settled_at at time zone 'UTC') <> receipt_year`,
   );

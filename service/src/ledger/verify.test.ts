@@ -40,6 +40,19 @@ async function problemsAfter(...deeds: ((tx: Tx) => Promise<unknown>)[]): Promis
   return problems;
 }
 
+/** 29.00, of which 4.63 are tax and the provider kept 1.14: not booked, and with a receipt of 2026. */
+const paysPlan = (receipt: number, at: string) => (tx: Tx) =>
+  does(`delete from subscription_receipt_counters;
+        delete from ledger_entries where transaction_id in (select id from ledger_transactions where kind = 'subscription');
+        delete from ledger_transactions where kind = 'subscription';
+        delete from subscription_payments;
+        insert into subscription_receipt_counters (year, last) values (2026, 1);
+        insert into subscription_payments (id, user_id, buyer_name, buyer_email, plan, price_minor, tax_minor, tax_basis_points,
+            tax_inclusive, amount_minor, processor_fee_minor, currency, payment_method_id, status, created_at, settled_at,
+            period_start, period_end, receipt_year, receipt_number)
+          values (gen_random_uuid(), '${buyer.userId}', 'B', 'b@example.com', 'pro', 2900, 463, 1900, true, 2900, 114, 'USD',
+            'pm', 'completed', '${at}', '${at}', '${at}', '2026-02-01', 2026, ${receipt})`)(tx);
+
 const does = (statement: string) => (tx: Tx) => sql.raw(statement).execute(tx);
 
 suite("a ledger is proved", () => {
@@ -374,17 +387,26 @@ suite("a problem is told", () => {
       ],
     },
     "a payment of a plan that is not booked": {
-      deeds: [
-        (tx) =>
-          does(`insert into subscription_payments (id, user_id, plan, price_minor, amount_minor, currency,
-                  payment_method_id, status, created_at)
-                values (gen_random_uuid(), '${buyer.userId}', 'pro', 2900, 2900, 'USD', 'pm', 'completed', '2026-01-01')`)(
-            tx,
-          ),
-      ],
+      deeds: [paysPlan(1, "2026-01-01")],
       said: [
-        /^The payment pay_\w{26} of a plan books 0 on platform_revenue, where 2900 is due/,
-        /books 0 on provider_clearing, where -2900 is due/,
+        /^The payment pay_\w{26} of a plan books 0 on platform_revenue, where 2437 is due/,
+        /books 0 on provider_clearing, where -2786 is due/,
+        /books 0 on processor_fees, where -114 is due/,
+        /books 0 on tax_payable, where 463 is due/,
+      ],
+    },
+    "a receipt of a plan whose number was left out": {
+      deeds: [paysPlan(2, "2026-01-01")],
+      said: [
+        /of a plan books 0 on/,
+        /^Plans have 1 receipts numbered 2 to 2 in 2026, and 1 numbers were given out\.$/,
+      ],
+    },
+    "a receipt of a plan of another year": {
+      deeds: [paysPlan(1, "2025-12-31T23:59:59Z")],
+      said: [
+        /of a plan books 0 on/,
+        /^The payment pay_\w{26} of a plan has a receipt of 2026, and was completed at 2025-12-31T23:59:59\.000Z\.$/,
       ],
     },
     "a receipt number that was left out": {

@@ -17,6 +17,7 @@ import {
   listWrongRefunds,
   listWrongSales,
   listWrongShares,
+  type MisdatedReceipt,
   type ReceiptGap,
   type Stray,
   type Unbalanced,
@@ -55,11 +56,7 @@ const proofs: Proof[] = [
   proof(listStrays, sayStray),
   proof(listWrongOrders, sayWrongOrder),
   proof(listReceiptGaps, sayReceiptGap),
-  proof(
-    listMisdatedReceipts,
-    ({ orderId, year, completedAt }) =>
-      `Order ${toId("ord", orderId)} has a receipt of ${year}, and was completed at ${at(completedAt)}.`,
-  ),
+  proof(listMisdatedReceipts, sayMisdated),
 ];
 
 /**
@@ -141,7 +138,14 @@ function sayWrongOrder(wrong: WrongOrder): string {
 
 function sayReceiptGap({ sellerId, year, receipts, lowest, highest, last }: ReceiptGap): string {
   const numbered = receipts === 0 ? "no receipts" : `${receipts} receipts numbered ${lowest} to ${highest}`;
-  return `Seller ${toId("usr", sellerId)} has ${numbered} in ${year}, and ${last ?? 0} numbers were given out.`;
+  const whose = sellerId ? `Seller ${toId("usr", sellerId)} has` : "Plans have";
+  return `${whose} ${numbered} in ${year}, and ${last ?? 0} numbers were given out.`;
+}
+
+function sayMisdated({ kind, sourceId, year, completedAt }: MisdatedReceipt): string {
+  const what =
+    kind === "order" ? `Order ${toId("ord", sourceId)}` : `The payment ${toId("pay", sourceId)} of a plan`;
+  return `${what} has a receipt of ${year}, and was completed at ${at(completedAt)}.`;
 }
 
 const order = (id: string | null) => (id ? toId("ord", id) : "no order");

@@ -2,14 +2,15 @@ import type { Plan } from "@stoa/contract";
 import { composeLetter, type Letter } from "../mail/letter.ts";
 import { formatMoney } from "../money/amount.ts";
 
-interface Due {
+/** A month that is to be paid, with its tax. */
+export interface Due {
   plan: Plan;
-  priceMinor: bigint;
+  amountMinor: bigint;
   currency: string;
 }
 
-const month = ({ plan, priceMinor, currency }: Due) =>
-  `the next month of your plan ${plan}, ${formatMoney(priceMinor, currency)}`;
+const month = ({ plan, amountMinor, currency }: Due) =>
+  `the next month of your plan ${plan}, ${formatMoney(amountMinor, currency)}`;
 
 export const failedLetter = (due: Due, nextTry: Date): Letter =>
   composeLetter({

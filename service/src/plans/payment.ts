@@ -11,10 +11,12 @@ import {
   findOpenPayment,
   findPayment,
   listOpenPayments,
+  lockPayment,
   movePayment,
   type PaymentMove,
   type PaymentRow,
   stampAsked,
+  takeReceiptNumber,
 } from "./queries.ts";
 import { askToConfirm, continuePeriod, countFailedTry, startPeriod } from "./subscription.ts";
 
@@ -78,29 +80,28 @@ export async function hearOfPlanPayment(ctx: Context, paymentId: string): Promis
 
 /** Moves an open payment to what the provider says, the plan and the books with it; one that is settled already stays as it is. */
 async function settle(ctx: Context, id: string, settlement: Settlement): Promise<PaymentRow> {
-  const payment = (await findPayment(ctx.db, id))!;
+  const known = (await findPayment(ctx.db, id))!;
   await ctx.db.transaction().execute(async (tx) => {
     // First the account, as everybody does who changes its plan.
-    await lockPlan(tx, payment.userId);
-    if (!(await movePayment(tx, id, moveOf(settlement, ctx.now())))) return;
-    if (payment.renewsFrom) await applyRenewal(ctx, tx, payment, settlement);
-    else if (settlement.state === "succeeded") await startPeriod(ctx, tx, payment);
-    if (settlement.state === "succeeded") await book(ctx, tx, payment, settlement.feeMinor ?? 0n);
-    failPoint(ctx, "payment: settling");
+    await lockPlan(tx, known.userId);
+    const payment = await lockPayment(tx, id);
+    if (payment && isOpen(payment)) await apply(ctx, tx, payment, settlement);
   });
-  return (await findPayment(ctx.db, id)) ?? payment;
+  return (await findPayment(ctx.db, id)) ?? known;
 }
 
+async function apply(ctx: Context, tx: Tx, payment: PaymentRow, settlement: Settlement): Promise<void> {
+  if (settlement.state === "succeeded") return complete(ctx, tx, payment, settlement);
+  if (payment.renewsFrom) await tellOfRenewal(ctx, tx, payment, settlement);
+  await movePayment(tx, payment.id, moveOf(settlement, ctx.now()));
+}
+
+type Paid = Extract<Settlement, { state: "succeeded" }>;
+type Unpaid = Exclude<Settlement, Paid>;
+
 /** Its owner is not there when a plan is renewed: what they have to know is written to them. */
-async function applyRenewal(
-  ctx: Context,
-  tx: Tx,
-  payment: PaymentRow,
-  settlement: Settlement,
-): Promise<void> {
+async function tellOfRenewal(ctx: Context, tx: Tx, payment: PaymentRow, settlement: Unpaid): Promise<void> {
   switch (settlement.state) {
-    case "succeeded":
-      return continuePeriod(tx, payment, payment.renewsFrom!);
     case "requires_action":
       if (payment.status !== "requires_action") await askToConfirm(ctx, tx, payment, settlement.url);
       return;
@@ -110,8 +111,36 @@ async function applyRenewal(
   }
 }
 
-/** What a plan costs is the platform's, but for what the provider kept. */
-const book = (ctx: Context, tx: Tx, { id, amountMinor, currency }: PaymentRow, processorFee: bigint) =>
+/** The month is paid: the plan holds for it, and the books and the receipt say so. */
+async function complete(ctx: Context, tx: Tx, payment: PaymentRow, paid: Paid): Promise<void> {
+  const now = ctx.now();
+  const { start, end } = payment.renewsFrom
+    ? await continuePeriod(tx, payment, payment.renewsFrom)
+    : await startPeriod(ctx, tx, payment);
+  await book(ctx, tx, payment, paid.feeMinor ?? 0n);
+  await movePayment(tx, payment.id, {
+    status: "completed",
+    payment_id: paid.paymentId,
+    payment_method: JSON.stringify(paid.method),
+    settled_at: now,
+    action_url: null,
+    processor_fee_minor: paid.feeMinor,
+    period_start: start,
+    period_end: end,
+    receipt_year: now.getUTCFullYear(),
+    // Last, because everybody's payments wait for their numbers until this one is committed.
+    receipt_number: await takeReceiptNumber(tx, now.getUTCFullYear()),
+  });
+  failPoint(ctx, "payment: settling");
+}
+
+/** What a plan costs is the platform's, but for its tax and what the provider kept. */
+const book = (
+  ctx: Context,
+  tx: Tx,
+  { id, amountMinor, taxMinor, currency }: PaymentRow,
+  processorFee: bigint,
+) =>
   post(ctx, tx, {
     kind: "subscription",
     sourceId: id,
@@ -119,11 +148,12 @@ const book = (ctx: Context, tx: Tx, { id, amountMinor, currency }: PaymentRow, p
     entries: [
       { account: "provider_clearing", amountMinor: processorFee - amountMinor },
       { account: "processor_fees", amountMinor: -processorFee },
-      { account: "platform_revenue", amountMinor },
+      { account: "platform_revenue", amountMinor: amountMinor - taxMinor },
+      { account: "tax_payable", amountMinor: taxMinor },
     ],
   });
 
-function moveOf(settlement: Settlement, settledAt: Date): PaymentMove {
+function moveOf(settlement: Unpaid, settledAt: Date): PaymentMove {
   const { paymentId, method } = settlement;
   const known = { payment_id: paymentId, payment_method: JSON.stringify(method) };
   const settled = { ...known, settled_at: settledAt, action_url: null };
@@ -132,8 +162,6 @@ function moveOf(settlement: Settlement, settledAt: Date): PaymentMove {
       return { ...known, status: "requires_action", action_url: settlement.url };
     case "processing":
       return { ...known, status: "pending" };
-    case "succeeded":
-      return { ...settled, status: "completed" };
     case "declined":
       return { ...settled, status: "failed", decline_code: settlement.declineCode };
     case "canceled":
