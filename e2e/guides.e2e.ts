@@ -174,13 +174,18 @@ test("the lines of the guide to payments do what it says", async () => {
   blocks[0]!.lines = blocks[0]!.lines
     .replace("http://127.0.0.1:4000", service.origin)
     .replace("stoa_test_…", service.key);
-  const [, bought, methods, confirmed, ...others] = await run(blocks);
+  const [, bought, methods, confirmed, chosenPlan, changedPlan, ...others] = await run(blocks);
   const [declined, paid] = answersIn(bought!);
   assert.equal(declined.error.details.declineCode, "card_declined");
   assert.equal(paid.data.status, "completed");
   const [chosen, removed] = answersIn(methods!);
   assert.deepEqual([chosen.data.isDefault, removed.data], [true, { id: chosen.data.id, deleted: true }]);
   assert.equal(answersIn(confirmed!)[0]!.data.status, "completed");
+  const [pro, payments] = answersIn(chosenPlan!);
+  assert.deepEqual([pro.data.plan, payments.data[0].status], ["pro", "completed"]);
+  assert.match(payments.data[0].receipt.number, /^R-STOA-\d{4}-\d{5}$/);
+  const [cancelled, resumed] = answersIn(changedPlan!);
+  assert.deepEqual([cancelled.data.scheduled.plan, resumed.data.scheduled], ["free", null]);
   assert.deepEqual(others, [], "a block that nobody looks at");
 });
 

@@ -18,7 +18,7 @@ import { applyDueDowngrades } from "./subscription.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-const RUNS = 40;
+const RUNS = 25;
 const PATH = "/v1/account/subscription";
 
 /** So wide that no step meets a limit, and told apart by the header of any answer. */
@@ -253,7 +253,7 @@ async function mustBePaidOrTried(history: History): Promise<void> {
   assert.equal(rows.length, 1, "neither open nor to be tried");
 }
 
-/** Nobody gave money that no month stands for; `atMost`: what is open may be charged and not known to be. */
+/** Nobody gave money that no month stands for; what is open may be charged, and not known to be. */
 async function mustBeWhatWasCharged({ key }: History, paid: Paid[]): Promise<void> {
   const { rows } = await market.query("select id, status from subscription_payments where user_id = $1", [
     key.userId,
