@@ -49,7 +49,9 @@ const Usage = z
 
 const Offer = z.object({
   plan: z.enum(plans),
-  monthlyPrice: Amount.nullable().describe("null: by agreement with the operator"),
+  monthlyPrice: Amount.nullable().describe(
+    "Before a tax that is added; null: by agreement with the operator",
+  ),
   currency: Currency,
   quotas: z.array(Quota),
 });

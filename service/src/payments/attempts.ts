@@ -11,6 +11,10 @@ const GIVE_UP_UNHEARD_MS = 10 * 60_000;
 /** How long somebody may take to confirm. */
 const GIVE_UP_UNCONFIRMED_MS = 24 * 3_600_000;
 
+/** Whether what waits to be confirmed is given up by now, because nobody does. */
+export const isLeftUnconfirmed = (createdAt: Date, now: Date): boolean =>
+  now.getTime() - createdAt.getTime() > GIVE_UP_UNCONFIRMED_MS;
+
 /** What the provider said of a charge that it knows. */
 export type Settlement = Exclude<PaymentOutcome, { state: "unknown_method" }>;
 
@@ -81,7 +85,7 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
     try {
       const found = await payments.find(rows.providersId(id));
       // From the first asking on: whoever asks again holds a discount code no longer for it.
-      const outdated = found?.state === "requires_action" && sinceMs(createdAt) > GIVE_UP_UNCONFIRMED_MS;
+      const outdated = found?.state === "requires_action" && isLeftUnconfirmed(createdAt, ctx.now());
       const outcome = outdated ? await payments.cancel(rows.providersId(id)) : found;
       if (outcome && outcome.state !== "unknown_method") await rows.settle(ctx, id, outcome);
       else if (sinceMs(askedAt) > GIVE_UP_UNHEARD_MS) await rows.abandon(ctx, id);

@@ -67,7 +67,7 @@ const isFor = (payment: PaymentRow, { plan, methodId, tax }: Wish) =>
   payment.taxInclusive === tax.inclusive;
 
 const stillOpen = ({ plan }: PaymentRow) =>
-  new ApiError("CONFLICT", `An upgrade to ${plan} is being paid; try again when that has ended.`, {
+  new ApiError("CONFLICT", `A payment for ${plan} is under way; try again when that has ended.`, {
     field: "plan",
   });
 

@@ -4,7 +4,7 @@ import { ApiError } from "../errors.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import { post } from "../ledger/ledger.ts";
-import { attemptsOf, type Settlement } from "../payments/attempts.ts";
+import { attemptsOf, isLeftUnconfirmed, type Settlement } from "../payments/attempts.ts";
 import { lockPlan, toUserId } from "../people/users.ts";
 import {
   deleteOpenPayment,
@@ -106,8 +106,10 @@ async function tellOfRenewal(ctx: Context, tx: Tx, payment: PaymentRow, settleme
       if (payment.status !== "requires_action") await askToConfirm(ctx, tx, payment, settlement.url);
       return;
     case "declined":
-    case "canceled":
       return countFailedTry(ctx, tx, payment);
+    case "canceled":
+      // Sooner it was its owner, who pays in another way or not at all.
+      if (isLeftUnconfirmed(payment.createdAt, ctx.now())) await countFailedTry(ctx, tx, payment);
   }
 }
 

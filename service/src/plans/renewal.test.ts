@@ -281,6 +281,34 @@ suite("a renewal that cannot be paid", () => {
     assert.equal((await subjects(person))[0], "Your plan pro could not be renewed yet");
   });
 
+  test("that waits to be confirmed is given up for another method, and that is no try", async () => {
+    const person = await hasPaying("pro", "2027-03-05T10:00:00.000Z");
+    card = "pm_test_declined";
+    for (const day of ["05", "08"]) {
+      at(`2027-04-${day}T10:00:00.000Z`);
+      await renew();
+    }
+    card = "pm_test_requires_action";
+    at("2027-04-12T10:00:00.000Z");
+    await renew();
+    card = "";
+    const own = (await person.key.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id;
+    person.session = await market.hasSession(person.key.userId);
+    const reply = await choose(person, "pro", { paymentMethodId: own });
+    assert.partialDeepStrictEqual(reply.body.data, {
+      plan: "pro",
+      periodStart: "2027-04-05T10:00:00.000Z",
+      periodEnd: "2027-05-05T10:00:00.000Z",
+      pastDue: null,
+    });
+    assert.deepEqual(methodsOf(person), [own]);
+    assert.deepEqual(await subjects(person), [
+      "Confirm the payment for your plan pro",
+      "Your plan pro could not be renewed yet",
+      "Your plan pro could not be renewed yet",
+    ]);
+  });
+
   test("because its method was removed is paid by the default, and counts as tried where there is none", async () => {
     const person = await hasPaying("pro", "2027-03-05T10:00:00.000Z");
     const own = (await person.key.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id;
