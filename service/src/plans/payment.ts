@@ -5,6 +5,7 @@ import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import { post } from "../ledger/ledger.ts";
 import { attemptsOf, isLeftUnconfirmed, type Settlement } from "../payments/attempts.ts";
+import { findAccount } from "../people/accounts.ts";
 import { lockPlan, toUserId } from "../people/users.ts";
 import {
   deleteOpenPayment,
@@ -38,7 +39,8 @@ const attempts = attemptsOf<PaymentRow>({
     description: `Stoa ${payment.plan}, one month`,
   }),
   isOpen,
-  isFinal: (payment) => !isOpen(payment),
+  // Money may come for a payment that was given up.
+  isFinal: ({ status }) => status === "completed" || status === "failed",
   find: findPayment,
   listOpen: listOpenPayments,
   stampAsked,
@@ -86,6 +88,7 @@ async function settle(ctx: Context, id: string, settlement: Settlement): Promise
     await lockPlan(tx, known.userId);
     const payment = await lockPayment(tx, id);
     if (payment && isOpen(payment)) await apply(ctx, tx, payment, settlement);
+    else if (payment?.status === "canceled") await takeLate(ctx, tx, payment, settlement);
   });
   return (await findPayment(ctx.db, id)) ?? known;
 }
@@ -111,6 +114,22 @@ async function tellOfRenewal(ctx: Context, tx: Tx, payment: PaymentRow, settleme
       // Sooner it was its owner, who pays in another way or not at all.
       if (isLeftUnconfirmed(payment.createdAt, ctx.now())) await countFailedTry(ctx, tx, payment);
   }
+}
+
+/** A plan that was given up and is paid all the same is its owner's, if they have nothing else. */
+async function takeLate(ctx: Context, tx: Tx, payment: PaymentRow, settlement: Settlement): Promise<void> {
+  if (settlement.state !== "succeeded") return;
+  if (!payment.renewsFrom && (await hasNothingElse(tx, payment.userId)))
+    return complete(ctx, tx, payment, settlement);
+  ctx.log.error(
+    { payment: toId("pay", payment.id) },
+    "a plan was paid for that its owner gave up and cannot have any more: the payment provider must give the money back",
+  );
+}
+
+async function hasNothingElse(tx: Tx, userId: string): Promise<boolean> {
+  if ((await findAccount(tx, userId))?.closedAt || (await findOpenPayment(tx, userId))) return false;
+  return (await lockPlan(tx, userId)) === "free";
 }
 
 /** The month is paid: the plan holds for it, and the books and the receipt say so. */

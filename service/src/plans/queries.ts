@@ -245,13 +245,13 @@ export interface PaymentMove {
   receipt_number?: number;
 }
 
-/** Moves an open payment; one that is settled stays as it is. */
+/** Moves a payment; one that is completed or failed stays as it is. */
 export const movePayment = (db: Queries, id: string, move: PaymentMove) =>
   db
     .updateTable("subscription_payments")
     .set(move)
     .where("id", "=", id)
-    .where("status", "in", OPEN)
+    .where("status", "not in", ["completed", "failed"])
     .execute();
 
 /** The marketplace's next number of the year, without gaps: it is taken back when the transaction is. */

@@ -8,7 +8,7 @@ import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { memoryStore } from "../outside/payments.fake-store.ts";
 import type { Payments } from "../outside/payments.ts";
-import { reconcilePayments } from "./payment.ts";
+import { hearOfPlanPayment, reconcilePayments } from "./payment.ts";
 import { builtInPlans } from "./plan-book.ts";
 import { applyDueDowngrades, changePlan } from "./subscription.ts";
 
@@ -228,6 +228,53 @@ suite("an upgrade", () => {
     assert.equal((await standing(person)).payment, null);
     assert.equal((await choose(person, "business")).status, 200);
     assert.deepEqual([...charged.values()], [9_900n]);
+  });
+});
+
+suite("money for a plan that was given up", () => {
+  /** Nobody heard of their upgrade, until the request came after all. */
+  async function hasLateCharge(person: Person, meanwhile = async () => {}) {
+    line.trouble = "down";
+    assert.equal((await choose(person, "pro")).status, 202);
+    line.trouble = "none";
+    market.clock.forward(10 * MINUTE_MS + 1);
+    await reconcilePayments(market.service.ctx);
+    await meanwhile();
+    const { data } = (await person.key.get(`${PATH}/payments`)).body;
+    const { id } = data.at(-1);
+    await fakePayments({ origin: provider.origin }).charge({
+      orderId: id,
+      amountMinor: 2_900n,
+      currency: "USD",
+      methodId: "pm_test_ok",
+      userId: toId("usr", person.key.userId),
+      description: "Stoa pro, one month",
+    });
+    await Promise.all(Array.from({ length: 4 }, () => hearOfPlanPayment(market.service.ctx, id)));
+    return id;
+  }
+  const statusesOf = async ({ key }: Person) =>
+    (await key.get(`${PATH}/payments`)).body.data.map(({ status }: { status: string }) => status);
+  const alarmsOf = (id: string) => market.logs.filter((entry) => entry.includes(id) && isAlarm(entry));
+  const isAlarm = (entry: string) => JSON.parse(entry).level >= 50;
+
+  test("pays for it, when its owner has no other", async () => {
+    const person = await hasPerson();
+    const id = await hasLateCharge(person);
+    assert.deepEqual(await statusesOf(person), ["completed"]);
+    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", payment: null });
+    assert.deepEqual(await movesOf(person), ["free → pro"]);
+    assert.deepEqual(alarmsOf(id), []);
+  });
+
+  test("is told to the operator, when its owner has paid for another meanwhile", async () => {
+    const person = await hasPerson();
+    const id = await hasLateCharge(person, async () => {
+      assert.equal((await choose(person, "business")).status, 200);
+    });
+    assert.deepEqual(await statusesOf(person), ["completed", "canceled"]);
+    assert.equal((await standing(person)).plan, "business");
+    assert.ok(alarmsOf(id).length > 0);
   });
 });
 
