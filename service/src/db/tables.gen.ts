@@ -292,6 +292,7 @@ export interface LedgerTransactions {
   entry_count: number;
   id: string;
   kind: string;
+  number: Generated<ColumnType<number, bigint | number, bigint | number>>;
   occurred_at: Timestamp;
   source_id: string;
 }

@@ -29,8 +29,8 @@ export type PostingKind =
 export type Entry = { amountMinor: bigint; orderId?: string | undefined } & (
   | { account: Exclude<Account, "seller" | "referrer" | "in_transit"> }
   | { account: "in_transit"; ownerId: string }
-  /** `maturesAt`: from when the owner may be paid out for it. */
-  | { account: "seller" | "referrer"; ownerId: string; maturesAt: Date }
+  /** `maturesAt`: from when the owner may be paid out for it; without, at once. */
+  | { account: "seller" | "referrer"; ownerId: string; maturesAt?: Date }
 );
 
 export interface Posting {

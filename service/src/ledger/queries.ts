@@ -20,10 +20,13 @@ export async function insertTransaction(
     currency,
     amount_minor: entry.amountMinor,
     order_id: entry.orderId ?? null,
-    matures_at: "maturesAt" in entry ? entry.maturesAt : null,
+    matures_at: maturityOf(entry, transaction),
   }));
   await tx.insertInto("ledger_entries").values(rows).execute();
 }
+
+const maturityOf = (entry: Entry, { occurred_at }: Insertable<LedgerTransactions>) =>
+  entry.account === "seller" || entry.account === "referrer" ? (entry.maturesAt ?? occurred_at) : null;
 
 /** As text, because a sum may have more digits than a number holds. */
 interface Sums {

@@ -139,14 +139,13 @@ export async function bookDisputeLost(
   { disputeId, heldMinor, feeMinor }: Omit<BookedDispute, "takenMinor"> & { feeMinor: bigint },
 ): Promise<void> {
   const of = { orderId: order.id };
-  const seller = { ...of, account: "seller" as const, ownerId: order.sellerId, maturesAt: ctx.now() };
   await post(ctx, tx, {
     kind: "dispute_lost",
     sourceId: disputeId,
     currency: order.currency,
     entries: [
       { ...of, account: "dispute_hold", amountMinor: -heldMinor },
-      { ...seller, amountMinor: -feeMinor },
+      { ...of, account: "seller", ownerId: order.sellerId, amountMinor: -feeMinor },
       { ...of, account: "provider_clearing", amountMinor: heldMinor + feeMinor },
     ],
   });

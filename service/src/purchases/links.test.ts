@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { hasBought, hasProduct } from "../../test/factories.ts";
+import { getsAllBack, hasBought, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
-import { newUuid, toId, toUuid } from "../ids.ts";
+import { newUuid, toId } from "../ids.ts";
 
 const HOUR_MS = 60 * 60_000;
 const QUARTER_MS = 15 * 60_000;
@@ -133,9 +133,7 @@ test("a purchase that is read again within a quarter of an hour is unchanged: it
 test("a revoked entitlement kills the download at once, and the receipt stays", async () => {
   const { buyer, orderId, urls } = await hasLinks();
   const [download, receipt, pdf] = urls as [string, string, string];
-  await market.query("update entitlements set status = 'revoked' where order_id = $1", [
-    toUuid("ord", orderId),
-  ]);
+  await getsAllBack(market, buyer);
   await assertDead(download);
   assert.equal((await nobody.get(receipt)).status, 200);
   assert.equal((await nobody.get(pdf)).status, 200);

@@ -95,6 +95,16 @@ create table orders (
   check (least(seller_minor, fee_minor, commission_minor, tax_minor, discount_minor) >= 0),
   check (least(refunded_minor, refunding_minor) >= 0 and refunded_minor + refunding_minor <= total_minor),
   check (commission_minor = 0 or referrer_id is not null),
+  check ((completed_at is not null) = (status in ('completed', 'partially_refunded', 'refunded', 'disputed'))),
+  check (case status
+           when 'disputed' then true
+           when 'refunded' then refunded_minor = total_minor and total_minor > 0
+           when 'partially_refunded' then refunded_minor > 0 and refunded_minor < total_minor
+           else refunded_minor = 0
+         end),
+  check ((matures_at is null) = (completed_at is null)),
+  check (matures_at = completed_at + greatest(7, refund_days) * interval '24 hours'),
+  check ((receipt_year is null) = (completed_at is null)),
   check ((receipt_number is null) = (completed_at is null)),
   unique (seller_id, receipt_year, receipt_number)
 );
@@ -203,7 +213,9 @@ create table disputes (
   fee_minor bigint not null default 0,
   reason text not null,
   opened_at timestamptz not null,
-  closed_at timestamptz
+  closed_at timestamptz,
+  check ((closed_at is null) = (status = 'open')),
+  check (status = 'open' or held_minor = 0)
 );
 create index disputes_order on disputes (order_id);
 create index disputes_open on disputes (opened_at) where status = 'open';

@@ -2,6 +2,8 @@
 -- positive, what the provider holds for us stands below zero. The entries of a transaction sum to zero in each currency.
 create table ledger_transactions (
   id uuid primary key,
+  -- In which order an order's money moved: whoever books it holds its lock, whatever the clocks of two processes say.
+  number bigint not null generated always as identity,
   kind text not null check (kind in ('sale', 'refund', 'dispute_opened', 'dispute_won', 'dispute_lost', 'subscription',
     'payout', 'payout_completed', 'payout_failed', 'payout_returned')),
   -- The row that it is about: an order, a refund, a dispute, a payout, a payment of a plan. Each is booked once for each kind.
