@@ -125,6 +125,10 @@ suite("a dispute", () => {
     assert.partialDeepStrictEqual(stats, { purchases: 0, rating: 0, reviews: 0 });
     assert.equal(await lastLetterTo(buyer), "The dispute is over: Haiku");
     assert.equal(await lastLetterTo(seller), "The dispute is lost: Haiku");
+    for (const side of [buyer, seller]) {
+      const { text } = await side.get("/v1/events?type=purchase.refunded");
+      assert.ok(!text.includes(orderId), "it names a refund, and there is none");
+    }
     assertError(await give(orderId), 409, "ALREADY_REFUNDED");
   });
 
