@@ -21,6 +21,7 @@ interface OpenMoney {
   state: string;
   count: number;
   oldest: { since: Date } | null;
+  dueAt: Date | null;
 }
 
 /** What is asked of the database whenever somebody wants the figures. */
@@ -107,12 +108,19 @@ function openMoneyFigures(registry: Registry, { openMoney, now }: MetricSources)
     labelNames,
     registers,
   });
+  const due = new Gauge({
+    name: "money_open_due_timestamp_seconds",
+    help: "The nearest date by which somebody must have answered the bank, where it is known",
+    labelNames,
+    registers,
+  });
   return async () => {
     const found = await orNone(openMoney);
-    for (const metric of [open, age]) metric.reset();
-    for (const { kind, state, count, oldest } of found) {
+    for (const metric of [open, age, due]) metric.reset();
+    for (const { kind, state, count, oldest, dueAt } of found) {
       open.set({ kind, state }, count);
       age.set({ kind, state }, oldest ? (now().getTime() - oldest.since.getTime()) / 1000 : 0);
+      if (dueAt) due.set({ kind, state }, dueAt.getTime() / 1000);
     }
   };
 }

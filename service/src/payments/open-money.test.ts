@@ -46,6 +46,21 @@ async function insert(table: string, row: Record<string, unknown>): Promise<stri
   return id;
 }
 
+/** Answers its order. */
+async function hasDispute(opened_at: Date, answer_by: Date | null): Promise<string> {
+  const order_id = await hasOrder();
+  await insert("disputes", {
+    order_id,
+    provider_dispute_id: `dp_${order_id}`,
+    status: "open",
+    amount_minor: 100,
+    reason: "fraudulent",
+    answer_by,
+    opened_at,
+  });
+  return order_id;
+}
+
 interface Case {
   kind: string;
   state: string;
@@ -199,23 +214,28 @@ const cases: Case[] = [
   {
     kind: "dispute",
     state: "open",
-    opens: told("ord", async (now) => {
-      const order_id = await hasOrder();
-      await insert("disputes", {
-        order_id,
-        provider_dispute_id: `dp_${order_id}`,
-        status: "open",
-        amount_minor: 100,
-        reason: "fraudulent",
-        opened_at: now,
-      });
-      return order_id;
-    }),
+    opens: told("ord", (now) => hasDispute(now, null)),
     ends: "update disputes set status = 'lost'",
     patienceMs: 0,
     mend: /answer it at the payment provider before the bank's date/,
   },
 ];
+
+test("of open disputes the nearest date of a bank is told", async () => {
+  const due = (days: number) => new Date(market.clock.now.getTime() + days * DAY_MS);
+  const opened: string[] = [];
+  for (const [at, answerBy] of [due(20), due(7), null].entries()) {
+    opened.push(await hasDispute(new Date(market.clock.now.getTime() - (3 - at) * HOUR_MS), answerBy));
+  }
+  const { warning, note } = await findings();
+  assert.equal(warning, true);
+  assert.match(note, /^3 open as dispute, /);
+  assert.ok(note.includes(`(${toId("ord", opened[0]!)})`), note);
+  assert.ok(note.endsWith(`before the bank's date, ${due(7).toISOString()}`), note);
+  const seconds = await figure("money_open_due_timestamp_seconds", "dispute", "open");
+  assert.equal(seconds, due(7).getTime() / 1000);
+  await market.query("update disputes set status = 'lost'");
+});
 
 suite("the doctor and /metrics tell of", () => {
   for (const { kind, state, opens, ends, patienceMs, mend } of cases)

@@ -9,6 +9,8 @@ export interface OpenMoney {
   count: number;
   /** null: there is none. */
   oldest: { id: string; since: Date } | null;
+  /** The nearest date by which somebody must have answered; null: none is known. */
+  dueAt: Date | null;
 }
 
 type Kind = "order" | "plan payment" | "refund" | "payout" | "dispute";
@@ -46,9 +48,7 @@ const patience: Record<Kind, Record<string, Patience>> = {
     in_transit: { ms: 7 * DAY_MS, mend: "ask the payment provider where it is; the job goes on asking" },
   },
   // The bank's date is counted from the first moment.
-  dispute: {
-    open: { ms: 0, mend: "answer it at the payment provider before the bank's date, or it is lost" },
-  },
+  dispute: { open: { ms: 0, mend: "answer it at the payment provider before the bank's date" } },
 };
 
 /** Every state in which money can be open, those without a row too. */
@@ -58,7 +58,7 @@ export async function listOpenMoney(db: Queries): Promise<OpenMoney[]> {
     Object.keys(patience[kind]).map((state) => {
       const row = found.find((one) => one.kind === kind && one.state === state);
       const oldest = row ? { id: toId(prefixes[kind], row.oldestId), since: row.oldestAt } : null;
-      return { kind, state, count: row?.count ?? 0, oldest };
+      return { kind, state, count: row?.count ?? 0, oldest, dueAt: row?.dueAt ?? null };
     }),
   );
 }
@@ -76,4 +76,7 @@ export const isOverdue = ({ kind, state, oldest }: OpenMoney, now: Date): boolea
   oldest !== null && now.getTime() - oldest.since.getTime() > patience[kind][state]!.ms;
 
 /** What somebody can do about it. */
-export const mendOf = ({ kind, state }: OpenMoney): string => patience[kind][state]!.mend;
+export function mendOf({ kind, state, dueAt }: OpenMoney): string {
+  const { mend } = patience[kind][state]!;
+  return dueAt ? `${mend}, ${dueAt.toISOString()}` : mend;
+}

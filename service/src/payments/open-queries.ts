@@ -7,6 +7,8 @@ interface OpenRow {
   count: number;
   oldestAt: Date;
   oldestId: string;
+  /** The nearest date by which somebody must have answered; null: none is known. */
+  dueAt: Date | null;
 }
 
 /**
@@ -15,20 +17,21 @@ interface OpenRow {
  */
 export async function countOpen(db: Queries): Promise<OpenRow[]> {
   const { rows } = await sql<OpenRow>`
-    select kind, state, count(*), min(since) as "oldestAt", (array_agg(id order by since, id))[1] as "oldestId" from (
-      select 'order' as kind, status as state, created_at as since, id
+    select kind, state, count(*), min(since) as "oldestAt", (array_agg(id order by since, id))[1] as "oldestId", min(due) as "dueAt"
+      from (
+      select 'order' as kind, status as state, created_at as since, id, null::timestamptz as due
         from orders where status in ('pending', 'requires_action')
       union all
-      select 'plan payment', status, created_at, id
+      select 'plan payment', status, created_at, id, null
         from subscription_payments where status in ('pending', 'requires_action')
       union all
-      select 'refund', status, coalesce(decided_at, created_at), id
+      select 'refund', status, coalesce(decided_at, created_at), id, null
         from refunds where status in ('pending', 'approved', 'processing')
       union all
-      select 'payout', status, created_at, id
+      select 'payout', status, created_at, id, null
         from payouts where status in ('pending', 'in_transit')
       union all
-      select 'dispute', status, opened_at, order_id
+      select 'dispute', status, opened_at, order_id, answer_by
         from disputes where status = 'open'
     ) as open group by kind, state`.execute(db);
   return rows;
