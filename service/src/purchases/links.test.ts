@@ -111,7 +111,10 @@ test("a browser is told of a dead link by a page, and a program in JSON", async 
     const reply = await nobody.get(dead, { accept: "text/html,application/xhtml+xml,*/*;q=0.8" });
     assert.equal(reply.status, 403);
     assert.match(reply.headers.get("content-type")!, /^text\/html/);
-    assert.match(reply.text, /This link has expired or was changed\. Open your purchase again for a new one\./);
+    assert.match(
+      reply.text,
+      /This link has expired or was changed\. Open your purchase again for a new one\./,
+    );
     await assertDead(dead);
   }
   const elsewhere = await nobody.get("/v1/purchases/nonsense", { accept: "text/html" });
