@@ -31,7 +31,11 @@ export const Payout = z
   .object({
     id: z.string(),
     sellerId: z.string(),
-    status: z.enum(payoutStatuses),
+    status: z
+      .enum(payoutStatuses)
+      .describe(
+        "pending: the provider has not answered. in_transit: on its way to the bank. failed, returned: the amount is part of the balance again",
+      ),
     amount: Amount,
     currency: Currency,
     period: z
@@ -41,7 +45,9 @@ export const Payout = z
       ),
     failureCode: z.string().nullable().describe("Why the provider or the bank did not pay it"),
     createdAt: Timestamp,
-    completedAt: Timestamp.nullable(),
+    completedAt: Timestamp.nullable().describe(
+      "When it was paid, even if it came back later; null: not yet, or never",
+    ),
   })
   .meta({ id: "Payout" });
 
@@ -125,7 +131,7 @@ export const create = endpoint({
   path: "/payouts",
   summary: "Have what is available paid out",
   description:
-    "One at a time in each currency: while one is open, 409 CONFLICT names it. A payout that fails or comes back gives its amount back at once.",
+    "One at a time in each currency: while one is open, 409 CONFLICT names it. A payout that fails or comes back gives its amount back at once. Less than the minimum of GET /balance, more than is available, or no account to pay to: 422.",
   access: { who: "session", rolePermission: "manage:products" },
   body: AskPayout,
   data: Payout,

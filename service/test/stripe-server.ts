@@ -50,6 +50,9 @@ function parseForm(body: string): StripeObject {
   return parsed;
 }
 
+/** Until when its bank hears the other side of a dispute. */
+const DISPUTE_DUE_SECONDS = Date.parse("2026-07-01T23:59:59Z") / 1000;
+
 const METHODS: Record<string, { brand: string; last4: string }> = {
   pm_card_visa: { brand: "visa", last4: "4242" },
   pm_card_chargeDeclinedInsufficientFunds: { brand: "visa", last4: "9995" },
@@ -261,6 +264,7 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
         payment_intent: id,
         reason: "fraudulent",
         status: "needs_response",
+        evidence_details: { due_by: DISPUTE_DUE_SECONDS },
         currency: get(id, "PaymentIntent")["currency"],
         balance_transactions: [
           { fee: 1_500, currency: get(id, "PaymentIntent")["currency"] },

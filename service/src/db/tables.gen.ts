@@ -110,6 +110,7 @@ export interface DiscountCodes {
 
 export interface Disputes {
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
+  answer_by: Timestamp | null;
   closed_at: Timestamp | null;
   fee_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   held_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;

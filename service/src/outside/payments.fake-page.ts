@@ -61,11 +61,12 @@ interface Entry {
   currency: string;
 }
 
+/** Named as the marketplace names it, which is how whoever tests knows it. */
 const entry =
-  (path: string, sayings: Record<string, string>) =>
-  ({ id, amountMinor, currency }: Entry): string =>
+  <Named extends string>(path: string, named: Named, sayings: Record<string, string>) =>
+  ({ id, amountMinor, currency, [named]: name }: Entry & Record<Named, string>): string =>
     `<form method="post" action="/${path}/${id}">
-<p class="soft">${escapeHtml(formatMoney(amountMinor, currency))}<br>${escapeHtml(id)}</p>
+<p class="soft">${escapeHtml(formatMoney(amountMinor, currency))}<br>${escapeHtml(name)}</p>
 ${Object.entries(sayings)
   .map(([decision, words]) => `<button name="decision" value="${decision}">${words}</button>`)
   .join("\n")}
@@ -74,9 +75,18 @@ ${Object.entries(sayings)
 /** Where whoever tests decides in the place of a bank. */
 export function bankPage({ disputes, refunds, payouts }: Undecided): string {
   const sections = [
-    ["Disputes", disputes.map(entry("disputes", { won: "The seller wins", lost: "The buyer wins" }))],
-    ["Refunds under way", refunds.map(entry("refunds", { succeeded: "Succeed", failed: "Fail" }))],
-    ["Payouts under way", payouts.map(entry("payouts", { completed: "Complete", failed: "Fail" }))],
+    [
+      "Disputes",
+      disputes.map(entry("disputes", "orderId", { won: "The seller wins", lost: "The buyer wins" })),
+    ],
+    [
+      "Refunds under way",
+      refunds.map(entry("refunds", "refundId", { succeeded: "Succeed", failed: "Fail" })),
+    ],
+    [
+      "Payouts under way",
+      payouts.map(entry("payouts", "payoutId", { completed: "Complete", failed: "Fail" })),
+    ],
   ] as const;
   return htmlPage(
     "The bank's desk",

@@ -214,7 +214,7 @@ function payoutOf(reply: z.infer<typeof PayoutReply> | Refusal): PayoutOutcome {
 
 function disputeOf(reply: z.infer<typeof DisputeReply> | Refusal): Dispute {
   const { id: disputeId, ...dispute } = answered(reply);
-  return { disputeId, ...dispute };
+  return { disputeId, ...dispute, answerBy: null };
 }
 
 const methodOf = (reply: z.infer<typeof MethodReply> | Refusal): PaymentMethod => answered(reply);

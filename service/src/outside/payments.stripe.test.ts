@@ -220,6 +220,7 @@ test("a dispute tells the order, what it costs and how it ended", async () => {
     amountMinor: 1999n,
     feeMinor: 1500n,
     reason: "fraudulent",
+    answerBy: new Date("2026-07-01T23:59:59Z"),
   });
   server.closeDispute(disputeId, "lost");
   assert.equal((await payments.findDispute(disputeId))?.state, "lost");

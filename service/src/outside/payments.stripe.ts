@@ -338,7 +338,13 @@ function disputeOf(dispute: Stripe.Dispute): Dispute | null {
     amountMinor: fromStripe(dispute.amount, dispute.currency),
     feeMinor: disputeFeeOf(dispute),
     reason: dispute.reason,
+    answerBy: answerByOf(dispute),
   };
+}
+
+/** 0 where the bank hears nobody. */
+function answerByOf({ evidence_details: { due_by } }: Stripe.Dispute): Date | null {
+  return due_by ? new Date(due_by * 1000) : null;
 }
 
 /** None where Stripe settles in another currency, as with the fee of a charge. */

@@ -335,13 +335,17 @@ test("whoever tests decides on a page in the place of a bank", async () => {
   after(() => desk.close());
   const there = fakePayments({ origin: desk.origin });
   const paid = async (methodId: string) => paymentIdOf(await there.charge(request(methodId)));
-  await paid("pm_test_dispute");
+  const disputed = request("pm_test_dispute");
+  await there.charge(disputed);
   const refund = refundRequest(await paid("pm_test_refund_waits"), 123n);
   await there.refund(refund);
   const payout = payoutRequest("acct_test_waits");
   await there.payOut(payout);
   const look = async () => (await fetch(desk.origin)).text();
-  const paths = [...(await look()).matchAll(/action="(\/(\w+)\/[^"]+)"/g)];
+  const page = await look();
+  for (const ours of [disputed.orderId, refund.refundId, payout.payoutId])
+    assert.ok(page.includes(ours), ours);
+  const paths = [...page.matchAll(/action="(\/(\w+)\/[^"]+)"/g)];
   assert.deepEqual(
     paths.map(([, , noun]) => noun),
     ["disputes", "refunds", "payouts"],

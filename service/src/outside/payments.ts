@@ -69,6 +69,8 @@ export interface Dispute {
   /** What the provider charges for it. */
   feeMinor: bigint;
   reason: string;
+  /** Until when the bank hears the other side; null: nobody says, or it does not. */
+  answerBy: Date | null;
 }
 
 /**

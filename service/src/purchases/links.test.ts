@@ -104,6 +104,23 @@ test("a signature is good for its own order and page alone", async () => {
   }
 });
 
+test("a browser is told of a dead link by a page, and a program in JSON", async () => {
+  const { urls } = await hasLinks();
+  for (const url of urls) {
+    const dead = withParameter(url, "expires", () => "1");
+    const reply = await nobody.get(dead, { accept: "text/html,application/xhtml+xml,*/*;q=0.8" });
+    assert.equal(reply.status, 403);
+    assert.match(reply.headers.get("content-type")!, /^text\/html/);
+    assert.match(
+      reply.text,
+      /This link has expired or was changed\. Open your purchase again for a new one\./,
+    );
+    await assertDead(dead);
+  }
+  const elsewhere = await nobody.get("/v1/purchases/nonsense", { accept: "text/html" });
+  assertError(elsewhere, 401, "INVALID_API_KEY");
+});
+
 test("a link to an order that does not exist is as dead as any other", async () => {
   for (const orderId of [toId("ord", newUuid(new Date())), "nonsense"]) {
     await assertDead(`/v1/purchases/${orderId}/download?expires=9999999999&signature=${"A".repeat(43)}`);

@@ -212,6 +212,8 @@ create table disputes (
   -- What the provider charges for it, which the seller bears unless the dispute is won.
   fee_minor bigint not null default 0,
   reason text not null,
+  -- Until when the bank hears the other side; null: nobody said.
+  answer_by timestamptz,
   opened_at timestamptz not null,
   closed_at timestamptz,
   check ((closed_at is null) = (status = 'open')),
