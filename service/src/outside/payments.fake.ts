@@ -80,6 +80,7 @@ export function fakePayments({
       const reply = await find(MethodReply, "/v1/methods", { token, customer: userId });
       return isRefusal(reply, "unknown_method") ? null : methodOf(reply);
     },
+    whyNoMethod: () => null,
     sharedMethods,
     sharedPayoutAccount: payoutAccounts.keys().next().value!,
     async readNotice(body, headers) {

@@ -292,6 +292,15 @@ suite("a shop that is paid through Stripe", () => {
       assert.equal((await buyer.post("/v1/payment-methods", { token })).status, 201);
     assertError(await buy(), 422, "VALIDATION_ERROR", "paymentMethodId");
     assertError(await buy("pm_nobody"), 404, "PAYMENT_METHOD_NOT_FOUND");
+    const { reason } = assertError(
+      await buy("pm_test_ok"),
+      404,
+      "PAYMENT_METHOD_NOT_FOUND",
+      "paymentMethodId",
+    );
+    assert.match(reason, /pm_card_visa/);
+    const unknown = await buyer.post("/v1/payment-methods", { token: "pm_test_ok" });
+    assertError(unknown, 404, "PAYMENT_METHOD_NOT_FOUND", "token");
     await keeps("pm_card_chargeDeclinedInsufficientFunds");
     assertError(await buy(), 402, "INSUFFICIENT_FUNDS");
     await keeps("pm_card_visa");

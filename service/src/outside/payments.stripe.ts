@@ -190,6 +190,7 @@ export function stripePayments({
         const method = await unlessRefused(() => stripe.paymentMethods.attach(token, { customer }));
         return method && methodOf(method);
       }),
+    whyNoMethod: (token) => (token.startsWith("pm_test_") ? NOT_STRIPES : null),
     sharedMethods: [],
     sharedPayoutAccount: null,
     async readNotice(body, headers) {
@@ -197,6 +198,9 @@ export function stripePayments({
     },
   };
 }
+
+const NOT_STRIPES =
+  "is a name of the built-in test provider, and this service is paid through Stripe: name a method of Stripe's, with a test key one such as pm_card_visa";
 
 const EXPANDED = ["payment_method", "latest_charge.balance_transaction"];
 const CANCELABLE = new Set<Intent["status"]>([

@@ -51,7 +51,14 @@ export async function methodFor(
 ): Promise<string | null> {
   if (named === undefined) return defaultMethodOf(ctx, userId);
   if (await mayPayBy(ctx, userId, named)) return named;
-  throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
+  throw noSuchMethod(ctx, "paymentMethodId", named);
+}
+
+/** Where it can be no method of this provider's, why. */
+function noSuchMethod(ctx: Context, field: string, named: string, otherwise?: string): ApiError {
+  const reason = ctx.outside.payments.whyNoMethod(named);
+  if (!reason) return new ApiError("PAYMENT_METHOD_NOT_FOUND", otherwise);
+  return new ApiError("PAYMENT_METHOD_NOT_FOUND", `${field}: ${reason}`, { field, reason });
 }
 
 const toMethod = (
@@ -86,7 +93,7 @@ export async function listPaymentMethods(
 export async function addPaymentMethod(ctx: Context, caller: Member, token: string): Promise<PaymentMethod> {
   const { userId } = caller;
   const found = await orUnavailable(() => ctx.outside.payments.findMethod(toId("usr", userId), token));
-  if (!found) throw new ApiError("PAYMENT_METHOD_NOT_FOUND", "The payment provider knows no such token.");
+  if (!found) throw noSuchMethod(ctx, "token", token, "The payment provider knows no such token.");
   return ctx.db.transaction().execute(async (tx) => {
     const chosen = await lockCustomer(tx, userId);
     const kept = (await findMethod(tx, userId, found.id)) ?? (await keep(ctx, tx, userId, found));
