@@ -682,6 +682,7 @@ export interface SubscriptionPayments {
   currency: string;
   decline_code: string | null;
   id: string;
+  owner_present: boolean;
   payment_id: string | null;
   payment_method: Json | null;
   payment_method_id: string;

@@ -3,17 +3,20 @@ import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
 import Stripe from "stripe";
 import { hasProduct } from "../../test/factories.ts";
-import { assertError, type Market, openMarket } from "../../test/market.ts";
+import { asOneLine, lettersToUser } from "../../test/letters.ts";
+import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { type StripeServer, startStripeServer } from "../../test/stripe-server.ts";
 import { currencies } from "../money/amount.ts";
+import { renewSubscriptions } from "../plans/renewal.ts";
 import { reconcileOrders } from "../purchases/payment.ts";
 import { stripePayments } from "./payments.stripe.ts";
 import { fromStripe, toStripe } from "./payments.stripe-amounts.ts";
 import type { References } from "./payments.stripe-references.ts";
-import { NoticeRefused, type Payments, PaymentUnknown } from "./payments.ts";
+import { NoticeRefused, type PaymentRequest, type Payments, PaymentUnknown } from "./payments.ts";
 
 const secretKey = "sk_test_local";
 const webhookSecret = "whsec_local";
+const PLAN = "/v1/account/subscription";
 
 /** References that are forgotten with the test. */
 function memoryReferences(): References {
@@ -45,13 +48,15 @@ const clientOf = ({ url }: { url: string }) =>
   });
 
 let orders = 0;
-const request = (methodId = "pm_card_visa", amountMinor = 1999n) => ({
+const request = (methodId = "pm_card_visa", amountMinor = 1999n): PaymentRequest => ({
   orderId: `ord_${++orders}`,
   amountMinor,
   currency: "USD",
   methodId,
   userId: "usr_1",
   description: "Interview coach",
+  buyer: "present",
+  recurs: false,
 });
 
 suite("a charge", () => {
@@ -112,6 +117,20 @@ suite("a charge", () => {
       assert.equal((found ?? (await payments.charge(order))).state, "succeeded");
       assert.equal(server.intentsOf(order.orderId).length, 1);
     }
+  });
+
+  test("in its buyer's absence is declined where their bank asks, unless that was set up while they were there", async () => {
+    const absent = (methodId: string) => ({ ...request(methodId), buyer: "absent" as const, recurs: true });
+    const needs = { state: "declined", declineCode: "authentication_required" };
+    const { id } = (await payments.findMethod("usr_1", "pm_card_authenticationRequiredOnSetup"))!;
+    const unready = absent(id);
+    assert.partialDeepStrictEqual(await payments.charge(unready), needs);
+    assert.partialDeepStrictEqual(await payments.find(unready.orderId), needs);
+    const first = await payments.charge({ ...request(id), recurs: true });
+    assert.ok(first.state === "requires_action");
+    server.approve(first.paymentId);
+    assert.equal((await payments.charge(absent(id))).state, "succeeded");
+    assert.partialDeepStrictEqual(await payments.charge(absent("pm_card_authenticationRequired")), needs);
   });
 
   test("while Stripe cannot be reached is unknown", async () => {
@@ -227,11 +246,10 @@ test("a dispute tells the order, what it costs and how it ended", async () => {
 });
 
 test("a method is attached to its owner; one that does not exist is none", async () => {
-  assert.deepEqual(await payments.findMethod("usr_1", "pm_card_visa"), {
-    id: "pm_card_visa",
-    brand: "visa",
-    last4: "4242",
-  });
+  const method = (await payments.findMethod("usr_1", "pm_card_visa"))!;
+  assert.partialDeepStrictEqual(method, { brand: "visa", last4: "4242" });
+  assert.deepEqual(await payments.findMethod("usr_1", method.id), method, "asked again");
+  assert.equal(await payments.findMethod("usr_2", method.id), null, "it is somebody else's");
   assert.equal(await payments.findMethod("usr_1", "pm_nobody"), null);
   assert.equal(await payments.findMethod("usr_1", "pm_card_chargeDeclinedAttach"), null, "its bank refused");
 });
@@ -288,8 +306,11 @@ suite("a shop that is paid through Stripe", () => {
     const productId = await hasProduct(await market.hasUser());
     const buyer = await market.hasUser();
     const buy = (paymentMethodId?: string) => buyer.post("/v1/purchases", { productId, paymentMethodId });
-    const keeps = async (token: string) =>
-      assert.equal((await buyer.post("/v1/payment-methods", { token })).status, 201);
+    const keeps = async (token: string): Promise<string> => {
+      const kept = await buyer.post("/v1/payment-methods", { token });
+      assert.equal(kept.status, 201, kept.text);
+      return kept.body.data.id;
+    };
     assertError(await buy(), 422, "VALIDATION_ERROR", "paymentMethodId");
     assertError(await buy("pm_nobody"), 404, "PAYMENT_METHOD_NOT_FOUND");
     const { reason } = assertError(
@@ -303,14 +324,59 @@ suite("a shop that is paid through Stripe", () => {
     assertError(unknown, 404, "PAYMENT_METHOD_NOT_FOUND", "token");
     await keeps("pm_card_chargeDeclinedInsufficientFunds");
     assertError(await buy(), 402, "INSUFFICIENT_FUNDS");
-    await keeps("pm_card_visa");
+    const card = await keeps("pm_card_visa");
     server.loseAnswer(/POST .*\/confirm$/);
-    const reply = await buy("pm_card_visa");
+    const reply = await buy(card);
     assert.ok(reply.status === 201 || reply.status === 202, reply.text);
     market.clock.forward(61_000);
     await reconcileOrders(market.service.ctx);
     const { data } = (await buyer.get(`/v1/purchases/${reply.body.data.orderId}`)).body;
     assert.partialDeepStrictEqual(data, { status: "completed", paymentMethod: { last4: "4242" } });
     assert.equal(server.intentsOf(reply.body.data.orderId).length, 1);
+  });
+
+  /** Somebody who pays for a plan with a card, and confirms it where their bank asks. */
+  async function hasPlan(token: string): Promise<Client> {
+    const person = await market.hasSession((await market.hasUser()).userId);
+    await person.post("/v1/payment-methods", { token });
+    const chosen = await person.put(PLAN, { plan: "pro" });
+    if (chosen.status === 202) server.approve(await openIntentOf(person.userId));
+    assert.equal((await person.get(PLAN)).body.data.plan, "pro");
+    return person;
+  }
+
+  async function openIntentOf(userId: string): Promise<string> {
+    const { rows } = await market.query(
+      "select payment_id from subscription_payments where user_id = $1 and status = 'requires_action'",
+      [userId],
+    );
+    return rows[0].payment_id;
+  }
+
+  /** A month later, in which they have to sign in again. */
+  async function renewLater({ userId }: Client): Promise<Client> {
+    market.clock.forward(31 * 86_400_000);
+    await renewSubscriptions(market.service.ctx);
+    return market.hasSession(userId);
+  }
+
+  test("renews a plan by a card that its owner left for that, and asks their bank for it once", async () => {
+    const person = await renewLater(await hasPlan("pm_card_authenticationRequiredOnSetup"));
+    const { data } = (await person.get(PLAN)).body;
+    assert.deepEqual([data.plan, data.pastDue, data.payment], ["pro", null, null]);
+    assert.deepEqual(await lettersToUser(market, person.userId), []);
+  });
+
+  test("writes to the owner of a plan whose bank asks in their absence, and they confirm by choosing it again", async () => {
+    const person = await renewLater(await hasPlan("pm_card_authenticationRequired"));
+    assert.equal((await person.get(PLAN)).body.data.pastDue.tries, 1);
+    const [letter] = await lettersToUser(market, person.userId);
+    assert.equal(letter!.subject, "Your plan pro could not be renewed yet");
+    assert.match(asOneLine(letter!.text), /Your bank wants you to confirm .* choose the plan again/);
+    const reply = await person.put(PLAN, { plan: "pro" });
+    assert.equal(reply.status, 202, reply.text);
+    assert.match(reply.body.data.payment.nextAction.url, /3ds/);
+    server.approve(await openIntentOf(person.userId));
+    assert.equal((await person.get(PLAN)).body.data.pastDue, null);
   });
 });

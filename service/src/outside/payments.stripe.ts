@@ -69,6 +69,7 @@ export function stripePayments({
         payment_method: request.methodId,
         allowed_payment_method_types: ["card"],
         description: request.description,
+        ...(request.recurs && request.buyer === "present" && { setup_future_usage: "off_session" as const }),
         metadata: { order_id: request.orderId },
       },
       keyed(request.orderId, "intent"),
@@ -84,13 +85,13 @@ export function stripePayments({
     return id === null ? null : readIntent(id);
   }
 
-  async function confirm(id: string, orderId: string): Promise<Intent> {
+  async function confirm(id: string, { orderId, buyer }: PaymentRequest): Promise<Intent> {
     const intent = await readIntent(id);
     if (intent.status !== "requires_confirmation") return intent;
     try {
       return await stripe.paymentIntents.confirm(
         id,
-        { return_url: returnUrl(), expand: EXPANDED },
+        { ...(buyer === "present" ? { return_url: returnUrl() } : { off_session: true }), expand: EXPANDED },
         keyed(orderId, "confirm"),
       );
     } catch (error) {
@@ -104,7 +105,7 @@ export function stripePayments({
     name: "stripe",
     async charge(request) {
       try {
-        return outcomeOf(await answered(async () => confirm(await intentOf(request), request.orderId)));
+        return outcomeOf(await answered(async () => confirm(await intentOf(request), request)));
       } catch (error) {
         if (isMissing(error)) return { state: "unknown_method" };
         return failedOr(error, (declineCode) => ({
@@ -187,8 +188,10 @@ export function stripePayments({
     findMethod: (userId, token) =>
       answered(async () => {
         const customer = await customerOf(userId);
-        const method = await unlessRefused(() => stripe.paymentMethods.attach(token, { customer }));
-        return method && methodOf(method);
+        const method =
+          (await unlessRefused(() => stripe.paymentMethods.attach(token, { customer }))) ??
+          (await unlessRefused(() => stripe.paymentMethods.retrieve(token)));
+        return method?.customer === customer ? methodOf(method) : null;
       }),
     whyNoMethod: (token) => (token.startsWith("pm_test_") ? NOT_STRIPES : null),
     sharedMethods: [],
@@ -247,12 +250,13 @@ async function unlessMissing<T>(ask: () => Promise<T>): Promise<T | null> {
   }
 }
 
-/** A card that its bank will not have checked is as good as none. */
+/** A card that its bank will not have checked, or that is another's or was removed, is as good as none. */
 async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
-    return await unlessMissing(ask);
+    return await ask();
   } catch (error) {
     if (error instanceof Stripe.errors.StripeCardError) return null;
+    if (error instanceof Stripe.errors.StripeInvalidRequestError) return null;
     throw error;
   }
 }

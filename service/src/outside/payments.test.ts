@@ -26,6 +26,8 @@ const request = (methodId = "pm_test_ok") => ({
   methodId,
   userId: "usr_1",
   description: "Interview <coach>",
+  buyer: "present" as const,
+  recurs: false,
 });
 
 test("a good method is charged at once", async () => {

@@ -13,6 +13,10 @@ export interface PaymentRequest {
   userId: string;
   /** What the buyer reads on the statement. */
   description: string;
+  /** Whether the buyer is there to confirm what their bank asks. In their absence a charge that needs it is declined. */
+  buyer: "present" | "absent";
+  /** The method will be charged again in its buyer's absence: while they are there, their bank is asked for that too. */
+  recurs: boolean;
 }
 
 export interface CardSummary {

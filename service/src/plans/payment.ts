@@ -32,6 +32,8 @@ const attempts = attemptsOf<PaymentRow>({
     methodId: payment.paymentMethodId,
     userId: toUserId(payment.userId),
     description: `Stoa ${payment.plan}, one month`,
+    buyer: payment.ownerPresent ? "present" : "absent",
+    recurs: true,
   }),
   isOpen,
   isFinal: (payment) => !isOpen(payment),
@@ -81,6 +83,7 @@ async function applyRenewal(
       if (payment.status !== "requires_action") await askToConfirm(ctx, tx, payment, settlement.url);
       return;
     case "declined":
+      return countFailedTry(ctx, tx, payment, settlement.declineCode);
     case "canceled":
       return countFailedTry(ctx, tx, payment);
   }

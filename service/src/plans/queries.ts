@@ -116,6 +116,8 @@ export interface PaymentRow {
   actionUrl: string | null;
   /** Where the period begins that it renews the plan for; null: it begins the plan. */
   renewsFrom: Date | null;
+  /** Whether they who pay were there when it was asked for. */
+  ownerPresent: boolean;
 }
 
 const payments = (db: Queries) =>
@@ -125,6 +127,7 @@ const payments = (db: Queries) =>
     .select(["price_minor as priceMinor", "amount_minor as amountMinor"])
     .select(["payment_method_id as paymentMethodId"])
     .select(["decline_code as declineCode", "action_url as actionUrl", "renews_from as renewsFrom"])
+    .select(["owner_present as ownerPresent"])
     .$narrowType<{ plan: Plan; status: PaymentRow["status"] }>();
 
 const only = async (query: ReturnType<typeof payments>): Promise<PaymentRow | undefined> => {
@@ -146,6 +149,7 @@ export interface NewPayment {
   currency: string;
   payment_method_id: string;
   renews_from: Date | null;
+  owner_present: boolean;
   created_at: Date;
 }
 

@@ -41,6 +41,8 @@ const attempts = attemptsOf<OrderRow>({
     methodId: order.paymentMethodId!,
     userId: toUserId(order.buyerId),
     description: order.productTitle,
+    buyer: "present",
+    recurs: false,
   }),
   isOpen,
   // Money may come for an order that was given up.

@@ -33,6 +33,8 @@ create table subscription_payments (
   payment_method_id text not null,
   -- Where the period begins that it renews the plan for; null: the plan begins when it is paid.
   renews_from timestamptz,
+  -- Whether they were there to confirm what their bank asks: asked again, it is the same question.
+  owner_present boolean not null,
   status text not null check (status in ('pending', 'requires_action', 'completed', 'failed', 'canceled')),
   payment_method jsonb,
   payment_id text,
