@@ -14,6 +14,8 @@ export interface StripeServer {
   objectOf(id: string): StripeObject;
   /** The next answer is lost after its work is done. */
   loseAnswer(path: RegExp): void;
+  /** Something happens there that we did not ask for. */
+  change(id: string, change: StripeObject): void;
   /** The buyer approved at their bank. */
   approve(intentId: string): void;
   openDispute(intentId: string): string;
@@ -298,6 +300,7 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     asked,
+    change: (id, change) => void Object.assign(get(id, "object"), change),
     objectOf: (id) => get(id, "object"),
     loseAnswer: (path) => {
       lost = path;

@@ -428,6 +428,7 @@ export interface Orders {
   fee_minor: ColumnType<number, bigint | number, bigint | number>;
   id: string;
   matures_at: Timestamp | null;
+  mismatch: string | null;
   payment_id: string | null;
   payment_method: Json | null;
   payment_method_id: string | null;
@@ -682,6 +683,7 @@ export interface SubscriptionPayments {
   currency: string;
   decline_code: string | null;
   id: string;
+  mismatch: string | null;
   owner_present: boolean;
   payment_id: string | null;
   payment_method: Json | null;

@@ -266,22 +266,22 @@ function slowPayments() {
   const waiting: (() => void)[] = [];
   const asked: PromiseWithResolvers<void>[] = [];
   const charged: string[] = [];
-  const outcome: PaymentOutcome = {
+  const outcome = {
     state: "succeeded",
     paymentId: "ch_1",
     method: { brand: "visa", last4: "4242" },
     feeMinor: null,
-  };
+  } as const;
   const nth = (index: number) => (asked[index] ??= Promise.withResolvers<void>());
   const payments: Payments = {
     ...noPayments,
     name: "slow",
-    charge: async ({ orderId }) => {
+    charge: async ({ orderId, amountMinor, currency }) => {
       charged.push(orderId);
       const gate = new Promise<void>((resolve) => waiting.push(resolve));
       nth(charged.length - 1).resolve();
       await gate;
-      return outcome;
+      return { ...outcome, amountMinor, currency };
     },
     find: async () => null,
     cancel: async () => null,

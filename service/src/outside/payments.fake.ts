@@ -96,7 +96,10 @@ const inTenSeconds = () => AbortSignal.timeout(ANSWER_DEADLINE_MS);
 const method = z.object({ brand: z.string(), last4: z.string() });
 const made = { id: z.string(), method };
 const ChargeReply = z.union([
-  z.object({ ...made, state: z.literal("succeeded"), feeMinor: z.int().transform(BigInt) }),
+  z.object({
+    ...{ ...made, state: z.literal("succeeded"), currency: z.string() },
+    ...{ amountMinor: z.int().transform(BigInt), feeMinor: z.int().transform(BigInt) },
+  }),
   z.object({ ...made, state: z.literal("canceled") }),
   z.object({ ...made, state: z.literal("declined"), declineCode: z.string() }),
   z.object({ ...made, state: z.literal("requires_action"), authorizeUrl: z.url() }),
@@ -196,8 +199,10 @@ function outcomeOf(reply: z.infer<typeof ChargeReply> | Refusal): PaymentOutcome
       return { state: "declined", paymentId, declineCode: charge.declineCode, method };
     case "requires_action":
       return { state: "requires_action", paymentId, url: charge.authorizeUrl, method };
-    case "succeeded":
-      return { state: "succeeded", paymentId, method, feeMinor: charge.feeMinor };
+    case "succeeded": {
+      const { amountMinor, currency, feeMinor } = charge;
+      return { state: "succeeded", paymentId, method, amountMinor, currency, feeMinor };
+    }
     case "canceled":
       return { state: "canceled", paymentId, method };
   }

@@ -7,6 +7,7 @@ import { asOneLine, lettersToUser } from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { type StripeServer, startStripeServer } from "../../test/stripe-server.ts";
 import { currencies } from "../money/amount.ts";
+import { reconcilePayments } from "../plans/payment.ts";
 import { renewSubscriptions } from "../plans/renewal.ts";
 import { reconcileOrders } from "../purchases/payment.ts";
 import { stripePayments } from "./payments.stripe.ts";
@@ -378,5 +379,90 @@ suite("a shop that is paid through Stripe", () => {
     assert.match(reply.body.data.payment.nextAction.url, /3ds/);
     server.approve(await openIntentOf(person.userId));
     assert.equal((await person.get(PLAN)).body.data.pastDue, null);
+  });
+
+  suite("knows a payment", () => {
+    interface Waiting {
+      intentId: string;
+      /** How it stands for whoever pays. */
+      standing(): Promise<{ status: string; waits: boolean }>;
+      settledElsewhere(): Promise<void>;
+      mismatch(): Promise<string | null>;
+    }
+
+    const mismatchOf = async (table: string, intentId: string) =>
+      (await market.query(`select mismatch from ${table} where payment_id = $1`, [intentId])).rows[0]
+        .mismatch;
+
+    /** A purchase whose buyer's bank asks. */
+    async function waitingOrder(): Promise<Waiting> {
+      const productId = await hasProduct(await market.hasUser());
+      const buyer = await market.hasUser();
+      await buyer.post("/v1/payment-methods", { token: "pm_card_authenticationRequired" });
+      const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
+      const intentId: string = server.intentsOf(orderId)[0]!["id"];
+      return {
+        intentId,
+        async standing() {
+          const { status, nextAction } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
+          return { status, waits: nextAction !== undefined };
+        },
+        settledElsewhere: () => reconcileOrders(market.service.ctx),
+        mismatch: () => mismatchOf("orders", intentId),
+      };
+    }
+
+    /** The same of a plan. */
+    async function waitingPlan(): Promise<Waiting> {
+      const person = await market.hasSession((await market.hasUser()).userId);
+      await person.post("/v1/payment-methods", { token: "pm_card_authenticationRequired" });
+      assert.equal((await person.put(PLAN, { plan: "pro" })).status, 202);
+      const intentId = await openIntentOf(person.userId);
+      return {
+        intentId,
+        async standing() {
+          const { plan, payment } = (await person.get(PLAN)).body.data;
+          if (!payment) return { status: plan === "pro" ? "completed" : "none", waits: false };
+          return { status: payment.status, waits: payment.nextAction !== undefined };
+        },
+        settledElsewhere: () => reconcilePayments(market.service.ctx),
+        mismatch: () => mismatchOf("subscription_payments", intentId),
+      };
+    }
+
+    for (const [of, begin] of [
+      ["an order", waitingOrder],
+      ["a plan", waitingPlan],
+    ] as const) {
+      test(`of ${of} that is under way at Stripe: it waits for nobody, and is paid when Stripe says so`, async () => {
+        const { intentId, standing } = await begin();
+        assert.deepEqual(await standing(), { status: "requires_action", waits: true });
+        server.change(intentId, { status: "processing", next_action: null });
+        assert.deepEqual(await standing(), { status: "pending", waits: false });
+        server.approve(intentId);
+        assert.deepEqual(await standing(), { status: "completed", waits: false });
+      });
+
+      test(`of ${of} that took something else than was asked for, and leaves it to the operator`, async () => {
+        const { intentId, standing, settledElsewhere, mismatch } = await begin();
+        const asked = server.objectOf(intentId)["amount"];
+        const said = () => market.logs.filter((line) => line.includes("took something else")).length;
+        for (const [wrong, kept] of [
+          [{ amount_received: asked - 1, currency: "usd" }, `${asked - 1} USD`],
+          [{ amount_received: asked, currency: "eur" }, `${asked} EUR`],
+        ] as const) {
+          const before = said();
+          server.change(intentId, { status: "succeeded", ...wrong });
+          assert.equal((await standing()).status, "requires_action");
+          market.clock.forward(61_000);
+          await settledElsewhere();
+          assert.equal((await standing()).status, "requires_action");
+          assert.equal(await mismatch(), kept);
+          assert.equal(said(), before + 1, "said once");
+        }
+        server.change(intentId, { amount_received: asked, currency: "usd" });
+        assert.equal((await standing()).status, "completed");
+      });
+    }
   });
 });

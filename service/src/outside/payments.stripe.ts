@@ -299,7 +299,7 @@ function outcomeOf(intent: Intent): PaymentOutcome {
   };
   switch (intent.status) {
     case "succeeded":
-      return { state: "succeeded", ...known, feeMinor: feeOf(intent) };
+      return { state: "succeeded", ...known, ...capturedOf(intent), feeMinor: feeOf(intent) };
     case "requires_action":
       return { state: "requires_action", ...known, url: intent.next_action?.redirect_to_url?.url ?? "" };
     case "canceled":
@@ -310,6 +310,11 @@ function outcomeOf(intent: Intent): PaymentOutcome {
       return { state: "processing", ...known };
   }
 }
+
+const capturedOf = ({ amount_received: amount, currency }: Intent) => ({
+  amountMinor: fromStripe(amount, currency),
+  currency: currency.toUpperCase(),
+});
 
 const declineCodeOf = ({ last_payment_error: error }: Intent) =>
   error?.decline_code ?? error?.code ?? "card_declined";

@@ -24,9 +24,20 @@ export interface CardSummary {
   last4: string;
 }
 
+/** The money is there. */
+export interface Captured {
+  state: "succeeded";
+  paymentId: string;
+  method: CardSummary;
+  /** What was taken of the buyer, for whoever asked to hold against what they asked for. */
+  amountMinor: bigint;
+  currency: string;
+  /** What the provider kept of it for itself, in the charge's currency; null until it says. */
+  feeMinor: bigint | null;
+}
+
 export type PaymentOutcome =
-  /** `feeMinor`: what the provider kept of it for itself, in the charge's currency; null until it says. */
-  | { state: "succeeded"; paymentId: string; method: CardSummary; feeMinor: bigint | null }
+  | Captured
   | { state: "declined"; paymentId: string; declineCode: string; method: CardSummary }
   /** The buyer has to approve at `url`; until then nothing is charged. */
   | { state: "requires_action"; paymentId: string; url: string; method: CardSummary }

@@ -1,6 +1,7 @@
 import type { Plan } from "@stoa/contract";
 import type { Queries, Tx } from "../db/database.ts";
 import { exact } from "../db/exact.ts";
+import type { Mismatch } from "../payments/attempts.ts";
 
 const OPEN = ["pending", "requires_action"];
 
@@ -178,6 +179,22 @@ export async function movePayment(db: Queries, id: string, move: PaymentMove): P
     .returning("id")
     .executeTakeFirst();
   return moved !== undefined;
+}
+
+/** Keeps what the provider took in the place of what was asked for; false when it was kept before. */
+export async function notePaymentMismatch(
+  db: Queries,
+  id: string,
+  { paymentId, captured }: Mismatch,
+): Promise<boolean> {
+  const noted = await db
+    .updateTable("subscription_payments")
+    .set({ payment_id: paymentId, mismatch: captured })
+    .where("id", "=", id)
+    .where("mismatch", "is distinct from", captured)
+    .returning("id")
+    .executeTakeFirst();
+  return noted !== undefined;
 }
 
 /** Notes that the provider is asked now; false when the payment is open no more, so that nobody must ask. */

@@ -79,6 +79,8 @@ create table orders (
   payment_method_id text,
   payment_method jsonb,
   payment_id text,
+  -- What the provider took in the place of the total, such as '1899 USD' in minor units: for the operator to compare.
+  mismatch text,
   decline_code text,
   action_url text,
   created_at timestamptz not null,

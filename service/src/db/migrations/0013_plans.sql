@@ -38,6 +38,8 @@ create table subscription_payments (
   status text not null check (status in ('pending', 'requires_action', 'completed', 'failed', 'canceled')),
   payment_method jsonb,
   payment_id text,
+  -- What the provider took in the place of the amount, such as '1899 USD' in minor units: for the operator to compare.
+  mismatch text,
   decline_code text,
   action_url text,
   created_at timestamptz not null,
