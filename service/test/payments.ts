@@ -23,6 +23,7 @@ export function behind(line: PaymentLine, payments: Payments): Payments {
     payOut: (request) => ask(() => payments.payOut(request)),
     findPayout: (payoutId) => ask(() => payments.findPayout(payoutId)),
     findDispute: (disputeId) => ask(() => payments.findDispute(disputeId)),
+    forgetMethod: (methodId) => ask(() => payments.forgetMethod(methodId)),
     findMethod: (userId, token) => ask(() => payments.findMethod(userId, token)),
   };
 }

@@ -4,7 +4,7 @@ import { after, before, suite, test } from "node:test";
 import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { noPayments } from "../outside/payments.none.ts";
-import type { PaymentOutcome, Payments } from "../outside/payments.ts";
+import type { Payments } from "../outside/payments.ts";
 import { forgetOldAnswers, KEPT_HOURS, LEASE_SECONDS } from "./idempotency.ts";
 
 const HOUR = 3_600_000;

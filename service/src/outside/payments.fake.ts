@@ -80,6 +80,8 @@ export function fakePayments({
       const reply = await find(MethodReply, "/v1/methods", { token, customer: userId });
       return isRefusal(reply, "unknown_method") ? null : methodOf(reply);
     },
+    // An own method's id says whose it is, and nothing is kept of it.
+    forgetMethod: async () => {},
     whyNoMethod: () => null,
     sharedMethods,
     sharedPayoutAccount: payoutAccounts.keys().next().value!,

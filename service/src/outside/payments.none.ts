@@ -16,6 +16,7 @@ export const noPayments: Payments = {
   findPayout: async () => null,
   findDispute: async () => null,
   findMethod: async () => null,
+  forgetMethod: async () => {},
   whyNoMethod: () => null,
   sharedMethods: [],
   sharedPayoutAccount: null,

@@ -7,6 +7,7 @@ import { asOneLine, lettersToUser } from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { type StripeServer, startStripeServer } from "../../test/stripe-server.ts";
 import { currencies } from "../money/amount.ts";
+import { forgetAtProvider } from "../payments/methods.ts";
 import { reconcilePayments } from "../plans/payment.ts";
 import { renewSubscriptions } from "../plans/renewal.ts";
 import { reconcileOrders } from "../purchases/payment.ts";
@@ -379,6 +380,28 @@ suite("a shop that is paid through Stripe", () => {
     assert.match(reply.body.data.payment.nextAction.url, /3ds/);
     server.approve(await openIntentOf(person.userId));
     assert.equal((await person.get(PLAN)).body.data.pastDue, null);
+  });
+
+  test("leaves no card there that its owner removed, or who left", async () => {
+    const [remover, leaver] = [await market.hasUser(), await market.hasUser()];
+    const keeps = async (who: Client): Promise<string> =>
+      (await who.post("/v1/payment-methods", { token: "pm_card_visa" })).body.data.id;
+    const [removed, left] = [await keeps(remover), await keeps(leaver)];
+    const session = await market.hasSession(leaver.userId);
+    const { email } = (await session.get("/v1/account")).body.data;
+    assert.equal((await remover.delete(`/v1/payment-methods/${removed}`)).status, 200);
+    assert.equal((await session.request("DELETE", "/v1/account", { json: { confirm: email } })).status, 200);
+    const { rows } = await market.query("select data from pgboss.job where name = 'forget-payment-method'");
+    assert.deepEqual(rows.map(({ data }) => data.methodId).sort(), [left, removed].sort());
+    const kept = await keeps(remover);
+    await forgetAtProvider(market.service.ctx, { methodId: kept });
+    assert.notEqual(server.objectOf(kept)["customer"], null, "what is kept stays");
+    server.loseAnswer(/POST .*\/detach$/);
+    for (const methodId of [removed, left, removed]) {
+      await forgetAtProvider(market.service.ctx, { methodId });
+      assert.equal(server.objectOf(methodId)["customer"], null);
+    }
+    assert.equal(await payments.findMethod("usr_1", removed), null, "and it can be kept no more");
   });
 
   suite("knows a payment", () => {

@@ -193,6 +193,10 @@ export function stripePayments({
           (await unlessRefused(() => stripe.paymentMethods.retrieve(token)));
         return method?.customer === customer ? methodOf(method) : null;
       }),
+    async forgetMethod(methodId) {
+      // What is not attached, or not there, cannot be detached.
+      await answered(() => unlessRefused(() => stripe.paymentMethods.detach(methodId)));
+    },
     whyNoMethod: (token) => (token.startsWith("pm_test_") ? NOT_STRIPES : null),
     sharedMethods: [],
     sharedPayoutAccount: null,

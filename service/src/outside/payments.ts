@@ -120,6 +120,8 @@ export interface Payments {
   findDispute(disputeId: string): Promise<Dispute | null>;
   /** A method by the token or id that the provider gave the person; null when there is none of that name. */
   findMethod(userId: string, token: string): Promise<PaymentMethod | null>;
+  /** The method is charged no more: the provider keeps it for nobody. One that it does not have, or not any more, is forgotten too. */
+  forgetMethod(methodId: string): Promise<void>;
   /** Why a token or id can be none of this provider's, and what to name in its place; null where it may be one. */
   whyNoMethod(token: string): string | null;
   /** Methods that everybody has without asking: the named ones of a test environment. The first is everybody's default. */

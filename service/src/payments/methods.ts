@@ -4,6 +4,7 @@ import type { Queries, Tx } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
 import { toId } from "../ids.ts";
+import type { JobKind } from "../jobs/jobs.ts";
 import type { PaymentMethod as ProvidersMethod } from "../outside/payments.ts";
 import {
   countMethods,
@@ -13,6 +14,7 @@ import {
   findMethod,
   forgetCustomer,
   insertMethod,
+  isKept,
   listMethods,
   lockCustomer,
   type MethodRow,
@@ -130,13 +132,37 @@ export async function removePaymentMethod(ctx: Context, caller: Member, methodId
     const chosen = await lockCustomer(tx, caller.userId);
     if (!(await findOwn(tx, caller.userId, methodId))) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
     await deleteMethod(tx, caller.userId, methodId);
+    await forgetAfterwards(ctx, tx, methodId);
     if (chosen === methodId) await setDefaultMethod(tx, caller.userId, null);
   });
   return { id: methodId, deleted: true as const };
 }
 
 /** When an account is closed. */
-export async function forgetPaymentMethods(tx: Tx, userId: string): Promise<void> {
-  await deleteMethodsOf(tx, userId);
+export async function forgetPaymentMethods(ctx: Context, tx: Tx, userId: string): Promise<void> {
+  for (const { id } of await deleteMethodsOf(tx, userId)) await forgetAfterwards(ctx, tx, id);
   await forgetCustomer(tx, userId);
+}
+
+/** Tried for about two days. */
+export const forgetMethodJob: JobKind = {
+  name: "forget-payment-method",
+  retries: 20,
+  firstWaitSeconds: 30,
+  longestWaitSeconds: 14_400,
+  attemptSeconds: 120,
+};
+
+export interface ForgottenMethod {
+  methodId: string;
+}
+
+/** A job tells the provider after the commit, so that nobody waits for it and nothing is left there. */
+const forgetAfterwards = (ctx: Context, tx: Tx, methodId: string): Promise<void> =>
+  ctx.jobs.send(tx, forgetMethodJob.name, { methodId } satisfies ForgottenMethod);
+
+/** Unless somebody keeps it again by now. */
+export async function forgetAtProvider(ctx: Context, { methodId }: ForgottenMethod): Promise<void> {
+  if (await isKept(ctx.db, methodId)) return;
+  await ctx.outside.payments.forgetMethod(methodId);
 }
