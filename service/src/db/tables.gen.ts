@@ -602,6 +602,7 @@ export interface Refunds {
   origin: string;
   provider_refund_id: string | null;
   reason: string;
+  returned_at: Timestamp | null;
   status: string;
 }
 

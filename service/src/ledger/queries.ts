@@ -43,6 +43,8 @@ export async function sumsOf(db: Queries, ownerId: string, now: Date): Promise<S
            coalesce(sum(amount_minor) filter (where account = 'in_transit'), 0)::text as "inTransit",
            coalesce(sum(amount_minor) filter (where account = 'referrer' and matures_at > ${now}), 0)::text as "referrerPending",
            coalesce(sum(amount_minor) filter (where account = 'referrer' and matures_at <= ${now}), 0)::text as "referrerAvailable"
-      from ledger_entries where owner_id = ${ownerId} group by currency order by currency`.execute(db);
+      from ledger_entries where owner_id = ${ownerId} and account <> 'buyer_credit' group by currency order by currency`.execute(
+    db,
+  );
   return rows;
 }
