@@ -45,6 +45,15 @@ export const AdminPayout = Payout.extend({
   account: z.string().describe("The seller's account at the payment provider"),
   providerPayoutId: z.string().nullable(),
   scheduled: z.boolean().describe("false: the seller asked for it"),
+  waitsFor: z
+    .string()
+    .nullable()
+    .describe(
+      "Why the payment provider cannot pay it yet: balance_insufficient is the marketplace's own balance there. It is asked again each hour",
+    ),
+  reversedAmount: Amount.describe(
+    "What the provider took back of it without taking back all: in no book, until all is taken back there",
+  ),
 }).meta({ id: "AdminPayout" });
 
 export const AskPayout = z

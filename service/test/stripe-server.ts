@@ -14,6 +14,8 @@ export interface StripeServer {
   objectOf(id: string): StripeObject;
   /** The next answer is lost after its work is done. */
   loseAnswer(path: RegExp): void;
+  /** What the marketplace has there, for transfers: without end, at first. */
+  hasFunds(amount: number): void;
   /** Something happens there that we did not ask for. */
   change(id: string, change: StripeObject): void;
   /** The buyer approved at their bank. */
@@ -82,6 +84,7 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
   const asked: string[] = [];
   let lost: RegExp | null = null;
   let count = 0;
+  let funds = Number.POSITIVE_INFINITY;
   const make = (prefix: string, object: StripeObject) => {
     const made: StripeObject = { ...object, id: `${prefix}_${++count}` };
     objects.set(made["id"], made);
@@ -133,6 +136,7 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
       payment_method: intent["payment_method"] && methodOf(intent["payment_method"]),
       latest_charge: intent["fee"] !== undefined && {
         id: "ch_1",
+        refunded: intent["refunded"] ?? false,
         balance_transaction: { fee: intent["fee"], currency: intent["currency"] },
       },
     };
@@ -236,7 +240,14 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
       /^\/v1\/transfers$/,
       (form) => {
         if (form["destination"] === "acct_gone") throw missing("destination");
-        return make("tr", { object: "transfer", reversed: false, ...form, amount: Number(form["amount"]) });
+        const amount = Number(form["amount"]);
+        if (amount > funds)
+          throw refused(
+            "You have insufficient available funds in your Stripe account.",
+            "balance_insufficient",
+          );
+        funds -= amount;
+        return make("tr", { object: "transfer", reversed: false, amount_reversed: 0, ...form, amount });
       },
     ],
     [
@@ -300,6 +311,9 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     asked,
+    hasFunds: (amount) => {
+      funds = amount;
+    },
     change: (id, change) => void Object.assign(get(id, "object"), change),
     objectOf: (id) => get(id, "object"),
     loseAnswer: (path) => {

@@ -483,9 +483,11 @@ export interface Payouts {
   period_end: Timestamp;
   period_start: Timestamp;
   provider_payout_id: string | null;
+  reversed_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   seller_id: string;
   slot: Timestamp | null;
   status: string;
+  waits_for: string | null;
 }
 
 export interface ProductDays {

@@ -270,6 +270,7 @@ function slowPayments() {
     state: "succeeded",
     paymentId: "ch_1",
     method: { brand: "visa", last4: "4242" },
+    givenBack: false,
     feeMinor: null,
   } as const;
   const nth = (index: number) => (asked[index] ??= Promise.withResolvers<void>());

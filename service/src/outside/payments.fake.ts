@@ -203,7 +203,7 @@ function outcomeOf(reply: z.infer<typeof ChargeReply> | Refusal): PaymentOutcome
       return { state: "requires_action", paymentId, url: charge.authorizeUrl, method };
     case "succeeded": {
       const { amountMinor, currency, feeMinor } = charge;
-      return { state: "succeeded", paymentId, method, amountMinor, currency, feeMinor };
+      return { state: "succeeded", paymentId, method, amountMinor, currency, givenBack: false, feeMinor };
     }
     case "canceled":
       return { state: "canceled", paymentId, method };

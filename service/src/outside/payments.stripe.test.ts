@@ -5,9 +5,11 @@ import Stripe from "stripe";
 import { hasProduct } from "../../test/factories.ts";
 import { asOneLine, lettersToUser } from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { hasEarned } from "../../test/payouts.ts";
 import { type StripeServer, startStripeServer } from "../../test/stripe-server.ts";
 import { currencies } from "../money/amount.ts";
 import { forgetAtProvider } from "../payments/methods.ts";
+import { hearOfPayout, reconcilePayouts } from "../payouts/sending.ts";
 import { reconcilePayments } from "../plans/payment.ts";
 import { renewSubscriptions } from "../plans/renewal.ts";
 import { reconcileOrders } from "../purchases/payment.ts";
@@ -228,6 +230,62 @@ test("a payout is one transfer to the seller's account, and one to nobody fails"
   assert.equal(await payments.findPayout("payout_unheard_of"), null);
   const failed = await payments.payOut({ ...payout, payoutId: "payout_2", destination: "acct_gone" });
   assert.partialDeepStrictEqual(failed, { state: "failed", failureCode: "resource_missing" });
+});
+
+suite("a payout that our balance does not cover", () => {
+  const payout = (payoutId: string) => ({
+    ...{ payoutId, destination: "acct_seller", amountMinor: 5_000n, currency: "USD" },
+  });
+  const waits = { state: "waits", providerPayoutId: null, waitsFor: "balance_insufficient" };
+  const transfersOf = async (payoutId: string) =>
+    server.asked.filter((one) => one === "POST /v1/transfers").length && payments.findPayout(payoutId);
+  after(() => server.hasFunds(Number.POSITIVE_INFINITY));
+
+  test("waits, and is paid once when it does, however often and by however many it is asked for", async () => {
+    const wish = payout("payout_poor");
+    server.hasFunds(4_999);
+    for (let round = 0; round < 3; round++)
+      assert.deepEqual(
+        await Promise.all(Array.from({ length: 5 }, () => payments.payOut(wish))),
+        Array.from({ length: 5 }, () => waits),
+      );
+    assert.equal(await transfersOf("payout_poor"), null);
+    server.hasFunds(10_000);
+    const paid = await Promise.all(Array.from({ length: 20 }, () => payments.payOut(wish)));
+    assert.deepEqual(
+      new Set(paid.map((one) => JSON.stringify(one))),
+      new Set([JSON.stringify(await payments.findPayout("payout_poor"))]),
+    );
+    assert.equal(paid[0]!.state, "completed");
+    const late = { ...payout("payout_rest") };
+    assert.equal(
+      (await payments.payOut(late)).state,
+      "completed",
+      "5,000 are left, and no second one took them",
+    );
+    assert.deepEqual(await payments.payOut(payout("payout_more")), waits);
+  });
+
+  test("is asked for under the same key where the answer was lost", async () => {
+    const wish = payout("payout_lost");
+    server.hasFunds(10_000);
+    server.loseAnswer(/POST .*transfers$/);
+    const outcome = await payments.payOut(wish).catch((error) => error);
+    assert.ok(outcome instanceof PaymentUnknown || outcome.state === "completed");
+    assert.equal((await payments.payOut(wish)).state, "completed");
+    assert.equal((await payments.payOut(payout("payout_other"))).state, "completed", "it was paid once");
+  });
+});
+
+test("a payout tells what Stripe took back of it, and when that is all", async () => {
+  const payout = { payoutId: "payout_r", destination: "acct_seller", amountMinor: 5_000n, currency: "USD" };
+  const { providerPayoutId } = (await payments.payOut(payout)) as { providerPayoutId: string };
+  server.change(providerPayoutId, { amount_reversed: 1_200 });
+  assert.deepEqual(await payments.findPayout("payout_r"), {
+    ...{ state: "completed", providerPayoutId, reversedMinor: 1_200n },
+  });
+  server.change(providerPayoutId, { amount_reversed: 5_000, reversed: true });
+  assert.deepEqual(await payments.findPayout("payout_r"), { state: "returned", providerPayoutId });
 });
 
 test("a dispute tells the order, what it costs and how it ended", async () => {
@@ -486,6 +544,66 @@ suite("a shop that is paid through Stripe", () => {
         server.change(intentId, { amount_received: asked, currency: "usd" });
         assert.equal((await standing()).status, "completed");
       });
+
+      test(`of ${of} that took something else and was given back there, and cancels it`, async () => {
+        const { intentId, standing, mismatch } = await begin();
+        const wrong = { status: "succeeded", amount_received: 1, fee: 30 };
+        server.change(intentId, wrong);
+        assert.equal((await standing()).status, "requires_action");
+        server.change(intentId, { ...wrong, refunded: true });
+        assert.match((await standing()).status, /^(canceled|none)$/);
+        assert.equal(await mismatch(), null);
+      });
     }
+  });
+});
+
+suite("a shop that pays its sellers through Stripe", () => {
+  let market: Market;
+  before(async () => {
+    market = await openMarket({ payments });
+  });
+  after(() => market.close());
+
+  test("pays its sellers when its own balance is enough, and blames nobody until then", async () => {
+    const seller = await market.hasUser({ role: "seller" });
+    const session = await market.hasSession(seller.userId);
+    await session.put("/v1/account/payout-account", { account: "acct_seller" });
+    await hasEarned(market, seller, { amountMinor: 5_000n });
+    server.hasFunds(0);
+    const { id, status } = (await session.post("/v1/payouts", {})).body.data;
+    assert.equal(status, "pending");
+    const standing = async () =>
+      (
+        await market.query("select status, waits_for, failure_code from payouts where seller_id = $1", [
+          seller.userId,
+        ])
+      ).rows[0];
+    const waiting = { status: "pending", waits_for: "balance_insufficient", failure_code: null };
+    assert.deepEqual(await standing(), waiting);
+    server.hasFunds(5_000);
+    const reconcile = () => reconcilePayouts(market.service.ctx);
+    market.clock.forward(59 * 60_000);
+    await reconcile();
+    assert.deepEqual(await standing(), waiting, "not before an hour");
+    market.clock.forward(60_001);
+    await Promise.all([reconcile(), reconcile()]);
+    assert.deepEqual(await standing(), { status: "completed", waits_for: null, failure_code: null });
+    assert.deepEqual(
+      (await lettersToUser(market, seller.userId)).map(({ subject }) => subject.split(":")[0]),
+      ["Paid out", "Your payouts go to another account"],
+    );
+    server.hasFunds(Number.POSITIVE_INFINITY);
+    const transferId: string = (await market.query("select provider_payout_id as id from payouts")).rows[0]
+      .id;
+    server.change(transferId, { amount_reversed: 2_000 });
+    for (let times = 0; times < 2; times++) await hearOfPayout(market.service.ctx, id);
+    const { rows } = await market.query("select status, reversed_minor from payouts");
+    assert.deepEqual(rows, [{ status: "completed", reversed_minor: 2_000 }]);
+    assert.equal(market.logs.filter((line) => line.includes("took back a part")).length, 1);
+    server.change(transferId, { amount_reversed: 5_000, reversed: true });
+    await hearOfPayout(market.service.ctx, id);
+    const again = await market.hasSession(seller.userId);
+    assert.equal((await again.get("/v1/balance")).body.data[0].available, 50);
   });
 });

@@ -10,6 +10,7 @@ import {
   type Payments,
   PaymentUnknown,
   type PayoutOutcome,
+  type PayoutRequest,
   type ProviderNotice,
   type RefundOutcome,
 } from "./payments.ts";
@@ -101,6 +102,35 @@ export function stripePayments({
     }
   }
 
+  /**
+   * The key of the next attempt at a payout. Under the same key Stripe repeats a refusal for a day or longer, also when the balance has
+   * become enough; where we do not know what became of an attempt, its key stays.
+   */
+  async function transferKeyOf(payoutId: string): Promise<string> {
+    const nth = (attempt: number) => (attempt === 1 ? payoutId : `${payoutId}:${attempt}`);
+    let attempt = 1;
+    while (await references.find(refusalOf(nth(attempt)))) attempt++;
+    return nth(attempt);
+  }
+
+  async function transfer({ payoutId, destination, ...amount }: PayoutRequest): Promise<PayoutOutcome> {
+    const key = await transferKeyOf(payoutId);
+    try {
+      const params = {
+        amount: told(amount),
+        currency: amount.currency.toLowerCase(),
+        destination,
+        transfer_group: payoutId,
+        metadata: { payout_id: payoutId },
+      };
+      return payoutOutcomeOf(await stripe.transfers.create(params, keyed(key, "transfer")));
+    } catch (error) {
+      if (!isOurLack(error)) return failedOr(error, failedPayout);
+      await references.keep(refusalOf(key), error.requestId ?? "unnamed");
+      return { state: "waits", providerPayoutId: null, waitsFor: OUR_LACK };
+    }
+  }
+
   return {
     name: "stripe",
     async charge(request) {
@@ -155,25 +185,7 @@ export function stripePayments({
       );
       return refund && refundOutcomeOf(refund);
     },
-    payOut: ({ payoutId, destination, ...amount }) =>
-      answered(async () => {
-        try {
-          return payoutOutcomeOf(
-            await stripe.transfers.create(
-              {
-                amount: told(amount),
-                currency: amount.currency.toLowerCase(),
-                destination,
-                transfer_group: payoutId,
-                metadata: { payout_id: payoutId },
-              },
-              keyed(payoutId, "transfer"),
-            ),
-          );
-        } catch (error) {
-          return failedOr(error, (failureCode) => ({ state: "failed", providerPayoutId: null, failureCode }));
-        }
-      }),
+    payOut: (request) => answered(() => transfer(request)),
     async findPayout(payoutId) {
       const { data } = await answered(() => stripe.transfers.list({ transfer_group: payoutId, limit: 1 }));
       return data[0] ? payoutOutcomeOf(data[0]) : null;
@@ -216,6 +228,21 @@ const CANCELABLE = new Set<Intent["status"]>([
   "requires_action",
   "processing",
 ]);
+
+/** What Stripe calls it that the marketplace's own balance does not cover a transfer. */
+const OUR_LACK = "balance_insufficient";
+
+const isOurLack = (error: unknown): error is Stripe.errors.StripeInvalidRequestError =>
+  error instanceof Stripe.errors.StripeInvalidRequestError && error.code === OUR_LACK;
+
+/** Under which a refusal of ours is kept: by then its key is used up. */
+const refusalOf = (key: string) => `${key}:refused`;
+
+const failedPayout = (failureCode: string): PayoutOutcome => ({
+  state: "failed",
+  providerPayoutId: null,
+  failureCode,
+});
 
 const keyed = (ourId: string, step: string) => ({ idempotencyKey: `${ourId}:${step}` });
 
@@ -315,9 +342,10 @@ function outcomeOf(intent: Intent): PaymentOutcome {
   }
 }
 
-const capturedOf = ({ amount_received: amount, currency }: Intent) => ({
+const capturedOf = ({ amount_received: amount, currency, latest_charge: charge }: Intent) => ({
   amountMinor: fromStripe(amount, currency),
   currency: currency.toUpperCase(),
+  givenBack: typeof charge === "object" && charge?.refunded === true,
 });
 
 const declineCodeOf = ({ last_payment_error: error }: Intent) =>
@@ -339,10 +367,11 @@ function refundOutcomeOf(refund: Stripe.Refund): RefundOutcome {
 }
 
 /** What is transferred is the seller's at once; their bank has it when their own schedule says. */
-const payoutOutcomeOf = ({ id, reversed }: Stripe.Transfer): PayoutOutcome => ({
-  state: reversed ? "returned" : "completed",
-  providerPayoutId: id,
-});
+function payoutOutcomeOf({ id, reversed, amount_reversed, currency }: Stripe.Transfer): PayoutOutcome {
+  if (reversed) return { state: "returned", providerPayoutId: id };
+  const reversedMinor = fromStripe(amount_reversed, currency);
+  return { state: "completed", providerPayoutId: id, ...(reversedMinor > 0n && { reversedMinor }) };
+}
 
 function disputeOf(dispute: Stripe.Dispute): Dispute | null {
   const intent = dispute.payment_intent;
@@ -391,7 +420,7 @@ function noticeOf({ type, data: { object } }: Stripe.Event): ProviderNotice | nu
     return { about: "dispute", disputeId: (object as Stripe.Dispute).id };
   if (about["refund_id"]) return { about: "refund", refundId: about["refund_id"] };
   if (about["payout_id"]) return { about: "payout", payoutId: about["payout_id"] };
-  if (type.startsWith("payment_intent.") && about["order_id"])
+  if ((type.startsWith("payment_intent.") || type === "charge.refunded") && about["order_id"])
     return { about: "payment", orderId: about["order_id"] };
   return null;
 }

@@ -32,6 +32,8 @@ export interface Captured {
   /** What was taken of the buyer, for whoever asked to hold against what they asked for. */
   amountMinor: bigint;
   currency: string;
+  /** All of it went back since, whoever saw to that. */
+  givenBack: boolean;
   /** What the provider kept of it for itself, in the charge's currency; null until it says. */
   feeMinor: bigint | null;
 }
@@ -70,9 +72,13 @@ export interface PayoutRequest {
 }
 
 export type PayoutOutcome =
+  /** `reversedMinor`: what of it the provider took back, without taking back all. */
+  | { state: "completed"; providerPayoutId: string; reversedMinor?: bigint }
   /** `returned`: it was paid, and the bank sent it back. */
-  | { state: "completed" | "in_transit" | "returned"; providerPayoutId: string }
-  | { state: "failed"; providerPayoutId: string | null; failureCode: string };
+  | { state: "in_transit" | "returned"; providerPayoutId: string }
+  | { state: "failed"; providerPayoutId: string | null; failureCode: string }
+  /** Nothing moved, through no fault of the seller: what the provider has of ours is not enough. It may be asked for again. */
+  | { state: "waits"; providerPayoutId: null; waitsFor: string };
 
 /** What a buyer's bank takes back of a charge until it is decided. */
 export interface Dispute {

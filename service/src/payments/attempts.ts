@@ -20,7 +20,7 @@ const GIVE_UP_UNCONFIRMED_MS = 24 * 3_600_000;
 type Known = Exclude<PaymentOutcome, { state: "unknown_method" }>;
 
 /** It took what was asked for: no more, no less, in no other currency. */
-export type Paid = Omit<Captured, "amountMinor" | "currency">;
+export type Paid = Omit<Captured, "amountMinor" | "currency" | "givenBack">;
 export type Unpaid = Exclude<Known, Captured>;
 /** What a row is moved by. */
 export type Settlement = Paid | Unpaid;
@@ -77,8 +77,8 @@ export interface ChargedRows<Row extends { id: string }> {
 
 export interface Mismatch {
   paymentId: string;
-  /** "1899 USD", in minor units. */
-  captured: string;
+  /** "1899 USD", in minor units; null: it was given back. */
+  captured: string | null;
 }
 
 export interface Attempts<Row> {
@@ -103,12 +103,18 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
     return outcome && outcome.state !== "unknown_method" ? settle(ctx, row, outcome) : row;
   };
 
-  /** By what the provider says; a row for which it took something else than was asked stays, for somebody to see to it. */
-  async function settle(ctx: Context, row: Row, known: Known): Promise<Row> {
-    if (known.state !== "succeeded" || isAsAsked(rows.requestOf(row), known))
-      return rows.settle(ctx, row.id, known);
-    const { paymentId, amountMinor, currency } = known;
-    if (await rows.noteMismatch(ctx.db, row.id, { paymentId, captured: `${amountMinor} ${currency}` }))
+  const settle = (ctx: Context, row: Row, known: Known): Promise<Row> =>
+    known.state !== "succeeded" || isAsAsked(rows.requestOf(row), known)
+      ? rows.settle(ctx, row.id, known)
+      : holdUp(ctx, row, known);
+
+  /** It took something else than was asked for: the row stays until somebody has seen to it and has given it back. */
+  async function holdUp(ctx: Context, row: Row, captured: Captured): Promise<Row> {
+    const { paymentId, amountMinor, currency, givenBack, method } = captured;
+    const note = { paymentId, captured: givenBack ? null : `${amountMinor} ${currency}` };
+    const isNew = await rows.noteMismatch(ctx.db, row.id, note);
+    if (givenBack) return rows.settle(ctx, row.id, { state: "canceled", paymentId, method });
+    if (isNew)
       ctx.log.error(
         { [rows.noun]: row.id, paymentId, amountMinor, currency },
         "the payment provider took something else than was asked for: compare both, and give it back there",

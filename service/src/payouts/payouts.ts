@@ -114,4 +114,6 @@ const toAdminPayout = (payout: PayoutRow): AdminPayout => ({
   account: payout.destination,
   providerPayoutId: payout.providerPayoutId,
   scheduled: payout.slot !== null,
+  waitsFor: payout.waitsFor,
+  reversedAmount: toDecimal(payout.reversedMinor, payout.currency),
 });
