@@ -14,6 +14,8 @@ export interface StripeServer {
   objectOf(id: string): StripeObject;
   /** The next answer is lost after its work is done. */
   loseAnswer(path: RegExp): void;
+  /** The owner of an account has told on Stripe's page all that it asks. */
+  finishOnboarding(accountId: string): void;
   /** What the marketplace has there, for transfers: without end, at first. */
   hasFunds(amount: number): void;
   /** Something happens there that we did not ask for. */
@@ -229,6 +231,42 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
       /^\/v1\/payment_intents\/(\w+)\/cancel$/,
       (_form, id) => shown(Object.assign(get(id, "PaymentIntent"), { status: "canceled" })),
     ],
+    // Nothing of it is enabled until its owner has been at Stripe's page; what it may have is said in the platform's settings.
+    [
+      "POST",
+      /^\/v1\/accounts$/,
+      ({ type, metadata }) =>
+        make("acct", {
+          ...{ object: "account", type, metadata, payouts_enabled: false, charges_enabled: false },
+          ...{ details_submitted: false, capabilities: { transfers: "inactive" } },
+        }),
+    ],
+    [
+      "GET",
+      /^\/v1\/accounts\/(\w+)$/,
+      (_form, id) =>
+        objects.get(id) ??
+        raise(
+          new Refusal(403, {
+            ...{ type: "invalid_request_error", code: "account_invalid" },
+            message: `The provided key does not have access to account '${id}' (or that account does not exist).`,
+          }),
+        ),
+    ],
+    [
+      "POST",
+      /^\/v1\/account_links$/,
+      ({ account, type, return_url, refresh_url }) => {
+        get(account, "account");
+        if (type !== "account_onboarding" || !return_url || !refresh_url)
+          throw refused("Missing required param.");
+        return {
+          object: "account_link",
+          url: `https://connect.stripe.example/setup/e/${account}/${++count}`,
+          expires_at: Math.floor(Date.now() / 1_000) + 300,
+        };
+      },
+    ],
     ["POST", /^\/v1\/refunds$/, (form) => refund(form)],
     [
       "GET",
@@ -240,6 +278,11 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
       /^\/v1\/transfers$/,
       (form) => {
         if (form["destination"] === "acct_gone") throw missing("destination");
+        if (objects.get(form["destination"])?.["capabilities"].transfers === "inactive")
+          throw refused(
+            "Your destination account needs to have at least one of the following capabilities enabled: transfers, crypto_transfers, legacy_payments",
+            "insufficient_capabilities_for_transfer",
+          );
         const amount = Number(form["amount"]);
         if (amount > funds)
           throw refused(
@@ -311,6 +354,10 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     asked,
+    finishOnboarding: (accountId) => {
+      const done = { details_submitted: true, payouts_enabled: true, capabilities: { transfers: "active" } };
+      Object.assign(get(accountId, "account"), done);
+    },
     hasFunds: (amount) => {
       funds = amount;
     },

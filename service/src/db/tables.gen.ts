@@ -180,6 +180,13 @@ export interface FacetCounts {
   type: string;
 }
 
+export interface FakeProviderAccounts {
+  created_at: Timestamp;
+  id: string;
+  owner_id: string;
+  state: string;
+}
+
 export interface FakeProviderCharges {
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
   created_at: Timestamp;
@@ -759,6 +766,7 @@ export interface DB {
   events: Events;
   executions: Executions;
   facet_counts: FacetCounts;
+  "fake_provider.accounts": FakeProviderAccounts;
   "fake_provider.charges": FakeProviderCharges;
   "fake_provider.disputes": FakeProviderDisputes;
   "fake_provider.payouts": FakeProviderPayouts;

@@ -72,6 +72,15 @@ export function fakePayments({
       const reply = await find(PayoutReply, "/v1/payouts", { payout: payoutId });
       return isRefusal(reply, "payout_not_found") ? null : payoutOf(reply);
     },
+    async findPayoutAccount(accountId) {
+      const reply = await find(AccountReply, "/v1/accounts", { account: accountId });
+      return isRefusal(reply, "unknown_account") ? null : { payoutsEnabled: answered(reply).payoutsEnabled };
+    },
+    async onboard(userId) {
+      const body = { ownerId: userId };
+      const reply = answered(await ask(AccountReply, "POST", "/v1/accounts", { key: userId, body }));
+      return { accountId: reply.id, url: reply.onboardingUrl };
+    },
     async findDispute(disputeId) {
       const reply = await find(DisputeReply, "/v1/disputes", { dispute: disputeId });
       return isRefusal(reply, "dispute_not_found") ? null : disputeOf(reply);
@@ -115,6 +124,7 @@ const PayoutReply = z.union([
   failed,
   z.object({ id: z.string(), state: z.enum(["completed", "in_transit", "returned"]) }),
 ]);
+const AccountReply = z.object({ id: z.string(), payoutsEnabled: z.boolean(), onboardingUrl: z.url() });
 const DisputeReply = z.object({
   id: z.string(),
   orderId: z.string(),

@@ -14,6 +14,8 @@ export const noPayments: Payments = {
   findRefund: async () => null,
   payOut: nobody,
   findPayout: async () => null,
+  findPayoutAccount: async () => null,
+  onboard: nobody,
   findDispute: async () => null,
   findMethod: async () => null,
   forgetMethod: async () => {},

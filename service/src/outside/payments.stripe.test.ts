@@ -288,6 +288,25 @@ test("a payout tells what Stripe took back of it, and when that is all", async (
   assert.deepEqual(await payments.findPayout("payout_r"), { state: "returned", providerPayoutId });
 });
 
+test("an account for payouts is made once for its owner, and gets nothing until they were at Stripe's page", async () => {
+  const made = await Promise.all(Array.from({ length: 5 }, () => payments.onboard("usr_seller")));
+  const { accountId } = made[0]!;
+  assert.deepEqual(new Set(made.map((one) => one.accountId)), new Set([accountId]));
+  assert.equal(new Set(made.map(({ url }) => url)).size, 5, "each link is for one visit");
+  assert.match(made[0]!.url, /^https:\/\/connect\.stripe\.example\/setup/);
+  assert.notEqual((await payments.onboard("usr_other")).accountId, accountId);
+  assert.deepEqual(await payments.findPayoutAccount(accountId), { payoutsEnabled: false });
+  const payout = { payoutId: "payout_early", destination: accountId, amountMinor: 1_000n, currency: "USD" };
+  assert.partialDeepStrictEqual(await payments.payOut(payout), {
+    ...{ state: "failed", failureCode: "insufficient_capabilities_for_transfer" },
+  });
+  server.finishOnboarding(accountId);
+  assert.deepEqual(await payments.findPayoutAccount(accountId), { payoutsEnabled: true });
+  server.change(accountId, { capabilities: { transfers: "pending" } });
+  assert.deepEqual(await payments.findPayoutAccount(accountId), { payoutsEnabled: false });
+  assert.equal(await payments.findPayoutAccount("acct_of_nobody"), null);
+});
+
 test("a dispute tells the order, what it costs and how it ended", async () => {
   const order = request();
   const { paymentId } = (await payments.charge(order)) as { paymentId: string };
@@ -605,5 +624,23 @@ suite("a shop that pays its sellers through Stripe", () => {
     await hearOfPayout(market.service.ctx, id);
     const again = await market.hasSession(seller.userId);
     assert.equal((await again.get("/v1/balance")).body.data[0].available, 50);
+  });
+
+  test("has them set up their accounts there first", async () => {
+    const seller = await market.hasUser({ role: "seller" });
+    const session = await market.hasSession(seller.userId);
+    const path = "/v1/account/payout-account";
+    await hasEarned(market, seller, { amountMinor: 5_000n });
+    assert.deepEqual((await session.get(path)).body.data, { account: null, payoutsEnabled: false });
+    assertError(await session.post("/v1/payouts", {}), 422, "VALIDATION_ERROR", "account");
+    const { account, url } = (await session.post(`${path}/onboarding`)).body.data;
+    assert.match(url, new RegExp(account));
+    assert.deepEqual((await session.get(path)).body.data, { account, payoutsEnabled: false });
+    const { reason } = assertError(await session.post("/v1/payouts", {}), 422, "VALIDATION_ERROR", "account");
+    assert.match(reason, /not set up .* POST \/account\/payout-account\/onboarding/);
+    assert.deepEqual((await session.get("/v1/payouts")).body.data, [], "nothing is drawn");
+    server.finishOnboarding(account);
+    assert.equal((await session.get(path)).body.data.payoutsEnabled, true);
+    assert.equal((await session.post("/v1/payouts", {})).body.data.status, "completed");
   });
 });

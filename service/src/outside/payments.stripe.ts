@@ -59,6 +59,18 @@ export function stripePayments({
     return references.keep(userId, customer.id);
   }
 
+  /** Which countries and capabilities it may have is said in the marketplace's own settings at Stripe. */
+  async function accountOf(userId: string): Promise<string> {
+    const ours = `${userId}:account`;
+    const known = await references.find(ours);
+    if (known) return known;
+    const account = await stripe.accounts.create(
+      { type: "express", metadata: { user_id: userId } },
+      keyed(userId, "account"),
+    );
+    return references.keep(ours, account.id);
+  }
+
   async function intentOf(request: PaymentRequest): Promise<string> {
     const known = await references.find(request.orderId);
     if (known) return known;
@@ -190,6 +202,21 @@ export function stripePayments({
       const { data } = await answered(() => stripe.transfers.list({ transfer_group: payoutId, limit: 1 }));
       return data[0] ? payoutOutcomeOf(data[0]) : null;
     },
+    async findPayoutAccount(accountId) {
+      const account = await answered(() => unlessRefused(() => stripe.accounts.retrieve(accountId)));
+      return (
+        account && { payoutsEnabled: account.payouts_enabled && account.capabilities?.transfers === "active" }
+      );
+    },
+    onboard: (userId) =>
+      answered(async () => {
+        const accountId = await accountOf(userId);
+        const { url } = await stripe.accountLinks.create({
+          ...{ account: accountId, type: "account_onboarding" },
+          ...{ return_url: returnUrl(), refresh_url: returnUrl() },
+        });
+        return { accountId, url };
+      }),
     findDispute: (disputeId) =>
       answered(async () => {
         const dispute = await unlessMissing(() =>
@@ -281,13 +308,15 @@ async function unlessMissing<T>(ask: () => Promise<T>): Promise<T | null> {
   }
 }
 
-/** A card that its bank will not have checked, or that is another's or was removed, is as good as none. */
+/** A card that its bank will not have checked is as good as none, and so is what is another's or was removed. */
 async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask();
   } catch (error) {
     if (error instanceof Stripe.errors.StripeCardError) return null;
     if (error instanceof Stripe.errors.StripeInvalidRequestError) return null;
+    // So it says of accounts that are not connected to ours.
+    if (error instanceof Stripe.errors.StripePermissionError) return null;
     throw error;
   }
 }

@@ -80,6 +80,10 @@ export type PayoutOutcome =
   /** Nothing moved, through no fault of the seller: what the provider has of ours is not enough. It may be asked for again. */
   | { state: "waits"; providerPayoutId: null; waitsFor: string };
 
+export interface PayoutAccount {
+  payoutsEnabled: boolean;
+}
+
 /** What a buyer's bank takes back of a charge until it is decided. */
 export interface Dispute {
   disputeId: string;
@@ -123,6 +127,10 @@ export interface Payments {
   /** Pays out once per payout. */
   payOut(request: PayoutRequest): Promise<PayoutOutcome>;
   findPayout(payoutId: string): Promise<PayoutOutcome | null>;
+  /** Whether an account gets what is paid out to it; null when the provider has none of that id for us. */
+  findPayoutAccount(accountId: string): Promise<PayoutAccount | null>;
+  /** A person's account for payouts, made when they have none, and a page of the provider's on which they set it up: once, and soon. */
+  onboard(userId: string): Promise<{ accountId: string; url: string }>;
   findDispute(disputeId: string): Promise<Dispute | null>;
   /** A method by the token or id that the provider gave the person; null when there is none of that name. */
   findMethod(userId: string, token: string): Promise<PaymentMethod | null>;
