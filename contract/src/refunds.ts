@@ -63,6 +63,9 @@ export const Refund = z
     createdAt: Timestamp,
     decidedAt: Timestamp.nullable(),
     completedAt: Timestamp.nullable().describe("When it succeeded, failed, was rejected or canceled"),
+    returnedAt: Timestamp.nullable().describe(
+      "When the buyer's bank sent back what had succeeded: they are still owed it, and get it in another way",
+    ),
   })
   .meta({ id: "Refund" });
 

@@ -172,6 +172,19 @@ export function booksOf(ctx: Context, people: People) {
       .execute();
   }
 
+  /** The buyer's bank sends back what they were given. */
+  async function returnsRefund(tx: Tx, order: BookOrder, refundId: string): Promise<void> {
+    await write(tx, `update refunds set returned_at = completed_at where id = '${refundId}'`);
+    const { rows } = await sql<{ amount: number; buyer: string }>`
+      select r.amount_minor as amount, o.buyer_id as buyer
+        from refunds r join orders o on o.id = r.order_id where r.id = ${refundId}`.execute(tx);
+    const amountMinor = BigInt(rows[0]!.amount);
+    await book(tx, "refund_returned", refundId, order.currency, [
+      { account: "provider_clearing", amountMinor: -amountMinor, orderId: order.id },
+      { account: "buyer_credit", ownerId: rows[0]!.buyer, amountMinor, orderId: order.id },
+    ]);
+  }
+
   /** The buyer's bank takes back what is left of an order, or as much of some amount as that. */
   async function disputes(tx: Tx, order: BookOrder, amount = freeOf(order)): Promise<string> {
     const id = ctx.newId();
@@ -275,7 +288,7 @@ export function booksOf(ctx: Context, people: People) {
   const book = (tx: Tx, kind: PostingKind, sourceId: string, currency: string, entries: Entry[]) =>
     post(ctx, tx, { kind, sourceId, currency, entries });
 
-  return { sells, asksForRefund, refunds, disputes, wins, loses, paysOut };
+  return { sells, asksForRefund, refunds, returnsRefund, disputes, wins, loses, paysOut };
 }
 
 const turned = (entries: Entry[]): Entry[] =>

@@ -104,7 +104,10 @@ export const listWrongSales = (tx: Tx) =>
     sql`select ${ENTRY} from ${ENTRIES} where t.kind = 'sale'`,
   );
 
-/** What each refund gives back in all; who bears it is asked of all that an order lost together. */
+/**
+ * What each refund gives back in all; who bears it is asked of all that an order lost together. What a bank sent back is owed to the
+ * buyer.
+ */
 export const listWrongRefunds = (tx: Tx) =>
   differences(
     tx,
@@ -112,10 +115,19 @@ export const listWrongRefunds = (tx: Tx) =>
           from refunds r
          cross join lateral (values ('provider_clearing', r.amount_minor), ('shares', -r.amount_minor))
                as side (account, amount)
-         where r.status = 'succeeded'`,
+         where r.status = 'succeeded'
+        union all
+        select 'refund_returned', r.id, side.account, side.owner_id, r.currency, side.amount
+          from refunds r
+          join orders o on o.id = r.order_id
+         cross join lateral (values ('provider_clearing', null::uuid, -r.amount_minor), ('buyer_credit', o.buyer_id, r.amount_minor))
+               as side (account, owner_id, amount)
+         where r.returned_at is not null`,
     sql`select t.kind, t.source_id, case e.account when 'provider_clearing' then e.account else 'shares' end as account,
                null::uuid as owner_id, e.currency, e.amount_minor as amount
-          from ${ENTRIES} where t.kind = 'refund'`,
+          from ${ENTRIES} where t.kind = 'refund'
+        union all
+        select ${ENTRY} from ${ENTRIES} where t.kind = 'refund_returned'`,
   );
 
 /**
@@ -278,7 +290,7 @@ export const listStrays = (tx: Tx) =>
                     when t.kind in ('sale', 'refund', 'dispute_opened', 'dispute_won') then o.matures_at
                     else t.occurred_at end as "rightMaturesAt"
           from ${ENTRIES}
-          left join refunds r on t.kind = 'refund' and r.id = t.source_id
+          left join refunds r on t.kind in ('refund', 'refund_returned') and r.id = t.source_id
           left join disputes d on t.kind like 'dispute%' and d.id = t.source_id
           left join orders o on o.id = e.order_id) as entries
        where "orderId" is distinct from "rightOrderId" or "maturesAt" <> "rightMaturesAt"`,

@@ -84,6 +84,10 @@ suite("a ledger is proved", () => {
       const order = await books.sells(tx);
       for (const amount of [667n, 666n, 666n]) await books.refunds(tx, order, amount);
     },
+    "a refund that the buyer's bank sent back": async (tx) => {
+      const order = await books.sells(tx);
+      await books.returnsRefund(tx, order, await books.refunds(tx, order, 700n));
+    },
     "a free copy": (tx) => books.sells(tx, { discountMinor: 1_999n }),
     "an open dispute": async (tx) => books.disputes(tx, await books.sells(tx)),
     "a dispute of what refunds had left": async (tx) => {
@@ -331,6 +335,18 @@ suite("a problem is told", () => {
       said: [
         /^The refunds and disputes of order \S+ book -\d+ on \w+/,
         /^Order ord_\w{26} says that 99 minor units are given back, its refunds and disputes 100, and is completed and should be partially_refunded\.$/,
+      ],
+    },
+    "a refund that came back, and is owed to nobody": {
+      deeds: [
+        async (tx) => {
+          const id = await books.refunds(tx, await books.sells(tx), 700n);
+          await does(`update refunds set returned_at = completed_at where id = '${id}'`)(tx);
+        },
+      ],
+      said: [
+        /^The return of refund refund_\w{26} books 0 on buyer_credit of usr_\w{26}, where 700 is due/,
+        /^The return of refund refund_\w{26} books 0 on provider_clearing, where -700 is due/,
       ],
     },
     "a dispute that is not booked": {
@@ -639,8 +655,8 @@ suite("a problem is told", () => {
       deeds: [
         (tx) =>
           does(`insert into subscription_payments (id, user_id, plan, price_minor, amount_minor, currency,
-                  payment_method_id, status, created_at)
-                values (gen_random_uuid(), '${buyer.userId}', 'pro', 2900, 2900, 'USD', 'pm', 'completed', '2026-01-01')`)(
+                  payment_method_id, owner_present, status, created_at)
+                values (gen_random_uuid(), '${buyer.userId}', 'pro', 2900, 2900, 'USD', 'pm', true, 'completed', '2026-01-01')`)(
             tx,
           ),
       ],

@@ -113,6 +113,7 @@ function sayUnbalanced(wrong: Unbalanced): string {
 const subjects: Record<string, (sourceId: string) => string> = {
   sale: (id) => `The sale of order ${toId("ord", id)} books`,
   refund: (id) => `Refund ${toId("refund", id)} books`,
+  refund_returned: (id) => `The return of refund ${toId("refund", id)} books`,
   taken_back: (id) => `The refunds and disputes of order ${toId("ord", id)} book`,
   held: (id) => `The disputes of order ${toId("ord", id)} book`,
   dispute_opened: (id) => `Dispute ${id}, when opened, books`,

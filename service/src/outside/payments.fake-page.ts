@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { escapeHtml } from "../escape-html.ts";
 import { formatMoney } from "../money/amount.ts";
-import type { Charge, ChargeState, Undecided } from "./payments.fake-store.ts";
+import type { Account, Charge, ChargeState, Undecided } from "./payments.fake-store.ts";
 
 /** What stands where the buttons were, once the charge has ended. */
 const endings: Record<Exclude<ChargeState, "requires_action">, string> = {
@@ -51,6 +51,23 @@ export function authorizePage(charge: Charge): string {
     `<p class="amount">${escapeHtml(formatMoney(charge.amountMinor, charge.currency))}</p>
 <p class="soft">${escapeHtml(charge.description)}</p>
 ${answer}
+<footer class="soft">This is the test payment provider: no money moves.</footer>`,
+  );
+}
+
+/** Where a seller sets up the account for their payouts. */
+export function onboardingPage({ id, state }: Account): string {
+  const rest =
+    state === "restricted"
+      ? `<form method="post">
+<button class="approve">Finish</button>
+</form>`
+      : `<p role="status">Set up. You can close this page and go back to your payouts.</p>`;
+  return htmlPage(
+    "Set up your payouts",
+    `<p class="soft">${escapeHtml(id)}</p>
+<p class="soft">A real provider asks here who you are and where your bank is.</p>
+${rest}
 <footer class="soft">This is the test payment provider: no money moves.</footer>`,
   );
 }

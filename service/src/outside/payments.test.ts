@@ -26,6 +26,8 @@ const request = (methodId = "pm_test_ok") => ({
   methodId,
   userId: "usr_1",
   description: "Interview <coach>",
+  buyer: "present" as const,
+  recurs: false,
 });
 
 test("a good method is charged at once", async () => {
@@ -301,7 +303,8 @@ test("a method that is disputed is so right after its charge, until the bank dec
       feeMinor: 1_500n,
       reason: "fraudulent",
     };
-    assert.deepEqual(await payments.findDispute(dispute.disputeId), { ...dispute, state: "open" });
+    const found = await payments.findDispute(dispute.disputeId);
+    assert.deepEqual(found, { ...dispute, state: "open", answerBy: null });
     const during = await payments.refund(refundRequest(paymentId, 1n));
     assert.partialDeepStrictEqual(during, { state: "failed", failureCode: "charge_disputed" });
     await post(`/v1/disputes/${dispute.disputeId}/close`, { outcome });

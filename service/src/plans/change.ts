@@ -141,6 +141,7 @@ async function begin(
     currency,
     payment_method_id: methodId,
     renews_from: null,
+    owner_present: true,
     created_at: ctx.now(),
   });
   return (await findPayment(tx, id))!;

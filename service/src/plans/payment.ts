@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 import type { Queries, Tx } from "../db/database.ts";
 import { toId, toUuid } from "../ids.ts";
 import { post } from "../ledger/ledger.ts";
-import { attemptsOf, type Settlement } from "../payments/attempts.ts";
+import { attemptsOf, type Settlement, standingBy } from "../payments/attempts.ts";
 import { lockPlan, toUserId } from "../people/users.ts";
 import {
   deleteOpenPayment,
@@ -10,6 +10,7 @@ import {
   findPayment,
   listOpenPayments,
   movePayment,
+  notePaymentMismatch,
   type PaymentMove,
   type PaymentRow,
   stampAsked,
@@ -32,6 +33,8 @@ const attempts = attemptsOf<PaymentRow>({
     methodId: payment.paymentMethodId,
     userId: toUserId(payment.userId),
     description: `Stoa ${payment.plan}, one month`,
+    buyer: payment.ownerPresent ? "present" : "absent",
+    recurs: true,
   }),
   isOpen,
   isFinal: (payment) => !isOpen(payment),
@@ -43,6 +46,7 @@ const attempts = attemptsOf<PaymentRow>({
   abandon: async (ctx, id) => {
     await movePayment(ctx.db, id, { status: "canceled", settled_at: ctx.now() });
   },
+  noteMismatch: notePaymentMismatch,
 });
 
 export const { charge, refresh, giveUp, reconcile: reconcilePayments } = attempts;
@@ -81,6 +85,7 @@ async function applyRenewal(
       if (payment.status !== "requires_action") await askToConfirm(ctx, tx, payment, settlement.url);
       return;
     case "declined":
+      return countFailedTry(ctx, tx, payment, settlement.declineCode);
     case "canceled":
       return countFailedTry(ctx, tx, payment);
   }
@@ -99,22 +104,19 @@ const book = (ctx: Context, tx: Tx, { id, amountMinor, currency }: PaymentRow, p
     ],
   });
 
-function moveOf(settlement: Settlement, settledAt: Date): PaymentMove {
-  const { paymentId, method } = settlement;
-  const known = { payment_id: paymentId, payment_method: JSON.stringify(method) };
-  const settled = { ...known, settled_at: settledAt, action_url: null };
-  switch (settlement.state) {
-    case "requires_action":
-      return { ...known, status: "requires_action", action_url: settlement.url };
-    case "processing":
-      return { ...known, status: "pending" };
-    case "succeeded":
-      return { ...settled, status: "completed" };
-    case "declined":
-      return { ...settled, status: "failed", decline_code: settlement.declineCode };
-    case "canceled":
-      return { ...settled, status: "canceled" };
+function moveOf(settlement: Settlement, now: Date): PaymentMove {
+  if (settlement.state !== "succeeded") {
+    const standing = standingBy(settlement);
+    const isSettled = standing.status === "failed" || standing.status === "canceled";
+    return { ...standing, ...(isSettled && { settled_at: now }) };
   }
+  return {
+    payment_id: settlement.paymentId,
+    payment_method: JSON.stringify(settlement.method),
+    action_url: null,
+    status: "completed",
+    settled_at: now,
+  };
 }
 
 /** Gives up what somebody has not paid yet, for another to decide on their plan. */

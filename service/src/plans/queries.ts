@@ -1,6 +1,7 @@
 import type { Plan } from "@stoa/contract";
 import type { Queries, Tx } from "../db/database.ts";
 import { exact } from "../db/exact.ts";
+import type { Mismatch } from "../payments/attempts.ts";
 
 const OPEN = ["pending", "requires_action"];
 
@@ -116,6 +117,8 @@ export interface PaymentRow {
   actionUrl: string | null;
   /** Where the period begins that it renews the plan for; null: it begins the plan. */
   renewsFrom: Date | null;
+  /** Whether they who pay were there when it was asked for. */
+  ownerPresent: boolean;
 }
 
 const payments = (db: Queries) =>
@@ -125,6 +128,7 @@ const payments = (db: Queries) =>
     .select(["price_minor as priceMinor", "amount_minor as amountMinor"])
     .select(["payment_method_id as paymentMethodId"])
     .select(["decline_code as declineCode", "action_url as actionUrl", "renews_from as renewsFrom"])
+    .select(["owner_present as ownerPresent"])
     .$narrowType<{ plan: Plan; status: PaymentRow["status"] }>();
 
 const only = async (query: ReturnType<typeof payments>): Promise<PaymentRow | undefined> => {
@@ -146,6 +150,7 @@ export interface NewPayment {
   currency: string;
   payment_method_id: string;
   renews_from: Date | null;
+  owner_present: boolean;
   created_at: Date;
 }
 
@@ -174,6 +179,22 @@ export async function movePayment(db: Queries, id: string, move: PaymentMove): P
     .returning("id")
     .executeTakeFirst();
   return moved !== undefined;
+}
+
+/** Keeps what the provider took in the place of what was asked for; false when it was kept before. */
+export async function notePaymentMismatch(
+  db: Queries,
+  id: string,
+  { paymentId, captured }: Mismatch,
+): Promise<boolean> {
+  const noted = await db
+    .updateTable("subscription_payments")
+    .set({ payment_id: paymentId, mismatch: captured })
+    .where("id", "=", id)
+    .where("mismatch", "is distinct from", captured)
+    .returning("id")
+    .executeTakeFirst();
+  return noted !== undefined;
 }
 
 /** Notes that the provider is asked now; false when the payment is open no more, so that nobody must ask. */

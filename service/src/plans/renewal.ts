@@ -80,6 +80,7 @@ export async function beginRenewal(
     currency,
     payment_method_id: methodId,
     renews_from: isOver ? now : subscription.periodEnd,
+    owner_present: Boolean(chosenMethodId),
     created_at: now,
   });
   return (await findPayment(tx, id))!;

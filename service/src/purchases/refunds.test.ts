@@ -105,6 +105,7 @@ suite("what was never used", () => {
       decidedBy: "rules",
       decisionNote: null,
       failureCode: null,
+      returnedAt: null,
       createdAt: at,
       decidedAt: at,
       completedAt: at,

@@ -79,6 +79,8 @@ create table orders (
   payment_method_id text,
   payment_method jsonb,
   payment_id text,
+  -- What the provider took in the place of the total, such as '1899 USD' in minor units: for the operator to compare.
+  mismatch text,
   decline_code text,
   action_url text,
   created_at timestamptz not null,
@@ -189,7 +191,10 @@ create table refunds (
   created_at timestamptz not null,
   -- When it succeeded, failed, or was rejected or canceled.
   completed_at timestamptz,
-  check ((completed_at is null) = (status in ('pending', 'approved', 'processing')))
+  -- When the buyer's bank sent back what had succeeded: the provider has it, and the buyer is owed it.
+  returned_at timestamptz,
+  check ((completed_at is null) = (status in ('pending', 'approved', 'processing'))),
+  check (returned_at is null or status = 'succeeded')
 );
 create index refunds_order on refunds (order_id, id desc);
 -- A buyer asks once at a time; administrators may give several parts meanwhile, as long as they are of what remains.
@@ -197,6 +202,7 @@ create unique index refunds_one_open on refunds (order_id)
   where origin = 'buyer' and status in ('pending', 'approved', 'processing');
 -- What payouts must leave of a seller's balance.
 create index refunds_open on refunds (order_id) include (amount_minor) where status in ('pending', 'approved', 'processing');
+create index refunds_returned on refunds (returned_at) where returned_at is not null;
 create index refunds_undecided on refunds (decide_by) where status = 'pending';
 create index refunds_unpaid on refunds (decided_at) where status in ('approved', 'processing');
 
