@@ -134,6 +134,35 @@ test("the lines of the guide to selling do what it says", async () => {
   );
 });
 
+test("the lines of the guide to refunds and disputes do what it says", async () => {
+  const { headings, after } = await follow("refunds.md");
+  const [refundable, atOnce] = after("As a buyer");
+  assert.match(refundable!, /^"refundable":\{"until":"[^"]+","amount":10,"reasonIfNot":null\}$/);
+  const { status, decidedBy } = JSON.parse(atOnce!).data;
+  assert.deepEqual([status, decidedBy], ["succeeded", "rules"]);
+  const [window, rejected, approved] = after("As a seller");
+  assert.equal(window, '"refundDays":30');
+  const decisions = [rejected, approved].map((text) => JSON.parse(text!).data);
+  assert.deepEqual(
+    decisions.map((refund) => [refund.status, refund.decidedBy, refund.decisionNote]),
+    [
+      ["rejected", "seller", "It is a haiku, every morning."],
+      ["succeeded", "seller", null],
+    ],
+  );
+  const [order] = after("Disputes").map((text) => JSON.parse(text).data);
+  assert.deepEqual([order.status, order.entitlement.status, order.refunds], ["refunded", "revoked", []]);
+  assert.deepEqual(
+    order.events.map(({ type }: { type: string }) => type),
+    ["purchase.created", "purchase.completed", "dispute.opened", "dispute.lost"],
+  );
+  assert.deepEqual(
+    headings,
+    ["Refunds and disputes", "As a buyer", "As a seller", "Disputes"],
+    "a block that nobody looks at",
+  );
+});
+
 test("the lines of the guide to import and export do what it says", async () => {
   const blocks = await blocksOf("import-export.md");
   const example = "http://127.0.0.1:4000";

@@ -41,7 +41,7 @@ const mayEnter: Record<string, string[]> = {
     "entitlements",
   ],
   transfer: ["db", "money", "http", "people", "catalogue", "products"],
-  payments: ["db", "outside", "http"],
+  payments: ["db", "jobs", "outside", "http"],
   payouts: [
     "db",
     "jobs",

@@ -70,6 +70,7 @@ export const api = {
     create: payouts.create,
     account: payouts.account,
     nameAccount: payouts.nameAccount,
+    onboard: payouts.onboard,
   },
   paymentMethods: {
     list: paymentMethods.list,
@@ -223,6 +224,7 @@ export type {
   AskPayout,
   Balance,
   NamePayoutAccount,
+  Onboarding,
   Payout,
   PayoutAccount,
   PayoutStatus,

@@ -16,7 +16,7 @@ export const Referral = z
       .array(
         z.object({
           currency: Currency,
-          total: earned.describe("All commissions, less what refunds took back"),
+          total: earned.describe("All commissions, less what refunds and disputes took back"),
           pending: earned.describe("Cannot be paid out yet"),
           available: earned.describe("Can be paid out"),
           reserved: Amount.describe("Matured, and not paid out as long as open refunds may take it"),

@@ -9,6 +9,7 @@ import type { AskedJob, ScheduledJob } from "./jobs/queue.ts";
 import { tellOfExpiry } from "./keys/expiry.ts";
 import { carryMail, forgetOldMails, mailJob } from "./mail/mail.ts";
 import { tidyOAuth } from "./oauth/forgetting.ts";
+import { type ForgottenMethod, forgetAtProvider, forgetMethodJob } from "./payments/methods.ts";
 import type { NoticeHandlers } from "./payments/notices.ts";
 import { payOutBySchedule } from "./payouts/schedule.ts";
 import { hearOfPayout, reconcilePayouts } from "./payouts/sending.ts";
@@ -22,7 +23,7 @@ import { approveOverdueRefunds, hearOfRefund, reconcileRefunds } from "./purchas
 import { tidySignIn } from "./sign-in/tidy.ts";
 
 /** What can be asked for by `ctx.jobs.send`. */
-export const jobKinds = [mailJob, refundBuyersJob];
+export const jobKinds = [mailJob, refundBuyersJob, forgetMethodJob];
 
 /** What workers do by the clock. */
 export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
@@ -59,6 +60,7 @@ function payOutJobs(ctx: Context): ScheduledJob[] {
 export const askedJobsOf = (ctx: Context): AskedJob[] => [
   { ...mailJob, run: (data, signal) => carryMail(ctx, (data as { mailId: string }).mailId, signal) },
   { ...refundBuyersJob, run: (data, signal) => carryOutRefundBuyers(ctx, data as RefundBuyers, signal) },
+  { ...forgetMethodJob, run: (data) => forgetAtProvider(ctx, data as ForgottenMethod) },
 ];
 
 /** Who asks the payment provider when it says that something changed. */

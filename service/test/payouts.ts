@@ -55,7 +55,8 @@ export function hasBank({ service: { ctx } }: Market): Bank {
     const known = bank.paid.get(payoutId);
     return known ? outcomeOf(payoutId, known.state) : null;
   };
-  const payouts: Pick<Payments, "payOut" | "findPayout" | "sharedPayoutAccount"> = {
+  const payouts: Pick<Payments, "payOut" | "findPayout" | "findPayoutAccount" | "sharedPayoutAccount"> = {
+    findPayoutAccount: async () => ({ payoutsEnabled: true }),
     sharedPayoutAccount: "acct_test",
     payOut: (request) =>
       heard(() => {

@@ -39,7 +39,7 @@ const farewells: ((ctx: Context, tx: Tx, user: AccountRow, source: Source | null
   (ctx, tx, user) => endSubscription(ctx, tx, user.id, "free"),
   (ctx, tx, user, source) => takeAllOffSale(ctx, tx, user.id, source),
   (_ctx, tx, user) => forgetNames(tx, user.id),
-  (_ctx, tx, user) => forgetPaymentMethods(tx, user.id),
+  (ctx, tx, user) => forgetPaymentMethods(ctx, tx, user.id),
 ];
 
 /**

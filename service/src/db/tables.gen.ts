@@ -110,6 +110,7 @@ export interface DiscountCodes {
 
 export interface Disputes {
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
+  answer_by: Timestamp | null;
   closed_at: Timestamp | null;
   fee_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   held_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
@@ -178,6 +179,13 @@ export interface FacetCounts {
   provider: string | null;
   rating_band: number;
   type: string;
+}
+
+export interface FakeProviderAccounts {
+  created_at: Timestamp;
+  id: string;
+  owner_id: string;
+  state: string;
 }
 
 export interface FakeProviderCharges {
@@ -292,6 +300,7 @@ export interface LedgerTransactions {
   entry_count: number;
   id: string;
   kind: string;
+  number: Generated<ColumnType<number, bigint | number, bigint | number>>;
   occurred_at: Timestamp;
   source_id: string;
 }
@@ -428,6 +437,7 @@ export interface Orders {
   fee_minor: ColumnType<number, bigint | number, bigint | number>;
   id: string;
   matures_at: Timestamp | null;
+  mismatch: string | null;
   payment_id: string | null;
   payment_method: Json | null;
   payment_method_id: string | null;
@@ -482,9 +492,11 @@ export interface Payouts {
   period_end: Timestamp;
   period_start: Timestamp;
   provider_payout_id: string | null;
+  reversed_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   seller_id: string;
   slot: Timestamp | null;
   status: string;
+  waits_for: string | null;
 }
 
 export interface ProductDays {
@@ -601,6 +613,7 @@ export interface Refunds {
   origin: string;
   provider_refund_id: string | null;
   reason: string;
+  returned_at: Timestamp | null;
   status: string;
 }
 
@@ -685,6 +698,8 @@ export interface SubscriptionPayments {
   currency: string;
   decline_code: string | null;
   id: string;
+  mismatch: string | null;
+  owner_present: boolean;
   payment_id: string | null;
   payment_method: Json | null;
   payment_method_id: string;
@@ -770,6 +785,7 @@ export interface DB {
   events: Events;
   executions: Executions;
   facet_counts: FacetCounts;
+  "fake_provider.accounts": FakeProviderAccounts;
   "fake_provider.charges": FakeProviderCharges;
   "fake_provider.disputes": FakeProviderDisputes;
   "fake_provider.payouts": FakeProviderPayouts;

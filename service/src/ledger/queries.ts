@@ -20,10 +20,13 @@ export async function insertTransaction(
     currency,
     amount_minor: entry.amountMinor,
     order_id: entry.orderId ?? null,
-    matures_at: "maturesAt" in entry ? entry.maturesAt : null,
+    matures_at: maturityOf(entry, transaction),
   }));
   await tx.insertInto("ledger_entries").values(rows).execute();
 }
+
+const maturityOf = (entry: Entry, { occurred_at }: Insertable<LedgerTransactions>) =>
+  entry.account === "seller" || entry.account === "referrer" ? (entry.maturesAt ?? occurred_at) : null;
 
 /** As text, because a sum may have more digits than a number holds. */
 interface Sums {
@@ -70,7 +73,7 @@ export async function sumsOf(db: Queries, ownerId: string, now: Date): Promise<S
              sum(amount_minor) filter (where account = 'in_transit') as in_transit,
              sum(amount_minor) filter (where account = 'referrer' and matures_at > ${now}) as referrer_pending,
              sum(amount_minor) filter (where account = 'referrer' and matures_at <= ${now}) as referrer_matured
-        from ledger_entries where owner_id = ${ownerId} group by currency),
+        from ledger_entries where owner_id = ${ownerId} and account <> 'buyer_credit' group by currency),
     reserved as (
       select currency, sum(amount) as reserved, sum(amount) filter (where account = 'referrer') as referrer_reserved
         from (${refundsMayTake(ownerId, now)} union all ${disputesMayTake(ownerId)}) as claims

@@ -2,7 +2,12 @@ import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { failPoint } from "../fail-points.ts";
-import { type PaymentOutcome, type PaymentRequest, PaymentUnknown } from "../outside/payments.ts";
+import {
+  type Captured,
+  type PaymentOutcome,
+  type PaymentRequest,
+  PaymentUnknown,
+} from "../outside/payments.ts";
 
 /** Whoever asked more recently may still be waiting for the answer. */
 const RECONCILE_AFTER_MS = 60_000;
@@ -16,7 +21,32 @@ export const isLeftUnconfirmed = (createdAt: Date, now: Date): boolean =>
   now.getTime() - createdAt.getTime() > GIVE_UP_UNCONFIRMED_MS;
 
 /** What the provider said of a charge that it knows. */
-export type Settlement = Exclude<PaymentOutcome, { state: "unknown_method" }>;
+type Known = Exclude<PaymentOutcome, { state: "unknown_method" }>;
+
+/** It took what was asked for: no more, no less, in no other currency. */
+export type Paid = Omit<Captured, "amountMinor" | "currency" | "givenBack">;
+export type Unpaid = Exclude<Known, Captured>;
+/** What a row is moved by. */
+export type Settlement = Paid | Unpaid;
+
+/** How a row stands whose charge is not paid; one that is under way at the provider waits for nobody. */
+export function standingBy(unpaid: Unpaid) {
+  const known = {
+    payment_id: unpaid.paymentId,
+    payment_method: JSON.stringify(unpaid.method),
+    action_url: null,
+  };
+  switch (unpaid.state) {
+    case "requires_action":
+      return { ...known, status: "requires_action" as const, action_url: unpaid.url };
+    case "processing":
+      return { ...known, status: "pending" as const };
+    case "declined":
+      return { ...known, status: "failed" as const, decline_code: unpaid.declineCode };
+    case "canceled":
+      return { ...known, status: "canceled" as const };
+  }
+}
 
 interface Open {
   id: string;
@@ -45,6 +75,14 @@ export interface ChargedRows<Row extends { id: string }> {
   settle(ctx: Context, id: string, settlement: Settlement): Promise<Row>;
   /** Nobody waits for the row any more, and the provider never heard of it. */
   abandon(ctx: Context, id: string): Promise<void>;
+  /** Keeps what was taken in the place of what was asked for; false when it was kept before. */
+  noteMismatch(db: Queries, id: string, note: Mismatch): Promise<boolean>;
+}
+
+export interface Mismatch {
+  paymentId: string;
+  /** "1899 USD", in minor units; null: it was given back. */
+  captured: string | null;
 }
 
 export interface Attempts<Row> {
@@ -66,8 +104,27 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
 
   const settleBy = async (ctx: Context, row: Row, ask: () => Promise<PaymentOutcome | null>) => {
     const outcome = await orUnknown(ctx, row.id, ask);
-    return outcome && outcome.state !== "unknown_method" ? rows.settle(ctx, row.id, outcome) : row;
+    return outcome && outcome.state !== "unknown_method" ? settle(ctx, row, outcome) : row;
   };
+
+  const settle = (ctx: Context, row: Row, known: Known): Promise<Row> =>
+    known.state !== "succeeded" || isAsAsked(rows.requestOf(row), known)
+      ? rows.settle(ctx, row.id, known)
+      : holdUp(ctx, row, known);
+
+  /** It took something else than was asked for: the row stays until somebody has seen to it and has given it back. */
+  async function holdUp(ctx: Context, row: Row, captured: Captured): Promise<Row> {
+    const { paymentId, amountMinor, currency, givenBack, method } = captured;
+    const note = { paymentId, captured: givenBack ? null : `${amountMinor} ${currency}` };
+    const isNew = await rows.noteMismatch(ctx.db, row.id, note);
+    if (givenBack) return rows.settle(ctx, row.id, { state: "canceled", paymentId, method });
+    if (isNew)
+      ctx.log.error(
+        { [rows.noun]: row.id, paymentId, amountMinor, currency },
+        "the payment provider took something else than was asked for: compare both, and give it back there",
+      );
+    return afresh(ctx, row);
+  }
 
   async function orUnknown<T>(ctx: Context, id: string, ask: () => Promise<T>): Promise<T | null> {
     try {
@@ -79,6 +136,11 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
     }
   }
 
+  async function settleById(ctx: Context, id: string, known: Known): Promise<void> {
+    const row = await rows.find(ctx.db, id);
+    if (row) await settle(ctx, row, known);
+  }
+
   async function reconcileOne(ctx: Context, { id, createdAt, askedAt }: Open): Promise<void> {
     const { payments } = ctx.outside;
     const sinceMs = (moment: Date) => ctx.now().getTime() - moment.getTime();
@@ -87,7 +149,7 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
       // From the first asking on: whoever asks again holds a discount code no longer for it.
       const outdated = found?.state === "requires_action" && isLeftUnconfirmed(createdAt, ctx.now());
       const outcome = outdated ? await payments.cancel(rows.providersId(id)) : found;
-      if (outcome && outcome.state !== "unknown_method") await rows.settle(ctx, id, outcome);
+      if (outcome && outcome.state !== "unknown_method") await settleById(ctx, id, outcome);
       else if (sinceMs(askedAt) > GIVE_UP_UNHEARD_MS) await rows.abandon(ctx, id);
     } catch (error) {
       ctx.log.warn(
@@ -108,7 +170,7 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
         throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
       }
       // Without an answer, a notice may have come all the same.
-      const settled = outcome ? await rows.settle(ctx, row.id, outcome) : await afresh(ctx, row);
+      const settled = outcome ? await settle(ctx, row, outcome) : await afresh(ctx, row);
       failPoint(ctx, `${rows.noun}: settled, not answered`);
       return settled;
     },
@@ -118,7 +180,7 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
       const row = await rows.find(ctx.db, id);
       if (!row || rows.isFinal(row)) return;
       const outcome = await ctx.outside.payments.find(rows.providersId(id));
-      if (outcome && outcome.state !== "unknown_method") await rows.settle(ctx, id, outcome);
+      if (outcome && outcome.state !== "unknown_method") await settle(ctx, row, outcome);
     },
     giveUp: (ctx, row) => settleBy(ctx, row, () => ctx.outside.payments.cancel(rows.providersId(row.id))),
     async reconcile(ctx) {
@@ -127,3 +189,6 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
     },
   };
 }
+
+const isAsAsked = (request: PaymentRequest, captured: Captured): boolean =>
+  captured.amountMinor === request.amountMinor && captured.currency === request.currency;

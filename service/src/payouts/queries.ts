@@ -23,6 +23,10 @@ export interface PayoutRow {
   slot: string | null;
   providerPayoutId: string | null;
   failureCode: string | null;
+  /** Why the provider cannot pay it yet. */
+  waitsFor: string | null;
+  /** What of it the provider took back, without taking back all. */
+  reversedMinor: bigint;
   createdAt: Date;
   completedAt: Date | null;
 }
@@ -38,6 +42,7 @@ const payouts = (db: Queries) =>
     .select(["p.amount_minor as amountMinor", "p.commission_minor as commissionMinor", "p.destination"])
     .select([day("p.period_start").as("periodStart"), day("p.period_end").as("periodEnd")])
     .select([day("p.slot").as("slot"), "p.provider_payout_id as providerPayoutId"])
+    .select(["p.waits_for as waitsFor", "p.reversed_minor as reversedMinor"])
     .select(["p.failure_code as failureCode", "p.created_at as createdAt", "p.completed_at as completedAt"])
     .$castTo<Drawn<PayoutRow>>();
 
@@ -122,6 +127,8 @@ export interface PayoutMove {
   status: PayoutStatus;
   provider_payout_id?: string | null;
   failure_code?: string | null;
+  waits_for?: string | null;
+  reversed_minor?: bigint;
   completed_at?: Date;
 }
 
@@ -132,15 +139,21 @@ export const movePayout = (tx: Tx, id: string, move: PayoutMove) =>
 export const stampAsked = (db: Queries, id: string, now: Date) =>
   db.updateTable("payouts").set({ asked_at: now }).where("id", "=", id).execute();
 
-/** Payouts in a state of which the provider was last asked before a moment, the oldest first. */
-export const listAskedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
+const askedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
   db
     .selectFrom("payouts")
     .select("id")
     .where("status", "=", status)
     .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
-    .orderBy("created_at")
-    .execute();
+    .orderBy("created_at");
+
+/** Payouts in a state of which the provider was last asked before a moment, the oldest first. */
+export const listAskedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
+  askedBefore(db, status, before).where("waits_for", "is", null).execute();
+
+/** Those of them that the provider could not pay when it was asked. */
+export const listWaiting = (db: Queries, before: Date) =>
+  askedBefore(db, "pending", before).where("waits_for", "is not", null).execute();
 
 /** Those that a bank may still send back, of which the provider was last asked before a moment. */
 export const listReturnable = (

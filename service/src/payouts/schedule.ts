@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { carryOutSlots, type Piece, SlotEnded, type SlotJob } from "../jobs/slots.ts";
 import { balancesOf } from "../ledger/balances.ts";
-import { payoutAccountOf } from "../payments/payout-account.ts";
+import { lacksSetUp, payoutAccountOf } from "../payments/payout-account.ts";
 import { lockAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { minimumMinor } from "./balance.ts";
@@ -62,6 +62,7 @@ async function drawAll(ctx: Context, { slot, next, piece, drawn }: Round): Promi
   const failures: unknown[] = [];
   for (const { sellerId, currency } of await listPayable(ctx.db, slot)) {
     try {
+      if (await lacksSetUp(ctx, sellerId)) continue;
       const payout = await piece((tx) => drawAvailable(ctx, tx, { sellerId, currency, slot }));
       if (payout) drawn.push(payout);
     } catch (error) {

@@ -2,11 +2,20 @@ import type { Context } from "../context.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import { PaymentUnknown, type PayoutOutcome, type PayoutRequest } from "../outside/payments.ts";
-import { findPayout, listAskedBefore, listReturnable, type PayoutRow, stampAsked } from "./queries.ts";
+import {
+  findPayout,
+  listAskedBefore,
+  listReturnable,
+  listWaiting,
+  type PayoutRow,
+  stampAsked,
+} from "./queries.ts";
 import { settle } from "./settling.ts";
 
 /** Whoever asked more recently may still be waiting for the answer. */
 const PENDING_ASKED_AFTER_MS = 60_000;
+/** By then it may have more of ours: sales settle there, and operators add to it. */
+const WAITING_ASKED_AFTER_MS = 3_600_000;
 /** A bank takes days; the provider's notice comes first, unless it is lost. */
 const IN_TRANSIT_ASKED_AFTER_MS = 10 * 60_000;
 /** Until then a bank sends back what it cannot take. */
@@ -90,6 +99,7 @@ async function listDue(ctx: Context): Promise<string[]> {
   const before = (ms: number) => new Date(ctx.now().getTime() - ms);
   const rows = [
     ...(await listAskedBefore(ctx.db, "pending", before(PENDING_ASKED_AFTER_MS))),
+    ...(await listWaiting(ctx.db, before(WAITING_ASKED_AFTER_MS))),
     ...(await listAskedBefore(ctx.db, "in_transit", before(IN_TRANSIT_ASKED_AFTER_MS))),
     ...(await listReturnable(ctx.db, {
       completedAfter: before(RETURNED_WITHIN_MS),

@@ -28,6 +28,8 @@ export interface Billed {
   methodId: string;
   /** null: it begins the plan. */
   renewsFrom: Date | null;
+  /** Whether they are there to confirm what their bank asks. */
+  ownerPresent: boolean;
 }
 
 /** Writes the payment of a month as it is to be asked for: a later change of a price, a rate or a name changes none. */
@@ -52,6 +54,7 @@ export async function writePayment(ctx: Context, tx: Tx, billed: Billed): Promis
     currency: ctx.config.planBook.currency,
     payment_method_id: billed.methodId,
     renews_from: billed.renewsFrom,
+    owner_present: billed.ownerPresent,
     created_at: ctx.now(),
   });
   return (await findPayment(tx, id))!;

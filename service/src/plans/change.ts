@@ -146,6 +146,7 @@ async function begin(
     tax,
     methodId,
     renewsFrom: null,
+    ownerPresent: true,
   });
 }
 

@@ -4,7 +4,14 @@ import { ApiError } from "../errors.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import { post } from "../ledger/ledger.ts";
-import { attemptsOf, isLeftUnconfirmed, type Settlement } from "../payments/attempts.ts";
+import {
+  attemptsOf,
+  isLeftUnconfirmed,
+  type Paid,
+  type Settlement,
+  standingBy,
+  type Unpaid,
+} from "../payments/attempts.ts";
 import { findAccount } from "../people/accounts.ts";
 import { lockPlan, toUserId } from "../people/users.ts";
 import {
@@ -14,6 +21,7 @@ import {
   listOpenPayments,
   lockPayment,
   movePayment,
+  notePaymentMismatch,
   type PaymentMove,
   type PaymentRow,
   stampAsked,
@@ -37,6 +45,8 @@ const attempts = attemptsOf<PaymentRow>({
     methodId: payment.paymentMethodId,
     userId: toUserId(payment.userId),
     description: `Stoa ${payment.plan}, one month`,
+    buyer: payment.ownerPresent ? "present" : "absent",
+    recurs: true,
   }),
   isOpen,
   // Money may come for a payment that was given up.
@@ -47,6 +57,7 @@ const attempts = attemptsOf<PaymentRow>({
   deleteOpen: deleteOpenPayment,
   settle,
   abandon,
+  noteMismatch: notePaymentMismatch,
 });
 
 export const { charge, refresh, giveUp, reconcile: reconcilePayments } = attempts;
@@ -99,9 +110,6 @@ async function apply(ctx: Context, tx: Tx, payment: PaymentRow, settlement: Sett
   await movePayment(tx, payment.id, moveOf(settlement, ctx.now()));
 }
 
-type Paid = Extract<Settlement, { state: "succeeded" }>;
-type Unpaid = Exclude<Settlement, Paid>;
-
 /** Its owner is not there when a plan is renewed: what they have to know is written to them. */
 async function tellOfRenewal(ctx: Context, tx: Tx, payment: PaymentRow, settlement: Unpaid): Promise<void> {
   switch (settlement.state) {
@@ -109,7 +117,7 @@ async function tellOfRenewal(ctx: Context, tx: Tx, payment: PaymentRow, settleme
       if (payment.status !== "requires_action") await askToConfirm(ctx, tx, payment, settlement.url);
       return;
     case "declined":
-      return countFailedTry(ctx, tx, payment);
+      return countFailedTry(ctx, tx, payment, settlement.declineCode);
     case "canceled":
       // Sooner it was its owner, who pays in another way or not at all.
       if (isLeftUnconfirmed(payment.createdAt, ctx.now())) await countFailedTry(ctx, tx, payment);
@@ -174,20 +182,10 @@ const book = (
     ],
   });
 
-function moveOf(settlement: Unpaid, settledAt: Date): PaymentMove {
-  const { paymentId, method } = settlement;
-  const known = { payment_id: paymentId, payment_method: JSON.stringify(method) };
-  const settled = { ...known, settled_at: settledAt, action_url: null };
-  switch (settlement.state) {
-    case "requires_action":
-      return { ...known, status: "requires_action", action_url: settlement.url };
-    case "processing":
-      return { ...known, status: "pending" };
-    case "declined":
-      return { ...settled, status: "failed", decline_code: settlement.declineCode };
-    case "canceled":
-      return { ...settled, status: "canceled" };
-  }
+function moveOf(unpaid: Unpaid, now: Date): PaymentMove {
+  const standing = standingBy(unpaid);
+  const isSettled = standing.status === "failed" || standing.status === "canceled";
+  return { ...standing, ...(isSettled && { settled_at: now }) };
 }
 
 /** Gives up what somebody has not paid yet, for another to decide on their plan. */

@@ -3,6 +3,7 @@ import type { Queries, Tx } from "../db/database.ts";
 import { type Drawn, exact } from "../db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 import type { CardSummary } from "../outside/payments.ts";
+import type { Mismatch } from "../payments/attempts.ts";
 
 const OPEN = ["pending", "requires_action"];
 
@@ -132,6 +133,8 @@ export interface PaymentRow {
   actionUrl: string | null;
   /** Where the period begins that it renews the plan for; null: it begins the plan. */
   renewsFrom: Date | null;
+  /** Whether they who pay were there when it was asked for. */
+  ownerPresent: boolean;
   createdAt: Date;
   settledAt: Date | null;
   /** What it paid for; null until it is completed, as its receipt's number. */
@@ -164,7 +167,7 @@ const payments = (db: Queries) =>
     .select(["tax_inclusive as taxInclusive", "tax_country as taxCountry"])
     .select(["payment_method_id as paymentMethodId", "payment_method as paymentMethod"])
     .select(["decline_code as declineCode", "action_url as actionUrl", "renews_from as renewsFrom"])
-    .select(["created_at as createdAt", "settled_at as settledAt"])
+    .select(["owner_present as ownerPresent", "created_at as createdAt", "settled_at as settledAt"])
     .select(["period_start as periodStart", "period_end as periodEnd"])
     .select(["receipt_year as receiptYear", "receipt_number as receiptNumber"])
     .$castTo<Drawn<PaymentColumns>>();
@@ -222,6 +225,7 @@ export interface NewPayment {
   currency: string;
   payment_method_id: string;
   renews_from: Date | null;
+  owner_present: boolean;
   created_at: Date;
 }
 
@@ -253,6 +257,22 @@ export const movePayment = (db: Queries, id: string, move: PaymentMove) =>
     .where("id", "=", id)
     .where("status", "not in", ["completed", "failed"])
     .execute();
+
+/** Keeps what the provider took in the place of what was asked for; false when it was kept before. */
+export async function notePaymentMismatch(
+  db: Queries,
+  id: string,
+  { paymentId, captured }: Mismatch,
+): Promise<boolean> {
+  const noted = await db
+    .updateTable("subscription_payments")
+    .set({ payment_id: paymentId, mismatch: captured })
+    .where("id", "=", id)
+    .where("mismatch", "is distinct from", captured)
+    .returning("id")
+    .executeTakeFirst();
+  return noted !== undefined;
+}
 
 /** The marketplace's next number of the year, without gaps: it is taken back when the transaction is. */
 export async function takeReceiptNumber(tx: Tx, year: number): Promise<number> {

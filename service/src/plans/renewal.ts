@@ -69,7 +69,9 @@ export async function beginRenewal(
     return null;
   }
   const renewsFrom = isOver ? now : subscription.periodEnd;
-  return writePayment(ctx, tx, { userId, plan, priceMinor, creditMinor: 0n, tax, methodId, renewsFrom });
+  const ownerPresent = chosenMethodId !== undefined;
+  const month = { userId, plan, priceMinor, creditMinor: 0n, renewsFrom };
+  return writePayment(ctx, tx, { ...month, tax, methodId, ownerPresent });
 }
 
 /** The plan's own method; after it failed or was removed, the one that its owner would pay by now, if any. */

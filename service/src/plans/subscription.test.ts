@@ -249,6 +249,8 @@ suite("money for a plan that was given up", () => {
       methodId: "pm_test_ok",
       userId: toId("usr", person.key.userId),
       description: "Stoa pro, one month",
+      buyer: "present",
+      recurs: true,
     });
     await Promise.all(Array.from({ length: 4 }, () => hearOfPlanPayment(market.service.ctx, id)));
     return id;

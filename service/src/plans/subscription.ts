@@ -83,7 +83,12 @@ const DAY_MS = 86_400_000;
  * A renewal could not be paid, told under the account's lock: it is tried again, or the plan ends, and its owner hears of it. What
  * its owner tried in between is not counted: they have seen the answer.
  */
-export async function countFailedTry(ctx: Context, tx: Tx, due: DueOf): Promise<void> {
+export async function countFailedTry(
+  ctx: Context,
+  tx: Tx,
+  due: DueOf,
+  declineCode: string | null = null,
+): Promise<void> {
   const subscription = await findSubscription(tx, due.userId);
   if (!subscription || subscription.nextTryAt > ctx.now()) return;
   const { email } = (await findAccount(tx, due.userId))!;
@@ -95,7 +100,7 @@ export async function countFailedTry(ctx: Context, tx: Tx, due: DueOf): Promise<
   const previous = subscription.tries === 0 ? 0 : TRY_AGAIN_AFTER_DAYS[subscription.tries - 1]!;
   const nextTry = new Date(ctx.now().getTime() + (days - previous) * DAY_MS);
   await changeSubscriptionRow(tx, due.userId, { tries: subscription.tries + 1, next_try_at: nextTry });
-  await sendMail(ctx, tx, email, failedLetter(due, nextTry));
+  await sendMail(ctx, tx, email, failedLetter(due, nextTry, declineCode));
 }
 
 /** Only its owner can confirm what the bank asks about, and they are not there. */

@@ -93,6 +93,15 @@ suite("a dispute", () => {
     assert.equal(await lastLetterTo(seller), "A payment is disputed: Haiku");
   });
 
+  test("keeps the date by which its bank must have an answer, for whoever runs the marketplace", async () => {
+    const answerBy = new Date("2026-07-01T23:59:59Z");
+    const { disputeId } = await hasDispute({ answerBy });
+    const { rows } = await market.query("select answer_by from disputes where provider_dispute_id = $1", [
+      disputeId,
+    ]);
+    assert.deepEqual(rows, [{ answer_by: answerBy }]);
+  });
+
   test("that is won leaves everything as before", async () => {
     const bought = await hasDispute({ feeMinor: 1_500n });
     await decide(bought, "won");
@@ -125,6 +134,10 @@ suite("a dispute", () => {
     assert.partialDeepStrictEqual(stats, { purchases: 0, rating: 0, reviews: 0 });
     assert.equal(await lastLetterTo(buyer), "The dispute is over: Haiku");
     assert.equal(await lastLetterTo(seller), "The dispute is lost: Haiku");
+    for (const side of [buyer, seller]) {
+      const { text } = await side.get("/v1/events?type=purchase.refunded");
+      assert.ok(!text.includes(orderId), "it names a refund, and there is none");
+    }
     assertError(await give(orderId), 409, "ALREADY_REFUNDED");
   });
 

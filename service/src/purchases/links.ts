@@ -31,7 +31,7 @@ export async function orderOfLink(
   if (!ctx.links.isValid(pathOf(orderId, page), query, ctx.now())) {
     throw new ApiError(
       "UNAUTHORIZED",
-      "This link has expired or was changed. GET the purchase for a new one.",
+      "This link has expired or was changed. Open your purchase again for a new one.",
     );
   }
   const id = toUuid("ord", orderId);

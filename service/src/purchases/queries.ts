@@ -6,6 +6,7 @@ import type { Queries, Tx } from "../db/database.ts";
 import { type Drawn, exact } from "../db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 import type { CardSummary } from "../outside/payments.ts";
+import type { Mismatch } from "../payments/attempts.ts";
 
 export const OPEN: OrderStatus[] = ["pending", "requires_action"];
 
@@ -236,6 +237,22 @@ export interface OrderMove {
 
 export const moveOrder = (tx: Tx, id: string, move: OrderMove) =>
   tx.updateTable("orders").set(move).where("id", "=", id).execute();
+
+/** Keeps what the provider took in the place of what was asked for; false when it was kept before. */
+export async function noteOrderMismatch(
+  db: Queries,
+  id: string,
+  { paymentId, captured }: Mismatch,
+): Promise<boolean> {
+  const noted = await db
+    .updateTable("orders")
+    .set({ payment_id: paymentId, mismatch: captured })
+    .where("id", "=", id)
+    .where("mismatch", "is distinct from", captured)
+    .returning("id")
+    .executeTakeFirst();
+  return noted !== undefined;
+}
 
 /** Notes that the provider is asked now; false when the order is open no more, so that nobody must ask. */
 export async function stampAsked(db: Queries, id: string, now: Date): Promise<boolean> {

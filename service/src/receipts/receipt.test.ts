@@ -110,6 +110,7 @@ test("a PDF of many refunds goes on on the next page", async () => {
 test("a free copy has a receipt too", () => {
   const page = receiptHtml({ ...paid, discountMinor: 1999n, totalMinor: 0n, paymentMethod: null });
   assert.match(page, /Nothing to pay/);
+  assert.match(page, /<dt>Status<\/dt><dd>Free</);
   assert.match(page, /<dt>Total<\/dt><dd>0\.00 USD/);
 });
 

@@ -70,7 +70,7 @@ function receiptText(receipt: Receipt): ReceiptText {
     facts: [
       { label: "Receipt number", value: receipt.number },
       { label: "Date", value: dateFormat.format(issuedAt) },
-      { label: "Status", value: statusNames[receipt.status] },
+      { label: "Status", value: statusOf(receipt) },
       { label: "Payment", value: paymentText(receipt.paymentMethod) },
     ],
     parties: [
@@ -119,6 +119,10 @@ function refundsOf({ refunds, refundedMinor }: Receipt) {
   }));
   return rest > 0n ? [...rows, { label: "Refunded", amountMinor: rest }] : rows;
 }
+
+/** Nobody paid for a free copy. */
+const statusOf = ({ status, totalMinor }: Receipt): string =>
+  status === "completed" && totalMinor === 0n ? "Free" : statusNames[status];
 
 const statusNames: Record<OrderStatus, string> = {
   pending: "Pending",

@@ -43,9 +43,13 @@ create table subscription_payments (
   payment_method_id text not null,
   -- Where the period begins that it renews the plan for; null: the plan begins when it is paid.
   renews_from timestamptz,
+  -- Whether they were there to confirm what their bank asks: asked again, it is the same question.
+  owner_present boolean not null,
   status text not null check (status in ('pending', 'requires_action', 'completed', 'failed', 'canceled')),
   payment_method jsonb,
   payment_id text,
+  -- What the provider took in the place of the amount, such as '1899 USD' in minor units: for the operator to compare.
+  mismatch text,
   decline_code text,
   action_url text,
   created_at timestamptz not null,

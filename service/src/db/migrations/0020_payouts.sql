@@ -15,6 +15,10 @@ create table payouts (
   slot date,
   provider_payout_id text,
   failure_code text,
+  -- Why the provider cannot pay it yet, through no fault of the seller's, such as 'balance_insufficient'; null: nothing is known of that.
+  waits_for text,
+  -- What of a completed one the provider took back without taking back all: booked nowhere, for the operator to see to.
+  reversed_minor bigint not null default 0 check (reversed_minor between 0 and amount_minor),
   -- When the provider was last asked.
   asked_at timestamptz,
   created_at timestamptz not null,
