@@ -84,7 +84,9 @@ const order = (status: string) =>
   told("ord", async (now) => {
     const id = await hasOrder();
     await market.query(
-      `update orders set status = $2, completed_at = null, receipt_number = null, created_at = $3 where id = $1`,
+      `update orders set status = $2, completed_at = null, matures_at = null, receipt_year = null, receipt_number = null,
+              created_at = $3
+        where id = $1`,
       [id, status, now],
     );
     return id;
@@ -139,7 +141,7 @@ const cases: Case[] = [
     kind: "order",
     state: "pending",
     opens: order("pending"),
-    ends: "update orders set status = 'canceled'",
+    ends: "update orders set status = 'canceled' where completed_at is null",
     patienceMs: HOUR_MS,
     mend: PROVIDER,
   },
@@ -147,7 +149,7 @@ const cases: Case[] = [
     kind: "order",
     state: "requires_action",
     opens: order("requires_action"),
-    ends: "update orders set status = 'canceled'",
+    ends: "update orders set status = 'canceled' where completed_at is null",
     patienceMs: 25 * HOUR_MS,
     mend: PROVIDER,
   },
@@ -215,7 +217,7 @@ const cases: Case[] = [
     kind: "dispute",
     state: "open",
     opens: told("ord", (now) => hasDispute(now, null)),
-    ends: "update disputes set status = 'lost'",
+    ends: "update disputes set status = 'won', closed_at = opened_at",
     patienceMs: 0,
     mend: /answer it at the payment provider before the bank's date/,
   },
@@ -234,7 +236,7 @@ test("of open disputes the nearest date of a bank is told", async () => {
   assert.ok(note.endsWith(`before the bank's date, ${due(7).toISOString()}`), note);
   const seconds = await figure("money_open_due_timestamp_seconds", "dispute", "open");
   assert.equal(seconds, due(7).getTime() / 1000);
-  await market.query("update disputes set status = 'lost'");
+  await market.query("update disputes set status = 'won', closed_at = opened_at");
 });
 
 suite("the doctor and /metrics tell of", () => {
