@@ -80,19 +80,19 @@ const told =
   async (now) =>
     toId(prefix, await open(now));
 
-const order = (status: string) =>
+const order = (status: string, mismatch: string | null = null) =>
   told("ord", async (now) => {
     const id = await hasOrder();
     await market.query(
       `update orders set status = $2, completed_at = null, matures_at = null, receipt_year = null, receipt_number = null,
-              created_at = $3
+              created_at = $3, mismatch = $4
         where id = $1`,
-      [id, status, now],
+      [id, status, now, mismatch],
     );
     return id;
   });
 
-const planPayment = (status: string) =>
+const planPayment = (status: string, mismatch: string | null = null) =>
   told("pay", (now) =>
     insert("subscription_payments", {
       user_id: buyer.userId,
@@ -102,6 +102,8 @@ const planPayment = (status: string) =>
       currency: "USD",
       payment_method_id: "pm_test_ok",
       status,
+      mismatch,
+      owner_present: true,
       created_at: now,
     }),
   );
@@ -212,6 +214,51 @@ const cases: Case[] = [
     ends: "delete from payouts",
     patienceMs: 7 * DAY_MS,
     mend: /ask the payment provider where it is/,
+  },
+  {
+    kind: "order",
+    state: "mismatched",
+    opens: order("pending", "1899 USD"),
+    ends: "update orders set status = 'canceled' where completed_at is null",
+    patienceMs: 0,
+    mend: /took another amount than was asked: give all of it back there/,
+  },
+  {
+    kind: "plan payment",
+    state: "mismatched",
+    opens: planPayment("pending", "2800 USD"),
+    ends: "delete from subscription_payments",
+    patienceMs: 0,
+    mend: /took another amount than was asked: give all of it back there/,
+  },
+  {
+    kind: "refund",
+    state: "returned",
+    opens: refund((now) => ({
+      status: "succeeded",
+      decided_at: longAgo(),
+      completed_at: longAgo(),
+      returned_at: now,
+    })),
+    ends: "delete from refunds",
+    patienceMs: 0,
+    mend: /the bank sent it back: see to it that the buyer gets it in another way/,
+  },
+  {
+    kind: "payout",
+    state: "waits_for_balance",
+    opens: payout(() => ({ status: "pending", waits_for: "balance_insufficient" })),
+    ends: "delete from payouts",
+    patienceMs: HOUR_MS,
+    mend: /add to the marketplace's balance at the payment provider/,
+  },
+  {
+    kind: "payout",
+    state: "reversed",
+    opens: payout((now) => ({ status: "completed", completed_at: now, reversed_minor: 1_000 })),
+    ends: "delete from payouts",
+    patienceMs: 0,
+    mend: /took a part of it back: take back the rest there/,
   },
   {
     kind: "dispute",
