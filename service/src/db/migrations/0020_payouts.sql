@@ -33,5 +33,6 @@ create table last_addresses (
   email text not null
 );
 create index payouts_open on payouts (created_at) where status in ('pending', 'in_transit');
+create index payouts_reversed on payouts (completed_at) where reversed_minor > 0;
 -- A bank may send back what was paid.
 create index payouts_returnable on payouts (completed_at) where status = 'completed';
