@@ -127,9 +127,13 @@ test("the lines of the guide to selling do what it says", async () => {
   const [sales] = after("What was sold").map((text) => JSON.parse(text));
   const { amount, fee, commission, tax, earnings } = sales.data[0];
   assert.deepEqual([amount, fee, commission, tax, earnings], [9.99, 1, 1, 0, 7.99]);
+  const [account, balance] = answersIn(after("Getting paid")[0]!);
+  assert.equal(account.data.account, "acct_test");
+  const { pending, available, nextMaturity } = balance.data[0];
+  assert.deepEqual([pending, available, nextMaturity.amount], [7.99, 0, 7.99]);
   assert.deepEqual(
     headings,
-    ["Selling", "Discount codes", "Referrals", "What was sold"],
+    ["Selling", "Discount codes", "Referrals", "What was sold", "Getting paid"],
     "a block that nobody looks at",
   );
 });

@@ -171,7 +171,7 @@ export const api = {
 
 export const endpoints: Endpoint[] = Object.values(api).flatMap((room) => Object.values(room) as Endpoint[]);
 
-export type { Account, ChangeAccount, Session } from "./account.ts";
+export type { Account, ChangeAccount, CloseAccount, Session } from "./account.ts";
 export { Address } from "./address.ts";
 export type { AdminOAuthClient, AdminUser, AdminUserDetail, AuditEntry, ChangeUser, Stats } from "./admin.ts";
 export type {

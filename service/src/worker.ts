@@ -11,6 +11,7 @@ import { carryMail, forgetOldMails, mailJob } from "./mail/mail.ts";
 import { tidyOAuth } from "./oauth/forgetting.ts";
 import { type ForgottenMethod, forgetAtProvider, forgetMethodJob } from "./payments/methods.ts";
 import type { NoticeHandlers } from "./payments/notices.ts";
+import { forgetPaidOff } from "./payouts/leaving.ts";
 import { payOutBySchedule } from "./payouts/schedule.ts";
 import { hearOfPayout, reconcilePayouts } from "./payouts/sending.ts";
 import { hearOfPlanPayment, reconcilePayments } from "./plans/payment.ts";
@@ -33,6 +34,7 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "reconcile-disputes", cron: "7 * * * *", run: () => reconcileDisputes(ctx) },
   { name: "reconcile-subscription-payments", cron: "* * * * *", run: () => reconcilePayments(ctx) },
   { name: "reconcile-payouts", cron: "* * * * *", run: () => reconcilePayouts(ctx) },
+  { name: "forget-last-addresses", cron: "31 * * * *", run: async () => void (await forgetPaidOff(ctx)) },
   ...payOutJobs(ctx),
   { name: "apply-downgrades", cron: "* * * * *", run: () => applyDueDowngrades(ctx) },
   { name: "renew-subscriptions", cron: "* * * * *", run: () => renewSubscriptions(ctx) },

@@ -284,6 +284,11 @@ export interface JobSlots {
   slot: Timestamp;
 }
 
+export interface LastAddresses {
+  email: string;
+  user_id: string;
+}
+
 export interface LedgerEntries {
   account: string;
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
@@ -796,6 +801,7 @@ export interface DB {
   installation: Installation;
   job_rounds: JobRounds;
   job_slots: JobSlots;
+  last_addresses: LastAddresses;
   ledger_entries: LedgerEntries;
   ledger_transactions: LedgerTransactions;
   listings: Listings;

@@ -350,6 +350,9 @@ suite("a notice", () => {
     const about = async (type: string, object: object) => read(event(type, object));
     const intent = { object: "payment_intent", metadata: { order_id: "ord_7" } };
     assert.deepEqual(await about("payment_intent.succeeded", intent), { about: "payment", orderId: "ord_7" });
+    const charge = { object: "charge", metadata: { order_id: "ord_7" } };
+    assert.deepEqual(await about("charge.refunded", charge), { about: "payment", orderId: "ord_7" });
+    assert.equal(await about("charge.succeeded", charge), null);
     const refund = { object: "refund", metadata: { refund_id: "refund_7" } };
     assert.deepEqual(await about("refund.failed", refund), { about: "refund", refundId: "refund_7" });
     const transfer = { object: "transfer", metadata: { payout_id: "payout_7" } };

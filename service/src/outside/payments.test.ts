@@ -302,6 +302,7 @@ test("a method that is disputed is so right after its charge, until the bank dec
       amountMinor: 1_999n,
       feeMinor: 1_500n,
       reason: "fraudulent",
+      answerBy: null,
     };
     const found = await payments.findDispute(dispute.disputeId);
     assert.deepEqual(found, { ...dispute, state: "open", answerBy: null });

@@ -80,17 +80,19 @@ const told =
   async (now) =>
     toId(prefix, await open(now));
 
-const order = (status: string) =>
+const order = (status: string, mismatch: string | null = null) =>
   told("ord", async (now) => {
     const id = await hasOrder();
     await market.query(
-      `update orders set status = $2, completed_at = null, receipt_number = null, created_at = $3 where id = $1`,
-      [id, status, now],
+      `update orders set status = $2, completed_at = null, matures_at = null, receipt_year = null, receipt_number = null,
+              created_at = $3, mismatch = $4
+        where id = $1`,
+      [id, status, now, mismatch],
     );
     return id;
   });
 
-const planPayment = (status: string) =>
+const planPayment = (status: string, mismatch: string | null = null) =>
   told("pay", (now) =>
     insert("subscription_payments", {
       user_id: buyer.userId,
@@ -103,6 +105,8 @@ const planPayment = (status: string) =>
       currency: "USD",
       payment_method_id: "pm_test_ok",
       status,
+      mismatch,
+      owner_present: true,
       created_at: now,
     }),
   );
@@ -142,7 +146,7 @@ const cases: Case[] = [
     kind: "order",
     state: "pending",
     opens: order("pending"),
-    ends: "update orders set status = 'canceled'",
+    ends: "update orders set status = 'canceled' where completed_at is null",
     patienceMs: HOUR_MS,
     mend: PROVIDER,
   },
@@ -150,7 +154,7 @@ const cases: Case[] = [
     kind: "order",
     state: "requires_action",
     opens: order("requires_action"),
-    ends: "update orders set status = 'canceled'",
+    ends: "update orders set status = 'canceled' where completed_at is null",
     patienceMs: 25 * HOUR_MS,
     mend: PROVIDER,
   },
@@ -215,10 +219,55 @@ const cases: Case[] = [
     mend: /ask the payment provider where it is/,
   },
   {
+    kind: "order",
+    state: "mismatched",
+    opens: order("pending", "1899 USD"),
+    ends: "update orders set status = 'canceled' where completed_at is null",
+    patienceMs: 0,
+    mend: /took another amount than was asked: give all of it back there/,
+  },
+  {
+    kind: "plan payment",
+    state: "mismatched",
+    opens: planPayment("pending", "2800 USD"),
+    ends: "delete from subscription_payments",
+    patienceMs: 0,
+    mend: /took another amount than was asked: give all of it back there/,
+  },
+  {
+    kind: "refund",
+    state: "returned",
+    opens: refund((now) => ({
+      status: "succeeded",
+      decided_at: longAgo(),
+      completed_at: longAgo(),
+      returned_at: now,
+    })),
+    ends: "delete from refunds",
+    patienceMs: 0,
+    mend: /the bank sent it back: see to it that the buyer gets it in another way/,
+  },
+  {
+    kind: "payout",
+    state: "waits_for_balance",
+    opens: payout(() => ({ status: "pending", waits_for: "balance_insufficient" })),
+    ends: "delete from payouts",
+    patienceMs: HOUR_MS,
+    mend: /add to the marketplace's balance at the payment provider/,
+  },
+  {
+    kind: "payout",
+    state: "reversed",
+    opens: payout((now) => ({ status: "completed", completed_at: now, reversed_minor: 1_000 })),
+    ends: "delete from payouts",
+    patienceMs: 0,
+    mend: /took a part of it back: take back the rest there/,
+  },
+  {
     kind: "dispute",
     state: "open",
     opens: told("ord", (now) => hasDispute(now, null)),
-    ends: "update disputes set status = 'lost'",
+    ends: "update disputes set status = 'won', closed_at = opened_at",
     patienceMs: 0,
     mend: /answer it at the payment provider before the bank's date/,
   },
@@ -237,7 +286,7 @@ test("of open disputes the nearest date of a bank is told", async () => {
   assert.ok(note.endsWith(`before the bank's date, ${due(7).toISOString()}`), note);
   const seconds = await figure("money_open_due_timestamp_seconds", "dispute", "open");
   assert.equal(seconds, due(7).getTime() / 1000);
-  await market.query("update disputes set status = 'lost'");
+  await market.query("update disputes set status = 'won', closed_at = opened_at");
 });
 
 suite("the doctor and /metrics tell of", () => {

@@ -29,9 +29,15 @@ const asked: Patience = { ms: HOUR_MS, mend: "does a worker run, and does the pa
 /** People may take a day to confirm, which the next hour's rounds end. */
 const confirmed: Patience = { ...asked, ms: 25 * HOUR_MS };
 
+/** Nothing mends it by itself. */
+const mismatched: Patience = {
+  ms: 0,
+  mend: "the payment provider took another amount than was asked: give all of it back there, and it is canceled here",
+};
+
 const patience: Record<Kind, Record<string, Patience>> = {
-  order: { pending: asked, requires_action: confirmed },
-  "plan payment": { pending: asked, requires_action: confirmed },
+  order: { pending: asked, requires_action: confirmed, mismatched },
+  "plan payment": { pending: asked, requires_action: confirmed, mismatched },
   refund: {
     // Sellers decide within 7 days; then it is decided for them.
     pending: { ms: 8 * DAY_MS, mend: "does a worker run? It approves what no seller decided in 7 days" },
@@ -41,11 +47,20 @@ const patience: Record<Kind, Record<string, Patience>> = {
       ms: DAY_MS,
       mend: "does the payment provider answer? If it does, it tells what the bank waits for",
     },
+    returned: { ms: 0, mend: "the bank sent it back: see to it that the buyer gets it in another way" },
   },
   payout: {
     pending: asked,
+    waits_for_balance: {
+      ms: HOUR_MS,
+      mend: "add to the marketplace's balance at the payment provider, or wait until sales have settled there",
+    },
     // Banks need some working days.
     in_transit: { ms: 7 * DAY_MS, mend: "ask the payment provider where it is; the job goes on asking" },
+    reversed: {
+      ms: 0,
+      mend: "the payment provider took a part of it back: take back the rest there, and it is paid out anew",
+    },
   },
   // The bank's date is counted from the first moment.
   dispute: { open: { ms: 0, mend: "answer it at the payment provider before the bank's date" } },

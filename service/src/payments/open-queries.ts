@@ -12,24 +12,29 @@ interface OpenRow {
 }
 
 /**
- * Each part reads the index of what is open, which is short. What is on its way counts from when it was decided on: `asked_at` moves
+ * Each part reads an index of what is open, which is short. What is wrong with a row is a state of its own, so that nothing counts twice. What is on its way counts from when it was decided on: `asked_at` moves
  * with every time that the provider is asked again.
  */
 export async function countOpen(db: Queries): Promise<OpenRow[]> {
   const { rows } = await sql<OpenRow>`
     select kind, state, count(*), min(since) as "oldestAt", (array_agg(id order by since, id))[1] as "oldestId", min(due) as "dueAt"
       from (
-      select 'order' as kind, status as state, created_at as since, id, null::timestamptz as due
+      select 'order' as kind, case when mismatch is null then status else 'mismatched' end as state, created_at as since, id, null::timestamptz as due
         from orders where status in ('pending', 'requires_action')
       union all
-      select 'plan payment', status, created_at, id, null
+      select 'plan payment', case when mismatch is null then status else 'mismatched' end, created_at, id, null
         from subscription_payments where status in ('pending', 'requires_action')
       union all
       select 'refund', status, coalesce(decided_at, created_at), id, null
         from refunds where status in ('pending', 'approved', 'processing')
       union all
-      select 'payout', status, created_at, id, null
+      select 'refund', 'returned', returned_at, id, null from refunds where returned_at is not null
+      union all
+      select 'payout', case when waits_for is null then status else 'waits_for_balance' end, created_at, id, null
         from payouts where status in ('pending', 'in_transit')
+      union all
+      select 'payout', 'reversed', completed_at, id, null
+        from payouts where status = 'completed' and reversed_minor > 0
       union all
       select 'dispute', status, opened_at, order_id, answer_by
         from disputes where status = 'open'

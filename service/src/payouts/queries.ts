@@ -5,6 +5,8 @@ import { type Drawn, exact } from "../db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 
 export const OPEN: PayoutStatus[] = ["pending", "in_transit"];
+/** Until then a bank sends back what it cannot take. */
+export const RETURNED_WITHIN_MS = 14 * 86_400_000;
 
 export interface PayoutRow {
   id: string;
@@ -253,3 +255,23 @@ export async function findLastDayPaid(
     .executeTakeFirstOrThrow();
   return row.last;
 }
+
+export const keepLastAddress = (tx: Tx, userId: string, email: string) =>
+  tx.insertInto("last_addresses").values({ user_id: userId, email }).execute();
+
+export async function findLastAddress(db: Queries, userId: string): Promise<string | null> {
+  const kept = await db
+    .selectFrom("last_addresses")
+    .select("email")
+    .where("user_id", "=", userId)
+    .executeTakeFirst();
+  return kept?.email ?? null;
+}
+
+/** Of whom nothing is left, and nothing on its way, and who was paid nothing since a moment. */
+export const forgetLastAddresses = (db: Queries, paidBefore: Date) =>
+  sql`
+    delete from last_addresses a
+     where not exists (select from payouts p where p.seller_id = a.user_id and p.completed_at > ${paidBefore})
+       and not exists (select from ledger_entries e where e.owner_id = a.user_id
+                        group by e.currency having sum(e.amount_minor) > 0)`.execute(db);

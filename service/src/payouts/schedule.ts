@@ -2,9 +2,9 @@ import type { PayoutSchedule } from "../config.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { carryOutSlots, type Piece, SlotEnded, type SlotJob } from "../jobs/slots.ts";
-import { balancesOf } from "../ledger/balances.ts";
+import { type Balance, balancesOf } from "../ledger/balances.ts";
 import { lacksSetUp, payoutAccountOf } from "../payments/payout-account.ts";
-import { lockAccount } from "../people/accounts.ts";
+import { type AccountRow, lockAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { minimumMinor } from "./balance.ts";
 import { makePayout } from "./making.ts";
@@ -86,8 +86,14 @@ async function drawAvailable(
   const balances = await balancesOf(tx, sellerId, ctx.now());
   const balance = balances.find((one) => one.currency === currency);
   const destination = await payoutAccountOf(ctx, tx, sellerId);
-  if (!destination || !balance || balance.availableMinor < minimumMinor(currency)) return null;
+  if (!destination || !balance || balance.availableMinor < leastOf(seller, balance)) return null;
   return makePayout(ctx, tx, { sellerId, balance, amountMinor: balance.availableMinor, destination, slot });
+}
+
+/** Whoever has left has no later sales to wait for: the last of it is paid, however little. */
+function leastOf({ closedAt }: AccountRow, { currency, pendingMinor, reservedMinor }: Balance): bigint {
+  const isLast = closedAt !== null && pendingMinor === 0n && reservedMinor === 0n;
+  return isLast ? 1n : minimumMinor(currency);
 }
 
 /** Whatever goes wrong with one, the others are asked for; the reconciling job sees to it. */

@@ -8,6 +8,7 @@ import {
   listReturnable,
   listWaiting,
   type PayoutRow,
+  RETURNED_WITHIN_MS,
   stampAsked,
 } from "./queries.ts";
 import { settle } from "./settling.ts";
@@ -18,8 +19,6 @@ const PENDING_ASKED_AFTER_MS = 60_000;
 const WAITING_ASKED_AFTER_MS = 3_600_000;
 /** A bank takes days; the provider's notice comes first, unless it is lost. */
 const IN_TRANSIT_ASKED_AFTER_MS = 10 * 60_000;
-/** Until then a bank sends back what it cannot take. */
-const RETURNED_WITHIN_MS = 14 * 86_400_000;
 const COMPLETED_ASKED_AFTER_MS = 86_400_000;
 
 const providersId = (id: string) => toId("payout", id);

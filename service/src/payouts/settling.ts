@@ -7,9 +7,9 @@ import { toId } from "../ids.ts";
 import { sendMail } from "../mail/mail.ts";
 import { toDecimal } from "../money/amount.ts";
 import type { PayoutOutcome } from "../outside/payments.ts";
-import { findAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { bookCompleted, bookFailed, bookReturned } from "./books.ts";
+import { addressOf } from "./leaving.ts";
 import { letterOf } from "./letters.ts";
 import { findPayout, lockPayout, movePayout, OPEN, type PayoutMove, type PayoutRow } from "./queries.ts";
 
@@ -90,12 +90,11 @@ function mustStayGivenBack({ log }: Context, { id, status }: PayoutRow, { state 
   log.warn({ payout: id, status }, "the provider calls a payout completed whose amount was given back");
 }
 
-/** How it ended, and a letter about it; whoever has closed the account gets none. */
+/** How it ended, and a letter about it. */
 async function move(ctx: Context, tx: Tx, payout: PayoutRow, change: PayoutMove): Promise<void> {
   await movePayout(tx, payout.id, change);
-  const seller = await findAccount(tx, payout.sellerId);
-  if (!seller || seller.closedAt) return;
-  await sendMail(ctx, tx, seller.email, letterOf((await findPayout(tx, payout.id))!));
+  const address = await addressOf(tx, payout.sellerId);
+  if (address) await sendMail(ctx, tx, address, letterOf((await findPayout(tx, payout.id))!));
 }
 
 const announceCompleted = (ctx: Context, tx: Tx, payout: PayoutRow) =>

@@ -27,6 +27,12 @@ create table payouts (
 create index payouts_seller on payouts (seller_id, id desc);
 create unique index payouts_one_open on payouts (seller_id, currency) where status in ('pending', 'in_transit');
 create unique index payouts_one_a_slot on payouts (seller_id, currency, slot) where slot is not null;
+-- Where somebody who left hears of what is still paid to them; gone when nothing is left to be told.
+create table last_addresses (
+  user_id uuid primary key references users,
+  email text not null
+);
 create index payouts_open on payouts (created_at) where status in ('pending', 'in_transit');
+create index payouts_reversed on payouts (completed_at) where reversed_minor > 0;
 -- A bank may send back what was paid.
 create index payouts_returnable on payouts (completed_at) where status = 'completed';
