@@ -98,7 +98,6 @@ const planPayment = (status: string, mismatch: string | null = null) =>
       user_id: buyer.userId,
       buyer_name: "Somebody",
       buyer_email: "somebody@example.com",
-      owner_present: true,
       plan: "pro",
       price_minor: 2_900,
       amount_minor: 2_900,
