@@ -3,17 +3,23 @@ import type { Queries, Tx } from "../db/database.ts";
 import { toId, toUuid } from "../ids.ts";
 import { post } from "../ledger/ledger.ts";
 import { attemptsOf, type Settlement, standingBy } from "../payments/attempts.ts";
+import { findAccount } from "../people/accounts.ts";
 import { lockPlan, toUserId } from "../people/users.ts";
 import {
   deleteOpenPayment,
   findOpenPayment,
   findPayment,
+  findPlan,
+  findSubscription,
+  hasLaterPayment,
+  listGivenUpPayments,
   listOpenPayments,
   movePayment,
   notePaymentMismatch,
   type PaymentMove,
   type PaymentRow,
   stampAsked,
+  stampAskedAfter,
 } from "./queries.ts";
 import { askToConfirm, continuePeriod, countFailedTry, startPeriod } from "./subscription.ts";
 
@@ -37,10 +43,13 @@ const attempts = attemptsOf<PaymentRow>({
     recurs: true,
   }),
   isOpen,
-  isFinal: (payment) => !isOpen(payment),
+  // Money may come for a payment that was given up.
+  isFinal: (payment) => !isOpen(payment) && payment.status !== "canceled",
   find: findPayment,
   listOpen: listOpenPayments,
   stampAsked,
+  listGivenUp: listGivenUpPayments,
+  stampAskedAfter,
   deleteOpen: deleteOpenPayment,
   settle,
   abandon: async (ctx, id) => {
@@ -57,18 +66,49 @@ export async function hearOfPlanPayment(ctx: Context, paymentId: string): Promis
   if (id) await attempts.hear(ctx, id);
 }
 
-/** Moves an open payment to what the provider says, the plan and the books with it; one that is settled already stays as it is. */
+/**
+ * Moves an open payment to what the provider says, the plan and the books with it, and one that was given up to paid; one that is settled
+ * already stays as it is.
+ */
 async function settle(ctx: Context, id: string, settlement: Settlement): Promise<PaymentRow> {
   const payment = (await findPayment(ctx.db, id))!;
   await ctx.db.transaction().execute(async (tx) => {
     // First the account, as everybody does who changes its plan.
     await lockPlan(tx, payment.userId);
-    if (!(await movePayment(tx, id, moveOf(settlement, ctx.now())))) return;
+    if (!(await movePayment(tx, id, moveOf(settlement, ctx.now())))) return takeLate(ctx, tx, id, settlement);
     if (payment.renewsFrom) await applyRenewal(ctx, tx, payment, settlement);
     else if (settlement.state === "succeeded") await startPeriod(ctx, tx, payment);
     if (settlement.state === "succeeded") await book(ctx, tx, payment, settlement.feeMinor ?? 0n);
   });
   return (await findPayment(ctx.db, id)) ?? payment;
+}
+
+/** Money for a payment that we had given up pays for what it was meant for, unless that is paid, or its owner gone, by now. */
+async function takeLate(ctx: Context, tx: Tx, id: string, settlement: Settlement): Promise<void> {
+  const payment = await findPayment(tx, id);
+  if (payment?.status !== "canceled" || settlement.state !== "succeeded") return;
+  if (await isNeededNoMore(tx, payment)) {
+    ctx.log.error(
+      { payment: id, paymentId: settlement.paymentId },
+      "money came late for a plan that is not to be had by it any more: give it back at the payment provider",
+    );
+    return;
+  }
+  await movePayment(tx, id, moveOf(settlement, ctx.now()), ["canceled"]);
+  const { renewsFrom } = payment;
+  const subscription = await findSubscription(tx, payment.userId);
+  if (renewsFrom && subscription?.periodEnd.getTime() === renewsFrom.getTime())
+    await continuePeriod(tx, payment, renewsFrom);
+  else await startPeriod(ctx, tx, payment);
+  await book(ctx, tx, payment, settlement.feeMinor ?? 0n);
+}
+
+/** Paid otherwise since, or given by an operator, or closed with the account. */
+async function isNeededNoMore(tx: Tx, payment: PaymentRow): Promise<boolean> {
+  const account = await findAccount(tx, payment.userId);
+  if (!account || account.closedAt || (await hasLaterPayment(tx, payment))) return true;
+  const { plan } = await findPlan(tx, payment.userId);
+  return plan !== "free" && (await findSubscription(tx, payment.userId)) === undefined;
 }
 
 /** Its owner is not there when a plan is renewed: what they have to know is written to them. */

@@ -2,8 +2,9 @@ import type { Plan } from "@stoa/contract";
 import type { Queries, Tx } from "../db/database.ts";
 import { exact } from "../db/exact.ts";
 import type { Mismatch } from "../payments/attempts.ts";
+import { mayBeChargedLate } from "../payments/given-up.ts";
 
-const OPEN = ["pending", "requires_action"];
+const OPEN: PaymentRow["status"][] = ["pending", "requires_action"];
 
 export interface SubscriptionRow {
   userId: string;
@@ -169,13 +170,18 @@ export interface PaymentMove {
   settled_at?: Date;
 }
 
-/** Moves an open payment; false when another was faster. */
-export async function movePayment(db: Queries, id: string, move: PaymentMove): Promise<boolean> {
+/** Moves an open payment, or one in another state; false when another was faster. */
+export async function movePayment(
+  db: Queries,
+  id: string,
+  move: PaymentMove,
+  from: PaymentRow["status"][] = OPEN,
+): Promise<boolean> {
   const moved = await db
     .updateTable("subscription_payments")
     .set(move)
     .where("id", "=", id)
-    .where("status", "in", OPEN)
+    .where("status", "in", from)
     .returning("id")
     .executeTakeFirst();
   return moved !== undefined;
@@ -225,3 +231,33 @@ export const listOpenPayments = (db: Queries, before: Date) =>
     .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
     .orderBy("created_at")
     .execute();
+
+export const listGivenUpPayments = (db: Queries, now: Date) =>
+  db
+    .selectFrom("subscription_payments")
+    .select("id")
+    .where(mayBeChargedLate(now))
+    .orderBy("created_at")
+    .execute();
+
+/** The provider has answered of a canceled payment. */
+export const stampAskedAfter = (db: Queries, id: string, now: Date) =>
+  db
+    .updateTable("subscription_payments")
+    .set({ asked_at: now })
+    .where("id", "=", id)
+    .where("status", "=", "canceled")
+    .execute();
+
+/** Whether its owner has paid for a plan since, or is about to. */
+export async function hasLaterPayment(db: Queries, { id, userId }: PaymentRow): Promise<boolean> {
+  const later = await db
+    .selectFrom("subscription_payments")
+    .select("id")
+    .where("user_id", "=", userId)
+    .where("id", ">", id)
+    .where("status", "in", [...OPEN, "completed"])
+    .limit(1)
+    .executeTakeFirst();
+  return later !== undefined;
+}
