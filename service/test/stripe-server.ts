@@ -12,6 +12,8 @@ export interface StripeServer {
   asked: string[];
   /** As it stands there now. */
   objectOf(id: string): StripeObject;
+  /** Another request under the same key has not ended, as often as it is asked, until it is told again. */
+  isBusy(path: RegExp | null): void;
   /** The next answer is lost after its work is done. */
   loseAnswer(path: RegExp): void;
   /** The owner of an account has told on Stripe's page all that it asks. */
@@ -46,6 +48,12 @@ const missing = (what: string) =>
 
 const refused = (message: string, code?: string) =>
   new Refusal(400, { type: "invalid_request_error", message, ...(code && { code }) });
+
+const STILL_RUNNING = {
+  type: "invalid_request_error",
+  code: "idempotency_key_in_use",
+  message: "There is currently another in-progress request using this Idempotent Key.",
+};
 
 const declined = (why: string) =>
   new Refusal(402, {
@@ -88,6 +96,7 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
   const replies = new Map<string, { asked: string; status: number; body: StripeObject }>();
   const asked: string[] = [];
   let lost: RegExp | null = null;
+  let busy: RegExp | null = null;
   let count = 0;
   let funds = Number.POSITIVE_INFINITY;
   const make = (prefix: string, object: StripeObject) => {
@@ -332,6 +341,8 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
     const key = request.headers["idempotency-key"];
     if (typeof key !== "string") return attempt(() => answer(request.method!, url.pathname, form));
     const wish = `${request.method} ${url.pathname} ${sent}`;
+    if (busy?.test(`${request.method} ${url.pathname}`))
+      return { status: 409, body: { error: STILL_RUNNING } };
     const kept = replies.get(key);
     if (kept && kept.asked !== wish) return { status: 400, body: { error: { type: "idempotency_error" } } };
     if (kept) return kept;
@@ -366,6 +377,9 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
     },
     change: (id, change) => void Object.assign(get(id, "object"), change),
     objectOf: (id) => get(id, "object"),
+    isBusy: (path) => {
+      busy = path;
+    },
     loseAnswer: (path) => {
       lost = path;
     },

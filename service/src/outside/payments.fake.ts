@@ -42,7 +42,9 @@ export function fakePayments({
     async charge({ orderId, amountMinor, currency, methodId, userId, description }) {
       const body = { amountMinor: Number(amountMinor), currency, customerId: userId, methodId, description };
       const reply = await ask(ChargeReply, "POST", "/v1/charges", { key: orderId, body });
-      return isRefusal(reply, "unknown_method") ? { state: "unknown_method" } : outcomeOf(reply);
+      if (isRefusal(reply, "unknown_method")) return { state: "unknown_method" };
+      const refused = isRefusal(reply, "invalid_request");
+      return refused ? refusedOutcome(orderId, refused) : outcomeOf(reply);
     },
     async find(orderId) {
       return outcomeOrNull(await find(ChargeReply, "/v1/charges", { order: orderId }));
@@ -198,6 +200,12 @@ function answered<T extends object>(reply: T | Refusal): T {
   if (isRefused(reply)) throw new Error(`The payment provider refused: ${reply.error}`);
   return reply;
 }
+
+/** Nothing was made of it: as good as a decline, of no card in particular. */
+const refusedOutcome = (orderId: string, declineCode: string): PaymentOutcome => ({
+  ...{ state: "declined", declineCode },
+  ...{ paymentId: orderId, method: { brand: "unknown", last4: "????" } },
+});
 
 function outcomeOrNull(reply: z.infer<typeof ChargeReply> | Refusal): PaymentOutcome | null {
   return isRefusal(reply, "charge_not_found") ? null : outcomeOf(reply);

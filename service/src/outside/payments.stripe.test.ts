@@ -232,6 +232,26 @@ test("a payout is one transfer to the seller's account, and one to nobody fails"
   assert.partialDeepStrictEqual(failed, { state: "failed", failureCode: "resource_missing" });
 });
 
+test("what another request is still doing under the same key is unknown, and never a refusal", async () => {
+  const order = request();
+  const { paymentId } = (await payments.charge(request())) as { paymentId: string };
+  const refund = { refundId: "refund_busy", paymentId, amountMinor: 100n, currency: "USD" };
+  const payout = { payoutId: "payout_busy", destination: "acct_seller", amountMinor: 100n, currency: "USD" };
+  server.isBusy(/^POST/);
+  for (const ask of [
+    () => payments.charge(order),
+    () => payments.refund(refund),
+    () => payments.payOut(payout),
+    () => payments.findMethod("usr_busy", "pm_card_visa"),
+    () => payments.onboard("usr_busy"),
+  ])
+    await assert.rejects(ask, PaymentUnknown);
+  server.isBusy(null);
+  assert.equal((await payments.charge(order)).state, "succeeded");
+  assert.equal((await payments.refund(refund)).state, "succeeded");
+  assert.equal((await payments.payOut(payout)).state, "completed");
+});
+
 suite("a payout that our balance does not cover", () => {
   const payout = (payoutId: string) => ({
     ...{ payoutId, destination: "acct_seller", amountMinor: 5_000n, currency: "USD" },
@@ -330,7 +350,8 @@ test("a method is attached to its owner; one that does not exist is none", async
   assert.partialDeepStrictEqual(method, { brand: "visa", last4: "4242" });
   assert.deepEqual(await payments.findMethod("usr_1", method.id), method, "asked again");
   assert.equal(await payments.findMethod("usr_2", method.id), null, "it is somebody else's");
-  assert.equal(await payments.findMethod("usr_1", "pm_nobody"), null);
+  for (const token of ["pm_nobody", "..", ".", "pm_card_visa/../../customers", "pm_card_visa?a", " "])
+    assert.equal(await payments.findMethod("usr_1", token), null);
   assert.equal(await payments.findMethod("usr_1", "pm_card_chargeDeclinedAttach"), null, "its bank refused");
 });
 

@@ -203,7 +203,7 @@ export function stripePayments({
       return data[0] ? payoutOutcomeOf(data[0]) : null;
     },
     async findPayoutAccount(accountId) {
-      const account = await answered(() => unlessRefused(() => stripe.accounts.retrieve(accountId)));
+      const account = await answered(() => unlessNotOurs(() => stripe.accounts.retrieve(accountId)));
       return (
         account && { payoutsEnabled: account.payouts_enabled && account.capabilities?.transfers === "active" }
       );
@@ -226,6 +226,7 @@ export function stripePayments({
       }),
     findMethod: (userId, token) =>
       answered(async () => {
+        if (!IS_ID.test(token)) return null;
         const customer = await customerOf(userId);
         const method =
           (await unlessRefused(() => stripe.paymentMethods.attach(token, { customer }))) ??
@@ -247,6 +248,9 @@ export function stripePayments({
 
 const NOT_STRIPES =
   "is a name of the built-in test provider, and this service is paid through Stripe: name a method of Stripe's, with a test key one such as pm_card_visa";
+
+/** Stripe's ids are words. Anything else would be another path. */
+const IS_ID = /^\w+$/;
 
 const EXPANDED = ["payment_method", "latest_charge.balance_transaction"];
 const CANCELABLE = new Set<Intent["status"]>([
@@ -315,7 +319,15 @@ async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | null> {
   } catch (error) {
     if (error instanceof Stripe.errors.StripeCardError) return null;
     if (error instanceof Stripe.errors.StripeInvalidRequestError) return null;
-    // So it says of accounts that are not connected to ours.
+    throw error;
+  }
+}
+
+/** Of an account that is not there, or not connected to ours, Stripe says that we may not see it. */
+async function unlessNotOurs<T>(ask: () => Promise<T>): Promise<T | null> {
+  try {
+    return await unlessMissing(ask);
+  } catch (error) {
     if (error instanceof Stripe.errors.StripePermissionError) return null;
     throw error;
   }

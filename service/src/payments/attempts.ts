@@ -2,12 +2,8 @@ import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { failPoint } from "../fail-points.ts";
-import {
-  type Captured,
-  type PaymentOutcome,
-  type PaymentRequest,
-  PaymentUnknown,
-} from "../outside/payments.ts";
+import type { Captured, PaymentOutcome, PaymentRequest } from "../outside/payments.ts";
+import { orLeftOpen } from "./silence.ts";
 
 /** Whoever asked more recently may still be waiting for the answer. */
 const RECONCILE_AFTER_MS = 60_000;
@@ -71,12 +67,19 @@ export interface ChargedRows<Row extends { id: string }> {
   stampAsked(db: Queries, id: string, now: Date): Promise<boolean>;
   /** The provider does not know the method: nothing happened, so nothing stays. */
   deleteOpen(db: Queries, id: string): Promise<unknown>;
-  /** Moves an open row to what the provider says, and all that hangs on it, in a transaction; a settled one stays as it is. */
+  /**
+   * Moves an open row to what the provider says, and all that hangs on it, in a transaction, and one that was given up to paid; a settled
+   * one stays as it is.
+   */
   settle(ctx: Context, id: string, settlement: Settlement): Promise<Row>;
   /** Nobody waits for the row any more, and the provider never heard of it. */
   abandon(ctx: Context, id: string): Promise<void>;
   /** Keeps what was taken in the place of what was asked for; false when it was kept before. */
   noteMismatch(db: Queries, id: string, note: Mismatch): Promise<boolean>;
+  /** Rows that were given up, of which the provider is to be asked again: money may come late. */
+  listGivenUp(db: Queries, now: Date): Promise<{ id: string }[]>;
+  /** Notes that the provider has answered of such a row. */
+  stampAskedAfter(db: Queries, id: string, now: Date): Promise<unknown>;
 }
 
 export interface Mismatch {
@@ -94,7 +97,10 @@ export interface Attempts<Row> {
   hear(ctx: Context, id: string): Promise<void>;
   /** Gives up a row that waits; it stays open when the provider cannot tell, and may turn out to be paid. */
   giveUp(ctx: Context, row: Row): Promise<Row>;
-  /** Settles what is open for over a minute: the provider's word counts, silence for long enough ends it. */
+  /**
+   * Settles what is open for over a minute: the provider's word counts, silence for long enough ends it. What was given up is asked
+   * about for some days more.
+   */
   reconcile(ctx: Context): Promise<void>;
 }
 
@@ -103,7 +109,7 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
   const afresh = async (ctx: Context, row: Row) => (await rows.find(ctx.db, row.id)) ?? row;
 
   const settleBy = async (ctx: Context, row: Row, ask: () => Promise<PaymentOutcome | null>) => {
-    const outcome = await orUnknown(ctx, row.id, ask);
+    const outcome = await orLeftOpen(ctx, { [rows.noun]: row.id }, ask);
     return outcome && outcome.state !== "unknown_method" ? settle(ctx, row, outcome) : row;
   };
 
@@ -124,16 +130,6 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
         "the payment provider took something else than was asked for: compare both, and give it back there",
       );
     return afresh(ctx, row);
-  }
-
-  async function orUnknown<T>(ctx: Context, id: string, ask: () => Promise<T>): Promise<T | null> {
-    try {
-      return await ask();
-    } catch (error) {
-      if (!(error instanceof PaymentUnknown)) throw error;
-      ctx.log.warn({ [rows.noun]: id, err: error }, "the payment provider did not answer; it stays open");
-      return null;
-    }
   }
 
   async function settleById(ctx: Context, id: string, known: Known): Promise<void> {
@@ -159,11 +155,30 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
     }
   }
 
+  /** Money may have come late, and the notice of it may be lost. What the buyer could still confirm is called off. */
+  async function askAfter(ctx: Context, id: string): Promise<void> {
+    const { payments } = ctx.outside;
+    try {
+      const found = await payments.find(rows.providersId(id));
+      const outcome =
+        found?.state === "requires_action" ? await payments.cancel(rows.providersId(id)) : found;
+      if (outcome && outcome.state !== "unknown_method") await settleById(ctx, id, outcome);
+      await rows.stampAskedAfter(ctx.db, id, ctx.now());
+    } catch (error) {
+      ctx.log.warn(
+        { [rows.noun]: id, err: error },
+        "what was given up could not be asked about; it is again",
+      );
+    }
+  }
+
   return {
     async charge(ctx, row) {
       if (!(await rows.stampAsked(ctx.db, row.id, ctx.now()))) return afresh(ctx, row);
       failPoint(ctx, `${rows.noun}: about to be charged`);
-      const outcome = await orUnknown(ctx, row.id, () => ctx.outside.payments.charge(rows.requestOf(row)));
+      const outcome = await orLeftOpen(ctx, { [rows.noun]: row.id }, () =>
+        ctx.outside.payments.charge(rows.requestOf(row)),
+      );
       failPoint(ctx, `${rows.noun}: charged, not settled`);
       if (outcome?.state === "unknown_method") {
         await rows.deleteOpen(ctx.db, row.id);
@@ -186,6 +201,7 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
     async reconcile(ctx) {
       const before = new Date(ctx.now().getTime() - RECONCILE_AFTER_MS);
       for (const open of await rows.listOpen(ctx.db, before)) await reconcileOne(ctx, open);
+      for (const { id } of await rows.listGivenUp(ctx.db, ctx.now())) await askAfter(ctx, id);
     },
   };
 }

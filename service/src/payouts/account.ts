@@ -34,8 +34,7 @@ export async function onboard(ctx: Context, caller: SessionCaller, source: Sourc
   mustBeFresh(ctx, caller);
   const userId = toUserId(caller.userId);
   const { accountId, url } = await orUnavailable(() => ctx.outside.payments.onboard(userId));
-  if ((await payoutAccountOf(ctx, ctx.db, caller.userId)) !== accountId)
-    await goTo(ctx, caller, accountId, source);
+  await goTo(ctx, caller, accountId, source);
   return { account: accountId, url };
 }
 
@@ -44,6 +43,7 @@ const goTo = (ctx: Context, caller: SessionCaller, account: string, source: Sour
     const { email } = (await lockAccount(tx, caller.userId))!;
     const before = await payoutAccountOf(ctx, tx, caller.userId);
     await namePayoutAccount(tx, caller.userId, account);
+    if (before === account) return;
     await record(ctx, tx, {
       actorId: caller.userId,
       action: "payout_account.changed",

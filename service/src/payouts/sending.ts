@@ -1,7 +1,8 @@
 import type { Context } from "../context.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
-import { PaymentUnknown, type PayoutOutcome, type PayoutRequest } from "../outside/payments.ts";
+import type { PayoutRequest } from "../outside/payments.ts";
+import { orLeftOpen } from "../payments/silence.ts";
 import {
   findPayout,
   listAskedBefore,
@@ -35,29 +36,14 @@ export async function send(ctx: Context, payout: PayoutRow): Promise<PayoutRow> 
   failPoint(ctx, "payout: drawn, not asked");
   await stampAsked(ctx.db, payout.id, ctx.now());
   failPoint(ctx, "payout: about to be asked");
-  const outcome = await orUnknown(ctx, payout.id, () => ctx.outside.payments.payOut(requestOf(payout)));
+  const outcome = await orLeftOpen(ctx, { payout: payout.id }, () =>
+    ctx.outside.payments.payOut(requestOf(payout)),
+  );
   failPoint(ctx, "payout: asked, not settled");
   // Without an answer, a notice may have come all the same.
   const settled = outcome ? await settle(ctx, payout.id, outcome) : (await findPayout(ctx.db, payout.id))!;
   failPoint(ctx, "payout: settled, not answered");
   return settled;
-}
-
-async function orUnknown(
-  ctx: Context,
-  id: string,
-  ask: () => Promise<PayoutOutcome | null>,
-): Promise<PayoutOutcome | null> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (!(error instanceof PaymentUnknown)) throw error;
-    ctx.log.warn(
-      { payout: id, err: error },
-      "the payment provider did not answer; the payout stays as it is",
-    );
-    return null;
-  }
 }
 
 /** The provider says that something changed: asks what. Its silence is a `PaymentUnknown`, so that it says so again. */

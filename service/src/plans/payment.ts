@@ -18,6 +18,10 @@ import {
   deleteOpenPayment,
   findOpenPayment,
   findPayment,
+  findPlan,
+  findSubscription,
+  hasLaterPayment,
+  listGivenUpPayments,
   listOpenPayments,
   lockPayment,
   movePayment,
@@ -25,6 +29,7 @@ import {
   type PaymentMove,
   type PaymentRow,
   stampAsked,
+  stampAskedAfter,
   takeReceiptNumber,
 } from "./queries.ts";
 import { askToConfirm, continuePeriod, countFailedTry, startPeriod } from "./subscription.ts";
@@ -50,10 +55,12 @@ const attempts = attemptsOf<PaymentRow>({
   }),
   isOpen,
   // Money may come for a payment that was given up.
-  isFinal: ({ status }) => status === "completed" || status === "failed",
+  isFinal: (payment) => !isOpen(payment) && payment.status !== "canceled",
   find: findPayment,
   listOpen: listOpenPayments,
   stampAsked,
+  listGivenUp: listGivenUpPayments,
+  stampAskedAfter,
   deleteOpen: deleteOpenPayment,
   settle,
   abandon,
@@ -124,20 +131,27 @@ async function tellOfRenewal(ctx: Context, tx: Tx, payment: PaymentRow, settleme
   }
 }
 
-/** A plan that was given up and is paid all the same is its owner's, if they have nothing else. */
+/** Money for a payment that we had given up pays for what it was meant for, unless that is paid, or its owner gone, by now. */
 async function takeLate(ctx: Context, tx: Tx, payment: PaymentRow, settlement: Settlement): Promise<void> {
   if (settlement.state !== "succeeded") return;
-  if (!payment.renewsFrom && (await hasNothingElse(tx, payment.userId)))
-    return complete(ctx, tx, payment, settlement);
-  ctx.log.error(
-    { payment: toId("pay", payment.id) },
-    "a plan was paid for that its owner gave up and cannot have any more: the payment provider must give the money back",
-  );
+  if (await isNeededNoMore(tx, payment)) {
+    ctx.log.error(
+      { payment: payment.id, paymentId: settlement.paymentId },
+      "money came late for a plan that is not to be had by it any more: give it back at the payment provider",
+    );
+    return;
+  }
+  const subscription = await findSubscription(tx, payment.userId);
+  const goesOn = subscription?.periodEnd.getTime() === payment.renewsFrom?.getTime();
+  await complete(ctx, tx, goesOn ? payment : { ...payment, renewsFrom: null }, settlement);
 }
 
-async function hasNothingElse(tx: Tx, userId: string): Promise<boolean> {
-  if ((await findAccount(tx, userId))?.closedAt || (await findOpenPayment(tx, userId))) return false;
-  return (await lockPlan(tx, userId)) === "free";
+/** Paid otherwise since, or given by an operator, or closed with the account. */
+async function isNeededNoMore(tx: Tx, payment: PaymentRow): Promise<boolean> {
+  const account = await findAccount(tx, payment.userId);
+  if (!account || account.closedAt || (await hasLaterPayment(tx, payment))) return true;
+  const { plan } = await findPlan(tx, payment.userId);
+  return plan !== "free" && (await findSubscription(tx, payment.userId)) === undefined;
 }
 
 /** The month is paid: the plan holds for it, and the books and the receipt say so. */

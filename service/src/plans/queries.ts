@@ -4,8 +4,9 @@ import { type Drawn, exact } from "../db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 import type { CardSummary } from "../outside/payments.ts";
 import type { Mismatch } from "../payments/attempts.ts";
+import { mayBeChargedLate } from "../payments/given-up.ts";
 
-const OPEN = ["pending", "requires_action"];
+const OPEN: PaymentRow["status"][] = ["pending", "requires_action"];
 
 export interface SubscriptionRow {
   userId: string;
@@ -317,3 +318,33 @@ export const listOpenPayments = (db: Queries, before: Date) =>
     .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
     .orderBy("created_at")
     .execute();
+
+export const listGivenUpPayments = (db: Queries, now: Date) =>
+  db
+    .selectFrom("subscription_payments")
+    .select("id")
+    .where(mayBeChargedLate(now))
+    .orderBy("created_at")
+    .execute();
+
+/** The provider has answered of a canceled payment. */
+export const stampAskedAfter = (db: Queries, id: string, now: Date) =>
+  db
+    .updateTable("subscription_payments")
+    .set({ asked_at: now })
+    .where("id", "=", id)
+    .where("status", "=", "canceled")
+    .execute();
+
+/** Whether its owner has paid for a plan since, or is about to. */
+export async function hasLaterPayment(db: Queries, { id, userId }: PaymentRow): Promise<boolean> {
+  const later = await db
+    .selectFrom("subscription_payments")
+    .select("id")
+    .where("user_id", "=", userId)
+    .where("id", ">", id)
+    .where("status", "in", [...OPEN, "completed"])
+    .limit(1)
+    .executeTakeFirst();
+  return later !== undefined;
+}

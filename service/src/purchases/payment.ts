@@ -15,6 +15,7 @@ import { bookSale } from "./books.ts";
 import {
   deleteOpenOrder,
   findOrder,
+  listGivenUpOrders,
   listOpenOrders,
   lockOrder,
   moveOrder,
@@ -22,6 +23,7 @@ import {
   OPEN,
   type OrderRow,
   stampAsked,
+  stampAskedAfter,
   takeReceiptNumber,
 } from "./queries.ts";
 import { carryOut, returnPayment } from "./refund-payment.ts";
@@ -59,6 +61,8 @@ const attempts = attemptsOf<OrderRow>({
       if (order && isOpen(order)) await moveOrder(tx, id, { status: "canceled" });
     }),
   noteMismatch: noteOrderMismatch,
+  listGivenUp: listGivenUpOrders,
+  stampAskedAfter,
 });
 
 export const { charge, refresh, reconcile: reconcileOrders } = attempts;

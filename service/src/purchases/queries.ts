@@ -7,6 +7,7 @@ import { type Drawn, exact } from "../db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 import type { CardSummary } from "../outside/payments.ts";
 import type { Mismatch } from "../payments/attempts.ts";
+import { mayBeChargedLate } from "../payments/given-up.ts";
 
 export const OPEN: OrderStatus[] = ["pending", "requires_action"];
 
@@ -296,6 +297,18 @@ export const listOpenOrders = (db: Queries, before: Date) =>
     .where("status", "in", OPEN)
     .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
     .orderBy("created_at")
+    .execute();
+
+export const listGivenUpOrders = (db: Queries, now: Date) =>
+  db.selectFrom("orders").select("id").where(mayBeChargedLate(now)).orderBy("created_at").execute();
+
+/** The provider has answered of a canceled order. */
+export const stampAskedAfter = (db: Queries, id: string, now: Date) =>
+  db
+    .updateTable("orders")
+    .set({ asked_at: now })
+    .where("id", "=", id)
+    .where("status", "=", "canceled")
     .execute();
 
 /** Of purchases and sales of an account, how many the provider has not settled. */

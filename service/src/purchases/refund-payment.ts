@@ -4,7 +4,8 @@ import { announce } from "../events/outbox.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
-import { PaymentUnknown, type RefundOutcome } from "../outside/payments.ts";
+import type { RefundOutcome } from "../outside/payments.ts";
+import { orLeftOpen } from "../payments/silence.ts";
 import { bookRefund, bookRefundReturned } from "./books.ts";
 import { listHolds, setHold } from "./dispute-queries.ts";
 import { noteGivenBack } from "./giving-back.ts";
@@ -47,22 +48,10 @@ export async function carryOut(ctx: Context, refundId: string): Promise<void> {
   failPoint(ctx, "refund: settled, not answered");
 }
 
-async function askProvider(
-  ctx: Context,
-  { id, paymentId, amountMinor, currency }: AskedRefund,
-): Promise<RefundOutcome | null> {
-  try {
-    const refundId = toId("refund", id);
-    return await ctx.outside.payments.refund({ refundId, paymentId, amountMinor, currency });
-  } catch (error) {
-    // Whatever it is, the refund is written and approved: whoever asked for it shall hear that, and the job asks again.
-    const told = { refund: id, err: error };
-    if (error instanceof PaymentUnknown)
-      ctx.log.warn(told, "the payment provider did not answer; it stays processing");
-    else ctx.log.error(told, "the payment provider could not be asked for a refund");
-    return null;
-  }
-}
+const askProvider = (ctx: Context, { id, ...request }: AskedRefund): Promise<RefundOutcome | null> =>
+  orLeftOpen(ctx, { refund: id }, () =>
+    ctx.outside.payments.refund({ refundId: toId("refund", id), ...request }),
+  );
 
 type Failed = Extract<RefundOutcome, { state: "failed" }>;
 

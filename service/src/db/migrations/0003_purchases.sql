@@ -84,7 +84,7 @@ create table orders (
   decline_code text,
   action_url text,
   created_at timestamptz not null,
-  -- When the provider was last asked to charge: silence is counted from here.
+  -- When the provider was last asked to charge: silence is counted from here. Of a canceled one, when it was last asked about.
   asked_at timestamptz,
   completed_at timestamptz,
   -- From when the seller may be paid out for it.
@@ -149,6 +149,7 @@ create table receipt_counters (
 );
 
 create index orders_buyer on orders (buyer_id, id desc);
+create index orders_canceled on orders (created_at) where status = 'canceled';
 create index orders_open on orders (created_at) where status in ('pending', 'requires_action');
 -- Two parallel purchases of one product by one buyer cannot both go on.
 create unique index orders_one_open on orders (buyer_id, product_id) where status in ('pending', 'requires_action');

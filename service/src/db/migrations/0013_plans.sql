@@ -53,7 +53,7 @@ create table subscription_payments (
   decline_code text,
   action_url text,
   created_at timestamptz not null,
-  -- When the provider was last asked to charge: silence is counted from here.
+  -- When the provider was last asked to charge: silence is counted from here. Of a canceled one, when it was last asked about.
   asked_at timestamptz,
   settled_at timestamptz,
   -- The month that it paid for.
@@ -78,6 +78,7 @@ create table subscription_receipt_counters (
 );
 
 create index subscription_payments_user on subscription_payments (user_id, id desc);
+create index subscription_payments_canceled on subscription_payments (created_at) where status = 'canceled';
 create index subscription_payments_open on subscription_payments (created_at) where status in ('pending', 'requires_action');
 -- No period is paid twice.
 create unique index subscription_payments_once on subscription_payments (user_id, renews_from)
