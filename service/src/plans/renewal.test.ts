@@ -80,6 +80,8 @@ const subjects = async ({ key }: Person) =>
   (await lettersToUser(market, key.userId)).map(({ subject }) => subject);
 /** Those of the keys, as they hold now. */
 async function quotasOf({ key }: Person) {
+  // What a job changed is heard of a moment later, where keys are remembered.
+  await market.service.ctx.notices.caughtUp();
   const { windows } = (await key.get("/v1/account/usage")).body.data;
   return windows.map(({ limit, seconds }: { limit: number; seconds: number }) => ({
     requests: limit,
