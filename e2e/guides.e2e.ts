@@ -127,9 +127,42 @@ test("the lines of the guide to selling do what it says", async () => {
   const [sales] = after("What was sold").map((text) => JSON.parse(text));
   const { amount, fee, commission, tax, earnings } = sales.data[0];
   assert.deepEqual([amount, fee, commission, tax, earnings], [9.99, 1, 1, 0, 7.99]);
+  const [account, balance] = answersIn(after("Getting paid")[0]!);
+  assert.equal(account.data.account, "acct_test");
+  const { pending, available, nextMaturity } = balance.data[0];
+  assert.deepEqual([pending, available, nextMaturity.amount], [7.99, 0, 7.99]);
   assert.deepEqual(
     headings,
-    ["Selling", "Discount codes", "Referrals", "What was sold"],
+    ["Selling", "Discount codes", "Referrals", "What was sold", "Getting paid"],
+    "a block that nobody looks at",
+  );
+});
+
+test("the lines of the guide to refunds and disputes do what it says", async () => {
+  const { headings, after } = await follow("refunds.md");
+  const [refundable, atOnce] = after("As a buyer");
+  assert.match(refundable!, /^"refundable":\{"until":"[^"]+","amount":10,"reasonIfNot":null\}$/);
+  const { status, decidedBy } = JSON.parse(atOnce!).data;
+  assert.deepEqual([status, decidedBy], ["succeeded", "rules"]);
+  const [window, rejected, approved] = after("As a seller");
+  assert.equal(window, '"refundDays":30');
+  const decisions = [rejected, approved].map((text) => JSON.parse(text!).data);
+  assert.deepEqual(
+    decisions.map((refund) => [refund.status, refund.decidedBy, refund.decisionNote]),
+    [
+      ["rejected", "seller", "It is a haiku, every morning."],
+      ["succeeded", "seller", null],
+    ],
+  );
+  const [order] = after("Disputes").map((text) => JSON.parse(text).data);
+  assert.deepEqual([order.status, order.entitlement.status, order.refunds], ["refunded", "revoked", []]);
+  assert.deepEqual(
+    order.events.map(({ type }: { type: string }) => type),
+    ["purchase.created", "purchase.completed", "dispute.opened", "dispute.lost"],
+  );
+  assert.deepEqual(
+    headings,
+    ["Refunds and disputes", "As a buyer", "As a seller", "Disputes"],
     "a block that nobody looks at",
   );
 });
@@ -174,13 +207,18 @@ test("the lines of the guide to payments do what it says", async () => {
   blocks[0]!.lines = blocks[0]!.lines
     .replace("http://127.0.0.1:4000", service.origin)
     .replace("stoa_test_…", service.key);
-  const [, bought, methods, confirmed, ...others] = await run(blocks);
+  const [, bought, methods, confirmed, chosenPlan, changedPlan, ...others] = await run(blocks);
   const [declined, paid] = answersIn(bought!);
   assert.equal(declined.error.details.declineCode, "card_declined");
   assert.equal(paid.data.status, "completed");
   const [chosen, removed] = answersIn(methods!);
   assert.deepEqual([chosen.data.isDefault, removed.data], [true, { id: chosen.data.id, deleted: true }]);
   assert.equal(answersIn(confirmed!)[0]!.data.status, "completed");
+  const [pro, payments] = answersIn(chosenPlan!);
+  assert.deepEqual([pro.data.plan, payments.data[0].status], ["pro", "completed"]);
+  assert.match(payments.data[0].receipt.number, /^R-STOA-\d{4}-\d{5}$/);
+  const [cancelled, resumed] = answersIn(changedPlan!);
+  assert.deepEqual([cancelled.data.scheduled.plan, resumed.data.scheduled], ["free", null]);
   assert.deepEqual(others, [], "a block that nobody looks at");
 });
 

@@ -16,8 +16,9 @@ import { LOADING, withBase } from "../shop.ts";
 const SALES = 240_000;
 const SELLERS = 2_000;
 const BUYERS = 1_000;
-/** Of all sales, those of one seller. */
+/** Of all sales, those of one seller; nobody buys a product twice, so that it has many. */
 const OF_ONE = 100_000;
+const MORE_PRODUCTS = OF_ONE / BUYERS + 1;
 const REFUNDED_EVERY = 20;
 const ROUNDS = 3;
 const LOOKS = 100;
@@ -100,13 +101,15 @@ async function withClient(connection: Connection, work: (client: pg.Client) => P
 async function fill(client: pg.Client): Promise<void> {
   await client.query("set statement_timeout = 0");
   await client.query("set session_replication_role = replica");
-  for (const statement of [...people, ...sales, ...refunds, ...payouts]) await client.query(statement);
+  for (const statement of [...people, ...sales, ...refunds, ...use, ...payouts])
+    await client.query(statement);
   await client.query("set session_replication_role = origin");
   await client.query("vacuum (freeze, analyze)");
 }
 
 const idOf = (what: string, n: string) => `md5('${what}' || ${n})::uuid`;
 const sellerOf = `case when n <= ${OF_ONE} then 1 else 2 + n % ${SELLERS - 1} end`;
+const productOf = `case when n <= ${OF_ONE} then ${SELLERS + 1} + n / ${BUYERS} else 2 + n % ${SELLERS - 1} end`;
 
 const people = [
   `insert into users (id, email, name, role, created_at)
@@ -117,9 +120,9 @@ const people = [
      from generate_series(0, ${BUYERS - 1}) n`,
   `insert into products (id, author_id, title, description, type, status, price_minor, currency, compatibility, tags,
                          requirements, features, models, preview, version, card, created_at, updated_at, moved_at)
-   select ${idOf("product", "n")}, ${idOf("seller", "n")}, 'Product ' || n, '', 'PROMPT', 'unpublished', 1999, 'USD', '{}', '{}',
+   select ${idOf("product", "n")}, ${idOf("seller", `case when n <= ${SELLERS} then n else 1 end`)}, 'Product ' || n, '', 'PROMPT', 'unpublished', 1999, 'USD', '{}', '{}',
           '{}', '{}', '{}', '', '1.0.0', '{}', '2026-01-01', '2026-01-01', '2026-01-01'
-     from generate_series(1, ${SELLERS}) n`,
+     from generate_series(1, ${SELLERS + MORE_PRODUCTS}) n`,
 ];
 
 /** A tenth for the platform, 30 cents for the provider; each matures two weeks after it. */
@@ -128,10 +131,10 @@ const sales = [
                        product_version, status, subtotal_minor, total_minor, fee_minor, seller_minor, fee_basis_points,
                        processor_fee_minor, currency, refund_days, payment_method_id, created_at, completed_at, matures_at,
                        receipt_year, receipt_number)
-   select ${idOf("order", "n")}, ${idOf("buyer", `n % ${BUYERS}`)}, ${idOf("seller", "seller")}, ${idOf("product", "seller")},
+   select ${idOf("order", "n")}, ${idOf("buyer", `n % ${BUYERS}`)}, ${idOf("seller", "seller")}, ${idOf("product", "product")},
           '', '', '', '', 'PROMPT', '1.0.0', 'completed', price, price, fee, price - fee, 1000, 30, 'USD', 14, 'pm_test_ok',
           sold_at, sold_at, sold_at + interval '14 days', 2026, row_number() over (partition by seller order by n)
-     from (select n, ${sellerOf} as seller, 100 + n % 5000 as price, (100 + n % 5000 + 5) / 10 as fee,
+     from (select n, ${sellerOf} as seller, ${productOf} as product, 100 + n % 5000 as price, (100 + n % 5000 + 5) / 10 as fee,
                   '2026-01-01'::timestamptz + n * interval '100 seconds' as sold_at
              from generate_series(1, ${SALES}) n) as sale`,
   "insert into receipt_counters select seller_id, receipt_year, max(receipt_number) from orders group by 1, 2",
@@ -157,6 +160,13 @@ const refunds = [
      ('seller', seller_id, -seller_minor, matures_at),
      ('platform_revenue', null, -fee_minor, null)`,
   ),
+];
+
+const use = [
+  `insert into entitlements (buyer_id, product_id, order_id, major, status, created_at)
+   select buyer_id, product_id, id, 1, case status when 'refunded' then 'revoked' else 'active' end, completed_at from orders`,
+  `insert into product_stats (product_id, purchases)
+   select product_id, count(*) filter (where status <> 'revoked') from entitlements group by 1`,
 ];
 
 const payouts = [

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Country } from "./countries.ts";
 import { endpoint } from "./endpoint.ts";
-import { paging, Timestamp } from "./envelope.ts";
+import { Amount, Currency, paging, Timestamp } from "./envelope.ts";
 import { type RolePermission, rolePermissions, roles } from "./permissions.ts";
 import { plans } from "./plans.ts";
 
@@ -91,18 +91,36 @@ export const change = endpoint({
   example: { name: "Ada Lovelace", bio: "Prompts for engines of all kinds." },
 });
 
+export const CloseAccount = z
+  .strictObject({
+    confirm: z.string().max(254).describe("The address of the account, as a safeguard"),
+    giveUpBalance: z
+      .boolean()
+      .default(false)
+      .describe("Close it though money is left that nobody could pay you"),
+  })
+  .meta({ id: "CloseAccount" });
+
+export type CloseAccount = z.output<typeof CloseAccount>;
+
 export const close = endpoint({
   name: "account.close",
   method: "DELETE",
   path: "/account",
   summary: "Close your account for good",
   description:
-    "Needs a sign-in of the last 15 minutes and your own address as `confirm`. You are signed out everywhere, your keys stop working, your products go off sale, and your name, your address and what you ran are forgotten. Orders and their receipts stay for the books, and your buyers keep what they bought. Refused while a payment is open.",
+    "Needs a sign-in of the last 15 minutes and your own address as `confirm`. You are signed out everywhere, your keys stop working, your products go off sale, and your name, your address and what you ran are forgotten. Orders and their receipts stay for the books, and your buyers keep what they bought. Refused while a payment is open, and while you owe anything. What is yours and not paid out yet is paid by the marketplace's schedule as it matures, the last of it however little, and told by letter; where there is no way to pay it, 409 says what is missing.",
   access: session,
-  body: z
-    .strictObject({ confirm: z.string().max(254).describe("The address of the account, as a safeguard") })
-    .meta({ id: "CloseAccount" }),
-  data: z.object({ id: z.string(), closed: z.literal(true), closedAt: Timestamp }),
+  body: CloseAccount,
+  data: z.object({
+    id: z.string(),
+    closed: z.literal(true),
+    closedAt: Timestamp,
+    toBePaid: z
+      .array(z.object({ currency: Currency, amount: Amount }))
+      .optional()
+      .describe("What is still paid to you, by currency, if anything; a letter tells of each payout"),
+  }),
   errors: ["VALIDATION_ERROR", "INVALID_STATE"],
   example: { confirm: "ada@example.com" },
 });

@@ -134,7 +134,7 @@ export const ban = endpoint({
   path: "/admin/users/:userId/ban",
   summary: "Shut somebody out",
   description:
-    "Acts at once: their sessions end, and no key or token of theirs works until they are let in again.",
+    "Acts at once: their sessions end, and no key, token or link of theirs works until they are let in again. What they sell is neither listed nor sold meanwhile, and stays with its buyers; their payouts wait.",
   access: admin,
   params,
   body: z.strictObject({ reason }).meta({ id: "BanUser" }),

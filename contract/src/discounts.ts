@@ -102,7 +102,7 @@ export const create = endpoint({
   path: "/discount-codes",
   summary: "Make a discount code",
   description:
-    "Takes either percentOff or amountOff. The discount is rounded half-up: half of 19.99 is 10.00, which leaves 9.99. Limits hold however many buy at once.",
+    "Takes either percentOff or amountOff. The discount is rounded half-up: half of 19.99 is 10.00, which leaves 9.99. Limits hold however many buy at once. A second code of one name, whatever its case, is 409 CONFLICT.",
   access,
   body: CreateDiscountCode,
   data: DiscountCode,
@@ -118,7 +118,7 @@ export const change = endpoint({
   path: "/discount-codes/:discountCodeId",
   summary: "Change a discount code",
   description:
-    "Only what you send changes, and holds for what is bought from now on; null takes a limit away. percentOff and amountOff take each other's place.",
+    "Only what you send changes, and holds for what is bought from now on; null takes a limit away. percentOff and amountOff take each other's place. A maxRedemptions below the purchases that hold the code is 422.",
   access,
   params,
   body: ChangeDiscountCode,

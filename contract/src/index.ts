@@ -71,6 +71,7 @@ export const api = {
     create: payouts.create,
     account: payouts.account,
     nameAccount: payouts.nameAccount,
+    onboard: payouts.onboard,
   },
   paymentMethods: {
     list: paymentMethods.list,
@@ -171,6 +172,7 @@ export const api = {
   plans: {
     usage: plans.usage,
     subscription: plans.subscription,
+    payments: plans.payments,
     changeSubscription: plans.changeSubscription,
   },
   oauth: {
@@ -185,7 +187,7 @@ export const api = {
 
 export const endpoints: Endpoint[] = Object.values(api).flatMap((room) => Object.values(room) as Endpoint[]);
 
-export type { Account, ChangeAccount, Session } from "./account.ts";
+export type { Account, ChangeAccount, CloseAccount, Session } from "./account.ts";
 export { Address } from "./address.ts";
 export type { AdminOAuthClient, AdminUser, AdminUserDetail, AuditEntry, ChangeUser, Stats } from "./admin.ts";
 export type {
@@ -238,6 +240,7 @@ export type {
   AskPayout,
   Balance,
   NamePayoutAccount,
+  Onboarding,
   Payout,
   PayoutAccount,
   PayoutStatus,
@@ -254,6 +257,8 @@ export {
 export {
   type ChangeSubscription,
   type Plan,
+  type PlanPayment,
+  type PlanPaymentStatus,
   plans,
   Quota,
   Quotas,

@@ -15,6 +15,9 @@ export const Balance = z
     available: Signed.describe(
       "What can be paid out now; below zero after refunds and disputes of what was paid out: later sales make up for it first",
     ),
+    reserved: Amount.describe(
+      "Matured, and not paid out as long as open refunds and disputes may take it: no part of `available`",
+    ),
     inTransit: Signed.describe("In payouts that have not ended"),
     minimum: Amount.describe("Less than this is not paid out"),
     nextMaturity: z
@@ -28,15 +31,23 @@ export const Payout = z
   .object({
     id: z.string(),
     sellerId: z.string(),
-    status: z.enum(payoutStatuses),
+    status: z
+      .enum(payoutStatuses)
+      .describe(
+        "pending: the provider has not answered. in_transit: on its way to the bank. failed, returned: the amount is part of the balance again",
+      ),
     amount: Amount,
     currency: Currency,
     period: z
       .object({ start: z.iso.date(), end: z.iso.date() })
-      .describe("The days (UTC) on which matured what it pays"),
+      .describe(
+        "Days (UTC): from the one after the last payout's end, or that of your first entry, to the last on which matured what it pays; no day is in two",
+      ),
     failureCode: z.string().nullable().describe("Why the provider or the bank did not pay it"),
     createdAt: Timestamp,
-    completedAt: Timestamp.nullable(),
+    completedAt: Timestamp.nullable().describe(
+      "When it was paid, even if it came back later; null: not yet, or never",
+    ),
   })
   .meta({ id: "Payout" });
 
@@ -45,6 +56,15 @@ export const AdminPayout = Payout.extend({
   account: z.string().describe("The seller's account at the payment provider"),
   providerPayoutId: z.string().nullable(),
   scheduled: z.boolean().describe("false: the seller asked for it"),
+  waitsFor: z
+    .string()
+    .nullable()
+    .describe(
+      "Why the payment provider cannot pay it yet: balance_insufficient is the marketplace's own balance there. It is asked again each hour",
+    ),
+  reversedAmount: Amount.describe(
+    "What the provider took back of it without taking back all: in no book, until all is taken back there",
+  ),
 }).meta({ id: "AdminPayout" });
 
 export const AskPayout = z
@@ -56,9 +76,24 @@ export const AskPayout = z
 
 export const PayoutAccount = z
   .object({
-    account: z.string().nullable().describe("At the payment provider; null: you must name one first"),
+    account: z.string().nullable().describe("At the payment provider; null: set one up first, or name one"),
+    payoutsEnabled: z
+      .boolean()
+      .nullable()
+      .describe(
+        "Whether payouts arrive there; null: the payment provider does not say now, or knows no such account",
+      ),
   })
   .meta({ id: "PayoutAccount" });
+
+export const Onboarding = z
+  .object({
+    account: z.string().describe("Where your payouts go from now on"),
+    url: z
+      .url()
+      .describe("The payment provider's page, for one visit: ask for another when you come back to it"),
+  })
+  .meta({ id: "Onboarding" });
 
 export const NamePayoutAccount = z
   .strictObject({
@@ -69,6 +104,7 @@ export const NamePayoutAccount = z
   .meta({ id: "NamePayoutAccount" });
 
 export type PayoutAccount = z.input<typeof PayoutAccount>;
+export type Onboarding = z.input<typeof Onboarding>;
 export type NamePayoutAccount = z.output<typeof NamePayoutAccount>;
 export type Balance = z.input<typeof Balance>;
 export type Payout = z.input<typeof Payout>;
@@ -120,7 +156,7 @@ export const create = endpoint({
   path: "/payouts",
   summary: "Have what is available paid out",
   description:
-    "One at a time in each currency: while one is open, 409 CONFLICT names it. A payout that fails or comes back gives its amount back at once.",
+    "One at a time in each currency: while one is open, 409 CONFLICT names it. A payout that fails or comes back gives its amount back at once. Less than the minimum of GET /balance, more than is available, no account to pay to, or one that is not set up yet: 422.",
   access: { who: "session", rolePermission: "manage:products" },
   body: AskPayout,
   data: Payout,
@@ -149,6 +185,17 @@ export const nameAccount = endpoint({
   body: NamePayoutAccount,
   data: PayoutAccount,
   example: { account: "acct_test" },
+});
+
+export const onboard = endpoint({
+  name: "payouts.account.onboard",
+  method: "POST",
+  path: "/account/payout-account/onboarding",
+  summary: "Set up where your payouts go",
+  description:
+    "Makes an account for you at the payment provider, once, and answers its page on which you say who you are and where your bank is. Until that is done, payouts are refused. Needs a sign-in of the last 15 minutes, and is told by a letter.",
+  access: { who: "session" },
+  data: Onboarding,
 });
 
 export const all = endpoint({

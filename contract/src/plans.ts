@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { Amount, Currency, Timestamp } from "./envelope.ts";
+import { Amount, Currency, paging, Timestamp } from "./envelope.ts";
+import { PurchaseDetail } from "./purchases.ts";
 
 /** In rising order: whoever moves to a later one upgrades. */
 export const plans = ["free", "pro", "business", "enterprise"] as const;
@@ -48,7 +49,9 @@ const Usage = z
 
 const Offer = z.object({
   plan: z.enum(plans),
-  monthlyPrice: Amount.nullable().describe("null: by agreement with the operator"),
+  monthlyPrice: Amount.nullable().describe(
+    "Before a tax that is added; null: by agreement with the operator",
+  ),
   currency: Currency,
   quotas: z.array(Quota),
 });
@@ -82,6 +85,32 @@ const Subscription = z
   })
   .meta({ id: "Subscription" });
 
+export const planPaymentStatuses = ["pending", "requires_action", "completed", "failed", "canceled"] as const;
+export type PlanPaymentStatus = (typeof planPaymentStatuses)[number];
+
+const PlanPayment = z
+  .object({
+    id: z.string(),
+    plan: z.enum(plans),
+    status: z.enum(planPaymentStatuses),
+    amount: Amount.describe("What is charged: lines.total"),
+    currency: Currency,
+    ...PurchaseDetail.pick({ lines: true, taxRate: true, paymentMethod: true, declineCode: true }).shape,
+    period: z
+      .object({ start: Timestamp, end: Timestamp })
+      .nullable()
+      .describe("The month that it paid for; null until completed"),
+    receipt: PurchaseDetail.shape.receipt.extend({
+      number: z
+        .string()
+        .nullable()
+        .describe("R-STOA-2026-00042: without gaps in the marketplace's year; null until completed"),
+    }),
+    createdAt: Timestamp,
+    completedAt: Timestamp.nullable(),
+  })
+  .meta({ id: "PlanPayment" });
+
 const ChangeSubscription = z
   .strictObject({
     plan: z.enum(plans),
@@ -92,6 +121,7 @@ const ChangeSubscription = z
 export type QuotaWindow = z.input<typeof QuotaWindow>;
 export type Usage = z.input<typeof Usage>;
 export type Subscription = z.input<typeof Subscription>;
+export type PlanPayment = z.input<typeof PlanPayment>;
 export type ChangeSubscription = z.output<typeof ChangeSubscription>;
 
 export const usage = endpoint({
@@ -111,6 +141,19 @@ export const subscription = endpoint({
   summary: "Read your plan, its period and the plans on offer",
   access: { who: "member", permission: null },
   data: Subscription,
+});
+
+export const payments = endpoint({
+  name: "account.subscription.payments",
+  method: "GET",
+  path: "/account/subscription/payments",
+  summary: "List what was asked of you for your plans, newest first, with receipts",
+  description:
+    "Each month's payment, and those that failed or were given up. lines.discount is what was unused of the month before an upgrade.",
+  access: { who: "member", permission: "purchases:read" },
+  query: z.strictObject(paging),
+  data: PlanPayment,
+  list: true,
 });
 
 export const changeSubscription = endpoint({

@@ -14,8 +14,10 @@ export const orderStatuses = [
   "disputed",
 ] as const;
 
-const link = z.url().nullable().describe("Signed and short-lived; re-issued by GET. Null until completed");
-const receipt = z.object({ url: link, pdf: link });
+const link = (until: string) =>
+  z.url().nullable().describe(`Opens in a browser for about an hour; each GET gives it anew. null: ${until}`);
+const paid = "not paid yet";
+const receipt = z.object({ url: link(paid), pdf: link(paid) });
 export const receiptNumber = z
   .string()
   .nullable()
@@ -29,29 +31,31 @@ export const NewPurchase = z
   .object({
     orderId: z.string(),
     status: z.enum(orderStatuses),
-    amount: Amount,
+    amount: Amount.describe("What is paid, tax included"),
     currency: Currency,
-    downloadUrl: link,
+    downloadUrl: link("not paid yet, or not yours to use any more"),
     receipt,
     nextAction,
   })
   .meta({ id: "NewPurchase" });
 
 export const Purchase = NewPurchase.extend({
-  refundedAmount: Amount,
+  refundedAmount: Amount.describe("What came back of it, by refunds and by disputes"),
   product: z.object({
     id: z.string(),
-    title: z.string(),
+    title: z.string().describe("As it was when it was bought"),
     type: z.string(),
-    version: z.string(),
+    version: z.string().describe("Which was bought"),
     author: z.object({ id: z.string(), name: z.string() }),
   }),
   createdAt: Timestamp,
-  completedAt: Timestamp.nullable(),
+  completedAt: Timestamp.nullable().describe("When it was paid; null: not yet, or never"),
 }).meta({ id: "Purchase" });
 
 export const PurchaseDetail = Purchase.extend({
-  lines: z.object({ subtotal: Amount, discount: Amount, tax: Amount, total: Amount }),
+  lines: z
+    .object({ subtotal: Amount, discount: Amount, tax: Amount, total: Amount })
+    .describe("total = subtotal − discount, + tax unless the price holds it already"),
   taxRate: z
     .object({ percent: z.number(), inclusive: z.boolean(), country: z.string() })
     .nullable()
@@ -59,17 +63,21 @@ export const PurchaseDetail = Purchase.extend({
   discountCode: z.string().nullable(),
   referralCode: z.string().nullable(),
   receipt: receipt.extend({ number: receiptNumber }),
-  paymentMethod: z.object({ brand: z.string(), last4: z.string() }).nullable(),
-  declineCode: z.string().nullable(),
+  paymentMethod: z
+    .object({ brand: z.string(), last4: z.string() })
+    .nullable()
+    .describe("null: not paid, or nothing had to be paid"),
+  declineCode: z.string().nullable().describe("Why it could not be paid, as the payment provider says it"),
   entitlement: z
     .object({
       status: z
         .enum(["active", "held", "revoked"])
         .describe("held: the money is on its way back, and nothing can be used meanwhile"),
-      version: z.string(),
-      latestVersion: z.string(),
+      version: z.string().describe("The newest of the major version that was bought: what you read and run"),
+      latestVersion: z.string().describe("The newest of all"),
     })
-    .nullable(),
+    .nullable()
+    .describe("null: not paid, or it bought nothing that its buyer had not already"),
   refundable: Refundable,
   refunds: z.array(Refund).describe("Newest first"),
   events: z.array(OrderEvent).describe("What happened, in order"),
@@ -108,7 +116,7 @@ export const create = endpoint({
   path: "/purchases",
   summary: "Buy a product",
   description:
-    "201 when the payment succeeded, or nothing had to be paid; 202 while it is pending or must be confirmed at nextAction.url; a decline is 402 and stays listed as failed.",
+    "201 when the payment succeeded, or nothing had to be paid; 202 while it is pending or must be confirmed at nextAction.url; a decline is 402 and stays listed as failed. The details of an error name what it is about: INSUFFICIENT_FUNDS declineCode and orderId, ALREADY_PURCHASED orderId, PRICE_CHANGED price and currency.",
   access: { who: "member", permission: "purchases:write" },
   body: CreatePurchase,
   data: NewPurchase,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { Currency } from "./envelope.ts";
+import { Amount, Currency } from "./envelope.ts";
 
 const earned = z.number().describe("Below zero when more was refunded than matured");
 
@@ -16,12 +16,14 @@ export const Referral = z
       .array(
         z.object({
           currency: Currency,
-          total: earned.describe("All commissions, less what refunds took back"),
+          total: earned.describe("All commissions, less what refunds and disputes took back"),
           pending: earned.describe("Cannot be paid out yet"),
           available: earned.describe("Can be paid out"),
+          reserved: Amount.describe("Matured, and not paid out as long as open refunds may take it"),
+          paid: Amount.describe("In payouts that neither failed nor came back; some may be on their way"),
         }),
       )
-      .describe("By currency; what was paid out is in total alone"),
+      .describe("By currency: total is the sum of the other four"),
   })
   .meta({ id: "Referral" });
 
@@ -32,7 +34,8 @@ export const get = endpoint({
   method: "GET",
   path: "/account/referral",
   summary: "Read your referral code and what it earned",
-  description: "Your code is made when you first look. Nobody earns by buying with their own.",
+  description:
+    "Your code is made when you first look. Nobody earns by buying with their own. What is available is paid out by the marketplace's schedule, from its minimum on, to the account that PUT /account/payout-account names; sellers may ask for it, too, by POST /payouts.",
   access: { who: "member", permission: "purchases:read" },
   data: Referral,
 });

@@ -38,22 +38,34 @@ export const Refund = z
     id: z.string(),
     orderId: z.string(),
     product: z.object({ id: z.string(), title: z.string() }),
-    status: z.enum(refundStatuses),
-    amount: Amount,
+    status: z
+      .enum(refundStatuses)
+      .describe(
+        "pending: the seller decides. approved, processing: the money is on its way. succeeded, failed, rejected, canceled: it has ended",
+      ),
+    amount: Amount.describe("Tax included. Approved is as much of it as then remains"),
     currency: Currency,
-    reason: z.string(),
-    reasonCode: z.enum(refundReasons),
+    reason: z.string().describe("As it was sent"),
+    reasonCode: z.enum(refundReasons).describe("The reason where it is one of these, else other"),
     details: z.string().nullable(),
     requestedBy: z
       .enum(["buyer", "admin", "service"])
       .describe("service: a payment came that bought nothing, and goes back by itself"),
-    decideBy: Timestamp.nullable().describe("Until then the seller decides; afterwards it is approved"),
-    decidedBy: z.enum(["rules", "seller", "admin"]).nullable(),
+    decideBy: Timestamp.nullable().describe(
+      "Until then the seller decides; afterwards it is approved. null: nobody had to decide",
+    ),
+    decidedBy: z
+      .enum(["rules", "seller", "admin"])
+      .nullable()
+      .describe("rules: it was never used, or its seller let the time pass"),
     decisionNote: z.string().nullable().describe("Why it was rejected, or canceled by the service"),
     failureCode: z.string().nullable().describe("Why the payment provider could not give it back"),
     createdAt: Timestamp,
     decidedAt: Timestamp.nullable(),
     completedAt: Timestamp.nullable().describe("When it succeeded, failed, was rejected or canceled"),
+    returnedAt: Timestamp.nullable().describe(
+      "When the buyer's bank sent back what had succeeded: they are still owed it, and get it in another way",
+    ),
   })
   .meta({ id: "Refund" });
 
@@ -148,7 +160,7 @@ export const create = endpoint({
   path: "/purchases/:orderId/refund",
   summary: "Ask for the money of a purchase back",
   description:
-    "What was never revealed, downloaded or run is approved at once, within the refund window; of anything else the seller decides, and after 7 days it is approved. Outside the window: 422 with the reason refund_window_expired. Whoever had such a refund lately waits for the seller, too.",
+    "What was never revealed, downloaded or run is approved at once, within the refund window; of anything else the seller decides, and after 7 days it is approved. Outside the window: 422 with the reason refund_window_expired. Whoever had such a refund lately waits for the seller, too: 30 days after the first, 90 after the second, 180 after each later one. One at a time: while another refund of it is open, 409 CONFLICT names it as refundId; while its payment is disputed, 409 INVALID_STATE.",
   access: writes,
   params: ofOrder,
   body: RequestRefund,
@@ -198,6 +210,8 @@ export const approve = endpoint({
   name: "refunds.approve",
   path: "/refunds/:refundId/approve",
   summary: "Give the money back that a buyer asks for, as the seller",
+  description:
+    "Or as an administrator. The answer says whether the money is there already (succeeded) or on its way (processing).",
 });
 
 export const reject = endpoint({
@@ -205,6 +219,7 @@ export const reject = endpoint({
   name: "refunds.reject",
   path: "/refunds/:refundId/reject",
   summary: "Refuse a refund, as the seller; the buyer is told why",
+  description: "Or as an administrator, and before decideBy. The buyer may ask again within the window.",
   body: RejectRefund,
   example: { reason: "It does what its page says; here is how to set the language." },
 });
@@ -233,6 +248,8 @@ export const give = endpoint({
   method: "POST",
   path: "/admin/orders/:orderId/refund",
   summary: "Give money of a purchase back, all that remains or a part of it, at any time",
+  description:
+    "Not while its payment is disputed. A part leaves the buyer the product; with the last part it is gone. While all that remains is on its way: 409 CONFLICT.",
   access: admin,
   params: ofOrder,
   body: GiveRefund,
@@ -248,7 +265,7 @@ export const refundBuyers = endpoint({
   path: "/admin/products/:productId/refund-buyers",
   summary: "Give all buyers of the last 90 days their money back",
   description:
-    "Of a product that is suspended as malicious or illegal. A job carries it out, and goes on where it was interrupted; asked again, only those follow who are still without a refund.",
+    "Of a product that is suspended as malicious or illegal: whatever remains of each price, used or not; what is disputed is left to the bank. A job carries it out, and goes on where it was interrupted; asked again, only those follow who are still without a refund.",
   access: admin,
   params: z.object({ productId: z.string() }),
   data: RefundedBuyers,

@@ -38,6 +38,7 @@ import { listOpenMoney } from "./payments/open-money.ts";
 import { paymentRoutes } from "./payments/routes.ts";
 import { payoutRoutes } from "./payouts/routes.ts";
 import { allowanceOf } from "./plans/allowance.ts";
+import { addPlanPages } from "./plans/pages.ts";
 import { planRoutes } from "./plans/routes.ts";
 import { productRoutes } from "./products/routes.ts";
 import { addPurchasePages } from "./purchases/pages.ts";
@@ -190,6 +191,7 @@ function buildDoor(
 function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits): void {
   addAssets(server);
   addPurchasePages(server, ctx);
+  addPlanPages(server, ctx);
   addNoticeDoor(server, ctx, noticeHandlers);
   addBankPage(server, ctx);
   addFilePages(server, ctx);

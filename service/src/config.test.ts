@@ -48,6 +48,31 @@ test("moderators look first in production, and in a test environment where they 
   );
 });
 
+suite("STRIPE_SECRET_KEY", () => {
+  const webhook = { STRIPE_WEBHOOK_SECRET: "whsec_a" };
+  const production = { STOA_ENVIRONMENT: "production", STOA_MAIL: "off", ...KEYS };
+  const keyOf = (STRIPE_SECRET_KEY: string, place: Record<string, string> = {}) =>
+    read({ ...webhook, ...place, STRIPE_SECRET_KEY }).stripe?.secretKey;
+
+  test("is of the mode that the environment is for", () => {
+    for (const key of ["sk_test_a", "rk_test_a"]) assert.equal(keyOf(key), key);
+    for (const key of ["sk_live_a", "rk_live_a"]) assert.equal(keyOf(key, production), key);
+  });
+
+  test("of the other mode, or for browsers, stops the start and names the mend, but not itself", () => {
+    for (const [key, place, mend] of [
+      ["sk_live_secret", {}, "sk_test_ or rk_test_ where STOA_ENVIRONMENT is test"],
+      ["rk_live_secret", {}, "sk_test_"],
+      ["pk_test_secret", {}, "sk_test_"],
+      ["sk_test_secret", production, "sk_live_ or rk_live_ where STOA_ENVIRONMENT is production"],
+    ] as const)
+      assert.throws(
+        () => keyOf(key, place),
+        ({ message }: Error) => message.includes(mend) && !message.includes(key),
+      );
+  });
+});
+
 test("sellers are paid weekly, unless the operator says otherwise", () => {
   const schedule = (STOA_PAYOUT_SCHEDULE: string) => read({ STOA_PAYOUT_SCHEDULE }).payoutSchedule;
   assert.deepEqual(["", "daily", "monthly", "off"].map(schedule), ["weekly", "daily", "monthly", null]);

@@ -107,9 +107,22 @@ function socialProvider(read: Reader, prefix: "GITHUB" | "GOOGLE", issuer: strin
   };
 }
 
+/** How secret and restricted keys of Stripe's begin: only live ones move money. */
+const STRIPE_KEYS: Record<Environment, RegExp> = { test: /^[sr]k_test_/, production: /^[sr]k_live_/ };
+
+/** A shop that is tried out must charge nobody, and one that is open must not give its goods away. */
+function mustFitStripe(read: Reader, environment: Environment, secretKey: string | null): void {
+  if (!secretKey || STRIPE_KEYS[environment].test(secretKey)) return;
+  const [right, other] = environment === "production" ? ["live", "test"] : ["test", "live"];
+  read.problems.push(
+    `STRIPE_SECRET_KEY must begin with sk_${right}_ or rk_${right}_ where STOA_ENVIRONMENT is ${environment}: keys of Stripe's ${other} mode, and publishable ones, are refused`,
+  );
+}
+
 /** A charge whose end nobody can tell us, or a notice that nobody charged for, would be half of it: both or none. */
-function stripeOf(read: Reader): StripeSettings | null {
+function stripeOf(read: Reader, environment: Environment): StripeSettings | null {
   const secretKey = read.text("STRIPE_SECRET_KEY");
+  mustFitStripe(read, environment, secretKey);
   const webhookSecret = read.text("STRIPE_WEBHOOK_SECRET");
   if (!secretKey && !webhookSecret) return null;
   if (!secretKey || !webhookSecret)
@@ -198,7 +211,7 @@ export function readConfig(variables: Variables = process.env): Config {
     redisUrl: read.url("REDIS_URL", ["redis:", "rediss:"]),
     s3Url: s3UrlOf(read),
     trustProxy: read.text("STOA_TRUST_PROXY") ? read.list("STOA_TRUST_PROXY", isNetwork, []) : null,
-    stripe: stripeOf(read),
+    stripe: stripeOf(read, environment),
     github: socialProvider(read, "GITHUB", "https://github.com"),
     google: socialProvider(read, "GOOGLE", "https://accounts.google.com"),
     planBook: planBookOf(read),

@@ -26,3 +26,13 @@ export function createLinks(origin: () => string, secrets: Buffer[]): Links {
     },
   };
 }
+
+/** Links of one quarter of an hour are the same, so that what they stand in keeps its ETag. */
+const ROUNDED_TO_MS = 15 * 60_000;
+
+/** When links end that are to live for so long at least. */
+export const linksUntil = (now: Date, leastMinutes: number): Date =>
+  new Date(Math.ceil((now.getTime() + leastMinutes * 60_000) / ROUNDED_TO_MS) * ROUNDED_TO_MS);
+
+/** Long enough for a person to click, short enough that a leaked link is soon worth nothing; GET issues new ones. */
+export const PERSON_CLICKS_MINUTES = 60;

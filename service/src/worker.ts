@@ -9,7 +9,9 @@ import type { AskedJob, ScheduledJob } from "./jobs/queue.ts";
 import { tellOfExpiry } from "./keys/expiry.ts";
 import { carryMail, forgetOldMails, mailJob } from "./mail/mail.ts";
 import { tidyOAuth } from "./oauth/forgetting.ts";
+import { type ForgottenMethod, forgetAtProvider, forgetMethodJob } from "./payments/methods.ts";
 import type { NoticeHandlers } from "./payments/notices.ts";
+import { forgetPaidOff } from "./payouts/leaving.ts";
 import { payOutBySchedule } from "./payouts/schedule.ts";
 import { hearOfPayout, reconcilePayouts } from "./payouts/sending.ts";
 import { hearOfPlanPayment, reconcilePayments } from "./plans/payment.ts";
@@ -24,7 +26,7 @@ import { judgeFailing } from "./webhooks/health.ts";
 import { carryOutRecovery, recoverJob } from "./webhooks/recoveries.ts";
 
 /** What can be asked for by `ctx.jobs.send`. */
-export const jobKinds = [mailJob, refundBuyersJob, recoverJob];
+export const jobKinds = [mailJob, refundBuyersJob, forgetMethodJob, recoverJob];
 
 /** What workers do by the clock. */
 export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
@@ -34,6 +36,7 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "reconcile-disputes", cron: "7 * * * *", run: () => reconcileDisputes(ctx) },
   { name: "reconcile-subscription-payments", cron: "* * * * *", run: () => reconcilePayments(ctx) },
   { name: "reconcile-payouts", cron: "* * * * *", run: () => reconcilePayouts(ctx) },
+  { name: "forget-last-addresses", cron: "31 * * * *", run: async () => void (await forgetPaidOff(ctx)) },
   ...payOutJobs(ctx),
   { name: "apply-downgrades", cron: "* * * * *", run: () => applyDueDowngrades(ctx) },
   { name: "renew-subscriptions", cron: "* * * * *", run: () => renewSubscriptions(ctx) },
@@ -62,6 +65,7 @@ function payOutJobs(ctx: Context): ScheduledJob[] {
 export const askedJobsOf = (ctx: Context): AskedJob[] => [
   { ...mailJob, run: (data, signal) => carryMail(ctx, (data as { mailId: string }).mailId, signal) },
   { ...refundBuyersJob, run: (data, signal) => carryOutRefundBuyers(ctx, data as RefundBuyers, signal) },
+  { ...forgetMethodJob, run: (data) => forgetAtProvider(ctx, data as ForgottenMethod) },
   {
     ...recoverJob,
     run: (data, signal) => carryOutRecovery(ctx, (data as { recoveryId: string }).recoveryId, signal),

@@ -21,7 +21,7 @@ export interface BookOrder extends BookedOrder {
   dispute: { id: string; heldMinor: bigint } | null;
 }
 
-const DISPUTE_FEE = 1_500n;
+export const DISPUTE_FEE = 1_500n;
 
 /** What of an order others have: refunded, or held by a dispute. */
 const takenOf = ({ refundedMinor, dispute }: BookOrder) => refundedMinor + (dispute?.heldMinor ?? 0n);
@@ -40,10 +40,11 @@ export function booksOf(ctx: Context, people: People) {
   /** A completed order, by default of 19.99 with a tax inside, a commission of a fifth and 0.88 for the provider. */
   async function sells(tx: Tx, wish: Partial<SaleTerms> & { currency?: string; feeMinor?: bigint } = {}) {
     const { currency = "USD", feeMinor = 88n, ...changed } = wish;
-    const split = splitSale({
+    const terms = {
       ...{ priceMinor: 1_999n, discountMinor: 0n, tax: { basisPoints: 1_900, inclusive: true } },
       ...{ feeBasisPoints: 1_000, commissionBasisPoints: 2_000, ...changed },
-    });
+    };
+    const split = splitSale(terms);
     const order: BookOrder = {
       ...{ ...split, id: ctx.newId(), sellerId: people.sellerId, referrerId: people.referrerId, currency },
       ...{ maturesAt: new Date(ctx.now().getTime() + 14 * DAY_MS), refundedMinor: 0n, dispute: null },
@@ -54,7 +55,7 @@ export function booksOf(ctx: Context, people: People) {
       .values({
         ...{
           id: order.id,
-          buyer_id: people.buyerId,
+          buyer_id: await anotherBuyer(tx),
           seller_id: people.sellerId,
           product_id: people.productId,
         },
@@ -78,8 +79,10 @@ export function booksOf(ctx: Context, people: People) {
         },
         ...{
           seller_minor: split.sellerMinor,
-          fee_basis_points: 1_000,
-          tax_inclusive: wish.tax?.inclusive ?? true,
+          fee_basis_points: terms.feeBasisPoints,
+          commission_basis_points: terms.commissionBasisPoints,
+          tax_basis_points: terms.tax.basisPoints,
+          tax_inclusive: terms.tax.inclusive,
         },
         ...{
           referrer_id: people.referrerId,
@@ -90,9 +93,33 @@ export function booksOf(ctx: Context, people: People) {
         receipt_number: await nextReceipt(tx),
       })
       .execute();
+    await write(
+      tx,
+      `insert into entitlements (buyer_id, product_id, order_id, major, status, created_at)
+       select buyer_id, product_id, id, 1, 'active', created_at from orders where id = '${order.id}'`,
+    );
+    await countUse(tx);
     await bookSale(ctx, tx, { ...order, processorFeeMinor });
     return order;
   }
+
+  /** Nobody has a product twice. */
+  async function anotherBuyer(tx: Tx): Promise<string> {
+    const id = ctx.newId();
+    await write(
+      tx,
+      `insert into users (id, email, name, created_at) values ('${id}', '${id}', '', '2026-01-01')`,
+    );
+    return id;
+  }
+
+  const countUse = (tx: Tx) =>
+    write(
+      tx,
+      `update product_stats s set purchases = (select count(*) from entitlements e
+                                                where e.product_id = s.product_id and e.status <> 'revoked')
+        where product_id = '${people.productId}'`,
+    );
 
   async function nextReceipt(tx: Tx): Promise<number> {
     const { rows } = await sql<{ last: number }>`
@@ -127,6 +154,35 @@ export function booksOf(ctx: Context, people: People) {
     if (order.dispute) await hold(tx, order, order.dispute.heldMinor - fromHold);
     await settleStatus(tx, order);
     return refundId;
+  }
+
+  /** Asks for some of an order back; as long as it is open nothing is booked. */
+  async function asksForRefund(
+    tx: Tx,
+    { id, currency }: BookOrder,
+    amount: bigint,
+    status: "pending" | "approved" | "processing",
+  ): Promise<void> {
+    await tx
+      .insertInto("refunds")
+      .values({
+        ...{ id: ctx.newId(), order_id: id, status, amount_minor: amount, currency, reason: "" },
+        ...{ origin: "service", created_at: ctx.now() },
+      })
+      .execute();
+  }
+
+  /** The buyer's bank sends back what they were given. */
+  async function returnsRefund(tx: Tx, order: BookOrder, refundId: string): Promise<void> {
+    await write(tx, `update refunds set returned_at = completed_at where id = '${refundId}'`);
+    const { rows } = await sql<{ amount: number; buyer: string }>`
+      select r.amount_minor as amount, o.buyer_id as buyer
+        from refunds r join orders o on o.id = r.order_id where r.id = ${refundId}`.execute(tx);
+    const amountMinor = BigInt(rows[0]!.amount);
+    await book(tx, "refund_returned", refundId, order.currency, [
+      { account: "provider_clearing", amountMinor: -amountMinor, orderId: order.id },
+      { account: "buyer_credit", ownerId: rows[0]!.buyer, amountMinor, orderId: order.id },
+    ]);
   }
 
   /** The buyer's bank takes back what is left of an order, or as much of some amount as that. */
@@ -166,14 +222,15 @@ export function booksOf(ctx: Context, people: People) {
     await book(tx, "dispute_lost", id, order.currency, [
       { ...of, account: "dispute_hold", amountMinor: -heldMinor },
       { ...of, account: "provider_clearing", amountMinor: heldMinor + DISPUTE_FEE },
-      { ...of, account: "seller", ownerId: order.sellerId, maturesAt: ctx.now(), amountMinor: -DISPUTE_FEE },
+      { ...of, account: "seller", ownerId: order.sellerId, amountMinor: -DISPUTE_FEE },
     ]);
   }
 
   async function close(tx: Tx, order: BookOrder, status: "won" | "lost"): Promise<void> {
     const { id } = order.dispute!;
     order.dispute = null;
-    await write(tx, `update disputes set status = '${status}', held_minor = 0 where id = '${id}'`);
+    const closed = `status = '${status}', held_minor = 0, closed_at = opened_at`;
+    await write(tx, `update disputes set ${closed} where id = '${id}'`);
     await settleStatus(tx, order);
   }
 
@@ -182,14 +239,17 @@ export function booksOf(ctx: Context, people: People) {
     await write(tx, `update disputes set held_minor = ${heldMinor} where id = '${order.dispute!.id}'`);
   }
 
-  const settleStatus = (tx: Tx, { id, refundedMinor, totalMinor, dispute }: BookOrder) => {
+  async function settleStatus(tx: Tx, { id, refundedMinor, totalMinor, dispute }: BookOrder): Promise<void> {
     const byMoney = refundedMinor === totalMinor ? "refunded" : "partially_refunded";
     const status = dispute ? "disputed" : refundedMinor > 0n ? byMoney : "completed";
-    return write(
+    await write(
       tx,
       `update orders set refunded_minor = ${refundedMinor}, status = '${status}' where id = '${id}'`,
     );
-  };
+    if (refundedMinor < totalMinor) return;
+    await write(tx, `update entitlements set status = 'revoked' where order_id = '${id}'`);
+    await countUse(tx);
+  }
 
   /** A payout to the seller of what they earned as seller and as referrer, in a state and with the bookings of some. */
   async function paysOut(
@@ -208,7 +268,7 @@ export function booksOf(ctx: Context, people: People) {
         ...{ period_start: ctx.now(), period_end: ctx.now(), created_at: ctx.now() },
       })
       .execute();
-    const whose = { ownerId: people.sellerId, maturesAt: ctx.now() };
+    const whose = { ownerId: people.sellerId };
     const earned: Entry[] = [
       { account: "seller", ...whose, amountMinor: seller },
       { account: "referrer", ...whose, amountMinor: referrer },
@@ -228,7 +288,7 @@ export function booksOf(ctx: Context, people: People) {
   const book = (tx: Tx, kind: PostingKind, sourceId: string, currency: string, entries: Entry[]) =>
     post(ctx, tx, { kind, sourceId, currency, entries });
 
-  return { sells, refunds, disputes, wins, loses, paysOut };
+  return { sells, asksForRefund, refunds, returnsRefund, disputes, wins, loses, paysOut };
 }
 
 const turned = (entries: Entry[]): Entry[] =>

@@ -1,10 +1,11 @@
 import { startService } from "../src/app.ts";
 import { createLog } from "../src/log.ts";
 import { fakePayments } from "../src/outside/payments.fake.ts";
+import { scheduledJobsOf } from "../src/worker.ts";
 import type { Doom } from "./doomed.ts";
 
 process.once("message", async ({ config, target, provider, now, diesAt }: Doom) => {
-  const { origin } = await startService(
+  const { ctx, origin } = await startService(
     config,
     { target, maxConnections: 4 },
     {
@@ -16,6 +17,12 @@ process.once("message", async ({ config, target, provider, now, diesAt }: Doom) 
       },
     },
   );
+  process.on("message", async (name) => {
+    await scheduledJobsOf(ctx)
+      .find((job) => job.name === name)!
+      .run();
+    process.send!("done");
+  });
   process.send!(origin);
 });
 

@@ -18,11 +18,13 @@ export interface DoomedService {
   child: ChildProcess;
   /** By which signal it ended. */
   ended: Promise<NodeJS.Signals | null>;
+  /** Lets it do one round of a scheduled job; rejects when it ends meanwhile. */
+  run(job: string): Promise<void>;
 }
 
 const PROGRAM = new URL("./doomed-service.ts", import.meta.url);
 
-/** A service in a process of its own, on the market's database: it lives until a purchase comes to the named fail point. */
+/** A service in a process of its own, on the market's database: it lives until it comes to the named fail point. */
 export async function startDoomed(market: Market, provider: string, diesAt = ""): Promise<DoomedService> {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const child = fork(PROGRAM, { serialization: "advanced", execArgv: [], env });
@@ -32,9 +34,21 @@ export async function startDoomed(market: Market, provider: string, diesAt = "")
   const { config, now } = market.service.ctx;
   const doom: Doom = { config, target: market.target, provider, now: now(), diesAt };
   child.send(doom);
-  const origin = await Promise.race([
-    new Promise<string>((resolve) => child.once("message", (told) => resolve(told as string))),
-    ended.then((signal) => Promise.reject(new Error(`it ended before it listened: ${signal}`))),
-  ]);
-  return { origin, child, ended };
+  const origin = await answerOf(child, ended);
+  return {
+    origin,
+    child,
+    ended,
+    async run(job) {
+      child.send(job);
+      await answerOf(child, ended);
+    },
+  };
 }
+
+/** What it says next. */
+const answerOf = (child: ChildProcess, ended: DoomedService["ended"]): Promise<string> =>
+  Promise.race([
+    new Promise<string>((resolve) => child.once("message", (told) => resolve(told as string))),
+    ended.then((signal) => Promise.reject(new Error(`it ended before it answered: ${signal}`))),
+  ]);

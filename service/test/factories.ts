@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Client } from "./market.ts";
+import type { Client, Market } from "./market.ts";
 
 export const haiku = {
   title: "Haiku about anything",
@@ -70,4 +70,14 @@ export async function hasBought(buyer: Client, productId: string): Promise<strin
   const reply = await buyer.post("/v1/purchases", { productId });
   assert.equal(reply.status, 201, reply.text);
   return reply.body.data.orderId;
+}
+
+/** An administrator gives the money back for all that somebody bought, whose use ends with that. */
+export async function getsAllBack(market: Market, buyer: Client): Promise<void> {
+  const { userId } = await market.hasUser({ role: "admin" });
+  const admin = await market.hasSession(userId, { secondFactor: true });
+  for (const { orderId } of (await buyer.get("/v1/purchases")).body.data) {
+    const reply = await admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other" });
+    assert.equal(reply.body.data.status, "succeeded", reply.text);
+  }
 }

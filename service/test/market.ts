@@ -58,7 +58,7 @@ export interface Market {
   hasSession(userId: string, wish?: { secondFactor?: boolean }): Promise<Client>;
   /** In the database, past the service; what memory forgets over it is forgotten when this resolves. */
   query(text: string, values?: unknown[]): Promise<pg.QueryResult>;
-  /** For tests that write orders or bookings past the rooms: these books are not proved when the market closes. */
+  /** For tests that write orders, bookings or counters past the rooms: these books are not proved when the market closes. */
   inventsBooks(): void;
   /** Another process's service on the same database, ended with the market. */
   startNode(): Promise<Service>;

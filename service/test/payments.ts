@@ -22,7 +22,10 @@ export function behind(line: PaymentLine, payments: Payments): Payments {
     findRefund: (refundId) => ask(() => payments.findRefund(refundId)),
     payOut: (request) => ask(() => payments.payOut(request)),
     findPayout: (payoutId) => ask(() => payments.findPayout(payoutId)),
+    findPayoutAccount: (accountId) => ask(() => payments.findPayoutAccount(accountId)),
+    onboard: (userId) => ask(() => payments.onboard(userId)),
     findDispute: (disputeId) => ask(() => payments.findDispute(disputeId)),
+    forgetMethod: (methodId) => ask(() => payments.forgetMethod(methodId)),
     findMethod: (userId, token) => ask(() => payments.findMethod(userId, token)),
   };
 }

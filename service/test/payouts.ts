@@ -55,7 +55,8 @@ export function hasBank({ service: { ctx } }: Market): Bank {
     const known = bank.paid.get(payoutId);
     return known ? outcomeOf(payoutId, known.state) : null;
   };
-  const payouts: Pick<Payments, "payOut" | "findPayout" | "sharedPayoutAccount"> = {
+  const payouts: Pick<Payments, "payOut" | "findPayout" | "findPayoutAccount" | "sharedPayoutAccount"> = {
+    findPayoutAccount: async () => ({ payoutsEnabled: true }),
     sharedPayoutAccount: "acct_test",
     payOut: (request) =>
       heard(() => {
@@ -97,8 +98,10 @@ export async function hasEarned(market: Market, { userId }: Client, wish: Earnin
   const { ctx } = market.service;
   market.inventsBooks();
   const { amountMinor, currency = "USD", maturesAt = ctx.now(), account = "seller" } = wish;
+  // Nothing matures before it is earned.
+  const earnedAt = maturesAt < ctx.now() ? maturesAt : ctx.now();
   await ctx.db.transaction().execute((tx) =>
-    post(ctx, tx, {
+    post({ ...ctx, now: () => earnedAt }, tx, {
       kind: amountMinor > 0n ? "sale" : "refund",
       sourceId: ctx.newId(),
       currency,

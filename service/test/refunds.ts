@@ -95,6 +95,7 @@ export function dispute(book: RefundBook, orderId: string, wish: Partial<Dispute
     amountMinor: 1_000n,
     feeMinor: 0n,
     reason: "fraudulent",
+    answerBy: null,
     ...known,
     ...wish,
   });

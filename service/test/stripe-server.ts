@@ -10,8 +10,18 @@ export interface StripeServer {
   url: string;
   /** What was asked, oldest first: "POST /v1/refunds". */
   asked: string[];
+  /** As it stands there now. */
+  objectOf(id: string): StripeObject;
+  /** Another request under the same key has not ended, as often as it is asked, until it is told again. */
+  isBusy(path: RegExp | null): void;
   /** The next answer is lost after its work is done. */
   loseAnswer(path: RegExp): void;
+  /** The owner of an account has told on Stripe's page all that it asks. */
+  finishOnboarding(accountId: string): void;
+  /** What the marketplace has there, for transfers: without end, at first. */
+  hasFunds(amount: number): void;
+  /** Something happens there that we did not ask for. */
+  change(id: string, change: StripeObject): void;
   /** The buyer approved at their bank. */
   approve(intentId: string): void;
   openDispute(intentId: string): string;
@@ -36,6 +46,23 @@ class Refusal extends Error {
 const missing = (what: string) =>
   new Refusal(404, { type: "invalid_request_error", code: "resource_missing", message: `No such ${what}` });
 
+const refused = (message: string, code?: string) =>
+  new Refusal(400, { type: "invalid_request_error", message, ...(code && { code }) });
+
+const STILL_RUNNING = {
+  type: "invalid_request_error",
+  code: "idempotency_key_in_use",
+  message: "There is currently another in-progress request using this Idempotent Key.",
+};
+
+const declined = (why: string) =>
+  new Refusal(402, {
+    type: "card_error",
+    code: why === "authentication_required" ? why : "card_declined",
+    decline_code: why,
+    message: `Your card was declined: ${why}.`,
+  });
+
 /** Parses `a[b][0]=c` as Stripe does. */
 function parseForm(body: string): StripeObject {
   const parsed: StripeObject = {};
@@ -50,22 +77,31 @@ function parseForm(body: string): StripeObject {
   return parsed;
 }
 
-const METHODS: Record<string, { brand: string; last4: string }> = {
+/** Until when its bank hears the other side of a dispute. */
+const DISPUTE_DUE_SECONDS = Date.parse("2026-07-01T23:59:59Z") / 1000;
+
+/** Test tokens of docs.stripe.com/testing, which stand for a new method each time that one is attached. */
+const TOKENS: Record<string, { brand: string; last4: string }> = {
   pm_card_visa: { brand: "visa", last4: "4242" },
   pm_card_chargeDeclinedInsufficientFunds: { brand: "visa", last4: "9995" },
+  // Its bank asks each time, whatever was set up.
   pm_card_authenticationRequired: { brand: "visa", last4: "3184" },
+  // Its bank asks until the method was set up for payments in its owner's absence.
+  pm_card_authenticationRequiredOnSetup: { brand: "visa", last4: "3155" },
   pm_card_refundFail: { brand: "visa", last4: "5126" },
 };
 
 export async function startStripeServer(secretKey: string): Promise<StripeServer> {
   const objects = new Map<string, StripeObject>();
-  const replies = new Map<string, { status: number; body: StripeObject }>();
+  const replies = new Map<string, { asked: string; status: number; body: StripeObject }>();
   const asked: string[] = [];
   let lost: RegExp | null = null;
+  let busy: RegExp | null = null;
   let count = 0;
+  let funds = Number.POSITIVE_INFINITY;
   const make = (prefix: string, object: StripeObject) => {
-    const made = { id: `${prefix}_${++count}`, ...object };
-    objects.set(made.id, made);
+    const made: StripeObject = { ...object, id: `${prefix}_${++count}` };
+    objects.set(made["id"], made);
     return made;
   };
   const get = (id: string, what: string) => objects.get(id) ?? raise(missing(what));
@@ -77,8 +113,36 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
     url: "/v1",
   });
 
-  const methodOf = (id: string) =>
-    METHODS[id] ? { id, object: "payment_method", card: METHODS[id] } : raise(missing("PaymentMethod"));
+  /** By its token, or the id that it got when it was attached. */
+  const methodOf = (id: string): StripeObject =>
+    TOKENS[id]
+      ? { id, token: id, object: "payment_method", customer: null, card: TOKENS[id] }
+      : id.startsWith("pm_")
+        ? get(id, "PaymentMethod")
+        : raise(missing("PaymentMethod"));
+
+  function attach(id: string, customer: string) {
+    const method = methodOf(id);
+    if (method["token"].includes("Attach")) throw declined("generic_decline");
+    if (TOKENS[id]) return make("pm", { ...method, customer });
+    if (method["detached"])
+      throw refused(
+        "The provided PaymentMethod was detached from a Customer. It may not be used again.",
+        "payment_method_unexpected_state",
+      );
+    if (method["customer"])
+      throw refused("The payment method you provided has already been attached to a customer.");
+    return Object.assign(method, { customer });
+  }
+
+  function detach(id: string) {
+    const method = get(id, "PaymentMethod");
+    if (!method["customer"])
+      throw refused(
+        "The payment method you provided is not attached to a customer so detachment is impossible.",
+      );
+    return Object.assign(method, { customer: null, detached: true });
+  }
 
   function shown(intent: StripeObject) {
     return {
@@ -86,43 +150,51 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
       payment_method: intent["payment_method"] && methodOf(intent["payment_method"]),
       latest_charge: intent["fee"] !== undefined && {
         id: "ch_1",
+        refunded: intent["refunded"] ?? false,
         balance_transaction: { fee: intent["fee"], currency: intent["currency"] },
       },
     };
   }
 
-  function confirm(intent: StripeObject, returnUrl: string) {
-    const method = intent["payment_method"];
-    if (method === "pm_card_authenticationRequired") {
+  function confirm(intent: StripeObject, form: StripeObject) {
+    const { token, isSetUp } = methodOf(intent["payment_method"]);
+    const asks =
+      token === "pm_card_authenticationRequired" ||
+      (token === "pm_card_authenticationRequiredOnSetup" && !isSetUp);
+    if (asks && form["off_session"] === "true") decline(intent, "authentication_required");
+    if (asks) {
       intent["status"] = "requires_action";
       intent["next_action"] = {
         type: "redirect_to_url",
-        redirect_to_url: { url: `https://hooks.stripe.example/3ds?back=${encodeURIComponent(returnUrl)}` },
+        redirect_to_url: {
+          url: `https://hooks.stripe.example/3ds?back=${encodeURIComponent(form["return_url"])}`,
+        },
       };
       return shown(intent);
     }
-    if (method.includes("Declined")) {
-      intent["status"] = "requires_payment_method";
-      intent["last_payment_error"] = {
-        code: "card_declined",
-        decline_code: "insufficient_funds",
-        payment_method: methodOf(method),
-      };
-      intent["payment_method"] = null;
-      throw new Refusal(402, {
-        type: "card_error",
-        code: "card_declined",
-        decline_code: "insufficient_funds",
-        message: "Your card has insufficient funds.",
-      });
-    }
+    if (token.includes("Declined")) decline(intent, "insufficient_funds");
     succeed(intent);
     return shown(intent);
   }
 
+  /** What the bank wants confirmed in its owner's absence has a code of its own. */
+  function decline(intent: StripeObject, why: string): never {
+    const refusal = declined(why);
+    intent["status"] = "requires_payment_method";
+    intent["last_payment_error"] = {
+      ...refusal.error,
+      payment_method: methodOf(intent["payment_method"]),
+    };
+    intent["payment_method"] = null;
+    throw refusal;
+  }
+
   function succeed(intent: StripeObject) {
     intent["status"] = "succeeded";
+    intent["amount_received"] = intent["amount"];
+    intent["next_action"] = null;
     intent["fee"] = Math.round(intent["amount"] * 0.029) + 30;
+    if (intent["setup_future_usage"] === "off_session") methodOf(intent["payment_method"])["isSetUp"] = true;
   }
 
   function refund(form: StripeObject) {
@@ -133,7 +205,7 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
       .reduce((sum, one) => sum + one["amount"], 0);
     if (refunded + amount > intent["amount"])
       throw new Refusal(400, { type: "invalid_request_error", code: "charge_already_refunded" });
-    const fails = intent["payment_method"] === "pm_card_refundFail";
+    const fails = methodOf(intent["payment_method"])["token"] === "pm_card_refundFail";
     return make("re", {
       object: "refund",
       amount,
@@ -150,12 +222,13 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
       "POST",
       /^\/v1\/payment_intents$/,
       (form) => {
-        methodOf(form["payment_method"]);
-        const { currency, customer, payment_method, metadata } = form;
+        const owner = methodOf(form["payment_method"])["customer"];
+        const { currency, customer, payment_method, setup_future_usage = null, metadata } = form;
+        if (owner && owner !== customer) throw missing("PaymentMethod");
         const amount = Number(form["amount"]);
         return make("pi", {
-          ...{ object: "payment_intent", status: "requires_confirmation" },
-          ...{ amount, currency, customer, payment_method, metadata },
+          ...{ object: "payment_intent", status: "requires_confirmation", amount_received: 0 },
+          ...{ amount, currency, customer, payment_method, setup_future_usage, metadata },
         });
       },
     ],
@@ -163,12 +236,48 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
     [
       "POST",
       /^\/v1\/payment_intents\/(\w+)\/confirm$/,
-      (form, id) => confirm(get(id, "PaymentIntent"), form["return_url"]),
+      (form, id) => confirm(get(id, "PaymentIntent"), form),
     ],
     [
       "POST",
       /^\/v1\/payment_intents\/(\w+)\/cancel$/,
       (_form, id) => shown(Object.assign(get(id, "PaymentIntent"), { status: "canceled" })),
+    ],
+    // Nothing of it is enabled until its owner has been at Stripe's page; what it may have is said in the platform's settings.
+    [
+      "POST",
+      /^\/v1\/accounts$/,
+      ({ type, metadata }) =>
+        make("acct", {
+          ...{ object: "account", type, metadata, payouts_enabled: false, charges_enabled: false },
+          ...{ details_submitted: false, capabilities: { transfers: "inactive" } },
+        }),
+    ],
+    [
+      "GET",
+      /^\/v1\/accounts\/(\w+)$/,
+      (_form, id) =>
+        objects.get(id) ??
+        raise(
+          new Refusal(403, {
+            ...{ type: "invalid_request_error", code: "account_invalid" },
+            message: `The provided key does not have access to account '${id}' (or that account does not exist).`,
+          }),
+        ),
+    ],
+    [
+      "POST",
+      /^\/v1\/account_links$/,
+      ({ account, type, return_url, refresh_url }) => {
+        get(account, "account");
+        if (type !== "account_onboarding" || !return_url || !refresh_url)
+          throw refused("Missing required param.");
+        return {
+          object: "account_link",
+          url: `https://connect.stripe.example/setup/e/${account}/${++count}`,
+          expires_at: Math.floor(Date.now() / 1_000) + 300,
+        };
+      },
     ],
     ["POST", /^\/v1\/refunds$/, (form) => refund(form)],
     [
@@ -181,7 +290,19 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
       /^\/v1\/transfers$/,
       (form) => {
         if (form["destination"] === "acct_gone") throw missing("destination");
-        return make("tr", { object: "transfer", reversed: false, ...form, amount: Number(form["amount"]) });
+        if (objects.get(form["destination"])?.["capabilities"].transfers === "inactive")
+          throw refused(
+            "Your destination account needs to have at least one of the following capabilities enabled: transfers, crypto_transfers, legacy_payments",
+            "insufficient_capabilities_for_transfer",
+          );
+        const amount = Number(form["amount"]);
+        if (amount > funds)
+          throw refused(
+            "You have insufficient available funds in your Stripe account.",
+            "balance_insufficient",
+          );
+        funds -= amount;
+        return make("tr", { object: "transfer", reversed: false, amount_reversed: 0, ...form, amount });
       },
     ],
     [
@@ -197,19 +318,9 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
         return { ...dispute, payment_intent: get(dispute["payment_intent"], "PaymentIntent") };
       },
     ],
-    [
-      "POST",
-      /^\/v1\/payment_methods\/(\w+)\/attach$/,
-      (_form, id) => {
-        if (id.includes("Declined") && id.includes("Attach"))
-          throw new Refusal(402, {
-            type: "card_error",
-            code: "card_declined",
-            message: "Your card was declined.",
-          });
-        return methodOf(id);
-      },
-    ],
+    ["POST", /^\/v1\/payment_methods\/(\w+)\/attach$/, (form, id) => attach(id, form["customer"])],
+    ["GET", /^\/v1\/payment_methods\/(\w+)$/, (_form, id) => methodOf(id)],
+    ["POST", /^\/v1\/payment_methods\/(\w+)\/detach$/, (_form, id) => detach(id)],
   ];
 
   function answer(method: string, path: string, form: StripeObject): StripeObject {
@@ -222,15 +333,22 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
 
   async function reply(request: IncomingMessage): Promise<{ status: number; body: StripeObject }> {
     const url = new URL(request.url ?? "/", "http://stripe");
-    const form = parseForm(request.method === "GET" ? url.search : await text(request));
+    const sent = request.method === "GET" ? url.search : await text(request);
+    const form = parseForm(sent);
     if (request.headers.authorization !== `Bearer ${secretKey}`)
       return { status: 401, body: { error: { type: "invalid_request_error", message: "Invalid API Key" } } };
     asked.push(`${request.method} ${url.pathname}`);
     const key = request.headers["idempotency-key"];
-    const kept = typeof key === "string" ? replies.get(key) : undefined;
+    if (typeof key !== "string") return attempt(() => answer(request.method!, url.pathname, form));
+    const wish = `${request.method} ${url.pathname} ${sent}`;
+    if (busy?.test(`${request.method} ${url.pathname}`))
+      return { status: 409, body: { error: STILL_RUNNING } };
+    const kept = replies.get(key);
+    if (kept && kept.asked !== wish) return { status: 400, body: { error: { type: "idempotency_error" } } };
     if (kept) return kept;
     const made = attempt(() => answer(request.method!, url.pathname, form));
-    if (typeof key === "string") replies.set(key, structuredClone(made));
+    // Errors are kept as well, once the work had begun: docs.stripe.com/api/idempotent_requests.
+    replies.set(key, { asked: wish, ...structuredClone(made) });
     return made;
   }
 
@@ -250,6 +368,18 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     asked,
+    finishOnboarding: (accountId) => {
+      const done = { details_submitted: true, payouts_enabled: true, capabilities: { transfers: "active" } };
+      Object.assign(get(accountId, "account"), done);
+    },
+    hasFunds: (amount) => {
+      funds = amount;
+    },
+    change: (id, change) => void Object.assign(get(id, "object"), change),
+    objectOf: (id) => get(id, "object"),
+    isBusy: (path) => {
+      busy = path;
+    },
     loseAnswer: (path) => {
       lost = path;
     },
@@ -261,6 +391,7 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
         payment_intent: id,
         reason: "fraudulent",
         status: "needs_response",
+        evidence_details: { due_by: DISPUTE_DUE_SECONDS },
         currency: get(id, "PaymentIntent")["currency"],
         balance_transactions: [
           { fee: 1_500, currency: get(id, "PaymentIntent")["currency"] },

@@ -3,16 +3,20 @@ import { after, before, suite, test } from "node:test";
 import { turnsOnTwoFactor } from "../../test/authenticator.ts";
 import { dumpOf } from "../../test/dump.ts";
 import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
+import { asOneLine, lettersTo } from "../../test/letters.ts";
 import { somebodyWaits } from "../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { hasOAuthClient, hasTokens } from "../../test/oauth.ts";
 import { askPayout, hasBank, hasEarned } from "../../test/payouts.ts";
 import { toId } from "../ids.ts";
+import { forgetPaidOff } from "../payouts/leaving.ts";
+import { payOutBySchedule } from "../payouts/schedule.ts";
 import { anonymise, lockToClose } from "../people/accounts.ts";
 import { createUser } from "../people/users.ts";
 import { mintOneTimeToken } from "../sign-in/one-time-tokens.ts";
 
 const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
 
 let market: Market;
 before(async () => {
@@ -330,6 +334,153 @@ suite("an account with money open is not closed", () => {
   });
 });
 
+suite("an account with money left", () => {
+  const daily = () => payOutBySchedule(market.service.ctx, "daily");
+  const closeWith = ({ session, email }: Person, wish: object = {}) =>
+    session.request("DELETE", "/v1/account", { json: { confirm: email, ...wish } });
+  const payoutsTo = async ({ key }: Person) =>
+    (
+      await market.query("select status, amount_minor from payouts where seller_id = $1 order by id", [
+        key.userId,
+      ])
+    ).rows;
+  /** With what sales of so much leave. */
+  async function hasSeller(...prices: number[]): Promise<Person> {
+    const person = await hasPerson();
+    for (const price of prices)
+      await hasBought(await market.hasUser(), await hasProduct(person.key, { price }));
+    return person;
+  }
+  /** Replaces settings or ports for as long as something is done. */
+  async function under<T>(target: object, change: object, work: () => Promise<T>): Promise<T> {
+    const before = { ...target };
+    Object.assign(target, change);
+    return work().finally(() => Object.assign(target, before));
+  }
+
+  test("is closed, is told what is still paid, and is paid it as it matures, the last of it below the minimum too", async () => {
+    const bank = hasBank(market);
+    const person = await hasSeller(20);
+    market.clock.forward(14 * DAY_MS);
+    await hasBought(await market.hasUser(), await hasProduct(person.key, { price: 5 }));
+    await daily();
+    person.session = await market.hasSession(person.key.userId);
+    const reply = await closeWith(person);
+    assert.deepEqual(reply.body.data?.toBePaid, [{ currency: "USD", amount: 22.5 }], reply.text);
+    const [farewell] = await lettersTo(market, person.email);
+    assert.match(asOneLine(farewell!.text), /22\.50 USD is still yours: it goes to acct_test/);
+    market.clock.forward(DAY_MS);
+    await daily();
+    assert.deepEqual(await payoutsTo(person), [{ status: "completed", amount_minor: 1800 }]);
+    market.clock.forward(14 * DAY_MS);
+    bank.begins = "failed";
+    await daily();
+    market.clock.forward(DAY_MS);
+    bank.begins = "completed";
+    await daily();
+    assert.deepEqual((await payoutsTo(person)).slice(1), [
+      { status: "failed", amount_minor: 450 },
+      { status: "completed", amount_minor: 450 },
+    ]);
+    assert.deepEqual(
+      (await lettersTo(market, person.email)).map(({ subject }) => subject),
+      ["Paid out: 4.50 USD", "Not paid out: 4.50 USD", "Paid out: 18.00 USD", "Your Stoa account is closed"],
+    );
+  });
+
+  test("is forgotten with its address once all is paid and nothing can come back", async () => {
+    const bank = hasBank(market);
+    const person = await hasSeller(20);
+    assert.equal((await closeWith(person)).status, 200);
+    const isKept = async () => {
+      await forgetPaidOff(market.service.ctx);
+      return (
+        (await market.query("select from last_addresses where email = $1", [person.email])).rowCount === 1
+      );
+    };
+    assert.ok(await isKept());
+    market.clock.forward(15 * DAY_MS);
+    bank.begins = "in_transit";
+    await daily();
+    assert.ok(await isKept(), "a payout is on its way");
+    for (const { request, state } of bank.paid.values())
+      if (state === "in_transit") await bank.moves(request.payoutId, "completed");
+    assert.ok(await isKept(), "it may come back");
+    market.clock.forward(14 * DAY_MS + 1);
+    assert.equal(await isKept(), false);
+  });
+
+  test("that owes more than is to come is not closed until later sales made up for it", async () => {
+    const person = await hasSeller(20);
+    await hasEarned(market, person.key, { amountMinor: -2500n });
+    const details = assertError(await closeWith(person), 409, "INVALID_STATE");
+    assert.deepEqual([details.current, details.balances], ["money_owed", [{ currency: "USD", amount: -7 }]]);
+    assertError(await closeWith(person, { giveUpBalance: true }), 409, "INVALID_STATE");
+    assert.ok(await isOpen(person));
+    await hasEarned(market, person.key, { amountMinor: 700n });
+    const closed = await closeWith(person);
+    assert.deepEqual([closed.status, closed.body.data?.toBePaid], [200, undefined], closed.text);
+  });
+
+  test("is not closed where nobody knows where to pay, unless it is given up", async () => {
+    const person = await hasSeller(20);
+    const { outside } = market.service.ctx;
+    const nowhere = { payments: { ...outside.payments, sharedPayoutAccount: null } };
+    await under(outside, nowhere, async () => {
+      const refused = await closeWith(person);
+      const details = assertError(refused, 409, "INVALID_STATE");
+      assert.deepEqual(
+        [details.current, details.balances],
+        ["money_left", [{ currency: "USD", amount: 18 }]],
+      );
+      assert.match(refused.text, /payout-account.*giveUpBalance/);
+      assertError(await closeWith(person, { giveUpBalance: "yes" }), 400, "INVALID_REQUEST", "giveUpBalance");
+      const closed = await closeWith(person, { giveUpBalance: true });
+      assert.deepEqual([closed.status, closed.body.data?.toBePaid], [200, undefined], closed.text);
+    });
+    assert.equal(
+      (await market.query("select from last_addresses where email = $1", [person.email])).rowCount,
+      0,
+    );
+  });
+
+  test("is not closed before its payout account is set up", async () => {
+    const person = await hasSeller(20);
+    const { outside } = market.service.ctx;
+    const unfinished = async (account: string) => ({ account, payoutsEnabled: false });
+    const payments = { ...outside.payments, findPayoutAccount: unfinished };
+    await under(outside, { payments }, async () => {
+      const refused = await closeWith(person);
+      assert.equal(assertError(refused, 409, "INVALID_STATE").current, "money_left");
+      assert.match(refused.text, /onboarding/);
+    });
+    assert.equal((await closeWith(person)).status, 200);
+  });
+
+  test("is not closed where no schedule pays", async () => {
+    const person = await hasSeller(20);
+    await under(market.service.ctx.config, { payoutSchedule: null }, async () => {
+      const refused = await closeWith(person);
+      assert.equal(assertError(refused, 409, "INVALID_STATE").current, "money_left");
+      assert.match(refused.text, /POST \/payouts/);
+    });
+    assert.equal((await closeWith(person)).status, 200);
+  });
+
+  test("beside twenty payouts that are asked for is closed with none of them open, or not at all", async () => {
+    const bank = hasBank(market);
+    const person = await hasSeller(200);
+    market.clock.forward(14 * DAY_MS);
+    person.session = await market.hasSession(person.key.userId);
+    bank.begins = "in_transit";
+    const asks = Array.from({ length: 20 }, () => person.session.post("/v1/payouts", { amount: 10 }));
+    const [closed, ...asked] = await Promise.all([closeWith(person), ...asks]);
+    const open = await payoutsTo(person);
+    assert.equal(open.length, asked.filter(({ status }) => status === 201).length);
+    assert.equal(open.length === 0, closed.status === 200, closed.text);
+  });
+});
+
 suite("after an account was closed", () => {
   /** Tables that point at people: of these the closed account keeps nothing … */
   const FORGOTTEN = [
@@ -351,6 +502,7 @@ suite("after an account was closed", () => {
     "entitlements",
     "event_recipients",
     "executions",
+    "last_addresses",
     "ledger_entries",
     "orders",
     "payment_customers",
@@ -433,8 +585,8 @@ suite("after an account was closed", () => {
       [userId],
     );
     assert.deepEqual(keys, [{ sealed_key: "", last4: "" }]);
-    // The order says who bought, because the books need it; the letter went out to the address that was.
-    const dump = await dumpOf(market, ["orders", "mails"]);
+    // Orders and payments of plans say who bought, because the books need it; the letter went out to the address that was.
+    const dump = await dumpOf(market, ["orders", "subscription_payments", "mails"]);
     for (const mark of [
       "LEAVERMARK",
       "BIOMARK",

@@ -1,3 +1,4 @@
+import type { CloseAccount } from "@stoa/contract";
 import { forgetAllRuns } from "../ai/forgetting.ts";
 import { record } from "../audit/audit.ts";
 import type { Context, SessionCaller, Source } from "../context.ts";
@@ -11,7 +12,8 @@ import { composeLetter } from "../mail/letter.ts";
 import { sendMail } from "../mail/mail.ts";
 import { forgetGrantsAndClients } from "../oauth/forgetting.ts";
 import { forgetPaymentMethods } from "../payments/methods.ts";
-import { mustHaveNoOpenPayout } from "../payouts/open-payouts.ts";
+import { lacksSetUp } from "../payments/payout-account.ts";
+import { inWords, keepInTouch, type Remainder, settleUp, toAmounts } from "../payouts/leaving.ts";
 import { type AccountRow, anonymise, lockToClose, mustNotBeLastAdmin } from "../people/accounts.ts";
 import { unlinkIdentities } from "../people/identities.ts";
 import { toUserId } from "../people/users.ts";
@@ -40,7 +42,7 @@ const farewells: ((ctx: Context, tx: Tx, user: AccountRow, source: Source | null
   (ctx, tx, user) => endSubscription(ctx, tx, user.id, "free"),
   (ctx, tx, user, source) => takeAllOffSale(ctx, tx, user.id, source),
   (_ctx, tx, user) => forgetNames(tx, user.id),
-  (_ctx, tx, user) => forgetPaymentMethods(tx, user.id),
+  (ctx, tx, user) => forgetPaymentMethods(ctx, tx, user.id),
   (ctx, tx, user) => forgetWebhooks(ctx, tx, user.id),
 ];
 
@@ -48,19 +50,29 @@ const farewells: ((ctx: Context, tx: Tx, user: AccountRow, source: Source | null
  * Closes the account for good, all in one transaction. What the books need stays, under no name; buyers keep what they
  * bought; the address is free for a new account.
  */
-export async function closeAccount(ctx: Context, caller: SessionCaller, confirm: string, source: Source) {
+export async function closeAccount(
+  ctx: Context,
+  caller: SessionCaller,
+  { confirm, giveUpBalance }: CloseAccount,
+  source: Source,
+) {
   mustBeFresh(ctx, caller);
-  await ctx.db.transaction().execute(async (tx) => {
+  const isSetUp = !(await lacksSetUp(ctx, caller.userId));
+  const remainder = await ctx.db.transaction().execute(async (tx) => {
     await mustNotBeLastAdmin(tx, caller.userId);
     const user = await lockToClose(tx, caller.userId);
     mustBeConfirmed(user, confirm);
-    await mustOweNothing(tx, user.id);
-    await sendMail(ctx, tx, user.email, farewellLetter(ctx, user));
+    await mustHaveNothingOpen(tx, user.id);
+    const left = await settleUp(ctx, tx, user.id, { giveUpBalance, isSetUp });
+    if (left) await keepInTouch(tx, user);
+    await sendMail(ctx, tx, user.email, farewellLetter(ctx, user, left));
     await bidFarewell(ctx, tx, user, source);
     await record(ctx, tx, { actorId: user.id, action: "account.closed", source });
+    return left;
   });
   const closed = { id: toUserId(caller.userId), closed: true as const, closedAt: ctx.now().toISOString() };
-  return new Answer(closed, { cookies: [noSession] });
+  const told = remainder ? { ...closed, toBePaid: toAmounts(remainder.amounts) } : closed;
+  return new Answer(told, { cookies: [noSession] });
 }
 
 /** Closes an account that nobody asks: one of the demo, of which the books need something. */
@@ -73,10 +85,9 @@ async function bidFarewell(ctx: Context, tx: Tx, user: AccountRow, source: Sourc
   await showAuthorAnew(tx, { ...user, name });
 }
 
-/** Nobody leaves while a payment of theirs, or to them, may still go either way. */
-async function mustOweNothing(tx: Tx, userId: string): Promise<void> {
+/** Nobody leaves while a payment of theirs, or for what they sold, may still go either way. */
+async function mustHaveNothingOpen(tx: Tx, userId: string): Promise<void> {
   await mustHaveNoOpenOrders(tx, userId);
-  await mustHaveNoOpenPayout(tx, userId);
   if (!(await hasOpenPayment(tx, userId))) return;
   const why = "The payment for your plan is not settled yet: confirm it, or choose your present plan again.";
   throw new ApiError("INVALID_STATE", why, { current: "money_open" });
@@ -87,15 +98,19 @@ function mustBeConfirmed(user: AccountRow, confirm: string): void {
   throw ruleBroken("confirm", "is not the address of this account");
 }
 
-const farewellLetter = (ctx: Context, { name }: AccountRow) =>
+const farewellLetter = (ctx: Context, { name }: AccountRow, left: Remainder | null) =>
   composeLetter({
     subject: "Your Stoa account is closed",
     paragraphs: [
       `Goodbye, ${name}.`,
       `Your account at ${ctx.links.origin()} is closed: you are signed out everywhere, your keys have stopped working, and your products are off sale. Those who bought them keep them.`,
-      "Your name, this address and what you ran are removed. Orders and their receipts are kept, because the books need them.",
+      "Your name, this address and what you ran are removed. Orders, payments for plans and their receipts are kept, because the books need them.",
+      ...(left ? [stillYours(left)] : []),
     ],
     footnotes: [
       "If you did not do this, write to whoever runs this marketplace. This address may register anew.",
     ],
   });
+
+const stillYours = ({ amounts, destination }: Remainder) =>
+  `${inWords(amounts)} is still yours: it goes to ${destination} at the payment provider as it matures, less what is refunded until then. Each payout is told to this address, which is kept for that alone.`;

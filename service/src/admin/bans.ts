@@ -1,6 +1,7 @@
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { type AccountRow, findAccount, writeAccount } from "../people/accounts.ts";
+import { listWorkAnew } from "../products/author.ts";
 import { endSessions } from "../sessions/sessions.ts";
 import { type Doer, lockUser, mustNotBeSelf, recordDeed } from "./deed.ts";
 import { readUser, uuidOf } from "./users.ts";
@@ -11,13 +12,17 @@ function mustBe(user: AccountRow, wanted: "active" | "banned"): void {
   throw new ApiError("INVALID_STATE", `The account is ${current}.`, { current, allowed: [wanted] });
 }
 
-/** Acts at once: whatever they come with, it is looked up together with the ban. */
+/**
+ * Acts at once: whatever they come with, it is looked up together with the ban. What they offer is neither listed nor sold, and stays
+ * with those who bought it.
+ */
 export async function banUser(ctx: Context, by: Doer, userId: string, reason: string) {
   const id = uuidOf(userId);
   mustNotBeSelf(by, id);
   await ctx.db.transaction().execute(async (tx) => {
     mustBe(await lockUser(tx, id, { unmakesAdmin: true }), "active");
     await writeAccount(tx, id, { banned_at: ctx.now(), ban_reason: reason });
+    await listWorkAnew(tx, id);
     const endedSessions = await endSessions(ctx, tx, id);
     const details = { reason, endedSessions };
     await recordDeed(ctx, tx, by, { action: "user.banned", userId: id, details });
@@ -31,6 +36,7 @@ export async function unbanUser(ctx: Context, by: Doer, userId: string) {
     const user = await lockUser(tx, id, { unmakesAdmin: false });
     mustBe(user, "banned");
     await writeAccount(tx, id, { banned_at: null, ban_reason: null });
+    await listWorkAnew(tx, id);
     // One that was just being begun when the ban came must not wake up.
     await endSessions(ctx, tx, id);
     const details = { reason: user.banReason };

@@ -280,7 +280,7 @@ suite("a ban", () => {
     );
   });
 
-  test("takes no product off sale: that is another decision", async () => {
+  test("leaves products in their state: to take them down is another decision", async () => {
     const seller = await market.hasUser();
     const productId = await hasProduct(seller);
     await admin.post(`${pathOf(seller)}/ban`, { reason: "Spam" });

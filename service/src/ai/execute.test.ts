@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
+import { getsAllBack, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
 import { allAt, hasKey, newestRun, ran, run } from "../../test/runs.ts";
@@ -88,9 +88,7 @@ suite("who may run a prompt", () => {
   test("a buyer whose entitlement was revoked is a stranger again", async () => {
     const productId = await hasProduct(author);
     const buyer = await hasBuyer(productId);
-    await market.query("update entitlements set status = 'revoked' where product_id = $1", [
-      toUuid("prod", productId),
-    ]);
+    await getsAllBack(market, buyer);
     assert.equal(
       assertError(await run(buyer, { productId }), 403, "UNAUTHORIZED").reason,
       "purchase_required",

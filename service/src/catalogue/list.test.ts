@@ -58,6 +58,7 @@ let shelf: Item[];
 
 before(async () => {
   market = await openMarket();
+  market.inventsBooks();
   ann = await market.hasUser({ name: "Ann" });
   bob = await market.hasUser({ name: "Bob" });
   await market.query("insert into categories values ('poems', 'Poems', 'writing')");

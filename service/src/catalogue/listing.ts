@@ -10,10 +10,17 @@ const knownWords = ({ title, tags, description }: CardFacts): string[] => {
   return [...new Set(words)].filter((word) => word.length >= MIN_KNOWN_CHARACTERS);
 };
 
-/** Lists a product anew, by what it is now: to be called in the transaction of every change of one. */
-export async function relist(tx: Tx, product: CardFacts): Promise<void> {
-  await writeListing(tx, { ...product, title: fold(product.title), search: toVector(product) });
-  if (product.status !== "deleted") await writeWords(tx, knownWords(product), product.status === "published");
+/** What a product is to lists: its state, but for one on sale whose author is banned. */
+const standingOf = ({ status, authorBannedAt }: Listed) =>
+  status === "published" && authorBannedAt !== null ? "withheld" : status;
+
+type Listed = CardFacts & { authorBannedAt: Date | null };
+
+/** Lists a product anew, by what it is now: to be called in the transaction of every change of one, and of a ban of its author. */
+export async function relist(tx: Tx, product: Listed): Promise<void> {
+  const status = standingOf(product);
+  await writeListing(tx, { ...product, status, title: fold(product.title), search: toVector(product) });
+  if (product.status !== "deleted") await writeWords(tx, knownWords(product), status === "published");
   if (product.status !== "draft") await tellOfChange(tx);
 }
 

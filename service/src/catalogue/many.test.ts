@@ -13,6 +13,7 @@ let reader: Client;
 /** One product, and then so many like it: written past the service, since it is the reading that is tried. */
 before(async () => {
   market = await openMarket();
+  market.inventsBooks();
   const author = await market.hasUser();
   reader = await market.hasUser();
   const id = toUuid(

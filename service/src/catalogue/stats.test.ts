@@ -15,6 +15,7 @@ let market: Market;
 let seller: Client;
 before(async () => {
   market = await openMarket();
+  market.inventsBooks();
   seller = await market.hasUser();
 });
 after(() => market.close());

@@ -110,6 +110,7 @@ export interface DiscountCodes {
 
 export interface Disputes {
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
+  answer_by: Timestamp | null;
   closed_at: Timestamp | null;
   fee_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   held_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
@@ -180,6 +181,13 @@ export interface FacetCounts {
   provider: string | null;
   rating_band: number;
   type: string;
+}
+
+export interface FakeProviderAccounts {
+  created_at: Timestamp;
+  id: string;
+  owner_id: string;
+  state: string;
 }
 
 export interface FakeProviderCharges {
@@ -278,6 +286,11 @@ export interface JobSlots {
   slot: Timestamp;
 }
 
+export interface LastAddresses {
+  email: string;
+  user_id: string;
+}
+
 export interface LedgerEntries {
   account: string;
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
@@ -294,6 +307,7 @@ export interface LedgerTransactions {
   entry_count: number;
   id: string;
   kind: string;
+  number: Generated<ColumnType<number, bigint | number, bigint | number>>;
   occurred_at: Timestamp;
   source_id: string;
 }
@@ -430,6 +444,7 @@ export interface Orders {
   fee_minor: ColumnType<number, bigint | number, bigint | number>;
   id: string;
   matures_at: Timestamp | null;
+  mismatch: string | null;
   payment_id: string | null;
   payment_method: Json | null;
   payment_method_id: string | null;
@@ -484,9 +499,11 @@ export interface Payouts {
   period_end: Timestamp;
   period_start: Timestamp;
   provider_payout_id: string | null;
+  reversed_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   seller_id: string;
   slot: Timestamp | null;
   status: string;
+  waits_for: string | null;
 }
 
 export interface ProductDays {
@@ -603,6 +620,7 @@ export interface Refunds {
   origin: string;
   provider_refund_id: string | null;
   reason: string;
+  returned_at: Timestamp | null;
   status: string;
 }
 
@@ -680,19 +698,38 @@ export interface SubscriptionPayments {
   action_url: string | null;
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
   asked_at: Timestamp | null;
+  buyer_email: string;
+  buyer_name: string;
   created_at: Timestamp;
+  credit_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   currency: string;
   decline_code: string | null;
   id: string;
+  mismatch: string | null;
+  owner_present: boolean;
   payment_id: string | null;
   payment_method: Json | null;
   payment_method_id: string;
+  period_end: Timestamp | null;
+  period_start: Timestamp | null;
   plan: string;
   price_minor: ColumnType<number, bigint | number, bigint | number>;
+  processor_fee_minor: ColumnType<number, bigint | number, bigint | number> | null;
+  receipt_number: number | null;
+  receipt_year: number | null;
   renews_from: Timestamp | null;
   settled_at: Timestamp | null;
   status: string;
+  tax_basis_points: Generated<number>;
+  tax_country: string | null;
+  tax_inclusive: Generated<boolean>;
+  tax_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   user_id: string;
+}
+
+export interface SubscriptionReceiptCounters {
+  last: number;
+  year: number;
 }
 
 export interface Subscriptions {
@@ -830,6 +867,7 @@ export interface DB {
   events: Events;
   executions: Executions;
   facet_counts: FacetCounts;
+  "fake_provider.accounts": FakeProviderAccounts;
   "fake_provider.charges": FakeProviderCharges;
   "fake_provider.disputes": FakeProviderDisputes;
   "fake_provider.payouts": FakeProviderPayouts;
@@ -840,6 +878,7 @@ export interface DB {
   installation: Installation;
   job_rounds: JobRounds;
   job_slots: JobSlots;
+  last_addresses: LastAddresses;
   ledger_entries: LedgerEntries;
   ledger_transactions: LedgerTransactions;
   listings: Listings;
@@ -873,6 +912,7 @@ export interface DB {
   sign_in_attempts: SignInAttempts;
   stripe_references: StripeReferences;
   subscription_payments: SubscriptionPayments;
+  subscription_receipt_counters: SubscriptionReceiptCounters;
   subscriptions: Subscriptions;
   tag_counts: TagCounts;
   users: Users;

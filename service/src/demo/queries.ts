@@ -100,7 +100,10 @@ async function deleteUnbookedPeople(tx: Tx): Promise<void> {
     and not exists (select from products where author_id = u.id)
     and not exists (select from subscription_payments where user_id = u.id and status = 'completed'))`;
   await sql`delete from discount_codes where seller_id in ${unbooked}`.execute(tx);
-  for (const table of ["executions", "referral_codes", "payment_methods", "payment_customers"])
+  for (const table of [
+    ...["executions", "referral_codes", "payment_methods", "payment_customers"],
+    "subscription_payments",
+  ])
     await sql`delete from ${sql.table(table)} where user_id in ${unbooked}`.execute(tx);
   await sql`delete from users where id in ${unbooked}`.execute(tx);
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
-import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
+import { getsAllBack, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { type S3Server, startS3Server } from "../../test/s3-server.ts";
 import { hasFile, picture, sendFile, sendImage } from "../../test/uploads.ts";
@@ -83,10 +83,7 @@ suite("a link to a file", () => {
 
   test("ends with the entitlement, the account or a ban, at once", async () => {
     const ends: ((one: Awaited<ReturnType<typeof hasLink>>) => Promise<unknown>)[] = [
-      ({ orderId }) =>
-        market.query("update entitlements set status = 'revoked' where order_id = $1", [
-          toUuid("ord", orderId),
-        ]),
+      ({ buyer }) => getsAllBack(market, buyer),
       ({ buyer }) => market.query("update users set closed_at = created_at where id = $1", [buyer.userId]),
       ({ buyer }) => market.query("update users set banned_at = created_at where id = $1", [buyer.userId]),
     ];

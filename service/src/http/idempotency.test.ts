@@ -4,7 +4,7 @@ import { after, before, suite, test } from "node:test";
 import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { noPayments } from "../outside/payments.none.ts";
-import type { PaymentOutcome, Payments } from "../outside/payments.ts";
+import type { Payments } from "../outside/payments.ts";
 import { forgetOldAnswers, KEPT_HOURS, LEASE_SECONDS } from "./idempotency.ts";
 
 const HOUR = 3_600_000;
@@ -266,22 +266,23 @@ function slowPayments() {
   const waiting: (() => void)[] = [];
   const asked: PromiseWithResolvers<void>[] = [];
   const charged: string[] = [];
-  const outcome: PaymentOutcome = {
+  const outcome = {
     state: "succeeded",
     paymentId: "ch_1",
     method: { brand: "visa", last4: "4242" },
+    givenBack: false,
     feeMinor: null,
-  };
+  } as const;
   const nth = (index: number) => (asked[index] ??= Promise.withResolvers<void>());
   const payments: Payments = {
     ...noPayments,
     name: "slow",
-    charge: async ({ orderId }) => {
+    charge: async ({ orderId, amountMinor, currency }) => {
       charged.push(orderId);
       const gate = new Promise<void>((resolve) => waiting.push(resolve));
       nth(charged.length - 1).resolve();
       await gate;
-      return outcome;
+      return { ...outcome, amountMinor, currency };
     },
     find: async () => null,
     cancel: async () => null,

@@ -20,7 +20,8 @@ interface OpenMoney {
   kind: string;
   state: string;
   count: number;
-  oldestAt: Date | null;
+  oldest: { since: Date } | null;
+  dueAt: Date | null;
 }
 
 /** What is asked of the database whenever somebody wants the figures. */
@@ -91,28 +92,35 @@ function jobFigures(registry: Registry, { jobs }: MetricSources): () => Promise<
   };
 }
 
-/** Orders, payments for plans, refunds and payouts that have not ended; answers what reads them anew. */
+/** Orders, payments for plans, refunds, payouts and disputes that have not ended; answers what reads them anew. */
 function openMoneyFigures(registry: Registry, { openMoney, now }: MetricSources): () => Promise<void> {
   const registers = [registry];
   const labelNames = ["kind", "state"] as const;
   const open = new Gauge({
     name: "money_open",
-    help: "Orders, payments for plans, refunds and payouts that have not ended",
+    help: "Orders, payments for plans, refunds, payouts and disputes that have not ended",
     labelNames,
     registers,
   });
-  const oldest = new Gauge({
+  const age = new Gauge({
     name: "money_open_oldest_seconds",
     help: "How old the oldest of them is; 0: there is none",
     labelNames,
     registers,
   });
+  const due = new Gauge({
+    name: "money_open_due_timestamp_seconds",
+    help: "The nearest date by which somebody must have answered the bank, where it is known",
+    labelNames,
+    registers,
+  });
   return async () => {
     const found = await orNone(openMoney);
-    for (const metric of [open, oldest]) metric.reset();
-    for (const { kind, state, count, oldestAt } of found) {
+    for (const metric of [open, age, due]) metric.reset();
+    for (const { kind, state, count, oldest, dueAt } of found) {
       open.set({ kind, state }, count);
-      oldest.set({ kind, state }, oldestAt ? (now().getTime() - oldestAt.getTime()) / 1000 : 0);
+      age.set({ kind, state }, oldest ? (now().getTime() - oldest.since.getTime()) / 1000 : 0);
+      if (dueAt) due.set({ kind, state }, dueAt.getTime() / 1000);
     }
   };
 }

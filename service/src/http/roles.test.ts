@@ -198,6 +198,8 @@ suite("deny by default", () => {
       "GET /v1/purchases/:orderId/download",
       "GET /v1/purchases/:orderId/receipt",
       "GET /v1/purchases/:orderId/receipt.pdf",
+      "GET /v1/account/subscription/payments/:paymentId/receipt",
+      "GET /v1/account/subscription/payments/:paymentId/receipt.pdf",
       "GET /v1/products/:productId/files/:fileId/download/:readerId",
       // Browsers, led to an identity provider and back: state and PKCE stand for them.
       "GET /api/auth/github",

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { sql } from "kysely";
-import { type BookOrder, booksOf, freeOf, type People } from "../../test/books.ts";
+import { type BookOrder, booksOf, DISPUTE_FEE, freeOf, type People } from "../../test/books.ts";
 import { hasProduct } from "../../test/factories.ts";
 import { type Market, openMarket } from "../../test/market.ts";
 import type { Tx } from "../db/database.ts";
@@ -125,20 +125,23 @@ const entriesOf = async (tx: Tx): Promise<Row[]> =>
 
 const sum = (rows: Row[]) => rows.reduce((total, { amount }) => total + BigInt(amount), 0n);
 
-/** A balance as anybody would add it up on paper. */
-function onPaper(rows: Row[], owner: string, now: Date): Balance[] {
+/** A balance as anybody would add it up on paper; nobody has asked for a refund. */
+function onPaper(rows: Row[], orders: BookOrder[], owner: string, now: Date): Balance[] {
   const mine = rows.filter((row) => row.owner === owner);
-  const currencies = [...new Set(mine.map(({ currency }) => currency))].toSorted();
+  const disputed = orders.filter(({ sellerId, dispute }) => dispute && sellerId === owner);
+  const currencies = [...new Set([...mine, ...disputed].map(({ currency }) => currency))].toSorted();
   return currencies.map((currency) => {
     const of = (...accounts: string[]) =>
       mine.filter((row) => row.currency === currency && accounts.includes(row.account));
-    const halves = (entries: Row[]) => ({
+    const parts = (entries: Row[], reservedMinor: bigint) => ({
       pendingMinor: sum(entries.filter(({ matures }) => matures! > now)),
-      availableMinor: sum(entries.filter(({ matures }) => matures! <= now)),
+      availableMinor: sum(entries.filter(({ matures }) => matures! <= now)) - reservedMinor,
+      reservedMinor,
     });
+    const fees = DISPUTE_FEE * BigInt(disputed.filter((order) => order.currency === currency).length);
     return {
-      ...{ currency, ...halves(of("seller", "referrer")), inTransitMinor: sum(of("in_transit")) },
-      referrer: halves(of("referrer")),
+      ...{ currency, ...parts(of("seller", "referrer"), fees), inTransitMinor: sum(of("in_transit")) },
+      referrer: parts(of("referrer"), 0n),
     };
   });
 }
@@ -171,11 +174,55 @@ test("in any history each balance is what its entries add up to, at any time", a
   await fc.assert(
     fc.asyncProperty(anyHistory, fc.integer({ min: -30, max: 30 }), (history, days) =>
       inVain(async (tx) => {
-        await play(tx, history);
+        const { orders } = await play(tx, history);
         const rows = await entriesOf(tx);
         const then = new Date(market.clock.now.getTime() + days * DAY_MS);
         for (const owner of [people.sellerId, people.referrerId, people.buyerId])
-          assert.deepEqual(await balancesOf(tx, owner, then), onPaper(rows, owner, then));
+          assert.deepEqual(await balancesOf(tx, owner, then), onPaper(rows, orders, owner, then));
+      }),
+    ),
+    { numRuns: HISTORIES },
+  );
+});
+
+const anyRequests = fc.array(
+  fc.record({
+    which: fc.nat(1_000),
+    share: fc.integer({ min: 0, max: 10_000 }),
+    status: fc.constantFrom("pending" as const, "approved" as const, "processing" as const),
+  }),
+  { minLength: 1, maxLength: 6 },
+);
+
+test("in any history what open refunds reserve is to the cent what they take, and nothing more is there to be paid out before than after", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyHistory, anyRequests, fc.integer({ min: 0, max: 30 }), (history, requests, days) =>
+      inVain(async (tx) => {
+        const { orders } = await play(tx, history);
+        const books = booksOf(market.service.ctx, people);
+        const asked = new Map<BookOrder, bigint>();
+        for (const { which, share, status } of requests) {
+          const order = orders[which % (orders.length || 1)];
+          if (!order || order.totalMinor === 0n) continue;
+          const amount = 1n + ((order.totalMinor - 1n) * BigInt(share)) / 10_000n;
+          await books.asksForRefund(tx, order, amount, status);
+          asked.set(order, (asked.get(order) ?? 0n) + amount);
+        }
+        const then = new Date(market.clock.now.getTime() + days * DAY_MS);
+        const balances = () =>
+          Promise.all([people.sellerId, people.referrerId].map((owner) => balancesOf(tx, owner, then)));
+        const before = (await balances()).flat();
+        await sql`update refunds set status = 'canceled', completed_at = created_at where completed_at is null`.execute(
+          tx,
+        );
+        for (const [order, amount] of asked) {
+          const rest = order.totalMinor - order.refundedMinor;
+          if (rest > 0n) await books.refunds(tx, order, amount < rest ? amount : rest);
+        }
+        const payable = ({ currency, availableMinor, referrer }: Balance) => [
+          ...[currency, availableMinor, referrer.availableMinor],
+        ];
+        assert.deepEqual(before.map(payable), (await balances()).flat().map(payable));
       }),
     ),
     { numRuns: HISTORIES },

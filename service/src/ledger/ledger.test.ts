@@ -222,7 +222,7 @@ suite("what is posted", () => {
 
 suite("a balance", () => {
   const balances = (userId: string) => balancesOf(market.service.ctx.db, userId, market.clock.now);
-  const none = { pendingMinor: 0n, availableMinor: 0n };
+  const none = { pendingMinor: 0n, availableMinor: 0n, reservedMinor: 0n };
 
   test("of somebody who never sold is none", async () => {
     assert.deepEqual(await balances((await market.hasUser()).userId), []);
@@ -231,7 +231,7 @@ suite("a balance", () => {
   test("is pending until it matures, and available from that moment", async () => {
     const author = await market.hasUser();
     await hasBought(await market.hasUser(), await hasProduct(author, { price: 19.99 }));
-    const sold = { currency: "USD", inTransitMinor: 0n, referrer: none };
+    const sold = { currency: "USD", reservedMinor: 0n, inTransitMinor: 0n, referrer: none };
     assert.deepEqual(await balances(author.userId), [{ ...sold, pendingMinor: 1799n, availableMinor: 0n }]);
     market.clock.forward(MATURES_AFTER_MS - 1);
     assert.deepEqual(await balances(author.userId), [{ ...sold, pendingMinor: 1799n, availableMinor: 0n }]);
@@ -259,10 +259,16 @@ suite("a balance", () => {
     ]);
     assert.deepEqual(await balances(ownerId), [
       {
-        ...{ currency: "JPY", pendingMinor: 70n, availableMinor: -500n, inTransitMinor: 430n },
-        referrer: { pendingMinor: 70n, availableMinor: -200n },
+        ...{
+          currency: "JPY",
+          pendingMinor: 70n,
+          availableMinor: -500n,
+          reservedMinor: 0n,
+          inTransitMinor: 430n,
+        },
+        referrer: { pendingMinor: 70n, availableMinor: -200n, reservedMinor: 0n },
       },
-      { currency: "KWD", pendingMinor: 5n, availableMinor: 0n, inTransitMinor: 0n, referrer: none },
+      { ...none, currency: "KWD", pendingMinor: 5n, inTransitMinor: 0n, referrer: none },
     ]);
   });
 });

@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { insertTransaction } from "./queries.ts";
 
-/** The accounts; docs/guides/money.md tells what each is for. On the last three of them people have money of their own. */
+/** The accounts; docs/guides/money.md tells what each is for. On the last four of them people have money of their own. */
 export type Account =
   | "provider_clearing"
   | "platform_revenue"
@@ -11,11 +11,13 @@ export type Account =
   | "dispute_hold"
   | "seller"
   | "referrer"
-  | "in_transit";
+  | "in_transit"
+  | "buyer_credit";
 
 export type PostingKind =
   | "sale"
   | "refund"
+  | "refund_returned"
   | "dispute_opened"
   | "dispute_won"
   | "dispute_lost"
@@ -27,10 +29,10 @@ export type PostingKind =
 
 /** What one account gains, or gives where it is below zero. */
 export type Entry = { amountMinor: bigint; orderId?: string | undefined } & (
-  | { account: Exclude<Account, "seller" | "referrer" | "in_transit"> }
-  | { account: "in_transit"; ownerId: string }
-  /** `maturesAt`: from when the owner may be paid out for it. */
-  | { account: "seller" | "referrer"; ownerId: string; maturesAt: Date }
+  | { account: Exclude<Account, "seller" | "referrer" | "in_transit" | "buyer_credit"> }
+  | { account: "in_transit" | "buyer_credit"; ownerId: string }
+  /** `maturesAt`: from when the owner may be paid out for it; without, at once. */
+  | { account: "seller" | "referrer"; ownerId: string; maturesAt?: Date }
 );
 
 export interface Posting {

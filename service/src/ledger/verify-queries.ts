@@ -1,11 +1,12 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Tx } from "../db/database.ts";
+import { SHARES_GONE } from "./shares.ts";
 
 /** Of problems of one kind, how many are told one by one; `total` says how many there are. */
 const TOLD = 100;
 export type Found<Row> = Row & { total: number };
 
-async function firstOf<Row>(tx: Tx, problems: RawBuilder<Row>): Promise<Found<Row>[]> {
+export async function firstOf<Row>(tx: Tx, problems: RawBuilder<Row>): Promise<Found<Row>[]> {
   const { rows } = await sql<Found<Row>>`
     select *, count(*) over () as total from (${problems}) as problems order by 1, 2 limit ${TOLD}`.execute(
     tx,
@@ -32,21 +33,29 @@ export interface Unbalanced {
   entries: number;
   /** In which currencies it does not sum to zero. */
   currencies: string[] | null;
+  /** In which of them an account stands twice: what such entries move could be anything. */
+  repeating: string[] | null;
 }
+
+/** A bit for each account: where none stands twice, their sum is their union. */
+const ACCOUNT_BIT = sql`1 << array_position(array['provider_clearing', 'platform_revenue', 'processor_fees', 'tax_payable', 'seller',
+  'referrer', 'in_transit', 'dispute_hold'], account)`;
 
 export const listUnbalanced = (tx: Tx) =>
   firstOf(
     tx,
     sql<Unbalanced>`
       select t.id as "transactionId", t.kind, t.entry_count as "entryCount",
-             coalesce(e.entries, 0)::bigint as entries, e.currencies
+             coalesce(e.entries, 0)::bigint as entries, e.currencies, e.repeating
         from ledger_transactions t
         left join (select transaction_id, sum(entries) as entries,
-                          array_agg(currency order by currency) filter (where amount <> 0) as currencies
-                     from (select transaction_id, currency, count(*) as entries, sum(amount_minor) as amount
+                          array_agg(currency order by currency) filter (where amount <> 0) as currencies,
+                          array_agg(currency order by currency) filter (where repeats) as repeating
+                     from (select transaction_id, currency, count(*) as entries, sum(amount_minor) as amount,
+                                  sum(${ACCOUNT_BIT}) <> bit_or(${ACCOUNT_BIT}) as repeats
                              from ledger_entries group by transaction_id, currency) as sums
                     group by transaction_id) as e on e.transaction_id = t.id
-       where e.entries is distinct from t.entry_count or e.currencies is not null`,
+       where e.entries is distinct from t.entry_count or e.currencies is not null or e.repeating is not null`,
   );
 
 /** An account where a booking, or all bookings of an order together, differs from what the market's own rows say. */
@@ -75,7 +84,7 @@ const differences = (tx: Tx, due: RawBuilder<unknown>, booked: RawBuilder<unknow
       having sum(due) <> sum(booked)`,
   );
 
-const ENTRIES = sql`ledger_transactions t join ledger_entries e on e.transaction_id = t.id`;
+export const ENTRIES = sql`ledger_transactions t join ledger_entries e on e.transaction_id = t.id`;
 const ENTRY = sql`t.kind, t.source_id, e.account, e.owner_id, e.currency, e.amount_minor as amount`;
 
 /** Free copies have no amounts, and so nothing is due of them. */
@@ -95,7 +104,10 @@ export const listWrongSales = (tx: Tx) =>
     sql`select ${ENTRY} from ${ENTRIES} where t.kind = 'sale'`,
   );
 
-/** What each refund gives back in all; who bears it is asked of all that an order lost together. */
+/**
+ * What each refund gives back in all; who bears it is asked of all that an order lost together. What a bank sent back is owed to the
+ * buyer.
+ */
 export const listWrongRefunds = (tx: Tx) =>
   differences(
     tx,
@@ -103,10 +115,19 @@ export const listWrongRefunds = (tx: Tx) =>
           from refunds r
          cross join lateral (values ('provider_clearing', r.amount_minor), ('shares', -r.amount_minor))
                as side (account, amount)
-         where r.status = 'succeeded'`,
+         where r.status = 'succeeded'
+        union all
+        select 'refund_returned', r.id, side.account, side.owner_id, r.currency, side.amount
+          from refunds r
+          join orders o on o.id = r.order_id
+         cross join lateral (values ('provider_clearing', null::uuid, -r.amount_minor), ('buyer_credit', o.buyer_id, r.amount_minor))
+               as side (account, owner_id, amount)
+         where r.returned_at is not null`,
     sql`select t.kind, t.source_id, case e.account when 'provider_clearing' then e.account else 'shares' end as account,
                null::uuid as owner_id, e.currency, e.amount_minor as amount
-          from ${ENTRIES} where t.kind = 'refund'`,
+          from ${ENTRIES} where t.kind = 'refund'
+        union all
+        select ${ENTRY} from ${ENTRIES} where t.kind = 'refund_returned'`,
   );
 
 /**
@@ -134,30 +155,18 @@ export const listWrongDisputes = (tx: Tx) =>
           from ${ENTRIES} where t.kind = 'dispute_lost'`,
   );
 
-/** As splitRefund reckons it: the same share of `part` as `some` is of `whole`, a half rounded up. */
-const proportion = (part: string, some: string, whole: string) =>
-  sql.raw(
-    `case ${part} when 0 then 0 else div(2 * (${part})::numeric * (${some}) + (${whole}), 2 * (${whole})::numeric) end`,
-  );
+/** Of an order, what its parts are reckoned from. */
+const ORDER_PARTS = sql`o.seller_id, o.referrer_id, o.currency, o.total_minor, o.tax_minor, o.fee_minor, o.commission_minor`;
 
 /** What each who shares in an order lost of it by refunds and disputes: their part of all that was taken back by now. */
 export const listWrongShares = (tx: Tx) =>
   differences(
     tx,
-    sql`select 'taken_back' as kind, o.id as source_id, part.account, part.owner_id, o.currency, part.amount::bigint as amount
+    sql`select 'taken_back' as kind, o.id as source_id, part.account, part.owner_id, o.currency, -part.amount::bigint as amount
           from (select o.*, o.refunded_minor + coalesce(d.held, 0) as gone from orders o
                   left join (select order_id, sum(held_minor) as held from disputes
                               where status = 'open' group by order_id) as d on d.order_id = o.id) as o
-         cross join lateral (select ${proportion("o.tax_minor", "o.gone", "o.total_minor")} as tax) as t
-         cross join lateral (select o.gone - t.tax as net, o.total_minor - o.tax_minor as whole) as n
-         cross join lateral (select ${proportion("o.fee_minor", "n.net", "n.whole")} as fee) as f
-         cross join lateral (
-           select ${proportion("o.commission_minor", "n.net - f.fee", "n.whole - o.fee_minor")} as commission) as c
-         cross join lateral (values
-           ('platform_revenue', null::uuid, -f.fee),
-           ('tax_payable', null, -t.tax),
-           ('seller', o.seller_id, -(n.net - f.fee - c.commission)),
-           ('referrer', o.referrer_id, -c.commission)) as part (account, owner_id, amount)
+         ${SHARES_GONE}
          where o.gone > 0 and part.amount <> 0`,
     sql`select 'taken_back' as kind, e.order_id as source_id, e.account, e.owner_id, e.currency, e.amount_minor as amount
           from ${ENTRIES}
@@ -165,18 +174,55 @@ export const listWrongShares = (tx: Tx) =>
            and e.account in ('platform_revenue', 'tax_payable', 'seller', 'referrer')`,
   );
 
-/** Which part of it the provider kept stands in no other row: both accounts together are less by the amount. */
+/**
+ * What each single refund and dispute took of an order, by how much others had taken before: a refund what nobody had yet, and the
+ * rest out of what disputes hold; a dispute what nobody had; one that was won gives its hold back.
+ */
+export const listWrongTakings = (tx: Tx) =>
+  differences(
+    tx,
+    sql`with takings as (
+          select t.kind, t.source_id, t.number, coalesce(r.order_id, d.order_id) as order_id,
+                 coalesce(r.amount_minor, d.amount_minor) as asked,
+                 sum(e.amount_minor) filter (where e.account = 'dispute_hold'
+                                               or (e.account = 'provider_clearing' and t.kind = 'refund')) as taken
+            from ${ENTRIES}
+            left join refunds r on t.kind = 'refund' and r.id = t.source_id
+            left join disputes d on t.kind <> 'refund' and d.id = t.source_id
+           where t.kind in ('refund', 'dispute_opened', 'dispute_won')
+           group by t.id, r.id, d.id),
+        placed as (
+          select *, coalesce(sum(taken) over (partition by order_id order by number
+                                              rows between unbounded preceding and 1 preceding), 0) as before
+            from takings),
+        due as (
+          select p.*, case kind when 'dispute_won' then taken else least(asked, o.total_minor - before) end as takes,
+                 ${ORDER_PARTS}
+            from placed p join orders o on o.id = p.order_id)
+        select o.kind, o.source_id, part.account, part.owner_id, o.currency, (o.sign * part.amount)::bigint as amount
+          from (select * from due cross join lateral (values (-1, before + takes), (1, before)) as side (sign, gone)) as o
+         ${SHARES_GONE}
+        union all
+        select kind, source_id, 'dispute_hold', null, currency, case kind when 'refund' then takes - asked else takes end::bigint
+          from due`,
+    // What a refund pays to the buyer is another proof's, and so is what is about nothing that is there.
+    sql`select ${ENTRY} from ${ENTRIES}
+         where (t.kind in ('dispute_opened', 'dispute_won') and t.source_id in (select id from disputes))
+            or (t.kind = 'refund' and e.account <> 'provider_clearing' and t.source_id in (select id from refunds))`,
+  );
+
 export const listWrongPayments = (tx: Tx) =>
   differences(
     tx,
     sql`select 'subscription' as kind, p.id as source_id, side.account, null::uuid as owner_id, p.currency, side.amount
           from subscription_payments p
-         cross join lateral (values ('platform_revenue', p.amount_minor), ('provider_clearing', -p.amount_minor))
-               as side (account, amount)
-         where p.status = 'completed'`,
-    sql`select t.kind, t.source_id, case e.account when 'processor_fees' then 'provider_clearing' else e.account end as account,
-               e.owner_id, e.currency, e.amount_minor as amount
-          from ${ENTRIES} where t.kind = 'subscription'`,
+         cross join lateral (values
+           ('provider_clearing', coalesce(p.processor_fee_minor, 0) - p.amount_minor),
+           ('processor_fees', -coalesce(p.processor_fee_minor, 0)),
+           ('platform_revenue', p.amount_minor - p.tax_minor),
+           ('tax_payable', p.tax_minor)) as side (account, amount)
+         where p.status = 'completed' and side.amount <> 0`,
+    sql`select ${ENTRY} from ${ENTRIES} where t.kind = 'subscription'`,
   );
 
 export const listWrongPayouts = (tx: Tx) =>
@@ -231,7 +277,7 @@ export interface Stray {
   rightMaturesAt: Date | null;
 }
 
-/** Entries that name another order than their booking is about, or mature at another time than the order does. */
+/** Entries that name another order than their booking is about, or mature at another time than that order, or than at once. */
 export const listStrays = (tx: Tx) =>
   firstOf(
     tx,
@@ -240,88 +286,12 @@ export const listStrays = (tx: Tx) =>
         select t.id as "transactionId", e.position, t.kind, e.order_id as "orderId",
                case when t.kind = 'sale' then t.source_id else coalesce(r.order_id, d.order_id) end as "rightOrderId",
                e.matures_at as "maturesAt",
-               case when e.matures_at is not null and t.kind <> 'dispute_lost' then o.matures_at end as "rightMaturesAt"
+               case when e.matures_at is null then null
+                    when t.kind in ('sale', 'refund', 'dispute_opened', 'dispute_won') then o.matures_at
+                    else t.occurred_at end as "rightMaturesAt"
           from ${ENTRIES}
-          left join refunds r on t.kind = 'refund' and r.id = t.source_id
+          left join refunds r on t.kind in ('refund', 'refund_returned') and r.id = t.source_id
           left join disputes d on t.kind like 'dispute%' and d.id = t.source_id
           left join orders o on o.id = e.order_id) as entries
        where "orderId" is distinct from "rightOrderId" or "maturesAt" <> "rightMaturesAt"`,
-  );
-
-export interface WrongOrder {
-  orderId: string;
-  status: string;
-  rightStatus: string;
-  refunded: string;
-  rightRefunded: string;
-  refunding: string;
-  rightRefunding: string;
-  otherCurrency: boolean;
-}
-
-/** Orders whose state or amounts are not what their refunds and disputes make of them. */
-export const listWrongOrders = (tx: Tx) =>
-  firstOf(
-    tx,
-    sql<WrongOrder>`
-      select * from (
-        select o.id as "orderId", o.status,
-               case when d.order_id is not null then 'disputed'
-                    when back.amount is null then 'completed'
-                    when back.amount = o.total_minor then 'refunded'
-                    else 'partially_refunded' end as "rightStatus",
-               o.refunded_minor::text as refunded, coalesce(back.amount, 0)::text as "rightRefunded",
-               o.refunding_minor::text as refunding, coalesce(back.under_way, 0)::text as "rightRefunding",
-               coalesce(back.currencies <> array[o.currency], false) as "otherCurrency"
-          from orders o
-          left join (select order_id, sum(amount) as amount, sum(under_way) as under_way,
-                            array_agg(distinct currency) as currencies
-                       from (select order_id, currency, case status when 'succeeded' then amount_minor end as amount,
-                                    case when status in ('approved', 'processing') then amount_minor end as under_way
-                               from refunds where status in ('approved', 'processing', 'succeeded')
-                             union all
-                             select e.order_id, e.currency, -e.amount_minor, null
-                               from ${ENTRIES} where t.kind = 'dispute_lost' and e.account = 'dispute_hold') as movements
-                      group by order_id) as back on back.order_id = o.id
-          left join (select distinct order_id from disputes where status = 'open') as d on d.order_id = o.id
-         where o.completed_at is not null) as orders
-       where status <> "rightStatus" or refunded <> "rightRefunded" or refunding <> "rightRefunding" or "otherCurrency"`,
-  );
-
-export interface ReceiptGap {
-  sellerId: string;
-  year: number;
-  receipts: number;
-  lowest: number | null;
-  highest: number | null;
-  /** The last number that was given out. */
-  last: number | null;
-}
-
-/** Years of sellers whose receipts are not numbered from 1 to the last number that was given out. */
-export const listReceiptGaps = (tx: Tx) =>
-  firstOf(
-    tx,
-    sql<ReceiptGap>`
-      select seller_id as "sellerId", year, coalesce(receipts, 0) as receipts, lowest, highest, last
-        from (select seller_id, receipt_year as year, count(*) as receipts, min(receipt_number) as lowest,
-                     max(receipt_number) as highest
-                from orders where receipt_number is not null group by 1, 2) as given
-        full join receipt_counters using (seller_id, year)
-       where (lowest, highest, receipts) is distinct from (1, last, last)`,
-  );
-
-export interface MisdatedReceipt {
-  orderId: string;
-  year: number;
-  completedAt: Date | null;
-}
-
-/** Receipts that are counted in another year than the one in which the purchase was completed. */
-export const listMisdatedReceipts = (tx: Tx) =>
-  firstOf(
-    tx,
-    sql<MisdatedReceipt>`
-      select id as "orderId", receipt_year as year, completed_at as "completedAt" from orders
-       where completed_at is not null and extract(year from completed_at at time zone 'UTC') <> receipt_year`,
   );

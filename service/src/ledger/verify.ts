@@ -1,27 +1,36 @@
 import type { Database, Tx } from "../db/database.ts";
 import { toId } from "../ids.ts";
 import {
+  listMiscounts,
+  listMisdatedReceipts,
+  listReceiptGaps,
+  listWrongOrders,
+  listWrongParts,
+  listWrongUse,
+  type Miscount,
+  type MisdatedReceipt,
+  type ReceiptGap,
+  type WrongOrder,
+  type WrongUse,
+} from "./verify-order-queries.ts";
+import {
   allowTime,
   countBooked,
   type Difference,
   type Found,
-  listMisdatedReceipts,
-  listReceiptGaps,
   listStrays,
   listUnbalanced,
   listUnfounded,
   listWrongDisputes,
-  listWrongOrders,
   listWrongPayments,
   listWrongPayouts,
   listWrongRefunds,
   listWrongSales,
   listWrongShares,
-  type ReceiptGap,
+  listWrongTakings,
   type Stray,
   type Unbalanced,
   type Unfounded,
-  type WrongOrder,
 } from "./verify-queries.ts";
 
 export interface Verdict {
@@ -49,22 +58,26 @@ const proofs: Proof[] = [
   proof(listWrongRefunds, sayDifference),
   proof(listWrongDisputes, sayDifference),
   proof(listWrongShares, sayDifference),
+  proof(listWrongTakings, sayDifference),
   proof(listWrongPayments, sayDifference),
   proof(listWrongPayouts, sayDifference),
   proof(listUnfounded, sayUnfounded),
   proof(listStrays, sayStray),
   proof(listWrongOrders, sayWrongOrder),
-  proof(listReceiptGaps, sayReceiptGap),
   proof(
-    listMisdatedReceipts,
-    ({ orderId, year, completedAt }) =>
-      `Order ${toId("ord", orderId)} has a receipt of ${year}, and was completed at ${at(completedAt)}.`,
+    listWrongParts,
+    ({ orderId, part, currency, due, found }) =>
+      `Order ${toId("ord", orderId)} has a ${part} of ${found}, where ${due} is due by its rates, in minor units of ${currency}.`,
   ),
+  proof(listWrongUse, sayWrongUse),
+  proof(listMiscounts, sayMiscount),
+  proof(listReceiptGaps, sayReceiptGap),
+  proof(listMisdatedReceipts, sayMisdated),
 ];
 
 /**
  * Holds the ledger against itself and against every row that money moved for: orders, refunds, disputes, payouts, payments of plans,
- * receipts. All of it in one snapshot, in which sales that go on meanwhile are there whole or not at all.
+ * receipts; and orders against what follows from them: use, counters. All of it in one snapshot, in which sales that go on meanwhile are there whole or not at all.
  */
 export const verifyLedger = (db: Database): Promise<Verdict> =>
   db.transaction().setIsolationLevel("repeatable read").setAccessMode("read only").execute(proveLedger);
@@ -83,10 +96,12 @@ export async function findProblems(tx: Tx): Promise<string[]> {
   return problems;
 }
 
-function sayUnbalanced({ transactionId, kind, entries, entryCount, currencies }: Unbalanced): string {
+function sayUnbalanced(wrong: Unbalanced): string {
+  const { transactionId, kind, entries, entryCount, currencies, repeating } = wrong;
   const faults = [
     ...(entries === entryCount ? [] : [`has ${entries} of its ${entryCount} entries`]),
     ...(currencies ? [`does not sum to zero in ${currencies.join(" and ")}`] : []),
+    ...(repeating ? [`names an account twice in ${repeating.join(" and ")}`] : []),
   ];
   return `Ledger transaction ${transactionId} (${kind}) ${faults.join(" and ")}.`;
 }
@@ -95,8 +110,11 @@ function sayUnbalanced({ transactionId, kind, entries, entryCount, currencies }:
 const subjects: Record<string, (sourceId: string) => string> = {
   sale: (id) => `The sale of order ${toId("ord", id)} books`,
   refund: (id) => `Refund ${toId("refund", id)} books`,
+  refund_returned: (id) => `The return of refund ${toId("refund", id)} books`,
   taken_back: (id) => `The refunds and disputes of order ${toId("ord", id)} book`,
   held: (id) => `The disputes of order ${toId("ord", id)} book`,
+  dispute_opened: (id) => `Dispute ${id}, when opened, books`,
+  dispute_won: (id) => `Dispute ${id}, when won, books`,
   dispute_lost: (id) => `Dispute ${id}, when lost, books`,
   subscription: (id) => `The payment ${toId("pay", id)} of a plan books`,
   payout: (id) => `Payout ${toId("payout", id)} books`,
@@ -117,7 +135,7 @@ function sayUnfounded({ transactionId, kind, sourceId, status }: Unfounded): str
 function sayStray(stray: Stray): string {
   const entry = `Entry ${stray.position} of ledger transaction ${stray.transactionId} (${stray.kind})`;
   if (stray.orderId === stray.rightOrderId)
-    return `${entry} matures at ${at(stray.maturesAt)}, its order ${order(stray.orderId)} at ${at(stray.rightMaturesAt)}.`;
+    return `${entry} is about ${order(stray.orderId)} and matures at ${at(stray.maturesAt)}, where ${at(stray.rightMaturesAt)} is due.`;
   return `${entry} names ${order(stray.orderId)}, and is about ${order(stray.rightOrderId)}.`;
 }
 
@@ -139,9 +157,31 @@ function sayWrongOrder(wrong: WrongOrder): string {
   return `Order ${toId("ord", wrong.orderId)} ${faults.join(", and ")}.`;
 }
 
+function sayWrongUse({ orderId, status, rightStatus, isOthers }: WrongUse): string {
+  const use = (of: string | null) => (of ? `${of} use` : "no use");
+  const faults = [
+    ...(status === rightStatus ? [] : [`gives ${use(status)}, where ${use(rightStatus)} is due`]),
+    ...(isOthers ? ["gives use of something else, or to somebody else, than was bought"] : []),
+  ];
+  return `Order ${toId("ord", orderId)} ${faults.join(", and ")}.`;
+}
+
+function sayMiscount({ counter, id, counted, found }: Miscount): string {
+  if (counter === "product")
+    return `Product ${toId("prod", id)} counts ${counted} purchases, and ${found} buyers have it.`;
+  return `Discount code ${toId("disc", id)} counts ${counted} redemptions, and ${found} orders hold it.`;
+}
+
 function sayReceiptGap({ sellerId, year, receipts, lowest, highest, last }: ReceiptGap): string {
   const numbered = receipts === 0 ? "no receipts" : `${receipts} receipts numbered ${lowest} to ${highest}`;
-  return `Seller ${toId("usr", sellerId)} has ${numbered} in ${year}, and ${last ?? 0} numbers were given out.`;
+  const whose = sellerId ? `Seller ${toId("usr", sellerId)} has` : "Plans have";
+  return `${whose} ${numbered} in ${year}, and ${last ?? 0} numbers were given out.`;
+}
+
+function sayMisdated({ kind, sourceId, year, completedAt }: MisdatedReceipt): string {
+  const what =
+    kind === "order" ? `Order ${toId("ord", sourceId)}` : `The payment ${toId("pay", sourceId)} of a plan`;
+  return `${what} has a receipt of ${year}, and was completed at ${at(completedAt)}.`;
 }
 
 const order = (id: string | null) => (id ? toId("ord", id) : "no order");

@@ -7,7 +7,7 @@ import { countJobs } from "../jobs/jobs.ts";
 import { hasFailed, isLate } from "../jobs/rounds.ts";
 import { mailJob } from "../mail/mail.ts";
 import { openMail, openStorage } from "../outside.ts";
-import { isOverdue, listOpenMoney, type OpenMoney } from "../payments/open-money.ts";
+import { isOverdue, listOpenMoney, mendOf, type OpenMoney } from "../payments/open-money.ts";
 import { jobKinds } from "../worker.ts";
 import type { Place } from "./place.ts";
 
@@ -123,8 +123,8 @@ async function money(pool: pg.Pool, now: Date) {
   return told(problems, `${waiting} open, none for too long`);
 }
 
-const overdueNote = ({ kind, state, count, oldestAt }: OpenMoney) =>
-  `${count} ${state} as ${kind}, the oldest since ${atOrNever(oldestAt)}: does a worker run, and does the payment provider answer?`;
+const overdueNote = (open: OpenMoney) =>
+  `${open.count} ${open.state} as ${open.kind}, the oldest since ${atOrNever(open.oldest?.since ?? null)} (${open.oldest?.id}): ${mendOf(open)}`;
 
 const atOrNever = (at: Date | null) => at?.toISOString() ?? "never";
 

@@ -136,9 +136,9 @@ const endingByButton = new Map<string | null, Ending>([
 
 function chargeReply(url: URL, charge: Charge | null): Reply {
   if (!charge) return refusal(404, "charge_not_found");
-  const { id, state, declineCode, amountMinor } = charge;
+  const { id, state, declineCode, amountMinor, currency } = charge;
   const { brand, last4 } = methodOfCharge(charge);
   const authorizeUrl = new URL(`/authorize/${id}`, url).href;
-  const feeMinor = Number(chargeFee(amountMinor));
-  return jsonReply(200, { id, state, declineCode, feeMinor, method: { brand, last4 }, authorizeUrl });
+  const amounts = { amountMinor: Number(amountMinor), currency, feeMinor: Number(chargeFee(amountMinor)) };
+  return jsonReply(200, { id, state, declineCode, ...amounts, method: { brand, last4 }, authorizeUrl });
 }

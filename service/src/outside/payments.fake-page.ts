@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { escapeHtml } from "../escape-html.ts";
 import { formatMoney } from "../money/amount.ts";
-import type { Charge, ChargeState, Undecided } from "./payments.fake-store.ts";
+import type { Account, Charge, ChargeState, Undecided } from "./payments.fake-store.ts";
 
 /** What stands where the buttons were, once the charge has ended. */
 const endings: Record<Exclude<ChargeState, "requires_action">, string> = {
@@ -55,17 +55,35 @@ ${answer}
   );
 }
 
+/** Where a seller sets up the account for their payouts. */
+export function onboardingPage({ id, state }: Account): string {
+  const rest =
+    state === "restricted"
+      ? `<form method="post">
+<button class="approve">Finish</button>
+</form>`
+      : `<p role="status">Set up. You can close this page and go back to your payouts.</p>`;
+  return htmlPage(
+    "Set up your payouts",
+    `<p class="soft">${escapeHtml(id)}</p>
+<p class="soft">A real provider asks here who you are and where your bank is.</p>
+${rest}
+<footer class="soft">This is the test payment provider: no money moves.</footer>`,
+  );
+}
+
 interface Entry {
   id: string;
   amountMinor: bigint;
   currency: string;
 }
 
+/** Named as the marketplace names it, which is how whoever tests knows it. */
 const entry =
-  (path: string, sayings: Record<string, string>) =>
-  ({ id, amountMinor, currency }: Entry): string =>
+  <Named extends string>(path: string, named: Named, sayings: Record<string, string>) =>
+  ({ id, amountMinor, currency, [named]: name }: Entry & Record<Named, string>): string =>
     `<form method="post" action="/${path}/${id}">
-<p class="soft">${escapeHtml(formatMoney(amountMinor, currency))}<br>${escapeHtml(id)}</p>
+<p class="soft">${escapeHtml(formatMoney(amountMinor, currency))}<br>${escapeHtml(name)}</p>
 ${Object.entries(sayings)
   .map(([decision, words]) => `<button name="decision" value="${decision}">${words}</button>`)
   .join("\n")}
@@ -74,9 +92,18 @@ ${Object.entries(sayings)
 /** Where whoever tests decides in the place of a bank. */
 export function bankPage({ disputes, refunds, payouts }: Undecided): string {
   const sections = [
-    ["Disputes", disputes.map(entry("disputes", { won: "The seller wins", lost: "The buyer wins" }))],
-    ["Refunds under way", refunds.map(entry("refunds", { succeeded: "Succeed", failed: "Fail" }))],
-    ["Payouts under way", payouts.map(entry("payouts", { completed: "Complete", failed: "Fail" }))],
+    [
+      "Disputes",
+      disputes.map(entry("disputes", "orderId", { won: "The seller wins", lost: "The buyer wins" })),
+    ],
+    [
+      "Refunds under way",
+      refunds.map(entry("refunds", "refundId", { succeeded: "Succeed", failed: "Fail" })),
+    ],
+    [
+      "Payouts under way",
+      payouts.map(entry("payouts", "payoutId", { completed: "Complete", failed: "Fail" })),
+    ],
   ] as const;
   return htmlPage(
     "The bank's desk",

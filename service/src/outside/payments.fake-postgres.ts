@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from "pg";
 import {
+  type Account,
   type Charge,
   type Dispute,
   declineCodeOf,
@@ -14,6 +15,7 @@ export function postgresStore(pool: Pool): FakeStore {
   const charges = tableOf<Charge>("charges", "order_id");
   const refunds = tableOf<Refund>("refunds", "refund_id");
   const payouts = tableOf<Payout>("payouts", "payout_id");
+  const accounts = tableOf<Account>("accounts", "owner_id");
   const disputes = tableOf<Dispute>("disputes", "charge_id");
   return {
     insertOrGet: (charge) => charges.insertOrGet(pool, charge),
@@ -40,6 +42,9 @@ export function postgresStore(pool: Pool): FakeStore {
     findPayout: (payoutId) => payouts.find(pool, "payout_id", payoutId),
     movePayout: (id, from, move) =>
       payouts.change(pool, id, from, { state: move.state, failure_code: failureCodeOf(move) }),
+    insertAccount: (account) => accounts.insertOrGet(pool, account),
+    findAccount: (id) => accounts.find(pool, "id", id),
+    enableAccount: (id) => accounts.change(pool, id, "restricted", { state: "enabled" }),
     insertDispute: async (dispute) => {
       await disputes.insertOrGet(pool, dispute);
     },

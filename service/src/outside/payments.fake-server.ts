@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
+import { accountEndpoints } from "./payments.fake-accounts.ts";
 import { bankEndpoints } from "./payments.fake-bank.ts";
 import { chargeEndpoints } from "./payments.fake-charges.ts";
 import { type Provider, type Reply, refusal, send } from "./payments.fake-http.ts";
@@ -60,7 +61,7 @@ export async function startFakeProvider({
   };
 }
 
-const endpoints = [...chargeEndpoints, ...transferEndpoints, ...bankEndpoints];
+const endpoints = [...accountEndpoints, ...chargeEndpoints, ...transferEndpoints, ...bankEndpoints];
 
 async function answer(provider: Provider, request: IncomingMessage): Promise<Reply> {
   const url = new URL(request.url ?? "/", `http://${request.headers.host}`);

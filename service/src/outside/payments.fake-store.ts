@@ -39,6 +39,14 @@ export interface Payout {
   createdAt: Date;
 }
 
+/** A seller's, which gets nothing until they have set it up. */
+export interface Account {
+  id: string;
+  ownerId: string;
+  state: "restricted" | "enabled";
+  createdAt: Date;
+}
+
 /** A next state, and why when it is a failure. */
 export type Move<State> = { state: Exclude<State, "failed"> } | { state: "failed"; failureCode: string };
 
@@ -69,6 +77,10 @@ export interface FakeStore {
   insertPayout(payout: Payout): Promise<Payout>;
   findPayout(payoutId: string): Promise<Payout | null>;
   movePayout(id: string, from: Payout["state"], move: Move<Payout["state"]>): Promise<Payout | null>;
+  /** Keeps the account, or answers the one that its owner has already. */
+  insertAccount(account: Account): Promise<Account>;
+  findAccount(id: string): Promise<Account | null>;
+  enableAccount(id: string): Promise<Account | null>;
   /** One a charge; another one changes nothing. */
   insertDispute(dispute: Dispute): Promise<void>;
   findDispute(id: string): Promise<Dispute | null>;
@@ -96,6 +108,7 @@ export function memoryStore(): FakeStore {
   const charges = keptBy<Charge, "orderId">("orderId");
   const refunds = keptBy<Refund, "refundId">("refundId");
   const payouts = keptBy<Payout, "payoutId">("payoutId");
+  const accounts = keptBy<Account, "ownerId">("ownerId");
   const disputes = keptBy<Dispute, "chargeId">("chargeId");
   const leftOf = ({ id, amountMinor }: Charge) =>
     refunds
@@ -120,6 +133,9 @@ export function memoryStore(): FakeStore {
     findPayout: async (payoutId) => payouts.byKey(payoutId),
     movePayout: async (id, from, move) =>
       payouts.change(id, from, { state: move.state, failureCode: failureCodeOf(move) }),
+    insertAccount: async (account) => accounts.insert(account),
+    findAccount: async (id) => accounts.byId(id),
+    enableAccount: async (id) => accounts.change(id, "restricted", { state: "enabled" }),
     insertDispute: async (dispute) => {
       disputes.insert(dispute);
     },

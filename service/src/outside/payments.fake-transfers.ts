@@ -95,7 +95,7 @@ async function makePayout({ provider, request }: Call): Promise<Reply> {
   const read = await readKeyed(request, PayoutRequest);
   if (!read) return refusal(400, "invalid_request");
   const { key: payoutId, asked } = read;
-  const account = payoutAccounts.get(asked.destination);
+  const account = await payoutOutcome(provider, asked.destination);
   if (!account) return refusal(404, "unknown_account");
   const wished: Payout = {
     id: `po_${randomUUID()}`,
@@ -110,6 +110,15 @@ async function makePayout({ provider, request }: Call): Promise<Reply> {
   if (kept.id !== wished.id) return payoutReply(kept);
   provider.notices.sendLater({ about: "payout", payoutId });
   return payoutReply(kept.state === "returned" ? { ...kept, state: "completed" } : kept);
+}
+
+/** What becomes of a payout to an account; null when there is none. */
+async function payoutOutcome({ store }: Provider, destination: string) {
+  const named = payoutAccounts.get(destination);
+  if (named) return named;
+  const own = await store.findAccount(destination);
+  if (own?.state === "restricted") return { state: "failed", failureCode: "account_not_set_up" } as const;
+  return own && ({ state: "completed" } as const);
 }
 
 async function findPayout({ provider, url }: Call): Promise<Reply> {

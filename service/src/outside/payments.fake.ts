@@ -42,7 +42,9 @@ export function fakePayments({
     async charge({ orderId, amountMinor, currency, methodId, userId, description }) {
       const body = { amountMinor: Number(amountMinor), currency, customerId: userId, methodId, description };
       const reply = await ask(ChargeReply, "POST", "/v1/charges", { key: orderId, body });
-      return isRefusal(reply, "unknown_method") ? { state: "unknown_method" } : outcomeOf(reply);
+      if (isRefusal(reply, "unknown_method")) return { state: "unknown_method" };
+      const refused = isRefusal(reply, "invalid_request");
+      return refused ? refusedOutcome(orderId, refused) : outcomeOf(reply);
     },
     async find(orderId) {
       return outcomeOrNull(await find(ChargeReply, "/v1/charges", { order: orderId }));
@@ -72,6 +74,15 @@ export function fakePayments({
       const reply = await find(PayoutReply, "/v1/payouts", { payout: payoutId });
       return isRefusal(reply, "payout_not_found") ? null : payoutOf(reply);
     },
+    async findPayoutAccount(accountId) {
+      const reply = await find(AccountReply, "/v1/accounts", { account: accountId });
+      return isRefusal(reply, "unknown_account") ? null : { payoutsEnabled: answered(reply).payoutsEnabled };
+    },
+    async onboard(userId) {
+      const body = { ownerId: userId };
+      const reply = answered(await ask(AccountReply, "POST", "/v1/accounts", { key: userId, body }));
+      return { accountId: reply.id, url: reply.onboardingUrl };
+    },
     async findDispute(disputeId) {
       const reply = await find(DisputeReply, "/v1/disputes", { dispute: disputeId });
       return isRefusal(reply, "dispute_not_found") ? null : disputeOf(reply);
@@ -80,6 +91,9 @@ export function fakePayments({
       const reply = await find(MethodReply, "/v1/methods", { token, customer: userId });
       return isRefusal(reply, "unknown_method") ? null : methodOf(reply);
     },
+    // An own method's id says whose it is, and nothing is kept of it.
+    forgetMethod: async () => {},
+    whyNoMethod: () => null,
     sharedMethods,
     sharedPayoutAccount: payoutAccounts.keys().next().value!,
     async readNotice(body, headers) {
@@ -95,7 +109,10 @@ const inTenSeconds = () => AbortSignal.timeout(ANSWER_DEADLINE_MS);
 const method = z.object({ brand: z.string(), last4: z.string() });
 const made = { id: z.string(), method };
 const ChargeReply = z.union([
-  z.object({ ...made, state: z.literal("succeeded"), feeMinor: z.int().transform(BigInt) }),
+  z.object({
+    ...{ ...made, state: z.literal("succeeded"), currency: z.string() },
+    ...{ amountMinor: z.int().transform(BigInt), feeMinor: z.int().transform(BigInt) },
+  }),
   z.object({ ...made, state: z.literal("canceled") }),
   z.object({ ...made, state: z.literal("declined"), declineCode: z.string() }),
   z.object({ ...made, state: z.literal("requires_action"), authorizeUrl: z.url() }),
@@ -109,6 +126,7 @@ const PayoutReply = z.union([
   failed,
   z.object({ id: z.string(), state: z.enum(["completed", "in_transit", "returned"]) }),
 ]);
+const AccountReply = z.object({ id: z.string(), payoutsEnabled: z.boolean(), onboardingUrl: z.url() });
 const DisputeReply = z.object({
   id: z.string(),
   orderId: z.string(),
@@ -183,6 +201,12 @@ function answered<T extends object>(reply: T | Refusal): T {
   return reply;
 }
 
+/** Nothing was made of it: as good as a decline, of no card in particular. */
+const refusedOutcome = (orderId: string, declineCode: string): PaymentOutcome => ({
+  ...{ state: "declined", declineCode },
+  ...{ paymentId: orderId, method: { brand: "unknown", last4: "????" } },
+});
+
 function outcomeOrNull(reply: z.infer<typeof ChargeReply> | Refusal): PaymentOutcome | null {
   return isRefusal(reply, "charge_not_found") ? null : outcomeOf(reply);
 }
@@ -195,8 +219,10 @@ function outcomeOf(reply: z.infer<typeof ChargeReply> | Refusal): PaymentOutcome
       return { state: "declined", paymentId, declineCode: charge.declineCode, method };
     case "requires_action":
       return { state: "requires_action", paymentId, url: charge.authorizeUrl, method };
-    case "succeeded":
-      return { state: "succeeded", paymentId, method, feeMinor: charge.feeMinor };
+    case "succeeded": {
+      const { amountMinor, currency, feeMinor } = charge;
+      return { state: "succeeded", paymentId, method, amountMinor, currency, givenBack: false, feeMinor };
+    }
     case "canceled":
       return { state: "canceled", paymentId, method };
   }
@@ -214,7 +240,7 @@ function payoutOf(reply: z.infer<typeof PayoutReply> | Refusal): PayoutOutcome {
 
 function disputeOf(reply: z.infer<typeof DisputeReply> | Refusal): Dispute {
   const { id: disputeId, ...dispute } = answered(reply);
-  return { disputeId, ...dispute };
+  return { disputeId, ...dispute, answerBy: null };
 }
 
 const methodOf = (reply: z.infer<typeof MethodReply> | Refusal): PaymentMethod => answered(reply);

@@ -14,8 +14,12 @@ export const noPayments: Payments = {
   findRefund: async () => null,
   payOut: nobody,
   findPayout: async () => null,
+  findPayoutAccount: async () => null,
+  onboard: nobody,
   findDispute: async () => null,
   findMethod: async () => null,
+  forgetMethod: async () => {},
+  whyNoMethod: () => null,
   sharedMethods: [],
   sharedPayoutAccount: null,
   readNotice: async () => {

@@ -3,17 +3,24 @@ import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
 import Stripe from "stripe";
 import { hasProduct } from "../../test/factories.ts";
-import { assertError, type Market, openMarket } from "../../test/market.ts";
+import { asOneLine, lettersToUser } from "../../test/letters.ts";
+import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { hasEarned } from "../../test/payouts.ts";
 import { type StripeServer, startStripeServer } from "../../test/stripe-server.ts";
 import { currencies } from "../money/amount.ts";
+import { forgetAtProvider } from "../payments/methods.ts";
+import { hearOfPayout, reconcilePayouts } from "../payouts/sending.ts";
+import { reconcilePayments } from "../plans/payment.ts";
+import { renewSubscriptions } from "../plans/renewal.ts";
 import { reconcileOrders } from "../purchases/payment.ts";
 import { stripePayments } from "./payments.stripe.ts";
 import { fromStripe, toStripe } from "./payments.stripe-amounts.ts";
 import type { References } from "./payments.stripe-references.ts";
-import { NoticeRefused, type Payments, PaymentUnknown } from "./payments.ts";
+import { NoticeRefused, type PaymentRequest, type Payments, PaymentUnknown } from "./payments.ts";
 
 const secretKey = "sk_test_local";
 const webhookSecret = "whsec_local";
+const PLAN = "/v1/account/subscription";
 
 /** References that are forgotten with the test. */
 function memoryReferences(): References {
@@ -45,13 +52,15 @@ const clientOf = ({ url }: { url: string }) =>
   });
 
 let orders = 0;
-const request = (methodId = "pm_card_visa", amountMinor = 1999n) => ({
+const request = (methodId = "pm_card_visa", amountMinor = 1999n): PaymentRequest => ({
   orderId: `ord_${++orders}`,
   amountMinor,
   currency: "USD",
   methodId,
   userId: "usr_1",
   description: "Interview coach",
+  buyer: "present",
+  recurs: false,
 });
 
 suite("a charge", () => {
@@ -112,6 +121,20 @@ suite("a charge", () => {
       assert.equal((found ?? (await payments.charge(order))).state, "succeeded");
       assert.equal(server.intentsOf(order.orderId).length, 1);
     }
+  });
+
+  test("in its buyer's absence is declined where their bank asks, unless that was set up while they were there", async () => {
+    const absent = (methodId: string) => ({ ...request(methodId), buyer: "absent" as const, recurs: true });
+    const needs = { state: "declined", declineCode: "authentication_required" };
+    const { id } = (await payments.findMethod("usr_1", "pm_card_authenticationRequiredOnSetup"))!;
+    const unready = absent(id);
+    assert.partialDeepStrictEqual(await payments.charge(unready), needs);
+    assert.partialDeepStrictEqual(await payments.find(unready.orderId), needs);
+    const first = await payments.charge({ ...request(id), recurs: true });
+    assert.ok(first.state === "requires_action");
+    server.approve(first.paymentId);
+    assert.equal((await payments.charge(absent(id))).state, "succeeded");
+    assert.partialDeepStrictEqual(await payments.charge(absent("pm_card_authenticationRequired")), needs);
   });
 
   test("while Stripe cannot be reached is unknown", async () => {
@@ -209,6 +232,101 @@ test("a payout is one transfer to the seller's account, and one to nobody fails"
   assert.partialDeepStrictEqual(failed, { state: "failed", failureCode: "resource_missing" });
 });
 
+test("what another request is still doing under the same key is unknown, and never a refusal", async () => {
+  const order = request();
+  const { paymentId } = (await payments.charge(request())) as { paymentId: string };
+  const refund = { refundId: "refund_busy", paymentId, amountMinor: 100n, currency: "USD" };
+  const payout = { payoutId: "payout_busy", destination: "acct_seller", amountMinor: 100n, currency: "USD" };
+  server.isBusy(/^POST/);
+  for (const ask of [
+    () => payments.charge(order),
+    () => payments.refund(refund),
+    () => payments.payOut(payout),
+    () => payments.findMethod("usr_busy", "pm_card_visa"),
+    () => payments.onboard("usr_busy"),
+  ])
+    await assert.rejects(ask, PaymentUnknown);
+  server.isBusy(null);
+  assert.equal((await payments.charge(order)).state, "succeeded");
+  assert.equal((await payments.refund(refund)).state, "succeeded");
+  assert.equal((await payments.payOut(payout)).state, "completed");
+});
+
+suite("a payout that our balance does not cover", () => {
+  const payout = (payoutId: string) => ({
+    ...{ payoutId, destination: "acct_seller", amountMinor: 5_000n, currency: "USD" },
+  });
+  const waits = { state: "waits", providerPayoutId: null, waitsFor: "balance_insufficient" };
+  const transfersOf = async (payoutId: string) =>
+    server.asked.filter((one) => one === "POST /v1/transfers").length && payments.findPayout(payoutId);
+  after(() => server.hasFunds(Number.POSITIVE_INFINITY));
+
+  test("waits, and is paid once when it does, however often and by however many it is asked for", async () => {
+    const wish = payout("payout_poor");
+    server.hasFunds(4_999);
+    for (let round = 0; round < 3; round++)
+      assert.deepEqual(
+        await Promise.all(Array.from({ length: 5 }, () => payments.payOut(wish))),
+        Array.from({ length: 5 }, () => waits),
+      );
+    assert.equal(await transfersOf("payout_poor"), null);
+    server.hasFunds(10_000);
+    const paid = await Promise.all(Array.from({ length: 20 }, () => payments.payOut(wish)));
+    assert.deepEqual(
+      new Set(paid.map((one) => JSON.stringify(one))),
+      new Set([JSON.stringify(await payments.findPayout("payout_poor"))]),
+    );
+    assert.equal(paid[0]!.state, "completed");
+    const late = { ...payout("payout_rest") };
+    assert.equal(
+      (await payments.payOut(late)).state,
+      "completed",
+      "5,000 are left, and no second one took them",
+    );
+    assert.deepEqual(await payments.payOut(payout("payout_more")), waits);
+  });
+
+  test("is asked for under the same key where the answer was lost", async () => {
+    const wish = payout("payout_lost");
+    server.hasFunds(10_000);
+    server.loseAnswer(/POST .*transfers$/);
+    const outcome = await payments.payOut(wish).catch((error) => error);
+    assert.ok(outcome instanceof PaymentUnknown || outcome.state === "completed");
+    assert.equal((await payments.payOut(wish)).state, "completed");
+    assert.equal((await payments.payOut(payout("payout_other"))).state, "completed", "it was paid once");
+  });
+});
+
+test("a payout tells what Stripe took back of it, and when that is all", async () => {
+  const payout = { payoutId: "payout_r", destination: "acct_seller", amountMinor: 5_000n, currency: "USD" };
+  const { providerPayoutId } = (await payments.payOut(payout)) as { providerPayoutId: string };
+  server.change(providerPayoutId, { amount_reversed: 1_200 });
+  assert.deepEqual(await payments.findPayout("payout_r"), {
+    ...{ state: "completed", providerPayoutId, reversedMinor: 1_200n },
+  });
+  server.change(providerPayoutId, { amount_reversed: 5_000, reversed: true });
+  assert.deepEqual(await payments.findPayout("payout_r"), { state: "returned", providerPayoutId });
+});
+
+test("an account for payouts is made once for its owner, and gets nothing until they were at Stripe's page", async () => {
+  const made = await Promise.all(Array.from({ length: 5 }, () => payments.onboard("usr_seller")));
+  const { accountId } = made[0]!;
+  assert.deepEqual(new Set(made.map((one) => one.accountId)), new Set([accountId]));
+  assert.equal(new Set(made.map(({ url }) => url)).size, 5, "each link is for one visit");
+  assert.match(made[0]!.url, /^https:\/\/connect\.stripe\.example\/setup/);
+  assert.notEqual((await payments.onboard("usr_other")).accountId, accountId);
+  assert.deepEqual(await payments.findPayoutAccount(accountId), { payoutsEnabled: false });
+  const payout = { payoutId: "payout_early", destination: accountId, amountMinor: 1_000n, currency: "USD" };
+  assert.partialDeepStrictEqual(await payments.payOut(payout), {
+    ...{ state: "failed", failureCode: "insufficient_capabilities_for_transfer" },
+  });
+  server.finishOnboarding(accountId);
+  assert.deepEqual(await payments.findPayoutAccount(accountId), { payoutsEnabled: true });
+  server.change(accountId, { capabilities: { transfers: "pending" } });
+  assert.deepEqual(await payments.findPayoutAccount(accountId), { payoutsEnabled: false });
+  assert.equal(await payments.findPayoutAccount("acct_of_nobody"), null);
+});
+
 test("a dispute tells the order, what it costs and how it ended", async () => {
   const order = request();
   const { paymentId } = (await payments.charge(order)) as { paymentId: string };
@@ -220,6 +338,7 @@ test("a dispute tells the order, what it costs and how it ended", async () => {
     amountMinor: 1999n,
     feeMinor: 1500n,
     reason: "fraudulent",
+    answerBy: new Date("2026-07-01T23:59:59Z"),
   });
   server.closeDispute(disputeId, "lost");
   assert.equal((await payments.findDispute(disputeId))?.state, "lost");
@@ -227,12 +346,12 @@ test("a dispute tells the order, what it costs and how it ended", async () => {
 });
 
 test("a method is attached to its owner; one that does not exist is none", async () => {
-  assert.deepEqual(await payments.findMethod("usr_1", "pm_card_visa"), {
-    id: "pm_card_visa",
-    brand: "visa",
-    last4: "4242",
-  });
-  assert.equal(await payments.findMethod("usr_1", "pm_nobody"), null);
+  const method = (await payments.findMethod("usr_1", "pm_card_visa"))!;
+  assert.partialDeepStrictEqual(method, { brand: "visa", last4: "4242" });
+  assert.deepEqual(await payments.findMethod("usr_1", method.id), method, "asked again");
+  assert.equal(await payments.findMethod("usr_2", method.id), null, "it is somebody else's");
+  for (const token of ["pm_nobody", "..", ".", "pm_card_visa/../../customers", "pm_card_visa?a", " "])
+    assert.equal(await payments.findMethod("usr_1", token), null);
   assert.equal(await payments.findMethod("usr_1", "pm_card_chargeDeclinedAttach"), null, "its bank refused");
 });
 
@@ -252,6 +371,9 @@ suite("a notice", () => {
     const about = async (type: string, object: object) => read(event(type, object));
     const intent = { object: "payment_intent", metadata: { order_id: "ord_7" } };
     assert.deepEqual(await about("payment_intent.succeeded", intent), { about: "payment", orderId: "ord_7" });
+    const charge = { object: "charge", metadata: { order_id: "ord_7" } };
+    assert.deepEqual(await about("charge.refunded", charge), { about: "payment", orderId: "ord_7" });
+    assert.equal(await about("charge.succeeded", charge), null);
     const refund = { object: "refund", metadata: { refund_id: "refund_7" } };
     assert.deepEqual(await about("refund.failed", refund), { about: "refund", refundId: "refund_7" });
     const transfer = { object: "transfer", metadata: { payout_id: "payout_7" } };
@@ -288,20 +410,262 @@ suite("a shop that is paid through Stripe", () => {
     const productId = await hasProduct(await market.hasUser());
     const buyer = await market.hasUser();
     const buy = (paymentMethodId?: string) => buyer.post("/v1/purchases", { productId, paymentMethodId });
-    const keeps = async (token: string) =>
-      assert.equal((await buyer.post("/v1/payment-methods", { token })).status, 201);
+    const keeps = async (token: string): Promise<string> => {
+      const kept = await buyer.post("/v1/payment-methods", { token });
+      assert.equal(kept.status, 201, kept.text);
+      return kept.body.data.id;
+    };
     assertError(await buy(), 422, "VALIDATION_ERROR", "paymentMethodId");
     assertError(await buy("pm_nobody"), 404, "PAYMENT_METHOD_NOT_FOUND");
+    const { reason } = assertError(
+      await buy("pm_test_ok"),
+      404,
+      "PAYMENT_METHOD_NOT_FOUND",
+      "paymentMethodId",
+    );
+    assert.match(reason, /pm_card_visa/);
+    const unknown = await buyer.post("/v1/payment-methods", { token: "pm_test_ok" });
+    assertError(unknown, 404, "PAYMENT_METHOD_NOT_FOUND", "token");
     await keeps("pm_card_chargeDeclinedInsufficientFunds");
     assertError(await buy(), 402, "INSUFFICIENT_FUNDS");
-    await keeps("pm_card_visa");
+    const card = await keeps("pm_card_visa");
     server.loseAnswer(/POST .*\/confirm$/);
-    const reply = await buy("pm_card_visa");
+    const reply = await buy(card);
     assert.ok(reply.status === 201 || reply.status === 202, reply.text);
     market.clock.forward(61_000);
     await reconcileOrders(market.service.ctx);
     const { data } = (await buyer.get(`/v1/purchases/${reply.body.data.orderId}`)).body;
     assert.partialDeepStrictEqual(data, { status: "completed", paymentMethod: { last4: "4242" } });
     assert.equal(server.intentsOf(reply.body.data.orderId).length, 1);
+  });
+
+  /** Somebody who pays for a plan with a card, and confirms it where their bank asks. */
+  async function hasPlan(token: string): Promise<Client> {
+    const person = await market.hasSession((await market.hasUser()).userId);
+    await person.post("/v1/payment-methods", { token });
+    const chosen = await person.put(PLAN, { plan: "pro" });
+    if (chosen.status === 202) server.approve(await openIntentOf(person.userId));
+    assert.equal((await person.get(PLAN)).body.data.plan, "pro");
+    return person;
+  }
+
+  async function openIntentOf(userId: string): Promise<string> {
+    const { rows } = await market.query(
+      "select payment_id from subscription_payments where user_id = $1 and status = 'requires_action'",
+      [userId],
+    );
+    return rows[0].payment_id;
+  }
+
+  /** A month later, in which they have to sign in again. */
+  async function renewLater({ userId }: Client): Promise<Client> {
+    market.clock.forward(31 * 86_400_000);
+    await renewSubscriptions(market.service.ctx);
+    return market.hasSession(userId);
+  }
+
+  test("renews a plan by a card that its owner left for that, and asks their bank for it once", async () => {
+    const person = await renewLater(await hasPlan("pm_card_authenticationRequiredOnSetup"));
+    const { data } = (await person.get(PLAN)).body;
+    assert.deepEqual([data.plan, data.pastDue, data.payment], ["pro", null, null]);
+    assert.deepEqual(await lettersToUser(market, person.userId), []);
+  });
+
+  test("writes to the owner of a plan whose bank asks in their absence, and they confirm by choosing it again", async () => {
+    const person = await renewLater(await hasPlan("pm_card_authenticationRequired"));
+    assert.equal((await person.get(PLAN)).body.data.pastDue.tries, 1);
+    const [letter] = await lettersToUser(market, person.userId);
+    assert.equal(letter!.subject, "Your plan pro could not be renewed yet");
+    assert.match(asOneLine(letter!.text), /Your bank wants you to confirm .* choose the plan again/);
+    const reply = await person.put(PLAN, { plan: "pro" });
+    assert.equal(reply.status, 202, reply.text);
+    assert.match(reply.body.data.payment.nextAction.url, /3ds/);
+    server.approve(await openIntentOf(person.userId));
+    assert.equal((await person.get(PLAN)).body.data.pastDue, null);
+  });
+
+  test("leaves no card there that its owner removed, or who left", async () => {
+    const [remover, leaver] = [await market.hasUser(), await market.hasUser()];
+    const keeps = async (who: Client): Promise<string> =>
+      (await who.post("/v1/payment-methods", { token: "pm_card_visa" })).body.data.id;
+    const [removed, left] = [await keeps(remover), await keeps(leaver)];
+    const session = await market.hasSession(leaver.userId);
+    const { email } = (await session.get("/v1/account")).body.data;
+    assert.equal((await remover.delete(`/v1/payment-methods/${removed}`)).status, 200);
+    assert.equal((await session.request("DELETE", "/v1/account", { json: { confirm: email } })).status, 200);
+    const { rows } = await market.query("select data from pgboss.job where name = 'forget-payment-method'");
+    assert.deepEqual(rows.map(({ data }) => data.methodId).sort(), [left, removed].sort());
+    const kept = await keeps(remover);
+    await forgetAtProvider(market.service.ctx, { methodId: kept });
+    assert.notEqual(server.objectOf(kept)["customer"], null, "what is kept stays");
+    server.loseAnswer(/POST .*\/detach$/);
+    for (const methodId of [removed, left, removed]) {
+      await forgetAtProvider(market.service.ctx, { methodId });
+      assert.equal(server.objectOf(methodId)["customer"], null);
+    }
+    assert.equal(await payments.findMethod("usr_1", removed), null, "and it can be kept no more");
+  });
+
+  suite("knows a payment", () => {
+    interface Waiting {
+      intentId: string;
+      /** How it stands for whoever pays. */
+      standing(): Promise<{ status: string; waits: boolean }>;
+      settledElsewhere(): Promise<void>;
+      mismatch(): Promise<string | null>;
+    }
+
+    const mismatchOf = async (table: string, intentId: string) =>
+      (await market.query(`select mismatch from ${table} where payment_id = $1`, [intentId])).rows[0]
+        .mismatch;
+
+    /** A purchase whose buyer's bank asks. */
+    async function waitingOrder(): Promise<Waiting> {
+      const productId = await hasProduct(await market.hasUser());
+      const buyer = await market.hasUser();
+      await buyer.post("/v1/payment-methods", { token: "pm_card_authenticationRequired" });
+      const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
+      const intentId: string = server.intentsOf(orderId)[0]!["id"];
+      return {
+        intentId,
+        async standing() {
+          const { status, nextAction } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
+          return { status, waits: nextAction !== undefined };
+        },
+        settledElsewhere: () => reconcileOrders(market.service.ctx),
+        mismatch: () => mismatchOf("orders", intentId),
+      };
+    }
+
+    /** The same of a plan. */
+    async function waitingPlan(): Promise<Waiting> {
+      const person = await market.hasSession((await market.hasUser()).userId);
+      await person.post("/v1/payment-methods", { token: "pm_card_authenticationRequired" });
+      assert.equal((await person.put(PLAN, { plan: "pro" })).status, 202);
+      const intentId = await openIntentOf(person.userId);
+      return {
+        intentId,
+        async standing() {
+          const { plan, payment } = (await person.get(PLAN)).body.data;
+          if (!payment) return { status: plan === "pro" ? "completed" : "none", waits: false };
+          return { status: payment.status, waits: payment.nextAction !== undefined };
+        },
+        settledElsewhere: () => reconcilePayments(market.service.ctx),
+        mismatch: () => mismatchOf("subscription_payments", intentId),
+      };
+    }
+
+    for (const [of, begin] of [
+      ["an order", waitingOrder],
+      ["a plan", waitingPlan],
+    ] as const) {
+      test(`of ${of} that is under way at Stripe: it waits for nobody, and is paid when Stripe says so`, async () => {
+        const { intentId, standing } = await begin();
+        assert.deepEqual(await standing(), { status: "requires_action", waits: true });
+        server.change(intentId, { status: "processing", next_action: null });
+        assert.deepEqual(await standing(), { status: "pending", waits: false });
+        server.approve(intentId);
+        assert.deepEqual(await standing(), { status: "completed", waits: false });
+      });
+
+      test(`of ${of} that took something else than was asked for, and leaves it to the operator`, async () => {
+        const { intentId, standing, settledElsewhere, mismatch } = await begin();
+        const asked = server.objectOf(intentId)["amount"];
+        const said = () => market.logs.filter((line) => line.includes("took something else")).length;
+        for (const [wrong, kept] of [
+          [{ amount_received: asked - 1, currency: "usd" }, `${asked - 1} USD`],
+          [{ amount_received: asked, currency: "eur" }, `${asked} EUR`],
+        ] as const) {
+          const before = said();
+          server.change(intentId, { status: "succeeded", ...wrong });
+          assert.equal((await standing()).status, "requires_action");
+          market.clock.forward(61_000);
+          await settledElsewhere();
+          assert.equal((await standing()).status, "requires_action");
+          assert.equal(await mismatch(), kept);
+          assert.equal(said(), before + 1, "said once");
+        }
+        server.change(intentId, { amount_received: asked, currency: "usd" });
+        assert.equal((await standing()).status, "completed");
+      });
+
+      test(`of ${of} that took something else and was given back there, and cancels it`, async () => {
+        const { intentId, standing, mismatch } = await begin();
+        const wrong = { status: "succeeded", amount_received: 1, fee: 30 };
+        server.change(intentId, wrong);
+        assert.equal((await standing()).status, "requires_action");
+        server.change(intentId, { ...wrong, refunded: true });
+        assert.match((await standing()).status, /^(canceled|none)$/);
+        assert.equal(await mismatch(), null);
+      });
+    }
+  });
+});
+
+suite("a shop that pays its sellers through Stripe", () => {
+  let market: Market;
+  before(async () => {
+    market = await openMarket({ payments });
+  });
+  after(() => market.close());
+
+  test("pays its sellers when its own balance is enough, and blames nobody until then", async () => {
+    const seller = await market.hasUser({ role: "seller" });
+    const session = await market.hasSession(seller.userId);
+    await session.put("/v1/account/payout-account", { account: "acct_seller" });
+    await hasEarned(market, seller, { amountMinor: 5_000n });
+    server.hasFunds(0);
+    const { id, status } = (await session.post("/v1/payouts", {})).body.data;
+    assert.equal(status, "pending");
+    const standing = async () =>
+      (
+        await market.query("select status, waits_for, failure_code from payouts where seller_id = $1", [
+          seller.userId,
+        ])
+      ).rows[0];
+    const waiting = { status: "pending", waits_for: "balance_insufficient", failure_code: null };
+    assert.deepEqual(await standing(), waiting);
+    server.hasFunds(5_000);
+    const reconcile = () => reconcilePayouts(market.service.ctx);
+    market.clock.forward(59 * 60_000);
+    await reconcile();
+    assert.deepEqual(await standing(), waiting, "not before an hour");
+    market.clock.forward(60_001);
+    await Promise.all([reconcile(), reconcile()]);
+    assert.deepEqual(await standing(), { status: "completed", waits_for: null, failure_code: null });
+    assert.deepEqual(
+      (await lettersToUser(market, seller.userId)).map(({ subject }) => subject.split(":")[0]),
+      ["Paid out", "Your payouts go to another account"],
+    );
+    server.hasFunds(Number.POSITIVE_INFINITY);
+    const transferId: string = (await market.query("select provider_payout_id as id from payouts")).rows[0]
+      .id;
+    server.change(transferId, { amount_reversed: 2_000 });
+    for (let times = 0; times < 2; times++) await hearOfPayout(market.service.ctx, id);
+    const { rows } = await market.query("select status, reversed_minor from payouts");
+    assert.deepEqual(rows, [{ status: "completed", reversed_minor: 2_000 }]);
+    assert.equal(market.logs.filter((line) => line.includes("took back a part")).length, 1);
+    server.change(transferId, { amount_reversed: 5_000, reversed: true });
+    await hearOfPayout(market.service.ctx, id);
+    const again = await market.hasSession(seller.userId);
+    assert.equal((await again.get("/v1/balance")).body.data[0].available, 50);
+  });
+
+  test("has them set up their accounts there first", async () => {
+    const seller = await market.hasUser({ role: "seller" });
+    const session = await market.hasSession(seller.userId);
+    const path = "/v1/account/payout-account";
+    await hasEarned(market, seller, { amountMinor: 5_000n });
+    assert.deepEqual((await session.get(path)).body.data, { account: null, payoutsEnabled: false });
+    assertError(await session.post("/v1/payouts", {}), 422, "VALIDATION_ERROR", "account");
+    const { account, url } = (await session.post(`${path}/onboarding`)).body.data;
+    assert.match(url, new RegExp(account));
+    assert.deepEqual((await session.get(path)).body.data, { account, payoutsEnabled: false });
+    const { reason } = assertError(await session.post("/v1/payouts", {}), 422, "VALIDATION_ERROR", "account");
+    assert.match(reason, /not set up .* POST \/account\/payout-account\/onboarding/);
+    assert.deepEqual((await session.get("/v1/payouts")).body.data, [], "nothing is drawn");
+    server.finishOnboarding(account);
+    assert.equal((await session.get(path)).body.data.payoutsEnabled, true);
+    assert.equal((await session.post("/v1/payouts", {})).body.data.status, "completed");
   });
 });

@@ -10,6 +10,7 @@ import {
   type Payments,
   PaymentUnknown,
   type PayoutOutcome,
+  type PayoutRequest,
   type ProviderNotice,
   type RefundOutcome,
 } from "./payments.ts";
@@ -58,6 +59,18 @@ export function stripePayments({
     return references.keep(userId, customer.id);
   }
 
+  /** Which countries and capabilities it may have is said in the marketplace's own settings at Stripe. */
+  async function accountOf(userId: string): Promise<string> {
+    const ours = `${userId}:account`;
+    const known = await references.find(ours);
+    if (known) return known;
+    const account = await stripe.accounts.create(
+      { type: "express", metadata: { user_id: userId } },
+      keyed(userId, "account"),
+    );
+    return references.keep(ours, account.id);
+  }
+
   async function intentOf(request: PaymentRequest): Promise<string> {
     const known = await references.find(request.orderId);
     if (known) return known;
@@ -69,6 +82,7 @@ export function stripePayments({
         payment_method: request.methodId,
         allowed_payment_method_types: ["card"],
         description: request.description,
+        ...(request.recurs && request.buyer === "present" && { setup_future_usage: "off_session" as const }),
         metadata: { order_id: request.orderId },
       },
       keyed(request.orderId, "intent"),
@@ -84,13 +98,13 @@ export function stripePayments({
     return id === null ? null : readIntent(id);
   }
 
-  async function confirm(id: string, orderId: string): Promise<Intent> {
+  async function confirm(id: string, { orderId, buyer }: PaymentRequest): Promise<Intent> {
     const intent = await readIntent(id);
     if (intent.status !== "requires_confirmation") return intent;
     try {
       return await stripe.paymentIntents.confirm(
         id,
-        { return_url: returnUrl(), expand: EXPANDED },
+        { ...(buyer === "present" ? { return_url: returnUrl() } : { off_session: true }), expand: EXPANDED },
         keyed(orderId, "confirm"),
       );
     } catch (error) {
@@ -100,11 +114,40 @@ export function stripePayments({
     }
   }
 
+  /**
+   * The key of the next attempt at a payout. Under the same key Stripe repeats a refusal for a day or longer, also when the balance has
+   * become enough; where we do not know what became of an attempt, its key stays.
+   */
+  async function transferKeyOf(payoutId: string): Promise<string> {
+    const nth = (attempt: number) => (attempt === 1 ? payoutId : `${payoutId}:${attempt}`);
+    let attempt = 1;
+    while (await references.find(refusalOf(nth(attempt)))) attempt++;
+    return nth(attempt);
+  }
+
+  async function transfer({ payoutId, destination, ...amount }: PayoutRequest): Promise<PayoutOutcome> {
+    const key = await transferKeyOf(payoutId);
+    try {
+      const params = {
+        amount: told(amount),
+        currency: amount.currency.toLowerCase(),
+        destination,
+        transfer_group: payoutId,
+        metadata: { payout_id: payoutId },
+      };
+      return payoutOutcomeOf(await stripe.transfers.create(params, keyed(key, "transfer")));
+    } catch (error) {
+      if (!isOurLack(error)) return failedOr(error, failedPayout);
+      await references.keep(refusalOf(key), error.requestId ?? "unnamed");
+      return { state: "waits", providerPayoutId: null, waitsFor: OUR_LACK };
+    }
+  }
+
   return {
     name: "stripe",
     async charge(request) {
       try {
-        return outcomeOf(await answered(async () => confirm(await intentOf(request), request.orderId)));
+        return outcomeOf(await answered(async () => confirm(await intentOf(request), request)));
       } catch (error) {
         if (isMissing(error)) return { state: "unknown_method" };
         return failedOr(error, (declineCode) => ({
@@ -154,29 +197,26 @@ export function stripePayments({
       );
       return refund && refundOutcomeOf(refund);
     },
-    payOut: ({ payoutId, destination, ...amount }) =>
-      answered(async () => {
-        try {
-          return payoutOutcomeOf(
-            await stripe.transfers.create(
-              {
-                amount: told(amount),
-                currency: amount.currency.toLowerCase(),
-                destination,
-                transfer_group: payoutId,
-                metadata: { payout_id: payoutId },
-              },
-              keyed(payoutId, "transfer"),
-            ),
-          );
-        } catch (error) {
-          return failedOr(error, (failureCode) => ({ state: "failed", providerPayoutId: null, failureCode }));
-        }
-      }),
+    payOut: (request) => answered(() => transfer(request)),
     async findPayout(payoutId) {
       const { data } = await answered(() => stripe.transfers.list({ transfer_group: payoutId, limit: 1 }));
       return data[0] ? payoutOutcomeOf(data[0]) : null;
     },
+    async findPayoutAccount(accountId) {
+      const account = await answered(() => unlessNotOurs(() => stripe.accounts.retrieve(accountId)));
+      return (
+        account && { payoutsEnabled: account.payouts_enabled && account.capabilities?.transfers === "active" }
+      );
+    },
+    onboard: (userId) =>
+      answered(async () => {
+        const accountId = await accountOf(userId);
+        const { url } = await stripe.accountLinks.create({
+          ...{ account: accountId, type: "account_onboarding" },
+          ...{ return_url: returnUrl(), refresh_url: returnUrl() },
+        });
+        return { accountId, url };
+      }),
     findDispute: (disputeId) =>
       answered(async () => {
         const dispute = await unlessMissing(() =>
@@ -186,10 +226,18 @@ export function stripePayments({
       }),
     findMethod: (userId, token) =>
       answered(async () => {
+        if (!IS_ID.test(token)) return null;
         const customer = await customerOf(userId);
-        const method = await unlessRefused(() => stripe.paymentMethods.attach(token, { customer }));
-        return method && methodOf(method);
+        const method =
+          (await unlessRefused(() => stripe.paymentMethods.attach(token, { customer }))) ??
+          (await unlessRefused(() => stripe.paymentMethods.retrieve(token)));
+        return method?.customer === customer ? methodOf(method) : null;
       }),
+    async forgetMethod(methodId) {
+      // What is not attached, or not there, cannot be detached.
+      await answered(() => unlessRefused(() => stripe.paymentMethods.detach(methodId)));
+    },
+    whyNoMethod: (token) => (token.startsWith("pm_test_") ? NOT_STRIPES : null),
     sharedMethods: [],
     sharedPayoutAccount: null,
     async readNotice(body, headers) {
@@ -198,6 +246,12 @@ export function stripePayments({
   };
 }
 
+const NOT_STRIPES =
+  "is a name of the built-in test provider, and this service is paid through Stripe: name a method of Stripe's, with a test key one such as pm_card_visa";
+
+/** Stripe's ids are words. Anything else would be another path. */
+const IS_ID = /^\w+$/;
+
 const EXPANDED = ["payment_method", "latest_charge.balance_transaction"];
 const CANCELABLE = new Set<Intent["status"]>([
   "requires_payment_method",
@@ -205,6 +259,21 @@ const CANCELABLE = new Set<Intent["status"]>([
   "requires_action",
   "processing",
 ]);
+
+/** What Stripe calls it that the marketplace's own balance does not cover a transfer. */
+const OUR_LACK = "balance_insufficient";
+
+const isOurLack = (error: unknown): error is Stripe.errors.StripeInvalidRequestError =>
+  error instanceof Stripe.errors.StripeInvalidRequestError && error.code === OUR_LACK;
+
+/** Under which a refusal of ours is kept: by then its key is used up. */
+const refusalOf = (key: string) => `${key}:refused`;
+
+const failedPayout = (failureCode: string): PayoutOutcome => ({
+  state: "failed",
+  providerPayoutId: null,
+  failureCode,
+});
 
 const keyed = (ourId: string, step: string) => ({ idempotencyKey: `${ourId}:${step}` });
 
@@ -243,12 +312,23 @@ async function unlessMissing<T>(ask: () => Promise<T>): Promise<T | null> {
   }
 }
 
-/** A card that its bank will not have checked is as good as none. */
+/** A card that its bank will not have checked is as good as none, and so is what is another's or was removed. */
 async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | null> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof Stripe.errors.StripeCardError) return null;
+    if (error instanceof Stripe.errors.StripeInvalidRequestError) return null;
+    throw error;
+  }
+}
+
+/** Of an account that is not there, or not connected to ours, Stripe says that we may not see it. */
+async function unlessNotOurs<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
     return await unlessMissing(ask);
   } catch (error) {
-    if (error instanceof Stripe.errors.StripeCardError) return null;
+    if (error instanceof Stripe.errors.StripePermissionError) return null;
     throw error;
   }
 }
@@ -291,7 +371,7 @@ function outcomeOf(intent: Intent): PaymentOutcome {
   };
   switch (intent.status) {
     case "succeeded":
-      return { state: "succeeded", ...known, feeMinor: feeOf(intent) };
+      return { state: "succeeded", ...known, ...capturedOf(intent), feeMinor: feeOf(intent) };
     case "requires_action":
       return { state: "requires_action", ...known, url: intent.next_action?.redirect_to_url?.url ?? "" };
     case "canceled":
@@ -302,6 +382,12 @@ function outcomeOf(intent: Intent): PaymentOutcome {
       return { state: "processing", ...known };
   }
 }
+
+const capturedOf = ({ amount_received: amount, currency, latest_charge: charge }: Intent) => ({
+  amountMinor: fromStripe(amount, currency),
+  currency: currency.toUpperCase(),
+  givenBack: typeof charge === "object" && charge?.refunded === true,
+});
 
 const declineCodeOf = ({ last_payment_error: error }: Intent) =>
   error?.decline_code ?? error?.code ?? "card_declined";
@@ -322,10 +408,11 @@ function refundOutcomeOf(refund: Stripe.Refund): RefundOutcome {
 }
 
 /** What is transferred is the seller's at once; their bank has it when their own schedule says. */
-const payoutOutcomeOf = ({ id, reversed }: Stripe.Transfer): PayoutOutcome => ({
-  state: reversed ? "returned" : "completed",
-  providerPayoutId: id,
-});
+function payoutOutcomeOf({ id, reversed, amount_reversed, currency }: Stripe.Transfer): PayoutOutcome {
+  if (reversed) return { state: "returned", providerPayoutId: id };
+  const reversedMinor = fromStripe(amount_reversed, currency);
+  return { state: "completed", providerPayoutId: id, ...(reversedMinor > 0n && { reversedMinor }) };
+}
 
 function disputeOf(dispute: Stripe.Dispute): Dispute | null {
   const intent = dispute.payment_intent;
@@ -338,7 +425,13 @@ function disputeOf(dispute: Stripe.Dispute): Dispute | null {
     amountMinor: fromStripe(dispute.amount, dispute.currency),
     feeMinor: disputeFeeOf(dispute),
     reason: dispute.reason,
+    answerBy: answerByOf(dispute),
   };
+}
+
+/** 0 where the bank hears nobody. */
+function answerByOf({ evidence_details: { due_by } }: Stripe.Dispute): Date | null {
+  return due_by ? new Date(due_by * 1000) : null;
 }
 
 /** None where Stripe settles in another currency, as with the fee of a charge. */
@@ -374,7 +467,7 @@ function noticeOf({ type, data: { object } }: Stripe.Event): ProviderNotice | nu
     return { about: "dispute", disputeId: (object as Stripe.Dispute).id };
   if (about["refund_id"]) return { about: "refund", refundId: about["refund_id"] };
   if (about["payout_id"]) return { about: "payout", payoutId: about["payout_id"] };
-  if (type.startsWith("payment_intent.") && about["order_id"])
+  if ((type.startsWith("payment_intent.") || type === "charge.refunded") && about["order_id"])
     return { about: "payment", orderId: about["order_id"] };
   return null;
 }

@@ -26,6 +26,8 @@ const request = (methodId = "pm_test_ok") => ({
   methodId,
   userId: "usr_1",
   description: "Interview <coach>",
+  buyer: "present" as const,
+  recurs: false,
 });
 
 test("a good method is charged at once", async () => {
@@ -300,8 +302,10 @@ test("a method that is disputed is so right after its charge, until the bank dec
       amountMinor: 1_999n,
       feeMinor: 1_500n,
       reason: "fraudulent",
+      answerBy: null,
     };
-    assert.deepEqual(await payments.findDispute(dispute.disputeId), { ...dispute, state: "open" });
+    const found = await payments.findDispute(dispute.disputeId);
+    assert.deepEqual(found, { ...dispute, state: "open", answerBy: null });
     const during = await payments.refund(refundRequest(paymentId, 1n));
     assert.partialDeepStrictEqual(during, { state: "failed", failureCode: "charge_disputed" });
     await post(`/v1/disputes/${dispute.disputeId}/close`, { outcome });
@@ -335,13 +339,17 @@ test("whoever tests decides on a page in the place of a bank", async () => {
   after(() => desk.close());
   const there = fakePayments({ origin: desk.origin });
   const paid = async (methodId: string) => paymentIdOf(await there.charge(request(methodId)));
-  await paid("pm_test_dispute");
+  const disputed = request("pm_test_dispute");
+  await there.charge(disputed);
   const refund = refundRequest(await paid("pm_test_refund_waits"), 123n);
   await there.refund(refund);
   const payout = payoutRequest("acct_test_waits");
   await there.payOut(payout);
   const look = async () => (await fetch(desk.origin)).text();
-  const paths = [...(await look()).matchAll(/action="(\/(\w+)\/[^"]+)"/g)];
+  const page = await look();
+  for (const ours of [disputed.orderId, refund.refundId, payout.payoutId])
+    assert.ok(page.includes(ours), ours);
+  const paths = [...page.matchAll(/action="(\/(\w+)\/[^"]+)"/g)];
   assert.deepEqual(
     paths.map(([, , noun]) => noun),
     ["disputes", "refunds", "payouts"],

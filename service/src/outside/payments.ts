@@ -13,6 +13,10 @@ export interface PaymentRequest {
   userId: string;
   /** What the buyer reads on the statement. */
   description: string;
+  /** Whether the buyer is there to confirm what their bank asks. In their absence a charge that needs it is declined. */
+  buyer: "present" | "absent";
+  /** The method will be charged again in its buyer's absence: while they are there, their bank is asked for that too. */
+  recurs: boolean;
 }
 
 export interface CardSummary {
@@ -20,9 +24,22 @@ export interface CardSummary {
   last4: string;
 }
 
+/** The money is there. */
+export interface Captured {
+  state: "succeeded";
+  paymentId: string;
+  method: CardSummary;
+  /** What was taken of the buyer, for whoever asked to hold against what they asked for. */
+  amountMinor: bigint;
+  currency: string;
+  /** All of it went back since, whoever saw to that. */
+  givenBack: boolean;
+  /** What the provider kept of it for itself, in the charge's currency; null until it says. */
+  feeMinor: bigint | null;
+}
+
 export type PaymentOutcome =
-  /** `feeMinor`: what the provider kept of it for itself, in the charge's currency; null until it says. */
-  | { state: "succeeded"; paymentId: string; method: CardSummary; feeMinor: bigint | null }
+  | Captured
   | { state: "declined"; paymentId: string; declineCode: string; method: CardSummary }
   /** The buyer has to approve at `url`; until then nothing is charged. */
   | { state: "requires_action"; paymentId: string; url: string; method: CardSummary }
@@ -55,9 +72,17 @@ export interface PayoutRequest {
 }
 
 export type PayoutOutcome =
+  /** `reversedMinor`: what of it the provider took back, without taking back all. */
+  | { state: "completed"; providerPayoutId: string; reversedMinor?: bigint }
   /** `returned`: it was paid, and the bank sent it back. */
-  | { state: "completed" | "in_transit" | "returned"; providerPayoutId: string }
-  | { state: "failed"; providerPayoutId: string | null; failureCode: string };
+  | { state: "in_transit" | "returned"; providerPayoutId: string }
+  | { state: "failed"; providerPayoutId: string | null; failureCode: string }
+  /** Nothing moved, through no fault of the seller: what the provider has of ours is not enough. It may be asked for again. */
+  | { state: "waits"; providerPayoutId: null; waitsFor: string };
+
+export interface PayoutAccount {
+  payoutsEnabled: boolean;
+}
 
 /** What a buyer's bank takes back of a charge until it is decided. */
 export interface Dispute {
@@ -69,6 +94,8 @@ export interface Dispute {
   /** What the provider charges for it. */
   feeMinor: bigint;
   reason: string;
+  /** Until when the bank hears the other side; null: nobody says, or it does not. */
+  answerBy: Date | null;
 }
 
 /**
@@ -102,9 +129,17 @@ export interface Payments {
   /** Pays out once per payout. */
   payOut(request: PayoutRequest): Promise<PayoutOutcome>;
   findPayout(payoutId: string): Promise<PayoutOutcome | null>;
+  /** Whether an account gets what is paid out to it; null when the provider has none of that id for us. */
+  findPayoutAccount(accountId: string): Promise<PayoutAccount | null>;
+  /** A person's account for payouts, made when they have none, and a page of the provider's on which they set it up: once, and soon. */
+  onboard(userId: string): Promise<{ accountId: string; url: string }>;
   findDispute(disputeId: string): Promise<Dispute | null>;
   /** A method by the token or id that the provider gave the person; null when there is none of that name. */
   findMethod(userId: string, token: string): Promise<PaymentMethod | null>;
+  /** The method is charged no more: the provider keeps it for nobody. One that it does not have, or not any more, is forgotten too. */
+  forgetMethod(methodId: string): Promise<void>;
+  /** Why a token or id can be none of this provider's, and what to name in its place; null where it may be one. */
+  whyNoMethod(token: string): string | null;
   /** Methods that everybody has without asking: the named ones of a test environment. The first is everybody's default. */
   readonly sharedMethods: readonly PaymentMethod[];
   /** Where the provider sends a person's payouts when nothing else is known; null: they must say first. */

@@ -2,7 +2,8 @@ import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { failPoint } from "../fail-points.ts";
-import { type PaymentOutcome, type PaymentRequest, PaymentUnknown } from "../outside/payments.ts";
+import type { Captured, PaymentOutcome, PaymentRequest } from "../outside/payments.ts";
+import { orLeftOpen } from "./silence.ts";
 
 /** Whoever asked more recently may still be waiting for the answer. */
 const RECONCILE_AFTER_MS = 60_000;
@@ -11,8 +12,37 @@ const GIVE_UP_UNHEARD_MS = 10 * 60_000;
 /** How long somebody may take to confirm. */
 const GIVE_UP_UNCONFIRMED_MS = 24 * 3_600_000;
 
+/** Whether what waits to be confirmed is given up by now, because nobody does. */
+export const isLeftUnconfirmed = (createdAt: Date, now: Date): boolean =>
+  now.getTime() - createdAt.getTime() > GIVE_UP_UNCONFIRMED_MS;
+
 /** What the provider said of a charge that it knows. */
-export type Settlement = Exclude<PaymentOutcome, { state: "unknown_method" }>;
+type Known = Exclude<PaymentOutcome, { state: "unknown_method" }>;
+
+/** It took what was asked for: no more, no less, in no other currency. */
+export type Paid = Omit<Captured, "amountMinor" | "currency" | "givenBack">;
+export type Unpaid = Exclude<Known, Captured>;
+/** What a row is moved by. */
+export type Settlement = Paid | Unpaid;
+
+/** How a row stands whose charge is not paid; one that is under way at the provider waits for nobody. */
+export function standingBy(unpaid: Unpaid) {
+  const known = {
+    payment_id: unpaid.paymentId,
+    payment_method: JSON.stringify(unpaid.method),
+    action_url: null,
+  };
+  switch (unpaid.state) {
+    case "requires_action":
+      return { ...known, status: "requires_action" as const, action_url: unpaid.url };
+    case "processing":
+      return { ...known, status: "pending" as const };
+    case "declined":
+      return { ...known, status: "failed" as const, decline_code: unpaid.declineCode };
+    case "canceled":
+      return { ...known, status: "canceled" as const };
+  }
+}
 
 interface Open {
   id: string;
@@ -37,10 +67,25 @@ export interface ChargedRows<Row extends { id: string }> {
   stampAsked(db: Queries, id: string, now: Date): Promise<boolean>;
   /** The provider does not know the method: nothing happened, so nothing stays. */
   deleteOpen(db: Queries, id: string): Promise<unknown>;
-  /** Moves an open row to what the provider says, and all that hangs on it, in a transaction; a settled one stays as it is. */
+  /**
+   * Moves an open row to what the provider says, and all that hangs on it, in a transaction, and one that was given up to paid; a settled
+   * one stays as it is.
+   */
   settle(ctx: Context, id: string, settlement: Settlement): Promise<Row>;
   /** Nobody waits for the row any more, and the provider never heard of it. */
   abandon(ctx: Context, id: string): Promise<void>;
+  /** Keeps what was taken in the place of what was asked for; false when it was kept before. */
+  noteMismatch(db: Queries, id: string, note: Mismatch): Promise<boolean>;
+  /** Rows that were given up, of which the provider is to be asked again: money may come late. */
+  listGivenUp(db: Queries, now: Date): Promise<{ id: string }[]>;
+  /** Notes that the provider has answered of such a row. */
+  stampAskedAfter(db: Queries, id: string, now: Date): Promise<unknown>;
+}
+
+export interface Mismatch {
+  paymentId: string;
+  /** "1899 USD", in minor units; null: it was given back. */
+  captured: string | null;
 }
 
 export interface Attempts<Row> {
@@ -52,7 +97,10 @@ export interface Attempts<Row> {
   hear(ctx: Context, id: string): Promise<void>;
   /** Gives up a row that waits; it stays open when the provider cannot tell, and may turn out to be paid. */
   giveUp(ctx: Context, row: Row): Promise<Row>;
-  /** Settles what is open for over a minute: the provider's word counts, silence for long enough ends it. */
+  /**
+   * Settles what is open for over a minute: the provider's word counts, silence for long enough ends it. What was given up is asked
+   * about for some days more.
+   */
   reconcile(ctx: Context): Promise<void>;
 }
 
@@ -61,18 +109,32 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
   const afresh = async (ctx: Context, row: Row) => (await rows.find(ctx.db, row.id)) ?? row;
 
   const settleBy = async (ctx: Context, row: Row, ask: () => Promise<PaymentOutcome | null>) => {
-    const outcome = await orUnknown(ctx, row.id, ask);
-    return outcome && outcome.state !== "unknown_method" ? rows.settle(ctx, row.id, outcome) : row;
+    const outcome = await orLeftOpen(ctx, { [rows.noun]: row.id }, ask);
+    return outcome && outcome.state !== "unknown_method" ? settle(ctx, row, outcome) : row;
   };
 
-  async function orUnknown<T>(ctx: Context, id: string, ask: () => Promise<T>): Promise<T | null> {
-    try {
-      return await ask();
-    } catch (error) {
-      if (!(error instanceof PaymentUnknown)) throw error;
-      ctx.log.warn({ [rows.noun]: id, err: error }, "the payment provider did not answer; it stays open");
-      return null;
-    }
+  const settle = (ctx: Context, row: Row, known: Known): Promise<Row> =>
+    known.state !== "succeeded" || isAsAsked(rows.requestOf(row), known)
+      ? rows.settle(ctx, row.id, known)
+      : holdUp(ctx, row, known);
+
+  /** It took something else than was asked for: the row stays until somebody has seen to it and has given it back. */
+  async function holdUp(ctx: Context, row: Row, captured: Captured): Promise<Row> {
+    const { paymentId, amountMinor, currency, givenBack, method } = captured;
+    const note = { paymentId, captured: givenBack ? null : `${amountMinor} ${currency}` };
+    const isNew = await rows.noteMismatch(ctx.db, row.id, note);
+    if (givenBack) return rows.settle(ctx, row.id, { state: "canceled", paymentId, method });
+    if (isNew)
+      ctx.log.error(
+        { [rows.noun]: row.id, paymentId, amountMinor, currency },
+        "the payment provider took something else than was asked for: compare both, and give it back there",
+      );
+    return afresh(ctx, row);
+  }
+
+  async function settleById(ctx: Context, id: string, known: Known): Promise<void> {
+    const row = await rows.find(ctx.db, id);
+    if (row) await settle(ctx, row, known);
   }
 
   async function reconcileOne(ctx: Context, { id, createdAt, askedAt }: Open): Promise<void> {
@@ -81,9 +143,9 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
     try {
       const found = await payments.find(rows.providersId(id));
       // From the first asking on: whoever asks again holds a discount code no longer for it.
-      const outdated = found?.state === "requires_action" && sinceMs(createdAt) > GIVE_UP_UNCONFIRMED_MS;
+      const outdated = found?.state === "requires_action" && isLeftUnconfirmed(createdAt, ctx.now());
       const outcome = outdated ? await payments.cancel(rows.providersId(id)) : found;
-      if (outcome && outcome.state !== "unknown_method") await rows.settle(ctx, id, outcome);
+      if (outcome && outcome.state !== "unknown_method") await settleById(ctx, id, outcome);
       else if (sinceMs(askedAt) > GIVE_UP_UNHEARD_MS) await rows.abandon(ctx, id);
     } catch (error) {
       ctx.log.warn(
@@ -93,18 +155,37 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
     }
   }
 
+  /** Money may have come late, and the notice of it may be lost. What the buyer could still confirm is called off. */
+  async function askAfter(ctx: Context, id: string): Promise<void> {
+    const { payments } = ctx.outside;
+    try {
+      const found = await payments.find(rows.providersId(id));
+      const outcome =
+        found?.state === "requires_action" ? await payments.cancel(rows.providersId(id)) : found;
+      if (outcome && outcome.state !== "unknown_method") await settleById(ctx, id, outcome);
+      await rows.stampAskedAfter(ctx.db, id, ctx.now());
+    } catch (error) {
+      ctx.log.warn(
+        { [rows.noun]: id, err: error },
+        "what was given up could not be asked about; it is again",
+      );
+    }
+  }
+
   return {
     async charge(ctx, row) {
       if (!(await rows.stampAsked(ctx.db, row.id, ctx.now()))) return afresh(ctx, row);
       failPoint(ctx, `${rows.noun}: about to be charged`);
-      const outcome = await orUnknown(ctx, row.id, () => ctx.outside.payments.charge(rows.requestOf(row)));
+      const outcome = await orLeftOpen(ctx, { [rows.noun]: row.id }, () =>
+        ctx.outside.payments.charge(rows.requestOf(row)),
+      );
       failPoint(ctx, `${rows.noun}: charged, not settled`);
       if (outcome?.state === "unknown_method") {
         await rows.deleteOpen(ctx.db, row.id);
         throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
       }
       // Without an answer, a notice may have come all the same.
-      const settled = outcome ? await rows.settle(ctx, row.id, outcome) : await afresh(ctx, row);
+      const settled = outcome ? await settle(ctx, row, outcome) : await afresh(ctx, row);
       failPoint(ctx, `${rows.noun}: settled, not answered`);
       return settled;
     },
@@ -114,12 +195,16 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
       const row = await rows.find(ctx.db, id);
       if (!row || rows.isFinal(row)) return;
       const outcome = await ctx.outside.payments.find(rows.providersId(id));
-      if (outcome && outcome.state !== "unknown_method") await rows.settle(ctx, id, outcome);
+      if (outcome && outcome.state !== "unknown_method") await settle(ctx, row, outcome);
     },
     giveUp: (ctx, row) => settleBy(ctx, row, () => ctx.outside.payments.cancel(rows.providersId(row.id))),
     async reconcile(ctx) {
       const before = new Date(ctx.now().getTime() - RECONCILE_AFTER_MS);
       for (const open of await rows.listOpen(ctx.db, before)) await reconcileOne(ctx, open);
+      for (const { id } of await rows.listGivenUp(ctx.db, ctx.now())) await askAfter(ctx, id);
     },
   };
 }
+
+const isAsAsked = (request: PaymentRequest, captured: Captured): boolean =>
+  captured.amountMinor === request.amountMinor && captured.currency === request.currency;

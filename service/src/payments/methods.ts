@@ -4,6 +4,7 @@ import type { Queries, Tx } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
 import { toId } from "../ids.ts";
+import type { JobKind } from "../jobs/jobs.ts";
 import type { PaymentMethod as ProvidersMethod } from "../outside/payments.ts";
 import {
   countMethods,
@@ -13,6 +14,7 @@ import {
   findMethod,
   forgetCustomer,
   insertMethod,
+  isKept,
   listMethods,
   lockCustomer,
   type MethodRow,
@@ -51,7 +53,14 @@ export async function methodFor(
 ): Promise<string | null> {
   if (named === undefined) return defaultMethodOf(ctx, userId);
   if (await mayPayBy(ctx, userId, named)) return named;
-  throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
+  throw noSuchMethod(ctx, "paymentMethodId", named);
+}
+
+/** Where it can be no method of this provider's, why. */
+function noSuchMethod(ctx: Context, field: string, named: string, otherwise?: string): ApiError {
+  const reason = ctx.outside.payments.whyNoMethod(named);
+  if (!reason) return new ApiError("PAYMENT_METHOD_NOT_FOUND", otherwise);
+  return new ApiError("PAYMENT_METHOD_NOT_FOUND", `${field}: ${reason}`, { field, reason });
 }
 
 const toMethod = (
@@ -86,7 +95,7 @@ export async function listPaymentMethods(
 export async function addPaymentMethod(ctx: Context, caller: Member, token: string): Promise<PaymentMethod> {
   const { userId } = caller;
   const found = await orUnavailable(() => ctx.outside.payments.findMethod(toId("usr", userId), token));
-  if (!found) throw new ApiError("PAYMENT_METHOD_NOT_FOUND", "The payment provider knows no such token.");
+  if (!found) throw noSuchMethod(ctx, "token", token, "The payment provider knows no such token.");
   return ctx.db.transaction().execute(async (tx) => {
     const chosen = await lockCustomer(tx, userId);
     const kept = (await findMethod(tx, userId, found.id)) ?? (await keep(ctx, tx, userId, found));
@@ -123,13 +132,37 @@ export async function removePaymentMethod(ctx: Context, caller: Member, methodId
     const chosen = await lockCustomer(tx, caller.userId);
     if (!(await findOwn(tx, caller.userId, methodId))) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
     await deleteMethod(tx, caller.userId, methodId);
+    await forgetAfterwards(ctx, tx, methodId);
     if (chosen === methodId) await setDefaultMethod(tx, caller.userId, null);
   });
   return { id: methodId, deleted: true as const };
 }
 
 /** When an account is closed. */
-export async function forgetPaymentMethods(tx: Tx, userId: string): Promise<void> {
-  await deleteMethodsOf(tx, userId);
+export async function forgetPaymentMethods(ctx: Context, tx: Tx, userId: string): Promise<void> {
+  for (const { id } of await deleteMethodsOf(tx, userId)) await forgetAfterwards(ctx, tx, id);
   await forgetCustomer(tx, userId);
+}
+
+/** Tried for about two days. */
+export const forgetMethodJob: JobKind = {
+  name: "forget-payment-method",
+  retries: 20,
+  firstWaitSeconds: 30,
+  longestWaitSeconds: 14_400,
+  attemptSeconds: 120,
+};
+
+export interface ForgottenMethod {
+  methodId: string;
+}
+
+/** A job tells the provider after the commit, so that nobody waits for it and nothing is left there. */
+const forgetAfterwards = (ctx: Context, tx: Tx, methodId: string): Promise<void> =>
+  ctx.jobs.send(tx, forgetMethodJob.name, { methodId } satisfies ForgottenMethod);
+
+/** Unless somebody keeps it again by now. */
+export async function forgetAtProvider(ctx: Context, { methodId }: ForgottenMethod): Promise<void> {
+  if (await isKept(ctx.db, methodId)) return;
+  await ctx.outside.payments.forgetMethod(methodId);
 }

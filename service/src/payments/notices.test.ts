@@ -148,6 +148,8 @@ suite("a notice of the payment provider", () => {
       methodId: "pm_test_ok",
       userId: "usr_late",
       description: "came late",
+      buyer: "present",
+      recurs: false,
     });
     await assertTaken(await deliver(noticeOf({ about: "payment", orderId: bought.orderId })));
     assert.equal(await statusOf(bought), "completed");

@@ -1,4 +1,5 @@
 import type { Queries } from "../db/database.ts";
+import { type Prefix, toId } from "../ids.ts";
 import { countOpen } from "./open-queries.ts";
 
 /** What waits for a payment provider, a bank or a person: so many rows of a kind in a state, and the oldest of them. */
@@ -7,38 +8,90 @@ export interface OpenMoney {
   state: string;
   count: number;
   /** null: there is none. */
-  oldestAt: Date | null;
+  oldest: { id: string; since: Date } | null;
+  /** The nearest date by which somebody must have answered; null: none is known. */
+  dueAt: Date | null;
 }
 
-type Kind = "order" | "plan payment" | "refund" | "payout";
+type Kind = "order" | "plan payment" | "refund" | "payout" | "dispute";
+
+/** How long something may stay as it is before somebody should look, and what they can do then. */
+interface Patience {
+  ms: number;
+  mend: string;
+}
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** People may take a day to confirm, which the next hour's rounds end. */
-const CONFIRMED_MS = 25 * HOUR_MS;
-/** Sellers decide within 7 days; then it is decided for them. */
-const DECIDED_MS = 8 * DAY_MS;
-/** Banks need some working days. */
-const TRANSFERRED_MS = 7 * DAY_MS;
 
-/** How long each may stay as it is, before somebody should look. */
-const patienceMs: Record<Kind, Record<string, number>> = {
-  order: { pending: HOUR_MS, requires_action: CONFIRMED_MS },
-  "plan payment": { pending: HOUR_MS, requires_action: CONFIRMED_MS },
-  refund: { pending: DECIDED_MS, approved: HOUR_MS, processing: HOUR_MS },
-  payout: { pending: HOUR_MS, in_transit: TRANSFERRED_MS },
+/** The jobs ask about it every minute. */
+const asked: Patience = { ms: HOUR_MS, mend: "does a worker run, and does the payment provider answer?" };
+/** People may take a day to confirm, which the next hour's rounds end. */
+const confirmed: Patience = { ...asked, ms: 25 * HOUR_MS };
+
+/** Nothing mends it by itself. */
+const mismatched: Patience = {
+  ms: 0,
+  mend: "the payment provider took another amount than was asked: give all of it back there, and it is canceled here",
+};
+
+const patience: Record<Kind, Record<string, Patience>> = {
+  order: { pending: asked, requires_action: confirmed, mismatched },
+  "plan payment": { pending: asked, requires_action: confirmed, mismatched },
+  refund: {
+    // Sellers decide within 7 days; then it is decided for them.
+    pending: { ms: 8 * DAY_MS, mend: "does a worker run? It approves what no seller decided in 7 days" },
+    approved: asked,
+    // Cards get it at once, some banks need a night.
+    processing: {
+      ms: DAY_MS,
+      mend: "does the payment provider answer? If it does, it tells what the bank waits for",
+    },
+    returned: { ms: 0, mend: "the bank sent it back: see to it that the buyer gets it in another way" },
+  },
+  payout: {
+    pending: asked,
+    waits_for_balance: {
+      ms: HOUR_MS,
+      mend: "add to the marketplace's balance at the payment provider, or wait until sales have settled there",
+    },
+    // Banks need some working days.
+    in_transit: { ms: 7 * DAY_MS, mend: "ask the payment provider where it is; the job goes on asking" },
+    reversed: {
+      ms: 0,
+      mend: "the payment provider took a part of it back: take back the rest there, and it is paid out anew",
+    },
+  },
+  // The bank's date is counted from the first moment.
+  dispute: { open: { ms: 0, mend: "answer it at the payment provider before the bank's date" } },
 };
 
 /** Every state in which money can be open, those without a row too. */
 export async function listOpenMoney(db: Queries): Promise<OpenMoney[]> {
   const found = await countOpen(db);
-  return (Object.keys(patienceMs) as Kind[]).flatMap((kind) =>
-    Object.keys(patienceMs[kind]).map((state) => {
+  return (Object.keys(patience) as Kind[]).flatMap((kind) =>
+    Object.keys(patience[kind]).map((state) => {
       const row = found.find((one) => one.kind === kind && one.state === state);
-      return { kind, state, count: row?.count ?? 0, oldestAt: row?.oldestAt ?? null };
+      const oldest = row ? { id: toId(prefixes[kind], row.oldestId), since: row.oldestAt } : null;
+      return { kind, state, count: row?.count ?? 0, oldest, dueAt: row?.dueAt ?? null };
     }),
   );
 }
 
-export const isOverdue = ({ kind, state, oldestAt }: OpenMoney, now: Date): boolean =>
-  oldestAt !== null && now.getTime() - oldestAt.getTime() > patienceMs[kind][state]!;
+/** A dispute has no id of ours: it is told by its order's. */
+const prefixes: Record<Kind, Prefix> = {
+  order: "ord",
+  "plan payment": "pay",
+  refund: "refund",
+  payout: "payout",
+  dispute: "ord",
+};
+
+export const isOverdue = ({ kind, state, oldest }: OpenMoney, now: Date): boolean =>
+  oldest !== null && now.getTime() - oldest.since.getTime() > patience[kind][state]!.ms;
+
+/** What somebody can do about it. */
+export function mendOf({ kind, state, dueAt }: OpenMoney): string {
+  const { mend } = patience[kind][state]!;
+  return dueAt ? `${mend}, ${dueAt.toISOString()}` : mend;
+}

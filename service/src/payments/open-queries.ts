@@ -6,21 +6,38 @@ interface OpenRow {
   state: string;
   count: number;
   oldestAt: Date;
+  oldestId: string;
+  /** The nearest date by which somebody must have answered; null: none is known. */
+  dueAt: Date | null;
 }
 
-/** Each part reads the index of what is open, which is short. */
+/**
+ * Each part reads an index of what is open, which is short. What is wrong with a row is a state of its own, so that nothing counts twice. What is on its way counts from when it was decided on: `asked_at` moves
+ * with every time that the provider is asked again.
+ */
 export async function countOpen(db: Queries): Promise<OpenRow[]> {
   const { rows } = await sql<OpenRow>`
-    select 'order' as kind, status as state, count(*), min(created_at) as "oldestAt"
-      from orders where status in ('pending', 'requires_action') group by status
-    union all
-    select 'plan payment', status, count(*), min(created_at)
-      from subscription_payments where status in ('pending', 'requires_action') group by status
-    union all
-    select 'refund', status, count(*), min(created_at)
-      from refunds where status in ('pending', 'approved', 'processing') group by status
-    union all
-    select 'payout', status, count(*), min(created_at)
-      from payouts where status in ('pending', 'in_transit') group by status`.execute(db);
+    select kind, state, count(*), min(since) as "oldestAt", (array_agg(id order by since, id))[1] as "oldestId", min(due) as "dueAt"
+      from (
+      select 'order' as kind, case when mismatch is null then status else 'mismatched' end as state, created_at as since, id, null::timestamptz as due
+        from orders where status in ('pending', 'requires_action')
+      union all
+      select 'plan payment', case when mismatch is null then status else 'mismatched' end, created_at, id, null
+        from subscription_payments where status in ('pending', 'requires_action')
+      union all
+      select 'refund', status, coalesce(decided_at, created_at), id, null
+        from refunds where status in ('pending', 'approved', 'processing')
+      union all
+      select 'refund', 'returned', returned_at, id, null from refunds where returned_at is not null
+      union all
+      select 'payout', case when waits_for is null then status else 'waits_for_balance' end, created_at, id, null
+        from payouts where status in ('pending', 'in_transit')
+      union all
+      select 'payout', 'reversed', completed_at, id, null
+        from payouts where status = 'completed' and reversed_minor > 0
+      union all
+      select 'dispute', status, opened_at, order_id, answer_by
+        from disputes where status = 'open'
+    ) as open group by kind, state`.execute(db);
   return rows;
 }

@@ -72,8 +72,13 @@ export const insertMethod = (tx: Tx, userId: string, { id, brand, last4 }: Payme
 export const deleteMethod = (tx: Tx, userId: string, id: string) =>
   tx.deleteFrom("payment_methods").where("user_id", "=", userId).where("id", "=", id).execute();
 
+/** Answers which. */
 export const deleteMethodsOf = (tx: Tx, userId: string) =>
-  tx.deleteFrom("payment_methods").where("user_id", "=", userId).execute();
+  tx.deleteFrom("payment_methods").where("user_id", "=", userId).returning("id").execute();
+
+/** By anybody. */
+export const isKept = async (db: Queries, id: string): Promise<boolean> =>
+  (await db.selectFrom("payment_methods").select("id").where("id", "=", id).executeTakeFirst()) !== undefined;
 
 /** Where payouts go stays: what is still owed goes there. */
 export const forgetCustomer = (tx: Tx, userId: string) =>

@@ -1,3 +1,4 @@
+import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { PaymentUnknown } from "../outside/payments.ts";
 
@@ -11,5 +12,25 @@ export async function orUnavailable<T>(ask: () => Promise<T>): Promise<T> {
     if (!(error instanceof PaymentUnknown)) throw error;
     const message = "The payment provider does not answer. Try again soon.";
     throw new ApiError("SERVICE_UNAVAILABLE", message, undefined, RETRY_AFTER_SECONDS);
+  }
+}
+
+/**
+ * Asks the provider for what a row of ours waits for, which `row` names in log lines: null when no answer is understood. Whatever kept us
+ * from one, the row is written and stays as it is: whoever asked us shall hear that, and its job asks again under the same id.
+ */
+export async function orLeftOpen<T>(
+  { log }: Context,
+  row: Record<string, string>,
+  ask: () => Promise<T>,
+): Promise<T | null> {
+  try {
+    return await ask();
+  } catch (error) {
+    const told = { ...row, err: error };
+    if (error instanceof PaymentUnknown)
+      log.warn(told, "the payment provider did not answer; it stays as it is");
+    else log.error(told, "the payment provider could not be asked; it stays as it is");
+    return null;
   }
 }

@@ -1,14 +1,20 @@
-import type { NamePayoutAccount, PayoutAccount } from "@stoa/contract";
+import type { NamePayoutAccount, Onboarding, PayoutAccount } from "@stoa/contract";
 import { record } from "../audit/audit.ts";
 import type { Context, SessionCaller, Source } from "../context.ts";
 import { composeLetter } from "../mail/letter.ts";
 import { sendMail } from "../mail/mail.ts";
-import { namePayoutAccount, payoutAccountOf } from "../payments/payout-account.ts";
+import { arePayoutsEnabled, namePayoutAccount, payoutAccountOf } from "../payments/payout-account.ts";
+import { orUnavailable } from "../payments/silence.ts";
 import { lockAccount } from "../people/accounts.ts";
+import { toUserId } from "../people/users.ts";
 import { mustBeFresh } from "../sessions/fresh.ts";
 
-export const readAccount = async (ctx: Context, caller: SessionCaller): Promise<PayoutAccount> => ({
-  account: await payoutAccountOf(ctx, ctx.db, caller.userId),
+export const readAccount = async (ctx: Context, caller: SessionCaller): Promise<PayoutAccount> =>
+  toAccount(ctx, await payoutAccountOf(ctx, ctx.db, caller.userId));
+
+const toAccount = async (ctx: Context, account: string | null): Promise<PayoutAccount> => ({
+  account,
+  payoutsEnabled: account === null ? false : await arePayoutsEnabled(ctx, account),
 });
 
 /** Payouts go there from now on; those that are made already go where they went. */
@@ -19,10 +25,25 @@ export async function nameAccount(
   source: Source,
 ): Promise<PayoutAccount> {
   mustBeFresh(ctx, caller);
-  await ctx.db.transaction().execute(async (tx) => {
+  await goTo(ctx, caller, account, source);
+  return toAccount(ctx, account);
+}
+
+/** Payouts go to an account that the provider keeps for the seller, and to nowhere until they have set it up on its page. */
+export async function onboard(ctx: Context, caller: SessionCaller, source: Source): Promise<Onboarding> {
+  mustBeFresh(ctx, caller);
+  const userId = toUserId(caller.userId);
+  const { accountId, url } = await orUnavailable(() => ctx.outside.payments.onboard(userId));
+  await goTo(ctx, caller, accountId, source);
+  return { account: accountId, url };
+}
+
+const goTo = (ctx: Context, caller: SessionCaller, account: string, source: Source) =>
+  ctx.db.transaction().execute(async (tx) => {
     const { email } = (await lockAccount(tx, caller.userId))!;
     const before = await payoutAccountOf(ctx, tx, caller.userId);
     await namePayoutAccount(tx, caller.userId, account);
+    if (before === account) return;
     await record(ctx, tx, {
       actorId: caller.userId,
       action: "payout_account.changed",
@@ -31,8 +52,6 @@ export async function nameAccount(
     });
     await sendMail(ctx, tx, email, changedLetter(account));
   });
-  return { account };
-}
 
 const changedLetter = (account: string) =>
   composeLetter({

@@ -19,8 +19,9 @@ export const nothingIn = (currency: string): Balance => ({
   currency,
   pendingMinor: 0n,
   availableMinor: 0n,
+  reservedMinor: 0n,
   inTransitMinor: 0n,
-  referrer: { pendingMinor: 0n, availableMinor: 0n },
+  referrer: { pendingMinor: 0n, availableMinor: 0n, reservedMinor: 0n },
 });
 
 type NextMaturity = Awaited<ReturnType<typeof listNextMaturities>>[number];
@@ -42,6 +43,7 @@ function toBalance(balance: Balance, next: NextMaturity | undefined): ToldBalanc
     currency,
     pending: amount(balance.pendingMinor),
     available: amount(balance.availableMinor),
+    reserved: amount(balance.reservedMinor),
     inTransit: amount(balance.inTransitMinor),
     minimum: amount(minimumMinor(currency)),
     nextMaturity: next ? { amount: amount(next.amountMinor), at: next.at.toISOString() } : null,

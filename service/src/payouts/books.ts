@@ -9,16 +9,13 @@ export type BookedPayout = Pick<
 >;
 
 /** What the seller gains on the accounts from which the payout was drawn; it can be paid out at once. */
-const givenBack = (ctx: Context, payout: BookedPayout): Entry[] => {
-  const owner = { ownerId: payout.sellerId, maturesAt: ctx.now() };
-  return [
-    { ...owner, account: "referrer", amountMinor: payout.commissionMinor },
-    { ...owner, account: "seller", amountMinor: payout.amountMinor - payout.commissionMinor },
-  ];
-};
+const givenBack = ({ sellerId: ownerId, amountMinor, commissionMinor }: BookedPayout): Entry[] => [
+  { account: "referrer", ownerId, amountMinor: commissionMinor },
+  { account: "seller", ownerId, amountMinor: amountMinor - commissionMinor },
+];
 
-const drawn = (ctx: Context, payout: BookedPayout): Entry[] =>
-  givenBack(ctx, payout).map((entry) => ({ ...entry, amountMinor: -entry.amountMinor }));
+const drawn = (payout: BookedPayout): Entry[] =>
+  givenBack(payout).map((entry) => ({ ...entry, amountMinor: -entry.amountMinor }));
 
 const inTransit = ({ sellerId }: BookedPayout, amountMinor: bigint): Entry => ({
   account: "in_transit",
@@ -30,7 +27,7 @@ const book = (ctx: Context, tx: Tx, kind: PostingKind, payout: BookedPayout, ent
   post(ctx, tx, { kind, sourceId: payout.id, currency: payout.currency, entries });
 
 export const bookMade = (ctx: Context, tx: Tx, payout: BookedPayout) =>
-  book(ctx, tx, "payout", payout, [...drawn(ctx, payout), inTransit(payout, payout.amountMinor)]);
+  book(ctx, tx, "payout", payout, [...drawn(payout), inTransit(payout, payout.amountMinor)]);
 
 /** The provider holds it for us no longer. */
 export const bookCompleted = (ctx: Context, tx: Tx, payout: BookedPayout) =>
@@ -40,11 +37,11 @@ export const bookCompleted = (ctx: Context, tx: Tx, payout: BookedPayout) =>
   ]);
 
 export const bookFailed = (ctx: Context, tx: Tx, payout: BookedPayout) =>
-  book(ctx, tx, "payout_failed", payout, [inTransit(payout, -payout.amountMinor), ...givenBack(ctx, payout)]);
+  book(ctx, tx, "payout_failed", payout, [inTransit(payout, -payout.amountMinor), ...givenBack(payout)]);
 
 /** The bank sent it back to the provider, who holds it for us again. */
 export const bookReturned = (ctx: Context, tx: Tx, payout: BookedPayout) =>
   book(ctx, tx, "payout_returned", payout, [
     { account: "provider_clearing", amountMinor: -payout.amountMinor },
-    ...givenBack(ctx, payout),
+    ...givenBack(payout),
   ]);

@@ -1,12 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { startDoomed } from "../../test/doomed.ts";
-import { type Client, clientOf, type Market, openMarket } from "../../test/market.ts";
+import { type CrashSite, diesOf, openCrashSite } from "../../test/crashes.ts";
+import { type Client, clientOf, type Market } from "../../test/market.ts";
 import { hasEarned, ledgerSums } from "../../test/payouts.ts";
 import { verifyLedger } from "../ledger/verify.ts";
-import { fakePayments } from "../outside/payments.fake.ts";
-import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
-import { memoryStore, type Payout } from "../outside/payments.fake-store.ts";
 import { reconcilePayouts } from "./sending.ts";
 
 const MINUTE_MS = 60_000;
@@ -20,28 +17,13 @@ const steps = [
   "payout: settled, not answered",
 ];
 
-/** What the provider was asked to pay; a repeat under the same id is no other. */
-const paid: Payout[] = [];
-const books = memoryStore();
-
-let provider: FakeProvider;
+let site: CrashSite;
 let market: Market;
 before(async () => {
-  const store = {
-    ...books,
-    async insertPayout(payout: Payout) {
-      const kept = await books.insertPayout(payout);
-      if (kept === payout) paid.push(payout);
-      return kept;
-    },
-  };
-  provider = await startFakeProvider({ store, now: () => market.clock.now });
-  market = await openMarket({ payments: fakePayments({ origin: provider.origin }) });
+  site = await openCrashSite();
+  ({ market } = site);
 });
-after(async () => {
-  await market.close();
-  await provider.close();
-});
+after(() => site.close());
 
 async function hasSeller(account: string): Promise<Client> {
   const seller = await market.hasUser({ role: "seller" });
@@ -53,11 +35,9 @@ async function hasSeller(account: string): Promise<Client> {
 
 /** Asks a process that dies of it. */
 async function asksInVain(seller: Client, step: string): Promise<void> {
-  const { origin, ended } = await startDoomed(market, provider.origin, step);
-  await assert.rejects(
-    clientOf(origin, (await market.hasSession(seller.userId)).key).post("/v1/payouts", {}),
-  );
-  assert.equal(await ended, "SIGKILL");
+  const doomed = await site.startDoomed(step);
+  const { key } = await market.hasSession(seller.userId);
+  await diesOf(doomed, clientOf(doomed.origin, key).post("/v1/payouts", {}));
 }
 
 const payoutsOf = async (seller: Client): Promise<{ id: string; status: string }[]> =>
@@ -75,7 +55,7 @@ suite("a process that is killed", () => {
     ] as const) {
       test(`at "${step}" leaves a payout that the job ends as ${status}, with one at the provider`, async () => {
         const seller = await hasSeller(account);
-        const before = paid.length;
+        const before = site.done.payouts.length;
         await asksInVain(seller, step);
         market.clock.forward(2 * MINUTE_MS);
         for (let times = 0; times < 2; times++) await reconcilePayouts(market.service.ctx);
@@ -85,7 +65,7 @@ suite("a process that is killed", () => {
           [status],
         );
         assert.deepEqual(
-          paid.slice(before).map(({ payoutId }) => payoutId),
+          site.done.payouts.slice(before).map(({ payoutId }) => payoutId),
           [payouts[0]!.id],
         );
         assert.deepEqual(await balanceOf(seller), { available, inTransit: 0 });

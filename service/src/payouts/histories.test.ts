@@ -34,6 +34,8 @@ interface Earning {
   account: "seller" | "referrer";
   /** Where a product was really bought. */
   orderId?: string;
+  /** Its buyer wants the money back, and nobody has decided. */
+  refundId?: string | undefined;
 }
 
 interface Told {
@@ -41,6 +43,7 @@ interface Told {
   status: PayoutStatus;
   amount: number;
   currency: string;
+  period: { start: string; end: string };
 }
 
 /** What a slow reader of receipts and statements knows of one seller. */
@@ -80,7 +83,10 @@ const sells = fc
 const sellsAProduct = fc.integer({ min: 1, max: 500_00 }).map(
   (cents): Step =>
     async (history) => {
-      const orderId = await hasBought(buyer, await hasProduct(history.seller, { price: cents / 100 }));
+      const productId = await hasProduct(history.seller, { price: cents / 100 });
+      const orderId = await hasBought(buyer, productId);
+      // What was looked at comes back only if the seller says so.
+      await buyer.get(`/v1/products/${productId}`);
       const fee = BigInt(Math.floor((cents + 5) / 10));
       history.earnings.push({
         currency: "USD",
@@ -103,6 +109,36 @@ const givesAnOrderBack = fc.nat().map(
       const reply = await session.post(`/v1/admin/orders/${order.orderId}/refund`, { reason: "other" });
       assert.deepEqual([reply.status, reply.body.data?.status], [201, "succeeded"], reply.text);
       order.leftMinor = 0n;
+      order.refundId = undefined;
+    },
+);
+
+const asksForAnOrderBack = fc.nat().map(
+  (which): Step =>
+    async ({ earnings }) => {
+      const orders = earnings.filter((one) => one.orderId && one.leftMinor > 0n && !one.refundId);
+      const order = orders[which % orders.length];
+      if (!order) return;
+      const reply = await buyer.post(`/v1/purchases/${order.orderId}/refund`, { reason: "other" });
+      assert.ok(reply.status === 201 || /refund_window_expired/.test(reply.text), reply.text);
+      if (reply.status === 201) order.refundId = reply.body.data.id;
+    },
+);
+
+const decidesOnARefund = fc.tuple(fc.nat(), fc.constantFrom("approve", "reject")).map(
+  ([which, how]): Step =>
+    async ({ seller, earnings }) => {
+      const orders = earnings.filter(({ refundId }) => refundId);
+      const order = orders[which % orders.length];
+      if (!order) return;
+      const session = await market.hasSession(seller.userId);
+      const reply = await session.post(`/v1/refunds/${order.refundId}/${how}`, {
+        ...(how === "reject" && { reason: "No." }),
+      });
+      assert.ok(reply.status === 200 || /overdue/.test(reply.text), reply.text);
+      if (reply.status !== 200) return;
+      order.refundId = undefined;
+      if (how === "approve") order.leftMinor = 0n;
     },
 );
 
@@ -152,9 +188,14 @@ const asksForPayout = asks.map(
   ({ wish, begins, trouble }): Step =>
     async ({ seller }) => {
       Object.assign(bank, { begins, trouble });
+      const balances: { currency: string; available: number }[] = (await seller.get("/v1/balance")).body.data;
       const reply = await askPayout(market, seller, wish);
       bank.trouble = "none";
       assert.ok([201, 409, 422].includes(reply.status), reply.text);
+      if (reply.status !== 201) return;
+      const { amount, currency: of } = reply.body.data;
+      const { available } = balances.find((balance) => balance.currency === of)!;
+      assert.ok(amount <= available, `${amount} of ${available}`);
     },
 );
 
@@ -192,6 +233,8 @@ const step = fc.oneof(
   { weight: 4, arbitrary: sells },
   { weight: 2, arbitrary: sellsAProduct },
   { weight: 1, arbitrary: givesAnOrderBack },
+  { weight: 2, arbitrary: asksForAnOrderBack },
+  { weight: 1, arbitrary: decidesOnARefund },
   { weight: 2, arbitrary: refunds },
   { weight: 1, arbitrary: paysAFee },
   { weight: 3, arbitrary: waits },
@@ -217,17 +260,35 @@ async function mustBeAsRecomputed(history: History): Promise<void> {
           .filter((payout) => payout.currency === told.currency && states.includes(payout.status))
           .map(({ amount }) => toMinor(amount, told.currency)!),
       );
+    const reserved = sum(
+      mine.filter((one) => one.refundId && one.maturesAt <= market.clock.now).map((one) => one.leftMinor),
+    );
     const recomputed = {
       pending,
-      available: matured! - of("pending", "in_transit", "completed"),
+      reserved,
+      available: matured! - of("pending", "in_transit", "completed") - reserved,
       inTransit: of("pending", "in_transit"),
     };
     const read = {
       pending: toMinor(told.pending, told.currency),
+      reserved: toMinor(told.reserved, told.currency),
       available: toMinor(told.available, told.currency),
       inTransit: toMinor(told.inTransit, told.currency),
     };
     assert.deepEqual(read, recomputed, told.currency);
+  }
+}
+
+/** No day is paid for twice, whatever came back in between. */
+async function mustTellEachDayOnce(history: History): Promise<void> {
+  const kept = (await payoutsOf(history)).filter(({ status }) => !["failed", "returned"].includes(status));
+  for (const of of new Set(kept.map((payout) => payout.currency))) {
+    // The list is newest first.
+    const ends = kept.filter((payout) => payout.currency === of).toReversed();
+    for (const [index, { period }] of ends.entries()) {
+      assert.ok(period.start <= period.end, JSON.stringify(period));
+      assert.ok(index === 0 || period.start > ends[index - 1]!.period.end, JSON.stringify(ends));
+    }
   }
 }
 
@@ -253,6 +314,7 @@ test("whatever is sold, refunded, paid, lost and sent back, every balance is its
         await take(history);
         await mustBeAsRecomputed(history);
       }
+      await mustTellEachDayOnce(history);
       await mustAgreeWithTheBank(history);
       await mustBeAsRecomputed(history);
       assert.deepEqual(new Set(Object.values(await ledgerSums(market))), new Set([0]));

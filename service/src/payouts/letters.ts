@@ -17,9 +17,7 @@ function wordsOf({ status, periodStart, periodEnd, failureCode }: PayoutRow, amo
     case "completed":
       return {
         subject: `Paid out: ${amount}`,
-        paragraphs: [
-          `${amount} was paid to you, for what matured from ${periodStart} to ${periodEnd} (UTC).`,
-        ],
+        paragraphs: [`${amount} was paid to you, for the days from ${periodStart} to ${periodEnd} (UTC).`],
       };
     case "returned":
       return {

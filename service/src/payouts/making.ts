@@ -4,7 +4,8 @@ import { failPoint } from "../fail-points.ts";
 import type { Balance } from "../ledger/balances.ts";
 import { bookMade } from "./books.ts";
 import {
-  findEarningDays,
+  findDayEarned,
+  findFirstDay,
   findLastDayPaid,
   findPayout,
   insertPayout,
@@ -51,14 +52,17 @@ export async function makePayout(ctx: Context, tx: Tx, wish: PayoutWish): Promis
   return payout;
 }
 
-/** From the day after the last payout's end; a second payout of what matured on one day has that day again. */
+/**
+ * From the day after the last payout's end, or that of the first entry, to the last day on which matured what is paid. A payout of what
+ * was left of a day that the last one ended with has the day after alone, so that no day is told twice.
+ */
 async function periodOf(ctx: Context, tx: Tx, { sellerId, balance: { currency }, amountMinor }: PayoutWish) {
   const paidMinor = await sumPaidOut(tx, sellerId, currency);
   const earned = { ownerId: sellerId, currency, now: ctx.now() };
-  const { first, last } = await findEarningDays(tx, earned, paidMinor + amountMinor);
+  const last = await findDayEarned(tx, earned, paidMinor + amountMinor);
   const lastPaid = await findLastDayPaid(tx, sellerId, currency);
-  const start = lastPaid ? dayAfter(lastPaid) : first;
-  return { start: start < last ? start : last, end: last };
+  const start = lastPaid ? dayAfter(lastPaid) : await findFirstDay(tx, sellerId, currency);
+  return { start, end: start < last ? last : start };
 }
 
 const dayOf = (moment: Date) => moment.toISOString().slice(0, 10);

@@ -36,7 +36,10 @@ async function hasPayout(seller: Client, wish: object = {}) {
 suite("a balance", () => {
   test("is nothing in the shop's currency before the first sale", async () => {
     assert.deepEqual(await balances(await hasSeller()), [
-      { currency: "USD", pending: 0, available: 0, inTransit: 0, minimum: 10, nextMaturity: null },
+      {
+        ...{ currency: "USD", pending: 0, available: 0, reserved: 0, inTransit: 0 },
+        ...{ minimum: 10, nextMaturity: null },
+      },
     ]);
   });
 
@@ -61,17 +64,19 @@ suite("a balance", () => {
     await earns(seller, { amountMinor: 1999n, currency: "USD" });
     await earns(seller, { amountMinor: 1500n, currency: "JPY", maturesAt: later(1) });
     await earns(seller, { amountMinor: 1234n, currency: "KWD" });
+    const matured = { pending: 0, reserved: 0, inTransit: 0, minimum: 10, nextMaturity: null };
     assert.deepEqual(await balances(seller), [
       {
         currency: "JPY",
         pending: 1500,
         available: 0,
+        reserved: 0,
         inTransit: 0,
         minimum: 1000,
         nextMaturity: { amount: 1500, at: later(1).toISOString() },
       },
-      { currency: "KWD", pending: 0, available: 1.234, inTransit: 0, minimum: 10, nextMaturity: null },
-      { currency: "USD", pending: 0, available: 19.99, inTransit: 0, minimum: 10, nextMaturity: null },
+      { ...matured, currency: "KWD", available: 1.234 },
+      { ...matured, currency: "USD", available: 19.99 },
     ]);
     const paged = await seller.get("/v1/balance?limit=1&page=2");
     assert.equal(paged.body.data[0].currency, "KWD");
@@ -142,8 +147,29 @@ suite("a payout", () => {
     assert.deepEqual((await hasPayout(seller, { amount: 30 })).period, { start: day(-5), end: day(-4) });
     assert.deepEqual((await hasPayout(seller, { amount: 20 })).period, { start: day(-3), end: day(-3) });
     assert.deepEqual((await hasPayout(seller)).period, { start: day(-2), end: day(-2) });
-    await earns(seller, { amountMinor: 2000n, maturesAt: later(-2) });
-    assert.deepEqual((await hasPayout(seller)).period, { start: day(-2), end: day(-2) });
+  });
+
+  test("has the days since the first sale, and the next one those after, up to the last on which matured what it pays", async () => {
+    bank.begins = "completed";
+    const seller = await hasSeller();
+    const productId = await hasProduct(seller, { price: 50 });
+    const sold = day(0);
+    await hasBought(await market.hasUser(), productId);
+    market.clock.forward(3 * DAY_MS);
+    await hasBought(await market.hasUser(), productId);
+    market.clock.forward(12 * DAY_MS);
+    assert.deepEqual((await hasPayout(seller)).period, { start: sold, end: day(-1) });
+    market.clock.forward(5 * DAY_MS);
+    assert.deepEqual((await hasPayout(seller)).period, { start: day(-5), end: day(-3) });
+  });
+
+  test("of what is left of a day that was told already has the day after: no day is told twice", async () => {
+    bank.begins = "completed";
+    const seller = await hasSeller();
+    for (const days of [-3, -3, -1]) await earns(seller, { amountMinor: 2000n, maturesAt: later(days) });
+    assert.deepEqual((await hasPayout(seller, { amount: 20 })).period, { start: day(-3), end: day(-3) });
+    assert.deepEqual((await hasPayout(seller, { amount: 20 })).period, { start: day(-2), end: day(-2) });
+    assert.deepEqual((await hasPayout(seller)).period, { start: day(-1), end: day(-1) });
   });
 
   test("draws commissions first, then sales", async () => {

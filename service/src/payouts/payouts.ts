@@ -6,7 +6,7 @@ import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
 import { type Balance, balancesOf } from "../ledger/balances.ts";
 import { formatMoney, isCurrency, toDecimal, toMinor } from "../money/amount.ts";
-import { payoutAccountOf } from "../payments/payout-account.ts";
+import { lacksSetUp, payoutAccountOf } from "../payments/payout-account.ts";
 import { lockAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { minimumMinor, nothingIn } from "./balance.ts";
@@ -17,8 +17,18 @@ import { send } from "./sending.ts";
 /** Pays out what is available, or some of it: drawn and written first, then the provider is asked under the payout's id. */
 export async function askPayout(ctx: Context, caller: Member, wish: AskPayout): Promise<Payout> {
   if (wish.currency && !isCurrency(wish.currency)) throw invalidRequest("currency", "is no currency");
+  await mustBeSetUp(ctx, caller.userId);
   const payout = await ctx.db.transaction().execute((tx) => draw(ctx, tx, caller.userId, wish));
   return toPayout(await send(ctx, payout));
+}
+
+/** Asked before anything is drawn: the provider would give it back, days later perhaps. */
+async function mustBeSetUp(ctx: Context, sellerId: string): Promise<void> {
+  if (await lacksSetUp(ctx, sellerId))
+    throw ruleBroken(
+      "account",
+      "is not set up at the payment provider yet: finish that, by POST /account/payout-account/onboarding",
+    );
 }
 
 /** Under the lock of the account: of two at once one finds the other's payout. */
@@ -31,12 +41,15 @@ async function draw(ctx: Context, tx: Tx, sellerId: string, wish: AskPayout): Pr
   mustBePayable(balance, amountMinor);
   const destination = await payoutAccountOf(ctx, tx, sellerId);
   if (!destination)
-    throw ruleBroken("account", "is unknown: say where your payouts go, by PUT /account/payout-account");
+    throw ruleBroken(
+      "account",
+      "is unknown: set up where your payouts go, by POST /account/payout-account/onboarding",
+    );
   return (await makePayout(ctx, tx, { sellerId, balance, amountMinor, destination, slot: null }))!;
 }
 
-const isEmpty = ({ pendingMinor, availableMinor, inTransitMinor }: Balance) =>
-  pendingMinor === 0n && availableMinor === 0n && inTransitMinor === 0n;
+const isEmpty = ({ pendingMinor, availableMinor, reservedMinor, inTransitMinor }: Balance) =>
+  [pendingMinor, availableMinor, reservedMinor, inTransitMinor].every((minor) => minor === 0n);
 
 async function chooseBalance(ctx: Context, tx: Tx, sellerId: string, wish: AskPayout): Promise<Balance> {
   const balances = await balancesOf(tx, sellerId, ctx.now());
@@ -61,9 +74,10 @@ async function mustHaveNoOpen(tx: Tx, sellerId: string, currency: string): Promi
   throw new ApiError("CONFLICT", message, { payoutId });
 }
 
-function mustBePayable({ currency, availableMinor }: Balance, amountMinor: bigint): void {
+function mustBePayable({ currency, availableMinor, reservedMinor }: Balance, amountMinor: bigint): void {
   const minimum = minimumMinor(currency);
-  const available = `${formatMoney(availableMinor, currency)} is available`;
+  const reserved = `, and ${formatMoney(reservedMinor, currency)} is reserved for open refunds and disputes`;
+  const available = `${formatMoney(availableMinor, currency)} is available${reservedMinor > 0n ? reserved : ""}`;
   if (amountMinor < minimum)
     throw ruleBroken("amount", `is below the minimum of ${formatMoney(minimum, currency)}; ${available}`);
   if (amountMinor > availableMinor) throw ruleBroken("amount", `is more than there is: ${available}`);
@@ -114,4 +128,6 @@ const toAdminPayout = (payout: PayoutRow): AdminPayout => ({
   account: payout.destination,
   providerPayoutId: payout.providerPayoutId,
   scheduled: payout.slot !== null,
+  waitsFor: payout.waitsFor,
+  reversedAmount: toDecimal(payout.reversedMinor, payout.currency),
 });

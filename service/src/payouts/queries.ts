@@ -5,6 +5,8 @@ import { type Drawn, exact } from "../db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 
 export const OPEN: PayoutStatus[] = ["pending", "in_transit"];
+/** Until then a bank sends back what it cannot take. */
+export const RETURNED_WITHIN_MS = 14 * 86_400_000;
 
 export interface PayoutRow {
   id: string;
@@ -23,6 +25,10 @@ export interface PayoutRow {
   slot: string | null;
   providerPayoutId: string | null;
   failureCode: string | null;
+  /** Why the provider cannot pay it yet. */
+  waitsFor: string | null;
+  /** What of it the provider took back, without taking back all. */
+  reversedMinor: bigint;
   createdAt: Date;
   completedAt: Date | null;
 }
@@ -38,6 +44,7 @@ const payouts = (db: Queries) =>
     .select(["p.amount_minor as amountMinor", "p.commission_minor as commissionMinor", "p.destination"])
     .select([day("p.period_start").as("periodStart"), day("p.period_end").as("periodEnd")])
     .select([day("p.slot").as("slot"), "p.provider_payout_id as providerPayoutId"])
+    .select(["p.waits_for as waitsFor", "p.reversed_minor as reversedMinor"])
     .select(["p.failure_code as failureCode", "p.created_at as createdAt", "p.completed_at as completedAt"])
     .$castTo<Drawn<PayoutRow>>();
 
@@ -122,6 +129,8 @@ export interface PayoutMove {
   status: PayoutStatus;
   provider_payout_id?: string | null;
   failure_code?: string | null;
+  waits_for?: string | null;
+  reversed_minor?: bigint;
   completed_at?: Date;
 }
 
@@ -132,15 +141,21 @@ export const movePayout = (tx: Tx, id: string, move: PayoutMove) =>
 export const stampAsked = (db: Queries, id: string, now: Date) =>
   db.updateTable("payouts").set({ asked_at: now }).where("id", "=", id).execute();
 
-/** Payouts in a state of which the provider was last asked before a moment, the oldest first. */
-export const listAskedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
+const askedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
   db
     .selectFrom("payouts")
     .select("id")
     .where("status", "=", status)
     .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
-    .orderBy("created_at")
-    .execute();
+    .orderBy("created_at");
+
+/** Payouts in a state of which the provider was last asked before a moment, the oldest first. */
+export const listAskedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
+  askedBefore(db, status, before).where("waits_for", "is", null).execute();
+
+/** Those of them that the provider could not pay when it was asked. */
+export const listWaiting = (db: Queries, before: Date) =>
+  askedBefore(db, "pending", before).where("waits_for", "is not", null).execute();
 
 /** Those that a bank may still send back, of which the provider was last asked before a moment. */
 export const listReturnable = (
@@ -156,11 +171,11 @@ export const listReturnable = (
     .orderBy("completed_at")
     .execute();
 
-/** Who has something available, and in which currency: all of it in the index, where the owner is named. */
-export async function listPayable(db: Queries, now: Date): Promise<{ sellerId: string; currency: string }[]> {
+/** Who had something that had matured at a moment, and in which currency: all of it in the index, where the owner is named. */
+export async function listPayable(db: Queries, at: Date): Promise<{ sellerId: string; currency: string }[]> {
   const { rows } = await sql<{ sellerId: string; currency: string }>`
     select owner_id as "sellerId", currency from ledger_entries
-     where owner_id is not null and account in ('seller', 'referrer') and matures_at <= ${now}
+     where owner_id is not null and account in ('seller', 'referrer') and matures_at <= ${at}
      group by owner_id, currency having sum(amount_minor) > 0 order by owner_id, currency`.execute(db);
   return rows;
 }
@@ -196,16 +211,13 @@ export async function sumPaidOut(db: Queries, sellerId: string, currency: string
   return BigInt(rows[0]!.paid);
 }
 
-/**
- * The days from the first on which something matured to the one by which so much had: earnings are paid out in the order in which they
- * mature. What payouts took and gave back is no earning.
- */
-export async function findEarningDays(
+/** The day by which so much had matured: earnings are paid out in the order in which they mature. What payouts took and gave back is none. */
+export async function findDayEarned(
   db: Queries,
   { ownerId, currency, now }: Earned,
   amountMinor: bigint,
-): Promise<{ first: string; last: string }> {
-  const { rows } = await sql<{ first: string; last: string }>`
+): Promise<string> {
+  const { rows } = await sql<{ day: string }>`
     with days as (
       select (e.matures_at at time zone 'UTC')::date as day, sum(e.amount_minor) as amount
         from ledger_entries e join ledger_transactions t on t.id = e.transaction_id
@@ -213,10 +225,19 @@ export async function findEarningDays(
          and e.matures_at <= ${now} and t.kind not in ('payout', 'payout_failed', 'payout_returned')
        group by 1),
     sums as (select day, sum(amount) over (order by day) as so_far from days)
-    select to_char(min(day), 'YYYY-MM-DD') as first,
-           to_char(min(day) filter (where so_far >= ${amountMinor.toString()}::numeric), 'YYYY-MM-DD') as last
-      from sums`.execute(db);
-  return rows[0]!;
+    select to_char(min(day), 'YYYY-MM-DD') as day from sums where so_far >= ${amountMinor.toString()}::numeric`.execute(
+    db,
+  );
+  return rows[0]!.day;
+}
+
+/** The day of somebody's first entry in a currency. */
+export async function findFirstDay(db: Queries, ownerId: string, currency: string): Promise<string> {
+  const { rows } = await sql<{ day: string }>`
+    select to_char(min(t.occurred_at) at time zone 'UTC', 'YYYY-MM-DD') as day
+      from ledger_entries e join ledger_transactions t on t.id = e.transaction_id
+     where e.owner_id = ${ownerId} and e.currency = ${currency}`.execute(db);
+  return rows[0]!.day;
 }
 
 /** The last day that a payout pays for which was not given back; null: there is none. */
@@ -234,3 +255,23 @@ export async function findLastDayPaid(
     .executeTakeFirstOrThrow();
   return row.last;
 }
+
+export const keepLastAddress = (tx: Tx, userId: string, email: string) =>
+  tx.insertInto("last_addresses").values({ user_id: userId, email }).execute();
+
+export async function findLastAddress(db: Queries, userId: string): Promise<string | null> {
+  const kept = await db
+    .selectFrom("last_addresses")
+    .select("email")
+    .where("user_id", "=", userId)
+    .executeTakeFirst();
+  return kept?.email ?? null;
+}
+
+/** Of whom nothing is left, and nothing on its way, and who was paid nothing since a moment. */
+export const forgetLastAddresses = (db: Queries, paidBefore: Date) =>
+  sql`
+    delete from last_addresses a
+     where not exists (select from payouts p where p.seller_id = a.user_id and p.completed_at > ${paidBefore})
+       and not exists (select from ledger_entries e where e.owner_id = a.user_id
+                        group by e.currency having sum(e.amount_minor) > 0)`.execute(db);

@@ -1,6 +1,6 @@
 import { api } from "@stoa/contract";
 import { route } from "../http/route.ts";
-import { nameAccount, readAccount } from "./account.ts";
+import { nameAccount, onboard, readAccount } from "./account.ts";
 import { readBalance } from "./balance.ts";
 import { askPayout, listAllPayouts, listPayouts, readPayout } from "./payouts.ts";
 
@@ -13,5 +13,6 @@ export const payoutRoutes = [
   route(api.payouts.nameAccount, (ctx, caller, { body }, { source }) =>
     nameAccount(ctx, caller, body, source),
   ),
+  route(api.payouts.onboard, (ctx, caller, _input, { source }) => onboard(ctx, caller, source)),
   route(api.admin.payouts, (ctx, _caller, { query }) => listAllPayouts(ctx, query)),
 ];

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { type Bank, hasBank, hasEarned, Killed } from "../../test/payouts.ts";
+import { toId } from "../ids.ts";
 import { payOutBySchedule, slotAfter } from "./schedule.ts";
 import { reconcilePayouts } from "./sending.ts";
 
@@ -133,6 +134,31 @@ suite("by the schedule", () => {
     for (const seller of sellers) await hasEarned(market, seller, { amountMinor: 2000n });
     for (let times = 0; times < 3; times++) await round();
     assert.deepEqual((await paid()).sort(), [50, 50, 70], "who was paid in the slot waits for the next one");
+  });
+
+  test("one whose payout can never be drawn holds up neither the others nor the slots after, and it is told", async () => {
+    // No amount of it can be told.
+    const broken = await hasSeller(5000n, "NOT A CURRENCY");
+    const seller = await hasSeller();
+    const late = await market.hasUser({ role: "seller" });
+    const slots = async () => (await market.query("select slot from job_slots where done_at is null")).rows;
+    for (let weeks = 1; weeks <= 3; weeks++) {
+      market.clock.forward(WEEK_MS);
+      await assert.rejects(round(), RangeError);
+      await hasEarned(market, late, { amountMinor: 2000n });
+      await assert.rejects(round(), RangeError);
+      assert.equal((await amountsOf(late)).length, weeks - 1, "what matures after a slot is not for it");
+      assert.equal((await amountsOf(seller)).length, weeks, "others are paid in each slot");
+      assert.equal((await slots()).length, 1, "the last slot is tried again");
+      await hasEarned(market, seller, { amountMinor: 3000n });
+      const told = market.logs.filter((line) => line.includes(toId("usr", broken.userId)));
+      assert.ok(told.length >= weeks, "the log says whose");
+    }
+    await hasEarned(market, broken, { amountMinor: -5000n, currency: "NOT A CURRENCY" });
+    market.clock.forward(WEEK_MS);
+    await round();
+    assert.equal((await slots()).length, 0);
+    assert.equal((await amountsOf(seller)).length, 4);
   });
 
   test("nobody is paid who was shut out, until they are let in again", async () => {

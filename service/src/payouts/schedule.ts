@@ -1,10 +1,11 @@
 import type { PayoutSchedule } from "../config.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { carryOutSlots, type Piece, type SlotJob } from "../jobs/slots.ts";
-import { balancesOf } from "../ledger/balances.ts";
-import { payoutAccountOf } from "../payments/payout-account.ts";
-import { lockAccount } from "../people/accounts.ts";
+import { carryOutSlots, type Piece, SlotEnded, type SlotJob } from "../jobs/slots.ts";
+import { type Balance, balancesOf } from "../ledger/balances.ts";
+import { lacksSetUp, payoutAccountOf } from "../payments/payout-account.ts";
+import { type AccountRow, lockAccount } from "../people/accounts.ts";
+import { toUserId } from "../people/users.ts";
 import { minimumMinor } from "./balance.ts";
 import { makePayout } from "./making.ts";
 import { listPayable, type PayoutRow } from "./queries.ts";
@@ -36,7 +37,7 @@ export async function payOutBySchedule(ctx: Context, schedule: PayoutSchedule): 
   const job: SlotJob = {
     name: "pay-out",
     next: (after) => slotAfter(schedule, after),
-    run: (slot, piece) => drawAll(ctx, { slot, piece, drawn }),
+    run: (slot, piece) => drawAll(ctx, { slot, next: slotAfter(schedule, slot), piece, drawn }),
   };
   try {
     await carryOutSlots(ctx, job);
@@ -47,23 +48,30 @@ export async function payOutBySchedule(ctx: Context, schedule: PayoutSchedule): 
 
 interface Round {
   slot: Date;
+  next: Date;
   piece: Piece;
   /** Gets what is drawn. */
   drawn: PayoutRow[];
 }
 
-/** One whose payout cannot be drawn holds up nobody else; the slot is tried again until it can. */
-async function drawAll(ctx: Context, { slot, piece, drawn }: Round): Promise<void> {
+/**
+ * One whose payout cannot be drawn holds up nobody else, and no slot after this one: it is tried again, as a job that fails, until the
+ * next slot is due, which pays what this one left. Whose money matures meanwhile waits for their turn.
+ */
+async function drawAll(ctx: Context, { slot, next, piece, drawn }: Round): Promise<void> {
   const failures: unknown[] = [];
-  for (const { sellerId, currency } of await listPayable(ctx.db, ctx.now())) {
+  for (const { sellerId, currency } of await listPayable(ctx.db, slot)) {
     try {
+      if (await lacksSetUp(ctx, sellerId)) continue;
       const payout = await piece((tx) => drawAvailable(ctx, tx, { sellerId, currency, slot }));
       if (payout) drawn.push(payout);
     } catch (error) {
+      if (error instanceof SlotEnded) throw error;
+      ctx.log.error({ sellerId: toUserId(sellerId), currency, err: error }, "a payout could not be drawn");
       failures.push(error);
     }
   }
-  if (failures.length > 0) throw failures[0];
+  if (failures.length > 0 && ctx.now() < next) throw failures[0];
 }
 
 /** null when there is nothing to pay, or no way to: it waits for the next slot. */
@@ -78,8 +86,14 @@ async function drawAvailable(
   const balances = await balancesOf(tx, sellerId, ctx.now());
   const balance = balances.find((one) => one.currency === currency);
   const destination = await payoutAccountOf(ctx, tx, sellerId);
-  if (!destination || !balance || balance.availableMinor < minimumMinor(currency)) return null;
+  if (!destination || !balance || balance.availableMinor < leastOf(seller, balance)) return null;
   return makePayout(ctx, tx, { sellerId, balance, amountMinor: balance.availableMinor, destination, slot });
+}
+
+/** Whoever has left has no later sales to wait for: the last of it is paid, however little. */
+function leastOf({ closedAt }: AccountRow, { currency, pendingMinor, reservedMinor }: Balance): bigint {
+  const isLast = closedAt !== null && pendingMinor === 0n && reservedMinor === 0n;
+  return isLast ? 1n : minimumMinor(currency);
 }
 
 /** Whatever goes wrong with one, the others are asked for; the reconciling job sees to it. */

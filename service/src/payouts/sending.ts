@@ -1,16 +1,25 @@
 import type { Context } from "../context.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
-import { PaymentUnknown, type PayoutOutcome, type PayoutRequest } from "../outside/payments.ts";
-import { findPayout, listAskedBefore, listReturnable, type PayoutRow, stampAsked } from "./queries.ts";
+import type { PayoutRequest } from "../outside/payments.ts";
+import { orLeftOpen } from "../payments/silence.ts";
+import {
+  findPayout,
+  listAskedBefore,
+  listReturnable,
+  listWaiting,
+  type PayoutRow,
+  RETURNED_WITHIN_MS,
+  stampAsked,
+} from "./queries.ts";
 import { settle } from "./settling.ts";
 
 /** Whoever asked more recently may still be waiting for the answer. */
 const PENDING_ASKED_AFTER_MS = 60_000;
+/** By then it may have more of ours: sales settle there, and operators add to it. */
+const WAITING_ASKED_AFTER_MS = 3_600_000;
 /** A bank takes days; the provider's notice comes first, unless it is lost. */
 const IN_TRANSIT_ASKED_AFTER_MS = 10 * 60_000;
-/** Until then a bank sends back what it cannot take. */
-const RETURNED_WITHIN_MS = 14 * 86_400_000;
 const COMPLETED_ASKED_AFTER_MS = 86_400_000;
 
 const providersId = (id: string) => toId("payout", id);
@@ -27,29 +36,14 @@ export async function send(ctx: Context, payout: PayoutRow): Promise<PayoutRow> 
   failPoint(ctx, "payout: drawn, not asked");
   await stampAsked(ctx.db, payout.id, ctx.now());
   failPoint(ctx, "payout: about to be asked");
-  const outcome = await orUnknown(ctx, payout.id, () => ctx.outside.payments.payOut(requestOf(payout)));
+  const outcome = await orLeftOpen(ctx, { payout: payout.id }, () =>
+    ctx.outside.payments.payOut(requestOf(payout)),
+  );
   failPoint(ctx, "payout: asked, not settled");
   // Without an answer, a notice may have come all the same.
   const settled = outcome ? await settle(ctx, payout.id, outcome) : (await findPayout(ctx.db, payout.id))!;
   failPoint(ctx, "payout: settled, not answered");
   return settled;
-}
-
-async function orUnknown(
-  ctx: Context,
-  id: string,
-  ask: () => Promise<PayoutOutcome | null>,
-): Promise<PayoutOutcome | null> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (!(error instanceof PaymentUnknown)) throw error;
-    ctx.log.warn(
-      { payout: id, err: error },
-      "the payment provider did not answer; the payout stays as it is",
-    );
-    return null;
-  }
 }
 
 /** The provider says that something changed: asks what. Its silence is a `PaymentUnknown`, so that it says so again. */
@@ -90,6 +84,7 @@ async function listDue(ctx: Context): Promise<string[]> {
   const before = (ms: number) => new Date(ctx.now().getTime() - ms);
   const rows = [
     ...(await listAskedBefore(ctx.db, "pending", before(PENDING_ASKED_AFTER_MS))),
+    ...(await listWaiting(ctx.db, before(WAITING_ASKED_AFTER_MS))),
     ...(await listAskedBefore(ctx.db, "in_transit", before(IN_TRANSIT_ASKED_AFTER_MS))),
     ...(await listReturnable(ctx.db, {
       completedAfter: before(RETURNED_WITHIN_MS),

@@ -7,9 +7,9 @@ import { toId } from "../ids.ts";
 import { sendMail } from "../mail/mail.ts";
 import { toDecimal } from "../money/amount.ts";
 import type { PayoutOutcome } from "../outside/payments.ts";
-import { findAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { bookCompleted, bookFailed, bookReturned } from "./books.ts";
+import { addressOf } from "./leaving.ts";
 import { letterOf } from "./letters.ts";
 import { findPayout, lockPayout, movePayout, OPEN, type PayoutMove, type PayoutRow } from "./queries.ts";
 
@@ -29,7 +29,8 @@ export async function settle(ctx: Context, id: string, outcome: PayoutOutcome): 
 }
 
 async function end(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutOutcome): Promise<void> {
-  const known = { provider_payout_id: outcome.providerPayoutId };
+  if (outcome.state === "waits") return wait(ctx, tx, payout, outcome.waitsFor);
+  const known = { provider_payout_id: outcome.providerPayoutId, waits_for: null };
   switch (outcome.state) {
     case "in_transit":
       await movePayout(tx, payout.id, { ...known, status: "in_transit" });
@@ -37,6 +38,7 @@ async function end(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutOutco
     case "completed":
       await bookCompleted(ctx, tx, payout);
       await announceCompleted(ctx, tx, payout);
+      await noteReversed(ctx, tx, payout, outcome);
       return move(ctx, tx, payout, { ...known, status: "completed", completed_at: ctx.now() });
     case "failed":
       await bookFailed(ctx, tx, payout);
@@ -49,8 +51,33 @@ async function end(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutOutco
   }
 }
 
+/** The seller can do nothing about it: it stays as it is, and the job asks again. */
+async function wait({ log }: Context, tx: Tx, payout: PayoutRow, waitsFor: string): Promise<void> {
+  await movePayout(tx, payout.id, { status: payout.status, waits_for: waitsFor });
+  log.warn(
+    { payout: payout.id, waitsFor },
+    "the payment provider has too little of ours for a payout; it waits",
+  );
+}
+
+/** What was taken back by hand and in part is booked by hand: whoever did it knows why, and we do not. */
+async function noteReversed(
+  { log }: Context,
+  tx: Tx,
+  payout: PayoutRow,
+  { reversedMinor = 0n }: { reversedMinor?: bigint },
+): Promise<void> {
+  if (reversedMinor <= payout.reversedMinor) return;
+  await movePayout(tx, payout.id, { status: "completed", reversed_minor: reversedMinor });
+  log.error(
+    { payout: payout.id, reversedMinor },
+    "the provider took back a part of a payout, which the books do not say: take back all of it there, and it is paid out anew",
+  );
+}
+
 /** Some providers call failed what was paid and came back. */
 async function takeBack(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutOutcome): Promise<void> {
+  if (outcome.state === "completed") return noteReversed(ctx, tx, payout, outcome);
   if (outcome.state !== "returned" && outcome.state !== "failed") return;
   await bookReturned(ctx, tx, payout);
   const failureCode = outcome.state === "failed" ? outcome.failureCode : null;
@@ -63,12 +90,11 @@ function mustStayGivenBack({ log }: Context, { id, status }: PayoutRow, { state 
   log.warn({ payout: id, status }, "the provider calls a payout completed whose amount was given back");
 }
 
-/** How it ended, and a letter about it; whoever has closed the account gets none. */
+/** How it ended, and a letter about it. */
 async function move(ctx: Context, tx: Tx, payout: PayoutRow, change: PayoutMove): Promise<void> {
   await movePayout(tx, payout.id, change);
-  const seller = await findAccount(tx, payout.sellerId);
-  if (!seller || seller.closedAt) return;
-  await sendMail(ctx, tx, seller.email, letterOf((await findPayout(tx, payout.id))!));
+  const address = await addressOf(tx, payout.sellerId);
+  if (address) await sendMail(ctx, tx, address, letterOf((await findPayout(tx, payout.id))!));
 }
 
 const announceCompleted = (ctx: Context, tx: Tx, payout: PayoutRow) =>

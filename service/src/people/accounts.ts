@@ -23,7 +23,7 @@ export const writeAccount = (tx: Tx, userId: string, values: Partial<AccountValu
 /** Where somebody buys from, ISO 3166-1 alpha-2; null: they did not say. */
 export const countryOf = (db: Queries, userId: string) => findCountryOf(db, userId);
 
-/** Names and addresses of accounts, none of which can be closed before the transaction ends; closed ones are missing. */
+/** Names and addresses of accounts, none of which can be closed or banned before the transaction ends; those that are, are missing. */
 export const keepOpen = (tx: Tx, userIds: string[]) => shareOpenAccounts(tx, userIds);
 
 /** The account first, as everybody does who locks both. */

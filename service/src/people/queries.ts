@@ -186,12 +186,13 @@ export const lockActiveAdmins = (tx: Tx) =>
     .forNoKeyUpdate()
     .execute();
 
-/** Against being closed until the transaction ends. */
+/** Against being closed or banned until the transaction ends. */
 export const shareOpenAccounts = (tx: Tx, ids: string[]) =>
   tx
     .selectFrom("users")
     .select(["id", "name", "email"])
     .where("id", "in", ids)
+    .where("banned_at", "is", null)
     .where("closed_at", "is", null)
     .orderBy("id")
     .forShare()

@@ -3,19 +3,20 @@ import { record } from "../audit/audit.ts";
 import type { Context, Member, SessionCaller, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
+import { failPoint } from "../fail-points.ts";
 import { Answer } from "../http/route.ts";
 import { toDecimal } from "../money/amount.ts";
+import type { Tax } from "../outside/taxes.ts";
 import { methodFor } from "../payments/methods.ts";
 import { lockPlan, toUserId } from "../people/users.ts";
+import { taxOf, writePayment } from "./bill.ts";
 import { charge, giveUp, isOpen, refresh } from "./payment.ts";
 import { type PlanBook, priceMinorOf } from "./plan-book.ts";
 import {
   changeSubscriptionRow,
   findOpenPayment,
-  findPayment,
   findPlan,
   findSubscription,
-  insertPayment,
   type PaymentRow,
   type SubscriptionRow,
 } from "./queries.ts";
@@ -24,6 +25,7 @@ import { creditMinor, endSubscription, isPaid, startPeriod } from "./subscriptio
 
 interface Wish extends ChangeSubscription {
   methodId: string | null;
+  tax: Tax;
 }
 
 /** Upgrades at once, for which a month is paid; downgrades when the paid period ends; the present plan takes both back. */
@@ -35,9 +37,10 @@ export async function changeSubscription(
 ) {
   mustBeOnOffer(ctx, request.plan);
   const methodId = await methodFor(ctx, caller.userId, request.paymentMethodId);
-  const wish = { ...request, methodId };
+  const wish = { ...request, methodId, tax: await taxOf(ctx, caller.userId, request.plan) };
   await giveUpAnother(ctx, caller.userId, wish);
   const open = await ctx.db.transaction().execute((tx) => move(ctx, tx, caller.userId, wish, source));
+  failPoint(ctx, "payment: written");
   const payment = open && (await charge(ctx, open));
   mustNotHaveFailed(payment);
   return new Answer(await toSubscription(ctx, caller.userId), {
@@ -50,18 +53,21 @@ function mustBeOnOffer(ctx: Context, plan: Plan): void {
     throw ruleBroken("plan", `${plan} is by agreement with the operator`);
 }
 
-/** Another plan or method than the one that waits for its payment: only one of them may be charged. */
+/** Another plan, method or tax than the one that waits for its payment: only one of them may be charged. */
 async function giveUpAnother(ctx: Context, userId: string, wish: Wish): Promise<void> {
   const open = await findOpenPayment(ctx.db, userId);
   if (!open || isFor(open, wish)) return;
   if (isOpen(await giveUp(ctx, open))) throw stillOpen(open);
 }
 
-const isFor = (payment: PaymentRow, { plan, methodId }: Wish) =>
-  payment.plan === plan && payment.paymentMethodId === methodId;
+const isFor = (payment: PaymentRow, { plan, methodId, tax }: Wish) =>
+  payment.plan === plan &&
+  payment.paymentMethodId === methodId &&
+  payment.taxBasisPoints === tax.basisPoints &&
+  payment.taxInclusive === tax.inclusive;
 
 const stillOpen = ({ plan }: PaymentRow) =>
-  new ApiError("CONFLICT", `An upgrade to ${plan} is being paid; try again when that has ended.`, {
+  new ApiError("CONFLICT", `A payment for ${plan} is under way; try again when that has ended.`, {
     field: "plan",
   });
 
@@ -82,7 +88,8 @@ async function move(
   const subscription = await findSubscription(tx, userId);
   if (wish.plan === current) {
     await changeSubscriptionRow(tx, userId, { next_plan: null });
-    return wish.methodId ? beginRenewal(ctx, tx, userId, wish.methodId) : null;
+    const { methodId, tax } = wish;
+    return methodId ? beginRenewal(ctx, tx, userId, { tax, chosenMethodId: methodId }) : null;
   }
   if (isLower(wish.plan, current) && isPaid(subscription, ctx.now())) {
     await changeSubscriptionRow(tx, userId, { next_plan: wish.plan });
@@ -118,7 +125,7 @@ async function begin(
   ctx: Context,
   tx: Tx,
   userId: string,
-  { wish: { plan, methodId }, credit }: { wish: Wish; credit: bigint },
+  { wish: { plan, methodId, tax }, credit }: { wish: Wish; credit: bigint },
 ): Promise<PaymentRow | null> {
   const { currency } = ctx.config.planBook;
   const priceMinor = priceMinorOf(ctx.config.planBook, plan)!;
@@ -131,19 +138,16 @@ async function begin(
     await startPeriod(ctx, tx, { userId, plan, priceMinor, currency, paymentMethodId: methodId });
     return null;
   }
-  const id = ctx.newId();
-  await insertPayment(tx, {
-    id,
-    user_id: userId,
+  return writePayment(ctx, tx, {
+    userId,
     plan,
-    price_minor: priceMinor,
-    amount_minor: priceMinor - credit,
-    currency,
-    payment_method_id: methodId,
-    renews_from: null,
-    created_at: ctx.now(),
+    priceMinor,
+    creditMinor: credit,
+    tax,
+    methodId,
+    renewsFrom: null,
+    ownerPresent: true,
   });
-  return (await findPayment(tx, id))!;
 }
 
 function mustNotHaveFailed(payment: PaymentRow | null): void {

@@ -2,20 +2,29 @@ import type { Plan } from "@stoa/contract";
 import { composeLetter, type Letter } from "../mail/letter.ts";
 import { formatMoney } from "../money/amount.ts";
 
-interface Due {
+/** A month that is to be paid, with its tax. */
+export interface Due {
   plan: Plan;
-  priceMinor: bigint;
+  amountMinor: bigint;
   currency: string;
 }
 
-const month = ({ plan, priceMinor, currency }: Due) =>
-  `the next month of your plan ${plan}, ${formatMoney(priceMinor, currency)}`;
+const month = ({ plan, amountMinor, currency }: Due) =>
+  `the next month of your plan ${plan}, ${formatMoney(amountMinor, currency)}`;
 
-export const failedLetter = (due: Due, nextTry: Date): Letter =>
+/** What a bank answers that wants its customer to confirm, who is not there. */
+const WANTS_CONFIRMATION = "authentication_required";
+
+const whyNot = (due: Due, declineCode: string | null) =>
+  declineCode === WANTS_CONFIRMATION
+    ? `Your bank wants you to confirm ${month(due)}: choose the plan again, and you can.`
+    : `We could not charge ${month(due)}.`;
+
+export const failedLetter = (due: Due, nextTry: Date, declineCode: string | null): Letter =>
   composeLetter({
     subject: `Your plan ${due.plan} could not be renewed yet`,
     paragraphs: [
-      `We could not charge ${month(due)}.`,
+      whyNot(due, declineCode),
       `Nothing changes for now. We try again on ${nextTry.toUTCString()}; until then you can choose the plan again with another payment method.`,
     ],
   });

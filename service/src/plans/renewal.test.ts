@@ -78,6 +78,16 @@ const methodsOf = ({ key }: Person) =>
   charged.filter(({ userId }) => userId === toId("usr", key.userId)).map(({ methodId }) => methodId);
 const subjects = async ({ key }: Person) =>
   (await lettersToUser(market, key.userId)).map(({ subject }) => subject);
+/** Those of the keys, as they hold now. */
+async function quotasOf({ key }: Person) {
+  // What a job changed is heard of a moment later, where keys are remembered.
+  await market.service.ctx.notices.caughtUp();
+  const { windows } = (await key.get("/v1/account/usage")).body.data;
+  return windows.map(({ limit, seconds }: { limit: number; seconds: number }) => ({
+    requests: limit,
+    seconds,
+  }));
+}
 const at = (moment: string) => {
   market.clock.now = new Date(moment);
 };
@@ -129,6 +139,17 @@ suite("a plan whose month ends", () => {
       periodStart: "2027-07-10T12:00:00.000Z",
       periodEnd: "2027-08-31T12:00:00.000Z",
     });
+  });
+
+  test("costs what the plan costs by then", async () => {
+    const person = await hasPaying("pro");
+    const { config } = market.service.ctx;
+    const { plans } = builtInPlans;
+    config.planBook = { ...builtInPlans, plans: { ...plans, pro: { ...plans.pro, monthlyPrice: 31.5 } } };
+    at("2027-02-28T10:00:00.000Z");
+    await renew();
+    config.planBook = builtInPlans;
+    assert.deepEqual(amounts(person), [3_150n]);
   });
 
   test("is not charged when a downgrade was asked for, until that holds", async () => {
@@ -194,11 +215,11 @@ suite("a renewal that cannot be paid", () => {
       plan: "pro",
       pastDue: { tries: 2, nextTry: "2027-04-12T10:00:00.000Z" },
     });
+    assert.deepEqual(await quotasOf(person), builtInPlans.plans.pro.quotas, "the plan holds meanwhile");
     at("2027-04-12T10:00:00.000Z");
     await renew();
     assert.partialDeepStrictEqual(await standing(person), { plan: "free", periodEnd: null, pastDue: null });
-    const limit = (await person.key.get("/v1/categories")).headers.get("x-ratelimit-limit");
-    assert.equal(limit, "100");
+    assert.deepEqual(await quotasOf(person), builtInPlans.plans.free.quotas);
     assert.deepEqual(await subjects(person), [
       "Your plan pro has ended",
       "Your plan pro could not be renewed yet",
@@ -262,6 +283,34 @@ suite("a renewal that cannot be paid", () => {
     assert.equal((await subjects(person))[0], "Your plan pro could not be renewed yet");
   });
 
+  test("that waits to be confirmed is given up for another method, and that is no try", async () => {
+    const person = await hasPaying("pro", "2027-03-05T10:00:00.000Z");
+    card = "pm_test_declined";
+    for (const day of ["05", "08"]) {
+      at(`2027-04-${day}T10:00:00.000Z`);
+      await renew();
+    }
+    card = "pm_test_requires_action";
+    at("2027-04-12T10:00:00.000Z");
+    await renew();
+    card = "";
+    const own = (await person.key.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id;
+    person.session = await market.hasSession(person.key.userId);
+    const reply = await choose(person, "pro", { paymentMethodId: own });
+    assert.partialDeepStrictEqual(reply.body.data, {
+      plan: "pro",
+      periodStart: "2027-04-05T10:00:00.000Z",
+      periodEnd: "2027-05-05T10:00:00.000Z",
+      pastDue: null,
+    });
+    assert.deepEqual(methodsOf(person), [own]);
+    assert.deepEqual(await subjects(person), [
+      "Confirm the payment for your plan pro",
+      "Your plan pro could not be renewed yet",
+      "Your plan pro could not be renewed yet",
+    ]);
+  });
+
   test("because its method was removed is paid by the default, and counts as tried where there is none", async () => {
     const person = await hasPaying("pro", "2027-03-05T10:00:00.000Z");
     const own = (await person.key.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id;
@@ -287,6 +336,40 @@ suite("a renewal that cannot be paid", () => {
       pastDue: { tries: 1 },
       payment: null,
     });
+  });
+
+  test("by its own method is tried by the default afterwards", async () => {
+    const person = await hasPaying("pro", "2027-03-05T10:00:00.000Z");
+    const own = (await person.key.post("/v1/payment-methods", { token: "pm_test_declined" })).body.data.id;
+    await market.query("update subscriptions set payment_method_id = $1 where user_id = $2", [
+      own,
+      person.key.userId,
+    ]);
+    at("2027-04-05T10:00:00.000Z");
+    await renew();
+    at("2027-04-08T10:00:00.000Z");
+    await renew();
+    assert.deepEqual(methodsOf(person), ["pm_test_ok"]);
+    const methods = (await person.key.get(`${PATH}/payments`)).body.data;
+    assert.deepEqual(
+      methods.map(({ status }: { status: string }) => status),
+      ["completed", "failed", "completed"],
+    );
+    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", pastDue: null });
+  });
+
+  test("is left at once by choosing the free plan, and not tried again", async () => {
+    const person = await hasPaying("pro", "2027-03-05T10:00:00.000Z");
+    card = "pm_test_declined";
+    at("2027-04-05T10:00:00.000Z");
+    await renew();
+    card = "";
+    person.session = await market.hasSession(person.key.userId);
+    assert.equal((await choose(person, "free")).body.data.plan, "free");
+    market.clock.forward(10 * DAY_MS);
+    await renew();
+    assert.deepEqual(amounts(person), []);
+    assert.equal((await subjects(person)).length, 1);
   });
 
   test("because its method is gone counts as tried", async () => {

@@ -1,15 +1,16 @@
+import type { Plan } from "@stoa/contract";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { ApiError } from "../errors.ts";
+import { failPoint } from "../fail-points.ts";
+import type { Tax } from "../outside/taxes.ts";
 import { defaultMethodOf, mayPayBy } from "../payments/methods.ts";
 import { lockPlan } from "../people/users.ts";
-import { charge } from "./payment.ts";
+import { billOf, taxOf, writePayment } from "./bill.ts";
+import { chargeRenewal } from "./payment.ts";
 import { priceMinorOf } from "./plan-book.ts";
 import {
   findOpenPayment,
-  findPayment,
   findSubscription,
-  insertPayment,
   listDueRenewals,
   type PaymentRow,
   type SubscriptionRow,
@@ -21,30 +22,25 @@ import { countFailedTry, isPaid, monthAfter } from "./subscription.ts";
  * row says, so that a round which was missed is made up for by the next, and of two workers one finds it due.
  */
 export async function renewSubscriptions(ctx: Context): Promise<void> {
-  for (const { userId } of await listDueRenewals(ctx.db, ctx.now())) {
+  for (const due of await listDueRenewals(ctx.db, ctx.now())) {
     try {
-      await renew(ctx, userId);
+      await renew(ctx, due);
     } catch (error) {
+      const { userId } = due;
       ctx.log.error({ user: userId, err: error }, "a plan could not be renewed; the next round tries again");
     }
   }
 }
 
-async function renew(ctx: Context, userId: string): Promise<void> {
+async function renew(ctx: Context, { userId, plan }: { userId: string; plan: Plan }): Promise<void> {
+  const tax = await taxOf(ctx, userId, plan);
   const payment = await ctx.db.transaction().execute(async (tx) => {
     await lockPlan(tx, userId);
-    return beginRenewal(ctx, tx, userId);
+    return beginRenewal(ctx, tx, userId, { tax });
   });
   if (!payment) return;
-  try {
-    await charge(ctx, payment);
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.code !== "PAYMENT_METHOD_NOT_FOUND") throw error;
-    await ctx.db.transaction().execute(async (tx) => {
-      await lockPlan(tx, userId);
-      await countFailedTry(ctx, tx, payment);
-    });
-  }
+  failPoint(ctx, "payment: written");
+  await chargeRenewal(ctx, payment);
 }
 
 /**
@@ -55,34 +51,27 @@ export async function beginRenewal(
   ctx: Context,
   tx: Tx,
   userId: string,
-  chosenMethodId?: string | null,
+  { tax, chosenMethodId }: { tax: Tax; chosenMethodId?: string },
 ): Promise<PaymentRow | null> {
   const now = ctx.now();
   const subscription = await findSubscription(tx, userId);
   if (!subscription || subscription.nextPlan || isPaid(subscription, now)) return null;
   if (!chosenMethodId && subscription.nextTryAt > now) return null;
-  const { currency } = ctx.config.planBook;
-  const priceMinor = priceMinorOf(ctx.config.planBook, subscription.plan);
+  const { plan } = subscription;
+  const priceMinor = priceMinorOf(ctx.config.planBook, plan);
   if (!priceMinor || (await findOpenPayment(tx, userId))) return null;
   const isOver = monthAfter(subscription.periodEnd, subscription.anchorDay) <= now;
   const methodId = chosenMethodId ?? (await methodOf(ctx, subscription));
   if (!methodId) {
-    await countFailedTry(ctx, tx, { ...subscription, priceMinor, currency });
+    const { currency } = ctx.config.planBook;
+    const { totalMinor } = billOf(priceMinor, 0n, tax);
+    await countFailedTry(ctx, tx, { userId, plan, amountMinor: totalMinor, currency });
     return null;
   }
-  const id = ctx.newId();
-  await insertPayment(tx, {
-    id,
-    user_id: userId,
-    plan: subscription.plan,
-    price_minor: priceMinor,
-    amount_minor: priceMinor,
-    currency,
-    payment_method_id: methodId,
-    renews_from: isOver ? now : subscription.periodEnd,
-    created_at: now,
-  });
-  return (await findPayment(tx, id))!;
+  const renewsFrom = isOver ? now : subscription.periodEnd;
+  const ownerPresent = chosenMethodId !== undefined;
+  const month = { userId, plan, priceMinor, creditMinor: 0n, renewsFrom };
+  return writePayment(ctx, tx, { ...month, tax, methodId, ownerPresent });
 }
 
 /** The plan's own method; after it failed or was removed, the one that its owner would pay by now, if any. */

@@ -8,7 +8,7 @@ import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { memoryStore } from "../outside/payments.fake-store.ts";
 import type { Payments } from "../outside/payments.ts";
-import { reconcilePayments } from "./payment.ts";
+import { hearOfPlanPayment, reconcilePayments } from "./payment.ts";
 import { builtInPlans } from "./plan-book.ts";
 import { applyDueDowngrades, changePlan } from "./subscription.ts";
 
@@ -228,6 +228,47 @@ suite("an upgrade", () => {
     assert.equal((await standing(person)).payment, null);
     assert.equal((await choose(person, "business")).status, 200);
     assert.deepEqual([...charged.values()], [9_900n]);
+  });
+
+  /** Given up, and charged all the same: the provider heard of it late, and its notice is lost. */
+  async function isChargedLate(person: Person): Promise<string> {
+    line.trouble = "down";
+    assert.equal((await choose(person, "pro")).status, 202);
+    line.trouble = "none";
+    market.clock.forward(10 * MINUTE_MS + 1);
+    await reconcilePayments(market.service.ctx);
+    const { rows } = await market.query("select id from subscription_payments where user_id = $1", [
+      person.key.userId,
+    ]);
+    const orderId = toId("pay", rows[0].id);
+    await fakePayments({ origin: provider.origin }).charge({
+      ...{ orderId, amountMinor: 2_900n, currency: "USD", methodId: "pm_test_ok" },
+      ...{ userId: person.key.userId, description: "Stoa pro, one month", buyer: "present", recurs: true },
+    });
+    market.clock.forward(60 * MINUTE_MS);
+    return orderId;
+  }
+
+  test("that was given up and is charged late holds from when that is found", async () => {
+    const person = await hasPerson();
+    const paymentId = await isChargedLate(person);
+    await Promise.all([reconcilePayments(market.service.ctx), reconcilePayments(market.service.ctx)]);
+    assert.partialDeepStrictEqual(await standing(person), { plan: "pro", payment: null });
+    assert.deepEqual(await movesOf(person), ["free → pro"]);
+    await hearOfPlanPayment(market.service.ctx, paymentId);
+    assert.deepEqual(await movesOf(person), ["free → pro"]);
+  });
+
+  test("that is charged late when another was paid changes nothing, and the operator hears of it", async (t) => {
+    const person = await hasPerson();
+    const paymentId = await isChargedLate(person);
+    assert.equal((await choose(person, "business")).status, 200);
+    const told = t.mock.method(market.service.ctx.log, "error");
+    await reconcilePayments(market.service.ctx);
+    assert.equal((await standing(person)).plan, "business");
+    assert.ok(
+      told.mock.calls.some(({ arguments: [about] }) => toId("pay", Object(about).payment) === paymentId),
+    );
   });
 });
 

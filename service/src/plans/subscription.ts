@@ -6,13 +6,14 @@ import { sendMail } from "../mail/mail.ts";
 import { roundHalfUp } from "../money/amount.ts";
 import { findAccount } from "../people/accounts.ts";
 import { lockPlan, setPlan, toUserId } from "../people/users.ts";
-import { confirmLetter, endedLetter, failedLetter } from "./letters.ts";
+import { confirmLetter, type Due, endedLetter, failedLetter } from "./letters.ts";
 import { priceMinorOf } from "./plan-book.ts";
 import {
   changeSubscriptionRow,
   deleteSubscription,
   findSubscription,
   listDueDowngrades,
+  type Period,
   replaceSubscription,
   type SubscriptionRow,
 } from "./queries.ts";
@@ -41,21 +42,22 @@ export interface Bought {
 }
 
 /** The plan holds from now on, for a month that is paid. */
-export async function startPeriod(ctx: Context, tx: Tx, bought: Bought): Promise<void> {
+export async function startPeriod(ctx: Context, tx: Tx, bought: Bought): Promise<Period> {
   const now = ctx.now();
-  await writePeriod(tx, bought, now, now.getUTCDate());
+  const period = await writePeriod(tx, bought, now, now.getUTCDate());
   await changePlan(ctx, tx, bought.userId, bought.plan);
+  return period;
 }
 
 /** The plan goes on for the month that was paid; it holds already. */
-export async function continuePeriod(tx: Tx, bought: Bought, start: Date): Promise<void> {
+export async function continuePeriod(tx: Tx, bought: Bought, start: Date): Promise<Period> {
   const subscription = await findSubscription(tx, bought.userId);
-  await writePeriod(tx, bought, start, subscription?.anchorDay ?? start.getUTCDate());
+  return writePeriod(tx, bought, start, subscription?.anchorDay ?? start.getUTCDate());
 }
 
-function writePeriod(tx: Tx, bought: Bought, start: Date, anchorDay: number) {
+async function writePeriod(tx: Tx, bought: Bought, start: Date, anchorDay: number): Promise<Period> {
   const end = monthAfter(start, anchorDay);
-  return replaceSubscription(tx, {
+  await replaceSubscription(tx, {
     user_id: bought.userId,
     plan: bought.plan,
     price_minor: bought.priceMinor,
@@ -66,6 +68,11 @@ function writePeriod(tx: Tx, bought: Bought, start: Date, anchorDay: number) {
     anchor_day: anchorDay,
     next_try_at: end,
   });
+  return { start, end };
+}
+
+interface DueOf extends Due {
+  userId: string;
 }
 
 /** Days after the first try on which a renewal is tried again; after the last one the plan ends. */
@@ -76,7 +83,12 @@ const DAY_MS = 86_400_000;
  * A renewal could not be paid, told under the account's lock: it is tried again, or the plan ends, and its owner hears of it. What
  * its owner tried in between is not counted: they have seen the answer.
  */
-export async function countFailedTry(ctx: Context, tx: Tx, due: Bought): Promise<void> {
+export async function countFailedTry(
+  ctx: Context,
+  tx: Tx,
+  due: DueOf,
+  declineCode: string | null = null,
+): Promise<void> {
   const subscription = await findSubscription(tx, due.userId);
   if (!subscription || subscription.nextTryAt > ctx.now()) return;
   const { email } = (await findAccount(tx, due.userId))!;
@@ -88,11 +100,11 @@ export async function countFailedTry(ctx: Context, tx: Tx, due: Bought): Promise
   const previous = subscription.tries === 0 ? 0 : TRY_AGAIN_AFTER_DAYS[subscription.tries - 1]!;
   const nextTry = new Date(ctx.now().getTime() + (days - previous) * DAY_MS);
   await changeSubscriptionRow(tx, due.userId, { tries: subscription.tries + 1, next_try_at: nextTry });
-  await sendMail(ctx, tx, email, failedLetter(due, nextTry));
+  await sendMail(ctx, tx, email, failedLetter(due, nextTry, declineCode));
 }
 
 /** Only its owner can confirm what the bank asks about, and they are not there. */
-export async function askToConfirm(ctx: Context, tx: Tx, due: Bought, url: string): Promise<void> {
+export async function askToConfirm(ctx: Context, tx: Tx, due: DueOf, url: string): Promise<void> {
   const { email } = (await findAccount(tx, due.userId))!;
   await sendMail(ctx, tx, email, confirmLetter(due, url));
 }

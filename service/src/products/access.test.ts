@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
-import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
+import { getsAllBack, haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { newUuid, toId, toUuid } from "../ids.ts";
 import { previewOf } from "./content.ts";
@@ -127,9 +127,7 @@ test("what was deleted stays with its buyers alone", async () => {
 test("a revoked entitlement takes the content away, and what is off sale too", async () => {
   const id = await hasProduct(author);
   const buyer = await hasBuyer(id);
-  await market.query("update entitlements set status = 'revoked' where product_id = $1", [
-    toUuid("prod", id),
-  ]);
+  await getsAllBack(market, buyer);
   const seen = await detail(buyer, id);
   assert.deepEqual([seen.content, seen.access.reason], [null, "none"]);
   await author.post(`/v1/products/${id}/unpublish`);

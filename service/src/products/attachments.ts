@@ -2,6 +2,7 @@ import type { ProductFile, ProductImage } from "@stoa/contract";
 import { IMAGE_WIDTHS, imagePath } from "../catalogue/card.ts";
 import type { Context, Member } from "../context.ts";
 import { toId } from "../ids.ts";
+import { linksUntil } from "../links.ts";
 import { toUserId } from "../people/users.ts";
 
 /** A file of a version. Its bytes are in the storage, under their digest. */
@@ -22,11 +23,9 @@ export interface StoredImage {
   height: number;
 }
 
-/** Links of one quarter of an hour are the same, so that an unchanged product keeps its ETag: they live for 15 to 30 minutes. */
-const QUARTER_MS = 15 * 60_000;
-
-export const linksUntil = (now: Date) =>
-  new Date(Math.ceil((now.getTime() + QUARTER_MS) / QUARTER_MS) * QUARTER_MS);
+/** They live for 15 to 30 minutes. */
+const LINK_MINUTES = 15;
+export const fileLinksUntil = (now: Date) => linksUntil(now, LINK_MINUTES);
 
 /** The path that a signed link is for: whose it is stands in it, so that the entitlement can be asked for again. */
 export const downloadPath = (ids: { productId: string; fileId: string; readerId: string }) =>
@@ -40,7 +39,7 @@ export function fileOf(
 ): ProductFile {
   const ids = { productId: toId("prod", productId), fileId: toId("file", id) };
   const path = downloadPath({ ...ids, readerId: toUserId(reader.userId) });
-  return { id: ids.fileId, name, size, type, sha256, url: ctx.links.sign(path, linksUntil(ctx.now())) };
+  return { id: ids.fileId, name, size, type, sha256, url: ctx.links.sign(path, fileLinksUntil(ctx.now())) };
 }
 
 export const filesFor = (ctx: Context, product: { id: string; files: StoredFile[] }, reader: Member) =>

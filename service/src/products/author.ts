@@ -1,7 +1,7 @@
 import { AUTHOR_BEGINS, renderAuthor } from "../catalogue/card.ts";
-import { tellLists } from "../catalogue/listing.ts";
+import { relist, tellLists } from "../catalogue/listing.ts";
 import type { Tx } from "../db/database.ts";
-import { replaceAuthor } from "./queries.ts";
+import { lockProductsOf, replaceAuthor } from "./queries.ts";
 
 /** An author changed what products show of them. To be called after their own row is written, in that transaction. */
 export async function showAuthorAnew(
@@ -11,4 +11,14 @@ export async function showAuthorAnew(
   const end = renderAuthor({ authorId: author.id, authorName: author.name, authorVerified: author.verified });
   await replaceAuthor(tx, author.id, { begins: AUTHOR_BEGINS, end });
   await tellLists(tx);
+}
+
+/**
+ * An author was banned or let in again: what they offer leaves the lists or comes back, and stays in its state. To be called after
+ * their own row is written, in that transaction; what is just being published is waited for.
+ */
+export async function listWorkAnew(tx: Tx, authorId: string): Promise<void> {
+  for (const product of await lockProductsOf(tx, authorId)) {
+    if (product.status === "published") await relist(tx, product);
+  }
 }

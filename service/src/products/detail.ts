@@ -8,7 +8,7 @@ import { isAdmin } from "../http/authenticate.ts";
 import { mustMatch } from "../http/conditional.ts";
 import { Answer } from "../http/route.ts";
 import { toUuid } from "../ids.ts";
-import { filesFor, imageOf, linksUntil } from "./attachments.ts";
+import { fileLinksUntil, filesFor, imageOf } from "./attachments.ts";
 import { previewOf } from "./content.ts";
 import { findProductForReader, type ProductForReader, type Verdict } from "./queries.ts";
 
@@ -22,11 +22,15 @@ function reasonFor(product: ProductForReader, caller: Caller): Reason {
   return product.entitled ? "purchased" : "none";
 }
 
-/** Published products are everybody's to see; others are their author's, their buyers' and an admin's. */
+/** What is published, by somebody who is not banned. */
+export const isOnSale = ({ status, authorBannedAt }: Pick<ProductForReader, "status" | "authorBannedAt">) =>
+  status === "published" && authorBannedAt === null;
+
+/** Products on sale are everybody's to see; others are their author's, their buyers' and an admin's. */
 function isVisible(product: ProductForReader, caller: Caller): boolean {
   const reason = reasonFor(product, caller);
   if (product.status === "deleted") return reason === "purchased" || isAdmin(caller);
-  return product.status === "published" || reason !== "none" || isAdmin(caller);
+  return isOnSale(product) || reason !== "none" || isAdmin(caller);
 }
 
 /** A buyer keeps what they bought, whatever becomes of it, unless it does harm or is against the law. */
@@ -100,7 +104,7 @@ function tagFor(product: ProductForReader, caller: Caller): string {
 
 /** The links to files end: an answer that shows some is another one when they do. */
 function linksTag(ctx: Context, { files }: ProductDetail): string {
-  return files && files.length > 0 ? `~${linksUntil(ctx.now()).getTime() / 1000}` : "";
+  return files && files.length > 0 ? `~${fileLinksUntil(ctx.now()).getTime() / 1000}` : "";
 }
 
 /** If-Match of a change or a verdict: made from what the caller has seen, whichever links that was shown with. */

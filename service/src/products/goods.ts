@@ -1,7 +1,7 @@
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 import { toUuid } from "../ids.ts";
-import { commissionOf, isWithheld, withheld } from "./detail.ts";
+import { commissionOf, isOnSale, isWithheld, withheld } from "./detail.ts";
 import { findForSale, findVerdict, findVersion } from "./queries.ts";
 
 // What other rooms sell, run and hand out. Who may is asked by them, or of detail.ts.
@@ -10,7 +10,7 @@ import { findForSale, findVerdict, findVersion } from "./queries.ts";
 export async function findProductForSale(ctx: Context, productId: string) {
   const id = toUuid("prod", productId);
   const product = id ? await findForSale(ctx.db, id) : undefined;
-  return product && { ...product, commissionBasisPoints: commissionOf(product) };
+  return product && { ...product, commissionBasisPoints: commissionOf(product), isOnSale: isOnSale(product) };
 }
 
 /** The version that runs: a pinned one of the bought line, else its newest. `major` null: any line, for the author. */

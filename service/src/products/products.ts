@@ -108,6 +108,7 @@ export async function writeDraft(
     authorId: author.id,
     authorName: author.name,
     authorVerified: author.verified,
+    authorBannedAt: null,
     category: draft.category ?? null,
     preview: draft.preview ?? "",
     files: [],

@@ -29,6 +29,7 @@ export interface ProductRow extends Verdict {
   authorVerified: boolean;
   authorBio: string;
   authorClosedAt: Date | null;
+  authorBannedAt: Date | null;
   refundDays: number;
   title: string;
   description: string;
@@ -71,7 +72,8 @@ export interface ProductForReader extends WholeProduct {
 }
 
 const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName", u.verified as "authorVerified",
-  u.bio as "authorBio", u.closed_at as "authorClosedAt", u.refund_days as "refundDays", p.title, p.description, p.lang, p.type, p.status, p.category,
+  u.bio as "authorBio", u.closed_at as "authorClosedAt", u.banned_at as "authorBannedAt",
+  u.refund_days as "refundDays", p.title, p.description, p.lang, p.type, p.status, p.category,
   p.price_minor as "priceMinor", p.currency, p.commission_basis_points as "commissionBasisPoints",
   u.commission_basis_points as "authorsCommissionBasisPoints", p.compatibility, p.tags, p.requirements, p.features, p.models, p.preview, p.images,
   p.revision, p.created_at as "createdAt", p.updated_at as "updatedAt", p.published_at as "publishedAt",

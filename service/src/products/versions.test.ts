@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
+import { getsAllBack, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { run } from "../../test/runs.ts";
 import { toUuid } from "../ids.ts";
@@ -148,7 +148,7 @@ suite("the versions of a product", () => {
 
   test("go with the entitlement, and buying again entitles to the line of that day", async () => {
     const { id, buyer } = await hasVersions("1.0.0", "2.0.0");
-    await market.query("update entitlements set status = 'revoked' where buyer_id = $1", [buyer.userId]);
+    await getsAllBack(market, buyer);
     assertError(await buyer.get(pathOf(id, "1.0.0")), 403, "UNAUTHORIZED");
     await hasBought(buyer, id);
     assertError(await buyer.get(pathOf(id, "1.0.0")), 403, "UNAUTHORIZED");

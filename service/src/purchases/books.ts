@@ -90,6 +90,23 @@ export async function bookRefund(
   });
 }
 
+/** The buyer's bank sent it back: the provider has it for us again, and it is the buyer's. Nobody who gave it gets it back. */
+export const bookRefundReturned = (
+  ctx: Context,
+  tx: Tx,
+  order: Pick<OrderRow, "id" | "buyerId" | "currency">,
+  { refundId, amountMinor }: Pick<BookedRefund, "refundId" | "amountMinor">,
+) =>
+  post(ctx, tx, {
+    kind: "refund_returned",
+    sourceId: refundId,
+    currency: order.currency,
+    entries: [
+      { orderId: order.id, account: "provider_clearing", amountMinor: -amountMinor },
+      { orderId: order.id, account: "buyer_credit", ownerId: order.buyerId, amountMinor },
+    ],
+  });
+
 export interface BookedDispute {
   disputeId: string;
   /** What others had of the order before. */
@@ -139,14 +156,13 @@ export async function bookDisputeLost(
   { disputeId, heldMinor, feeMinor }: Omit<BookedDispute, "takenMinor"> & { feeMinor: bigint },
 ): Promise<void> {
   const of = { orderId: order.id };
-  const seller = { ...of, account: "seller" as const, ownerId: order.sellerId, maturesAt: ctx.now() };
   await post(ctx, tx, {
     kind: "dispute_lost",
     sourceId: disputeId,
     currency: order.currency,
     entries: [
       { ...of, account: "dispute_hold", amountMinor: -heldMinor },
-      { ...seller, amountMinor: -feeMinor },
+      { ...of, account: "seller", ownerId: order.sellerId, amountMinor: -feeMinor },
       { ...of, account: "provider_clearing", amountMinor: heldMinor + feeMinor },
     ],
   });

@@ -1,20 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { type DoomedService, startDoomed } from "../../test/doomed.ts";
+import { type CrashSite, diesOf, openCrashSite } from "../../test/crashes.ts";
+import type { DoomedService } from "../../test/doomed.ts";
 import { hasProduct } from "../../test/factories.ts";
-import {
-  assertError,
-  type Client,
-  clientOf,
-  type Market,
-  openMarket,
-  type Reply,
-} from "../../test/market.ts";
+import { assertError, type Client, clientOf, type Market, type Reply } from "../../test/market.ts";
 import { LEASE_SECONDS } from "../http/idempotency.ts";
 import { toUuid } from "../ids.ts";
-import { fakePayments } from "../outside/payments.fake.ts";
-import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
-import { type Charge, memoryStore } from "../outside/payments.fake-store.ts";
 import { reconcileOrders } from "./payment.ts";
 
 const MINUTE_MS = 60_000;
@@ -28,43 +19,19 @@ const steps = {
   "order: settled, not answered": "completed",
 } as const;
 
-const charges: Charge[] = [];
-const books = memoryStore();
-/** What the provider does when it has charged and not answered yet. */
-let onceCharged = () => {};
-/** Where the market's own process throws. */
-let failsAt = "";
-
-let provider: FakeProvider;
+let site: CrashSite;
 let market: Market;
 let seller: Client;
 before(async () => {
-  const store = {
-    ...books,
-    async insertOrGet(charge: Charge) {
-      const kept = await books.insertOrGet(charge);
-      if (kept === charge) charges.push(charge);
-      onceCharged();
-      return kept;
-    },
-  };
-  provider = await startFakeProvider({ store, now: () => market.clock.now });
-  market = await openMarket({
-    payments: fakePayments({ origin: provider.origin }),
-    failPoints: (name) => {
-      if (name === failsAt) throw new Error(`died at ${name}`);
-    },
-  });
+  site = await openCrashSite();
+  ({ market } = site);
   seller = await market.hasUser({ name: "Seller" });
 });
 beforeEach(() => {
-  failsAt = "";
-  onceCharged = () => {};
+  site.failsAt = "";
+  site.onceCharged = () => {};
 });
-after(async () => {
-  await market.close();
-  await provider.close();
-});
+after(() => site.close());
 
 interface Purchase {
   buyer: Client;
@@ -83,15 +50,8 @@ const statusesOf = async ({ buyer }: Purchase): Promise<string[]> =>
   (await buyer.get("/v1/purchases")).body.data.map(({ status }: { status: string }) => status);
 
 /** Asks a process that dies of it. */
-async function buyOf(
-  { origin, ended }: DoomedService,
-  { buyer, productId }: Purchase,
-  headers = {},
-): Promise<void> {
-  const asked = clientOf(origin, buyer.key).post("/v1/purchases", { productId }, headers);
-  await assert.rejects(asked);
-  assert.equal(await ended, "SIGKILL");
-}
+const buyOf = (doomed: DoomedService, { buyer, productId }: Purchase, headers = {}): Promise<void> =>
+  diesOf(doomed, clientOf(doomed.origin, buyer.key).post("/v1/purchases", { productId }, headers));
 
 /** One charge, and one of everything that it pays for. */
 async function assertBoughtOnce({ buyer, productId }: Purchase): Promise<void> {
@@ -102,7 +62,7 @@ async function assertBoughtOnce({ buyer, productId }: Purchase): Promise<void> {
   const completed = orders.filter(({ status }) => status === "completed").map(({ id }) => id);
   assert.equal(completed.length, 1, JSON.stringify(orders));
   assert.ok(orders.every(({ status }) => ["completed", "canceled"].includes(status)));
-  const charged = charges
+  const charged = site.done.charges
     .map(({ orderId }) => toUuid("ord", orderId))
     .filter((id) => orders.some((order) => order.id === id));
   assert.deepEqual(charged, completed, "what was charged is what was bought, once");
@@ -125,7 +85,7 @@ suite("a process that is killed", () => {
   for (const [step, outcome] of Object.entries(steps)) {
     test(`at "${step}" leaves a purchase that the reconciler ends, charged once or not at all`, async () => {
       const wish = await hasWish();
-      await buyOf(await startDoomed(market, provider.origin, step), wish);
+      await buyOf(await site.startDoomed(step), wish);
       market.clock.forward(11 * MINUTE_MS);
       await reconcileOrders(market.service.ctx);
       assert.deepEqual(await statusesOf(wish), [outcome]);
@@ -137,10 +97,10 @@ suite("a process that is killed", () => {
 
   test("while the provider charges leaves a purchase that the reconciler completes", async () => {
     const wish = await hasWish();
-    const doomed = await startDoomed(market, provider.origin);
-    onceCharged = () => doomed.child.kill("SIGKILL");
+    const doomed = await site.startDoomed();
+    site.onceCharged = () => doomed.child.kill("SIGKILL");
     await buyOf(doomed, wish);
-    onceCharged = () => {};
+    site.onceCharged = () => {};
     market.clock.forward(2 * MINUTE_MS);
     await reconcileOrders(market.service.ctx);
     assert.deepEqual(await statusesOf(wish), ["completed"]);
@@ -150,7 +110,7 @@ suite("a process that is killed", () => {
   test("with an Idempotency-Key is followed by another that gives the answer, and charges nothing more", async () => {
     const wish = await hasWish();
     const key = { "idempotency-key": "the same" };
-    await buyOf(await startDoomed(market, provider.origin, "order: charged, not settled"), wish, key);
+    await buyOf(await site.startDoomed("order: charged, not settled"), wish, key);
     assertError(await buy(wish, key), 409, "IDEMPOTENCY_IN_PROGRESS");
     market.clock.forward(LEASE_SECONDS * 1000 + 1);
     const reply = await buy(wish, key);
@@ -163,9 +123,9 @@ suite("a step that fails", () => {
   for (const step of Object.keys(steps)) {
     test(`at "${step}" is made good when the buyer asks again at once`, async () => {
       const wish = await hasWish();
-      failsAt = step;
+      site.failsAt = step;
       assertError(await buy(wish), 500, "INTERNAL_ERROR");
-      failsAt = "";
+      site.failsAt = "";
       await buyInTheEnd(wish);
       await assertBoughtOnce(wish);
     });
@@ -173,12 +133,12 @@ suite("a step that fails", () => {
 
   test("for every one of fifty buyers at once is made good by two rounds of the reconciler", async () => {
     const productId = await hasProduct(seller);
-    failsAt = "order: charged, not settled";
+    site.failsAt = "order: charged, not settled";
     const wishes = await Promise.all(
       Array.from({ length: 50 }, async () => ({ buyer: await market.hasUser(), productId })),
     );
     await Promise.all(wishes.map((wish) => buy(wish)));
-    failsAt = "";
+    site.failsAt = "";
     market.clock.forward(2 * MINUTE_MS);
     const { ctx } = market.service;
     await Promise.all([reconcileOrders(ctx), reconcileOrders(ctx)]);
@@ -193,5 +153,5 @@ suite("a step that fails", () => {
 
 async function hasCharge({ buyer }: Purchase): Promise<boolean> {
   const [order] = (await buyer.get("/v1/purchases")).body.data;
-  return (await books.findByOrder(order.orderId)) !== null;
+  return (await site.books.findByOrder(order.orderId)) !== null;
 }

@@ -5,7 +5,8 @@ import type { DisputeRow } from "./dispute-queries.ts";
 import type { OrderRow } from "./queries.ts";
 import { tell } from "./refund-letters.ts";
 
-type Words = (title: string, amount: string) => { subject: string; paragraphs: string[] };
+/** `isGone`: nothing is left of the price, and so the product is not the buyer's any more. */
+type Words = (title: string, amount: string, isGone: boolean) => { subject: string; paragraphs: string[] };
 
 const letters: Record<"opened" | "won" | "lost", { buyer: Words; seller: Words }> = {
   opened: {
@@ -36,10 +37,10 @@ const letters: Record<"opened" | "won" | "lost", { buyer: Words; seller: Words }
     }),
   },
   lost: {
-    buyer: (title, amount) => ({
+    buyer: (title, amount, isGone) => ({
       subject: `The dispute is over: ${title}`,
       paragraphs: [
-        `Your bank has decided that you get the ${amount} for “${title}” back. With all of the price back, the product is not yours to use any more.`,
+        `Your bank has decided that you get the ${amount} for “${title}” back. ${isGone ? "The product is not yours to use any more." : "You keep the product."}`,
       ],
     }),
     seller: (title, amount) => ({
@@ -60,7 +61,8 @@ export async function tellOfDispute(
   what: "opened" | "won" | "lost",
 ): Promise<void> {
   const amount = formatMoney(amountMinor, order.currency);
+  const isGone = order.refundedMinor === order.totalMinor;
   const { buyer, seller } = letters[what];
-  await tell(ctx, tx, order.buyerId, buyer(order.productTitle, amount));
-  await tell(ctx, tx, order.sellerId, seller(order.productTitle, amount));
+  await tell(ctx, tx, order.buyerId, buyer(order.productTitle, amount, isGone));
+  await tell(ctx, tx, order.sellerId, seller(order.productTitle, amount, isGone));
 }

@@ -45,6 +45,7 @@ export interface NewDispute {
   held_minor: bigint;
   fee_minor: bigint;
   reason: string;
+  answer_by: Date | null;
   opened_at: Date;
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
 import { hasBought, hasProduct, type ProductWish } from "../../test/factories.ts";
-import { lettersToUser } from "../../test/letters.ts";
+import { asOneLine, lettersToUser } from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { behind, type PaymentLine } from "../../test/payments.ts";
 import { accountsOf, dispute, givenBack, refundBook, withRefunds } from "../../test/refunds.ts";
@@ -57,6 +57,8 @@ const ask = (buyer: Client, orderId: string) =>
   buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "fraudulent" });
 const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purchases/${id}`)).body.data;
 const lastLetterTo = async ({ userId }: Client) => (await lettersToUser(market, userId))[0]?.subject ?? "";
+const lastWordsTo = async ({ userId }: Client) =>
+  asOneLine((await lettersToUser(market, userId))[0]?.text ?? "");
 const SALE = { platform_revenue: 100, provider_clearing: -1_000, seller: 900 };
 
 /** Opens it, as the provider's notice does. */
@@ -93,6 +95,15 @@ suite("a dispute", () => {
     assert.equal(await lastLetterTo(seller), "A payment is disputed: Haiku");
   });
 
+  test("keeps the date by which its bank must have an answer, for whoever runs the marketplace", async () => {
+    const answerBy = new Date("2026-07-01T23:59:59Z");
+    const { disputeId } = await hasDispute({ answerBy });
+    const { rows } = await market.query("select answer_by from disputes where provider_dispute_id = $1", [
+      disputeId,
+    ]);
+    assert.deepEqual(rows, [{ answer_by: answerBy }]);
+  });
+
   test("that is won leaves everything as before", async () => {
     const bought = await hasDispute({ feeMinor: 1_500n });
     await decide(bought, "won");
@@ -124,7 +135,12 @@ suite("a dispute", () => {
     const { stats } = (await seller.get(`/v1/products/${productId}`)).body.data;
     assert.partialDeepStrictEqual(stats, { purchases: 0, rating: 0, reviews: 0 });
     assert.equal(await lastLetterTo(buyer), "The dispute is over: Haiku");
+    assert.match(await lastWordsTo(buyer), /The product is not yours to use any more\./);
     assert.equal(await lastLetterTo(seller), "The dispute is lost: Haiku");
+    for (const side of [buyer, seller]) {
+      const { text } = await side.get("/v1/events?type=purchase.refunded");
+      assert.ok(!text.includes(orderId), "it names a refund, and there is none");
+    }
     assertError(await give(orderId), 409, "ALREADY_REFUNDED");
   });
 
@@ -142,6 +158,10 @@ suite("a dispute", () => {
       refundedAmount: 4,
       entitlement: { status: "active" },
     });
+    assert.match(
+      await lastWordsTo(bought.buyer),
+      /you get the 4\.00 USD for “Haiku” back\. You keep the product\./,
+    );
     assert.equal((await give(bought.orderId)).body.data.amount, 6);
     assert.deepEqual(await accountsOf(market, bought.orderId), {});
   });

@@ -73,6 +73,7 @@ async function openDispute(ctx: Context, tx: Tx, paid: PaidOrder, told: Dispute)
     held_minor: heldMinor,
     fee_minor: told.feeMinor,
     reason: told.reason,
+    answer_by: told.answerBy,
     opened_at: ctx.now(),
   });
   await moveOrder(tx, order.id, { status: "disputed" });

@@ -2,6 +2,7 @@ import type { Context } from "../context.ts";
 import { findEntitlementOfOrder, noteUse } from "../entitlements/entitlements.ts";
 import { ApiError } from "../errors.ts";
 import { toId } from "../ids.ts";
+import { findAccount } from "../people/accounts.ts";
 import { findRunnableVersion, mustNotBeWithheld } from "../products/goods.ts";
 import { slugOf } from "../slug.ts";
 import type { OrderRow } from "./queries.ts";
@@ -14,8 +15,9 @@ export interface Download {
 
 type Version = NonNullable<Awaited<ReturnType<typeof findRunnableVersion>>>;
 
-/** The bought prompt as a file: Markdown for people, JSON for programs. The entitlement is asked again each time. */
+/** The bought prompt as a file: Markdown for people, JSON for programs. Buyer and entitlement are asked after again each time. */
 export async function downloadOf(ctx: Context, order: OrderRow, format: "md" | "json"): Promise<Download> {
+  await mustHaveAccount(ctx, order.buyerId);
   const entitlement = await findEntitlementOfOrder(ctx.db, order.id);
   if (entitlement?.status !== "active") {
     throw new ApiError("UNAUTHORIZED", "This purchase no longer gives access to the product.");
@@ -31,6 +33,13 @@ export async function downloadOf(ctx: Context, order: OrderRow, format: "md" | "
   return format === "json"
     ? { name, type: "application/json; charset=utf-8", text: toJson(order, version) }
     : { name, type: "text/markdown; charset=utf-8", text: toMarkdown(order, version) };
+}
+
+/** A link outlives the account that it was made for. */
+async function mustHaveAccount(ctx: Context, userId: string): Promise<void> {
+  const buyer = await findAccount(ctx.db, userId);
+  if (buyer && !buyer.bannedAt && !buyer.closedAt) return;
+  throw new ApiError("UNAUTHORIZED", "The account that this link was made for has no access any more.");
 }
 
 const toJson = (order: OrderRow, version: Version) =>

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { hasBought, hasProduct } from "../../test/factories.ts";
+import { getsAllBack, hasBought, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
-import { newUuid, toId, toUuid } from "../ids.ts";
+import { newUuid, toId } from "../ids.ts";
 
 const HOUR_MS = 60 * 60_000;
 const QUARTER_MS = 15 * 60_000;
@@ -104,6 +104,23 @@ test("a signature is good for its own order and page alone", async () => {
   }
 });
 
+test("a browser is told of a dead link by a page, and a program in JSON", async () => {
+  const { urls } = await hasLinks();
+  for (const url of urls) {
+    const dead = withParameter(url, "expires", () => "1");
+    const reply = await nobody.get(dead, { accept: "text/html,application/xhtml+xml,*/*;q=0.8" });
+    assert.equal(reply.status, 403);
+    assert.match(reply.headers.get("content-type")!, /^text\/html/);
+    assert.match(
+      reply.text,
+      /This link has expired or was changed\. Open your purchase again for a new one\./,
+    );
+    await assertDead(dead);
+  }
+  const elsewhere = await nobody.get("/v1/purchases/nonsense", { accept: "text/html" });
+  assertError(elsewhere, 401, "INVALID_API_KEY");
+});
+
 test("a link to an order that does not exist is as dead as any other", async () => {
   for (const orderId of [toId("ord", newUuid(new Date())), "nonsense"]) {
     await assertDead(`/v1/purchases/${orderId}/download?expires=9999999999&signature=${"A".repeat(43)}`);
@@ -133,9 +150,7 @@ test("a purchase that is read again within a quarter of an hour is unchanged: it
 test("a revoked entitlement kills the download at once, and the receipt stays", async () => {
   const { buyer, orderId, urls } = await hasLinks();
   const [download, receipt, pdf] = urls as [string, string, string];
-  await market.query("update entitlements set status = 'revoked' where order_id = $1", [
-    toUuid("ord", orderId),
-  ]);
+  await getsAllBack(market, buyer);
   await assertDead(download);
   assert.equal((await nobody.get(receipt)).status, 200);
   assert.equal((await nobody.get(pdf)).status, 200);

@@ -1,23 +1,16 @@
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
+import { linksUntil, PERSON_CLICKS_MINUTES } from "../links.ts";
 import { findOrder, type OrderRow } from "./queries.ts";
 
-/** Long enough for a person to click, short enough that a leaked link is soon worth nothing; GET issues new ones. */
-const LINK_MINUTES = 60;
-/** Links of one quarter of an hour are the same, so that an unchanged purchase keeps its ETag. */
-const ROUNDED_TO_MS = 15 * 60_000;
 const paidFor = new Set<OrderRow["status"]>(["completed", "partially_refunded", "refunded", "disputed"]);
 
 export type LinkedPage = "download" | "receipt" | "receipt.pdf";
 const pathOf = (orderId: string, page: LinkedPage) => `/v1/purchases/${orderId}/${page}`;
 
-function link(ctx: Context, order: OrderRow, page: LinkedPage): string {
-  const expires = new Date(
-    Math.ceil((ctx.now().getTime() + LINK_MINUTES * 60_000) / ROUNDED_TO_MS) * ROUNDED_TO_MS,
-  );
-  return ctx.links.sign(pathOf(toId("ord", order.id), page), expires);
-}
+const link = (ctx: Context, order: OrderRow, page: LinkedPage): string =>
+  ctx.links.sign(pathOf(toId("ord", order.id), page), linksUntil(ctx.now(), PERSON_CLICKS_MINUTES));
 
 /** null until the purchase is completed, and again when its entitlement is gone. */
 export const downloadUrl = (ctx: Context, order: OrderRow): string | null =>
@@ -38,7 +31,7 @@ export async function orderOfLink(
   if (!ctx.links.isValid(pathOf(orderId, page), query, ctx.now())) {
     throw new ApiError(
       "UNAUTHORIZED",
-      "This link has expired or was changed. GET the purchase for a new one.",
+      "This link has expired or was changed. Open your purchase again for a new one.",
     );
   }
   const id = toUuid("ord", orderId);

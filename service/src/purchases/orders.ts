@@ -9,7 +9,7 @@ import { failPoint } from "../fail-points.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
-import { toPercent } from "../money/percent.ts";
+import { taxRateOf } from "../money/percent.ts";
 import { keepOpen } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { findProductForSale, findRunnableVersion } from "../products/goods.ts";
@@ -43,7 +43,7 @@ export async function buyProduct(ctx: Context, caller: Member, wish: CreatePurch
 function mustBeForSale(product: ForSale | undefined, caller: Member): asserts product is ForSale {
   if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
   if (product.authorId === caller.userId) throw ruleBroken("productId", "is your own product");
-  if (product.status === "published") return;
+  if (product.isOnSale) return;
   throw new ApiError(product.firstPublishedAt ? "PRODUCT_UNAVAILABLE" : "PRODUCT_NOT_FOUND");
 }
 
@@ -112,7 +112,7 @@ function toNewOrder(ctx: Context, caller: Member, offer: Offer): Omit<NewOrder, 
 
 type Parties = Pick<NewOrder, "buyer_name" | "buyer_email" | "seller_name">;
 
-/** As a receipt names them. No account can be closed before the order is written, which would then hold it open. */
+/** As a receipt names them. No account can be closed or banned before the order is written, which would then hold it open. */
 async function partiesOf(tx: Tx, caller: Member, { product, referrer }: Offer): Promise<Parties> {
   const referrerIds = referrer ? [referrer.userId] : [];
   const people = await keepOpen(tx, [caller.userId, product.authorId, ...referrerIds]);
@@ -211,12 +211,6 @@ export function linesOf(order: OrderRow): PurchaseDetail["lines"] {
     total: amount(order.totalMinor),
   };
 }
-
-/** null: nothing is taxed. */
-export const taxRateOf = ({ taxBasisPoints, taxInclusive, taxCountry }: OrderRow) =>
-  taxBasisPoints > 0 && taxCountry
-    ? { percent: toPercent(taxBasisPoints), inclusive: taxInclusive, country: taxCountry }
-    : null;
 
 async function entitlementOf(ctx: Context, order: OrderRow): Promise<PurchaseDetail["entitlement"]> {
   if (!order.entitlementStatus) return null;

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Context } from "../context.ts";
-import { receiptHtml, receiptPdf, receiptPolicy } from "../receipts/receipt.ts";
+import { sendReceipt, sendReceiptPdf } from "../receipts/answers.ts";
 import { downloadOf } from "./download.ts";
 import { type LinkedPage, orderOfLink } from "./links.ts";
 import { receiptOf } from "./receipt-of-order.ts";
@@ -22,20 +22,11 @@ export function addPurchasePages(app: FastifyInstance, ctx: Context): void {
       .send(file.text);
   });
 
-  app.get("/v1/purchases/:orderId/receipt", async (request, reply) => {
-    const receipt = await receiptOf(ctx, await order(request, "receipt"));
-    return reply
-      .headers({ "content-security-policy": receiptPolicy, "cache-control": "private, no-store" })
-      .type("text/html; charset=utf-8")
-      .send(receiptHtml(receipt));
-  });
+  app.get("/v1/purchases/:orderId/receipt", async (request, reply) =>
+    sendReceipt(reply, await receiptOf(ctx, await order(request, "receipt"))),
+  );
 
-  app.get("/v1/purchases/:orderId/receipt.pdf", async (request, reply) => {
-    const receipt = await receiptOf(ctx, await order(request, "receipt.pdf"));
-    return reply
-      .header("content-disposition", `inline; filename="receipt-${receipt.number}.pdf"`)
-      .header("cache-control", "private, no-store")
-      .type("application/pdf")
-      .send(await receiptPdf(receipt));
-  });
+  app.get("/v1/purchases/:orderId/receipt.pdf", async (request, reply) =>
+    sendReceiptPdf(reply, await receiptOf(ctx, await order(request, "receipt.pdf"))),
+  );
 }

@@ -4,9 +4,11 @@ import { hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { behind, type PaymentLine } from "../../test/payments.ts";
 import { toUuid } from "../ids.ts";
+import { toMinor } from "../money/amount.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { memoryStore } from "../outside/payments.fake-store.ts";
+import type { PaymentRequest } from "../outside/payments.ts";
 import type { Settlement } from "../payments/attempts.ts";
 import { reconcileOrders, settle } from "./payment.ts";
 
@@ -404,6 +406,98 @@ test("of two orders of one product that are both paid in the end, the second one
     refunds: [{ requestedBy: "service", status: "succeeded" }],
   });
   assert.equal(await soldEvents(productId), 1);
+});
+
+/** A charge that the provider heard of when we had given the order up, and of which no notice comes. */
+async function comesLate({ buyer, orderId }: Pick<Waiting, "buyer" | "orderId">, methodId = "pm_test_ok") {
+  const { amount, currency } = await orderOf(buyer, orderId);
+  await fakePayments({ origin: provider.origin }).charge({
+    ...{ orderId, amountMinor: toMinor(amount, currency)!, currency, methodId, userId: buyer.userId },
+    ...{ description: "Haiku", buyer: "present", recurs: false },
+  });
+}
+
+/** Nobody heard of it for ten minutes. */
+async function hasGivenUp(): Promise<Omit<Waiting, "url">> {
+  const order = await hasPending("down");
+  market.clock.forward(11 * MINUTE_MS);
+  await reconcile();
+  assert.equal((await orderOf(order.buyer, order.orderId)).status, "canceled");
+  return order;
+}
+
+test("money that comes when the order was given up is found, though its notice is lost", async () => {
+  const order = await hasGivenUp();
+  await comesLate(order);
+  line.trouble = "down";
+  market.clock.forward(HOUR_MS);
+  await reconcile();
+  line.trouble = "none";
+  await reconcile();
+  assert.partialDeepStrictEqual(await orderOf(order.buyer, order.orderId), {
+    status: "completed",
+    entitlement: { status: "active" },
+  });
+});
+
+test("money that is found late goes back when another order bought the product meanwhile", async () => {
+  const order = await hasGivenUp();
+  assert.equal((await buy(order.buyer, order.productId)).status, 201);
+  await comesLate(order);
+  market.clock.forward(HOUR_MS);
+  await reconcile();
+  assert.partialDeepStrictEqual(await orderOf(order.buyer, order.orderId), {
+    status: "refunded",
+    refunds: [{ requestedBy: "service", status: "succeeded" }],
+  });
+});
+
+test("what could still be confirmed when the order was given up is called off", async () => {
+  const order = await hasGivenUp();
+  await comesLate(order, "pm_test_requires_action");
+  market.clock.forward(HOUR_MS);
+  await reconcile();
+  assert.equal(await chargeOf(order.orderId), "canceled");
+  assert.equal((await orderOf(order.buyer, order.orderId)).status, "canceled");
+});
+
+test("an order that was given up is asked about for a week, ever more seldom", async (t) => {
+  const { orderId } = await hasGivenUp();
+  const find = t.mock.method(market.service.ctx.outside.payments, "find");
+  const asked: number[] = [];
+  for (let hour = 1; hour <= 240; hour++) {
+    market.clock.forward(HOUR_MS);
+    find.mock.resetCalls();
+    await reconcile();
+    if (find.mock.calls.some(({ arguments: [id] }) => id === orderId)) asked.push(hour);
+  }
+  assert.deepEqual(asked, [1, 3, 7, 15, 31, 55, 79, 103, 127, 151, 175]);
+});
+
+test("a provider that cannot be asked leaves the order to the job, whatever is wrong", async (t) => {
+  const buyer = await market.hasUser();
+  const productId = await hasProduct(seller);
+  const charge = t.mock.method(market.service.ctx.outside.payments, "charge", async () => {
+    throw new TypeError("the secret key is no key");
+  });
+  const reply = await buy(buyer, productId);
+  assert.deepEqual([reply.status, reply.body.data.status], [202, "pending"]);
+  charge.mock.restore();
+  assert.equal((await buy(buyer, productId)).body.data.orderId, reply.body.data.orderId, "the same order");
+  assert.deepEqual(await listed(buyer), ["completed"]);
+});
+
+test("what the provider understands and refuses is a decline", async (t) => {
+  const buyer = await market.hasUser();
+  const { payments } = market.service.ctx.outside;
+  const { charge } = payments;
+  t.mock.method(payments, "charge", (request: PaymentRequest) => charge({ ...request, currency: "nothing" }));
+  const productId = await hasProduct(seller);
+  assert.equal(
+    assertError(await buy(buyer, productId), 402, "INSUFFICIENT_FUNDS").declineCode,
+    "invalid_request",
+  );
+  assert.deepEqual(await listed(buyer), ["failed"]);
 });
 
 test("late money for somebody who has closed their account goes back", async () => {

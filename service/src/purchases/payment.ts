@@ -7,7 +7,7 @@ import { announce } from "../events/outbox.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
-import { attemptsOf, type Settlement } from "../payments/attempts.ts";
+import { attemptsOf, type Paid, type Settlement, standingBy } from "../payments/attempts.ts";
 import { findAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { countReviewAgainOf } from "../reviews/rating.ts";
@@ -15,12 +15,15 @@ import { bookSale } from "./books.ts";
 import {
   deleteOpenOrder,
   findOrder,
+  listGivenUpOrders,
   listOpenOrders,
   lockOrder,
   moveOrder,
+  noteOrderMismatch,
   OPEN,
   type OrderRow,
   stampAsked,
+  stampAskedAfter,
   takeReceiptNumber,
 } from "./queries.ts";
 import { carryOut, returnPayment } from "./refund-payment.ts";
@@ -41,6 +44,8 @@ const attempts = attemptsOf<OrderRow>({
     methodId: order.paymentMethodId!,
     userId: toUserId(order.buyerId),
     description: order.productTitle,
+    buyer: "present",
+    recurs: false,
   }),
   isOpen,
   // Money may come for an order that was given up.
@@ -55,6 +60,9 @@ const attempts = attemptsOf<OrderRow>({
       const order = await lockOrder(tx, id);
       if (order && isOpen(order)) await moveOrder(tx, id, { status: "canceled" });
     }),
+  noteMismatch: noteOrderMismatch,
+  listGivenUp: listGivenUpOrders,
+  stampAskedAfter,
 });
 
 export const { charge, refresh, reconcile: reconcileOrders } = attempts;
@@ -76,7 +84,7 @@ export async function settle(ctx: Context, orderId: string, settlement: Settleme
     if (!order) throw new ApiError("ORDER_NOT_FOUND");
     if (!isOpen(order) && order.status !== "canceled") return null;
     if (settlement.state === "succeeded") return takePayment(ctx, tx, order, settlement);
-    if (isOpen(order)) await apply(tx, order, settlement);
+    if (isOpen(order)) await moveOrder(tx, order.id, standingBy(settlement));
     return null;
   });
   if (returned) await carryOut(ctx, returned);
@@ -99,8 +107,6 @@ async function canUse(tx: Tx, { buyerId, productId }: OrderRow): Promise<boolean
   return !(await findAccount(tx, buyerId))?.closedAt;
 }
 
-type Paid = Extract<Settlement, { state: "succeeded" }>;
-
 async function notePaid(tx: Tx, order: OrderRow, { paymentId, method, feeMinor }: Paid): Promise<OrderRow> {
   await moveOrder(tx, order.id, {
     payment_id: paymentId,
@@ -108,23 +114,6 @@ async function notePaid(tx: Tx, order: OrderRow, { paymentId, method, feeMinor }
     processor_fee_minor: feeMinor,
   });
   return { ...order, paymentId, paymentMethod: method, processorFeeMinor: feeMinor };
-}
-
-async function apply(tx: Tx, order: OrderRow, settlement: Exclude<Settlement, Paid>): Promise<void> {
-  const paid = { payment_id: settlement.paymentId, payment_method: JSON.stringify(settlement.method) };
-  switch (settlement.state) {
-    case "requires_action":
-      await moveOrder(tx, order.id, { ...paid, status: "requires_action", action_url: settlement.url });
-      return;
-    case "processing":
-      await moveOrder(tx, order.id, paid);
-      return;
-    case "declined":
-      await moveOrder(tx, order.id, { ...paid, status: "failed", decline_code: settlement.declineCode });
-      return;
-    case "canceled":
-      await moveOrder(tx, order.id, { ...paid, status: "canceled" });
-  }
 }
 
 /**

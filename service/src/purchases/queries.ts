@@ -6,6 +6,8 @@ import type { Queries, Tx } from "../db/database.ts";
 import { type Drawn, exact } from "../db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 import type { CardSummary } from "../outside/payments.ts";
+import type { Mismatch } from "../payments/attempts.ts";
+import { mayBeChargedLate } from "../payments/given-up.ts";
 
 export const OPEN: OrderStatus[] = ["pending", "requires_action"];
 
@@ -237,6 +239,22 @@ export interface OrderMove {
 export const moveOrder = (tx: Tx, id: string, move: OrderMove) =>
   tx.updateTable("orders").set(move).where("id", "=", id).execute();
 
+/** Keeps what the provider took in the place of what was asked for; false when it was kept before. */
+export async function noteOrderMismatch(
+  db: Queries,
+  id: string,
+  { paymentId, captured }: Mismatch,
+): Promise<boolean> {
+  const noted = await db
+    .updateTable("orders")
+    .set({ payment_id: paymentId, mismatch: captured })
+    .where("id", "=", id)
+    .where("mismatch", "is distinct from", captured)
+    .returning("id")
+    .executeTakeFirst();
+  return noted !== undefined;
+}
+
 /** Notes that the provider is asked now; false when the order is open no more, so that nobody must ask. */
 export async function stampAsked(db: Queries, id: string, now: Date): Promise<boolean> {
   const stamped = await db
@@ -279,6 +297,18 @@ export const listOpenOrders = (db: Queries, before: Date) =>
     .where("status", "in", OPEN)
     .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
     .orderBy("created_at")
+    .execute();
+
+export const listGivenUpOrders = (db: Queries, now: Date) =>
+  db.selectFrom("orders").select("id").where(mayBeChargedLate(now)).orderBy("created_at").execute();
+
+/** The provider has answered of a canceled order. */
+export const stampAskedAfter = (db: Queries, id: string, now: Date) =>
+  db
+    .updateTable("orders")
+    .set({ asked_at: now })
+    .where("id", "=", id)
+    .where("status", "=", "canceled")
     .execute();
 
 /** Of purchases and sales of an account, how many the provider has not settled. */

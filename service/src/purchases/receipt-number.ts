@@ -1,8 +1,8 @@
 import { toUserId } from "../people/users.ts";
+import { toReceiptNumber } from "../receipts/number.ts";
 import type { OrderRow } from "./queries.ts";
 
 const SELLER_LETTERS = 5;
-const DIGITS = 5;
 
 /** The end of an id is drawn by lot, so that the numbers of two sellers do not look alike. */
 const partOf = (sellerId: string) => toUserId(sellerId).slice(-SELLER_LETTERS).toUpperCase();
@@ -14,5 +14,5 @@ export function receiptNumberOf({
   receiptNumber,
 }: Pick<OrderRow, "sellerId" | "receiptYear" | "receiptNumber">): string | null {
   if (receiptYear === null || receiptNumber === null) return null;
-  return `R-${partOf(sellerId)}-${receiptYear}-${String(receiptNumber).padStart(DIGITS, "0")}`;
+  return toReceiptNumber(partOf(sellerId), receiptYear, receiptNumber);
 }

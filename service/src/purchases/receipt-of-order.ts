@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts";
+import { taxRateOf } from "../money/percent.ts";
 import type { Receipt } from "../receipts/receipt.ts";
-import { taxRateOf } from "./orders.ts";
 import type { OrderRow } from "./queries.ts";
 import { receiptNumberOf } from "./receipt-number.ts";
 import { listSucceededRefunds } from "./receipt-queries.ts";
@@ -11,10 +11,16 @@ export async function receiptOf(ctx: Context, order: OrderRow): Promise<Receipt>
     number: receiptNumberOf(order)!,
     issuedAt: order.completedAt!,
     ...order.parties,
-    lines: [{ title: order.productTitle, version: order.productVersion, amountMinor: order.subtotalMinor }],
+    lines: [
+      {
+        title: order.productTitle,
+        detail: `Version ${order.productVersion}`,
+        amountMinor: order.subtotalMinor,
+      },
+    ],
     subtotalMinor: order.subtotalMinor,
     discountMinor: order.discountMinor,
-    discountCode: order.discountCode,
+    discountReason: order.discountCode,
     taxMinor: order.taxMinor,
     taxRate: taxRateOf(order),
     totalMinor: order.totalMinor,

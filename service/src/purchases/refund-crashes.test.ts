@@ -1,20 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { startDoomed } from "../../test/doomed.ts";
+import { type CrashSite, diesOf, openCrashSite } from "../../test/crashes.ts";
 import { hasBought, hasProduct } from "../../test/factories.ts";
-import {
-  assertError,
-  type Client,
-  clientOf,
-  type Market,
-  openMarket,
-  type Reply,
-} from "../../test/market.ts";
+import { assertError, type Client, clientOf, type Market, type Reply } from "../../test/market.ts";
 import { toUuid } from "../ids.ts";
 import { verifyLedger } from "../ledger/verify.ts";
-import { fakePayments } from "../outside/payments.fake.ts";
-import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
-import { memoryStore, type Refund } from "../outside/payments.fake-store.ts";
 import { reconcileRefunds } from "./refund-payment.ts";
 
 const MINUTE_MS = 60_000;
@@ -28,40 +18,18 @@ const steps = [
   "refund: settled, not answered",
 ];
 
-/** What the provider gave back. */
-const given: Refund[] = [];
-const books = memoryStore();
-/** Where the market's own process throws. */
-let failsAt = "";
-
-let provider: FakeProvider;
+let site: CrashSite;
 let market: Market;
 let seller: Client;
 before(async () => {
-  const store = {
-    ...books,
-    async insertRefund(refund: Refund) {
-      const kept = await books.insertRefund(refund);
-      if (kept === refund) given.push(refund);
-      return kept;
-    },
-  };
-  provider = await startFakeProvider({ store, now: () => market.clock.now });
-  market = await openMarket({
-    payments: fakePayments({ origin: provider.origin }),
-    failPoints: (name) => {
-      if (name === failsAt) throw new Error(`died at ${name}`);
-    },
-  });
+  site = await openCrashSite();
+  ({ market } = site);
   seller = await market.hasUser({ name: "Seller" });
 });
 beforeEach(() => {
-  failsAt = "";
+  site.failsAt = "";
 });
-after(async () => {
-  await market.close();
-  await provider.close();
-});
+after(() => site.close());
 
 interface Bought {
   buyer: Client;
@@ -81,7 +49,7 @@ async function assertRefundedOnce({ buyer, orderId }: Bought): Promise<void> {
   const order = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
   assert.equal(order.status, "refunded");
   const ids = order.refunds.map(({ id }: { id: string }) => id);
-  const atProvider = given.filter(({ refundId }) => ids.includes(refundId));
+  const atProvider = site.done.refunds.filter(({ refundId }) => ids.includes(refundId));
   assert.deepEqual(
     atProvider.map(({ amountMinor, state }) => [amountMinor, state]),
     [[1_000n, "succeeded"]],
@@ -106,9 +74,8 @@ suite("a process that is killed", () => {
   for (const step of steps) {
     test(`at "${step}" leaves a refund that the job ends, with the money back once`, async () => {
       const bought = await hasOrder();
-      const { origin, ended } = await startDoomed(market, provider.origin, step);
-      await assert.rejects(ask(clientOf(origin, bought.buyer.key), bought.orderId));
-      assert.equal(await ended, "SIGKILL");
+      const doomed = await site.startDoomed(step);
+      await diesOf(doomed, ask(clientOf(doomed.origin, bought.buyer.key), bought.orderId));
       await reconciled();
       await assertRefundedOnce(bought);
     });
@@ -119,9 +86,9 @@ suite("a step that fails", () => {
   for (const step of steps) {
     test(`at "${step}" is made good by the job, and asking again meanwhile makes no second refund`, async () => {
       const bought = await hasOrder();
-      failsAt = step;
+      site.failsAt = step;
       assertError(await ask(bought.buyer, bought.orderId), 500, "INTERNAL_ERROR");
-      failsAt = "";
+      site.failsAt = "";
       assert.equal((await ask(bought.buyer, bought.orderId)).status, 409);
       await reconciled();
       await assertRefundedOnce(bought);

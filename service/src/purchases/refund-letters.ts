@@ -14,7 +14,7 @@ interface Letters {
   seller?: Words;
 }
 
-type Occasion = "requested" | "rejected" | "canceled" | "succeeded" | "failed";
+type Occasion = "requested" | "rejected" | "canceled" | "succeeded" | "failed" | "returned";
 
 const dateFormat = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeZone: "UTC" });
 const quoted = (text: string | null) => (text ? [text] : []);
@@ -78,6 +78,15 @@ const letters: Record<Occasion, Letters> = {
       subject: `The refund failed: ${productTitle}`,
       paragraphs: [
         `The payment provider could not give a buyer ${amount} for “${productTitle}” back. Nothing was taken from you.`,
+      ],
+    }),
+  },
+  returned: {
+    buyer: ({ productTitle }, amount) => ({
+      subject: `Your bank sent a refund back: ${productTitle}`,
+      paragraphs: [
+        `Your bank did not take ${amount} that we gave back to you for “${productTitle}”. The card may have expired, or its account may be closed.`,
+        "The money is still yours: write to whoever runs this marketplace, and say how you would like to get it.",
       ],
     }),
   },

@@ -57,7 +57,7 @@ export async function startRefund(
     created_at: ctx.now(),
   });
   const refund = (await findRefundRow(tx, id))!;
-  await recordMove(ctx, tx, refund, "refund.requested", by);
+  await recordRefund(ctx, tx, refund, "refund.requested", by);
   return { order, refund };
 }
 
@@ -83,7 +83,7 @@ export async function moveRefund(
   });
   if (!moved) return null;
   const after = (await findRefundRow(tx, refund.id))!;
-  if (deed) await recordMove(ctx, tx, after, deed, by);
+  if (deed) await recordRefund(ctx, tx, after, deed, by);
   return { order: await reserve(tx, order, refund, after), refund: after };
 }
 
@@ -125,7 +125,14 @@ export async function withdrawRefunds(
   return after;
 }
 
-const recordMove = (ctx: Context, tx: Tx, refund: RefundRow, action: string, { actorId, source }: Doer) =>
+/** In the audit log. */
+export const recordRefund = (
+  ctx: Context,
+  tx: Tx,
+  refund: RefundRow,
+  action: string,
+  { actorId, source }: Doer,
+) =>
   record(ctx, tx, {
     actorId,
     action,

@@ -122,10 +122,43 @@ suite("a refund whose answer is not heard", () => {
     const succeeded: RefundOutcome = { state: "succeeded", providerRefundId: "re_1" };
     book.refunds.set(id, { ...book.refunds.get(id)!, outcome: succeeded });
     await Promise.all(Array.from({ length: 5 }, () => hearOfRefund(ctx, id)));
-    await settleRefund(ctx, uuid, { state: "failed", providerRefundId: "re_1", failureCode: "late" });
+    await settleRefund(ctx, uuid, succeeded);
     await settleRefund(ctx, uuid, { state: "processing", providerRefundId: "re_1" });
     await assertRefunded(bought);
   });
+});
+
+test("a refund that the buyer's bank sends back is owed to them, and noted once", async () => {
+  const { ctx } = market.service;
+  const bought = await hasOrder();
+  const { id } = (await ask(bought.buyer, bought.orderId)).body.data;
+  const before = (await orderOf(bought.buyer, bought.orderId)).refundedAmount;
+  const failed: RefundOutcome = { state: "failed", providerRefundId: "re_1", failureCode: "card_closed" };
+  book.refunds.set(id, { ...book.refunds.get(id)!, outcome: failed });
+  await Promise.all(Array.from({ length: 20 }, () => hearOfRefund(ctx, id)));
+  const late: RefundOutcome = { state: "succeeded", providerRefundId: "re_1" };
+  await settleRefund(ctx, toUuid("refund", id)!, late);
+  const { data } = (await bought.buyer.get(`/v1/refunds/${id}`)).body;
+  assert.partialDeepStrictEqual(data, {
+    status: "succeeded",
+    failureCode: "card_closed",
+    returnedAt: market.clock.now.toISOString(),
+  });
+  assert.equal((await orderOf(bought.buyer, bought.orderId)).refundedAmount, before, "it stays refunded");
+  const { rows } = await market.query(
+    `select e.account, e.owner_id, e.amount_minor as amount from ledger_entries e
+       join ledger_transactions t on t.id = e.transaction_id
+      where t.kind = 'refund_returned' and t.source_id = $1 order by 1`,
+    [toUuid("refund", id)],
+  );
+  const amount = data.amount * 100;
+  assert.deepEqual(rows, [
+    { account: "buyer_credit", owner_id: bought.buyer.userId, amount },
+    { account: "provider_clearing", owner_id: null, amount: -amount },
+  ]);
+  const subjects = (await lettersToUser(market, bought.buyer.userId)).map(({ subject }) => subject);
+  assert.equal(subjects.filter((one) => one.startsWith("Your bank sent a refund back")).length, 1);
+  assert.equal(market.logs.filter((line) => line.includes("came back: see to it")).length >= 1, true);
 });
 
 suite("whoever is killed on the way", () => {

@@ -4,8 +4,9 @@ import { announce } from "../events/outbox.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
-import { PaymentUnknown, type RefundOutcome } from "../outside/payments.ts";
-import { bookRefund } from "./books.ts";
+import type { RefundOutcome } from "../outside/payments.ts";
+import { orLeftOpen } from "../payments/silence.ts";
+import { bookRefund, bookRefundReturned } from "./books.ts";
 import { listHolds, setHold } from "./dispute-queries.ts";
 import { noteGivenBack } from "./giving-back.ts";
 import { tellOfRefund } from "./refund-letters.ts";
@@ -14,17 +15,20 @@ import {
   type Locked,
   lockRefund,
   moveRefund,
+  recordRefund,
   startRefund,
   theService,
   withdrawRefunds,
 } from "./refund-moves.ts";
 import {
   type AskedRefund,
+  findRefundRow,
   listAskedRefundsOf,
   listOverdueRefunds,
   listUnpaidRefunds,
   type RefundRow,
   stampRefundAsked,
+  stampReturned,
 } from "./refund-queries.ts";
 
 /** Whoever asked more recently may still be waiting for the answer. */
@@ -44,42 +48,43 @@ export async function carryOut(ctx: Context, refundId: string): Promise<void> {
   failPoint(ctx, "refund: settled, not answered");
 }
 
-async function askProvider(
-  ctx: Context,
-  { id, paymentId, amountMinor, currency }: AskedRefund,
-): Promise<RefundOutcome | null> {
-  try {
-    const refundId = toId("refund", id);
-    return await ctx.outside.payments.refund({ refundId, paymentId, amountMinor, currency });
-  } catch (error) {
-    // Whatever it is, the refund is written and approved: whoever asked for it shall hear that, and the job asks again.
-    const told = { refund: id, err: error };
-    if (error instanceof PaymentUnknown)
-      ctx.log.warn(told, "the payment provider did not answer; it stays processing");
-    else ctx.log.error(told, "the payment provider could not be asked for a refund");
-    return null;
-  }
-}
+const askProvider = (ctx: Context, { id, ...request }: AskedRefund): Promise<RefundOutcome | null> =>
+  orLeftOpen(ctx, { refund: id }, () =>
+    ctx.outside.payments.refund({ refundId: toId("refund", id), ...request }),
+  );
 
-/** Moves a refund that is under way to what the provider says, and all that hangs on it; a settled one stays as it is. */
+type Failed = Extract<RefundOutcome, { state: "failed" }>;
+
+/** Moves a refund that is under way to what the provider says, and all that hangs on it; a settled one stays as it is, unless it comes back. */
 export async function settleRefund(ctx: Context, refundId: string, outcome: RefundOutcome): Promise<void> {
   if (outcome.state === "processing") return;
   await ctx.db.transaction().execute(async (tx) => {
     const locked = await lockRefund(tx, refundId);
     if (!locked) return;
-    noteUndone(ctx, locked, outcome);
-    if (outcome.state === "succeeded") await succeed(ctx, tx, locked, outcome.providerRefundId);
-    if (outcome.state === "failed") await fail(ctx, tx, locked, outcome);
+    if (outcome.state !== "failed") await succeed(ctx, tx, locked, outcome.providerRefundId);
+    else if (locked.refund.status === "succeeded") await comeBack(ctx, tx, locked, outcome);
+    else await fail(ctx, tx, locked, outcome);
   });
 }
 
-/** Banks may send back what was given: the buyer must get it in another way, which no rule knows. */
-function noteUndone(ctx: Context, { refund }: Locked, outcome: RefundOutcome): void {
-  if (refund.status === "succeeded" && outcome.state === "failed")
-    ctx.log.error(
-      { refund: refund.id, failureCode: outcome.failureCode },
-      "a refund that had succeeded came back: see to it that the buyer gets it in another way",
-    );
+/**
+ * Banks may send back what was given. It stays taken from those who gave it, because the buyer must still get it, in another way: which
+ * one no rule knows.
+ */
+async function comeBack(
+  ctx: Context,
+  tx: Tx,
+  { order, refund }: Locked,
+  { failureCode }: Failed,
+): Promise<void> {
+  if (!(await stampReturned(tx, refund.id, failureCode, ctx.now()))) return;
+  await bookRefundReturned(ctx, tx, order, { refundId: refund.id, amountMinor: refund.amountMinor });
+  await recordRefund(ctx, tx, (await findRefundRow(tx, refund.id))!, "refund.returned", theService);
+  ctx.log.error(
+    { refund: refund.id, failureCode },
+    "a refund that had succeeded came back: see to it that the buyer gets it in another way",
+  );
+  await tellOfRefund(ctx, tx, refund, "returned");
 }
 
 /** The money is back with the buyer: books, order, use, lists, programs and people learn of it all at once. */
@@ -121,7 +126,7 @@ async function fail(
   ctx: Context,
   tx: Tx,
   locked: Locked,
-  { providerRefundId, failureCode }: Extract<RefundOutcome, { state: "failed" }>,
+  { providerRefundId, failureCode }: Failed,
 ): Promise<void> {
   const moved = await moveRefund(ctx, tx, locked, "fail", theService, {
     provider_refund_id: providerRefundId,

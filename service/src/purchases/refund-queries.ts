@@ -29,6 +29,8 @@ export interface RefundRow {
   failureCode: string | null;
   createdAt: Date;
   completedAt: Date | null;
+  /** When the buyer's bank sent it back. */
+  returnedAt: Date | null;
 }
 
 const refunds = (db: Queries) =>
@@ -46,6 +48,7 @@ const refunds = (db: Queries) =>
       ...(["r.decide_by as decideBy", "r.decided_by as decidedBy", "r.decided_at as decidedAt"] as const),
       ...(["r.decision_note as decisionNote", "r.failure_code as failureCode"] as const),
       ...(["r.created_at as createdAt", "r.completed_at as completedAt"] as const),
+      "r.returned_at as returnedAt",
     ])
     .$castTo<Drawn<RefundRow>>();
 
@@ -177,6 +180,19 @@ export async function stampRefundAsked(db: Queries, id: string, now: Date): Prom
     .returning(["r.id", "o.payment_id as paymentId", "r.amount_minor as amountMinor", "r.currency"])
     .executeTakeFirst();
   return asked && (exact(asked) as AskedRefund);
+}
+
+/** The bank sent back what had succeeded; false when that is known already. */
+export async function stampReturned(tx: Tx, id: string, failureCode: string, now: Date): Promise<boolean> {
+  const stamped = await tx
+    .updateTable("refunds")
+    .set({ returned_at: now, failure_code: failureCode })
+    .where("id", "=", id)
+    .where("status", "=", "succeeded")
+    .where("returned_at", "is", null)
+    .returning("id")
+    .executeTakeFirst();
+  return stamped !== undefined;
 }
 
 /** Of which the provider was last asked before a moment, or should have been; the oldest first. */

@@ -7,7 +7,7 @@ import { assertError, type Client, type Market, openMarket, type Reply } from ".
 import { accountsOf, givenBack, refundBook, withRefunds } from "../../test/refunds.ts";
 import { run } from "../../test/runs.ts";
 import { hasFile } from "../../test/uploads.ts";
-import { holdUse, lockUse } from "../entitlements/entitlements.ts";
+import { holdUse, lockUse, resumeUse } from "../entitlements/entitlements.ts";
 import { newUuid, toId, toUuid } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
@@ -105,6 +105,7 @@ suite("what was never used", () => {
       decidedBy: "rules",
       decisionNote: null,
       failureCode: null,
+      returnedAt: null,
       createdAt: at,
       decidedAt: at,
       completedAt: at,
@@ -257,6 +258,7 @@ suite("the use of what is given back", () => {
       return [begun];
     });
     assertError(await look[0]!, 403, "UNAUTHORIZED");
+    await ctx.db.transaction().execute((tx) => resumeUse(tx, id));
   });
 
   test("and its refund never both happen, of twenty looks and a request at once", async () => {

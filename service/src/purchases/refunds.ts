@@ -254,6 +254,7 @@ export function toRefund(refund: RefundRow): Refund {
     decidedBy: deciderOf(refund),
     decisionNote: refund.decisionNote,
     failureCode: refund.failureCode,
+    returnedAt: refund.returnedAt?.toISOString() ?? null,
     createdAt: refund.createdAt.toISOString(),
     decidedAt: time(refund.decidedAt),
     completedAt: time(refund.completedAt),

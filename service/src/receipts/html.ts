@@ -24,7 +24,7 @@ th, td { padding: .75rem 0; border-bottom: 1px solid var(--line); text-align: st
 thead th { padding-top: 0; color: var(--soft); font-size: .875rem; }
 th:last-child, td:last-child { padding-inline-start: 1rem; text-align: end; white-space: nowrap; }
 th .soft { display: block; }
-.sums { width: 100%; max-width: 20rem; margin-inline-start: auto; }
+.sums { width: 100%; max-width: 25rem; margin-inline-start: auto; }
 .sums div { display: flex; justify-content: space-between; gap: 1rem; padding: .25rem 0; }
 .sums dt { color: inherit; font-size: inherit; }
 .sums dd { text-align: end; white-space: nowrap; }
@@ -95,8 +95,8 @@ function party({ role, name, email }: ReceiptText["parties"][number]): string {
   return `<div><dt>${escapeHtml(role)}</dt><dd><bdi>${escapeHtml(name)}</bdi></dd>${second}</div>`;
 }
 
-function line({ title, version, amount }: ReceiptText["lines"][number]): string {
-  const product = `<bdi>${escapeHtml(title)}</bdi> <span class="soft">${escapeHtml(version)}</span>`;
+function line({ title, detail, amount }: ReceiptText["lines"][number]): string {
+  const product = `<bdi>${escapeHtml(title)}</bdi> <span class="soft">${escapeHtml(detail)}</span>`;
   return `<tr><th scope="row">${product}</th><td>${escapeHtml(amount)}</td></tr>`;
 }
 

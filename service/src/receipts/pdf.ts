@@ -131,11 +131,11 @@ function drawLines(pen: Pen, text: ReceiptText): void {
   pen.doc.y += 16;
   drawRow(pen, pen.left, "Product", "Amount", { size: 9, color: SOFT });
   rule(pen);
-  for (const { title, version, amount } of text.lines) {
+  for (const { title, detail, amount } of text.lines) {
     mustHaveRoom(pen, LINE_HEIGHT);
     drawRow(pen, pen.left, title, amount, {});
     const width = pen.right - pen.left - AMOUNT_WIDTH - GAP;
-    write(pen, version, pen.left, pen.doc.y, { size: 9, color: SOFT, width });
+    write(pen, detail, pen.left, pen.doc.y, { size: 9, color: SOFT, width });
     rule(pen);
   }
 }

@@ -12,10 +12,10 @@ const paid: Receipt = {
   status: "completed",
   buyer: { name: "Łukasz Żółć", email: "lukasz@example.com" },
   seller: { name: "Prompt Atelier" },
-  lines: [{ title: "Talk about your salary in €", version: "1.2.0", amountMinor: 1999n }],
+  lines: [{ title: "Talk about your salary in €", detail: "Version 1.2.0", amountMinor: 1999n }],
   subtotalMinor: 1999n,
   discountMinor: 0n,
-  discountCode: null,
+  discountReason: null,
   taxMinor: 0n,
   totalMinor: 1999n,
   refundedMinor: 0n,
@@ -70,7 +70,7 @@ test("discount and tax say by what they came about", () => {
   const page = receiptHtml({
     ...paid,
     discountMinor: 1000n,
-    discountCode: "SPRING",
+    discountReason: "SPRING",
     taxMinor: 190n,
     taxRate: { percent: 19, inclusive: false, country: "DE" },
     totalMinor: 1189n,
@@ -110,6 +110,7 @@ test("a PDF of many refunds goes on on the next page", async () => {
 test("a free copy has a receipt too", () => {
   const page = receiptHtml({ ...paid, discountMinor: 1999n, totalMinor: 0n, paymentMethod: null });
   assert.match(page, /Nothing to pay/);
+  assert.match(page, /<dt>Status<\/dt><dd>Free</);
   assert.match(page, /<dt>Total<\/dt><dd>0\.00 USD/);
 });
 
@@ -120,7 +121,7 @@ test("what people wrote is escaped", () => {
     number: attack,
     buyer: { name: attack, email: attack },
     seller: { name: attack },
-    lines: [{ title: attack, version: attack, amountMinor: 1999n }],
+    lines: [{ title: attack, detail: attack, amountMinor: 1999n }],
     paymentMethod: { brand: attack, last4: attack },
     service: { name: attack, origin: attack },
   });
@@ -205,7 +206,7 @@ test("a receipt always gives the same PDF", async () => {
 test("a receipt of many lines goes on on the next page", async () => {
   const lines = Array.from({ length: 40 }, (_, at) => ({
     title: `Line ${at} of forty`,
-    version: "1.0.0",
+    detail: "Version 1.0.0",
     amountMinor: 100n,
   }));
   const pdf = await receiptPdf({ ...paid, lines });

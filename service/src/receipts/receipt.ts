@@ -1,5 +1,6 @@
 import type { OrderStatus } from "@stoa/contract";
 import { formatMoney } from "../money/amount.ts";
+import type { TaxRate } from "../money/percent.ts";
 import { drawReceiptPage } from "./html.ts";
 
 /** What a receipt is made from. All amounts are minor units of `currency`. */
@@ -7,14 +8,16 @@ export interface Receipt {
   number: string;
   issuedAt: Date;
   status: OrderStatus;
-  discountCode: string | null;
+  /** Such as the code; null: there is nothing to say of it. */
+  discountReason: string | null;
   /** Null when nothing is taxed. */
-  taxRate: { percent: number; inclusive: boolean; country: string } | null;
+  taxRate: TaxRate | null;
   /** The oldest first. */
   refunds: { at: Date; amountMinor: bigint }[];
   buyer: { name: string; email: string };
   seller: { name: string };
-  lines: { title: string; version: string; amountMinor: bigint }[];
+  /** `detail` stands small below the title: a version, or a period. */
+  lines: { title: string; detail: string; amountMinor: bigint }[];
   subtotalMinor: bigint;
   discountMinor: bigint;
   taxMinor: bigint;
@@ -33,7 +36,7 @@ export interface ReceiptText {
   service: { name: string; origin: string };
   facts: { label: string; value: string }[];
   parties: { role: string; name: string; email?: string }[];
-  lines: { title: string; version: string; amount: string }[];
+  lines: { title: string; detail: string; amount: string }[];
   sums: Sum[];
 }
 
@@ -67,16 +70,16 @@ function receiptText(receipt: Receipt): ReceiptText {
     facts: [
       { label: "Receipt number", value: receipt.number },
       { label: "Date", value: dateFormat.format(issuedAt) },
-      { label: "Status", value: statusNames[receipt.status] },
+      { label: "Status", value: statusOf(receipt) },
       { label: "Payment", value: paymentText(receipt.paymentMethod) },
     ],
     parties: [
       { role: "Bought by", name: buyer.name, email: buyer.email },
       { role: "Sold by", name: seller.name },
     ],
-    lines: receipt.lines.map(({ title, version, amountMinor }) => ({
+    lines: receipt.lines.map(({ title, detail, amountMinor }) => ({
       title,
-      version: `Version ${version}`,
+      detail,
       amount: printMoney(amountMinor, receipt.currency),
     })),
     sums: sumsOf(receipt),
@@ -98,8 +101,8 @@ function sumsOf(receipt: Receipt): Sum[] {
   return sums;
 }
 
-const discountLabel = ({ discountCode }: Receipt) =>
-  discountCode === null ? "Discount" : `Discount (${discountCode})`;
+const discountLabel = ({ discountReason }: Receipt) =>
+  discountReason === null ? "Discount" : `Discount (${discountReason})`;
 
 function taxLabel({ taxRate }: Receipt): string {
   if (!taxRate) return "Tax";
@@ -116,6 +119,10 @@ function refundsOf({ refunds, refundedMinor }: Receipt) {
   }));
   return rest > 0n ? [...rows, { label: "Refunded", amountMinor: rest }] : rows;
 }
+
+/** Nobody paid for a free copy. */
+const statusOf = ({ status, totalMinor }: Receipt): string =>
+  status === "completed" && totalMinor === 0n ? "Free" : statusNames[status];
 
 const statusNames: Record<OrderStatus, string> = {
   pending: "Pending",

@@ -1,6 +1,5 @@
 import { sql } from "kysely";
 import type { Queries } from "../db/database.ts";
-import { exact } from "../db/exact.ts";
 
 /** Keeps the code that is there already: of two first looks at once, one makes it. */
 export async function insertOrFindCode(
@@ -30,29 +29,14 @@ export const findOwner = (db: Queries, code: string) =>
     .where("r.code", "=", code)
     .executeTakeFirst();
 
-export interface EarningsRow {
-  currency: string;
-  totalMinor: bigint;
-  pendingMinor: bigint;
-  availableMinor: bigint;
-}
-
-/** By currency, derived from the ledger: what was paid out lowers what is available, and no total. */
-export async function sumEarnings(db: Queries, userId: string, now: Date): Promise<EarningsRow[]> {
-  const { rows } = await sql<{
-    currency: string;
-    totalMinor: number;
-    pendingMinor: number;
-    availableMinor: number;
-  }>`
-    select e.currency,
-           coalesce(sum(e.amount_minor) filter (where t.kind not like 'payout%'), 0)::bigint as "totalMinor",
-           coalesce(sum(e.amount_minor) filter (where e.matures_at > ${now}), 0)::bigint as "pendingMinor",
-           coalesce(sum(e.amount_minor) filter (where e.matures_at <= ${now}), 0)::bigint as "availableMinor"
-      from ledger_entries e join ledger_transactions t on t.id = e.transaction_id
-     where e.owner_id = ${userId} and e.account = 'referrer'
-     group by e.currency order by e.currency`.execute(db);
-  return rows.map((row) => exact(row));
+/** What of commissions is in payouts that were not given back, by currency. */
+export async function sumPaid(db: Queries, userId: string): Promise<Map<string, bigint>> {
+  const { rows } = await sql<{ currency: string; paid: string }>`
+    select currency, sum(commission_minor)::text as paid from payouts
+     where seller_id = ${userId} and status in ('pending', 'in_transit', 'completed') group by currency`.execute(
+    db,
+  );
+  return new Map(rows.map(({ currency, paid }) => [currency, BigInt(paid)]));
 }
 
 export async function countReferred(db: Queries, userId: string): Promise<number> {

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, suite, test } from "node:test";
 import { hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { toUuid } from "../ids.ts";
+import { payOutBySchedule } from "../payouts/schedule.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -64,10 +65,49 @@ test("a sale by a code pays its owner from the seller's part, and is copied onto
     referrer_id: referrer.userId,
     referral_code: code,
   });
-  const pending = { currency: "USD", total: 2, pending: 2, available: 0 };
+  const pending = { currency: "USD", total: 2, pending: 2, available: 0, reserved: 0, paid: 0 };
   assert.partialDeepStrictEqual(await referralOf(referrer), { sales: 1, earnings: [pending] });
   market.clock.forward(14 * DAY_MS);
   assert.deepEqual((await referralOf(referrer)).earnings, [{ ...pending, pending: 0, available: 2 }]);
+});
+
+suite("whoever is no seller", () => {
+  const weekly = () => payOutBySchedule(market.service.ctx, "weekly");
+
+  /** 200.00 of which the referrer has 20.00. */
+  async function hasReferred(): Promise<{ referrer: Client; buyer: Client; orderId: string }> {
+    const [referrer, buyer] = [await market.hasUser(), await market.hasUser()];
+    const { code } = await referralOf(referrer);
+    const productId = await hasProduct(seller, { price: 200 });
+    const reply = await buy(buyer, productId, { referralCode: code });
+    assert.equal(reply.status, 201, reply.text);
+    // What was looked at comes back only if the seller says so.
+    await buyer.get(`/v1/products/${productId}`);
+    return { referrer, buyer, orderId: reply.body.data.orderId };
+  }
+
+  test("is paid by the schedule what they earned, and sees what was paid", async () => {
+    await weekly();
+    const { referrer } = await hasReferred();
+    assertError(await referrer.get("/v1/balance"), 403, "UNAUTHORIZED");
+    market.clock.forward(21 * DAY_MS);
+    const earned = { currency: "USD", total: 20, pending: 0, reserved: 0 };
+    assert.deepEqual((await referralOf(referrer)).earnings, [{ ...earned, available: 20, paid: 0 }]);
+    await weekly();
+    assert.deepEqual((await referralOf(referrer)).earnings, [{ ...earned, available: 0, paid: 20 }]);
+  });
+
+  test("sees what an open refund may take, and keeps in total what is left of it", async () => {
+    const { referrer, buyer, orderId } = await hasReferred();
+    market.clock.forward(14 * DAY_MS);
+    const asked = await buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "other" });
+    assert.equal(asked.body.data.status, "pending", asked.text);
+    const earned = { currency: "USD", pending: 0, available: 0, paid: 0 };
+    assert.deepEqual((await referralOf(referrer)).earnings, [{ ...earned, total: 20, reserved: 20 }]);
+    const session = await market.hasSession(seller.userId);
+    await session.post(`/v1/refunds/${asked.body.data.id}/approve`);
+    assert.deepEqual((await referralOf(referrer)).earnings, []);
+  });
 });
 
 test("a sale without a code pays nobody a commission", async () => {

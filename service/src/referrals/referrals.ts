@@ -2,8 +2,9 @@ import { randomInt } from "node:crypto";
 import type { Referral } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
 import { ruleBroken } from "../errors.ts";
+import { type Balance, balancesOf } from "../ledger/balances.ts";
 import { toDecimal } from "../money/amount.ts";
-import { countReferred, type EarningsRow, findOwner, insertOrFindCode, sumEarnings } from "./queries.ts";
+import { countReferred, findOwner, insertOrFindCode, sumPaid } from "./queries.ts";
 
 /** No vowels, so that no word comes about, and no two that look alike. 21^9 codes: nobody guesses one. */
 const LETTERS = "CDFGHJKMNPQRTVWX34679";
@@ -14,6 +15,8 @@ const USUAL_COMMISSION_BASIS_POINTS = 1_000;
 
 const drawCode = () => Array.from({ length: LENGTH }, () => LETTERS[randomInt(LETTERS.length)]).join("");
 
+type Commission = Balance["referrer"];
+
 /** One's own code, made at the first look, and what it has earned. */
 export async function readReferral(ctx: Context, { userId }: Member): Promise<Referral> {
   const made = { user_id: userId, code: drawCode(), created_at: ctx.now() };
@@ -23,16 +26,38 @@ export async function readReferral(ctx: Context, { userId }: Member): Promise<Re
     url: `${ctx.links.origin()}/?ref=${code}`,
     commissionBasisPoints: USUAL_COMMISSION_BASIS_POINTS,
     sales: await countReferred(ctx.db, userId),
-    earnings: (await sumEarnings(ctx.db, userId, ctx.now())).map(toEarnings),
+    earnings: await earningsOf(ctx, userId),
   };
 }
 
-const toEarnings = ({ currency, totalMinor, pendingMinor, availableMinor }: EarningsRow) => ({
-  currency,
-  total: toDecimal(totalMinor, currency),
-  pending: toDecimal(pendingMinor, currency),
-  available: toDecimal(availableMinor, currency),
-});
+/** In one snapshot, so that a payout that is drawn meanwhile is in it whole, or not at all. */
+async function earningsOf(ctx: Context, userId: string): Promise<Referral["earnings"]> {
+  const [balances, paid] = await ctx.db
+    .transaction()
+    .setIsolationLevel("repeatable read")
+    .execute(async (tx) => [await balancesOf(tx, userId, ctx.now()), await sumPaid(tx, userId)] as const);
+  return balances
+    .map(({ currency, referrer }) => toEarnings(currency, referrer, paid.get(currency) ?? 0n))
+    .filter((earned) =>
+      [earned.pending, earned.available, earned.reserved, earned.paid].some((one) => one !== 0),
+    );
+}
+
+function toEarnings(
+  currency: string,
+  { pendingMinor, availableMinor, reservedMinor }: Commission,
+  paidMinor: bigint,
+) {
+  const amount = (minor: bigint) => toDecimal(minor, currency);
+  return {
+    currency,
+    total: amount(pendingMinor + availableMinor + reservedMinor + paidMinor),
+    pending: amount(pendingMinor),
+    available: amount(availableMinor),
+    reserved: amount(reservedMinor),
+    paid: amount(paidMinor),
+  };
+}
 
 /** Who gets the commission of a purchase, and by which code. */
 export interface Referrer {

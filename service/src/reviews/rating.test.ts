@@ -14,6 +14,7 @@ let seller: Client;
 let admin: Client;
 before(async () => {
   market = await openMarket();
+  market.inventsBooks();
   seller = await market.hasUser({ name: "Seller" });
   const { userId } = await market.hasUser({ role: "admin" });
   admin = await market.hasSession(userId, { secondFactor: true });

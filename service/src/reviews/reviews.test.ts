@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
+import { getsAllBack, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
-import { newUuid, toId, toUuid } from "../ids.ts";
+import { newUuid, toId } from "../ids.ts";
 import { toUserId } from "../people/users.ts";
 
 let market: Market;
@@ -80,9 +80,7 @@ test("only those who hold the product review it", async () => {
   await stranger.post("/v1/purchases", { productId, paymentMethodId: "pm_test_declined" });
   assertError(await review(stranger, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
   const buyer = await hasBuyer(productId);
-  await market.query("update entitlements set status = 'revoked' where product_id = $1", [
-    toUuid("prod", productId),
-  ]);
+  await getsAllBack(market, buyer);
   assertError(await review(buyer, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
   assert.deepEqual(await ratingOf(productId), { rating: 0, reviews: 0 });
 });
@@ -274,9 +272,7 @@ test("a review is found below its own product, and by no id of another kind", as
 test("what somebody wrote stays theirs to take back when they can see the product no longer", async () => {
   const productId = await hasProduct(author);
   const { buyer, path } = await hasReview(productId);
-  await market.query("update entitlements set status = 'revoked' where product_id = $1", [
-    toUuid("prod", productId),
-  ]);
+  await getsAllBack(market, buyer);
   await author.post(`/v1/products/${productId}/unpublish`);
   assertError(await buyer.get(`/v1/products/${productId}`), 404, "PRODUCT_NOT_FOUND");
   assertError(await (await market.hasUser()).get(path), 404, "PRODUCT_NOT_FOUND");

@@ -79,10 +79,12 @@ create table orders (
   payment_method_id text,
   payment_method jsonb,
   payment_id text,
+  -- What the provider took in the place of the total, such as '1899 USD' in minor units: for the operator to compare.
+  mismatch text,
   decline_code text,
   action_url text,
   created_at timestamptz not null,
-  -- When the provider was last asked to charge: silence is counted from here.
+  -- When the provider was last asked to charge: silence is counted from here. Of a canceled one, when it was last asked about.
   asked_at timestamptz,
   completed_at timestamptz,
   -- From when the seller may be paid out for it.
@@ -95,6 +97,16 @@ create table orders (
   check (least(seller_minor, fee_minor, commission_minor, tax_minor, discount_minor) >= 0),
   check (least(refunded_minor, refunding_minor) >= 0 and refunded_minor + refunding_minor <= total_minor),
   check (commission_minor = 0 or referrer_id is not null),
+  check ((completed_at is not null) = (status in ('completed', 'partially_refunded', 'refunded', 'disputed'))),
+  check (case status
+           when 'disputed' then true
+           when 'refunded' then refunded_minor = total_minor and total_minor > 0
+           when 'partially_refunded' then refunded_minor > 0 and refunded_minor < total_minor
+           else refunded_minor = 0
+         end),
+  check ((matures_at is null) = (completed_at is null)),
+  check (matures_at = completed_at + greatest(7, refund_days) * interval '24 hours'),
+  check ((receipt_year is null) = (completed_at is null)),
   check ((receipt_number is null) = (completed_at is null)),
   unique (seller_id, receipt_year, receipt_number)
 );
@@ -137,6 +149,7 @@ create table receipt_counters (
 );
 
 create index orders_buyer on orders (buyer_id, id desc);
+create index orders_canceled on orders (created_at) where status = 'canceled';
 create index orders_open on orders (created_at) where status in ('pending', 'requires_action');
 -- Two parallel purchases of one product by one buyer cannot both go on.
 create unique index orders_one_open on orders (buyer_id, product_id) where status in ('pending', 'requires_action');
@@ -179,12 +192,18 @@ create table refunds (
   created_at timestamptz not null,
   -- When it succeeded, failed, or was rejected or canceled.
   completed_at timestamptz,
-  check ((completed_at is null) = (status in ('pending', 'approved', 'processing')))
+  -- When the buyer's bank sent back what had succeeded: the provider has it, and the buyer is owed it.
+  returned_at timestamptz,
+  check ((completed_at is null) = (status in ('pending', 'approved', 'processing'))),
+  check (returned_at is null or status = 'succeeded')
 );
 create index refunds_order on refunds (order_id, id desc);
 -- A buyer asks once at a time; administrators may give several parts meanwhile, as long as they are of what remains.
 create unique index refunds_one_open on refunds (order_id)
   where origin = 'buyer' and status in ('pending', 'approved', 'processing');
+-- What payouts must leave of a seller's balance.
+create index refunds_open on refunds (order_id) include (amount_minor) where status in ('pending', 'approved', 'processing');
+create index refunds_returned on refunds (returned_at) where returned_at is not null;
 create index refunds_undecided on refunds (decide_by) where status = 'pending';
 create index refunds_unpaid on refunds (decided_at) where status in ('approved', 'processing');
 
@@ -200,8 +219,12 @@ create table disputes (
   -- What the provider charges for it, which the seller bears unless the dispute is won.
   fee_minor bigint not null default 0,
   reason text not null,
+  -- Until when the bank hears the other side; null: nobody said.
+  answer_by timestamptz,
   opened_at timestamptz not null,
-  closed_at timestamptz
+  closed_at timestamptz,
+  check ((closed_at is null) = (status = 'open')),
+  check (status = 'open' or held_minor = 0)
 );
 create index disputes_order on disputes (order_id);
 create index disputes_open on disputes (opened_at) where status = 'open';

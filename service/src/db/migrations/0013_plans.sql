@@ -24,26 +24,61 @@ create index subscriptions_to_renew on subscriptions (next_try_at);
 -- Every attempt to pay for a plan; the provider knows it by this id.
 create table subscription_payments (
   id uuid primary key,
-  user_id uuid not null references users on delete cascade,
+  user_id uuid not null references users,
+  -- Copied when asked for: a receipt stays as it was, whoever takes another name or closes the account.
+  buyer_name text not null,
+  buyer_email text not null,
   plan text not null check (plan in ('free', 'pro', 'business', 'enterprise')),
+  -- A whole month's price, and what was unused of the period before.
   price_minor bigint not null,
-  -- The price less what was unused of the period before.
+  credit_minor bigint not null default 0,
+  tax_minor bigint not null default 0,
+  tax_basis_points integer not null default 0,
+  -- Whether the price holds the tax already.
+  tax_inclusive boolean not null default false,
+  tax_country text,
+  -- What is charged.
   amount_minor bigint not null check (amount_minor > 0),
   currency text not null,
   payment_method_id text not null,
   -- Where the period begins that it renews the plan for; null: the plan begins when it is paid.
   renews_from timestamptz,
+  -- Whether they were there to confirm what their bank asks: asked again, it is the same question.
+  owner_present boolean not null,
   status text not null check (status in ('pending', 'requires_action', 'completed', 'failed', 'canceled')),
   payment_method jsonb,
   payment_id text,
+  -- What the provider took in the place of the amount, such as '1899 USD' in minor units: for the operator to compare.
+  mismatch text,
   decline_code text,
   action_url text,
   created_at timestamptz not null,
-  -- When the provider was last asked to charge: silence is counted from here.
+  -- When the provider was last asked to charge: silence is counted from here. Of a canceled one, when it was last asked about.
   asked_at timestamptz,
-  settled_at timestamptz
+  settled_at timestamptz,
+  -- The month that it paid for.
+  period_start timestamptz,
+  period_end timestamptz,
+  -- What the payment provider kept for itself; null until it says.
+  processor_fee_minor bigint,
+  -- Counted from 1 in each year (UTC) of the whole marketplace, which sells its plans itself, without gaps; taken when it is completed.
+  receipt_year smallint,
+  receipt_number integer,
+  check (amount_minor = price_minor - credit_minor + case when tax_inclusive then 0 else tax_minor end),
+  check (least(credit_minor, tax_minor) >= 0),
+  check ((receipt_number is not null) = (status = 'completed')),
+  check (num_nulls(receipt_year, receipt_number, period_start, period_end) in (0, 4)),
+  unique (receipt_year, receipt_number)
 );
+
+-- The last number of a year.
+create table subscription_receipt_counters (
+  year smallint primary key,
+  last integer not null
+);
+
 create index subscription_payments_user on subscription_payments (user_id, id desc);
+create index subscription_payments_canceled on subscription_payments (created_at) where status = 'canceled';
 create index subscription_payments_open on subscription_payments (created_at) where status in ('pending', 'requires_action');
 -- No period is paid twice.
 create unique index subscription_payments_once on subscription_payments (user_id, renews_from)

@@ -2,7 +2,9 @@
 -- positive, what the provider holds for us stands below zero. The entries of a transaction sum to zero in each currency.
 create table ledger_transactions (
   id uuid primary key,
-  kind text not null check (kind in ('sale', 'refund', 'dispute_opened', 'dispute_won', 'dispute_lost', 'subscription',
+  -- In which order an order's money moved: whoever books it holds its lock, whatever the clocks of two processes say.
+  number bigint not null generated always as identity,
+  kind text not null check (kind in ('sale', 'refund', 'refund_returned', 'dispute_opened', 'dispute_won', 'dispute_lost', 'subscription',
     'payout', 'payout_completed', 'payout_failed', 'payout_returned')),
   -- The row that it is about: an order, a refund, a dispute, a payout, a payment of a plan. Each is booked once for each kind.
   source_id uuid not null,
@@ -19,7 +21,7 @@ create table ledger_entries (
   position smallint not null,
   entry_count smallint not null,
   account text not null check (account in ('provider_clearing', 'platform_revenue', 'processor_fees', 'tax_payable',
-    'seller', 'referrer', 'in_transit', 'dispute_hold')),
+    'seller', 'referrer', 'in_transit', 'buyer_credit', 'dispute_hold')),
   -- Whose money it is, on the accounts that people have.
   owner_id uuid references users on delete restrict,
   currency text not null,
@@ -31,7 +33,7 @@ create table ledger_entries (
   constraint ledger_entries_are_counted foreign key (transaction_id, entry_count)
     references ledger_transactions (id, entry_count) on delete restrict,
   constraint ledger_entries_have_places check (position between 1 and entry_count),
-  check ((owner_id is not null) = (account in ('seller', 'referrer', 'in_transit'))),
+  check ((owner_id is not null) = (account in ('seller', 'referrer', 'in_transit', 'buyer_credit'))),
   check ((matures_at is not null) = (account in ('seller', 'referrer')))
 );
 create index ledger_entries_owner on ledger_entries (owner_id, currency, account, matures_at) include (amount_minor)

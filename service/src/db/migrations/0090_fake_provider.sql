@@ -41,6 +41,13 @@ create table fake_provider.payouts (
   created_at timestamptz not null
 );
 
+create table fake_provider.accounts (
+  id text primary key,
+  owner_id text not null unique,
+  state text not null check (state in ('restricted', 'enabled')),
+  created_at timestamptz not null
+);
+
 create table fake_provider.disputes (
   id text primary key,
   charge_id text not null unique references fake_provider.charges,

@@ -1,0 +1,12 @@
+import { type RawBuilder, sql } from "kysely";
+
+/** Nothing waits for more than a day before it is given up; for a week after that, money is looked for. */
+const ASKED_AFTER_FOR_MS = 8 * 86_400_000;
+
+/**
+ * Canceled rows that may yet turn out to be charged: asked about whenever they are twice as old as when the provider last answered, and
+ * every day, so that a week costs some fifteen questions.
+ */
+export const mayBeChargedLate = (now: Date): RawBuilder<boolean> => sql<boolean>`
+  status = 'canceled' and created_at > ${new Date(now.getTime() - ASKED_AFTER_FOR_MS)}
+  and ${now}::timestamptz - asked_at >= least(greatest(asked_at - created_at, interval '10 minutes'), interval '1 day')`;

@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { fakePayments } from "../src/outside/payments.fake.ts";
+import { startFakeProvider } from "../src/outside/payments.fake-server.ts";
+import {
+  type Charge,
+  type FakeStore,
+  memoryStore,
+  type Payout,
+  type Refund,
+} from "../src/outside/payments.fake-store.ts";
+import { type DoomedService, startDoomed } from "./doomed.ts";
+import { type Market, type MarketWish, openMarket } from "./market.ts";
+
+/** A market whose processes are killed, and a payment provider that outlives them. */
+export interface CrashSite {
+  market: Market;
+  /** The provider's own books. */
+  books: FakeStore;
+  /** What the provider did, each thing once: a repeat under the same id is no other. */
+  done: { charges: Charge[]; refunds: Refund[]; payouts: Payout[] };
+  /** What the provider does when it has charged and not answered yet. */
+  onceCharged: () => void;
+  /** Where the market's own process throws; "": nowhere. */
+  failsAt: string;
+  /** Another process of the market, which lives until it comes to the named fail point. */
+  startDoomed(diesAt?: string): Promise<DoomedService>;
+  close(): Promise<void>;
+}
+
+export async function openCrashSite(config: MarketWish["config"] = {}): Promise<CrashSite> {
+  const books = memoryStore();
+  const done: CrashSite["done"] = { charges: [], refunds: [], payouts: [] };
+  const store: FakeStore = {
+    ...books,
+    async insertOrGet(charge) {
+      const kept = await books.insertOrGet(charge);
+      if (kept === charge) done.charges.push(charge);
+      site.onceCharged();
+      return kept;
+    },
+    async insertRefund(refund) {
+      const kept = await books.insertRefund(refund);
+      if (kept === refund) done.refunds.push(refund);
+      return kept;
+    },
+    async insertPayout(payout) {
+      const kept = await books.insertPayout(payout);
+      if (kept === payout) done.payouts.push(payout);
+      return kept;
+    },
+  };
+  const provider = await startFakeProvider({ store, now: () => market.clock.now });
+  const market = await openMarket({
+    config,
+    payments: fakePayments({ origin: provider.origin }),
+    failPoints: (name) => {
+      if (name === site.failsAt) throw new Error(`died at ${name}`);
+    },
+  });
+  const site: CrashSite = {
+    market,
+    books,
+    done,
+    onceCharged: () => {},
+    failsAt: "",
+    startDoomed: (diesAt) => startDoomed(market, provider.origin, diesAt),
+    async close() {
+      await market.close();
+      await provider.close();
+    },
+  };
+  return site;
+}
+
+/** What is asked of a process that dies of it. */
+export async function diesOf({ ended }: DoomedService, asked: Promise<unknown>): Promise<void> {
+  await assert.rejects(asked);
+  assert.equal(await ended, "SIGKILL");
+}
