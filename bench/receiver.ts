@@ -1,7 +1,8 @@
-/** A webhook receiver that takes everything at once, in a process of its own. Prints its URL; GET tells when what came in. */
+/** A webhook receiver that takes everything at once, but for what comes to /hangs, in a process of its own. Prints its URL; GET tells when what came in. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
+const HANGS = "/hangs";
 const arrivals = new Map<string, number>();
 const server = createServer((request, response) => {
   if (request.method === "GET") {
@@ -10,6 +11,7 @@ const server = createServer((request, response) => {
     return;
   }
   request.resume().on("end", () => {
+    if (request.url === HANGS) return;
     response.end();
     const id = String(request.headers["webhook-id"]);
     if (!arrivals.has(id)) arrivals.set(id, performance.timeOrigin + performance.now());

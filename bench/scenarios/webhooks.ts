@@ -8,7 +8,7 @@ import { announce } from "@stoa/service/events/outbox.ts";
 import { newUuid, toId } from "@stoa/service/ids.ts";
 import { createUser } from "@stoa/service/people/users.ts";
 import { claimDeliveries } from "@stoa/service/webhooks/delivery-queries.ts";
-import { createEndpoint } from "@stoa/service/webhooks/endpoints.ts";
+import { createEndpoint, forgetWebhooks } from "@stoa/service/webhooks/endpoints.ts";
 import { cpuOfFamily, parentOf } from "../cpu.ts";
 import type { Options } from "../options.ts";
 import { atEnd, startScript } from "../processes.ts";
@@ -28,6 +28,7 @@ const LANES = 5_000;
 const FUTURE_RETRIES = 100_000;
 const CLAIMS = 200;
 const DUE_EACH = 20;
+const HANGING = 5_000;
 const AIMS = { perSecond: 1_000, p95: 100, p99: 500, claimMs: 10 };
 const LOOK_EVERY_MS = 20;
 const GIVE_UP_MS = 120_000;
@@ -47,11 +48,12 @@ export async function measureWebhooks(_options: Options): Promise<Report> {
     await drain(market);
     const alone = await drains(market);
     const delays = await steadily(market);
+    const besideHanging = await besideOneThatHangs(market);
     const idle = await idleOf(ctx, one);
     const two = await startWorker();
     const together = await drains(market);
     await Promise.all([one.end(), two.end()]);
-    return reportOf({ alone, together, delays, idle, claims: await claims(ctx) });
+    return reportOf({ alone, together, delays, besideHanging, idle, claims: await claims(ctx) });
   });
 }
 
@@ -64,19 +66,22 @@ interface Market {
 
 async function openAccounts(ctx: Context, url: string): Promise<string[]> {
   const accounts: string[] = [];
-  for (let n = 0; n < ACCOUNTS; n++) {
-    const userId = await createUser(ctx, { email: `hooks${n}@bench.example`, name: "Hooks" });
-    const caller: Member = {
-      ...{ kind: "key", keyId: "bench", userId, role: "user", plan: "free", quota: null },
-      permissions: new Set(["webhooks:write"]),
-    };
-    await createEndpoint(ctx, caller, {
-      ...{ url: `${url}/${n}`, description: "", eventTypes: null, enabled: true },
-      ...{ signatureContent: "timestamp_body", signaturePrefix: false },
-    });
-    accounts.push(userId);
-  }
+  for (let n = 0; n < ACCOUNTS; n++) accounts.push((await openAccount(ctx, `${url}/${n}`)).userId);
   return accounts;
+}
+
+let people = 0;
+async function openAccount(ctx: Context, url: string): Promise<Member> {
+  const userId = await createUser(ctx, { email: `hooks${++people}@bench.example`, name: "Hooks" });
+  const caller: Member = {
+    ...{ kind: "key", keyId: "bench", userId, role: "user", plan: "free", quota: null },
+    permissions: new Set(["webhooks:write"]),
+  };
+  await createEndpoint(ctx, caller, {
+    ...{ url, description: "", eventTypes: null, enabled: true },
+    ...{ signatureContent: "timestamp_body", signaturePrefix: false },
+  });
+  return caller;
 }
 
 const review = (userId: string) => ({
@@ -149,6 +154,15 @@ async function steadily(market: Market): Promise<Quantiles> {
   return quantilesOf([...arrivals].map(([id, at]) => at - committed.get(id)!));
 }
 
+/** The same for the others, while an endpoint that never answers has thousands due. */
+async function besideOneThatHangs(market: Market): Promise<Quantiles> {
+  const hanging = await openAccount(market.ctx, `${market.url}/hangs`);
+  await happen({ ...market, accounts: [hanging.userId] }, HANGING);
+  const delays = await steadily(market);
+  await market.ctx.db.transaction().execute((tx) => forgetWebhooks(market.ctx, tx, hanging.userId));
+  return delays;
+}
+
 /** Milliseconds of computing a second, of a worker with nothing to do and of the database for it. */
 async function idleOf(ctx: Context, { pid }: Node): Promise<{ node: number; database: number }> {
   const { rows } = await ctx.pool.query<{ pid: number }>("select pg_backend_pid() as pid");
@@ -218,11 +232,12 @@ interface Figures {
   alone: number[];
   together: number[];
   delays: Quantiles;
+  besideHanging: Quantiles;
   idle: { node: number; database: number };
   claims: Quantiles;
 }
 
-function reportOf({ alone, together, delays, idle, claims: claim }: Figures): Report {
+function reportOf({ alone, together, delays, besideHanging, idle, claims: claim }: Figures): Report {
   const rate = (rates: number[]) => {
     const middle = median(rates);
     return against(`${middle.toFixed(0)}/s`, `≥ ${AIMS.perSecond}/s`, middle >= AIMS.perSecond);
@@ -236,6 +251,10 @@ function reportOf({ alone, together, delays, idle, claims: claim }: Figures): Re
       [`commit to acknowledgement at ${STEADY_PER_SECOND}/s, p50`, `${ms(delays.p50)} ms`, "", ""],
       [`commit to acknowledgement at ${STEADY_PER_SECOND}/s, p95`, ...time(delays.p95, AIMS.p95)],
       [`commit to acknowledgement at ${STEADY_PER_SECOND}/s, p99`, ...time(delays.p99, AIMS.p99)],
+      [
+        `the same beside an endpoint that hangs with ${HANGING.toLocaleString("en")} due, p99`,
+        ...time(besideHanging.p99, AIMS.p99),
+      ],
       ["handing out what is due, p50", ...time(claim.p50, AIMS.claimMs)],
       ["handing out what is due, p99", `${ms(claim.p99)} ms`, "", ""],
       ["a worker with nothing to do", `${ms(idle.node + idle.database)} ms of CPU a second`, "", ""],
