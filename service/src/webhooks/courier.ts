@@ -15,6 +15,8 @@ import { outcomeOf } from "./outcome.ts";
 import { Recorder } from "./recorder.ts";
 
 const MOST_IN_FLIGHT = 256;
+/** So that what is answered at once is recorded before more is posted: whoever is killed then has little to repeat. */
+const BEGUN_AT_ONCE = 32;
 /** More than a post and its record take together: whoever is silent for longer is dead, or too late. */
 const LEASE_MS = 60_000;
 /** How long an event may wait for an idle worker. */
@@ -83,7 +85,7 @@ export class Courier {
     const told = hasEvents ? await fanOut(ctx) : 0;
     const room = MOST_IN_FLIGHT - this.#inFlight.size;
     if ((!hasDue && told === 0) || room === 0) return false;
-    const claimed = await claimDeliveries(ctx.pool, this.#lease(), room);
+    const claimed = await claimDeliveries(ctx.pool, this.#lease(), Math.min(room, BEGUN_AT_ONCE));
     for (const delivery of claimed) this.#begin(delivery);
     return told + claimed.length > 0;
   }
