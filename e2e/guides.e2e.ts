@@ -228,6 +228,28 @@ const answersIn = (said: string) =>
     .replaceAll('}{"success"', '}\n{"success"')
     .split("\n")
     .map((line) => JSON.parse(line));
+
+test("the lines of the guide to webhooks do what it says", async () => {
+  const blocks = await blocksOf("webhooks.md");
+  assert.match(blocks[0]!.lines, /http:\/\/127\.0\.0\.1:4000.*stoa_test_…/);
+  blocks[0]!.lines = blocks[0]!.lines
+    .replace("http://127.0.0.1:4000", service.origin)
+    .replace("stoa_test_…", service.key);
+  const [, arrived, looked, rotated, heard, egress, ...others] = await run(blocks);
+  const [sent, inbox] = answersIn(arrived!);
+  assert.equal(sent.data.eventType, "test");
+  assert.deepEqual([inbox.data.length, inbox.data[0].signature], [1, "right"]);
+  const [delivery, recovery, stats] = answersIn(looked!);
+  assert.deepEqual([delivery.data.status, delivery.data.attempts.length], ["succeeded", 2]);
+  assert.match(recovery.data.id, /^rcv_/);
+  assert.equal(stats.data.deliveries.succeeded, 1);
+  assert.match(answersIn(rotated!)[0]!.data.secret, /^whsec_/);
+  const { eventId } = delivery.data;
+  assert.ok(heard!.includes(`id: ${eventId}\nevent: test\ndata: {"id":"${eventId}"`), heard);
+  assert.deepEqual(answersIn(egress!)[0]!.data, { addresses: [] });
+  assert.deepEqual(others, [], "a block that nobody looks at");
+});
+
 test("the lines of the guide to operating make a backup and a shop of it, to which a key of before is good", async (t) => {
   const settings = { STOA_DATA_DIR: folder.path };
   const line = "npx stoa-server key create --user newcomer@stoa.example --name before --json";
