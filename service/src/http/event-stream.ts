@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Endpoint } from "@stoa/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { ApiError } from "../errors.ts";
@@ -36,25 +37,38 @@ export function sendEvents(
   reply.hijack();
   reply.raw.writeHead(reply.statusCode, reply.getHeaders() as OutgoingHttpHeaders);
   reply.raw.write(`retry: ${COME_BACK_MS}\n\n`);
+  void run(door, request, reply.raw, stream, () => isStillWelcome(door, endpoint, request)).finally(() =>
+    // Of a reader who went nobody else says so.
+    door.ctx.log.info({ request: request.id, route: endpoint.path }, "a stream is over"),
+  );
+  return reply;
+}
+
+async function run(
+  door: Door,
+  request: FastifyRequest,
+  raw: ServerResponse,
+  stream: EventStream,
+  mayRead: () => Promise<boolean>,
+): Promise<void> {
   const times = { ...streamTimes, ...door.streamTimes };
   const gone = new AbortController();
-  reply.raw.once("close", () => gone.abort());
-  if (reply.raw.destroyed) gone.abort();
-  const mayRead = () => isStillWelcome(door, endpoint, request);
-  const timers = [
-    setInterval(() => ping(reply.raw), times.pingMs),
-    setInterval(async () => (await mayRead()) || gone.abort(), times.proveMs),
-  ];
-  pump(reply.raw, stream, AbortSignal.any([gone.signal, stream.until]), times)
-    .catch((err) => door.ctx.log.warn({ request: request.id, err }, "a stream broke off"))
-    .finally(() => {
-      for (const timer of timers) clearInterval(timer);
-      stream.ended();
-      end(reply.raw);
-      // Of a reader who went nobody else says so.
-      door.ctx.log.info({ request: request.id, route: endpoint.path }, "a stream is over");
-    });
-  return reply;
+  const leave = () => gone.abort();
+  raw.once("close", leave);
+  if (raw.destroyed) leave();
+  const over = AbortSignal.any([gone.signal, stream.until]);
+  const pings = setInterval(() => ping(raw), times.pingMs);
+  void untilUnwelcome(mayRead, times.proveMs, over).then(leave);
+  try {
+    await pump(raw, stream, over, times);
+  } catch (error) {
+    door.ctx.log.warn({ request: request.id, err: error }, "a stream broke off");
+  } finally {
+    clearInterval(pings);
+    leave();
+    stream.ended();
+    end(raw);
+  }
 }
 
 async function pump(
@@ -82,6 +96,18 @@ const toText = ({ id, type, data }: StreamedEvent): string =>
     ...(data === undefined ? [] : [`data: ${data}`]),
     "\n",
   ].join("\n");
+
+/** One question at a time: a slow database is not asked more for it. */
+async function untilUnwelcome(
+  ask: () => Promise<boolean>,
+  everyMs: number,
+  over: AbortSignal,
+): Promise<void> {
+  while (!over.aborted) {
+    await sleep(everyMs, null, { signal: over }).catch(() => {});
+    if (!over.aborted && !(await ask())) return;
+  }
+}
 
 /** To whoever does not read, it would only pile up. */
 function ping(raw: ServerResponse): void {
