@@ -33,9 +33,9 @@ export function newUuid(at: Date): string {
   return v7({ msecs: at.getTime(), seq: sequence });
 }
 
-/** Before every UUIDv7 of that moment, and after every earlier one. */
+/** Before every UUIDv7 of that moment, and after every earlier one; there is none of before 1970. */
 export const leastUuid = (at: Date): string => {
-  const msecs = at.getTime().toString(16).padStart(12, "0");
+  const msecs = Math.max(0, at.getTime()).toString(16).padStart(12, "0");
   return `${msecs.slice(0, 8)}-${msecs.slice(8)}-7000-8000-000000000000`;
 };
 

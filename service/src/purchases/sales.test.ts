@@ -102,6 +102,8 @@ suite("sales", () => {
     assert.deepEqual(await found(`from=${moments[1]}&to=${moments[2]}`), [orders[1]]);
     const inZone = encodeURIComponent(moments[1]!.replace("Z", "+00:00"));
     assert.deepEqual(await found(`from=${inZone}`), [orders[2], orders[1]]);
+    assert.deepEqual(await found("from=0000-01-01T00:00:00Z"), orders.toReversed());
+    assert.deepEqual(await found("to=1969-12-31T23:59:59Z"), []);
     for (const name of ["from", "to"])
       assertError(await owner.get(`/v1/sales?${name}=today`), 400, "INVALID_REQUEST", name);
   });
