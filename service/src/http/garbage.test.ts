@@ -49,7 +49,13 @@ before(async () => {
   const discount = { code: "MINE", percentOff: 10 };
   await hasEarned(market, member, { amountMinor: 5_000n });
   const image = await sendImage(member, own, { bytes: await picture() });
+  // Nobody listens there either, and in a market nobody posts.
+  const hook = (await member.post("/v1/webhooks", { url: "http://127.0.0.1:9/" })).body.data.id;
+  const since = new Date(market.clock.now.getTime() - 1_000).toISOString();
   ids = {
+    webhookId: [hook],
+    deliveryId: [(await member.post(`/v1/webhooks/${hook}/test`)).body.data.id],
+    recoveryId: [(await member.post(`/v1/webhooks/${hook}/recover`, { since })).body.data.id],
     reviewId: [review.body.data.id],
     fileId: [(await hasFile(member, own)).id],
     imageId: [image.body.data.id],
