@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { announce } from "@stoa/service/events/outbox.ts";
+import { toId } from "@stoa/service/ids.ts";
+import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
+import { fanOut } from "@stoa/service/webhooks/fan-out.ts";
+import type { Browser } from "playwright-core";
+import { openBrowser, openContext, openPage } from "./browser.ts";
+
+let market: Market;
+let browser: Browser;
+let owner: Client;
+before(async () => {
+  market = await openMarket();
+  owner = await market.hasUser();
+  browser = await openBrowser();
+});
+after(async () => {
+  await browser?.close();
+  await market.close();
+});
+
+async function happens(): Promise<string> {
+  const { ctx } = market.service;
+  const id = await ctx.db
+    .transaction()
+    .execute((tx) => announce(ctx, tx, [owner.userId], "test", { message: "hello" }));
+  await fanOut(ctx);
+  return toId("evt", id);
+}
+
+test("a browser's EventSource hears what happens, and what happened while it was cut off", async () => {
+  const context = await openContext(browser);
+  const { page } = await openPage(context, market.origin);
+  await page.goto(`${market.origin}/dev/hooks`);
+  await page.evaluate(`new Promise((resolve) => {
+    window.heard = [];
+    const source = new EventSource("/v1/events/stream?api_key=${owner.key}");
+    source.addEventListener("test", ({ lastEventId, data }) => heard.push([lastEventId, JSON.parse(data).id]));
+    source.onopen = resolve;
+  })`);
+  const hears = (count: number) =>
+    page.evaluate(`new Promise((resolve) => {
+      const look = () => (heard.length >= ${count} ? resolve() : setTimeout(look, 50));
+      look();
+    })`);
+  // Before its first event it is cut off, too: it knows where it began.
+  const ids = [];
+  for (let count = 1; count <= 2; count++) {
+    market.service.app.server.closeAllConnections();
+    ids.push(await happens());
+    await hears(count);
+  }
+  ids.push(await happens());
+  await hears(3);
+  assert.deepEqual(
+    await page.evaluate("heard"),
+    ids.map((id) => [id, id]),
+  );
+  await context.close();
+});
