@@ -15,8 +15,12 @@ import { outcomeOf } from "./outcome.ts";
 import { Recorder } from "./recorder.ts";
 
 const MOST_IN_FLIGHT = 256;
-/** So that what is answered at once is recorded before more is posted: whoever is killed then has little to repeat. */
-const BEGUN_AT_ONCE = 32;
+/**
+ * So many are posted, and then more as soon as some are recorded, or after a moment: what is answered at once is not outrun, so that
+ * whoever is killed has little to repeat, and slow receivers hold nobody up.
+ */
+const BEGUN_AT_ONCE = 16;
+const MOMENT_MS = 10;
 /** More than a post and its record take together: whoever is silent for longer is dead, or too late. */
 const LEASE_MS = 60_000;
 /** How long an event may wait for an idle worker. */
@@ -52,7 +56,7 @@ export class Courier {
     this.#working = Promise.all([
       this.#repeatedly(
         () => this.round(),
-        () => this.#untilRungFor(LOOK_EVERY_MS),
+        (isBusy) => this.#untilRungFor(isBusy ? MOMENT_MS : LOOK_EVERY_MS),
       ),
       this.#repeatedly(
         () => this.reap(),
@@ -138,14 +142,14 @@ export class Courier {
     });
   }
 
-  /** Again at once as long as it finds something. */
-  async #repeatedly(work: () => Promise<boolean>, pause: () => Promise<void>): Promise<void> {
+  /** `pause` is told whether there was anything to do. */
+  async #repeatedly(work: () => Promise<boolean>, pause: (isBusy: boolean) => Promise<void>): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       const isBusy = await work().catch((error) => {
         this.#ctx.log.warn({ err: error }, "a round of deliveries failed; the next one tries again");
         return false;
       });
-      if (!isBusy) await pause();
+      await pause(isBusy);
     }
   }
 
