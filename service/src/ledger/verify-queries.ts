@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Tx } from "../db/database.ts";
+import { accounts } from "./ledger.ts";
 import { SHARES_GONE } from "./shares.ts";
 
 /** Of problems of one kind, how many are told one by one; `total` says how many there are. */
@@ -38,8 +39,7 @@ export interface Unbalanced {
 }
 
 /** A bit for each account: where none stands twice, their sum is their union. */
-const ACCOUNT_BIT = sql`1 << array_position(array['provider_clearing', 'platform_revenue', 'processor_fees', 'tax_payable', 'seller',
-  'referrer', 'in_transit', 'dispute_hold'], account)`;
+const ACCOUNT_BIT = sql`1 << array_position(${[...accounts]}::text[], account)`;
 
 export const listUnbalanced = (tx: Tx) =>
   firstOf(
