@@ -1,4 +1,5 @@
 import type { Context, Member } from "../context.ts";
+import { daysAfter } from "../days.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { ApiError } from "../errors.ts";
 import { RawJson } from "../http/route.ts";
@@ -23,6 +24,6 @@ export async function readEvent(ctx: Context, caller: Member, eventId: string) {
 }
 
 export async function forgetOldEvents(ctx: Context): Promise<void> {
-  const before = new Date(ctx.now().getTime() - EVENTS_KEPT_DAYS * 86_400_000);
+  const before = daysAfter(ctx.now(), -EVENTS_KEPT_DAYS);
   await deleteEventsBefore(ctx.db, before);
 }

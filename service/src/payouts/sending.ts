@@ -1,4 +1,5 @@
 import type { Context } from "../context.ts";
+import { DAY_MS } from "../days.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import type { PayoutRequest } from "../outside/payments.ts";
@@ -20,7 +21,7 @@ const PENDING_ASKED_AFTER_MS = 60_000;
 const WAITING_ASKED_AFTER_MS = 3_600_000;
 /** A bank takes days; the provider's notice comes first, unless it is lost. */
 const IN_TRANSIT_ASKED_AFTER_MS = 10 * 60_000;
-const COMPLETED_ASKED_AFTER_MS = 86_400_000;
+const COMPLETED_ASKED_AFTER_MS = DAY_MS;
 
 const providersId = (id: string) => toId("payout", id);
 

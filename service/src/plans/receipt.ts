@@ -1,4 +1,5 @@
 import type { Context } from "../context.ts";
+import { toLongDate } from "../days.ts";
 import { ApiError } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
 import { linksUntil, PERSON_CLICKS_MINUTES } from "../links.ts";
@@ -72,7 +73,5 @@ const receiptOf = (ctx: Context, payment: PaymentRow): Receipt => ({
   service: { name: SERVICE, origin: ctx.links.origin() },
 });
 
-const dateFormat = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeZone: "UTC" });
-
 const daysOf = ({ period }: PaymentRow): string =>
-  `${dateFormat.format(period!.start)} to ${dateFormat.format(period!.end)}`;
+  `${toLongDate(period!.start)} to ${toLongDate(period!.end)}`;

@@ -1,5 +1,6 @@
 import type { Plan } from "@stoa/contract";
 import type { Context } from "../context.ts";
+import { daysAfter } from "../days.ts";
 import type { Tx } from "../db/database.ts";
 import { announce } from "../events/outbox.ts";
 import { sendMail } from "../mail/mail.ts";
@@ -77,7 +78,6 @@ interface DueOf extends Due {
 
 /** Days after the first try on which a renewal is tried again; after the last one the plan ends. */
 const TRY_AGAIN_AFTER_DAYS = [3, 7];
-const DAY_MS = 86_400_000;
 
 /**
  * A renewal could not be paid, told under the account's lock: it is tried again, or the plan ends, and its owner hears of it. What
@@ -98,7 +98,7 @@ export async function countFailedTry(
     return sendMail(ctx, tx, email, endedLetter(due));
   }
   const previous = subscription.tries === 0 ? 0 : TRY_AGAIN_AFTER_DAYS[subscription.tries - 1]!;
-  const nextTry = new Date(ctx.now().getTime() + (days - previous) * DAY_MS);
+  const nextTry = daysAfter(ctx.now(), days - previous);
   await changeSubscriptionRow(tx, due.userId, { tries: subscription.tries + 1, next_try_at: nextTry });
   await sendMail(ctx, tx, email, failedLetter(due, nextTry, declineCode));
 }

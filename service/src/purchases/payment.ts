@@ -1,5 +1,6 @@
 import { countSale } from "../catalogue/stats.ts";
 import type { Context } from "../context.ts";
+import { daysAfter } from "../days.ts";
 import type { Tx } from "../db/database.ts";
 import { findLiveEntitlement, grantUse } from "../entitlements/entitlements.ts";
 import { ApiError } from "../errors.ts";
@@ -30,7 +31,6 @@ import { carryOut, returnPayment } from "./refund-payment.ts";
 
 /** Never shorter, because a charge may be disputed early; the refund window where that is longer. */
 const MATURES_AFTER_DAYS = 7;
-const DAY_MS = 86_400_000;
 
 export const isOpen = (order: Pick<OrderRow, "status">) => OPEN.includes(order.status);
 
@@ -146,7 +146,7 @@ export async function complete(ctx: Context, tx: Tx, order: OrderRow): Promise<v
 }
 
 const maturityOf = ({ refundDays }: OrderRow, now: Date) =>
-  new Date(now.getTime() + Math.max(MATURES_AFTER_DAYS, refundDays) * DAY_MS);
+  daysAfter(now, Math.max(MATURES_AFTER_DAYS, refundDays));
 
 /** The money came for what its buyer has already, or cannot use: it is booked, and goes back by itself. Answers its refund. */
 async function takeInVain(ctx: Context, tx: Tx, order: OrderRow): Promise<string> {
