@@ -3,7 +3,7 @@ import { DAY_MS } from "../days.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import type { PayoutRequest } from "../outside/payments.ts";
-import { orLeftOpen } from "../payments/silence.ts";
+import { ANSWERED_WITHIN_MS, orLeftOpen } from "../payments/silence.ts";
 import {
   findPayout,
   listAskedBefore,
@@ -15,8 +15,6 @@ import {
 } from "./queries.ts";
 import { settle } from "./settling.ts";
 
-/** Whoever asked more recently may still be waiting for the answer. */
-const PENDING_ASKED_AFTER_MS = 60_000;
 /** By then it may have more of ours: sales settle there, and operators add to it. */
 const WAITING_ASKED_AFTER_MS = 3_600_000;
 /** A bank takes days; the provider's notice comes first, unless it is lost. */
@@ -84,7 +82,7 @@ export async function reconcilePayouts(ctx: Context): Promise<void> {
 async function listDue(ctx: Context): Promise<string[]> {
   const before = (ms: number) => new Date(ctx.now().getTime() - ms);
   const rows = [
-    ...(await listAskedBefore(ctx.db, "pending", before(PENDING_ASKED_AFTER_MS))),
+    ...(await listAskedBefore(ctx.db, "pending", before(ANSWERED_WITHIN_MS))),
     ...(await listWaiting(ctx.db, before(WAITING_ASKED_AFTER_MS))),
     ...(await listAskedBefore(ctx.db, "in_transit", before(IN_TRANSIT_ASKED_AFTER_MS))),
     ...(await listReturnable(ctx.db, {

@@ -5,12 +5,11 @@ import { toId, toUuid } from "../ids.ts";
 import { linksUntil, PERSON_CLICKS_MINUTES } from "../links.ts";
 import { taxRateOf } from "../money/percent.ts";
 import { toReceiptNumber } from "../receipts/number.ts";
-import type { Receipt } from "../receipts/receipt.ts";
+import { type Receipt, SERVICE } from "../receipts/receipt.ts";
 import { findPayment, type PaymentRow } from "./queries.ts";
 
 /** The marketplace sells its plans itself. No seller's numbers look like it: theirs have five letters. */
 const ISSUER = "STOA";
-const SERVICE = "Stoa";
 
 export type ReceiptPage = "receipt" | "receipt.pdf";
 const pathOf = (paymentId: string, page: ReceiptPage) =>

@@ -5,7 +5,7 @@ import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
 import type { RefundOutcome } from "../outside/payments.ts";
-import { orLeftOpen } from "../payments/silence.ts";
+import { ANSWERED_WITHIN_MS, orLeftOpen } from "../payments/silence.ts";
 import { bookRefund, bookRefundReturned } from "./books.ts";
 import { listHolds, setHold } from "./dispute-queries.ts";
 import { noteGivenBack } from "./giving-back.ts";
@@ -30,9 +30,6 @@ import {
   stampRefundAsked,
   stampReturned,
 } from "./refund-queries.ts";
-
-/** Whoever asked more recently may still be waiting for the answer. */
-const RECONCILE_AFTER_MS = 60_000;
 
 /**
  * Asks the provider to give back what is approved, under the refund's id, so that asking twice gives back once. No answer leaves it
@@ -202,7 +199,7 @@ async function eachInTurn<Row extends { id: string }>(
 
 /** The job: what is approved and not there for over a minute, whoever was killed on the way. */
 export async function reconcileRefunds(ctx: Context): Promise<void> {
-  const rows = await listUnpaidRefunds(ctx.db, new Date(ctx.now().getTime() - RECONCILE_AFTER_MS));
+  const rows = await listUnpaidRefunds(ctx.db, new Date(ctx.now().getTime() - ANSWERED_WITHIN_MS));
   await eachInTurn(ctx, rows, (row) => reconcileRefund(ctx, row));
 }
 

@@ -4,6 +4,9 @@ import { formatMoney } from "../money/amount.ts";
 import type { TaxRate } from "../money/percent.ts";
 import { drawReceiptPage } from "./html.ts";
 
+/** What the marketplace calls itself on receipts. */
+export const SERVICE = "Stoa";
+
 /** What a receipt is made from. All amounts are minor units of `currency`. */
 export interface Receipt {
   number: string;
