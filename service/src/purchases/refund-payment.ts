@@ -52,7 +52,10 @@ const askProvider = (ctx: Context, { id, ...request }: AskedRefund): Promise<Ref
 
 type Failed = Extract<RefundOutcome, { state: "failed" }>;
 
-/** Moves a refund that is under way to what the provider says, and all that hangs on it; a settled one stays as it is, unless it comes back. */
+/**
+ * Moves a refund that is under way to what the provider says, and all that hangs on it; a settled one stays as it is, unless it comes
+ * back.
+ */
 export async function settleRefund(ctx: Context, refundId: string, outcome: RefundOutcome): Promise<void> {
   if (outcome.state === "processing") return;
   await ctx.db.transaction().execute(async (tx) => {
