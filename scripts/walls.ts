@@ -58,6 +58,7 @@ const mayEnter: Record<string, string[]> = {
   ],
   plans: [
     "db",
+    "jobs",
     "money",
     "outside",
     "ledger",

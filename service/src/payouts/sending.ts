@@ -2,6 +2,7 @@ import type { Context } from "../context.ts";
 import { DAY_MS } from "../days.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
+import { eachInTurn } from "../jobs/in-turn.ts";
 import type { PayoutRequest } from "../outside/payments.ts";
 import { ANSWERED_WITHIN_MS, orLeftOpen } from "../payments/silence.ts";
 import {
@@ -66,18 +67,13 @@ async function refresh(ctx: Context, id: string): Promise<void> {
 }
 
 /** Makes ours and the provider's payouts say the same, whoever was killed in between. */
-export async function reconcilePayouts(ctx: Context): Promise<void> {
-  for (const id of await listDue(ctx)) {
-    try {
-      await refresh(ctx, id);
-    } catch (error) {
-      ctx.log.warn(
-        { payout: id, err: error },
-        "a payout could not be reconciled; the next round tries again",
-      );
-    }
-  }
-}
+export const reconcilePayouts = async (ctx: Context): Promise<void> =>
+  eachInTurn(
+    await listDue(ctx),
+    (id) => refresh(ctx, id),
+    (id, err) =>
+      ctx.log.warn({ payout: id, err }, "a payout could not be reconciled; the next round tries again"),
+  );
 
 async function listDue(ctx: Context): Promise<string[]> {
   const before = (ms: number) => new Date(ctx.now().getTime() - ms);

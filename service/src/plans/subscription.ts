@@ -3,6 +3,7 @@ import type { Context } from "../context.ts";
 import { daysAfter } from "../days.ts";
 import type { Tx } from "../db/database.ts";
 import { announce } from "../events/outbox.ts";
+import { eachInTurn } from "../jobs/in-turn.ts";
 import { sendMail } from "../mail/mail.ts";
 import { roundHalfUp } from "../money/amount.ts";
 import { findAccount } from "../people/accounts.ts";
@@ -136,9 +137,13 @@ export function monthAfter(date: Date, day: number): Date {
 }
 
 /** Applies the downgrades whose period has ended. */
-export async function applyDueDowngrades(ctx: Context): Promise<void> {
-  for (const { userId } of await listDueDowngrades(ctx.db, ctx.now())) await downgrade(ctx, userId);
-}
+export const applyDueDowngrades = async (ctx: Context): Promise<void> =>
+  eachInTurn(
+    await listDueDowngrades(ctx.db, ctx.now()),
+    ({ userId }) => downgrade(ctx, userId),
+    ({ userId }, err) =>
+      ctx.log.error({ user: userId, err }, "a downgrade could not be applied; the next round tries again"),
+  );
 
 /** Looked at again under the account's lock: of two workers one finds it due, and a late change of mind counts. */
 const downgrade = (ctx: Context, userId: string) =>

@@ -3,6 +3,7 @@ import type { Tx } from "../db/database.ts";
 import { announce } from "../events/outbox.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
+import { eachInTurn } from "../jobs/in-turn.ts";
 import { toDecimal } from "../money/amount.ts";
 import type { RefundOutcome } from "../outside/payments.ts";
 import { ANSWERED_WITHIN_MS, orLeftOpen } from "../payments/silence.ts";
@@ -182,33 +183,24 @@ async function reconcileRefund(
   else await carryOut(ctx, id);
 }
 
-/** Whatever comes in the way of one keeps no other from its turn. */
-async function eachInTurn<Row extends { id: string }>(
-  ctx: Context,
+const eachRefund = <Row extends { id: string }>(
+  { log }: Context,
   rows: Row[],
   work: (row: Row) => Promise<void>,
-): Promise<void> {
-  for (const row of rows) {
-    try {
-      await work(row);
-    } catch (error) {
-      ctx.log.warn(
-        { refund: row.id, err: error },
-        "a refund could not be carried on; the next round tries again",
-      );
-    }
-  }
-}
+): Promise<void> =>
+  eachInTurn(rows, work, ({ id }, err) =>
+    log.warn({ refund: id, err }, "a refund could not be carried on; the next round tries again"),
+  );
 
 /** The job: what is approved and not there for over a minute, whoever was killed on the way. */
 export async function reconcileRefunds(ctx: Context): Promise<void> {
   const rows = await listUnpaidRefunds(ctx.db, new Date(ctx.now().getTime() - ANSWERED_WITHIN_MS));
-  await eachInTurn(ctx, rows, (row) => reconcileRefund(ctx, row));
+  await eachRefund(ctx, rows, (row) => reconcileRefund(ctx, row));
 }
 
 /** Those of one order at once, because something else waits for how they end. */
 export const reconcileRefundsOf = async (ctx: Context, orderId: string): Promise<void> =>
-  eachInTurn(ctx, await listAskedRefundsOf(ctx.db, orderId), (row) => reconcileRefund(ctx, row));
+  eachRefund(ctx, await listAskedRefundsOf(ctx.db, orderId), (row) => reconcileRefund(ctx, row));
 
 /** The provider tells that it knows more of a refund, which it names as we did. */
 export async function hearOfRefund(ctx: Context, refundId: string): Promise<void> {
@@ -219,7 +211,7 @@ export async function hearOfRefund(ctx: Context, refundId: string): Promise<void
 
 /** The job: what no seller decided in time is approved. */
 export const approveOverdueRefunds = async (ctx: Context): Promise<void> =>
-  eachInTurn(ctx, await listOverdueRefunds(ctx.db, ctx.now()), async ({ id }) => {
+  eachRefund(ctx, await listOverdueRefunds(ctx.db, ctx.now()), async ({ id }) => {
     const approved = await ctx.db.transaction().execute(async (tx) => {
       const locked = await lockRefund(tx, id);
       return locked && approveRefund(ctx, tx, locked, theService);
