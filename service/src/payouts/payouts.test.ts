@@ -59,6 +59,20 @@ suite("a balance", () => {
     });
   });
 
+  test("matures after the window that its buyer had, and never before seven days", async () => {
+    for (const [refundDays, days] of [
+      [0, 7],
+      [7, 7],
+      [30, 30],
+    ] as const) {
+      const seller = await hasSeller();
+      await (await market.hasSession(seller.userId)).patch("/v1/account", { refundDays });
+      await hasBought(await market.hasUser(), await hasProduct(seller));
+      const at = later(days).toISOString();
+      assert.equal((await balances(seller))[0].nextMaturity.at, at, `a window of ${refundDays} days`);
+    }
+  });
+
   test("has a line for each currency, with the decimals and the minimum of each", async () => {
     const seller = await hasSeller();
     await earns(seller, { amountMinor: 1999n, currency: "USD" });
