@@ -166,10 +166,9 @@ const closed = (tx: Tx, id: string, status: "won" | "lost") =>
 /** One more entry of a booking, as if it had always had it. */
 async function adds(tx: Tx, kind: PostingKind, sourceId: string, account: Account, amount: number) {
   const ofBooking = `(select id from ledger_transactions where kind = '${kind}' and source_id = '${sourceId}')`;
-  const [owner, maturesAt] =
-    account === "seller"
-      ? [`'${seller.userId}'`, "(select matures_at from orders where id = order_id)"]
-      : ["null", "null"];
+  const owners: Partial<Record<Account, string>> = { seller: seller.userId, buyer_credit: buyer.userId };
+  const owner = owners[account] ? `'${owners[account]}'` : "null";
+  const maturesAt = account === "seller" ? "(select matures_at from orders where id = order_id)" : "null";
   await does(
     `update ledger_transactions set entry_count = entry_count + 1 where id = ${ofBooking};
      update ledger_entries set entry_count = entry_count + 1 where transaction_id = ${ofBooking};
@@ -458,6 +457,18 @@ suite("a problem is told", () => {
       ],
       said: [/^Ledger transaction [\w-]{36} \(sale\) names an account twice in USD\.$/],
     },
+    "two entries of what a buyer is owed": {
+      deeds: [
+        async (tx) => {
+          const order = await books.sells(tx);
+          const id = await books.refunds(tx, order, 700n);
+          await books.returnsRefund(tx, order, id);
+          await adds(tx, "refund_returned", id, "buyer_credit", 5);
+          await adds(tx, "refund_returned", id, "buyer_credit", -5);
+        },
+      ],
+      said: [/^Ledger transaction [\w-]{36} \(refund_returned\) names an account twice in USD\.$/],
+    },
     "entries on accounts that a dispute has nothing to do with, and their opposites when it was won": {
       deeds: [
         async (tx) => {
@@ -549,7 +560,7 @@ suite("a problem is told", () => {
         },
       ],
       said: [
-        /^Entry \d of ledger transaction \S+ \(payout\) is about no order and matures at 2027-01-01T00:00:00\.000Z, where 2026-06-15T12:00:00\.000Z is due\.$/,
+        /^Entry \d of ledger transaction \S+ \(payout\) is about no order and matures at 2027-01-01T00:00:00\.000Z, where 1970-01-01T00:00:00\.000Z is due\.$/,
       ],
     },
     "a refund of an order that was never paid": {

@@ -240,6 +240,19 @@ suite("a payout", () => {
     assert.equal((await hasPayout(seller)).amount, 30);
   });
 
+  test("is drawn once, also where the clock of another process is behind", async () => {
+    bank.begins = "completed";
+    const seller = await hasSeller();
+    await earns(seller, { amountMinor: 2_000n });
+    await earns(seller, { amountMinor: 1_000n, account: "referrer" });
+    market.clock.forward(60_000);
+    await hasPayout(seller);
+    market.clock.forward(-30_000);
+    assert.partialDeepStrictEqual((await balances(seller))[0], { pending: 0, available: 0 });
+    assertError(await ask(seller), 422, "VALIDATION_ERROR", "amount");
+    market.clock.forward(30_000);
+  });
+
   test("asked for fifty times at once is made once", async () => {
     const seller = await hasSeller();
     await earns(seller, { amountMinor: 50_000n });
