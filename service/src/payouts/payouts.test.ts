@@ -278,6 +278,21 @@ suite("a payout", () => {
     Object.assign(market.service.ctx.outside, { payments });
   });
 
+  test("is not drawn where its seller is banned while the provider is asked about their account", async () => {
+    const [seller, { payments }] = [await hasSeller(), market.service.ctx.outside];
+    await earns(seller, { amountMinor: 2_000n });
+    const { findPayoutAccount } = payments;
+    payments.findPayoutAccount = async (account) => {
+      await market.query("update users set banned_at = $2 where id = $1", [seller.userId, market.clock.now]);
+      return findPayoutAccount(account);
+    };
+    const reply = await ask(seller);
+    payments.findPayoutAccount = findPayoutAccount;
+    assertError(reply, 401, "INVALID_API_KEY");
+    const { rowCount } = await market.query("select from payouts where seller_id = $1", [seller.userId]);
+    assert.equal(rowCount, 0);
+  });
+
   test("with the same Idempotency-Key is the same payout", async () => {
     bank.begins = "completed";
     const seller = await hasSeller();

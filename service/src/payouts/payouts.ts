@@ -34,7 +34,7 @@ async function mustBeSetUp(ctx: Context, sellerId: string): Promise<void> {
 /** Under the lock of the account: of two at once one finds the other's payout. */
 async function draw(ctx: Context, tx: Tx, sellerId: string, wish: AskPayout): Promise<PayoutRow> {
   const seller = await lockAccount(tx, sellerId);
-  if (!seller || seller.closedAt) throw new ApiError("INVALID_API_KEY");
+  if (!seller || seller.closedAt || seller.bannedAt) throw new ApiError("INVALID_API_KEY");
   const balance = await chooseBalance(ctx, tx, sellerId, wish);
   const amountMinor = amountOf(wish, balance);
   await mustHaveNoOpen(tx, sellerId, balance.currency);
