@@ -277,7 +277,10 @@ export interface Stray {
   rightMaturesAt: Date | null;
 }
 
-/** Entries that name another order than their booking is about, or mature at another time than that order, or than at once. */
+/**
+ * Entries that name another order than their booking is about, or mature at another time than that order, or than at once, which is
+ * before every clock where a payout took or gave back.
+ */
 export const listStrays = (tx: Tx) =>
   firstOf(
     tx,
@@ -288,6 +291,7 @@ export const listStrays = (tx: Tx) =>
                e.matures_at as "maturesAt",
                case when e.matures_at is null then null
                     when t.kind in ('sale', 'refund', 'dispute_opened', 'dispute_won') then o.matures_at
+                    when t.kind like 'payout%' then 'epoch'
                     else t.occurred_at end as "rightMaturesAt"
           from ${ENTRIES}
           left join refunds r on t.kind in ('refund', 'refund_returned') and r.id = t.source_id

@@ -46,6 +46,19 @@ export async function send(ctx: Context, payout: PayoutRow): Promise<PayoutRow> 
   return settled;
 }
 
+/**
+ * What is drawn is drawn, whatever goes wrong with it: the others are asked for, whoever wished it hears how it stands and asks for no
+ * second one, and the reconciling job sees to it.
+ */
+export async function sendOrLeave(ctx: Context, payout: PayoutRow): Promise<PayoutRow> {
+  try {
+    return await send(ctx, payout);
+  } catch (error) {
+    ctx.log.error({ payout: payout.id, err: error }, "a payout could not be sent; it is tried again");
+    return (await findPayout(ctx.db, payout.id))!;
+  }
+}
+
 /** The provider says that something changed: asks what. Its silence is a `PaymentUnknown`, so that it says so again. */
 export async function hearOfPayout(ctx: Context, payoutId: string): Promise<void> {
   const id = toUuid("payout", payoutId);

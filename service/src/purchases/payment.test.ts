@@ -372,6 +372,18 @@ test("the buyer of a product that went off sale meanwhile still gets what was pa
   assert.ok((await buyer.get(`/v1/products/${productId}`)).body.data.content);
 });
 
+test("money for what moderators took from its buyers meanwhile goes back, and buys nothing", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  const { userId } = await market.hasUser({ role: "admin" });
+  const admin = await market.hasSession(userId, { secondFactor: true });
+  const suspended = await admin.post(`/v1/admin/products/${productId}/suspend`, { reasonCode: "malicious" });
+  assert.equal(suspended.status, 200, suspended.text);
+  await press(url, "approve");
+  const order = await orderOf(buyer, orderId);
+  assert.deepEqual([order.status, order.entitlement], ["refunded", null]);
+  assert.equal(await soldEvents(productId), 0);
+});
+
 test("a failure inside the settling leaves the order open, and the next round settles it", async () => {
   const { buyer, productId } = await hasPending("answers get lost");
   const id = toUuid("prod", productId);

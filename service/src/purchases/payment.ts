@@ -11,6 +11,7 @@ import { toDecimal } from "../money/amount.ts";
 import { attemptsOf, type Paid, type Settlement, standingBy } from "../payments/attempts.ts";
 import { findAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
+import { isTakenFromBuyers } from "../products/goods.ts";
 import { countReviewAgainOf } from "../reviews/rating.ts";
 import { bookSale } from "./books.ts";
 import {
@@ -93,7 +94,7 @@ export async function settle(ctx: Context, orderId: string, settlement: Settleme
 
 /**
  * The buyer gets what was paid for, also when we had given the order up; or the money back, whose refund is answered, if they have the
- * product by another order already, or are gone.
+ * product by another order already, or are gone, or if moderators took it from its buyers.
  */
 async function takePayment(ctx: Context, tx: Tx, order: OrderRow, settlement: Paid): Promise<string | null> {
   const paid = await notePaid(tx, order, settlement);
@@ -104,6 +105,7 @@ async function takePayment(ctx: Context, tx: Tx, order: OrderRow, settlement: Pa
 
 async function canUse(tx: Tx, { buyerId, productId }: OrderRow): Promise<boolean> {
   if (await findLiveEntitlement(tx, buyerId, productId)) return false;
+  if (await isTakenFromBuyers(tx, productId)) return false;
   return !(await findAccount(tx, buyerId))?.closedAt;
 }
 

@@ -164,7 +164,8 @@ export async function returnPayment(ctx: Context, tx: Tx, order: Locked["order"]
       origin: "service",
       amount_minor: order.totalMinor,
       reason: "duplicate",
-      details: "The payment came for a product that its buyer owns already, or after they had left.",
+      details:
+        "The payment came for a product that its buyer owns already or may not have any more, or after they had left.",
       decide_by: null,
     },
     theService,

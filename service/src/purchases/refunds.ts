@@ -171,8 +171,20 @@ export async function giveRefund(
     const amountMinor = amount === undefined ? remainingOf(order) : amountOf(order, amount);
     return giveUnasked(ctx, tx, order, { amountMinor, reason, details: null }, by);
   });
-  await carryOut(ctx, refundId);
+  await carryOutOrLeave(ctx, refundId);
   return readAfresh(ctx, refundId);
+}
+
+/** Of parts there may be several: whoever heard of a failure would ask again, and give another one beside that of the job. */
+async function carryOutOrLeave(ctx: Context, refundId: string): Promise<void> {
+  try {
+    await carryOut(ctx, refundId);
+  } catch (error) {
+    ctx.log.error(
+      { refund: refundId, err: error },
+      "a refund could not be carried out; the job goes on with it",
+    );
+  }
 }
 
 function amountOf(order: PaidOrder, amount: number): bigint {
