@@ -59,6 +59,7 @@ const mayEnter: Record<string, string[]> = {
   ],
   plans: [
     "db",
+    "jobs",
     "money",
     "outside",
     "ledger",

@@ -176,7 +176,7 @@ const payouts = [
   booked(
     "payout",
     "select id as source_id, created_at as happened_at, null::uuid as id, seller_id, amount_minor, currency from payouts",
-    `('seller', seller_id, -amount_minor, happened_at), ('in_transit', seller_id, amount_minor, null)`,
+    `('seller', seller_id, -amount_minor, 'epoch'::timestamptz), ('in_transit', seller_id, amount_minor, null)`,
   ),
   booked(
     "payout_completed",

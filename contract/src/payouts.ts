@@ -34,7 +34,7 @@ export const Payout = z
     status: z
       .enum(payoutStatuses)
       .describe(
-        "pending: the provider has not answered. in_transit: on its way to the bank. failed, returned: the amount is part of the balance again",
+        "pending: the provider has not answered, or has too little of the marketplace's to pay it yet. in_transit: on its way to the bank. failed, returned: the amount is part of the balance again",
       ),
     amount: Amount,
     currency: Currency,

@@ -57,7 +57,7 @@ export const Refund = z
     decidedBy: z
       .enum(["rules", "seller", "admin"])
       .nullable()
-      .describe("rules: it was never used, or its seller let the time pass"),
+      .describe("rules: it was never used, its seller let the time pass, or the payment had bought nothing"),
     decisionNote: z.string().nullable().describe("Why it was rejected, or canceled by the service"),
     failureCode: z.string().nullable().describe("Why the payment provider could not give it back"),
     createdAt: Timestamp,

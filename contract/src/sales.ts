@@ -34,7 +34,9 @@ export const AdminOrderDetail = AdminOrder.extend({
   ...PurchaseDetail.pick({ paymentMethod: true, declineCode: true }).shape,
   referrer: person.nullable(),
   rates: z.object({ fee: rate, commission: rate }),
-  processorFee: Amount.nullable().describe("What the payment provider kept; null: it has not said"),
+  processorFee: Amount.nullable().describe(
+    "What the payment provider kept; null: it has not said, or nothing was paid",
+  ),
   paymentId: z.string().nullable().describe("Under which the payment provider knows it"),
   paymentMethodId: z.string().nullable(),
   refundDays: z.int(),

@@ -73,6 +73,12 @@ suite("STRIPE_SECRET_KEY", () => {
   });
 });
 
+test("the platform's fee is a tenth, unless the operator says otherwise, from nothing to all", () => {
+  const fee = (STOA_FEES: string) => read({ STOA_FEES }).feeBasisPoints;
+  assert.deepEqual(["", "0", "250", "10000"].map(fee), [1_000, 0, 250, 10_000]);
+  for (const wrong of ["-1", "10001", "2.5", "10 %"]) assert.throws(() => fee(wrong), /STOA_FEES/);
+});
+
 test("sellers are paid weekly, unless the operator says otherwise", () => {
   const schedule = (STOA_PAYOUT_SCHEDULE: string) => read({ STOA_PAYOUT_SCHEDULE }).payoutSchedule;
   assert.deepEqual(["", "daily", "monthly", "off"].map(schedule), ["weekly", "daily", "monthly", null]);

@@ -268,7 +268,7 @@ export function booksOf(ctx: Context, people: People) {
         ...{ period_start: ctx.now(), period_end: ctx.now(), created_at: ctx.now() },
       })
       .execute();
-    const whose = { ownerId: people.sellerId };
+    const whose = { ownerId: people.sellerId, maturesAt: new Date(0) };
     const earned: Entry[] = [
       { account: "seller", ...whose, amountMinor: seller },
       { account: "referrer", ...whose, amountMinor: referrer },

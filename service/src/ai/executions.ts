@@ -1,5 +1,6 @@
 import type { Execution, ExecutionDetail } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
+import { daysAfter } from "../days.ts";
 import { mapPage, type Page, type Paging } from "../db/paging.ts";
 import { ApiError } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
@@ -253,5 +254,5 @@ export async function removeExecution(ctx: Context, caller: Member, executionId:
 export async function tidyExecutions(ctx: Context): Promise<void> {
   const now = ctx.now();
   await failAbandoned(ctx.db, now);
-  await eraseTextsBefore(ctx.db, new Date(now.getTime() - TEXTS_KEPT_DAYS * 86_400_000));
+  await eraseTextsBefore(ctx.db, daysAfter(now, -TEXTS_KEPT_DAYS));
 }

@@ -1,7 +1,8 @@
+import { DAY_MS } from "../days.ts";
 import type { Tx } from "../db/database.ts";
 import { addRating, addSale, takeSale } from "./queries.ts";
 
-const HALF_LIFE_MS = 7 * 86_400_000;
+const HALF_LIFE_MS = 7 * DAY_MS;
 
 /** Counts a sale for popularity and trending. */
 export const countSale = (tx: Tx, productId: string, at: Date) =>

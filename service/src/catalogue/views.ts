@@ -1,5 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { type Caller, type Context, isMember, viewerOf } from "../context.ts";
+import { dayOf } from "../days.ts";
 import { addViews, closeDays, deleteViewers, findSalt, type ViewRow } from "./view-queries.ts";
 
 /** As many views wait at most; what comes on top, while the database is away, is not counted. */
@@ -10,8 +11,6 @@ const DIGEST_BYTES = 16;
 /** Views of the day before may still wait on some node: only then is a day closed. */
 const CLOSED_AFTER_MS = 3_600_000;
 const DELETED_AT_ONCE = 5_000;
-
-const dayOf = (moment: Date) => moment.toISOString().slice(0, 10);
 
 interface View {
   productId: string;

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { type Provider, permissions } from "@stoa/contract";
 import { closeUnasked } from "../account/closing.ts";
 import type { Context, Member } from "../context.ts";
+import { daysAfter } from "../days.ts";
 import { ApiError } from "../errors.ts";
 import { newUuid, toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
@@ -24,7 +25,6 @@ import {
 import { type Random, seededRandom } from "./random.ts";
 
 const SEED = 20_260_320;
-const DAY_MS = 86_400_000;
 /** Products appear in the half year before the last three months, sales happen in these. */
 const SHELF_DAYS = { from: 270, to: 95 };
 const SALES_DAYS = 90;
@@ -103,7 +103,6 @@ const member = (userId: string): Member => ({
   quota: null,
   permissions: new Set(permissions),
 });
-const daysBefore = (now: Date, days: number) => new Date(now.getTime() - days * DAY_MS);
 
 function mustBeTest(ctx: Context): void {
   if (ctx.config.environment === "test") return;
@@ -151,14 +150,14 @@ async function stock(ctx: Context): Promise<void> {
   const offers = await readOffers();
   const people = await read<DemoPeople>("./people.json");
   const random = seededRandom(SEED);
-  const opening = at(ctx, daysBefore(ctx.now(), SHELF_DAYS.from + 1));
+  const opening = at(ctx, daysAfter(ctx.now(), -(SHELF_DAYS.from + 1)));
   const sellers = await Promise.all(
     people.sellers.map((seller) => createUser(opening, { ...seller, demo: true })),
   );
   const views = await inTurns(offers, 4, async (item) => {
     const seller = member(random.pick(sellers));
     const days = SHELF_DAYS.to + random.next() * (SHELF_DAYS.from - SHELF_DAYS.to);
-    const productId = await offer(at(ctx, daysBefore(ctx.now(), days)), seller, item);
+    const productId = await offer(at(ctx, daysAfter(ctx.now(), -days)), seller, item);
     return { productId: toUuid("prod", productId)!, views: item.views };
   });
   await setViews(ctx.db, views);
@@ -217,7 +216,7 @@ async function sellForThreeMonths(ctx: Context): Promise<DemoFigures> {
   const random = seededRandom(SEED + 1);
   const people = await read<DemoPeople>("./people.json");
   const items = await shelf(ctx);
-  const start = daysBefore(ctx.now(), SALES_DAYS);
+  const start = daysAfter(ctx.now(), -SALES_DAYS);
   const buyers = await inTurns(people.buyers, 4, (name) =>
     demoBuyer(at(ctx, start), name, people.buyers.indexOf(name)),
   );
@@ -226,7 +225,7 @@ async function sellForThreeMonths(ctx: Context): Promise<DemoFigures> {
     const sale = { buyer: member(random.pick(buyers)), item: random.pickWeighted(items) };
     const opinion = random.next() < REVIEWS_PER_SALE ? opinionOf(people, random) : null;
     const reviewDay = Math.min(day + 5 * random.next(), SALES_DAYS);
-    const on = (days: number) => at(ctx, new Date(start.getTime() + days * DAY_MS));
+    const on = (days: number) => at(ctx, daysAfter(start, days));
     if (await unlessRefused(() => buyProduct(on(day), sale.buyer, { productId: sale.item.productId })))
       figures.purchases++;
     if (

@@ -20,8 +20,6 @@ export interface DiscountCodeRow {
   updatedAt: Date;
 }
 
-/** As the driver gives it: the amount is a safe integer still. */
-
 const codes = (db: Queries) =>
   db
     .selectFrom("discount_codes")

@@ -1,4 +1,5 @@
 import type { Context, Member } from "../context.ts";
+import { daysAfter } from "../days.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { ApiError } from "../errors.ts";
 import { RawJson } from "../http/route.ts";
@@ -25,6 +26,6 @@ export async function readEvent(ctx: Context, caller: Member, eventId: string) {
 
 /** With their deliveries; some at a time, so that nobody who delivers waits for a lock for long. */
 export async function forgetOldEvents(ctx: Context): Promise<void> {
-  const before = new Date(ctx.now().getTime() - EVENTS_KEPT_DAYS * 86_400_000);
+  const before = daysAfter(ctx.now(), -EVENTS_KEPT_DAYS);
   while ((await deleteEventsBefore(ctx.db, before, FORGOTTEN_AT_ONCE)) > 0);
 }

@@ -1,10 +1,10 @@
 import type { Context } from "../context.ts";
+import { daysAfter } from "../days.ts";
 import { sendMail } from "../mail/mail.ts";
 import { prefixOf } from "./api-key.ts";
 import { expiringLetter } from "./letters.ts";
 import { markTold } from "./queries.ts";
 
-const DAY_MS = 86_400_000;
 /** The shortest first: a key that is told of three days is not told of fourteen after a pause. */
 const TOLD_DAYS_BEFORE = [3, 14];
 
@@ -13,7 +13,7 @@ export async function tellOfExpiry(ctx: Context): Promise<void> {
   const now = ctx.now();
   for (const days of TOLD_DAYS_BEFORE) {
     await ctx.db.transaction().execute(async (tx) => {
-      const until = new Date(now.getTime() + days * DAY_MS);
+      const until = daysAfter(now, days);
       for (const { name, lookup, expiresAt, email } of await markTold(tx, days, now, until)) {
         const prefix = prefixOf(ctx.config.environment, lookup);
         await sendMail(ctx, tx, email, expiringLetter({ name, prefix, expiresAt }));

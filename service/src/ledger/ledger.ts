@@ -3,16 +3,18 @@ import type { Tx } from "../db/database.ts";
 import { insertTransaction } from "./queries.ts";
 
 /** The accounts; docs/guides/money.md tells what each is for. On the last four of them people have money of their own. */
-export type Account =
-  | "provider_clearing"
-  | "platform_revenue"
-  | "processor_fees"
-  | "tax_payable"
-  | "dispute_hold"
-  | "seller"
-  | "referrer"
-  | "in_transit"
-  | "buyer_credit";
+export const accounts = [
+  "provider_clearing",
+  "platform_revenue",
+  "processor_fees",
+  "tax_payable",
+  "dispute_hold",
+  "seller",
+  "referrer",
+  "in_transit",
+  "buyer_credit",
+] as const;
+export type Account = (typeof accounts)[number];
 
 export type PostingKind =
   | "sale"

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Tx } from "../db/database.ts";
+import { accounts } from "./ledger.ts";
 import { SHARES_GONE } from "./shares.ts";
 
 /** Of problems of one kind, how many are told one by one; `total` says how many there are. */
@@ -38,8 +39,7 @@ export interface Unbalanced {
 }
 
 /** A bit for each account: where none stands twice, their sum is their union. */
-const ACCOUNT_BIT = sql`1 << array_position(array['provider_clearing', 'platform_revenue', 'processor_fees', 'tax_payable', 'seller',
-  'referrer', 'in_transit', 'dispute_hold'], account)`;
+const ACCOUNT_BIT = sql`1 << array_position(${[...accounts]}::text[], account)`;
 
 export const listUnbalanced = (tx: Tx) =>
   firstOf(
@@ -277,7 +277,10 @@ export interface Stray {
   rightMaturesAt: Date | null;
 }
 
-/** Entries that name another order than their booking is about, or mature at another time than that order, or than at once. */
+/**
+ * Entries that name another order than their booking is about, or mature at another time than that order, or than at once, which is
+ * before every clock where a payout took or gave back.
+ */
 export const listStrays = (tx: Tx) =>
   firstOf(
     tx,
@@ -288,6 +291,7 @@ export const listStrays = (tx: Tx) =>
                e.matures_at as "maturesAt",
                case when e.matures_at is null then null
                     when t.kind in ('sale', 'refund', 'dispute_opened', 'dispute_won') then o.matures_at
+                    when t.kind like 'payout%' then 'epoch'
                     else t.occurred_at end as "rightMaturesAt"
           from ${ENTRIES}
           left join refunds r on t.kind in ('refund', 'refund_returned') and r.id = t.source_id

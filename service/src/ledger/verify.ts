@@ -77,7 +77,8 @@ const proofs: Proof[] = [
 
 /**
  * Holds the ledger against itself and against every row that money moved for: orders, refunds, disputes, payouts, payments of plans,
- * receipts; and orders against what follows from them: use, counters. All of it in one snapshot, in which sales that go on meanwhile are there whole or not at all.
+ * receipts; and orders against what follows from them: use, counters. All of it in one snapshot, in which sales that go on meanwhile
+ * are there whole or not at all.
  */
 export const verifyLedger = (db: Database): Promise<Verdict> =>
   db.transaction().setIsolationLevel("repeatable read").setAccessMode("read only").execute(proveLedger);

@@ -1,4 +1,5 @@
 import type { Context } from "../context.ts";
+import { daysAfter } from "../days.ts";
 import type { Queries } from "../db/database.ts";
 import type { JobKind } from "../jobs/jobs.ts";
 import type { Letter } from "./letter.ts";
@@ -91,5 +92,5 @@ export async function findLetter(ctx: Context, id: string): Promise<ShownLetter 
 }
 
 export async function forgetOldMails(ctx: Context): Promise<void> {
-  await deleteMailsBefore(ctx.db, new Date(ctx.now().getTime() - KEPT_DAYS * 86_400_000));
+  await deleteMailsBefore(ctx.db, daysAfter(ctx.now(), -KEPT_DAYS));
 }

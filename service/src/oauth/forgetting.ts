@@ -1,9 +1,9 @@
 import type { Context } from "../context.ts";
+import { DAY_MS } from "../days.ts";
 import type { Tx } from "../db/database.ts";
 import { deleteGrantsOf, deleteOwnClients, deleteUnusedClients } from "./queries.ts";
 import { deleteTokensOf, deleteWhatIsOver } from "./token-queries.ts";
 
-const DAY_MS = 86_400_000;
 const UNUSED_CLIENT_DAYS = 30;
 
 /** Whoever leaves takes along what they allowed, and the clients that were theirs, with every token of both. */

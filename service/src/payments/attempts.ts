@@ -3,10 +3,8 @@ import type { Queries } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { failPoint } from "../fail-points.ts";
 import type { Captured, PaymentOutcome, PaymentRequest } from "../outside/payments.ts";
-import { orLeftOpen } from "./silence.ts";
+import { ANSWERED_WITHIN_MS, orLeftOpen } from "./silence.ts";
 
-/** Whoever asked more recently may still be waiting for the answer. */
-const RECONCILE_AFTER_MS = 60_000;
 /** The provider never heard of it by then: nobody waits for it any more. */
 const GIVE_UP_UNHEARD_MS = 10 * 60_000;
 /** How long somebody may take to confirm. */
@@ -199,7 +197,7 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
     },
     giveUp: (ctx, row) => settleBy(ctx, row, () => ctx.outside.payments.cancel(rows.providersId(row.id))),
     async reconcile(ctx) {
-      const before = new Date(ctx.now().getTime() - RECONCILE_AFTER_MS);
+      const before = new Date(ctx.now().getTime() - ANSWERED_WITHIN_MS);
       for (const open of await rows.listOpen(ctx.db, before)) await reconcileOne(ctx, open);
       for (const { id } of await rows.listGivenUp(ctx.db, ctx.now())) await askAfter(ctx, id);
     },

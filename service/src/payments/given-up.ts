@@ -1,7 +1,8 @@
 import { type RawBuilder, sql } from "kysely";
+import { DAY_MS } from "../days.ts";
 
 /** Nothing waits for more than a day before it is given up; for a week after that, money is looked for. */
-const ASKED_AFTER_FOR_MS = 8 * 86_400_000;
+const ASKED_AFTER_FOR_MS = 8 * DAY_MS;
 
 /**
  * Canceled rows that may yet turn out to be charged: asked about whenever they are twice as old as when the provider last answered, and

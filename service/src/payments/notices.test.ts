@@ -6,7 +6,7 @@ import { hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { type NoticeReceiver, type PostedNotice, startNoticeReceiver } from "../../test/notices.ts";
 import { behind, type PaymentLine } from "../../test/payments.ts";
-import { toUuid } from "../ids.ts";
+import { toId, toUuid } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { signNotice } from "../outside/payments.fake-signature.ts";
@@ -132,6 +132,28 @@ suite("a notice of the payment provider", () => {
     for (const notice of await receiver.naming("pay_")) await assertTaken(await deliver(notice));
     const { rows: users } = await market.query("select plan from users where id = $1", [session.userId]);
     assert.equal(users[0].plan, "pro");
+  });
+
+  test("of a plan may come twice, at once and again: it is booked, numbered and announced once", async () => {
+    const session = await market.hasSession((await market.hasUser()).userId);
+    line.trouble = "answers get lost";
+    await session.put("/v1/account/subscription", { plan: "pro" });
+    line.trouble = "none";
+    const { rows } = await market.query("select id from subscription_payments where user_id = $1", [
+      session.userId,
+    ]);
+    const notice = () => deliver(noticeOf({ about: "payment", orderId: toId("pay", rows[0].id) }));
+    for (const reply of await Promise.all(Array.from({ length: 10 }, notice))) await assertTaken(reply);
+    const settled = await dump();
+    for (let times = 2; times > 0; times--) await assertTaken(await notice());
+    assert.equal(await dump(), settled);
+    const counts = await market.query(
+      `select (select count(*) from ledger_transactions where source_id = $1) as booked,
+              (select count(*) from subscription_payments where id = $1 and receipt_number is not null) as numbered,
+              (select count(*) from events where type = 'user.subscription.updated' and strpos(body, $2) > 0) as announced`,
+      [rows[0].id, toId("usr", session.userId)],
+    );
+    assert.deepEqual(counts.rows, [{ booked: 1, numbered: 1, announced: 1 }]);
   });
 
   test("that money came for a purchase that was given up completes it", async () => {

@@ -1,3 +1,4 @@
+import { DAY_MS } from "../days.ts";
 import type { Queries } from "../db/database.ts";
 import { type Prefix, toId } from "../ids.ts";
 import { countOpen } from "./open-queries.ts";
@@ -22,7 +23,6 @@ interface Patience {
 }
 
 const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 /** The jobs ask about it every minute. */
 const asked: Patience = { ms: HOUR_MS, mend: "does a worker run, and does the payment provider answer?" };

@@ -12,8 +12,8 @@ interface OpenRow {
 }
 
 /**
- * Each part reads an index of what is open, which is short. What is wrong with a row is a state of its own, so that nothing counts twice. What is on its way counts from when it was decided on: `asked_at` moves
- * with every time that the provider is asked again.
+ * Each part reads an index of what is open, which is short. What is wrong with a row is a state of its own, so that nothing counts
+ * twice. What is on its way counts from when it was decided on: `asked_at` moves with every time that the provider is asked again.
  */
 export async function countOpen(db: Queries): Promise<OpenRow[]> {
   const { rows } = await sql<OpenRow>`

@@ -4,6 +4,9 @@ import { PaymentUnknown } from "../outside/payments.ts";
 
 const RETRY_AFTER_SECONDS = 1;
 
+/** Whoever asked the provider more recently may still be waiting for its answer: no job asks beside them. */
+export const ANSWERED_WITHIN_MS = 60_000;
+
 /** Asks the provider where nothing of ours waits for the answer: whoever asked us may ask again. */
 export async function orUnavailable<T>(ask: () => Promise<T>): Promise<T> {
   try {

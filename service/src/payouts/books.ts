@@ -8,10 +8,13 @@ export type BookedPayout = Pick<
   "id" | "sellerId" | "amountMinor" | "commissionMinor" | "currency"
 >;
 
+/** Before every clock: a process that is behind the one which drew a payout must not take its amount for there still. */
+const AT_ONCE = new Date(0);
+
 /** What the seller gains on the accounts from which the payout was drawn; it can be paid out at once. */
 const givenBack = ({ sellerId: ownerId, amountMinor, commissionMinor }: BookedPayout): Entry[] => [
-  { account: "referrer", ownerId, amountMinor: commissionMinor },
-  { account: "seller", ownerId, amountMinor: amountMinor - commissionMinor },
+  { account: "referrer", ownerId, amountMinor: commissionMinor, maturesAt: AT_ONCE },
+  { account: "seller", ownerId, amountMinor: amountMinor - commissionMinor, maturesAt: AT_ONCE },
 ];
 
 const drawn = (payout: BookedPayout): Entry[] =>

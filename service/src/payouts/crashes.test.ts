@@ -89,3 +89,18 @@ suite("a process that is killed", () => {
     );
   });
 });
+
+test("a part that is asked for again under its key, because a step failed, is paid once", async () => {
+  for (const step of steps) {
+    const { userId } = await hasSeller("acct_test");
+    const session = await market.hasSession(userId);
+    const ask = () => session.post("/v1/payouts", { amount: 10 }, { "idempotency-key": `part of ${userId}` });
+    site.failsAt = step;
+    await ask();
+    site.failsAt = "";
+    assert.equal((await ask()).status, 201, step);
+    market.clock.forward(2 * MINUTE_MS);
+    await reconcilePayouts(market.service.ctx);
+    assert.equal((await session.get("/v1/payouts")).body.data.length, 1, step);
+  }
+});

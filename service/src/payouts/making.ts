@@ -1,4 +1,5 @@
 import type { Context } from "../context.ts";
+import { dayOf, daysAfter } from "../days.ts";
 import type { Tx } from "../db/database.ts";
 import { failPoint } from "../fail-points.ts";
 import type { Balance } from "../ledger/balances.ts";
@@ -12,8 +13,6 @@ import {
   type PayoutRow,
   sumPaidOut,
 } from "./queries.ts";
-
-const DAY_MS = 86_400_000;
 
 export interface PayoutWish {
   sellerId: string;
@@ -65,8 +64,7 @@ async function periodOf(ctx: Context, tx: Tx, { sellerId, balance: { currency },
   return { start, end: start < last ? last : start };
 }
 
-const dayOf = (moment: Date) => moment.toISOString().slice(0, 10);
-const dayAfter = (day: string) => dayOf(new Date(Date.parse(day) + DAY_MS));
+const dayAfter = (day: string) => dayOf(daysAfter(new Date(day), 1));
 
 const between = (least: bigint, amount: bigint, most: bigint) => {
   if (amount < least) return least;

@@ -59,6 +59,20 @@ suite("a balance", () => {
     });
   });
 
+  test("matures after the window that its buyer had, and never before seven days", async () => {
+    for (const [refundDays, days] of [
+      [0, 7],
+      [7, 7],
+      [30, 30],
+    ] as const) {
+      const seller = await hasSeller();
+      await (await market.hasSession(seller.userId)).patch("/v1/account", { refundDays });
+      await hasBought(await market.hasUser(), await hasProduct(seller));
+      const at = later(days).toISOString();
+      assert.equal((await balances(seller))[0].nextMaturity.at, at, `a window of ${refundDays} days`);
+    }
+  });
+
   test("has a line for each currency, with the decimals and the minimum of each", async () => {
     const seller = await hasSeller();
     await earns(seller, { amountMinor: 1999n, currency: "USD" });
@@ -240,6 +254,19 @@ suite("a payout", () => {
     assert.equal((await hasPayout(seller)).amount, 30);
   });
 
+  test("is drawn once, also where the clock of another process is behind", async () => {
+    bank.begins = "completed";
+    const seller = await hasSeller();
+    await earns(seller, { amountMinor: 2_000n });
+    await earns(seller, { amountMinor: 1_000n, account: "referrer" });
+    market.clock.forward(60_000);
+    await hasPayout(seller);
+    market.clock.forward(-30_000);
+    assert.partialDeepStrictEqual((await balances(seller))[0], { pending: 0, available: 0 });
+    assertError(await ask(seller), 422, "VALIDATION_ERROR", "amount");
+    market.clock.forward(30_000);
+  });
+
   test("asked for fifty times at once is made once", async () => {
     const seller = await hasSeller();
     await earns(seller, { amountMinor: 50_000n });
@@ -263,6 +290,21 @@ suite("a payout", () => {
     const payout = await hasPayout(seller);
     assert.equal(bank.paid.get(payout.id)!.request.destination, "acct_own");
     Object.assign(market.service.ctx.outside, { payments });
+  });
+
+  test("is not drawn where its seller is banned while the provider is asked about their account", async () => {
+    const [seller, { payments }] = [await hasSeller(), market.service.ctx.outside];
+    await earns(seller, { amountMinor: 2_000n });
+    const { findPayoutAccount } = payments;
+    payments.findPayoutAccount = async (account) => {
+      await market.query("update users set banned_at = $2 where id = $1", [seller.userId, market.clock.now]);
+      return findPayoutAccount(account);
+    };
+    const reply = await ask(seller);
+    payments.findPayoutAccount = findPayoutAccount;
+    assertError(reply, 401, "INVALID_API_KEY");
+    const { rowCount } = await market.query("select from payouts where seller_id = $1", [seller.userId]);
+    assert.equal(rowCount, 0);
   });
 
   test("with the same Idempotency-Key is the same payout", async () => {

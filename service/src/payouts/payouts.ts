@@ -12,14 +12,14 @@ import { toUserId } from "../people/users.ts";
 import { minimumMinor, nothingIn } from "./balance.ts";
 import { makePayout } from "./making.ts";
 import { findOpenPayout, findOwnPayout, listPayouts as listRows, type PayoutRow } from "./queries.ts";
-import { send } from "./sending.ts";
+import { sendOrLeave } from "./sending.ts";
 
 /** Pays out what is available, or some of it: drawn and written first, then the provider is asked under the payout's id. */
 export async function askPayout(ctx: Context, caller: Member, wish: AskPayout): Promise<Payout> {
   if (wish.currency && !isCurrency(wish.currency)) throw invalidRequest("currency", "is no currency");
   await mustBeSetUp(ctx, caller.userId);
   const payout = await ctx.db.transaction().execute((tx) => draw(ctx, tx, caller.userId, wish));
-  return toPayout(await send(ctx, payout));
+  return toPayout(await sendOrLeave(ctx, payout));
 }
 
 /** Asked before anything is drawn: the provider would give it back, days later perhaps. */
@@ -34,7 +34,7 @@ async function mustBeSetUp(ctx: Context, sellerId: string): Promise<void> {
 /** Under the lock of the account: of two at once one finds the other's payout. */
 async function draw(ctx: Context, tx: Tx, sellerId: string, wish: AskPayout): Promise<PayoutRow> {
   const seller = await lockAccount(tx, sellerId);
-  if (!seller || seller.closedAt) throw new ApiError("INVALID_API_KEY");
+  if (!seller || seller.closedAt || seller.bannedAt) throw new ApiError("INVALID_API_KEY");
   const balance = await chooseBalance(ctx, tx, sellerId, wish);
   const amountMinor = amountOf(wish, balance);
   await mustHaveNoOpen(tx, sellerId, balance.currency);

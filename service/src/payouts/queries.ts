@@ -1,12 +1,13 @@
 import type { PayoutStatus } from "@stoa/contract";
 import { sql } from "kysely";
+import { DAY_MS } from "../days.ts";
 import type { Queries, Tx } from "../db/database.ts";
 import { type Drawn, exact } from "../db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 
 export const OPEN: PayoutStatus[] = ["pending", "in_transit"];
 /** Until then a bank sends back what it cannot take. */
-export const RETURNED_WITHIN_MS = 14 * 86_400_000;
+export const RETURNED_WITHIN_MS = 14 * DAY_MS;
 
 export interface PayoutRow {
   id: string;

@@ -9,7 +9,7 @@ import { toUserId } from "../people/users.ts";
 import { minimumMinor } from "./balance.ts";
 import { makePayout } from "./making.ts";
 import { listPayable, type PayoutRow } from "./queries.ts";
-import { send } from "./sending.ts";
+import { sendOrLeave } from "./sending.ts";
 
 const HOUR = 6;
 const MONDAY = 1;
@@ -94,13 +94,4 @@ async function drawAvailable(
 function leastOf({ closedAt }: AccountRow, { currency, pendingMinor, reservedMinor }: Balance): bigint {
   const isLast = closedAt !== null && pendingMinor === 0n && reservedMinor === 0n;
   return isLast ? 1n : minimumMinor(currency);
-}
-
-/** Whatever goes wrong with one, the others are asked for; the reconciling job sees to it. */
-async function sendOrLeave(ctx: Context, payout: PayoutRow): Promise<void> {
-  try {
-    await send(ctx, payout);
-  } catch (error) {
-    ctx.log.error({ payout: payout.id, err: error }, "a payout could not be sent; it is tried again");
-  }
 }

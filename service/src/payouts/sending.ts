@@ -1,8 +1,10 @@
 import type { Context } from "../context.ts";
+import { DAY_MS } from "../days.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
+import { eachInTurn } from "../jobs/in-turn.ts";
 import type { PayoutRequest } from "../outside/payments.ts";
-import { orLeftOpen } from "../payments/silence.ts";
+import { ANSWERED_WITHIN_MS, orLeftOpen } from "../payments/silence.ts";
 import {
   findPayout,
   listAskedBefore,
@@ -14,13 +16,11 @@ import {
 } from "./queries.ts";
 import { settle } from "./settling.ts";
 
-/** Whoever asked more recently may still be waiting for the answer. */
-const PENDING_ASKED_AFTER_MS = 60_000;
 /** By then it may have more of ours: sales settle there, and operators add to it. */
 const WAITING_ASKED_AFTER_MS = 3_600_000;
 /** A bank takes days; the provider's notice comes first, unless it is lost. */
 const IN_TRANSIT_ASKED_AFTER_MS = 10 * 60_000;
-const COMPLETED_ASKED_AFTER_MS = 86_400_000;
+const COMPLETED_ASKED_AFTER_MS = DAY_MS;
 
 const providersId = (id: string) => toId("payout", id);
 
@@ -46,6 +46,19 @@ export async function send(ctx: Context, payout: PayoutRow): Promise<PayoutRow> 
   return settled;
 }
 
+/**
+ * What is drawn is drawn, whatever goes wrong with it: the others are asked for, whoever wished it hears how it stands and asks for no
+ * second one, and the reconciling job sees to it.
+ */
+export async function sendOrLeave(ctx: Context, payout: PayoutRow): Promise<PayoutRow> {
+  try {
+    return await send(ctx, payout);
+  } catch (error) {
+    ctx.log.error({ payout: payout.id, err: error }, "a payout could not be sent; it is tried again");
+    return (await findPayout(ctx.db, payout.id))!;
+  }
+}
+
 /** The provider says that something changed: asks what. Its silence is a `PaymentUnknown`, so that it says so again. */
 export async function hearOfPayout(ctx: Context, payoutId: string): Promise<void> {
   const id = toUuid("payout", payoutId);
@@ -67,23 +80,18 @@ async function refresh(ctx: Context, id: string): Promise<void> {
 }
 
 /** Makes ours and the provider's payouts say the same, whoever was killed in between. */
-export async function reconcilePayouts(ctx: Context): Promise<void> {
-  for (const id of await listDue(ctx)) {
-    try {
-      await refresh(ctx, id);
-    } catch (error) {
-      ctx.log.warn(
-        { payout: id, err: error },
-        "a payout could not be reconciled; the next round tries again",
-      );
-    }
-  }
-}
+export const reconcilePayouts = async (ctx: Context): Promise<void> =>
+  eachInTurn(
+    await listDue(ctx),
+    (id) => refresh(ctx, id),
+    (id, err) =>
+      ctx.log.warn({ payout: id, err }, "a payout could not be reconciled; the next round tries again"),
+  );
 
 async function listDue(ctx: Context): Promise<string[]> {
   const before = (ms: number) => new Date(ctx.now().getTime() - ms);
   const rows = [
-    ...(await listAskedBefore(ctx.db, "pending", before(PENDING_ASKED_AFTER_MS))),
+    ...(await listAskedBefore(ctx.db, "pending", before(ANSWERED_WITHIN_MS))),
     ...(await listWaiting(ctx.db, before(WAITING_ASKED_AFTER_MS))),
     ...(await listAskedBefore(ctx.db, "in_transit", before(IN_TRANSIT_ASKED_AFTER_MS))),
     ...(await listReturnable(ctx.db, {

@@ -22,7 +22,7 @@ export async function settle(ctx: Context, id: string, outcome: PayoutOutcome): 
     if (!payout) throw new ApiError("PAYOUT_NOT_FOUND");
     if (isOpen(payout)) await end(ctx, tx, payout, outcome);
     else if (payout.status === "completed") await takeBack(ctx, tx, payout, outcome);
-    else mustStayGivenBack(ctx, payout, outcome);
+    else warnIfPaid(ctx, payout, outcome);
     failPoint(ctx, "payout: settling");
     return (await findPayout(tx, id))!;
   });
@@ -85,7 +85,7 @@ async function takeBack(ctx: Context, tx: Tx, payout: PayoutRow, outcome: Payout
 }
 
 /** An answer that was long on its way; or the provider changed its mind, which no job can mend: the amount may be in another payout. */
-function mustStayGivenBack({ log }: Context, { id, status }: PayoutRow, { state }: PayoutOutcome): void {
+function warnIfPaid({ log }: Context, { id, status }: PayoutRow, { state }: PayoutOutcome): void {
   if (state !== "completed") return;
   log.warn({ payout: id, status }, "the provider calls a payout completed whose amount was given back");
 }

@@ -1,15 +1,15 @@
 import type { Context } from "../context.ts";
+import { toLongDate } from "../days.ts";
 import { ApiError } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
 import { linksUntil, PERSON_CLICKS_MINUTES } from "../links.ts";
 import { taxRateOf } from "../money/percent.ts";
 import { toReceiptNumber } from "../receipts/number.ts";
-import type { Receipt } from "../receipts/receipt.ts";
+import { type Receipt, SERVICE } from "../receipts/receipt.ts";
 import { findPayment, type PaymentRow } from "./queries.ts";
 
 /** The marketplace sells its plans itself. No seller's numbers look like it: theirs have five letters. */
 const ISSUER = "STOA";
-const SERVICE = "Stoa";
 
 export type ReceiptPage = "receipt" | "receipt.pdf";
 const pathOf = (paymentId: string, page: ReceiptPage) =>
@@ -72,7 +72,5 @@ const receiptOf = (ctx: Context, payment: PaymentRow): Receipt => ({
   service: { name: SERVICE, origin: ctx.links.origin() },
 });
 
-const dateFormat = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeZone: "UTC" });
-
 const daysOf = ({ period }: PaymentRow): string =>
-  `${dateFormat.format(period!.start)} to ${dateFormat.format(period!.end)}`;
+  `${toLongDate(period!.start)} to ${toLongDate(period!.end)}`;

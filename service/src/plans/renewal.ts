@@ -2,6 +2,7 @@ import type { Plan } from "@stoa/contract";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { failPoint } from "../fail-points.ts";
+import { eachInTurn } from "../jobs/in-turn.ts";
 import type { Tax } from "../outside/taxes.ts";
 import { defaultMethodOf, mayPayBy } from "../payments/methods.ts";
 import { lockPlan } from "../people/users.ts";
@@ -21,16 +22,13 @@ import { countFailedTry, isPaid, monthAfter } from "./subscription.ts";
  * Asks for the next month of every plan whose period has ended, and again for those whose payment failed. A plan is due by what its
  * row says, so that a round which was missed is made up for by the next, and of two workers one finds it due.
  */
-export async function renewSubscriptions(ctx: Context): Promise<void> {
-  for (const due of await listDueRenewals(ctx.db, ctx.now())) {
-    try {
-      await renew(ctx, due);
-    } catch (error) {
-      const { userId } = due;
-      ctx.log.error({ user: userId, err: error }, "a plan could not be renewed; the next round tries again");
-    }
-  }
-}
+export const renewSubscriptions = async (ctx: Context): Promise<void> =>
+  eachInTurn(
+    await listDueRenewals(ctx.db, ctx.now()),
+    (due) => renew(ctx, due),
+    ({ userId }, err) =>
+      ctx.log.error({ user: userId, err }, "a plan could not be renewed; the next round tries again"),
+  );
 
 async function renew(ctx: Context, { userId, plan }: { userId: string; plan: Plan }): Promise<void> {
   const tax = await taxOf(ctx, userId, plan);

@@ -297,6 +297,20 @@ suite("a downgrade", () => {
     assert.equal(charged.size, 0);
   });
 
+  test("that cannot be applied keeps no other from its turn, and is applied when it can", async () => {
+    const [stuck, other] = [await hasPaying("pro"), await hasPaying("pro")];
+    for (const person of [stuck, other]) await choose(person, "free");
+    market.clock.now = new Date((await standing(other)).periodEnd);
+    const unless = `id <> '${stuck.key.userId}' or plan <> 'free'`;
+    await market.query(`alter table users add constraint broken check (${unless}) not valid`);
+    await applyDueDowngrades(market.service.ctx);
+    await market.query("alter table users drop constraint broken");
+    const plans = async () => [(await standing(stuck)).plan, (await standing(other)).plan];
+    assert.deepEqual(await plans(), ["pro", "free"]);
+    await applyDueDowngrades(market.service.ctx);
+    assert.deepEqual(await plans(), ["free", "free"]);
+  });
+
   test("is taken back by choosing the present plan", async () => {
     const person = await hasPaying("pro");
     await choose(person, "free");

@@ -1,7 +1,9 @@
 import type { Plan } from "@stoa/contract";
 import type { Context } from "../context.ts";
+import { daysAfter } from "../days.ts";
 import type { Tx } from "../db/database.ts";
 import { announce } from "../events/outbox.ts";
+import { eachInTurn } from "../jobs/in-turn.ts";
 import { sendMail } from "../mail/mail.ts";
 import { roundHalfUp } from "../money/amount.ts";
 import { findAccount } from "../people/accounts.ts";
@@ -77,7 +79,6 @@ interface DueOf extends Due {
 
 /** Days after the first try on which a renewal is tried again; after the last one the plan ends. */
 const TRY_AGAIN_AFTER_DAYS = [3, 7];
-const DAY_MS = 86_400_000;
 
 /**
  * A renewal could not be paid, told under the account's lock: it is tried again, or the plan ends, and its owner hears of it. What
@@ -98,7 +99,7 @@ export async function countFailedTry(
     return sendMail(ctx, tx, email, endedLetter(due));
   }
   const previous = subscription.tries === 0 ? 0 : TRY_AGAIN_AFTER_DAYS[subscription.tries - 1]!;
-  const nextTry = new Date(ctx.now().getTime() + (days - previous) * DAY_MS);
+  const nextTry = daysAfter(ctx.now(), days - previous);
   await changeSubscriptionRow(tx, due.userId, { tries: subscription.tries + 1, next_try_at: nextTry });
   await sendMail(ctx, tx, email, failedLetter(due, nextTry, declineCode));
 }
@@ -136,9 +137,13 @@ export function monthAfter(date: Date, day: number): Date {
 }
 
 /** Applies the downgrades whose period has ended. */
-export async function applyDueDowngrades(ctx: Context): Promise<void> {
-  for (const { userId } of await listDueDowngrades(ctx.db, ctx.now())) await downgrade(ctx, userId);
-}
+export const applyDueDowngrades = async (ctx: Context): Promise<void> =>
+  eachInTurn(
+    await listDueDowngrades(ctx.db, ctx.now()),
+    ({ userId }) => downgrade(ctx, userId),
+    ({ userId }, err) =>
+      ctx.log.error({ user: userId, err }, "a downgrade could not be applied; the next round tries again"),
+  );
 
 /** Looked at again under the account's lock: of two workers one finds it due, and a late change of mind counts. */
 const downgrade = (ctx: Context, userId: string) =>

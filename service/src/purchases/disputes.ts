@@ -3,6 +3,7 @@ import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
+import { eachInTurn } from "../jobs/in-turn.ts";
 import { toDecimal } from "../money/amount.ts";
 import type { Dispute } from "../outside/payments.ts";
 import { bookDisputeLost, bookDisputeOpened, bookDisputeWon } from "./books.ts";
@@ -147,12 +148,10 @@ async function tellAll(
 }
 
 /** The job: notices get lost, and one dispute waits for a refund. */
-export async function reconcileDisputes(ctx: Context): Promise<void> {
-  for (const { id } of await listOpenDisputes(ctx.db)) {
-    try {
-      await hearOfDispute(ctx, id);
-    } catch (error) {
-      ctx.log.warn({ dispute: id, err: error }, "a dispute could not be read; the next round tries again");
-    }
-  }
-}
+export const reconcileDisputes = async (ctx: Context): Promise<void> =>
+  eachInTurn(
+    await listOpenDisputes(ctx.db),
+    ({ id }) => hearOfDispute(ctx, id),
+    ({ id }, err) =>
+      ctx.log.warn({ dispute: id, err }, "a dispute could not be read; the next round tries again"),
+  );

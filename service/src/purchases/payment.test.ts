@@ -186,6 +186,27 @@ test("a charge without an answer leaves the order pending until the provider tel
   assert.equal(await soldEvents(productId), 1);
 });
 
+test("a charge that is made and never answered is pending, and completed by the job, once", async (t) => {
+  const buyer = await market.hasUser();
+  const productId = await hasProduct(seller);
+  const patience = new AbortController();
+  const impatient = fakePayments({ origin: provider.origin, deadline: () => patience.signal });
+  t.mock.method(market.service.ctx.outside.payments, "charge", impatient.charge);
+  const bought = buy(buyer, productId, { paymentMethodId: "pm_test_timeout_but_charged" });
+  while ((await listed(buyer)).length === 0);
+  const { orderId } = (await buyer.get("/v1/purchases")).body.data[0];
+  while (!(await chargeOf(orderId)));
+  patience.abort();
+  const { status, body } = await bought;
+  assert.equal(status, 202);
+  assert.partialDeepStrictEqual(body.data, { orderId, status: "pending", downloadUrl: null });
+  assert.deepEqual(body.data.receipt, { url: null, pdf: null });
+  market.clock.forward(MINUTE_MS + 1);
+  for (const _ of [1, 2]) await reconcile();
+  assert.deepEqual(await listed(buyer), ["completed"]);
+  assert.equal(await soldEvents(productId), 1);
+});
+
 test("a pending order that is bought again is the same charge", async () => {
   const { buyer, productId, orderId } = await hasPending("answers get lost");
   const again = await buy(buyer, productId);
@@ -349,6 +370,18 @@ test("the buyer of a product that went off sale meanwhile still gets what was pa
   await press(url, "approve");
   assert.equal((await orderOf(buyer, orderId)).status, "completed");
   assert.ok((await buyer.get(`/v1/products/${productId}`)).body.data.content);
+});
+
+test("money for what moderators took from its buyers meanwhile goes back, and buys nothing", async () => {
+  const { buyer, orderId, url, productId } = await hasWaiting();
+  const { userId } = await market.hasUser({ role: "admin" });
+  const admin = await market.hasSession(userId, { secondFactor: true });
+  const suspended = await admin.post(`/v1/admin/products/${productId}/suspend`, { reasonCode: "malicious" });
+  assert.equal(suspended.status, 200, suspended.text);
+  await press(url, "approve");
+  const order = await orderOf(buyer, orderId);
+  assert.deepEqual([order.status, order.entitlement], ["refunded", null]);
+  assert.equal(await soldEvents(productId), 0);
 });
 
 test("a failure inside the settling leaves the order open, and the next round settles it", async () => {

@@ -1,5 +1,6 @@
 import { countSale } from "../catalogue/stats.ts";
 import type { Context } from "../context.ts";
+import { daysAfter } from "../days.ts";
 import type { Tx } from "../db/database.ts";
 import { findLiveEntitlement, grantUse } from "../entitlements/entitlements.ts";
 import { ApiError } from "../errors.ts";
@@ -10,6 +11,7 @@ import { toDecimal } from "../money/amount.ts";
 import { attemptsOf, type Paid, type Settlement, standingBy } from "../payments/attempts.ts";
 import { findAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
+import { isTakenFromBuyers } from "../products/goods.ts";
 import { countReviewAgainOf } from "../reviews/rating.ts";
 import { bookSale } from "./books.ts";
 import {
@@ -30,7 +32,6 @@ import { carryOut, returnPayment } from "./refund-payment.ts";
 
 /** Never shorter, because a charge may be disputed early; the refund window where that is longer. */
 const MATURES_AFTER_DAYS = 7;
-const DAY_MS = 86_400_000;
 
 export const isOpen = (order: Pick<OrderRow, "status">) => OPEN.includes(order.status);
 
@@ -93,7 +94,7 @@ export async function settle(ctx: Context, orderId: string, settlement: Settleme
 
 /**
  * The buyer gets what was paid for, also when we had given the order up; or the money back, whose refund is answered, if they have the
- * product by another order already, or are gone.
+ * product by another order already, or are gone, or if moderators took it from its buyers.
  */
 async function takePayment(ctx: Context, tx: Tx, order: OrderRow, settlement: Paid): Promise<string | null> {
   const paid = await notePaid(tx, order, settlement);
@@ -104,6 +105,7 @@ async function takePayment(ctx: Context, tx: Tx, order: OrderRow, settlement: Pa
 
 async function canUse(tx: Tx, { buyerId, productId }: OrderRow): Promise<boolean> {
   if (await findLiveEntitlement(tx, buyerId, productId)) return false;
+  if (await isTakenFromBuyers(tx, productId)) return false;
   return !(await findAccount(tx, buyerId))?.closedAt;
 }
 
@@ -146,7 +148,7 @@ export async function complete(ctx: Context, tx: Tx, order: OrderRow): Promise<v
 }
 
 const maturityOf = ({ refundDays }: OrderRow, now: Date) =>
-  new Date(now.getTime() + Math.max(MATURES_AFTER_DAYS, refundDays) * DAY_MS);
+  daysAfter(now, Math.max(MATURES_AFTER_DAYS, refundDays));
 
 /** The money came for what its buyer has already, or cannot use: it is booked, and goes back by itself. Answers its refund. */
 async function takeInVain(ctx: Context, tx: Tx, order: OrderRow): Promise<string> {

@@ -113,8 +113,6 @@ export async function insertOrder(tx: Tx, order: NewOrder): Promise<boolean> {
   return written !== undefined;
 }
 
-/** As the driver gives it: amounts are safe integers still. */
-
 const orders = (db: Queries) =>
   db
     .selectFrom("orders as o")

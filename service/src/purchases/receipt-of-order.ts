@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts";
 import { taxRateOf } from "../money/percent.ts";
-import type { Receipt } from "../receipts/receipt.ts";
+import { type Receipt, SERVICE } from "../receipts/receipt.ts";
 import type { OrderRow } from "./queries.ts";
 import { receiptNumberOf } from "./receipt-number.ts";
 import { listSucceededRefunds } from "./receipt-queries.ts";
@@ -29,6 +29,6 @@ export async function receiptOf(ctx: Context, order: OrderRow): Promise<Receipt>
     currency: order.currency,
     paymentMethod: order.paymentMethod,
     status: order.status,
-    service: { name: "Stoa", origin: ctx.links.origin() },
+    service: { name: SERVICE, origin: ctx.links.origin() },
   };
 }

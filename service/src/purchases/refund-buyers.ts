@@ -1,6 +1,7 @@
 import type { RefundedBuyers } from "@stoa/contract";
 import { record } from "../audit/audit.ts";
 import type { Context, SessionCaller, Source } from "../context.ts";
+import { daysAfter } from "../days.ts";
 import { ApiError } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
 import type { JobKind } from "../jobs/jobs.ts";
@@ -13,7 +14,6 @@ import { mustBeGivable } from "./refund-rules.ts";
 import { giveUnasked } from "./refunds.ts";
 
 const SINCE_DAYS = 90;
-const DAY_MS = 86_400_000;
 const AT_ONCE = 100;
 
 export const refundBuyersJob: JobKind = {
@@ -41,7 +41,7 @@ export async function refundBuyers(
 ): Promise<RefundedBuyers> {
   const id = await mustBeTakenFromBuyers(ctx, productId);
   const startedAt = ctx.now();
-  const since = new Date(startedAt.getTime() - SINCE_DAYS * DAY_MS);
+  const since = daysAfter(startedAt, -SINCE_DAYS);
   const orders = await ctx.db.transaction().execute(async (tx) => {
     const count = await countRefundableOrders(tx, { productId: id, since, startedAt });
     const wish: RefundBuyers = {

@@ -96,6 +96,26 @@ suite("a step that fails", () => {
   }
 });
 
+test("a part that an administrator gives is given once, whatever step fails and though they ask again under their key", async () => {
+  const { userId } = await market.hasUser({ role: "admin" });
+  for (const [at, step] of steps.entries()) {
+    const admin = await market.hasSession(userId, { secondFactor: true });
+    const { buyer, orderId } = await hasOrder();
+    const give = () =>
+      admin.post(
+        `/v1/admin/orders/${orderId}/refund`,
+        { amount: 3, reason: "other" },
+        { "idempotency-key": `part-${at}` },
+      );
+    site.failsAt = step;
+    await give();
+    site.failsAt = "";
+    assert.equal((await give()).status, 201);
+    await reconciled();
+    assert.equal((await buyer.get(`/v1/purchases/${orderId}`)).body.data.refundedAmount, 3, step);
+  }
+});
+
 test("after all this, the books are proven", async () => {
   assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
 });

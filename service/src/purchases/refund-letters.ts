@@ -1,4 +1,5 @@
 import type { Context } from "../context.ts";
+import { toLongDate } from "../days.ts";
 import type { Tx } from "../db/database.ts";
 import { composeLetter } from "../mail/letter.ts";
 import { sendMail } from "../mail/mail.ts";
@@ -16,7 +17,6 @@ interface Letters {
 
 type Occasion = "requested" | "rejected" | "canceled" | "succeeded" | "failed" | "returned";
 
-const dateFormat = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeZone: "UTC" });
 const quoted = (text: string | null) => (text ? [text] : []);
 
 const letters: Record<Occasion, Letters> = {
@@ -27,7 +27,7 @@ const letters: Record<Occasion, Letters> = {
         `A buyer of “${productTitle}” asks for ${amount} back. They say:`,
         reason,
         ...quoted(details),
-        `Approve or reject it by ${dateFormat.format(decideBy!)}; after that it is approved by itself.`,
+        `Approve or reject it by ${toLongDate(decideBy!)}; after that it is approved by itself.`,
       ],
     }),
   },

@@ -3,9 +3,10 @@ import type { Tx } from "../db/database.ts";
 import { announce } from "../events/outbox.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
+import { eachInTurn } from "../jobs/in-turn.ts";
 import { toDecimal } from "../money/amount.ts";
 import type { RefundOutcome } from "../outside/payments.ts";
-import { orLeftOpen } from "../payments/silence.ts";
+import { ANSWERED_WITHIN_MS, orLeftOpen } from "../payments/silence.ts";
 import { bookRefund, bookRefundReturned } from "./books.ts";
 import { listHolds, setHold } from "./dispute-queries.ts";
 import { noteGivenBack } from "./giving-back.ts";
@@ -31,9 +32,6 @@ import {
   stampReturned,
 } from "./refund-queries.ts";
 
-/** Whoever asked more recently may still be waiting for the answer. */
-const RECONCILE_AFTER_MS = 60_000;
-
 /**
  * Asks the provider to give back what is approved, under the refund's id, so that asking twice gives back once. No answer leaves it
  * processing for the job.
@@ -55,7 +53,10 @@ const askProvider = (ctx: Context, { id, ...request }: AskedRefund): Promise<Ref
 
 type Failed = Extract<RefundOutcome, { state: "failed" }>;
 
-/** Moves a refund that is under way to what the provider says, and all that hangs on it; a settled one stays as it is, unless it comes back. */
+/**
+ * Moves a refund that is under way to what the provider says, and all that hangs on it; a settled one stays as it is, unless it comes
+ * back.
+ */
 export async function settleRefund(ctx: Context, refundId: string, outcome: RefundOutcome): Promise<void> {
   if (outcome.state === "processing") return;
   await ctx.db.transaction().execute(async (tx) => {
@@ -163,7 +164,8 @@ export async function returnPayment(ctx: Context, tx: Tx, order: Locked["order"]
       origin: "service",
       amount_minor: order.totalMinor,
       reason: "duplicate",
-      details: "The payment came for a product that its buyer owns already, or after they had left.",
+      details:
+        "The payment came for a product that its buyer owns already or may not have any more, or after they had left.",
       decide_by: null,
     },
     theService,
@@ -182,33 +184,24 @@ async function reconcileRefund(
   else await carryOut(ctx, id);
 }
 
-/** Whatever comes in the way of one keeps no other from its turn. */
-async function eachInTurn<Row extends { id: string }>(
-  ctx: Context,
+const eachRefund = <Row extends { id: string }>(
+  { log }: Context,
   rows: Row[],
   work: (row: Row) => Promise<void>,
-): Promise<void> {
-  for (const row of rows) {
-    try {
-      await work(row);
-    } catch (error) {
-      ctx.log.warn(
-        { refund: row.id, err: error },
-        "a refund could not be carried on; the next round tries again",
-      );
-    }
-  }
-}
+): Promise<void> =>
+  eachInTurn(rows, work, ({ id }, err) =>
+    log.warn({ refund: id, err }, "a refund could not be carried on; the next round tries again"),
+  );
 
 /** The job: what is approved and not there for over a minute, whoever was killed on the way. */
 export async function reconcileRefunds(ctx: Context): Promise<void> {
-  const rows = await listUnpaidRefunds(ctx.db, new Date(ctx.now().getTime() - RECONCILE_AFTER_MS));
-  await eachInTurn(ctx, rows, (row) => reconcileRefund(ctx, row));
+  const rows = await listUnpaidRefunds(ctx.db, new Date(ctx.now().getTime() - ANSWERED_WITHIN_MS));
+  await eachRefund(ctx, rows, (row) => reconcileRefund(ctx, row));
 }
 
 /** Those of one order at once, because something else waits for how they end. */
 export const reconcileRefundsOf = async (ctx: Context, orderId: string): Promise<void> =>
-  eachInTurn(ctx, await listAskedRefundsOf(ctx.db, orderId), (row) => reconcileRefund(ctx, row));
+  eachRefund(ctx, await listAskedRefundsOf(ctx.db, orderId), (row) => reconcileRefund(ctx, row));
 
 /** The provider tells that it knows more of a refund, which it names as we did. */
 export async function hearOfRefund(ctx: Context, refundId: string): Promise<void> {
@@ -219,7 +212,7 @@ export async function hearOfRefund(ctx: Context, refundId: string): Promise<void
 
 /** The job: what no seller decided in time is approved. */
 export const approveOverdueRefunds = async (ctx: Context): Promise<void> =>
-  eachInTurn(ctx, await listOverdueRefunds(ctx.db, ctx.now()), async ({ id }) => {
+  eachRefund(ctx, await listOverdueRefunds(ctx.db, ctx.now()), async ({ id }) => {
     const approved = await ctx.db.transaction().execute(async (tx) => {
       const locked = await lockRefund(tx, id);
       return locked && approveRefund(ctx, tx, locked, theService);

@@ -1,5 +1,6 @@
 import type { Refundable, RefundObstacle } from "@stoa/contract";
 import type { Context } from "../context.ts";
+import { daysAfter } from "../days.ts";
 import type { Queries, Tx } from "../db/database.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
 import { toId } from "../ids.ts";
@@ -8,13 +9,11 @@ import { isPaid, type PaidOrder, remainingOf } from "./giving-back.ts";
 import type { OrderRow } from "./queries.ts";
 import { findAutomaticRefunds, findOpenRefund } from "./refund-queries.ts";
 
-const DAY_MS = 86_400_000;
 /** So long after the last refund that nobody was asked for comes the next one: the first, the second … and all after the last. */
 const BETWEEN_AUTOMATIC_DAYS = [0, 30, 90, 180] as const;
 
 /** The end of the window that the seller's policy gave when it was bought. */
-const windowEnd = ({ completedAt, refundDays }: PaidOrder) =>
-  new Date(completedAt.getTime() + refundDays * DAY_MS);
+const windowEnd = ({ completedAt, refundDays }: PaidOrder) => daysAfter(completedAt, refundDays);
 
 /** Why nobody can give money of an order back now, neither at a buyer's wish nor unasked. */
 function obstacleOf(order: OrderRow): RefundObstacle | null {
@@ -85,5 +84,5 @@ export function mustBeGivable(order: OrderRow): PaidOrder {
 export async function isTooSoon(ctx: Context, db: Queries, buyerId: string): Promise<boolean> {
   const { count, last } = await findAutomaticRefunds(db, buyerId);
   const days = BETWEEN_AUTOMATIC_DAYS[Math.min(count, BETWEEN_AUTOMATIC_DAYS.length - 1)]!;
-  return last !== null && ctx.now().getTime() - last.getTime() < days * DAY_MS;
+  return last !== null && ctx.now() < daysAfter(last, days);
 }

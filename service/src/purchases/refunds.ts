@@ -1,6 +1,7 @@
 import type { AdminRefund, GiveRefund, Refund, RefundStatus, RequestRefund } from "@stoa/contract";
 import { refundReasons } from "@stoa/contract";
 import type { Context, Member, SessionCaller, Source } from "../context.ts";
+import { daysAfter } from "../days.ts";
 import type { Tx } from "../db/database.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { lockUse } from "../entitlements/entitlements.ts";
@@ -30,7 +31,6 @@ import { isTooSoon, mustBeGivable, mustBeRefundable } from "./refund-rules.ts";
 
 /** How long a seller may think about it. */
 const DECISION_DAYS = 7;
-const DAY_MS = 86_400_000;
 
 /**
  * A buyer asks for the money back. What was never used comes back at once; of anything else the seller decides. The account is
@@ -69,7 +69,7 @@ const wishOfBuyer = (ctx: Context, order: PaidOrder, wish: RequestRefund, automa
   amount_minor: remainingOf(order),
   reason: wish.reason,
   details: wish.details ?? null,
-  decide_by: automatic ? null : new Date(ctx.now().getTime() + DECISION_DAYS * DAY_MS),
+  decide_by: automatic ? null : daysAfter(ctx.now(), DECISION_DAYS),
 });
 
 /** The seller gives in, or an administrator decides so. */
@@ -171,8 +171,20 @@ export async function giveRefund(
     const amountMinor = amount === undefined ? remainingOf(order) : amountOf(order, amount);
     return giveUnasked(ctx, tx, order, { amountMinor, reason, details: null }, by);
   });
-  await carryOut(ctx, refundId);
+  await carryOutOrLeave(ctx, refundId);
   return readAfresh(ctx, refundId);
+}
+
+/** Of parts there may be several: whoever heard of a failure would ask again, and give another one beside that of the job. */
+async function carryOutOrLeave(ctx: Context, refundId: string): Promise<void> {
+  try {
+    await carryOut(ctx, refundId);
+  } catch (error) {
+    ctx.log.error(
+      { refund: refundId, err: error },
+      "a refund could not be carried out; the job goes on with it",
+    );
+  }
 }
 
 function amountOf(order: PaidOrder, amount: number): bigint {

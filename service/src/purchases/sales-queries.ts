@@ -51,8 +51,6 @@ function fitting(db: Queries, filter: SaleFilter) {
   return paid ? orders.where("completed_at", "is not", null) : orders;
 }
 
-/** As the driver gives it: amounts are safe integers still. */
-
 const sales = (db: Queries) =>
   db
     .selectFrom("orders as o")

@@ -1,7 +1,11 @@
 import type { OrderStatus } from "@stoa/contract";
+import { toLongDate } from "../days.ts";
 import { formatMoney } from "../money/amount.ts";
 import type { TaxRate } from "../money/percent.ts";
 import { drawReceiptPage } from "./html.ts";
+
+/** What the marketplace calls itself on receipts. */
+export const SERVICE = "Stoa";
 
 /** What a receipt is made from. All amounts are minor units of `currency`. */
 export interface Receipt {
@@ -69,7 +73,7 @@ function receiptText(receipt: Receipt): ReceiptText {
     service,
     facts: [
       { label: "Receipt number", value: receipt.number },
-      { label: "Date", value: dateFormat.format(issuedAt) },
+      { label: "Date", value: toLongDate(issuedAt) },
       { label: "Status", value: statusOf(receipt) },
       { label: "Payment", value: paymentText(receipt.paymentMethod) },
     ],
@@ -114,7 +118,7 @@ function taxLabel({ taxRate }: Receipt): string {
 function refundsOf({ refunds, refundedMinor }: Receipt) {
   const rest = refunds.reduce((left, { amountMinor }) => left - amountMinor, refundedMinor);
   const rows = refunds.map(({ at, amountMinor }) => ({
-    label: `Refunded on ${dateFormat.format(at)}`,
+    label: `Refunded on ${toLongDate(at)}`,
     amountMinor,
   }));
   return rest > 0n ? [...rows, { label: "Refunded", amountMinor: rest }] : rows;
@@ -134,9 +138,6 @@ const statusNames: Record<OrderStatus, string> = {
   refunded: "Refunded",
   disputed: "Disputed",
 };
-
-/** In UTC, as all our dates are: a receipt says the same day wherever it is opened. */
-const dateFormat = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeZone: "UTC" });
 
 function paymentText(method: Receipt["paymentMethod"]): string {
   if (!method) return "Nothing to pay";

@@ -1,4 +1,5 @@
 import type { Context, SessionCaller, Source } from "../context.ts";
+import { DAY_MS } from "../days.ts";
 import type { Queries } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import {
@@ -15,7 +16,6 @@ import {
 } from "./queries.ts";
 import { readSessionToken, SESSION_SECONDS, signSessionToken } from "./token.ts";
 
-const DAY_MS = 86_400_000;
 const IDLE_MS = 14 * DAY_MS;
 const KEPT_AFTER_END_MS = 30 * DAY_MS;
 /** Sessions that were not seen since are over. */
