@@ -1,4 +1,5 @@
 import type {
+  AdminWebhookEndpoint,
   ChangeWebhookEndpoint,
   CreateWebhookEndpoint,
   NewWebhookEndpoint,
@@ -14,17 +15,21 @@ import { mustMatch } from "../http/conditional.ts";
 import { etagOf } from "../http/envelope.ts";
 import { toId, toUuid } from "../ids.ts";
 import { lockAccount } from "../people/accounts.ts";
+import { toUserId } from "../people/users.ts";
 import { lockLanes, unblockLane } from "./delivery-queries.ts";
 import {
   countEndpoints,
   countSecrets,
   deleteSecrets,
+  type EndpointFilter,
+  type EndpointForAdmin,
   type EndpointRow,
   type EndpointValues,
   expireSecrets,
   findEndpoint,
   forgetSecretsFor,
   insertEndpoint,
+  listAllEndpoints,
   listEndpointIds,
   listEndpoints,
   updateEndpoint,
@@ -40,6 +45,17 @@ const MAX_AHEAD_MS = 7 * 24 * HOUR_MS;
 
 export async function listOwnEndpoints(ctx: Context, caller: Member, paging: Paging) {
   return mapPage(await listEndpoints(ctx.db, caller.userId, paging), toEndpoint);
+}
+
+interface AdminQuery extends Omit<EndpointFilter, "ownerId"> {
+  owner?: string | undefined;
+}
+
+/** An id of any shape that names nobody has no endpoints. */
+export async function listEndpointsOfAll(ctx: Context, { owner, ...query }: AdminQuery) {
+  const ownerId = owner === undefined ? undefined : toUuid("usr", owner);
+  if (ownerId === null) return { items: [], total: 0 };
+  return mapPage(await listAllEndpoints(ctx.db, { ...query, ownerId }), toAdminEndpoint);
 }
 
 export async function readEndpoint(ctx: Context, caller: Member, webhookId: string) {
@@ -221,6 +237,13 @@ const toEndpoint = (row: EndpointRow): WebhookEndpoint => ({
   signatureContent: row.signatureContent,
   signaturePrefix: row.signaturePrefix,
   createdAt: row.createdAt.toISOString(),
+});
+
+const toAdminEndpoint = (row: EndpointForAdmin): AdminWebhookEndpoint => ({
+  ...toEndpoint(row),
+  owner: { id: toUserId(row.userId), name: row.ownerName },
+  failingSince: row.failingSince?.toISOString() ?? null,
+  failedDeliveries: row.failedDeliveries,
 });
 
 /** Of somebody who leaves: nothing is posted for them any more. */
