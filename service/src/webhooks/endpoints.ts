@@ -246,9 +246,12 @@ const toAdminEndpoint = (row: EndpointForAdmin): AdminWebhookEndpoint => ({
   failedDeliveries: row.failedDeliveries,
 });
 
-/** Of somebody who leaves: nothing is posted for them any more. */
+/** Of somebody who leaves: nothing is posted for them any more, and nothing tells where it went but the log, until it is old. */
 export async function forgetWebhooks(ctx: Context, tx: Tx, userId: string): Promise<void> {
   const ids = await listEndpointIds(tx, userId);
   await lockLanes(tx, ids);
-  for (const id of ids) await endEndpoint(ctx, tx, id);
+  for (const id of ids) {
+    await endEndpoint(ctx, tx, id);
+    await updateEndpoint(tx, id, { url: "", description: "", updated_at: ctx.now() });
+  }
 }
