@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { eventTypes } from "@stoa/contract";
 import { HOUR_MS, hooksOf, MINUTE_MS } from "../../test/hooks.ts";
+import { somebodyWaits } from "../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { type Receiver, startReceiver } from "../../test/receiver.ts";
 import { newUuid, toId } from "../ids.ts";
@@ -476,4 +477,44 @@ test("administrators list the endpoints of everybody, without a secret, by owner
   assert.ok(secret);
   assertError(await admin.get("/v1/admin/webhooks?status=lost"), 400, "INVALID_REQUEST", "status");
   assertError(await owner.get("/v1/admin/webhooks"), 403, "UNAUTHORIZED");
+});
+
+test("an endpoint that is made while its account is closed is not there afterwards", async () => {
+  const session = await market.hasSession(owner.userId);
+  const { email } = (await session.get("/v1/account")).body.data;
+  const held = await market.service.ctx.pool.connect();
+  try {
+    await held.query("begin");
+    await held.query("select from users where id = $1 for update", [owner.userId]);
+    const closing = session.request("DELETE", "/v1/account", { json: { confirm: email } });
+    await somebodyWaits(market);
+    const making = owner.post("/v1/webhooks", { url });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await held.query("commit");
+    assert.equal((await closing).status, 200);
+    assertError(await making, 401, "INVALID_API_KEY");
+  } finally {
+    held.release();
+  }
+  const { rows } = await market.query("select from webhook_endpoints where deleted_at is null");
+  assert.equal(rows.length, 0);
+});
+
+test("text that no database can hold is refused or kept without it, and never an error of ours", async () => {
+  for (const wish of [
+    { url, description: "a\u0000b" },
+    { url: `${url}/\u0000` },
+    { url, description: "\ud800" },
+    { url: "https://hooks.example.com/\ud800" },
+  ]) {
+    const { status, text } = await owner.post("/v1/webhooks", wish);
+    assert.ok([201, 400].includes(status), text);
+  }
+  const { id } = await hasEndpoint(owner);
+  for (const path of [
+    `webhooks/${id}/deliveries?eventId=%00`,
+    `webhooks/${id}/recoveries/%00`,
+    "deliveries/%00",
+  ])
+    assert.ok((await owner.get(`/v1/${path}`)).status < 500, path);
 });
