@@ -120,6 +120,16 @@ export interface EndpointChange extends Partial<EndpointValues> {
 export const updateEndpoint = (tx: Tx, id: string, change: EndpointChange) =>
   tx.updateTable("webhook_endpoints").set(change).where("id", "=", id).execute();
 
+/** Of those removed before a moment whoever has no log any more. */
+export const deleteRemovedEndpoints = (db: Queries, before: Date) =>
+  db
+    .deleteFrom("webhook_endpoints as e")
+    .where("e.deleted_at", "<", before)
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom("webhook_deliveries as d").whereRef("d.endpoint_id", "=", "e.id"))),
+    )
+    .execute();
+
 export interface NewSecret {
   id: string;
   endpoint_id: string;

@@ -5,7 +5,9 @@ import { HOUR_MS, hooksOf, MINUTE_MS } from "../../test/hooks.ts";
 import { somebodyWaits } from "../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { type Receiver, startReceiver } from "../../test/receiver.ts";
-import { newUuid, toId } from "../ids.ts";
+import { forgetOldEvents } from "../events/events.ts";
+import { newUuid, toId, toUuid } from "../ids.ts";
+import { forgetRemovedEndpoints } from "./endpoints.ts";
 
 let market: Market;
 let receiver: Receiver;
@@ -517,4 +519,27 @@ test("text that no database can hold is refused or kept without it, and never an
     "deliveries/%00",
   ])
     assert.ok((await owner.get(`/v1/${path}`)).status < 500, path);
+});
+
+test("a removed endpoint is forgotten with the last of its log", async () => {
+  const { ctx } = market.service;
+  const { id } = await hasEndpoint(owner);
+  const kept = await hasEndpoint(owner);
+  await happens(owner);
+  await deliver();
+  await owner.delete(`/v1/webhooks/${id}`);
+  const isThere = async () =>
+    (await market.query("select from webhook_endpoints where id = $1", [toUuid("whk", id)])).rows.length ===
+    1;
+  market.clock.forward(30 * 24 * HOUR_MS);
+  await forgetOldEvents(ctx);
+  await forgetRemovedEndpoints(ctx);
+  assert.ok(await isThere(), "to the day");
+  market.clock.forward(1);
+  await forgetRemovedEndpoints(ctx);
+  assert.ok(await isThere(), "while there is a log");
+  await forgetOldEvents(ctx);
+  await forgetRemovedEndpoints(ctx);
+  assert.ok(!(await isThere()));
+  assert.equal((await owner.get(`/v1/webhooks/${kept.id}`)).status, 200);
 });

@@ -11,6 +11,7 @@ import type { Context, Member } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
+import { EVENTS_KEPT_DAYS } from "../events/events.ts";
 import { mustMatch } from "../http/conditional.ts";
 import { etagOf } from "../http/envelope.ts";
 import { toId, toUuid } from "../ids.ts";
@@ -20,6 +21,7 @@ import { lockLanes, unblockLane } from "./delivery-queries.ts";
 import {
   countEndpoints,
   countSecrets,
+  deleteRemovedEndpoints,
   deleteSecrets,
   type EndpointFilter,
   type EndpointForAdmin,
@@ -168,6 +170,10 @@ async function endEndpoint(ctx: Context, tx: Tx, id: string): Promise<void> {
   await endWaiting(tx, id, "canceled", now);
   await deleteSecrets(tx, id);
 }
+
+/** Once the last of the log is old. */
+export const forgetRemovedEndpoints = (ctx: Context) =>
+  deleteRemovedEndpoints(ctx.db, new Date(ctx.now().getTime() - EVENTS_KEPT_DAYS * 24 * HOUR_MS));
 
 export async function rotateSecret(
   ctx: Context,
