@@ -167,6 +167,7 @@ export const api = {
     hideReview: reviews.hide,
     restoreReview: reviews.restore,
     payouts: payouts.all,
+    webhooks: webhooks.all,
     becomeFirst: admin.becomeFirst,
   },
   plans: {
@@ -301,6 +302,7 @@ export {
 export { VARIABLE_NAME, type Variable } from "./variables.ts";
 export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } from "./versions.ts";
 export type {
+  AdminWebhookEndpoint,
   ChangeWebhookEndpoint,
   CreateWebhookEndpoint,
   DeliveryAttempt,

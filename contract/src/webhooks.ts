@@ -50,6 +50,12 @@ export const WebhookEndpoint = z
   })
   .meta({ id: "WebhookEndpoint" });
 
+export const AdminWebhookEndpoint = WebhookEndpoint.extend({
+  owner: z.object({ id, name: z.string() }),
+  failingSince: Timestamp.nullable().describe("When an attempt first failed since the last success"),
+  failedDeliveries: z.int().min(0).describe("Given up since then"),
+}).meta({ id: "AdminWebhookEndpoint", description: "A webhook endpoint as administrators see it." });
+
 const secret = z
   .string()
   .describe("`whsec_` and the base64 of 32 bytes: shown in this answer and never again");
@@ -178,6 +184,7 @@ export const WebhookStats = z
   .meta({ id: "WebhookStats" });
 
 export type WebhookEndpoint = z.input<typeof WebhookEndpoint>;
+export type AdminWebhookEndpoint = z.input<typeof AdminWebhookEndpoint>;
 export type NewWebhookEndpoint = z.input<typeof NewWebhookEndpoint>;
 export type CreateWebhookEndpoint = z.output<typeof CreateWebhookEndpoint>;
 export type ChangeWebhookEndpoint = z.output<typeof ChangeWebhookEndpoint>;
@@ -355,6 +362,25 @@ export const egress = endpoint({
   description: "For a receiver's firewall. Empty where the operator names none.",
   access: { who: "public" },
   data: z.object({ addresses: z.array(z.string()) }),
+});
+
+export const all = endpoint({
+  name: "admin.webhooks.list",
+  method: "GET",
+  path: "/admin/webhooks",
+  summary: "List the webhook endpoints of everybody, newest first",
+  description: "Totals are exact to 10,000, above that a lower bound.",
+  access: { who: "admin" },
+  query: z.strictObject({
+    ...paging,
+    owner: z.string().max(100).optional().describe("The id of an account"),
+    status: z
+      .enum(["enabled", "failing", "disabled"])
+      .optional()
+      .describe("failing: enabled, and without a success since an attempt failed"),
+  }),
+  data: AdminWebhookEndpoint,
+  list: true,
 });
 
 const deliveryParams = z.object({ deliveryId: z.string() });

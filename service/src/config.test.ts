@@ -149,3 +149,36 @@ suite("STOA_TAX_RATES", () => {
     );
   });
 });
+
+suite("webhooks", () => {
+  test("come from no address that the operator names, and with headers that begin with X-Service-", () => {
+    const { egressAddresses, webhookHeaderPrefix } = read({});
+    assert.deepEqual([egressAddresses, webhookHeaderPrefix], [[], "X-Service-"]);
+  });
+
+  test("take the operator's addresses and prefix", () => {
+    const config = read({
+      STOA_EGRESS_ADDRESSES: "192.0.2.1, 198.51.100.0",
+      STOA_WEBHOOK_HEADER_PREFIX: "X-Acme-",
+    });
+    assert.deepEqual(config.egressAddresses, ["192.0.2.1", "198.51.100.0"]);
+    assert.equal(config.webhookHeaderPrefix, "X-Acme-");
+  });
+
+  for (const wrong of [
+    "X-Acme",
+    "-X-",
+    "X Acme-",
+    "1-",
+    "webhook-",
+    "Webhook-",
+    `${"x".repeat(40)}-`,
+    "X-\r\nA-",
+  ])
+    test(`have no headers that begin with ${JSON.stringify(wrong)}`, () =>
+      assert.throws(() => read({ STOA_WEBHOOK_HEADER_PREFIX: wrong }), /STOA_WEBHOOK_HEADER_PREFIX/));
+
+  for (const wrong of ["example.com", "2001:db8::1", "192.0.2.0/24", "192.0.2"])
+    test(`do not come from ${wrong}`, () =>
+      assert.throws(() => read({ STOA_EGRESS_ADDRESSES: wrong }), /STOA_EGRESS_ADDRESSES/));
+});

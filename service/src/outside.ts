@@ -37,6 +37,8 @@ export interface OutsideOverrides {
   identityProviderMs?: number;
   mail?: Mail;
   postDeadlines?: Partial<typeof postDeadlines>;
+  /** All addresses of a host that users gave. */
+  resolve?: (host: string) => Promise<string[]>;
 }
 
 /** Everybody whom the service talks to. */
@@ -58,6 +60,7 @@ export async function openOutside(
     allowed: parseAllowedTargets(config.allowedTargets),
     own: () => own,
     ownPathsAllowed: config.environment === "test" ? ["/dev/hooks/"] : [],
+    ...(overrides.resolve && { resolve: overrides.resolve }),
   };
   const payments = await openPayments(config, pool, now, overrides.payments);
   const ai = openProviders(guard, overrides);

@@ -22,6 +22,7 @@ import { hearOfOrder, reconcileOrders } from "./purchases/payment.ts";
 import { carryOutRefundBuyers, type RefundBuyers, refundBuyersJob } from "./purchases/refund-buyers.ts";
 import { approveOverdueRefunds, hearOfRefund, reconcileRefunds } from "./purchases/refund-payment.ts";
 import { tidySignIn } from "./sign-in/tidy.ts";
+import { forgetRemovedEndpoints } from "./webhooks/endpoints.ts";
 import { judgeFailing } from "./webhooks/health.ts";
 import { carryOutRecovery, recoverJob } from "./webhooks/recoveries.ts";
 
@@ -51,6 +52,7 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "tidy-oauth", cron: "41 * * * *", run: () => tidyOAuth(ctx) },
   { name: "sweep-blobs", cron: "53 * * * *", run: () => sweepBlobs(ctx) },
   { name: "judge-failing-webhooks", cron: "31 * * * *", run: () => judgeFailing(ctx) },
+  { name: "forget-webhooks", cron: "51 3 * * *", run: async () => void (await forgetRemovedEndpoints(ctx)) },
   { name: "forget-events", cron: "43 3 * * *", run: () => forgetOldEvents(ctx) },
 ];
 

@@ -515,6 +515,7 @@ suite("after an account was closed", () => {
     "review_reports",
     "reviews",
     "subscription_payments",
+    "webhook_endpoints",
   ];
 
   async function tablesOfPeople(): Promise<{ table: string; columns: string[] }[]> {
@@ -557,6 +558,8 @@ suite("after an account was closed", () => {
     await hasTokens(market, userId, await hasOAuthClient(market, person.key));
     await turnsOnTwoFactor(market, person.session);
     assert.equal((await person.session.put("/v1/account/subscription", { plan: "pro" })).status, 200);
+    const hook = { url: "https://example.com/HOOKMARK", description: "HOOKMARK" };
+    assert.equal((await person.key.post("/v1/webhooks", hook)).status, 201);
     await mintOneTimeToken(ctx, ctx.db, { purpose: "two-factor", userId, lifetimeMs: MINUTE_MS });
     await mintOneTimeToken(ctx, ctx.db, {
       purpose: "magic-link",
@@ -592,6 +595,7 @@ suite("after an account was closed", () => {
       "BIOMARK",
       "KEYNAMEMARK",
       "IMPORTMARK",
+      "HOOKMARK",
       "HASHMARK",
       "VARIABLEMARK",
       person.email,

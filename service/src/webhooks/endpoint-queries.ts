@@ -1,6 +1,6 @@
 import type { EventType } from "@stoa/contract";
 import type { Queries, Tx } from "../db/database.ts";
-import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+import { countSome, offsetOf, type Page, type Paging } from "../db/paging.ts";
 
 export interface EndpointRow {
   id: string;
@@ -35,6 +35,39 @@ export async function listEndpoints(db: Queries, userId: string, paging: Paging)
     .offset(offsetOf(paging))
     .execute();
   return { items, total: await countEndpoints(db, userId) };
+}
+
+export interface EndpointForAdmin extends EndpointRow {
+  ownerName: string;
+  failingSince: Date | null;
+  failedDeliveries: number;
+}
+
+export interface EndpointFilter extends Paging {
+  ownerId?: string | undefined;
+  status?: "enabled" | "failing" | "disabled" | undefined;
+}
+
+function fitting(db: Queries, { ownerId, status }: EndpointFilter) {
+  let found = endpoints(db);
+  if (ownerId !== undefined) found = found.where("e.user_id", "=", ownerId);
+  if (status !== undefined)
+    found = found.where("e.disabled_by", status === "disabled" ? "is not" : "is", null);
+  return status === "failing" ? found.where("e.failing_since", "is not", null) : found;
+}
+
+/** Of everybody. */
+export async function listAllEndpoints(db: Queries, filter: EndpointFilter): Promise<Page<EndpointForAdmin>> {
+  const items = await fitting(db, filter)
+    .innerJoin("users as u", "u.id", "e.user_id")
+    .select(["u.name as ownerName", "e.failing_since as failingSince"])
+    .select("e.failed_deliveries as failedDeliveries")
+    .orderBy("e.id", "desc")
+    .limit(filter.limit)
+    .offset(offsetOf(filter))
+    .$castTo<EndpointForAdmin>()
+    .execute();
+  return { items, ...(await countSome(db, fitting(db, filter))) };
 }
 
 export async function listEndpointIds(db: Queries, userId: string): Promise<string[]> {
@@ -86,6 +119,16 @@ export interface EndpointChange extends Partial<EndpointValues> {
 
 export const updateEndpoint = (tx: Tx, id: string, change: EndpointChange) =>
   tx.updateTable("webhook_endpoints").set(change).where("id", "=", id).execute();
+
+/** Of those removed before a moment whoever has no log any more. */
+export const deleteRemovedEndpoints = (db: Queries, before: Date) =>
+  db
+    .deleteFrom("webhook_endpoints as e")
+    .where("e.deleted_at", "<", before)
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom("webhook_deliveries as d").whereRef("d.endpoint_id", "=", "e.id"))),
+    )
+    .execute();
 
 export interface NewSecret {
   id: string;

@@ -2,9 +2,12 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { eventTypes } from "@stoa/contract";
 import { HOUR_MS, hooksOf, MINUTE_MS } from "../../test/hooks.ts";
+import { somebodyWaits } from "../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { type Receiver, startReceiver } from "../../test/receiver.ts";
-import { newUuid, toId } from "../ids.ts";
+import { forgetOldEvents } from "../events/events.ts";
+import { newUuid, toId, toUuid } from "../ids.ts";
+import { forgetRemovedEndpoints } from "./endpoints.ts";
 
 let market: Market;
 let receiver: Receiver;
@@ -438,4 +441,105 @@ test("the addresses that deliveries come from are told to everybody", async (t) 
   t.after(() => other.close());
   const told = await other.as(null).get("/v1/webhooks/egress");
   assert.deepEqual(told.body.data, { addresses: egressAddresses });
+});
+
+test("administrators list the endpoints of everybody, without a secret, by owner and by how they stand", async () => {
+  const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+    secondFactor: true,
+  });
+  const other = await market.hasUser({ name: "Other" });
+  const off = await hasEndpoint(owner, { enabled: false });
+  const failing = await hasEndpoint(other, { url: `${receiver.url}/failing` });
+  const well = await hasEndpoint(owner);
+  await owner.delete(`/v1/webhooks/${(await hasEndpoint(owner)).id}`);
+  receiver.answer = 500;
+  await happens(other);
+  await deliver();
+  const found = async (query: string) => {
+    const reply = await admin.get(`/v1/admin/webhooks?${query}`);
+    assert.equal(reply.body.data.length, reply.body.meta.total);
+    return reply.body.data.map(({ id }: { id: string }) => id);
+  };
+  assert.deepEqual(await found(""), [well.id, failing.id, off.id]);
+  assert.deepEqual(await found("status=enabled"), [well.id, failing.id]);
+  assert.deepEqual(await found("status=failing"), [failing.id]);
+  assert.deepEqual(await found("status=disabled"), [off.id]);
+  assert.deepEqual(await found(`owner=${toId("usr", owner.userId)}`), [well.id, off.id]);
+  assert.deepEqual(await found("owner=nobody"), []);
+  const { body } = await admin.get("/v1/admin/webhooks?status=failing&limit=1");
+  const { secret, ...said } = failing;
+  assert.deepEqual(body.data, [
+    {
+      ...said,
+      owner: { id: toId("usr", other.userId), name: "Other" },
+      failingSince: market.clock.now.toISOString(),
+      failedDeliveries: 0,
+    },
+  ]);
+  assert.ok(secret);
+  assertError(await admin.get("/v1/admin/webhooks?status=lost"), 400, "INVALID_REQUEST", "status");
+  assertError(await owner.get("/v1/admin/webhooks"), 403, "UNAUTHORIZED");
+});
+
+test("an endpoint that is made while its account is closed is not there afterwards", async () => {
+  const session = await market.hasSession(owner.userId);
+  const { email } = (await session.get("/v1/account")).body.data;
+  const held = await market.service.ctx.pool.connect();
+  try {
+    await held.query("begin");
+    await held.query("select from users where id = $1 for update", [owner.userId]);
+    const closing = session.request("DELETE", "/v1/account", { json: { confirm: email } });
+    await somebodyWaits(market);
+    const making = owner.post("/v1/webhooks", { url });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await held.query("commit");
+    assert.equal((await closing).status, 200);
+    assertError(await making, 401, "INVALID_API_KEY");
+  } finally {
+    held.release();
+  }
+  const { rows } = await market.query("select from webhook_endpoints where deleted_at is null");
+  assert.equal(rows.length, 0);
+});
+
+test("text that no database can hold is refused or kept without it, and never an error of ours", async () => {
+  for (const wish of [
+    { url, description: "a\u0000b" },
+    { url: `${url}/\u0000` },
+    { url, description: "\ud800" },
+    { url: "https://hooks.example.com/\ud800" },
+  ]) {
+    const { status, text } = await owner.post("/v1/webhooks", wish);
+    assert.ok([201, 400].includes(status), text);
+  }
+  const { id } = await hasEndpoint(owner);
+  for (const path of [
+    `webhooks/${id}/deliveries?eventId=%00`,
+    `webhooks/${id}/recoveries/%00`,
+    "deliveries/%00",
+  ])
+    assert.ok((await owner.get(`/v1/${path}`)).status < 500, path);
+});
+
+test("a removed endpoint is forgotten with the last of its log", async () => {
+  const { ctx } = market.service;
+  const { id } = await hasEndpoint(owner);
+  const kept = await hasEndpoint(owner);
+  await happens(owner);
+  await deliver();
+  await owner.delete(`/v1/webhooks/${id}`);
+  const isThere = async () =>
+    (await market.query("select from webhook_endpoints where id = $1", [toUuid("whk", id)])).rows.length ===
+    1;
+  market.clock.forward(30 * 24 * HOUR_MS);
+  await forgetOldEvents(ctx);
+  await forgetRemovedEndpoints(ctx);
+  assert.ok(await isThere(), "to the day");
+  market.clock.forward(1);
+  await forgetRemovedEndpoints(ctx);
+  assert.ok(await isThere(), "while there is a log");
+  await forgetOldEvents(ctx);
+  await forgetRemovedEndpoints(ctx);
+  assert.ok(!(await isThere()));
+  assert.equal((await owner.get(`/v1/webhooks/${kept.id}`)).status, 200);
 });

@@ -1,4 +1,5 @@
 import type {
+  AdminWebhookEndpoint,
   ChangeWebhookEndpoint,
   CreateWebhookEndpoint,
   NewWebhookEndpoint,
@@ -10,21 +11,27 @@ import type { Context, Member } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
+import { EVENTS_KEPT_DAYS } from "../events/events.ts";
 import { mustMatch } from "../http/conditional.ts";
 import { etagOf } from "../http/envelope.ts";
 import { toId, toUuid } from "../ids.ts";
 import { lockAccount } from "../people/accounts.ts";
+import { toUserId } from "../people/users.ts";
 import { lockLanes, unblockLane } from "./delivery-queries.ts";
 import {
   countEndpoints,
   countSecrets,
+  deleteRemovedEndpoints,
   deleteSecrets,
+  type EndpointFilter,
+  type EndpointForAdmin,
   type EndpointRow,
   type EndpointValues,
   expireSecrets,
   findEndpoint,
   forgetSecretsFor,
   insertEndpoint,
+  listAllEndpoints,
   listEndpointIds,
   listEndpoints,
   updateEndpoint,
@@ -40,6 +47,17 @@ const MAX_AHEAD_MS = 7 * 24 * HOUR_MS;
 
 export async function listOwnEndpoints(ctx: Context, caller: Member, paging: Paging) {
   return mapPage(await listEndpoints(ctx.db, caller.userId, paging), toEndpoint);
+}
+
+interface AdminQuery extends Omit<EndpointFilter, "ownerId"> {
+  owner?: string | undefined;
+}
+
+/** An id of any shape that names nobody has no endpoints. */
+export async function listEndpointsOfAll(ctx: Context, { owner, ...query }: AdminQuery) {
+  const ownerId = owner === undefined ? undefined : toUuid("usr", owner);
+  if (ownerId === null) return { items: [], total: 0 };
+  return mapPage(await listAllEndpoints(ctx.db, { ...query, ownerId }), toAdminEndpoint);
 }
 
 export async function readEndpoint(ctx: Context, caller: Member, webhookId: string) {
@@ -153,6 +171,10 @@ async function endEndpoint(ctx: Context, tx: Tx, id: string): Promise<void> {
   await deleteSecrets(tx, id);
 }
 
+/** Once the last of the log is old. */
+export const forgetRemovedEndpoints = (ctx: Context) =>
+  deleteRemovedEndpoints(ctx.db, new Date(ctx.now().getTime() - EVENTS_KEPT_DAYS * 24 * HOUR_MS));
+
 export async function rotateSecret(
   ctx: Context,
   caller: Member,
@@ -223,9 +245,19 @@ const toEndpoint = (row: EndpointRow): WebhookEndpoint => ({
   createdAt: row.createdAt.toISOString(),
 });
 
-/** Of somebody who leaves: nothing is posted for them any more. */
+const toAdminEndpoint = (row: EndpointForAdmin): AdminWebhookEndpoint => ({
+  ...toEndpoint(row),
+  owner: { id: toUserId(row.userId), name: row.ownerName },
+  failingSince: row.failingSince?.toISOString() ?? null,
+  failedDeliveries: row.failedDeliveries,
+});
+
+/** Of somebody who leaves: nothing is posted for them any more, and nothing tells where it went but the log, until it is old. */
 export async function forgetWebhooks(ctx: Context, tx: Tx, userId: string): Promise<void> {
   const ids = await listEndpointIds(tx, userId);
   await lockLanes(tx, ids);
-  for (const id of ids) await endEndpoint(ctx, tx, id);
+  for (const id of ids) {
+    await endEndpoint(ctx, tx, id);
+    await updateEndpoint(tx, id, { url: "", description: "", updated_at: ctx.now() });
+  }
 }

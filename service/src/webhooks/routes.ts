@@ -4,6 +4,7 @@ import { listOwnDeliveries, readDelivery, retryDelivery, sendTest } from "./deli
 import {
   changeEndpoint,
   createEndpoint,
+  listEndpointsOfAll,
   listOwnEndpoints,
   readEndpoint,
   removeEndpoint,
@@ -35,6 +36,7 @@ export const webhookRoutes = [
   ),
   route(api.webhooks.recovery, (ctx, caller, { params }) => readRecovery(ctx, caller, params)),
   route(api.webhooks.egress, async (ctx) => ({ addresses: ctx.config.egressAddresses })),
+  route(api.admin.webhooks, (ctx, _caller, { query }) => listEndpointsOfAll(ctx, query)),
   route(api.deliveries.get, (ctx, caller, { params }) => readDelivery(ctx, caller, params.deliveryId)),
   route(api.deliveries.retry, (ctx, caller, { params }) => retryDelivery(ctx, caller, params.deliveryId)),
 ];

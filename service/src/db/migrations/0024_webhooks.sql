@@ -18,6 +18,8 @@ create table webhook_endpoints (
   -- Its log stays until it is old.
   deleted_at timestamptz
 );
+create trigger open_account before insert on webhook_endpoints
+  for each row execute function must_not_be_closed('user_id');
 create index webhook_endpoints_user on webhook_endpoints (user_id, id desc) where deleted_at is null;
 create index webhook_endpoints_failing on webhook_endpoints (failing_since) where failing_since is not null;
 
