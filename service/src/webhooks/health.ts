@@ -1,4 +1,5 @@
 import type { Context } from "../context.ts";
+import { DAY_MS } from "../days.ts";
 import type { Tx } from "../db/database.ts";
 import { sendMail } from "../mail/mail.ts";
 import { findAccount } from "../people/accounts.ts";
@@ -8,7 +9,6 @@ import { type FailingRow, findFailing, findToDisable, listFailing } from "./heal
 import { failingLetter, goneLetter, switchedOffLetter } from "./letters.ts";
 import { endWaiting } from "./waiting-queries.ts";
 
-const DAY_MS = 86_400_000;
 /** Its owner hears of it on these days without a success, and on the last one it is switched off. */
 const TOLD_DAYS = [1, 3];
 const SWITCHED_OFF_DAY = 5;

@@ -1,5 +1,6 @@
 import type { RecoverWebhook, WebhookRecovery } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
+import { DAY_MS } from "../days.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
 import type { JobKind } from "../jobs/jobs.ts";
@@ -16,7 +17,6 @@ import {
 } from "./recovery-queries.ts";
 
 const MAX_DAYS = 14;
-const DAY_MS = 86_400_000;
 /** A lane is held while so many are made due: a few milliseconds. */
 const AT_ONCE = 500;
 

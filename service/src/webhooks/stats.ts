@@ -1,9 +1,8 @@
 import type { DeliveryStatus, WebhookStats } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
+import { DAY_MS } from "../days.ts";
 import { mustFindEndpoint } from "./endpoints.ts";
 import { countByStatus, findFailingSince, quantilesOf } from "./stats-queries.ts";
-
-const DAY_MS = 86_400_000;
 
 /** How deliveries of the last days went. */
 export async function readStats(
