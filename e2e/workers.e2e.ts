@@ -62,9 +62,11 @@ async function until(what: string, isSo: () => Promise<boolean>): Promise<void> 
   assert.fail(`after a minute still not so: ${what}`);
 }
 
+/** Whose money had matured by the slots that nobody carried out. */
 async function hasSeller(): Promise<Client> {
   const seller = await market.hasUser({ role: "seller" });
-  await hasEarned(market, seller, { amountMinor: 5000n });
+  const maturesAt = new Date(Date.now() - STANDSTILL_DAYS * DAY_MS);
+  await hasEarned(market, seller, { amountMinor: 5000n, maturesAt });
   return seller;
 }
 
