@@ -252,7 +252,7 @@ export const change = endpoint({
   data: WebhookEndpoint,
   conditional: true,
   errors: ["WEBHOOK_NOT_FOUND"],
-  example: { enabled: false },
+  example: { eventTypes: ["purchase.completed", "payout.completed"] },
 });
 
 export const remove = endpoint({
