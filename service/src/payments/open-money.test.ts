@@ -64,6 +64,8 @@ async function hasDispute(opened_at: Date, answer_by: Date | null): Promise<stri
 interface Case {
   kind: string;
   state: string;
+  /** How it came to be so, where there are several ways. */
+  how?: string;
   /** Open since now; answers its id, as it is told. */
   opens: (now: Date) => Promise<string>;
   ends: string;
@@ -221,7 +223,7 @@ const cases: Case[] = [
     kind: "order",
     state: "mismatched",
     opens: order("pending", "1899 USD"),
-    ends: "update orders set status = 'canceled' where completed_at is null",
+    ends: "update orders set status = 'canceled', mismatch = null where completed_at is null",
     patienceMs: 0,
     mend: /took another amount than was asked: give all of it back there/,
   },
@@ -229,6 +231,24 @@ const cases: Case[] = [
     kind: "plan payment",
     state: "mismatched",
     opens: planPayment("pending", "2800 USD"),
+    ends: "delete from subscription_payments",
+    patienceMs: 0,
+    mend: /took another amount than was asked: give all of it back there/,
+  },
+  {
+    kind: "order",
+    state: "mismatched",
+    how: ", though it was given up,",
+    opens: order("canceled", "1899 USD"),
+    ends: "update orders set mismatch = null where completed_at is null",
+    patienceMs: 0,
+    mend: /took another amount than was asked: give all of it back there/,
+  },
+  {
+    kind: "plan payment",
+    state: "mismatched",
+    how: ", though it was given up,",
+    opens: planPayment("canceled", "2800 USD"),
     ends: "delete from subscription_payments",
     patienceMs: 0,
     mend: /took another amount than was asked: give all of it back there/,
@@ -289,8 +309,8 @@ test("of open disputes the nearest date of a bank is told", async () => {
 });
 
 suite("the doctor and /metrics tell of", () => {
-  for (const { kind, state, opens, ends, patienceMs, mend } of cases)
-    test(`what is ${state} as ${kind} for too long: how many, which is the oldest, and what to do`, async () => {
+  for (const { kind, state, how = "", opens, ends, patienceMs, mend } of cases)
+    test(`what is ${state} as ${kind}${how} for too long: how many, which is the oldest, and what to do`, async () => {
       const since = market.clock.now;
       const oldest = await opens(since);
       market.clock.forward(patienceMs);

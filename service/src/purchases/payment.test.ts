@@ -10,6 +10,7 @@ import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-s
 import { memoryStore } from "../outside/payments.fake-store.ts";
 import type { PaymentRequest } from "../outside/payments.ts";
 import type { Settlement } from "../payments/attempts.ts";
+import { listOpenMoney } from "../payments/open-money.ts";
 import { reconcileOrders, settle } from "./payment.ts";
 
 const MINUTE_MS = 60_000;
@@ -551,4 +552,32 @@ test("asking again for what waits to be confirmed does not make it wait longer",
   market.clock.forward(2 * MINUTE_MS);
   await reconcile();
   assert.deepEqual(await listed(buyer), ["canceled"]);
+});
+
+/** The provider took half of what was asked for, when the order was given up; until all of that is given back. */
+async function isTakenInPart(order: Omit<Waiting, "url">, { givenBack }: { givenBack: boolean }) {
+  const method = { brand: "visa", last4: "4242" };
+  const outcome = { state: "succeeded", paymentId: "ch_half", method, feeMinor: null } as const;
+  const { payments } = market.service.ctx.outside;
+  const { find } = payments;
+  payments.find = async (id) =>
+    id === order.orderId ? { ...outcome, amountMinor: 500n, currency: "USD", givenBack } : find(id);
+  await reconcile();
+  payments.find = find;
+}
+
+const mismatched = async () =>
+  (await listOpenMoney(market.service.ctx.db)).find(
+    ({ kind, state }) => kind === "order" && state === "mismatched",
+  )!.count;
+
+test("another amount that is taken for an order that was given up is told of until it is given back, however late", async () => {
+  const order = await hasGivenUp();
+  market.clock.forward(HOUR_MS);
+  await isTakenInPart(order, { givenBack: false });
+  assert.equal(await mismatched(), 1);
+  market.clock.forward(30 * 24 * HOUR_MS);
+  await isTakenInPart(order, { givenBack: true });
+  assert.equal(await mismatched(), 0);
+  assert.equal((await orderOf(order.buyer, order.orderId)).status, "canceled");
 });

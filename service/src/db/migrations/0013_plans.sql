@@ -80,6 +80,7 @@ create table subscription_receipt_counters (
 create index subscription_payments_user on subscription_payments (user_id, id desc);
 create index subscription_payments_canceled on subscription_payments (created_at) where status = 'canceled';
 create index subscription_payments_open on subscription_payments (created_at) where status in ('pending', 'requires_action');
+create index subscription_payments_mismatched on subscription_payments (created_at) where mismatch is not null;
 -- No period is paid twice.
 create unique index subscription_payments_once on subscription_payments (user_id, renews_from)
   where status in ('pending', 'requires_action', 'completed');
