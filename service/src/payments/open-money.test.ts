@@ -94,7 +94,7 @@ const order = (status: string, mismatch: string | null = null) =>
     return id;
   });
 
-const planPayment = (status: string, mismatch: string | null = null) =>
+const planPayment = (status: string, row: Record<string, unknown> = {}) =>
   told("pay", (now) =>
     insert("subscription_payments", {
       user_id: buyer.userId,
@@ -106,9 +106,9 @@ const planPayment = (status: string, mismatch: string | null = null) =>
       currency: "USD",
       payment_method_id: "pm_test_ok",
       status,
-      mismatch,
       owner_present: true,
       created_at: now,
+      ...row,
     }),
   );
 
@@ -230,7 +230,7 @@ const cases: Case[] = [
   {
     kind: "plan payment",
     state: "mismatched",
-    opens: planPayment("pending", "2800 USD"),
+    opens: planPayment("pending", { mismatch: "2800 USD" }),
     ends: "delete from subscription_payments",
     patienceMs: 0,
     mend: /took another amount than was asked: give all of it back there/,
@@ -248,10 +248,18 @@ const cases: Case[] = [
     kind: "plan payment",
     state: "mismatched",
     how: ", though it was given up,",
-    opens: planPayment("canceled", "2800 USD"),
+    opens: planPayment("canceled", { mismatch: "2800 USD" }),
     ends: "delete from subscription_payments",
     patienceMs: 0,
     mend: /took another amount than was asked: give all of it back there/,
+  },
+  {
+    kind: "plan payment",
+    state: "unneeded",
+    opens: planPayment("canceled", { unneeded_payment_id: "ch_late" }),
+    ends: "delete from subscription_payments",
+    patienceMs: 0,
+    mend: /the plan was not to be had by it any more: give it back at the payment provider/,
   },
   {
     kind: "refund",
