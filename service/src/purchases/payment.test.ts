@@ -543,6 +543,20 @@ test("late money for somebody who has closed their account goes back", async () 
   assert.equal((await settle(ctx, toUuid("ord", orderId)!, paid)).status, "refunded");
 });
 
+test("late money for what somebody sold who has closed their account goes back", async () => {
+  const { ctx } = market.service;
+  const buyer = await market.hasUser();
+  const owner = await market.hasUser();
+  const productId = await hasProduct(owner, { price: 10 });
+  line.trouble = "answers get lost";
+  const { orderId } = (await buy(buyer, productId)).body.data;
+  line.trouble = "none";
+  await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
+  await market.query("update users set closed_at = $2 where id = $1", [owner.userId, market.clock.now]);
+  const paid = (await ctx.outside.payments.find(orderId)) as Settlement;
+  assert.equal((await settle(ctx, toUuid("ord", orderId)!, paid)).status, "refunded");
+});
+
 test("asking again for what waits to be confirmed does not make it wait longer", async () => {
   const { buyer, productId, orderId } = await hasWaiting();
   for (let round = 0; round < 3; round++) {
