@@ -43,7 +43,12 @@ export const Payout = z
       .describe(
         "Days (UTC): from the one after the last payout's end, or that of your first entry, to the last on which matured what it pays; no day is in two",
       ),
-    failureCode: z.string().nullable().describe("Why the provider or the bank did not pay it"),
+    failureCode: z
+      .string()
+      .nullable()
+      .describe(
+        "Why the provider or the bank did not pay it; `seller_banned`: you were shut out before it was asked to",
+      ),
     createdAt: Timestamp,
     completedAt: Timestamp.nullable().describe(
       "When it was paid, even if it came back later; null: not yet, or never",

@@ -724,6 +724,7 @@ export interface SubscriptionPayments {
   tax_country: string | null;
   tax_inclusive: Generated<boolean>;
   tax_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  unneeded_payment_id: string | null;
   user_id: string;
 }
 

@@ -70,6 +70,26 @@ export const listWrongParts = (tx: Tx) =>
        where part.due <> part.found`,
   );
 
+export interface WrongTax {
+  paymentId: string;
+  currency: string;
+  due: string;
+  found: string;
+}
+
+/** Payments of plans whose tax is not what the rate says that was copied onto them. */
+export const listWrongTaxes = (tx: Tx) =>
+  firstOf(
+    tx,
+    sql<WrongTax>`
+      select p.id as "paymentId", p.currency, n.due::text as due, p.tax_minor::text as found
+        from subscription_payments p
+       cross join lateral (select case when p.tax_inclusive then 10000 + p.tax_basis_points else 10000 end as taxed,
+                                  p.price_minor - p.credit_minor as discounted) as r
+       cross join lateral (select ${halfUp("r.discounted * p.tax_basis_points::numeric", "r.taxed")} as due) as n
+       where n.due <> p.tax_minor`,
+  );
+
 export interface WrongUse {
   orderId: string;
   status: string | null;

@@ -201,6 +201,13 @@ suite("a problem is told", () => {
   const ofSale = `transaction_id = ${sale}`;
   /** What was done past the guards, and what is said of it: all of it, sentence by sentence. */
   const wrongs: Record<string, { deeds: ((tx: Tx) => Promise<unknown>)[]; said: RegExp[] }> = {
+    "a tax of a plan that its copied rate does not say": {
+      deeds: [paysPlan(1, "2026-01-01"), does("update subscription_payments set tax_basis_points = 2000")],
+      said: [
+        /of a plan books 0 on/,
+        /^The payment pay_\w{26} of a plan has a tax of 463, where 483 is due by its rate, in minor units of USD\.$/,
+      ],
+    },
     "an entry that is gone": {
       deeds: [does(`delete from ledger_entries where ${ofSale} and account = 'seller'`)],
       said: [

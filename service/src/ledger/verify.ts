@@ -6,6 +6,7 @@ import {
   listReceiptGaps,
   listWrongOrders,
   listWrongParts,
+  listWrongTaxes,
   listWrongUse,
   type Miscount,
   type MisdatedReceipt,
@@ -68,6 +69,11 @@ const proofs: Proof[] = [
     listWrongParts,
     ({ orderId, part, currency, due, found }) =>
       `Order ${toId("ord", orderId)} has a ${part} of ${found}, where ${due} is due by its rates, in minor units of ${currency}.`,
+  ),
+  proof(
+    listWrongTaxes,
+    ({ paymentId, currency, due, found }) =>
+      `The payment ${toId("pay", paymentId)} of a plan has a tax of ${found}, where ${due} is due by its rate, in minor units of ${currency}.`,
   ),
   proof(listWrongUse, sayWrongUse),
   proof(listMiscounts, sayMiscount),

@@ -112,11 +112,14 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
   };
 
   const settle = (ctx: Context, row: Row, known: Known): Promise<Row> =>
-    known.state !== "succeeded" || isAsAsked(rows.requestOf(row), known)
+    known.state !== "succeeded" || (isAsAsked(rows.requestOf(row), known) && !known.givenBack)
       ? rows.settle(ctx, row.id, known)
       : holdUp(ctx, row, known);
 
-  /** It took something else than was asked for: the row stays until somebody has seen to it and has given it back. */
+  /**
+   * It took something else than was asked for: the row stays until somebody has seen to it and has given it back. What went back pays
+   * for nothing, whatever it was.
+   */
   async function holdUp(ctx: Context, row: Row, captured: Captured): Promise<Row> {
     const { paymentId, amountMinor, currency, givenBack, method } = captured;
     const note = { paymentId, captured: givenBack ? null : `${amountMinor} ${currency}` };

@@ -64,6 +64,8 @@ async function hasDispute(opened_at: Date, answer_by: Date | null): Promise<stri
 interface Case {
   kind: string;
   state: string;
+  /** How it came to be so, where there are several ways. */
+  how?: string;
   /** Open since now; answers its id, as it is told. */
   opens: (now: Date) => Promise<string>;
   ends: string;
@@ -92,7 +94,7 @@ const order = (status: string, mismatch: string | null = null) =>
     return id;
   });
 
-const planPayment = (status: string, mismatch: string | null = null) =>
+const planPayment = (status: string, row: Record<string, unknown> = {}) =>
   told("pay", (now) =>
     insert("subscription_payments", {
       user_id: buyer.userId,
@@ -104,9 +106,9 @@ const planPayment = (status: string, mismatch: string | null = null) =>
       currency: "USD",
       payment_method_id: "pm_test_ok",
       status,
-      mismatch,
       owner_present: true,
       created_at: now,
+      ...row,
     }),
   );
 
@@ -221,17 +223,43 @@ const cases: Case[] = [
     kind: "order",
     state: "mismatched",
     opens: order("pending", "1899 USD"),
-    ends: "update orders set status = 'canceled' where completed_at is null",
+    ends: "update orders set status = 'canceled', mismatch = null where completed_at is null",
     patienceMs: 0,
     mend: /took another amount than was asked: give all of it back there/,
   },
   {
     kind: "plan payment",
     state: "mismatched",
-    opens: planPayment("pending", "2800 USD"),
+    opens: planPayment("pending", { mismatch: "2800 USD" }),
     ends: "delete from subscription_payments",
     patienceMs: 0,
     mend: /took another amount than was asked: give all of it back there/,
+  },
+  {
+    kind: "order",
+    state: "mismatched",
+    how: ", though it was given up,",
+    opens: order("canceled", "1899 USD"),
+    ends: "update orders set mismatch = null where completed_at is null",
+    patienceMs: 0,
+    mend: /took another amount than was asked: give all of it back there/,
+  },
+  {
+    kind: "plan payment",
+    state: "mismatched",
+    how: ", though it was given up,",
+    opens: planPayment("canceled", { mismatch: "2800 USD" }),
+    ends: "delete from subscription_payments",
+    patienceMs: 0,
+    mend: /took another amount than was asked: give all of it back there/,
+  },
+  {
+    kind: "plan payment",
+    state: "unneeded",
+    opens: planPayment("canceled", { unneeded_payment_id: "ch_late" }),
+    ends: "delete from subscription_payments",
+    patienceMs: 0,
+    mend: /the plan was not to be had by it any more: give it back at the payment provider/,
   },
   {
     kind: "refund",
@@ -289,8 +317,8 @@ test("of open disputes the nearest date of a bank is told", async () => {
 });
 
 suite("the doctor and /metrics tell of", () => {
-  for (const { kind, state, opens, ends, patienceMs, mend } of cases)
-    test(`what is ${state} as ${kind} for too long: how many, which is the oldest, and what to do`, async () => {
+  for (const { kind, state, how = "", opens, ends, patienceMs, mend } of cases)
+    test(`what is ${state} as ${kind}${how} for too long: how many, which is the oldest, and what to do`, async () => {
       const since = market.clock.now;
       const oldest = await opens(since);
       market.clock.forward(patienceMs);

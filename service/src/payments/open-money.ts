@@ -35,9 +35,14 @@ const mismatched: Patience = {
   mend: "the payment provider took another amount than was asked: give all of it back there, and it is canceled here",
 };
 
+const unneeded: Patience = {
+  ms: 0,
+  mend: "the money came late, and the plan was not to be had by it any more: give it back at the payment provider",
+};
+
 const patience: Record<Kind, Record<string, Patience>> = {
   order: { pending: asked, requires_action: confirmed, mismatched },
-  "plan payment": { pending: asked, requires_action: confirmed, mismatched },
+  "plan payment": { pending: asked, requires_action: confirmed, mismatched, unneeded },
   refund: {
     // Sellers decide within 7 days; then it is decided for them.
     pending: { ms: 8 * DAY_MS, mend: "does a worker run? It approves what no seller decided in 7 days" },

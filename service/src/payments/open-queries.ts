@@ -19,11 +19,17 @@ export async function countOpen(db: Queries): Promise<OpenRow[]> {
   const { rows } = await sql<OpenRow>`
     select kind, state, count(*), min(since) as "oldestAt", (array_agg(id order by since, id))[1] as "oldestId", min(due) as "dueAt"
       from (
-      select 'order' as kind, case when mismatch is null then status else 'mismatched' end as state, created_at as since, id, null::timestamptz as due
-        from orders where status in ('pending', 'requires_action')
+      select 'order' as kind, status as state, created_at as since, id, null::timestamptz as due
+        from orders where status in ('pending', 'requires_action') and mismatch is null
       union all
-      select 'plan payment', case when mismatch is null then status else 'mismatched' end, created_at, id, null
-        from subscription_payments where status in ('pending', 'requires_action')
+      select 'order', 'mismatched', created_at, id, null from orders where mismatch is not null
+      union all
+      select 'plan payment', status, created_at, id, null
+        from subscription_payments where status in ('pending', 'requires_action') and mismatch is null
+      union all
+      select 'plan payment', 'mismatched', created_at, id, null from subscription_payments where mismatch is not null
+      union all
+      select 'plan payment', 'unneeded', created_at, id, null from subscription_payments where unneeded_payment_id is not null
       union all
       select 'refund', status, coalesce(decided_at, created_at), id, null
         from refunds where status in ('pending', 'approved', 'processing')

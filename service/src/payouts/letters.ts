@@ -3,6 +3,9 @@ import { composeLetter, type Letter } from "../mail/letter.ts";
 import { formatMoney } from "../money/amount.ts";
 import type { PayoutRow } from "./queries.ts";
 
+/** Why a payout failed that was drawn before its seller was shut out. */
+export const SELLER_BANNED = "seller_banned";
+
 /** What a seller hears when a payout has ended. */
 export function letterOf(payout: PayoutRow): Letter {
   const amount = formatMoney(payout.amountMinor, payout.currency);
@@ -12,7 +15,9 @@ export function letterOf(payout: PayoutRow): Letter {
 function wordsOf({ status, periodStart, periodEnd, failureCode }: PayoutRow, amount: string) {
   const why = failureCode ? ` (${failureCode})` : "";
   const again =
-    "The amount is part of your balance again. See to your account at the payment provider; then ask for another payout, or wait for the next one.";
+    failureCode === SELLER_BANNED
+      ? "The amount is part of your balance again, and is not paid while you are shut out."
+      : "The amount is part of your balance again. See to your account at the payment provider; then ask for another payout, or wait for the next one.";
   switch (status) {
     case "completed":
       return {

@@ -3,8 +3,10 @@ import { DAY_MS } from "../days.ts";
 import { failPoint } from "../fail-points.ts";
 import { toId, toUuid } from "../ids.ts";
 import { eachInTurn } from "../jobs/in-turn.ts";
-import type { PayoutRequest } from "../outside/payments.ts";
+import type { PayoutOutcome, PayoutRequest } from "../outside/payments.ts";
 import { ANSWERED_WITHIN_MS, orLeftOpen } from "../payments/silence.ts";
+import { findAccount } from "../people/accounts.ts";
+import { SELLER_BANNED } from "./letters.ts";
 import {
   findPayout,
   listAskedBefore,
@@ -22,6 +24,9 @@ const WAITING_ASKED_AFTER_MS = 3_600_000;
 const IN_TRANSIT_ASKED_AFTER_MS = 10 * 60_000;
 const COMPLETED_ASKED_AFTER_MS = DAY_MS;
 
+/** Their balance again, which waits with the rest of it until they are let in. */
+const BANNED: PayoutOutcome = { state: "failed", providerPayoutId: null, failureCode: SELLER_BANNED };
+
 const providersId = (id: string) => toId("payout", id);
 
 const requestOf = (payout: PayoutRow): PayoutRequest => ({
@@ -31,9 +36,13 @@ const requestOf = (payout: PayoutRow): PayoutRequest => ({
   currency: payout.currency,
 });
 
-/** Asks the provider to pay, under the payout's id, so that asking twice pays once. No answer leaves it open for the job. */
+/**
+ * Asks the provider to pay, under the payout's id, so that asking twice pays once. No answer leaves it open for the job. The provider
+ * has none of that id yet: whoever was shut out since it was drawn is not paid.
+ */
 export async function send(ctx: Context, payout: PayoutRow): Promise<PayoutRow> {
   failPoint(ctx, "payout: drawn, not asked");
+  if ((await findAccount(ctx.db, payout.sellerId))?.bannedAt) return settle(ctx, payout.id, BANNED);
   await stampAsked(ctx.db, payout.id, ctx.now());
   failPoint(ctx, "payout: about to be asked");
   const outcome = await orLeftOpen(ctx, { payout: payout.id }, () =>

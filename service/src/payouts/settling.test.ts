@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { lettersToUser } from "../../test/letters.ts";
+import { asOneLine, lettersToUser } from "../../test/letters.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { askPayout, type Bank, type BankState, hasBank, hasEarned, ledgerSums } from "../../test/payouts.ts";
 import { hearOfPayout, reconcilePayouts } from "./sending.ts";
@@ -242,6 +242,50 @@ suite("a payout of which we heard nothing", () => {
       });
     }
   }
+
+  /** Drawn, and then its seller is shut out. */
+  async function hasDrawnAndIsBanned(waitsFor: string | null = null): Promise<Client> {
+    const seller = await hasSeller();
+    bank.trouble = waitsFor ? "none" : "we die before";
+    const { payments } = market.service.ctx.outside;
+    const { payOut } = payments;
+    if (waitsFor) payments.payOut = async () => ({ state: "waits", providerPayoutId: null, waitsFor });
+    await askPayout(market, seller);
+    payments.payOut = payOut;
+    await market.query("update users set banned_at = $2 where id = $1", [seller.userId, market.clock.now]);
+    bank.trouble = "none";
+    return seller;
+  }
+
+  for (const waitsFor of [null, "balance_insufficient"])
+    test(`${waitsFor ? "that waits for balance" : "and the provider neither"} is not sent to somebody who is shut out meanwhile: it is their balance again`, async () => {
+      bank.begins = "completed";
+      const seller = await hasDrawnAndIsBanned(waitsFor);
+      const asked = bank.paid.size;
+      market.clock.forward(61 * MINUTE_MS);
+      await reconcile();
+      assert.equal(bank.paid.size, asked);
+      await market.query("update users set banned_at = null where id = $1", [seller.userId]);
+      const [payout] = await payoutsOf(seller);
+      assert.deepEqual([payout.status, payout.failureCode], ["failed", "seller_banned"]);
+      const [letter] = (await lettersToUser(market, seller.userId)).slice(-1);
+      assert.match(asOneLine(letter!.text), /is not paid while you are shut out\./);
+      assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
+      assert.equal((await hasPayout(seller)).status, "completed");
+    });
+
+  test("which the provider has paid is paid, though its seller is shut out meanwhile", async () => {
+    bank.begins = "completed";
+    const seller = await hasSeller();
+    bank.trouble = "we die after";
+    await askPayout(market, seller);
+    bank.trouble = "none";
+    await market.query("update users set banned_at = $2 where id = $1", [seller.userId, market.clock.now]);
+    market.clock.forward(2 * MINUTE_MS);
+    await reconcile();
+    await market.query("update users set banned_at = null where id = $1", [seller.userId]);
+    assert.equal((await payoutsOf(seller))[0].status, "completed");
+  });
 
   test("costs nobody anything", async () => {
     assert.deepEqual(await ledgerSums(market), { USD: 0 });

@@ -26,6 +26,7 @@ import {
   lockPayment,
   movePayment,
   notePaymentMismatch,
+  noteUnneeded,
   type PaymentMove,
   type PaymentRow,
   stampAsked,
@@ -131,19 +132,29 @@ async function tellOfRenewal(ctx: Context, tx: Tx, payment: PaymentRow, settleme
   }
 }
 
-/** Money for a payment that we had given up pays for what it was meant for, unless that is paid, or its owner gone, by now. */
+/**
+ * Money for a payment that we had given up pays for what it was meant for, unless that is paid, or its owner gone, by now. What came in
+ * vain stays so, because somebody may be giving it back.
+ */
 async function takeLate(ctx: Context, tx: Tx, payment: PaymentRow, settlement: Settlement): Promise<void> {
-  if (settlement.state !== "succeeded") return;
-  if (await isNeededNoMore(tx, payment)) {
-    ctx.log.error(
-      { payment: payment.id, paymentId: settlement.paymentId },
-      "money came late for a plan that is not to be had by it any more: give it back at the payment provider",
-    );
+  const { id, unneededPaymentId } = payment;
+  if (settlement.state !== "succeeded") {
+    if (settlement.state === "canceled" && unneededPaymentId) await noteUnneeded(tx, id, null);
     return;
   }
+  if (unneededPaymentId) return;
+  if (await isNeededNoMore(tx, payment)) return takeInVain(ctx, tx, id, settlement);
   const subscription = await findSubscription(tx, payment.userId);
   const goesOn = subscription?.periodEnd.getTime() === payment.renewsFrom?.getTime();
   await complete(ctx, tx, goesOn ? payment : { ...payment, renewsFrom: null }, settlement);
+}
+
+async function takeInVain({ log }: Context, tx: Tx, id: string, { paymentId }: Paid): Promise<void> {
+  await noteUnneeded(tx, id, paymentId);
+  log.error(
+    { payment: id, paymentId },
+    "money came late for a plan that is not to be had by it any more: give it back at the payment provider",
+  );
 }
 
 /** Paid otherwise since, or given by an operator, or closed with the account. */

@@ -1,4 +1,5 @@
 import type { Plan, PlanPaymentStatus } from "@stoa/contract";
+import { sql } from "kysely";
 import type { Queries, Tx } from "../db/database.ts";
 import { type Drawn, exact } from "../db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
@@ -132,6 +133,8 @@ export interface PaymentRow {
   paymentMethod: CardSummary | null;
   declineCode: string | null;
   actionUrl: string | null;
+  /** What was taken late and in vain, by the provider's name for it. */
+  unneededPaymentId: string | null;
   /** Where the period begins that it renews the plan for; null: it begins the plan. */
   renewsFrom: Date | null;
   /** Whether they who pay were there when it was asked for. */
@@ -168,6 +171,7 @@ const payments = (db: Queries) =>
     .select(["tax_inclusive as taxInclusive", "tax_country as taxCountry"])
     .select(["payment_method_id as paymentMethodId", "payment_method as paymentMethod"])
     .select(["decline_code as declineCode", "action_url as actionUrl", "renews_from as renewsFrom"])
+    .select("unneeded_payment_id as unneededPaymentId")
     .select(["owner_present as ownerPresent", "created_at as createdAt", "settled_at as settledAt"])
     .select(["period_start as periodStart", "period_end as periodEnd"])
     .select(["receipt_year as receiptYear", "receipt_number as receiptNumber"])
@@ -275,6 +279,14 @@ export async function notePaymentMismatch(
   return noted !== undefined;
 }
 
+/** Keeps what was taken in vain; null: it was given back. */
+export const noteUnneeded = (tx: Tx, id: string, paymentId: string | null) =>
+  tx
+    .updateTable("subscription_payments")
+    .set({ unneeded_payment_id: paymentId })
+    .where("id", "=", id)
+    .execute();
+
 /** The marketplace's next number of the year, without gaps: it is taken back when the transaction is. */
 export async function takeReceiptNumber(tx: Tx, year: number): Promise<number> {
   const { last } = await tx
@@ -323,7 +335,7 @@ export const listGivenUpPayments = (db: Queries, now: Date) =>
   db
     .selectFrom("subscription_payments")
     .select("id")
-    .where(mayBeChargedLate(now))
+    .where(mayBeChargedLate(now, sql`(mismatch is not null or unneeded_payment_id is not null)`))
     .orderBy("created_at")
     .execute();
 

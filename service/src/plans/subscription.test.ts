@@ -8,6 +8,7 @@ import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { memoryStore } from "../outside/payments.fake-store.ts";
 import type { Payments } from "../outside/payments.ts";
+import { listOpenMoney } from "../payments/open-money.ts";
 import { hearOfPlanPayment, reconcilePayments } from "./payment.ts";
 import { builtInPlans } from "./plan-book.ts";
 import { applyDueDowngrades, changePlan } from "./subscription.ts";
@@ -19,6 +20,8 @@ const PATH = "/v1/account/subscription";
 const line: PaymentLine = { trouble: "none" };
 /** What the provider was asked to charge, in the order of asking; a repeat under the same id is no new charge. */
 const charged = new Map<string, bigint>();
+/** What somebody gave back at the provider. */
+const givenBack = new Set<string>();
 
 let provider: FakeProvider;
 let market: Market;
@@ -38,13 +41,17 @@ after(async () => {
   await provider.close();
 });
 
-/** Keeps what is charged, whether or not we hear of it. */
+/** Keeps what is charged, whether or not we hear of it, and tells what was given back. */
 const recorded = (payments: Payments): Payments => ({
   ...payments,
   async charge(request) {
     const outcome = await payments.charge(request);
     if (outcome.state === "succeeded") charged.set(request.orderId, request.amountMinor);
     return outcome;
+  },
+  async find(paymentId) {
+    const found = await payments.find(paymentId);
+    return found?.state === "succeeded" ? { ...found, givenBack: givenBack.has(paymentId) } : found;
   },
 });
 
@@ -259,16 +266,53 @@ suite("an upgrade", () => {
     assert.deepEqual(await movesOf(person), ["free → pro"]);
   });
 
+  /** The oldest payment that came in vain, as the operator is told of it. */
+  const unneeded = async () =>
+    (await listOpenMoney(market.service.ctx.db)).find(({ state }) => state === "unneeded")!.oldest;
+
   test("that is charged late when another was paid changes nothing, and the operator hears of it", async (t) => {
     const person = await hasPerson();
     const paymentId = await isChargedLate(person);
     assert.equal((await choose(person, "business")).status, 200);
     const told = t.mock.method(market.service.ctx.log, "error");
-    await reconcilePayments(market.service.ctx);
+    for (let times = 0; times < 3; times++) await hearOfPlanPayment(market.service.ctx, paymentId);
     assert.equal((await standing(person)).plan, "business");
-    assert.ok(
-      told.mock.calls.some(({ arguments: [about] }) => toId("pay", Object(about).payment) === paymentId),
+    const lines = told.mock.calls.filter(
+      ({ arguments: [about] }) => toId("pay", Object(about).payment) === paymentId,
     );
+    assert.equal(lines.length, 1, "once, however often it is asked about");
+    assert.equal((await unneeded())?.id, paymentId);
+    givenBack.add(paymentId);
+    await hearOfPlanPayment(market.service.ctx, paymentId);
+    assert.equal(await unneeded(), null);
+  });
+
+  test("that is charged late in vain stays so, and is told of until the provider has given it back, however late", async () => {
+    const person = await hasPerson();
+    const paymentId = await isChargedLate(person);
+    await market.query("update users set plan = 'enterprise' where id = $1", [person.key.userId]);
+    await reconcilePayments(market.service.ctx);
+    assert.equal((await unneeded())?.id, paymentId);
+    await market.query("update users set plan = 'free' where id = $1", [person.key.userId]);
+    await hearOfPlanPayment(market.service.ctx, paymentId);
+    assert.equal((await standing(person)).plan, "free", "it may be on its way back by now");
+    market.clock.forward(30 * DAY_MS);
+    givenBack.add(paymentId);
+    await reconcilePayments(market.service.ctx);
+    assert.equal(await unneeded(), null);
+    assert.equal((await standing(person)).plan, "free");
+  });
+
+  test("and given back before we heard of it is not paid", async () => {
+    const person = await hasPerson();
+    line.trouble = "answers get lost";
+    assert.equal((await choose(person, "pro")).status, 202);
+    line.trouble = "none";
+    market.clock.forward(2 * MINUTE_MS);
+    const [paymentId] = [...charged.keys()];
+    givenBack.add(paymentId!);
+    await reconcilePayments(market.service.ctx);
+    assert.partialDeepStrictEqual(await standing(person), { plan: "free", payment: null });
   });
 });
 

@@ -10,6 +10,7 @@ import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-s
 import { memoryStore } from "../outside/payments.fake-store.ts";
 import type { PaymentRequest } from "../outside/payments.ts";
 import type { Settlement } from "../payments/attempts.ts";
+import { listOpenMoney } from "../payments/open-money.ts";
 import { reconcileOrders, settle } from "./payment.ts";
 
 const MINUTE_MS = 60_000;
@@ -542,6 +543,20 @@ test("late money for somebody who has closed their account goes back", async () 
   assert.equal((await settle(ctx, toUuid("ord", orderId)!, paid)).status, "refunded");
 });
 
+test("late money for what somebody sold who has closed their account goes back", async () => {
+  const { ctx } = market.service;
+  const buyer = await market.hasUser();
+  const owner = await market.hasUser();
+  const productId = await hasProduct(owner, { price: 10 });
+  line.trouble = "answers get lost";
+  const { orderId } = (await buy(buyer, productId)).body.data;
+  line.trouble = "none";
+  await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
+  await market.query("update users set closed_at = $2 where id = $1", [owner.userId, market.clock.now]);
+  const paid = (await ctx.outside.payments.find(orderId)) as Settlement;
+  assert.equal((await settle(ctx, toUuid("ord", orderId)!, paid)).status, "refunded");
+});
+
 test("asking again for what waits to be confirmed does not make it wait longer", async () => {
   const { buyer, productId, orderId } = await hasWaiting();
   for (let round = 0; round < 3; round++) {
@@ -551,4 +566,32 @@ test("asking again for what waits to be confirmed does not make it wait longer",
   market.clock.forward(2 * MINUTE_MS);
   await reconcile();
   assert.deepEqual(await listed(buyer), ["canceled"]);
+});
+
+/** The provider took half of what was asked for, when the order was given up; until all of that is given back. */
+async function isTakenInPart(order: Omit<Waiting, "url">, { givenBack }: { givenBack: boolean }) {
+  const method = { brand: "visa", last4: "4242" };
+  const outcome = { state: "succeeded", paymentId: "ch_half", method, feeMinor: null } as const;
+  const { payments } = market.service.ctx.outside;
+  const { find } = payments;
+  payments.find = async (id) =>
+    id === order.orderId ? { ...outcome, amountMinor: 500n, currency: "USD", givenBack } : find(id);
+  await reconcile();
+  payments.find = find;
+}
+
+const mismatched = async () =>
+  (await listOpenMoney(market.service.ctx.db)).find(
+    ({ kind, state }) => kind === "order" && state === "mismatched",
+  )!.count;
+
+test("another amount that is taken for an order that was given up is told of until it is given back, however late", async () => {
+  const order = await hasGivenUp();
+  market.clock.forward(HOUR_MS);
+  await isTakenInPart(order, { givenBack: false });
+  assert.equal(await mismatched(), 1);
+  market.clock.forward(30 * 24 * HOUR_MS);
+  await isTakenInPart(order, { givenBack: true });
+  assert.equal(await mismatched(), 0);
+  assert.equal((await orderOf(order.buyer, order.orderId)).status, "canceled");
 });

@@ -94,7 +94,7 @@ export async function settle(ctx: Context, orderId: string, settlement: Settleme
 
 /**
  * The buyer gets what was paid for, also when we had given the order up; or the money back, whose refund is answered, if they have the
- * product by another order already, or are gone, or if moderators took it from its buyers.
+ * product by another order already, or if they or its seller are gone, or if moderators took it from its buyers.
  */
 async function takePayment(ctx: Context, tx: Tx, order: OrderRow, settlement: Paid): Promise<string | null> {
   const paid = await notePaid(tx, order, settlement);
@@ -103,10 +103,13 @@ async function takePayment(ctx: Context, tx: Tx, order: OrderRow, settlement: Pa
   return null;
 }
 
-async function canUse(tx: Tx, { buyerId, productId }: OrderRow): Promise<boolean> {
+const isGone = async (tx: Tx, userId: string): Promise<boolean> =>
+  Boolean((await findAccount(tx, userId))?.closedAt);
+
+async function canUse(tx: Tx, { buyerId, sellerId, productId }: OrderRow): Promise<boolean> {
   if (await findLiveEntitlement(tx, buyerId, productId)) return false;
   if (await isTakenFromBuyers(tx, productId)) return false;
-  return !(await findAccount(tx, buyerId))?.closedAt;
+  return !(await isGone(tx, buyerId)) && !(await isGone(tx, sellerId));
 }
 
 async function notePaid(tx: Tx, order: OrderRow, { paymentId, method, feeMinor }: Paid): Promise<OrderRow> {

@@ -151,6 +151,7 @@ create table receipt_counters (
 create index orders_buyer on orders (buyer_id, id desc);
 create index orders_canceled on orders (created_at) where status = 'canceled';
 create index orders_open on orders (created_at) where status in ('pending', 'requires_action');
+create index orders_mismatched on orders (created_at) where mismatch is not null;
 -- Two parallel purchases of one product by one buyer cannot both go on.
 create unique index orders_one_open on orders (buyer_id, product_id) where status in ('pending', 'requires_action');
 

@@ -50,6 +50,9 @@ create table subscription_payments (
   payment_id text,
   -- What the provider took in the place of the amount, such as '1899 USD' in minor units: for the operator to compare.
   mismatch text,
+  -- What the provider took late, when the plan was not to be had by it any more: for the operator to give back; null: nothing, or it
+  -- was given back.
+  unneeded_payment_id text,
   decline_code text,
   action_url text,
   created_at timestamptz not null,
@@ -80,6 +83,8 @@ create table subscription_receipt_counters (
 create index subscription_payments_user on subscription_payments (user_id, id desc);
 create index subscription_payments_canceled on subscription_payments (created_at) where status = 'canceled';
 create index subscription_payments_open on subscription_payments (created_at) where status in ('pending', 'requires_action');
+create index subscription_payments_mismatched on subscription_payments (created_at) where mismatch is not null;
+create index subscription_payments_unneeded on subscription_payments (created_at) where unneeded_payment_id is not null;
 -- No period is paid twice.
 create unique index subscription_payments_once on subscription_payments (user_id, renews_from)
   where status in ('pending', 'requires_action', 'completed');
