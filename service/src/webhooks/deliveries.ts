@@ -47,7 +47,7 @@ async function mustFindDelivery(ctx: Context, caller: Member, deliveryId: string
   return delivery;
 }
 
-/** Has it attempted now; the schedule goes on afterwards where it stood. One that is due anyway stays as it is. */
+/** Has it attempted now; the schedule goes on afterwards where it stood. One that is being attempted stays as it is. */
 export async function retryDelivery(
   ctx: Context,
   caller: Member,

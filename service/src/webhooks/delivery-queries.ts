@@ -141,7 +141,7 @@ export interface Recorded {
   outcome: Outcome;
 }
 
-/** Writes how attempts ended; answers of which deliveries it was believed: whose lease has passed on moves nothing. */
+/** Writes how attempts ended; answers which of them were believed: whose lease has passed on moves nothing. */
 export async function recordAttempts(db: Queries, results: Recorded[]): Promise<Set<string>> {
   const rows = JSON.stringify(results.map(toRow));
   const { rows: moved } = await sql<{ id: string }>`select record_attempts(${rows}::jsonb) as id`.execute(db);

@@ -1,3 +1,4 @@
+import pg from "pg";
 import type { Context } from "../context.ts";
 import { type Recorded, recordAttempts } from "./delivery-queries.ts";
 import { disableGone } from "./health.ts";
@@ -5,6 +6,10 @@ import { disableGone } from "./health.ts";
 /** Results are written together: a transaction for each would be most of the work. */
 const AT_ONCE = 50;
 const AFTER_MS = 5;
+
+/** Not the database is away, but something in the batch cannot be written, or what it belongs to was deleted or locked beside it. */
+const isOfSomeResult = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && /^(22|23|40)/.test(error.code ?? "");
 
 /** Writes how attempts ended, some at a time and one batch after another. */
 export class Recorder {
@@ -36,18 +41,27 @@ export class Recorder {
   async #write(): Promise<void> {
     const batch = this.#waiting.splice(0);
     if (batch.length === 0) return;
+    await this.#record(batch);
+    this.#onRecorded();
+  }
+
+  async #record(batch: Recorded[]): Promise<void> {
     try {
       await this.#ctx.db.transaction().execute(async (tx) => {
         const believed = await recordAttempts(tx, batch);
-        const gone = batch.filter(({ delivery, outcome }) => outcome.isGone && believed.has(delivery.id));
+        const gone = batch.filter(({ attempt, outcome }) => outcome.isGone && believed.has(attempt.id));
         for (const { delivery } of gone) await disableGone(this.#ctx, tx, delivery.endpointId);
       });
     } catch (error) {
+      // Whichever the database refuses, it costs the others nothing.
+      if (batch.length > 1 && isOfSomeResult(error)) {
+        for (const one of batch) await this.#record([one]);
+        return;
+      }
       this.#ctx.log.warn(
         { attempts: batch.length, err: error },
         "attempts could not be recorded; they will be repeated",
       );
     }
-    this.#onRecorded();
   }
 }

@@ -40,6 +40,6 @@ export function nextAttemptAt(
  */
 export function retryAfterMs(header: string | null, now: Date): number {
   if (header === null) return 0;
-  const ms = /^\d{1,9}$/.test(header.trim()) ? Number(header) * 1000 : Date.parse(header) - now.getTime();
+  const ms = /^\d+$/.test(header.trim()) ? Number(header) * 1000 : Date.parse(header) - now.getTime();
   return Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, 0), LONGEST_RETRY_AFTER_MS);
 }

@@ -149,7 +149,8 @@ create function set_lanes(lanes uuid[], at timestamptz) returns void language sq
    where l.endpoint_id = lane.id;
 $$;
 
--- Writes how attempts ended. Whose lease has passed to another moves nothing: its attempt is kept as late.
+-- Writes how attempts ended, and answers which of them were believed. Whose lease has passed on moves nothing: its attempt is kept
+-- as late.
 create function record_attempts(results jsonb) returns setof uuid language plpgsql as $$
 #variable_conflict use_column
 begin
@@ -167,11 +168,11 @@ begin
            is_manual = false, resume_at = null, lease_token = null, lease_until = null, leases = 0,
            ended_at = case when r.due_at is null then r.ended_at end
       from result r where d.id = r.id and d.lease_token = r.token
-    returning d.id, d.endpoint_id, d.status, r.due_at, r.ended_at, r.blocked_until, r.is_given_up, r.error is null as is_success),
+    returning r.attempt_id, d.endpoint_id, r.ended_at, r.blocked_until, r.is_given_up, r.error is null as is_success),
   logged as (
     insert into webhook_attempts (id, delivery_id, n, is_late, started_at, duration_ms, url, request_headers, status, response_headers, response_body, error)
-    select r.attempt_id, d.id, r.n, moved.id is null, r.started_at, r.duration_ms, r.url, r.request_headers, r.answer, r.response_headers, r.response_body, r.error
-      from result r join webhook_deliveries d on d.id = r.id left join moved on moved.id = r.id),
+    select r.attempt_id, d.id, r.n, moved.attempt_id is null, r.started_at, r.duration_ms, r.url, r.request_headers, r.answer, r.response_headers, r.response_body, r.error
+      from result r join webhook_deliveries d on d.id = r.id left join moved on moved.attempt_id = r.attempt_id),
   woken as (
     update webhook_lanes l
        -- There is room again, so that whoever waits for it is looked at now.
@@ -191,7 +192,7 @@ begin
      -- Most attempts say nothing new.
      where e.id = h.endpoint_id and (case when h.has_success then e.failing_since is not null
                                           else e.failing_since is null or h.given_up > 0 end))
-  select id from moved;
+  select attempt_id from moved;
 end $$;
 
 -- Takes back what was leased to whoever did not say how it went. Of what killed several the last lease goes to the caller, to record

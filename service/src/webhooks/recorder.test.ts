@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import { hooksOf } from "../../test/hooks.ts";
+import { type Client, type Market, openMarket } from "../../test/market.ts";
+import { type Receiver, startReceiver } from "../../test/receiver.ts";
+import { attemptDelivery } from "./attempt.ts";
+import { Courier } from "./courier.ts";
+import { type Claimed, claimDeliveries, type Recorded } from "./delivery-queries.ts";
+import { fanOut } from "./fan-out.ts";
+import { outcomeOf } from "./outcome.ts";
+import { Recorder } from "./recorder.ts";
+
+let market: Market;
+let receiver: Receiver;
+let owner: Client;
+const { deliver, deliveriesOf, detailOf, forgetAll, happens, hasEndpoint, newCourier } = hooksOf(
+  () => market,
+  () => receiver,
+);
+before(async () => {
+  market = await openMarket({ postDeadlines: { totalMs: 400 } });
+  receiver = await startReceiver();
+});
+beforeEach(async () => {
+  await forgetAll();
+  receiver.received.length = 0;
+  receiver.answer = 200;
+  owner = await market.hasUser();
+});
+after(async () => {
+  await market.close();
+  await receiver.close();
+});
+
+async function claim(): Promise<Claimed[]> {
+  const { ctx } = market.service;
+  await fanOut(ctx);
+  const now = ctx.now();
+  const lease = { now, token: ctx.newId(), until: new Date(now.getTime() + 60_000) };
+  return claimDeliveries(ctx.pool, lease, 16);
+}
+
+async function attempt(delivery: Claimed): Promise<Recorded> {
+  const { ctx } = market.service;
+  const { attempt, result } = await attemptDelivery(ctx, delivery);
+  return { delivery, attempt, outcome: outcomeOf(delivery, result, ctx.now(), () => 0) };
+}
+
+async function record(results: Recorded[]): Promise<void> {
+  const recorder = new Recorder(market.service.ctx, () => {});
+  for (const result of results) recorder.add(result);
+  await recorder.flush();
+}
+
+test("a result that cannot be kept keeps none of the others from being recorded", async () => {
+  const endpoint = await hasEndpoint(owner);
+  for (let n = 0; n < 5; n++) await happens(owner);
+  const results = await Promise.all((await claim()).map(attempt));
+  results[2]!.attempt.answer!.body = "no database keeps \0";
+  await record(results);
+  const statuses = (await deliveriesOf(owner, endpoint)).map(({ status }: { status: string }) => status);
+  assert.deepEqual(statuses.sort(), ["pending", "succeeded", "succeeded", "succeeded", "succeeded"]);
+});
+
+test("a result and a late one of the same delivery in one batch are told apart", async () => {
+  const endpoint = await hasEndpoint(owner);
+  await happens(owner);
+  const [delivery] = await claim();
+  receiver.answer = 410;
+  const late = {
+    ...(await attempt(delivery!)),
+    delivery: { ...delivery!, leaseToken: market.service.ctx.newId() },
+  };
+  receiver.answer = 200;
+  await record([late, await attempt(delivery!)]);
+  const [{ id }] = await deliveriesOf(owner, endpoint);
+  const { status, attempts } = await detailOf(owner, { id });
+  assert.equal(status, "succeeded");
+  assert.deepEqual(
+    attempts.map((one: { response: { status: number }; late: boolean }) => [one.response.status, one.late]),
+    [
+      [410, true],
+      [200, false],
+    ],
+  );
+  const now = await owner.get(`/v1/webhooks/${endpoint.id}`);
+  assert.equal(now.body.data.enabled, true, "a late 410 switches nothing off");
+});
+
+test("what is in flight when the service gives up goes back, and is attempted under the same number", async () => {
+  const { ctx } = market.service;
+  const endpoint = await hasEndpoint(owner);
+  const giveUp = new AbortController();
+  const courier = new Courier({ ...ctx, shutdown: giveUp.signal }, () => 0);
+  const arrived = Promise.withResolvers<void>();
+  receiver.answer = () => arrived.resolve();
+  await happens(owner);
+  await courier.round();
+  await arrived.promise;
+  giveUp.abort();
+  await courier.stop();
+  receiver.answer = 200;
+  const next = newCourier();
+  await next.reap();
+  await deliver(next);
+  const [{ id }] = await deliveriesOf(owner, endpoint);
+  const { status, attempts } = await detailOf(owner, { id });
+  assert.deepEqual([status, attempts.map(({ n }: { n: number }) => n)], ["succeeded", [1]]);
+  assert.deepEqual(
+    receiver.received.map(({ headers }) => headers["x-service-attempt"]),
+    ["1", "1"],
+  );
+});
