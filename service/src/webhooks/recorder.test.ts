@@ -87,6 +87,14 @@ test("a result and a late one of the same delivery in one batch are told apart",
   assert.equal(now.body.data.enabled, true, "a late 410 switches nothing off");
 });
 
+test("of more lanes than are begun at once none is left to sleep", async () => {
+  const owners = await Promise.all(Array.from({ length: 24 }, () => market.hasUser()));
+  for (const one of owners) await hasEndpoint(one);
+  for (const one of owners) await happens(one);
+  await deliver();
+  assert.equal(receiver.received.length, owners.length);
+});
+
 test("what is in flight when the service gives up goes back, and is attempted under the same number", async () => {
   const { ctx } = market.service;
   const endpoint = await hasEndpoint(owner);

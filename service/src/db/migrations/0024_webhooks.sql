@@ -109,7 +109,9 @@ create table webhook_recoveries (
 create function claim_deliveries(at timestamptz, most integer, token uuid, until timestamptz)
 returns setof webhook_deliveries language plpgsql as $$
 #variable_conflict use_column
-declare lanes uuid[];
+declare
+  lanes uuid[];
+  handed_out integer;
 begin
   select array_agg(due.endpoint_id) into lanes
     from (select endpoint_id, user_id from webhook_lanes
@@ -136,12 +138,18 @@ begin
   chosen as (select id from due where nth <= of_account order by due_at, id limit most)
   update webhook_deliveries d set lease_token = token, lease_until = until, leases = d.leases + 1
     from chosen where d.id = chosen.id returning d.*;
-  perform set_lanes(lanes, at);
+  get diagnostics handed_out = row_count;
+  perform set_lanes(lanes, at, handed_out = most);
 end $$;
 
--- A lane that still has something due is full: what ends in flight wakes it, and this is for when nothing does.
-create function set_lanes(lanes uuid[], at timestamptz) returns void language sql as $$
-  update webhook_lanes l set next_due = case when first.due_at <= at then at + interval '250 ms' else coalesce(first.due_at, 'infinity') end
+-- A lane that still has something due is full: what ends in flight wakes it, and this is for when nothing does. Where as much was
+-- handed out as was asked for, it may have been passed over, and is looked at again by the next who asks.
+create function set_lanes(lanes uuid[], at timestamptz, is_cut boolean) returns void language sql as $$
+  update webhook_lanes l
+     set next_due = case when first.due_at > at then first.due_at
+                         when first.due_at is null then 'infinity'
+                         when is_cut then at
+                         else at + interval '250 ms' end
     from unnest(lanes) as lane (id)
     left join lateral (select due_at from webhook_deliveries
                         where endpoint_id = lane.id and due_at is not null and lease_token is null
