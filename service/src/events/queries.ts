@@ -1,6 +1,6 @@
 import { sql } from "kysely";
 import type { Queries, Tx } from "../db/database.ts";
-import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+import { countSome, offsetOf, type Page, type Paging } from "../db/paging.ts";
 
 export interface NewEvent {
   id: string;
@@ -30,17 +30,16 @@ export async function listEvents(
   userId: string,
   filter: Paging & { type?: string | undefined },
 ): Promise<Page<string>> {
-  const rows = await ownEvents(db, userId, filter.type)
-    .innerJoin("events as e", "e.id", "r.event_id")
-    .select("e.body")
-    .orderBy("r.event_id", "desc")
-    .limit(filter.limit)
-    .offset(offsetOf(filter))
+  const fitting = () => ownEvents(db, userId, filter.type).select("r.event_id");
+  const page = fitting().orderBy("r.event_id", "desc").limit(filter.limit).offset(offsetOf(filter));
+  // The page is found in the index first; only its events are read.
+  const rows = await db
+    .selectFrom("events")
+    .select("body")
+    .where("id", "in", page)
+    .orderBy("id", "desc")
     .execute();
-  const { total } = await ownEvents(db, userId, filter.type)
-    .select((row) => row.fn.countAll<number>().as("total"))
-    .executeTakeFirstOrThrow();
-  return { items: rows.map((row) => row.body), total };
+  return { items: rows.map((row) => row.body), ...(await countSome(db, fitting())) };
 }
 
 export const findEvent = (db: Queries, userId: string, id: string) =>
