@@ -1,7 +1,7 @@
 import type { Context } from "../context.ts";
 import { toId } from "../ids.ts";
-import type { PostResult } from "../outside/post.ts";
 import type { Attempt, Claimed } from "./delivery-queries.ts";
+import type { Result } from "./outcome.ts";
 import { openSecret } from "./secrets.ts";
 import { messageHeaders } from "./signature.ts";
 
@@ -9,12 +9,15 @@ const USER_AGENT = "Stoa-Webhooks/1";
 
 export interface Made {
   attempt: Attempt;
-  result: PostResult;
+  result: Result;
 }
 
-/** Posts a delivery once: the event's own bytes, stamped and signed now. Never throws. */
+/** Posts a delivery once: the event's own bytes, stamped and signed now; without its secret not at all. Never throws. */
 export async function attemptDelivery(ctx: Context, delivery: Claimed): Promise<Made> {
-  const headers = headersOf(ctx, delivery);
+  const secrets = openSecrets(ctx, delivery);
+  if (secrets.length === 0)
+    return { attempt: unpostedAttempt(ctx), result: { answer: null, problem: "secret_unreadable" } };
+  const headers = headersOf(ctx, delivery, secrets);
   const startedAt = ctx.now();
   const start = performance.now();
   const result = await ctx.outside.poster.post(delivery.url, headers, delivery.body, ctx.shutdown);
@@ -23,11 +26,22 @@ export async function attemptDelivery(ctx: Context, delivery: Claimed): Promise<
   return { attempt: { ...attempt, answer: result.answer }, result };
 }
 
-function headersOf(ctx: Context, delivery: Claimed): Record<string, string> {
+/** Without those that were sealed by a key that is no longer in the ring: a new one signs alone. */
+function openSecrets(ctx: Context, { id, userId, secrets }: Claimed): string[] {
+  return secrets.flatMap((secret) => {
+    try {
+      return [openSecret(ctx, userId, secret)];
+    } catch (error) {
+      ctx.log.error({ delivery: id, err: error }, "the secret of a webhook endpoint cannot be opened");
+      return [];
+    }
+  });
+}
+
+function headersOf(ctx: Context, delivery: Claimed, secrets: string[]): Record<string, string> {
   const { body, content, prefix } = delivery;
   const timestamp = Math.floor(ctx.now().getTime() / 1000);
   const message = { id: toId("evt", delivery.eventId), attempt: delivery.attempts + 1, timestamp, body };
-  const secrets = delivery.secrets.map((secret) => openSecret(ctx, delivery.userId, secret));
   return {
     "content-type": "application/json; charset=utf-8",
     "user-agent": USER_AGENT,
@@ -35,8 +49,8 @@ function headersOf(ctx: Context, delivery: Claimed): Record<string, string> {
   };
 }
 
-/** Of a delivery that ended several workers before they could say how it went. */
-export function lostAttempt(ctx: Context): Attempt {
+/** One that came to no post, or ended several workers before they could say how it went. */
+export function unpostedAttempt(ctx: Context): Attempt {
   const now = ctx.now();
   return { id: ctx.newId(), startedAt: now, endedAt: now, durationMs: 0, requestHeaders: {}, answer: null };
 }

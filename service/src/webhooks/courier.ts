@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../context.ts";
-import { attemptDelivery, lostAttempt } from "./attempt.ts";
+import { attemptDelivery, unpostedAttempt } from "./attempt.ts";
 import {
   type Claimed,
   claimDeliveries,
@@ -98,7 +98,7 @@ export class Courier {
   async reap(): Promise<boolean> {
     const poison = await reapDeliveries(this.#ctx.pool, this.#lease());
     for (const delivery of poison) {
-      const attempt = lostAttempt(this.#ctx);
+      const attempt = unpostedAttempt(this.#ctx);
       const result = { answer: null, problem: "worker_lost" } as const;
       this.#recorder.add({
         delivery,

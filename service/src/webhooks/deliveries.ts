@@ -106,6 +106,7 @@ const MESSAGES: Record<string, string> = {
   connection: "The connection failed or broke.",
   tls: "The certificate or the encryption of the connection is not valid.",
   invalid_response: "What came back is no HTTP, or has too large headers.",
+  secret_unreadable: "The marketplace cannot open the endpoint's secret: draw a new one.",
   worker_lost: "Several workers ended before they could say how it went.",
 };
 

@@ -298,6 +298,31 @@ test("a delivery that ends every worker who takes it counts as attempted after f
   assert.equal((await detailOf(delivery)).attempts[0].error.code, "worker_lost");
 });
 
+test("a delivery whose secret no key opens is not posted unsigned, and its log says why", async () => {
+  const endpoint = await hasEndpoint();
+  await market.query(
+    "update webhook_secrets set sealed_secret = replace(sealed_secret, 'v1.test.', 'v1.lost.')",
+  );
+  await happens();
+  await deliver();
+  assert.equal(receiver.received.length, 0);
+  const [delivery] = await deliveriesOf(endpoint);
+  assert.deepEqual([delivery.status, delivery.attempt], ["retrying", 1]);
+  const [attempt] = (await detailOf(delivery)).attempts;
+  assert.deepEqual([attempt.response, attempt.error.code], [null, "secret_unreadable"]);
+  const rotated = await owner.post(`/v1/webhooks/${endpoint.id}/rotate-secret`, {});
+  assert.equal(rotated.status, 201);
+  market.clock.forward(MINUTE_MS);
+  await deliver();
+  const [{ headers, body }] = receiver.received as [Receiver["received"][number]];
+  const signed = `${headers["x-service-timestamp"]}.${body}`;
+  const hex = createHmac("sha256", rotated.body.data.secret).update(signed).digest("hex");
+  assert.deepEqual(
+    [headers["x-service-signature"], headers["x-service-signature-previous"]],
+    [hex, undefined],
+  );
+});
+
 test("no more than eight are in flight to an endpoint, and 32 of an account, however many workers there are", async () => {
   const held: (() => void)[] = [];
   let most = 0;

@@ -31,10 +31,12 @@ export interface Outcome {
   error: string | null;
 }
 
-/** How an attempt went; `worker_lost`: whoever made it died of it. */
-export type Result = Omit<PostResult, "problem"> & { problem: PostResult["problem"] | "worker_lost" };
+/** How an attempt went; `worker_lost`: whoever made it died of it; `secret_unreadable`: it could not be signed, and was not posted. */
+export type Result = Omit<PostResult, "problem"> & {
+  problem: PostResult["problem"] | "worker_lost" | "secret_unreadable";
+};
 
-export const isSuccess = ({ answer, problem }: Result): boolean =>
+const isSuccess = ({ answer, problem }: Result): boolean =>
   problem === null && answer !== null && answer.status >= 200 && answer.status < 300;
 
 /** What an attempt means: any 2xx is taken, 410 ends it, all else is attempted again as long as the schedule goes. */
