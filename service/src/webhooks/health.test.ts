@@ -4,6 +4,7 @@ import { DAY_MS, HOUR_MS, hooksOf } from "../../test/hooks.ts";
 import { lettersToUser } from "../../test/letters.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { type Receiver, startReceiver } from "../../test/receiver.ts";
+import { toUuid } from "../ids.ts";
 import { judgeFailing } from "./health.ts";
 
 let market: Market;
@@ -86,6 +87,26 @@ test("its owner hears of it on days 1 and 3, and on day 5 it is switched off: on
   assert.equal((await owner.get(`/v1/webhooks/${endpoint.id}/stats`)).body.data.failingSince, null);
   await judge();
   assert.equal((await read(endpoint)).enabled, true);
+});
+
+test("an endpoint that cannot be judged keeps no other from being judged", async () => {
+  const [stuck, other] = [await hasEndpoint(owner), await hasEndpoint(await market.hasUser())];
+  await fail(1);
+  const since = new Date(market.clock.now.getTime() - 3 * DAY_MS);
+  await market.query("update webhook_endpoints set failing_since = $1", [since]);
+  await market.query(`
+    create function be_stuck() returns trigger language plpgsql as $$ begin raise 'stuck'; end $$;
+    create trigger stuck before update of told_day on webhook_endpoints for each row
+      when (old.id = '${toUuid("whk", stuck.id)}') execute function be_stuck()`);
+  try {
+    await judge();
+  } finally {
+    await market.query("drop function be_stuck cascade");
+  }
+  const { rows } = await market.query("select told_day from webhook_endpoints where id = $1", [
+    toUuid("whk", other.id),
+  ]);
+  assert.equal(rows[0].told_day, 3);
 });
 
 test("nine failed deliveries switch nothing off, however long it lasts; the tenth does", async () => {

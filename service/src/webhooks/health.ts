@@ -1,6 +1,7 @@
 import type { Context } from "../context.ts";
 import { DAY_MS } from "../days.ts";
 import type { Tx } from "../db/database.ts";
+import { eachInTurn } from "../jobs/in-turn.ts";
 import { sendMail } from "../mail/mail.ts";
 import { findAccount } from "../people/accounts.ts";
 import { lockLanes } from "./delivery-queries.ts";
@@ -24,9 +25,15 @@ export async function disableGone(ctx: Context, tx: Tx, endpointId: string): Pro
 /** Tells owners of endpoints that take nothing, and switches off those that have not for days: each once, whoever asks. */
 export async function judgeFailing(ctx: Context): Promise<void> {
   const since = new Date(ctx.now().getTime() - TOLD_DAYS[0]! * DAY_MS);
-  for (const { id } of await listFailing(ctx.db, since)) {
-    await ctx.db.transaction().execute((tx) => judgeOne(ctx, tx, id));
-  }
+  await eachInTurn(
+    await listFailing(ctx.db, since),
+    ({ id }) => ctx.db.transaction().execute((tx) => judgeOne(ctx, tx, id)),
+    ({ id }, err) =>
+      ctx.log.error(
+        { endpoint: id, err },
+        "a webhook endpoint could not be judged; the next round tries again",
+      ),
+  );
 }
 
 async function judgeOne(ctx: Context, tx: Tx, id: string): Promise<void> {
