@@ -1,12 +1,32 @@
 import assert from "node:assert/strict";
+import { after, beforeEach } from "node:test";
 import { announce } from "../src/events/outbox.ts";
 import { Courier } from "../src/webhooks/courier.ts";
-import type { Client, Market } from "./market.ts";
-import type { Receiver } from "./receiver.ts";
+import { type Client, type Market, openMarket } from "./market.ts";
+import { type Receiver, startReceiver } from "./receiver.ts";
 
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
-export const DAY_MS = 24 * HOUR_MS;
+
+/** A market and a receiver for the tests of a file, who begin with no endpoint and an answer of 200 each. */
+export async function openHooks() {
+  const market = await openMarket({ postDeadlines: { totalMs: 400 } });
+  const receiver = await startReceiver();
+  const hooks = hooksOf(
+    () => market,
+    () => receiver,
+  );
+  beforeEach(async () => {
+    await hooks.forgetAll();
+    receiver.received.length = 0;
+    receiver.answer = 200;
+  });
+  after(async () => {
+    await market.close();
+    await receiver.close();
+  });
+  return { market, receiver, ...hooks };
+}
 
 /** What tests of webhooks do again and again in a market. */
 export function hooksOf(market: () => Market, receiver: () => Receiver) {

@@ -1,30 +1,14 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, test } from "node:test";
-import { hooksOf, MINUTE_MS } from "../../test/hooks.ts";
-import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
-import { type Receiver, startReceiver } from "../../test/receiver.ts";
+import { beforeEach, test } from "node:test";
+import { MINUTE_MS, openHooks } from "../../test/hooks.ts";
+import { assertError, type Client } from "../../test/market.ts";
 import { toId } from "../ids.ts";
 
-let market: Market;
-let receiver: Receiver;
+const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
+  await openHooks();
 let owner: Client;
-const { forgetAll, happens, hasEndpoint, deliver, deliveriesOf, detailOf, newCourier } = hooksOf(
-  () => market,
-  () => receiver,
-);
-before(async () => {
-  market = await openMarket({ postDeadlines: { totalMs: 400 } });
-  receiver = await startReceiver();
-});
 beforeEach(async () => {
-  await forgetAll();
-  receiver.received.length = 0;
-  receiver.answer = 200;
   owner = await market.hasUser();
-});
-after(async () => {
-  await market.close();
-  await receiver.close();
 });
 
 async function hasDelivered(wish: object = {}) {

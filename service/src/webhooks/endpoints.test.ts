@@ -1,34 +1,17 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, test } from "node:test";
+import { beforeEach, test } from "node:test";
 import { eventTypes } from "@stoa/contract";
-import { HOUR_MS, hooksOf, MINUTE_MS } from "../../test/hooks.ts";
+import { HOUR_MS, MINUTE_MS, openHooks } from "../../test/hooks.ts";
 import { somebodyWaits } from "../../test/locks.ts";
-import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
-import { type Receiver, startReceiver } from "../../test/receiver.ts";
+import { assertError, type Client, openMarket } from "../../test/market.ts";
 import { forgetOldEvents } from "../events/events.ts";
 import { newUuid, toId, toUuid } from "../ids.ts";
 import { forgetRemovedEndpoints } from "./endpoints.ts";
 
-let market: Market;
-let receiver: Receiver;
+const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, receiver } = await openHooks();
 let owner: Client;
-const { deliver, deliveriesOf, detailOf, forgetAll, happens, hasEndpoint } = hooksOf(
-  () => market,
-  () => receiver,
-);
-before(async () => {
-  market = await openMarket({ postDeadlines: { totalMs: 400 } });
-  receiver = await startReceiver();
-});
 beforeEach(async () => {
-  await forgetAll();
-  receiver.received.length = 0;
-  receiver.answer = 200;
   owner = await market.hasUser();
-});
-after(async () => {
-  await market.close();
-  await receiver.close();
 });
 
 const url = "https://hooks.example.com/stoa";

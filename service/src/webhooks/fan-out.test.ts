@@ -1,31 +1,14 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, test } from "node:test";
-import { hooksOf } from "../../test/hooks.ts";
+import { beforeEach, test } from "node:test";
+import { openHooks } from "../../test/hooks.ts";
 import { somebodyWaits } from "../../test/locks.ts";
-import { type Client, type Market, openMarket } from "../../test/market.ts";
-import { type Receiver, startReceiver } from "../../test/receiver.ts";
+import type { Client } from "../../test/market.ts";
 import { fanOut } from "./fan-out.ts";
 
-let market: Market;
-let receiver: Receiver;
+const { deliveriesOf, happens, hasEndpoint, market } = await openHooks();
 let owner: Client;
-const { forgetAll, happens, hasEndpoint, deliveriesOf } = hooksOf(
-  () => market,
-  () => receiver,
-);
-before(async () => {
-  market = await openMarket({ postDeadlines: { totalMs: 400 } });
-  receiver = await startReceiver();
-});
 beforeEach(async () => {
-  await forgetAll();
-  receiver.received.length = 0;
-  receiver.answer = 200;
   owner = await market.hasUser();
-});
-after(async () => {
-  await market.close();
-  await receiver.close();
 });
 
 test("an event that no endpoint wants is seen all the same, and holds up no other", async () => {

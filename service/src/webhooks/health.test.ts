@@ -1,32 +1,16 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, test } from "node:test";
-import { DAY_MS, HOUR_MS, hooksOf } from "../../test/hooks.ts";
+import { beforeEach, test } from "node:test";
+import { HOUR_MS, openHooks } from "../../test/hooks.ts";
 import { lettersToUser } from "../../test/letters.ts";
-import { type Client, type Market, openMarket } from "../../test/market.ts";
-import { type Receiver, startReceiver } from "../../test/receiver.ts";
+import type { Client } from "../../test/market.ts";
+import { DAY_MS } from "../days.ts";
 import { toUuid } from "../ids.ts";
 import { judgeFailing } from "./health.ts";
 
-let market: Market;
-let receiver: Receiver;
+const { deliver, deliveriesOf, happens, hasEndpoint, market, newCourier, receiver } = await openHooks();
 let owner: Client;
-const { deliver, deliveriesOf, forgetAll, happens, hasEndpoint, newCourier } = hooksOf(
-  () => market,
-  () => receiver,
-);
-before(async () => {
-  market = await openMarket({ postDeadlines: { totalMs: 400 } });
-  receiver = await startReceiver();
-});
 beforeEach(async () => {
-  await forgetAll();
-  receiver.received.length = 0;
-  receiver.answer = 200;
   owner = await market.hasUser();
-});
-after(async () => {
-  await market.close();
-  await receiver.close();
 });
 
 const judge = (times = 1) =>

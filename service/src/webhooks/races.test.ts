@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
-import { DAY_MS, HOUR_MS, hooksOf } from "../../test/hooks.ts";
+import { HOUR_MS, hooksOf } from "../../test/hooks.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { type Receiver, startReceiver } from "../../test/receiver.ts";
+import { DAY_MS } from "../days.ts";
 import { toUuid } from "../ids.ts";
 import { judgeFailing } from "./health.ts";
 import { carryOutRecovery } from "./recoveries.ts";

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, test } from "node:test";
-import { hooksOf } from "../../test/hooks.ts";
-import { type Client, type Market, openMarket } from "../../test/market.ts";
-import { type Receiver, startReceiver } from "../../test/receiver.ts";
+import { beforeEach, test } from "node:test";
+import { openHooks } from "../../test/hooks.ts";
+import type { Client } from "../../test/market.ts";
 import { attemptDelivery } from "./attempt.ts";
 import { Courier } from "./courier.ts";
 import { type Claimed, claimDeliveries, type Recorded } from "./delivery-queries.ts";
@@ -10,26 +9,11 @@ import { fanOut } from "./fan-out.ts";
 import { outcomeOf } from "./outcome.ts";
 import { Recorder } from "./recorder.ts";
 
-let market: Market;
-let receiver: Receiver;
+const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
+  await openHooks();
 let owner: Client;
-const { deliver, deliveriesOf, detailOf, forgetAll, happens, hasEndpoint, newCourier } = hooksOf(
-  () => market,
-  () => receiver,
-);
-before(async () => {
-  market = await openMarket({ postDeadlines: { totalMs: 400 } });
-  receiver = await startReceiver();
-});
 beforeEach(async () => {
-  await forgetAll();
-  receiver.received.length = 0;
-  receiver.answer = 200;
   owner = await market.hasUser();
-});
-after(async () => {
-  await market.close();
-  await receiver.close();
 });
 
 async function claim(): Promise<Claimed[]> {

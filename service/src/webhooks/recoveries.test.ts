@@ -1,31 +1,15 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, test } from "node:test";
-import { DAY_MS, HOUR_MS, hooksOf } from "../../test/hooks.ts";
-import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
-import { type Receiver, startReceiver } from "../../test/receiver.ts";
+import { beforeEach, test } from "node:test";
+import { HOUR_MS, openHooks } from "../../test/hooks.ts";
+import { assertError, type Client } from "../../test/market.ts";
+import { DAY_MS } from "../days.ts";
 import { toUuid } from "../ids.ts";
 import { carryOutRecovery } from "./recoveries.ts";
 
-let market: Market;
-let receiver: Receiver;
+const { deliver, deliveriesOf, happens, hasEndpoint, market, receiver } = await openHooks();
 let owner: Client;
-const { forgetAll, happens, hasEndpoint, deliver, deliveriesOf } = hooksOf(
-  () => market,
-  () => receiver,
-);
-before(async () => {
-  market = await openMarket({ postDeadlines: { totalMs: 400 } });
-  receiver = await startReceiver();
-});
 beforeEach(async () => {
-  await forgetAll();
-  receiver.received.length = 0;
-  receiver.answer = 200;
   owner = await market.hasUser();
-});
-after(async () => {
-  await market.close();
-  await receiver.close();
 });
 
 /** A failed delivery: its endpoint answered 410, and was switched on again. */

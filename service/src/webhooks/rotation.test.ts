@@ -1,32 +1,16 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import { after, before, beforeEach, test } from "node:test";
+import { beforeEach, test } from "node:test";
 import { Webhook } from "standardwebhooks";
-import { HOUR_MS, hooksOf, MINUTE_MS } from "../../test/hooks.ts";
-import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
-import { type Received, type Receiver, startReceiver } from "../../test/receiver.ts";
+import { HOUR_MS, MINUTE_MS, openHooks } from "../../test/hooks.ts";
+import { assertError, type Client } from "../../test/market.ts";
+import type { Received } from "../../test/receiver.ts";
 import { toUuid } from "../ids.ts";
 
-let market: Market;
-let receiver: Receiver;
+const { deliver, happens, hasEndpoint, market, newCourier, receiver } = await openHooks();
 let owner: Client;
-const { deliver, forgetAll, happens, hasEndpoint, newCourier } = hooksOf(
-  () => market,
-  () => receiver,
-);
-before(async () => {
-  market = await openMarket({ postDeadlines: { totalMs: 400 } });
-  receiver = await startReceiver();
-});
 beforeEach(async () => {
-  await forgetAll();
-  receiver.received.length = 0;
-  receiver.answer = 200;
   owner = await market.hasUser();
-});
-after(async () => {
-  await market.close();
-  await receiver.close();
 });
 
 type Endpoint = { id: string; secret: string };
