@@ -185,7 +185,7 @@ async function claims(ctx: Context): Promise<Quantiles> {
     const now = new Date();
     const lease = { now, token: newUuid(now), until: new Date(now.getTime() + 60_000) };
     const begun = performance.now();
-    const claimed = await claimDeliveries(ctx.pool, lease, 256);
+    const claimed = await claimDeliveries(ctx.pool, lease, { isSlow: false, most: 256, share: 32 });
     times.push(performance.now() - begun);
     if (claimed.length === 0) throw new Error("nothing was handed out");
   }

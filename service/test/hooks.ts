@@ -9,8 +9,8 @@ export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 
 /** A market and a receiver for the tests of a file, who begin with no endpoint and an answer of 200 each. */
-export async function openHooks() {
-  const market = await openMarket({ postDeadlines: { totalMs: 400 } });
+export async function openHooks({ totalMs = 400 } = {}) {
+  const market = await openMarket({ postDeadlines: { totalMs } });
   const receiver = await startReceiver();
   const hooks = hooksOf(
     () => market,

@@ -831,8 +831,10 @@ export interface WebhookEndpoints {
 export interface WebhookLanes {
   blocked_until: Generated<Timestamp>;
   endpoint_id: string;
+  is_slow: Generated<boolean>;
   next_due: Generated<Timestamp>;
   user_id: string;
+  width: Generated<number>;
 }
 
 export interface WebhookRecoveries {

@@ -14,12 +14,26 @@ import { fanOut } from "./fan-out.ts";
 import { outcomeOf } from "./outcome.ts";
 import { Recorder } from "./recorder.ts";
 
-const MOST_IN_FLIGHT = 256;
-/**
- * So many are posted, and then more as soon as some are recorded, or after a moment: what is answered at once is not outrun, so that
- * whoever is killed has little to repeat, and slow receivers hold nobody up.
- */
-const BEGUN_AT_ONCE = 16;
+/** A part of a worker: what is slow there holds up nobody elsewhere. */
+interface Part {
+  isSlow: boolean;
+  slots: number;
+  /**
+   * So many are posted, and then more as soon as some are recorded, or after a moment: what is answered at once is not outrun, so that
+   * whoever is killed has little to repeat.
+   */
+  atOnce: number;
+  inFlight: Set<Promise<void>>;
+}
+
+const newParts = (): Record<"quick" | "slow", Part> => ({
+  quick: { isSlow: false, slots: 192, atOnce: 16, inFlight: new Set() },
+  /** For endpoints that have been slow, until they are quick again. */
+  slow: { isSlow: true, slots: 64, atOnce: 4, inFlight: new Set() },
+});
+
+/** Of the slots that are free one account gets no more: however many begin to hang at once, some are left for the others. */
+const SHARE_OF_FREE = 1 / 4;
 const MOMENT_MS = 10;
 /** More than a post and its record take together: whoever is silent for longer is dead, or too late. */
 const LEASE_MS = 60_000;
@@ -37,7 +51,7 @@ export class Courier {
   readonly #random: () => number;
   readonly #leaseMs: number;
   readonly #recorder: Recorder;
-  readonly #inFlight = new Set<Promise<void>>();
+  readonly #parts = newParts();
   readonly #stopping = new AbortController();
   /** Ends the pause of whoever hands out: there may be room again. */
   #bell = new AbortController();
@@ -78,20 +92,19 @@ export class Courier {
 
   /** Resolves when nothing is in flight and all is recorded. */
   async idle(): Promise<void> {
-    await Promise.all(this.#inFlight);
+    await Promise.all(Object.values(this.#parts).flatMap(({ inFlight }) => [...inFlight]));
     await this.#recorder.flush();
   }
 
   /** One look at what there is to do; answers whether anything was begun. */
   async round(): Promise<boolean> {
     const ctx = this.#ctx;
-    const { hasEvents, hasDue } = await findWork(ctx.pool, ctx.now());
+    const { hasEvents, hasQuick, hasSlow } = await findWork(ctx.pool, ctx.now());
     const told = hasEvents ? await fanOut(ctx) : 0;
-    const room = MOST_IN_FLIGHT - this.#inFlight.size;
-    if ((!hasDue && told === 0) || room === 0) return false;
-    const claimed = await claimDeliveries(ctx.pool, this.#lease(), Math.min(room, BEGUN_AT_ONCE));
-    for (const delivery of claimed) this.#begin(delivery);
-    return told + claimed.length > 0;
+    const { quick, slow } = this.#parts;
+    const begun =
+      (hasQuick || told > 0 ? await this.#beginSome(quick) : 0) + (hasSlow ? await this.#beginSome(slow) : 0);
+    return told + begun > 0;
   }
 
   /** Takes back what dead workers held; what killed several of them counts as attempted. */
@@ -120,13 +133,27 @@ export class Courier {
     return { now, token: this.#ctx.newId(), until: new Date(now.getTime() + this.#leaseMs) };
   }
 
-  #begin(delivery: Claimed): void {
+  /** Answers how many. */
+  async #beginSome(part: Part): Promise<number> {
+    const free = part.slots - part.inFlight.size;
+    if (free === 0) return 0;
+    const wish = {
+      isSlow: part.isSlow,
+      most: Math.min(free, part.atOnce),
+      share: Math.ceil(free * SHARE_OF_FREE),
+    };
+    const claimed = await claimDeliveries(this.#ctx.pool, this.#lease(), wish);
+    for (const delivery of claimed) this.#begin(delivery, part.inFlight);
+    return claimed.length;
+  }
+
+  #begin(delivery: Claimed, inFlight: Set<Promise<void>>): void {
     const attempt = this.#attempt(delivery)
       .catch((error) =>
         this.#ctx.log.error({ delivery: delivery.id, err: error }, "a delivery was not attempted"),
       )
-      .finally(() => this.#inFlight.delete(attempt));
-    this.#inFlight.add(attempt);
+      .finally(() => inFlight.delete(attempt));
+    inFlight.add(attempt);
   }
 
   async #attempt(delivery: Claimed): Promise<void> {

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type pg from "pg";
 import type { Queries, Tx } from "../db/database.ts";
-import type { Leased, Outcome } from "./outcome.ts";
+import { type Leased, type Outcome, paceOf } from "./outcome.ts";
 
 export async function takeFanOutLock(tx: Tx): Promise<boolean> {
   const { rows } = await sql<{ taken: boolean }>`
@@ -61,9 +61,11 @@ export const wakeLanes = (tx: Tx, endpointIds: string[], now: Date) =>
     tx,
   );
 
-/** What asked to be left alone is there no more. The lane is locked. */
+/** What asked to be left alone, or was slow, is there no more. The lane is locked. */
 export const unblockLane = (tx: Tx, endpointId: string) =>
-  sql`update webhook_lanes set blocked_until = '-infinity' where endpoint_id = ${endpointId}`.execute(tx);
+  sql`update webhook_lanes set blocked_until = '-infinity', width = default where endpoint_id = ${endpointId}`.execute(
+    tx,
+  );
 
 /** By whoever holds the fan-out lock, so that numbers become visible in their order. */
 export const numberEvents = (tx: Tx, eventIds: string[]) =>
@@ -98,12 +100,24 @@ export interface Lease {
   until: Date;
 }
 
-/** Leases what is due, at most so much. */
-export async function claimDeliveries(pool: pg.Pool, lease: Lease, most: number): Promise<Claimed[]> {
+export interface Wish {
+  /** Of the endpoints that have been slow, or of the others. */
+  isSlow: boolean;
+  most: number;
+  /** An account may have so many of these in flight. */
+  share: number;
+}
+
+/** Leases what is due. */
+export async function claimDeliveries(
+  pool: pg.Pool,
+  lease: Lease,
+  { isSlow, most, share }: Wish,
+): Promise<Claimed[]> {
   const { rows } = await pool.query({
     name: "claim-deliveries",
-    text: `select ${CLAIMED} from claim_deliveries($1, $2, $3, $4) d ${FROM_CLAIMED}`,
-    values: [lease.now, most, lease.token, lease.until],
+    text: `select ${CLAIMED} from claim_deliveries($1, $2, $3, $4, $5, $6) d ${FROM_CLAIMED}`,
+    values: [lease.now, isSlow, most, share, lease.token, lease.until],
   });
   return rows;
 }
@@ -115,11 +129,15 @@ export async function reapDeliveries(pool: pg.Pool, { now, token, until }: Lease
 }
 
 /** Whether there is anything to fan out or to hand out: what an idle worker asks, again and again. */
-export async function findWork(pool: pg.Pool, now: Date): Promise<{ hasEvents: boolean; hasDue: boolean }> {
+export async function findWork(
+  pool: pg.Pool,
+  now: Date,
+): Promise<{ hasEvents: boolean; hasQuick: boolean; hasSlow: boolean }> {
   const { rows } = await pool.query({
     name: "find-webhook-work",
     text: `select exists (select from events where seq is null) as "hasEvents",
-                  exists (select from webhook_lanes where next_due <= $1 and blocked_until <= $1) as "hasDue"`,
+                  exists (select from webhook_lanes where not is_slow and next_due <= $1 and blocked_until <= $1) as "hasQuick",
+                  exists (select from webhook_lanes where is_slow and next_due <= $1 and blocked_until <= $1) as "hasSlow"`,
     values: [now],
   });
   return rows[0];
@@ -167,6 +185,7 @@ const toRow = ({ delivery, attempt, outcome }: Recorded) => ({
   scheduled_attempts: outcome.scheduledAttempts,
   due_at: outcome.dueAt,
   blocked_until: outcome.blockedUntil,
+  pace: paceOf(attempt.durationMs, outcome),
   // One that had failed, and was asked for again, counts once.
   is_given_up: outcome.status === "failed" && delivery.status !== "failed",
 });

@@ -286,7 +286,7 @@ test("a delivery that ends every worker who takes it counts as attempted after f
   const courier = newCourier();
   for (let death = 1; death <= 5; death++) {
     const until = new Date(market.clock.now.getTime() + MINUTE_MS);
-    const claim = "select id from claim_deliveries($1, 10, gen_random_uuid(), $2)";
+    const claim = "select id from claim_deliveries($1, false, 10, 32, gen_random_uuid(), $2)";
     const { rows } = await market.query(claim, [market.clock.now, until]);
     assert.equal(rows.length, 1, `lease ${death}`);
     market.clock.forward(MINUTE_MS);
@@ -350,4 +350,35 @@ test("no more than eight are in flight to an endpoint, and 32 of an account, how
   clearInterval(release);
   assert.equal(most, 12);
   assert.equal(receiver.received.length, 72);
+});
+
+test("an endpoint that hangs gets one at a time, and eight again when it answers", async () => {
+  const held: (() => void)[] = [];
+  const hang: Receiver["answer"] = (response) => void held.push(() => response.end());
+  const beginAll = async (courier: Courier) => {
+    while (await courier.round());
+    const { rows } = await market.query(
+      "select count(*) from webhook_deliveries where lease_token is not null",
+    );
+    return rows[0].count;
+  };
+  await hasEndpoint();
+  for (let n = 0; n < 8; n++) await happens(`${n}`);
+  receiver.answer = hang;
+  const courier = newCourier();
+  assert.equal(await beginAll(courier), 8);
+  await courier.idle();
+  market.clock.forward(MINUTE_MS);
+  assert.equal(await beginAll(courier), 1);
+  receiver.answer = 200;
+  await courier.idle();
+  market.clock.forward(5 * MINUTE_MS);
+  await deliver(courier);
+  receiver.answer = hang;
+  for (let n = 0; n < 9; n++) await happens(`again ${n}`);
+  assert.equal(await beginAll(courier), 8);
+  for (const end of held) end();
+  receiver.answer = 200;
+  await deliver(courier);
+  await courier.idle();
 });

@@ -39,6 +39,15 @@ export type Result = Omit<PostResult, "problem"> & {
 const isSuccess = ({ answer, problem }: Result): boolean =>
   problem === null && answer !== null && answer.status >= 200 && answer.status < 300;
 
+/** An answer that took longer than that is slow: it held a worker's slot for so long. */
+const SLOW_MS = 5_000;
+
+/** How long an attempt held its slot, which the next ones to that endpoint are likely to do as well. */
+export function paceOf(durationMs: number, { error }: Outcome): "quick" | "slow" | "hung" {
+  if (error === "timeout") return "hung";
+  return durationMs >= SLOW_MS ? "slow" : "quick";
+}
+
 /** What an attempt means: any 2xx is taken, 410 ends it, all else is attempted again as long as the schedule goes. */
 export function outcomeOf(delivery: Leased, result: Result, endedAt: Date, random: () => number): Outcome {
   const scheduledAttempts = delivery.scheduledAttempts + (delivery.isManual ? 0 : 1);

@@ -21,7 +21,7 @@ async function claim(): Promise<Claimed[]> {
   await fanOut(ctx);
   const now = ctx.now();
   const lease = { now, token: ctx.newId(), until: new Date(now.getTime() + 60_000) };
-  return claimDeliveries(ctx.pool, lease, 16);
+  return claimDeliveries(ctx.pool, lease, { isSlow: false, most: 16, share: 32 });
 }
 
 async function attempt(delivery: Claimed): Promise<Recorded> {

@@ -87,9 +87,12 @@ create table webhook_lanes (
   user_id uuid not null,
   next_due timestamptz not null default 'infinity',
   -- It asked to be left alone until then.
-  blocked_until timestamptz not null default '-infinity'
+  blocked_until timestamptz not null default '-infinity',
+  -- How many may be in flight: half of it after each attempt that hung, one more after each that was quick.
+  width smallint not null default 8 check (width between 1 and 8),
+  is_slow boolean not null generated always as (width < 8) stored
 ) with (fillfactor = 50);
-create index webhook_lanes_due on webhook_lanes (next_due);
+create index webhook_lanes_due on webhook_lanes (is_slow, next_due);
 
 -- What an owner asked to have attempted again: it goes through the deliveries by id, and knows how far it came.
 create table webhook_recoveries (
@@ -103,10 +106,11 @@ create table webhook_recoveries (
   ended_at timestamptz
 );
 
--- Hands out what is due, at most `most`, the lane that has waited longest first: eight in flight an endpoint, 32 an account. The
--- lanes are locked by one statement and counted by the next, whose snapshot is newer: counted by the first, what another worker
--- had just handed out was missed, and so were wake-ups.
-create function claim_deliveries(at timestamptz, most integer, token uuid, until timestamptz)
+-- Hands out what is due in the lanes that are slow, or in those that are not, at most `most`, the lane that has waited longest first:
+-- as many in flight an endpoint as its lane is wide, 32 an account and of these lanes no more than `share`. The lanes are locked by
+-- one statement and counted by the next, whose snapshot is newer: counted by the first, what another worker had just handed out was
+-- missed, and so were wake-ups.
+create function claim_deliveries(at timestamptz, slow boolean, most integer, share integer, token uuid, until timestamptz)
 returns setof webhook_deliveries language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -115,7 +119,7 @@ declare
 begin
   select array_agg(due.endpoint_id) into lanes
     from (select endpoint_id, user_id from webhook_lanes
-           where next_due <= at and blocked_until <= at
+           where is_slow = slow and next_due <= at and blocked_until <= at
            order by next_due limit 64 for no key update skip locked) due
    -- The lanes of one account are handed out by one worker at a time, so that its 32 are counted right.
    where pg_try_advisory_xact_lock(hashtext('webhook account'), hashtext(due.user_id::text));
@@ -123,11 +127,13 @@ begin
   return query
   with room as materialized (
     select e.id, e.user_id,
-           8 - (select count(*) from webhook_deliveries d where d.endpoint_id = e.id and d.lease_token is not null) as own,
-           32 - (select count(*) from webhook_endpoints o
-                   join webhook_deliveries d on d.endpoint_id = o.id and d.lease_token is not null
-                  where o.user_id = e.user_id) as of_account
-      from webhook_endpoints e where e.id = any(lanes)),
+           l.width - (select count(*) from webhook_deliveries d where d.endpoint_id = e.id and d.lease_token is not null) as own,
+           (select least(32 - count(*), share - count(*) filter (where ol.is_slow = slow))
+              from webhook_endpoints o
+              join webhook_lanes ol on ol.endpoint_id = o.id
+              join webhook_deliveries d on d.endpoint_id = o.id and d.lease_token is not null
+             where o.user_id = e.user_id and o.deleted_at is null) as of_account
+      from webhook_endpoints e join webhook_lanes l on l.endpoint_id = e.id where e.id = any(lanes)),
   due as materialized (
     select d.id, d.due_at, room.of_account,
            row_number() over (partition by room.user_id order by d.due_at, d.id) as nth
@@ -169,14 +175,14 @@ begin
     select * from jsonb_to_recordset(results) as r (
       id uuid, attempt_id uuid, endpoint_id uuid, token uuid, n integer, started_at timestamptz, ended_at timestamptz,
       duration_ms integer, url text, request_headers jsonb, answer integer, response_headers jsonb, response_body text, error text,
-      status text, scheduled_attempts smallint, due_at timestamptz, blocked_until timestamptz, is_given_up boolean)),
+      status text, scheduled_attempts smallint, due_at timestamptz, blocked_until timestamptz, is_given_up boolean, pace text)),
   moved as (
     update webhook_deliveries d
        set status = r.status, attempts = r.n, scheduled_attempts = r.scheduled_attempts, due_at = r.due_at,
            is_manual = false, resume_at = null, lease_token = null, lease_until = null, leases = 0,
            ended_at = case when r.due_at is null then r.ended_at end
       from result r where d.id = r.id and d.lease_token = r.token
-    returning r.attempt_id, d.endpoint_id, r.ended_at, r.blocked_until, r.is_given_up, r.error is null as is_success),
+    returning r.attempt_id, d.endpoint_id, r.ended_at, r.blocked_until, r.is_given_up, r.pace, r.error is null as is_success),
   logged as (
     insert into webhook_attempts (id, delivery_id, n, is_late, started_at, duration_ms, url, request_headers, status, response_headers, response_body, error)
     select r.attempt_id, d.id, r.n, moved.attempt_id is null, r.started_at, r.duration_ms, r.url, r.request_headers, r.answer, r.response_headers, r.response_body, r.error
@@ -184,8 +190,11 @@ begin
   woken as (
     update webhook_lanes l
        -- There is room again, so that whoever waits for it is looked at now.
-       set next_due = least(l.next_due, m.ended_at), blocked_until = greatest(l.blocked_until, m.blocked_until)
-      from (select endpoint_id, min(ended_at) as ended_at, max(blocked_until) as blocked_until from moved group by endpoint_id) m
+       set next_due = least(l.next_due, m.ended_at), blocked_until = greatest(l.blocked_until, m.blocked_until),
+           width = least(case when m.quick < m.attempts then 7 else 8 end, greatest(1, l.width >> least(m.hung, 3)::integer) + m.quick)
+      from (select endpoint_id, min(ended_at) as ended_at, max(blocked_until) as blocked_until, count(*) as attempts,
+                   count(*) filter (where pace = 'hung') as hung, count(*) filter (where pace = 'quick') as quick
+              from moved group by endpoint_id) m
      where l.endpoint_id = m.endpoint_id),
   health as (
     select endpoint_id, bool_or(is_success) as has_success, min(ended_at) filter (where not is_success) as failed_at,
