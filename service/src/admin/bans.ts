@@ -3,6 +3,7 @@ import { ApiError } from "../errors.ts";
 import { type AccountRow, findAccount, writeAccount } from "../people/accounts.ts";
 import { listWorkAnew } from "../products/author.ts";
 import { endSessions } from "../sessions/sessions.ts";
+import { skipWaitingOf } from "../webhooks/endpoints.ts";
 import { type Doer, lockUser, mustNotBeSelf, recordDeed } from "./deed.ts";
 import { readUser, uuidOf } from "./users.ts";
 
@@ -14,7 +15,7 @@ function mustBe(user: AccountRow, wanted: "active" | "banned"): void {
 
 /**
  * Acts at once: whatever they come with, it is looked up together with the ban. What they offer is neither listed nor sold, and stays
- * with those who bought it.
+ * with those who bought it; nothing is posted to their webhooks.
  */
 export async function banUser(ctx: Context, by: Doer, userId: string, reason: string) {
   const id = uuidOf(userId);
@@ -23,6 +24,7 @@ export async function banUser(ctx: Context, by: Doer, userId: string, reason: st
     mustBe(await lockUser(tx, id, { unmakesAdmin: true }), "active");
     await writeAccount(tx, id, { banned_at: ctx.now(), ban_reason: reason });
     await listWorkAnew(tx, id);
+    await skipWaitingOf(ctx, tx, id);
     const endedSessions = await endSessions(ctx, tx, id);
     const details = { reason, endedSessions };
     await recordDeed(ctx, tx, by, { action: "user.banned", userId: id, details });

@@ -37,20 +37,22 @@ export const lockLanes = (tx: Tx, endpointIds: string[]) =>
     select from webhook_lanes where endpoint_id = any (${endpointIds}::uuid[])
      order by endpoint_id for no key update`.execute(tx);
 
-/** Due now where the endpoint is enabled, skipped where it is not, none where it wants the type no more. The lanes are locked. */
+/** Due now where the endpoint is enabled and its owner not banned, else skipped; none where it wants the type no more. The lanes are locked. */
 export async function insertDeliveries(tx: Tx, made: (Wanted & { id: string })[], now: Date): Promise<void> {
   const column = (name: "id" | "eventId" | "endpointId") => made.map((one) => one[name]);
   await sql`
     insert into webhook_deliveries (id, event_id, endpoint_id, status, due_at, created_at, ended_at)
     select made.id, made.event_id, made.endpoint_id,
-           case when e.disabled_by is null then 'pending' else 'skipped' end,
-           case when e.disabled_by is null then ${now}::timestamptz end, ${now},
-           case when e.disabled_by is not null then ${now}::timestamptz end
+           case when open.is_on then 'pending' else 'skipped' end,
+           case when open.is_on then ${now}::timestamptz end, ${now},
+           case when not open.is_on then ${now}::timestamptz end
       from unnest(${column("id")}::uuid[], ${column("eventId")}::uuid[], ${column("endpointId")}::uuid[])
            as made (id, event_id, endpoint_id)
       join events v on v.id = made.event_id
       join webhook_endpoints e on e.id = made.endpoint_id and e.deleted_at is null
                               and (e.event_types is null or v.type = any (array_append(e.event_types, 'test')))
+      join users u on u.id = e.user_id
+     cross join lateral (select e.disabled_by is null and u.banned_at is null as is_on) open
         on conflict (event_id, endpoint_id) do nothing`.execute(tx);
   await wakeLanes(tx, column("endpointId"), now);
 }

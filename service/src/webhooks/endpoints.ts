@@ -130,6 +130,9 @@ export async function createEndpoint(
   return { ...toEndpoint((await findEndpoint(ctx.db, caller.userId, endpoint.id))!), secret };
 }
 
+/** Nothing is held against an endpoint that could take nothing meanwhile. */
+const NOT_FAILING = { failing_since: null, failed_deliveries: 0, told_day: 0 };
+
 /** Holds for what waits as well: the next attempt goes where the endpoint then is, if it is still wanted. */
 export async function changeEndpoint(
   ctx: Context,
@@ -145,7 +148,7 @@ export async function changeEndpoint(
     const isSwitchedOn = change.enabled === true && before.disabledBy !== null;
     await updateEndpoint(tx, before.id, {
       ...valuesOf(change, before),
-      ...(isSwitchedOn && { failing_since: null, failed_deliveries: 0, told_day: 0 }),
+      ...(isSwitchedOn && NOT_FAILING),
       updated_at: ctx.now(),
     });
     if (change.url !== undefined && change.url !== before.url) await unblockLane(tx, before.id);
@@ -259,5 +262,15 @@ export async function forgetWebhooks(ctx: Context, tx: Tx, userId: string): Prom
   for (const id of ids) {
     await endEndpoint(ctx, tx, id);
     await updateEndpoint(tx, id, { url: "", description: "", updated_at: ctx.now() });
+  }
+}
+
+/** Of somebody who is banned, in that transaction, their row being written: as if all were switched off until they are let in again. */
+export async function skipWaitingOf(ctx: Context, tx: Tx, userId: string): Promise<void> {
+  const ids = await listEndpointIds(tx, userId);
+  await lockLanes(tx, ids);
+  for (const id of ids) {
+    await updateEndpoint(tx, id, { ...NOT_FAILING, updated_at: ctx.now() });
+    await endWaiting(tx, id, "skipped", ctx.now());
   }
 }

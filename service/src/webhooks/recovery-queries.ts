@@ -43,13 +43,15 @@ export const writeRecovery = (
   progress: { recovered: number; passed: string | null; ended_at?: Date },
 ) => tx.updateTable("webhook_recoveries").set(progress).where("id", "=", id).execute();
 
-/** What a recovery has not gone through yet; nothing once its endpoint is off. */
+/** What a recovery has not gone through yet; nothing once its endpoint is off, or its owner banned. */
 function lost(db: Queries, { endpointId, since, until, passed }: RecoveryRow) {
   const found = db
     .selectFrom("webhook_deliveries as d")
     .innerJoin("events as e", "e.id", "d.event_id")
     .innerJoin("webhook_endpoints as p", "p.id", "d.endpoint_id")
+    .innerJoin("users as u", "u.id", "p.user_id")
     .where("d.endpoint_id", "=", endpointId)
+    .where("u.banned_at", "is", null)
     .where("p.disabled_by", "is", null)
     .where("p.deleted_at", "is", null)
     .where("d.status", "in", ["failed", "skipped"])
