@@ -19,7 +19,9 @@ const fields = {
   url: z
     .string()
     .max(2_048)
-    .describe("Where events are posted: https, a public address, no credentials in it"),
+    .describe(
+      "Where events are posted: https, a public address, no credentials in it; kept as a URL's parser writes it",
+    ),
   description: z.string().trim().max(200),
   eventTypes: z
     .array(z.enum(types))

@@ -526,3 +526,40 @@ test("a removed endpoint is forgotten with the last of its log", async () => {
   assert.ok(!(await isThere()));
   assert.equal((await owner.get(`/v1/webhooks/${kept.id}`)).status, 200);
 });
+
+test("an address is kept and shown as it will be called", async () => {
+  const written: [given: string, kept: string][] = [
+    [" https://hooks.example.com/a b ", "https://hooks.example.com/a%20b"],
+    ["HTTPS://Hooks.Example.COM:443", "https://hooks.example.com/"],
+    ["https://hooks.example.com./x/../y", "https://hooks.example.com/y"],
+    ["https://bücher.example/ü", "https://xn--bcher-kva.example/%C3%BC"],
+  ];
+  for (const [given, kept] of written) {
+    const made = await owner.post("/v1/webhooks", { url: given });
+    assert.equal(made.body.data?.url, kept, made.text);
+    const path = `/v1/webhooks/${made.body.data.id}`;
+    await owner.patch(path, { url: "https://hooks.example.com/other" });
+    assert.equal((await owner.patch(path, { url: given })).body.data.url, kept);
+    await owner.delete(path);
+  }
+});
+
+test("an address with a control character is refused, and the answer names it", async () => {
+  for (const [character, name] of [
+    ["\n", "U+000A"],
+    ["\r", "U+000D"],
+    ["\t", "U+0009"],
+    ["\u001b", "U+001B"],
+    ["\u007f", "U+007F"],
+  ] as const)
+    for (const bad of [`${url}${character}`, `${url}${character}x`, `${character}${url}`]) {
+      const reply = await owner.post("/v1/webhooks", { url: bad });
+      assertError(reply, 400, "INVALID_REQUEST", "url");
+      assert.equal(reply.body.error.details.reason, `contains the control character ${name}`);
+    }
+});
+
+test("an address that grows too long as it will be called is refused", async () => {
+  const reply = await owner.post("/v1/webhooks", { url: `${url}/${"ü".repeat(1_000)}` });
+  assertError(reply, 400, "INVALID_REQUEST", "url");
+});

@@ -10,13 +10,14 @@ import type {
 import type { Context, Member } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
-import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
+import { ApiError, ruleBroken } from "../errors.ts";
 import { EVENTS_KEPT_DAYS } from "../events/events.ts";
 import { mustMatch } from "../http/conditional.ts";
 import { etagOf } from "../http/envelope.ts";
 import { toId, toUuid } from "../ids.ts";
 import { lockAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
+import { toCallable } from "./address.ts";
 import { lockLanes, unblockLane } from "./delivery-queries.ts";
 import {
   countEndpoints,
@@ -113,7 +114,7 @@ export async function createEndpoint(
   caller: Member,
   wish: CreateWebhookEndpoint,
 ): Promise<NewWebhookEndpoint> {
-  mustBeCallable(ctx, wish.url);
+  const url = toCallable(ctx, wish.url);
   const endpoint = { id: ctx.newId(), userId: caller.userId };
   const secret = await ctx.db.transaction().execute(async (tx) => {
     // Of twenty at once, each sees the others'.
@@ -123,7 +124,7 @@ export async function createEndpoint(
         "url",
         `would be endpoint ${MAX_ENDPOINTS + 1}; an account has at most ${MAX_ENDPOINTS}`,
       );
-    const values = valuesOf(wish) as EndpointValues;
+    const values = valuesOf({ ...wish, url }) as EndpointValues;
     await insertEndpoint(tx, { ...values, id: endpoint.id, user_id: caller.userId, created_at: ctx.now() });
     return drawSecret(ctx, tx, endpoint, ctx.now());
   });
@@ -138,10 +139,10 @@ export async function changeEndpoint(
   ctx: Context,
   caller: Member,
   webhookId: string,
-  change: ChangeWebhookEndpoint,
+  wish: ChangeWebhookEndpoint,
   ifMatch: string | null,
 ) {
-  if (change.url !== undefined) mustBeCallable(ctx, change.url);
+  const change = wish.url === undefined ? wish : { ...wish, url: toCallable(ctx, wish.url) };
   await ctx.db.transaction().execute(async (tx) => {
     const before = await lockEndpoint(tx, caller, webhookId);
     mustMatch(ifMatch, etagOf(toEndpoint(before)));
@@ -215,13 +216,6 @@ function activationOf(ctx: Context, activateAt: string | undefined): Date {
   if (at.getTime() - now.getTime() > MAX_AHEAD_MS)
     throw ruleBroken("activateAt", "is more than 7 days ahead");
   return at;
-}
-
-function mustBeCallable(ctx: Context, url: string): void {
-  const isPlain = URL.parse(url)?.protocol === "http:";
-  const why =
-    isPlain && ctx.config.environment === "production" ? "must be https" : ctx.outside.refusedUrl(url);
-  if (why) throw invalidRequest("url", why);
 }
 
 /** What was sent, as columns. One that was switched off for another reason stays off for it until its owner switches it on. */
