@@ -406,7 +406,7 @@ export const retry = endpoint({
   path: "/deliveries/:deliveryId/retry",
   summary: "Attempt a delivery once more, now",
   description:
-    "Whatever became of it. It counts as the next attempt and uses up none of the schedule, which goes on afterwards where it stood.",
+    "Whatever became of it, and though the endpoint asked for patience. It counts as the next attempt and uses up none of the schedule, which goes on afterwards where it stood.",
   access,
   params: deliveryParams,
   data: WebhookDelivery,

@@ -803,6 +803,7 @@ export interface WebhookDeliveries {
   event_id: string;
   id: string;
   is_manual: Generated<boolean>;
+  is_urgent: Generated<boolean>;
   lease_token: string | null;
   lease_until: Timestamp | null;
   leases: Generated<number>;
@@ -831,6 +832,7 @@ export interface WebhookEndpoints {
 export interface WebhookLanes {
   blocked_until: Generated<Timestamp>;
   endpoint_id: string;
+  has_urgent: Generated<boolean>;
   is_slow: Generated<boolean>;
   next_due: Generated<Timestamp>;
   user_id: string;

@@ -47,7 +47,7 @@ async function mustFindDelivery(ctx: Context, caller: Member, deliveryId: string
   return delivery;
 }
 
-/** Has it attempted now; the schedule goes on afterwards where it stood. One that is being attempted stays as it is. */
+/** Has it attempted now, whatever Retry-After asked for; the schedule goes on afterwards where it stood. One that is being attempted stays as it is. */
 export async function retryDelivery(
   ctx: Context,
   caller: Member,
@@ -57,19 +57,20 @@ export async function retryDelivery(
   await ctx.db.transaction().execute(async (tx) => {
     mustBeOn(await lockIfThere(tx, caller, endpointId));
     await makeDueNow(tx, id, ctx.now());
-    await wakeLanes(tx, [endpointId], ctx.now());
+    await wakeLanes(tx, [endpointId], ctx.now(), { isUrgent: true });
   });
   return toDelivery((await findDelivery(ctx.db, caller.userId, id))!);
 }
 
-/** An event of its own, for this endpoint alone. */
+/** An event of its own, for this endpoint alone, whatever Retry-After asked for. */
 export async function sendTest(ctx: Context, caller: Member, webhookId: string) {
   const deliveryId = ctx.newId();
   await ctx.db.transaction().execute(async (tx) => {
     const endpoint = await lockEndpoint(tx, caller, webhookId);
     mustBeOn(endpoint);
     const eventId = await announce(ctx, tx, [caller.userId], "test", { message: "Hello from Stoa" });
-    await insertDeliveries(tx, [{ id: deliveryId, eventId, endpointId: endpoint.id }], ctx.now());
+    const delivery = { id: deliveryId, eventId, endpointId: endpoint.id };
+    await insertDeliveries(tx, [delivery], ctx.now(), { isUrgent: true });
   });
   return new Answer(toDelivery((await findDelivery(ctx.db, caller.userId, deliveryId))!), { status: 201 });
 }

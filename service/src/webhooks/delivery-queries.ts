@@ -38,12 +38,17 @@ export const lockLanes = (tx: Tx, endpointIds: string[]) =>
      order by endpoint_id for no key update`.execute(tx);
 
 /** Due now where the endpoint is enabled and its owner not banned, else skipped; none where it wants the type no more. The lanes are locked. */
-export async function insertDeliveries(tx: Tx, made: (Wanted & { id: string })[], now: Date): Promise<void> {
+export async function insertDeliveries(
+  tx: Tx,
+  made: (Wanted & { id: string })[],
+  now: Date,
+  { isUrgent = false } = {},
+): Promise<void> {
   const column = (name: "id" | "eventId" | "endpointId") => made.map((one) => one[name]);
   await sql`
-    insert into webhook_deliveries (id, event_id, endpoint_id, status, due_at, created_at, ended_at)
+    insert into webhook_deliveries (id, event_id, endpoint_id, status, is_urgent, due_at, created_at, ended_at)
     select made.id, made.event_id, made.endpoint_id,
-           case when open.is_on then 'pending' else 'skipped' end,
+           case when open.is_on then 'pending' else 'skipped' end, ${isUrgent},
            case when open.is_on then ${now}::timestamptz end, ${now},
            case when not open.is_on then ${now}::timestamptz end
       from unnest(${column("id")}::uuid[], ${column("eventId")}::uuid[], ${column("endpointId")}::uuid[])
@@ -54,14 +59,13 @@ export async function insertDeliveries(tx: Tx, made: (Wanted & { id: string })[]
       join users u on u.id = e.user_id
      cross join lateral (select e.disabled_by is null and u.banned_at is null as is_on) open
         on conflict (event_id, endpoint_id) do nothing`.execute(tx);
-  await wakeLanes(tx, column("endpointId"), now);
+  await wakeLanes(tx, column("endpointId"), now, { isUrgent });
 }
 
-/** Has whoever hands out look at them. The lanes are locked. */
-export const wakeLanes = (tx: Tx, endpointIds: string[], now: Date) =>
-  sql`update webhook_lanes set next_due = least(next_due, ${now}) where endpoint_id = any (${endpointIds}::uuid[])`.execute(
-    tx,
-  );
+/** Has whoever hands out look at them; for what is urgent also those that want to be left alone. The lanes are locked. */
+export const wakeLanes = (tx: Tx, endpointIds: string[], now: Date, { isUrgent = false } = {}) =>
+  sql`update webhook_lanes set next_due = least(next_due, ${now}), has_urgent = has_urgent or ${isUrgent}
+       where endpoint_id = any (${endpointIds}::uuid[])`.execute(tx);
 
 /** What asked to be left alone, or was slow, is there no more. The lane is locked. */
 export const unblockLane = (tx: Tx, endpointId: string) =>
@@ -138,8 +142,8 @@ export async function findWork(
   const { rows } = await pool.query({
     name: "find-webhook-work",
     text: `select exists (select from events where seq is null) as "hasEvents",
-                  exists (select from webhook_lanes where not is_slow and next_due <= $1 and blocked_until <= $1) as "hasQuick",
-                  exists (select from webhook_lanes where is_slow and next_due <= $1 and blocked_until <= $1) as "hasSlow"`,
+                  exists (select from webhook_lanes where not is_slow and next_due <= $1 and (blocked_until <= $1 or has_urgent)) as "hasQuick",
+                  exists (select from webhook_lanes where is_slow and next_due <= $1 and (blocked_until <= $1 or has_urgent)) as "hasSlow"`,
     values: [now],
   });
   return rows[0];

@@ -382,3 +382,80 @@ test("an endpoint that hangs gets one at a time, and eight again when it answers
   await deliver(courier);
   await courier.idle();
 });
+
+/** Its endpoint wants to be left alone for ten minutes, and two more are due. */
+async function hasBlocked() {
+  const endpoint = await hasEndpoint();
+  receiver.answer = (response) => response.writeHead(429, { "retry-after": "600" }).end();
+  await happens("first");
+  await deliver();
+  receiver.answer = 200;
+  await happens("second");
+  await happens("third");
+  await deliver();
+  assert.equal(receiver.received.length, 1);
+  return endpoint;
+}
+
+test("what somebody asks for is attempted at once though the endpoint asked for patience, and nothing else is", async () => {
+  const endpoint = await hasBlocked();
+  const [, , first] = await deliveriesOf(endpoint);
+  await owner.post(`/v1/deliveries/${first.id}/retry`);
+  const test = (await owner.post(`/v1/webhooks/${endpoint.id}/test`)).body.data;
+  await deliver();
+  const statuses = (await deliveriesOf(endpoint)).map(({ id, status }: { id: string; status: string }) => [
+    id === test.id ? "test" : id === first.id ? "first" : "other",
+    status,
+  ]);
+  assert.deepEqual(statuses, [
+    ["test", "succeeded"],
+    ["other", "pending"],
+    ["other", "pending"],
+    ["first", "succeeded"],
+  ]);
+  market.clock.forward(10 * MINUTE_MS);
+  await deliver();
+  assert.equal(receiver.received.length, 5);
+});
+
+test("a test that is not taken goes on by the schedule", async () => {
+  const endpoint = await hasBlocked();
+  receiver.answer = 500;
+  await owner.post(`/v1/webhooks/${endpoint.id}/test`);
+  await deliver();
+  const [test] = await deliveriesOf(endpoint);
+  const wait = Date.parse(test.nextAttemptAt) - market.clock.now.getTime();
+  assert.deepEqual([test.status, test.attempt, wait], ["retrying", 1, MINUTE_MS]);
+});
+
+test("what somebody asks for goes before all that is due", async () => {
+  const endpoint = await hasEndpoint();
+  receiver.answer = 500;
+  await happens("first");
+  await deliver();
+  const [first] = await deliveriesOf(endpoint);
+  for (let n = 0; n < 20; n++) await happens(`${n}`);
+  await fanOut(market.service.ctx);
+  market.clock.forward(1);
+  await owner.post(`/v1/deliveries/${first.id}/retry`);
+  receiver.received.length = 0;
+  const courier = newCourier();
+  await courier.round();
+  await courier.idle();
+  const attempts = receiver.received.map(({ headers }) => headers["x-service-attempt"]);
+  assert.equal(attempts.length, 8);
+  assert.ok(attempts.includes("2"), "of twenty-one, eight are begun");
+});
+
+test("what somebody asked for is attempted at once by the next worker where the first one died of it", async () => {
+  const endpoint = await hasBlocked();
+  await owner.post(`/v1/webhooks/${endpoint.id}/test`);
+  const until = new Date(market.clock.now.getTime() + MINUTE_MS);
+  const claim = "select id from claim_deliveries($1, false, 10, 32, gen_random_uuid(), $2)";
+  assert.equal((await market.query(claim, [market.clock.now, until])).rows.length, 1);
+  market.clock.forward(MINUTE_MS);
+  const courier = newCourier();
+  await courier.reap();
+  await deliver(courier);
+  assert.equal((await deliveriesOf(endpoint))[0].status, "succeeded");
+});

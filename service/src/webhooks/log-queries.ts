@@ -92,6 +92,7 @@ export const makeDueNow = (tx: Tx, id: string, now: Date) =>
     .updateTable("webhook_deliveries")
     .set({
       is_manual: true,
+      is_urgent: true,
       // Asked for twice, the plan is that of the first time.
       resume_at: sql<Date | null>`case when is_manual then resume_at else due_at end`,
       due_at: now,

@@ -14,6 +14,7 @@ const ended = (status: End, now: Date) => ({
   due_at: null,
   is_manual: false,
   resume_at: null,
+  is_urgent: false,
   lease_token: null,
   lease_until: null,
   leases: 0,

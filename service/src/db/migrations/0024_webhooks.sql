@@ -46,6 +46,8 @@ create table webhook_deliveries (
   -- Somebody asked for the attempt that is due; the schedule's own one stands in resume_at.
   is_manual boolean not null default false,
   resume_at timestamptz,
+  -- It goes before the others, and also while its endpoint wants to be left alone.
+  is_urgent boolean not null default false,
   -- Whose it is while it is attempted, and until when that is believed.
   lease_token uuid,
   lease_until timestamptz,
@@ -57,6 +59,7 @@ create table webhook_deliveries (
   check ((lease_token is null) = (lease_until is null))
 ) with (fillfactor = 70);
 create index webhook_deliveries_due on webhook_deliveries (endpoint_id, due_at, id) where due_at is not null and lease_token is null;
+create index webhook_deliveries_urgent on webhook_deliveries (endpoint_id) where is_urgent;
 create index webhook_deliveries_leased on webhook_deliveries (endpoint_id, lease_until) where lease_token is not null;
 create index webhook_deliveries_endpoint on webhook_deliveries (endpoint_id, id desc);
 create index webhook_deliveries_status on webhook_deliveries (endpoint_id, status, id desc);
@@ -88,6 +91,8 @@ create table webhook_lanes (
   next_due timestamptz not null default 'infinity',
   -- It asked to be left alone until then.
   blocked_until timestamptz not null default '-infinity',
+  -- But for what is urgent.
+  has_urgent boolean not null default false,
   -- How many may be in flight: half of it after each attempt that hung, one more after each that was quick.
   width smallint not null default 8 check (width between 1 and 8),
   is_slow boolean not null generated always as (width < 8) stored
@@ -119,14 +124,14 @@ declare
 begin
   select array_agg(due.endpoint_id) into lanes
     from (select endpoint_id, user_id from webhook_lanes
-           where is_slow = slow and next_due <= at and blocked_until <= at
+           where is_slow = slow and next_due <= at and (blocked_until <= at or has_urgent)
            order by next_due limit 64 for no key update skip locked) due
    -- The lanes of one account are handed out by one worker at a time, so that its 32 are counted right.
    where pg_try_advisory_xact_lock(hashtext('webhook account'), hashtext(due.user_id::text));
   if lanes is null then return; end if;
   return query
   with room as materialized (
-    select e.id, e.user_id,
+    select e.id, e.user_id, l.blocked_until,
            l.width - (select count(*) from webhook_deliveries d where d.endpoint_id = e.id and d.lease_token is not null) as own,
            (select least(32 - count(*), share - count(*) filter (where ol.is_slow = slow))
               from webhook_endpoints o
@@ -135,13 +140,18 @@ begin
              where o.user_id = e.user_id and o.deleted_at is null) as of_account
       from webhook_endpoints e join webhook_lanes l on l.endpoint_id = e.id where e.id = any(lanes)),
   due as materialized (
-    select d.id, d.due_at, room.of_account,
-           row_number() over (partition by room.user_id order by d.due_at, d.id) as nth
+    select d.id, d.due_at, d.is_urgent, room.of_account,
+           row_number() over (partition by room.user_id order by d.is_urgent desc, d.due_at, d.id) as nth
       from room cross join lateral (
-             select id, due_at from webhook_deliveries
-              where endpoint_id = room.id and due_at <= at and lease_token is null
-              order by due_at, id limit greatest(0, room.own)) d),
-  chosen as (select id from due where nth <= of_account order by due_at, id limit most)
+             (select id, due_at, is_urgent from webhook_deliveries
+               where endpoint_id = room.id and is_urgent and due_at <= at and lease_token is null
+               limit greatest(0, room.own))
+             union all
+             (select id, due_at, is_urgent from webhook_deliveries
+               where endpoint_id = room.id and not is_urgent and due_at <= at and lease_token is null and room.blocked_until <= at
+               order by due_at, id limit greatest(0, room.own))
+             order by is_urgent desc, due_at, id limit greatest(0, room.own)) d),
+  chosen as (select id from due where nth <= of_account order by is_urgent desc, due_at, id limit most)
   update webhook_deliveries d set lease_token = token, lease_until = until, leases = d.leases + 1
     from chosen where d.id = chosen.id returning d.*;
   get diagnostics handed_out = row_count;
@@ -155,7 +165,9 @@ create function set_lanes(lanes uuid[], at timestamptz, is_cut boolean) returns 
      set next_due = case when first.due_at > at then first.due_at
                          when first.due_at is null then 'infinity'
                          when is_cut then at
-                         else at + interval '250 ms' end
+                         else at + interval '250 ms' end,
+         has_urgent = exists (select from webhook_deliveries
+                               where endpoint_id = lane.id and is_urgent and due_at is not null and lease_token is null)
     from unnest(lanes) as lane (id)
     left join lateral (select due_at from webhook_deliveries
                         where endpoint_id = lane.id and due_at is not null and lease_token is null
@@ -179,7 +191,7 @@ begin
   moved as (
     update webhook_deliveries d
        set status = r.status, attempts = r.n, scheduled_attempts = r.scheduled_attempts, due_at = r.due_at,
-           is_manual = false, resume_at = null, lease_token = null, lease_until = null, leases = 0,
+           is_manual = false, resume_at = null, is_urgent = false, lease_token = null, lease_until = null, leases = 0,
            ended_at = case when r.due_at is null then r.ended_at end
       from result r where d.id = r.id and d.lease_token = r.token
     returning r.attempt_id, d.endpoint_id, r.ended_at, r.blocked_until, r.is_given_up, r.pace, r.error is null as is_success),
@@ -228,5 +240,5 @@ begin
    where endpoint_id = any(lanes) and lease_token is not null and lease_until <= at and leases >= 5 returning *;
   update webhook_deliveries set lease_token = null, lease_until = null, due_at = at
    where endpoint_id = any(lanes) and lease_token is not null and lease_until <= at;
-  update webhook_lanes set next_due = least(next_due, at) where endpoint_id = any(lanes);
+  perform set_lanes(lanes, at, true);
 end $$;
