@@ -10,6 +10,7 @@ import { catalogueRoutes } from "./catalogue/routes.ts";
 import { flushViews } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
 import type { Context } from "./context.ts";
+import { measureSkew } from "./db/clock.ts";
 import type { Connection } from "./db/database.ts";
 import { isMigrated } from "./db/migrate.ts";
 import { discountRoutes } from "./discounts/routes.ts";
@@ -152,6 +153,7 @@ function buildDoor(
   const metrics = createMetrics({
     jobs: () => ctx.jobs.count(),
     openMoney: () => listOpenMoney(ctx.db),
+    clockSkew: () => measureSkew(ctx.pool, ctx.now),
     now: ctx.now,
   });
   const limits = createRateLimits({

@@ -28,6 +28,8 @@ interface OpenMoney {
 export interface MetricSources {
   jobs(): Promise<JobFigures[]>;
   openMoney(): Promise<OpenMoney[]>;
+  /** In milliseconds, of this process before the database. */
+  clockSkew(): Promise<number>;
   now(): Date;
 }
 
@@ -43,10 +45,11 @@ export function createMetrics(sources: MetricSources): Metrics {
   });
   const readJobs = jobFigures(registry, sources);
   const readOpenMoney = openMoneyFigures(registry, sources);
+  const readClock = clockFigure(registry, sources);
   return {
     observeRequest: (method, route, status, ms) => duration.observe({ method, route, status }, ms / 1000),
     async text() {
-      await Promise.all([readJobs(), readOpenMoney()]);
+      await Promise.all([readJobs(), readOpenMoney(), readClock()]);
       return registry.metrics();
     },
     contentType: registry.contentType,
@@ -89,6 +92,19 @@ function jobFigures(registry: Registry, { jobs }: MetricSources): () => Promise<
       failures.inc({ name }, job.failures);
       if (job.lastSuccessAt) lastSuccess.set({ name }, job.lastSuccessAt.getTime() / 1000);
     }
+  };
+}
+
+/** Of this process alone; answers what reads it anew. */
+function clockFigure(registry: Registry, { clockSkew }: MetricSources): () => Promise<void> {
+  const ahead = new Gauge({
+    name: "clock_ahead_seconds",
+    help: "By how much the clock of this process is ahead of the database's; negative: behind",
+    registers: [registry],
+  });
+  return async () => {
+    const [skew] = await orNone(async () => [await clockSkew()]);
+    ahead.set(skew === undefined ? Number.NaN : skew / 1000);
   };
 }
 

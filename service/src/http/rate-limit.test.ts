@@ -378,7 +378,12 @@ suite("wrong passwords and sign-in tokens", () => {
       routes: [route(signIn, (_ctx, _caller, { body }) => Promise.reject(new ApiError(body.code)))],
       identify: { key: nobody, session: nobody, token: nobody, guest: () => null },
       limits,
-      metrics: createMetrics({ jobs: async () => [], openMoney: async () => [], now: ctx.now }),
+      metrics: createMetrics({
+        jobs: async () => [],
+        openMoney: async () => [],
+        clockSkew: async () => 0,
+        now: ctx.now,
+      }),
       pages: () => {},
     });
     const codeOf = async (code: string) => {

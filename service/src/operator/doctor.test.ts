@@ -13,12 +13,36 @@ before(async () => {
 });
 after(() => market.close());
 
-const filesFinding = async () => {
+const findingOf = async (wanted: string) => {
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
   const found = await examine({ config, target, embedded: null, leave: async () => {} });
-  return found.find(({ check }) => check === "files")!;
+  return found.find(({ check }) => check === wanted)!;
 };
+const filesFinding = () => findingOf("files");
+
+test("the doctor and /metrics tell by how much a process's clock is off", async (t) => {
+  assert.deepEqual((await findingOf("clock")).warning, undefined);
+  const tell = async () => {
+    market.clock.now = new Date();
+    const { text } = await market.as(null).get("/metrics");
+    return Number(/^clock_ahead_seconds (.*)$/m.exec(text)?.[1]);
+  };
+  assert.ok(Math.abs(await tell()) < 5);
+  const seconds = 30;
+  for (const [direction, name] of [
+    [1, "ahead of"],
+    [-1, "behind"],
+  ] as const) {
+    t.mock.timers.enable({ apis: ["Date"], now: Date.now() + direction * seconds * 1000 });
+    const ahead = await tell();
+    const { ok, warning, note } = await findingOf("clock");
+    t.mock.timers.reset();
+    assert.ok(Math.abs(ahead - direction * seconds) < 5, `${ahead} s`);
+    assert.deepEqual([ok, warning], [true, true]);
+    assert.match(note, new RegExp(`^\\d+\\.\\d s ${name} the database's: .* NTP$`));
+  }
+});
 
 test("the doctor looks for the newest files, and names S3_URL when another node has them", async () => {
   const seller = await market.hasUser();

@@ -1,6 +1,7 @@
 import { access, constants } from "node:fs/promises";
 import pg from "pg";
 import type { Config } from "../config.ts";
+import { measureSkew } from "../db/clock.ts";
 import { openDatabase, openPool } from "../db/database.ts";
 import { isMigrated } from "../db/migrate.ts";
 import { countJobs } from "../jobs/jobs.ts";
@@ -21,6 +22,8 @@ export interface Finding {
 }
 
 const OLDEST_POSTGRESQL = 150_000;
+/** Leases of jobs and deliveries bear some ten seconds more between two machines. */
+const MAX_SKEW_MS = 5_000;
 /** The newest files, which another node may have just taken in. */
 const FILES_LOOKED_FOR = 20;
 
@@ -35,6 +38,7 @@ export async function examine({ config, target }: Place, now = new Date()): Prom
     return [
       await finding("data folder", () => dataFolder(config)),
       await finding("database", () => serverVersion(pool)),
+      await finding("clock", () => clock(pool)),
       await finding("locale", () => trigrams(pool)),
       await finding("migrations", () => migrations(pool)),
       await finding("environment", () => environment(pool, config)),
@@ -58,6 +62,18 @@ async function serverVersion(pool: pg.Pool) {
   const { rows } = await pool.query("select current_setting('server_version_num')::int as number, version()");
   const ok = rows[0].number >= OLDEST_POSTGRESQL;
   return { ok, note: ok ? rows[0].version : `${rows[0].version}: Stoa needs PostgreSQL 15 or newer` };
+}
+
+/** Whether this machine and the database's agree on the time: one that is ahead takes over what others are doing. */
+async function clock(pool: pg.Pool) {
+  await pool.query("select");
+  const skew = await measureSkew(pool, () => new Date());
+  const seconds = (Math.abs(skew) / 1000).toFixed(1);
+  const note = `${seconds} s ${skew < 0 ? "behind" : "ahead of"} the database's`;
+  const isOff = Math.abs(skew) > MAX_SKEW_MS;
+  return isOff
+    ? { ok: true, warning: true, note: `${note}: have both machines' clocks set by NTP` }
+    : { ok: true, note };
 }
 
 /** In a C locale letters like ż are no letters, and search would find none of them, for ever. */
