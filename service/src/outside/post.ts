@@ -50,7 +50,7 @@ export function createPoster(guard: Guard, { connectMs, totalMs } = postDeadline
           redirect: "manual",
           signal: both,
         });
-        answer = { status: response.status, headers: Object.fromEntries(response.headers), body: "" };
+        answer = { status: response.status, headers: headersOf(response), body: "" };
         answer.body = await beginningOf(response);
         return { answer, problem: null };
       } catch (error) {
@@ -60,6 +60,10 @@ export function createPoster(guard: Guard, { connectMs, totalMs } = postDeadline
     close: () => safe.close(),
   };
 }
+
+/** Without one that is called `__proto__`: readers of JSON drop it, or worse, set it. */
+const headersOf = ({ headers }: Response): Record<string, string> =>
+  Object.fromEntries([...headers].filter(([name]) => name !== "__proto__"));
 
 /** As text that the database can hold: NUL is left out, and what is no UTF-8 replaced. */
 async function beginningOf(response: Response): Promise<string> {

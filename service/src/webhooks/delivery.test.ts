@@ -161,6 +161,26 @@ test("the log shows each attempt with its request and its answer", async () => {
   assert.equal(error.code, "status");
 });
 
+test("the log keeps no header that would be a prototype to whoever reads it", async () => {
+  const endpoint = await hasEndpoint();
+  const names = ["__proto__", "constructor", "toString"];
+  receiver.answer = (response) =>
+    response
+      .writeHead(
+        200,
+        names.flatMap((name) => [name, "x"]),
+      )
+      .end();
+  await happens();
+  await deliver();
+  const [delivery] = await deliveriesOf(endpoint);
+  const { headers } = (await detailOf(delivery)).attempts[0].response;
+  assert.deepEqual(
+    ["__proto__", "constructor", "tostring"].filter((name) => Object.hasOwn(headers, name)),
+    ["constructor", "tostring"],
+  );
+});
+
 test("a receiver that is no more is left alone, and its owner is told", async () => {
   const endpoint = await hasEndpoint();
   receiver.answer = 410;
