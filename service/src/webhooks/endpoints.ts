@@ -3,11 +3,10 @@ import type {
   ChangeWebhookEndpoint,
   CreateWebhookEndpoint,
   NewWebhookEndpoint,
-  RotatedWebhookSecret,
-  RotateWebhookSecret,
   WebhookEndpoint,
 } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
+import { daysAfter } from "../days.ts";
 import type { Tx } from "../db/database.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
@@ -21,30 +20,23 @@ import { toCallable } from "./address.ts";
 import { lockLanes, unblockLane } from "./delivery-queries.ts";
 import {
   countEndpoints,
-  countSecrets,
   deleteRemovedEndpoints,
-  deleteSecrets,
   type EndpointFilter,
   type EndpointForAdmin,
   type EndpointRow,
   type EndpointValues,
-  expireSecrets,
   findEndpoint,
-  forgetSecretsFor,
   insertEndpoint,
   listAllEndpoints,
   listEndpointIds,
   listEndpoints,
   updateEndpoint,
 } from "./endpoint-queries.ts";
+import { deleteSecrets } from "./secret-queries.ts";
 import { drawSecret } from "./secrets.ts";
 import { cancelUnwanted, endWaiting } from "./waiting-queries.ts";
 
 const MAX_ENDPOINTS = 20;
-const HOUR_MS = 3_600_000;
-/** Each adds a signature to the headers of every delivery. */
-const MAX_SECRETS = 10;
-const MAX_AHEAD_MS = 7 * 24 * HOUR_MS;
 
 export async function listOwnEndpoints(ctx: Context, caller: Member, paging: Paging) {
   return mapPage(await listEndpoints(ctx.db, caller.userId, paging), toEndpoint);
@@ -177,46 +169,7 @@ async function endEndpoint(ctx: Context, tx: Tx, id: string): Promise<void> {
 
 /** Once the last of the log is old. */
 export const forgetRemovedEndpoints = (ctx: Context) =>
-  deleteRemovedEndpoints(ctx.db, new Date(ctx.now().getTime() - EVENTS_KEPT_DAYS * 24 * HOUR_MS));
-
-export async function rotateSecret(
-  ctx: Context,
-  caller: Member,
-  webhookId: string,
-  wish: RotateWebhookSecret,
-): Promise<RotatedWebhookSecret> {
-  const activatesAt = activationOf(ctx, wish.activateAt);
-  const oldSecretUntil = new Date(activatesAt.getTime() + wish.overlapHours * HOUR_MS);
-  const secret = await ctx.db.transaction().execute(async (tx) => {
-    const endpoint = await lockEndpoint(tx, caller, webhookId);
-    await forgetSecretsFor(tx, endpoint.id, activatesAt, ctx.now());
-    await expireSecrets(tx, endpoint.id, oldSecretUntil);
-    if ((await countSecrets(tx, endpoint.id, ctx.now())) >= MAX_SECRETS) throw tooManySecrets();
-    return drawSecret(ctx, tx, endpoint, activatesAt);
-  });
-  return {
-    id: webhookId,
-    secret,
-    activatesAt: activatesAt.toISOString(),
-    oldSecretUntil: oldSecretUntil.toISOString(),
-  };
-}
-
-const tooManySecrets = () =>
-  ruleBroken(
-    "overlapHours",
-    `would leave more than ${MAX_SECRETS} secrets that sign; 0 ends the old ones when the new one begins`,
-  );
-
-function activationOf(ctx: Context, activateAt: string | undefined): Date {
-  const now = ctx.now();
-  if (activateAt === undefined) return now;
-  const at = new Date(activateAt);
-  if (at < now) throw ruleBroken("activateAt", "is in the past: leave it out for now");
-  if (at.getTime() - now.getTime() > MAX_AHEAD_MS)
-    throw ruleBroken("activateAt", "is more than 7 days ahead");
-  return at;
-}
+  deleteRemovedEndpoints(ctx.db, daysAfter(ctx.now(), -EVENTS_KEPT_DAYS));
 
 /** What was sent, as columns. One that was switched off for another reason stays off for it until its owner switches it on. */
 function valuesOf(wish: ChangeWebhookEndpoint, before?: EndpointRow): Partial<EndpointValues> {

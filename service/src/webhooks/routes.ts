@@ -8,9 +8,9 @@ import {
   listOwnEndpoints,
   readEndpoint,
   removeEndpoint,
-  rotateSecret,
 } from "./endpoints.ts";
 import { readRecovery, recover } from "./recoveries.ts";
+import { rotateSecret } from "./rotation.ts";
 import { readStats } from "./stats.ts";
 
 export const webhookRoutes = [

@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { insertSecret } from "./endpoint-queries.ts";
+import { insertSecret } from "./secret-queries.ts";
 import { newSecret } from "./signature.ts";
 
 /** Binds a sealed secret to its owner and row: copied to another, it does not open. */

@@ -1,0 +1,52 @@
+import type { RotatedWebhookSecret, RotateWebhookSecret } from "@stoa/contract";
+import type { Context, Member } from "../context.ts";
+import { daysAfter } from "../days.ts";
+import { ruleBroken } from "../errors.ts";
+import { lockEndpoint } from "./endpoints.ts";
+import { countSecrets, expireSecrets, forgetSecretsFor } from "./secret-queries.ts";
+import { drawSecret } from "./secrets.ts";
+
+const HOUR_MS = 3_600_000;
+/** Each adds a signature to the headers of every delivery. */
+const MAX_SECRETS = 10;
+const MAX_AHEAD_DAYS = 7;
+
+/** Draws a new secret, beside which the old ones sign for a while. */
+export async function rotateSecret(
+  ctx: Context,
+  caller: Member,
+  webhookId: string,
+  wish: RotateWebhookSecret,
+): Promise<RotatedWebhookSecret> {
+  const activatesAt = activationOf(ctx, wish.activateAt);
+  const oldSecretUntil = new Date(activatesAt.getTime() + wish.overlapHours * HOUR_MS);
+  const secret = await ctx.db.transaction().execute(async (tx) => {
+    const endpoint = await lockEndpoint(tx, caller, webhookId);
+    await forgetSecretsFor(tx, endpoint.id, activatesAt, ctx.now());
+    await expireSecrets(tx, endpoint.id, oldSecretUntil);
+    if ((await countSecrets(tx, endpoint.id, ctx.now())) >= MAX_SECRETS) throw tooManySecrets();
+    return drawSecret(ctx, tx, endpoint, activatesAt);
+  });
+  return {
+    id: webhookId,
+    secret,
+    activatesAt: activatesAt.toISOString(),
+    oldSecretUntil: oldSecretUntil.toISOString(),
+  };
+}
+
+const tooManySecrets = () =>
+  ruleBroken(
+    "overlapHours",
+    `would leave more than ${MAX_SECRETS} secrets that sign; 0 ends the old ones when the new one begins`,
+  );
+
+function activationOf(ctx: Context, activateAt: string | undefined): Date {
+  const now = ctx.now();
+  if (activateAt === undefined) return now;
+  const at = new Date(activateAt);
+  if (at < now) throw ruleBroken("activateAt", "is in the past: leave it out for now");
+  if (at > daysAfter(now, MAX_AHEAD_DAYS))
+    throw ruleBroken("activateAt", `is more than ${MAX_AHEAD_DAYS} days ahead`);
+  return at;
+}
