@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { DAY_MS } from "../days.ts";
+import { DAY_MS, daysAfter } from "../days.ts";
 import type { Tx } from "../db/database.ts";
 import { eachInTurn } from "../jobs/in-turn.ts";
 import { sendMail } from "../mail/mail.ts";
@@ -24,7 +24,7 @@ export async function disableGone(ctx: Context, tx: Tx, endpointId: string): Pro
 
 /** Tells owners of endpoints that take nothing, and switches off those that have not for days: each once, whoever asks. */
 export async function judgeFailing(ctx: Context): Promise<void> {
-  const since = new Date(ctx.now().getTime() - TOLD_DAYS[0]! * DAY_MS);
+  const since = daysAfter(ctx.now(), -TOLD_DAYS[0]!);
   await eachInTurn(
     await listFailing(ctx.db, since),
     ({ id }) => ctx.db.transaction().execute((tx) => judgeOne(ctx, tx, id)),

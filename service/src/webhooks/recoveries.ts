@@ -1,6 +1,6 @@
 import type { RecoverWebhook, WebhookRecovery } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
-import { DAY_MS } from "../days.ts";
+import { daysAfter } from "../days.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
 import type { JobKind } from "../jobs/jobs.ts";
@@ -50,8 +50,7 @@ function spanOf(ctx: Context, wish: RecoverWebhook): { since: Date; until: Date 
   const now = ctx.now();
   const since = new Date(wish.since);
   const until = wish.until === undefined ? now : new Date(wish.until);
-  if (now.getTime() - since.getTime() > MAX_DAYS * DAY_MS)
-    throw ruleBroken("since", `is more than ${MAX_DAYS} days ago`);
+  if (since < daysAfter(now, -MAX_DAYS)) throw ruleBroken("since", `is more than ${MAX_DAYS} days ago`);
   if (since > now) throw ruleBroken("since", "is in the future");
   if (until <= since) throw ruleBroken("until", "must be after since");
   return { since, until };

@@ -1,6 +1,6 @@
 import type { DeliveryStatus, WebhookStats } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
-import { DAY_MS } from "../days.ts";
+import { daysAfter } from "../days.ts";
 import { mustFindEndpoint } from "./endpoints.ts";
 import { countByStatus, findFailingSince, quantilesOf } from "./stats-queries.ts";
 
@@ -12,7 +12,7 @@ export async function readStats(
   days: number,
 ): Promise<WebhookStats> {
   const { id } = await mustFindEndpoint(ctx, caller, webhookId);
-  const since = new Date(ctx.now().getTime() - days * DAY_MS);
+  const since = daysAfter(ctx.now(), -days);
   const counts = await countByStatus(ctx.db, id, since);
   const of = (status: DeliveryStatus) => counts.get(status) ?? 0;
   const attempted = of("succeeded") + of("failed");
