@@ -5,7 +5,8 @@ import { html, sendPage } from "./html.ts";
 import { pathOf } from "./request-path.ts";
 
 /** Ours to look at, and what signed links lead to. */
-const PAGES = /^\/(auth|oauth\/interaction)(\/|$)|^\/v1\/purchases\/[^/]+\/(download|receipt|receipt\.pdf)$/;
+const PAGES =
+  /^\/(auth|oauth\/interaction|dev)(\/|$)|^\/v1\/purchases\/[^/]+\/(download|receipt|receipt\.pdf)$/;
 
 /** Whether somebody looks at this through a browser, so that a page says it better than JSON. */
 export const isForPeople = (request: FastifyRequest): boolean =>

@@ -170,6 +170,11 @@ suite("/dev/hooks", () => {
     assertError(await post("secret=x", {}, `${path}/nothing`), 404, "NOT_FOUND");
   });
 
+  test("tells people by a page that nothing is there, as after a restart, which empties all", async () => {
+    assert.match(await page(`${path}/gone`), /<h1>There is no such page/);
+    assert.match(await page("/dev/hooks/no.name"), /<h1>There is no such page/);
+  });
+
   test("takes nothing that a page of another site has a browser send", async () => {
     for (const headers of [{ "sec-fetch-site": "cross-site" }, { origin: "https://evil.example" }]) {
       assertError(await post("x", headers), 403, "UNAUTHORIZED");
