@@ -151,6 +151,12 @@ function titleOf({ body }: Arrival): string {
   }
 }
 
+/** On a small screen a long one breaks behind its dots. */
+const headingOf = (arrival: Arrival): Html =>
+  html`<h1>${titleOf(arrival)
+    .split(/(?<=\.)/)
+    .map((part) => html`${part}<wbr>`)}</h1>`;
+
 const sendInboxes = (reply: FastifyReply, inboxes: Inboxes) =>
   sendPage(reply, {
     title: "Webhook inboxes",
@@ -193,7 +199,7 @@ const sendArrival = (reply: FastifyReply, name: string, arrival: Judged, verdict
     wide: true,
     main: html`<div class="card">
 <p><a href="${PATH}${name}">Inbox ${name}</a></p>
-<h1>${titleOf(arrival)}</h1>
+${headingOf(arrival)}
 ${sentences[arrival.signature]}
 <dl class="facts"><dt>Came in</dt><dd>${when(arrival)}</dd>
 ${Object.entries(arrival.headers).map(([header, value]) => html`<dt>${header}</dt><dd>${value}</dd>\n`)}</dl>
