@@ -261,8 +261,7 @@ test("a sealed secret that is copied to another endpoint does not open there", a
     [uuid(one), uuid(other)],
   );
   await happens(owner);
-  await newCourier().round();
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await deliver();
   assert.deepEqual(
     receiver.received.map(({ path }) => path),
     ["/hook"],
