@@ -3,7 +3,15 @@ import type { Context, Member } from "../context.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
-import { eraseKey, findKey, insertKey, type KeyRow, listKeys, noteVerdict, updateKey } from "./queries.ts";
+import {
+  eraseKey,
+  findKey,
+  insertKey,
+  type KeyRow,
+  listKeys,
+  noteVerdict,
+  updateKey,
+} from "./key-queries.ts";
 
 /** Whose servers are wherever the owner of the key says; the others have one address. */
 const WITH_BASE_URL = new Set(["openai-compatible", "ollama"]);
