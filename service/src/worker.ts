@@ -1,4 +1,5 @@
 import { tidyExecutions } from "./ai/executions.ts";
+import { forgetOldCalls } from "./ai/provider-calls.ts";
 import { foldFacetCounts, weighSearchWords } from "./catalogue/upkeep.ts";
 import { forgetViewers } from "./catalogue/views.ts";
 import type { Context } from "./context.ts";
@@ -44,6 +45,7 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "fold-facet-counts", cron: "* * * * *", run: () => foldFacetCounts(ctx) },
   { name: "weigh-search-words", cron: "47 4 * * *", run: () => weighSearchWords(ctx) },
   { name: "tidy-executions", cron: "*/5 * * * *", run: () => tidyExecutions(ctx) },
+  { name: "forget-provider-calls", cron: "57 3 * * *", run: () => forgetOldCalls(ctx) },
   { name: "forget-viewers", cron: "11 * * * *", run: () => forgetViewers(ctx) },
   { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
   { name: "forget-mails", cron: "23 * * * *", run: () => forgetOldMails(ctx) },

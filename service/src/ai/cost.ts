@@ -1,5 +1,5 @@
 import { calcPrice, type Usage } from "@pydantic/genai-prices";
-import type { ProviderId, TokenUsage } from "../outside/ai-provider.ts";
+import { estimateTokens, type Message, type ProviderId, type TokenUsage } from "../outside/ai-provider.ts";
 
 export interface Cost {
   /** USD with at most 8 decimals; 0 where the price is unknown. */
@@ -44,6 +44,22 @@ export function costOf({ provider, model, askedModel = model, usage, at }: Price
   const options = { providerId, timestamp: at };
   const price = calcPrice(billed, model, options) ?? calcPrice(billed, askedModel, options);
   return price ? { estimatedCost: roundUsd(price.total_price), costKnown: true } : unknownCost;
+}
+
+/** Of a call that does not say how much it may answer: of more, a budget would hear too late; of less, it would bar too much. */
+const USUAL_OUTPUT_TOKENS = 500;
+
+interface ExpectedCall extends Pick<PricedCall, "provider" | "model" | "at"> {
+  messages: readonly Message[];
+  options: { maxTokens?: number | undefined };
+}
+
+/** What a call will cost about, in USD, before anybody counted: 0 where the price is unknown. */
+export function expectedCostOf({ messages, options, ...call }: ExpectedCall): number {
+  const promptTokens = messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
+  const completionTokens = options.maxTokens ?? USUAL_OUTPUT_TOKENS;
+  const usage = { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
+  return costOf({ ...call, usage }).estimatedCost;
 }
 
 /** The list refuses more cached tokens than there are tokens, and a run must not fail by its provider's odd counting. */

@@ -17,7 +17,7 @@ import { parseMessages, renderMessages } from "../prompts/template.ts";
 import { checkVariables } from "../prompts/variables.ts";
 import { costOf } from "./cost.ts";
 import { completed, failed, type Run, startRun } from "./executions.ts";
-import { flagInvalid, keyToRunWith, type UsableKey } from "./provider-keys.ts";
+import { keyToRunWith, type UsableKey } from "./provider-keys.ts";
 
 type Product = Awaited<ReturnType<typeof findProductToRun>>;
 
@@ -38,7 +38,7 @@ export async function executePrompt(
   clientGone: AbortSignal | null,
 ): Promise<ExecutionResult> {
   const prepared = await prepare(ctx, caller, wish);
-  const run = await startRun(ctx, caller, { ...prepared, store: wish.options.store });
+  const run = await startRun(ctx, caller, { ...prepared, options: wish.options });
   await noteFirstUse(ctx, caller, prepared.product);
   const answer = await callProvider(ctx, run, prepared, wish, clientGone);
   return finish(ctx, run, prepared, answer);
@@ -124,7 +124,6 @@ async function callProvider(
     });
   } catch (cause) {
     const fault = cause instanceof ProviderFault ? cause : null;
-    if (fault?.code === "PROVIDER_KEY_INVALID") await flagInvalid(ctx, key);
     const counted = fault?.facts.usage;
     throw await failed(ctx, run, {
       cause,

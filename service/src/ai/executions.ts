@@ -4,8 +4,16 @@ import { daysAfter } from "../days.ts";
 import { mapPage, type Page, type Paging } from "../db/paging.ts";
 import { ApiError } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
-import { type ProviderAnswer, ProviderFault, type TokenUsage } from "../outside/ai-provider.ts";
+import { type Message, type ProviderAnswer, ProviderFault, type TokenUsage } from "../outside/ai-provider.ts";
 import type { Cost } from "./cost.ts";
+import {
+  type CallOutcome,
+  LEASE_MS,
+  mustBeWithinLimits,
+  type OpenCall,
+  toCallEnd,
+  toOpenCall,
+} from "./provider-calls.ts";
 import type { UsableKey } from "./provider-keys.ts";
 import {
   type ExecutionEnd,
@@ -20,8 +28,6 @@ import {
   listExecutions,
 } from "./queries.ts";
 
-/** Past the last deadline of any run: whoever holds such a lease is dead. */
-const LEASE_MS = 180_000;
 const TEXTS_KEPT_DAYS = 30;
 
 export interface Run {
@@ -30,6 +36,8 @@ export interface Run {
   /** Sealed with the output when it is done; null when nothing is to be stored. */
   variables: Record<string, string> | null;
   startedAtMs: number;
+  /** What it took of its key's limits; null: the sandbox. */
+  call: OpenCall | null;
 }
 
 interface RunWish {
@@ -37,19 +45,20 @@ interface RunWish {
   version: string;
   key: UsableKey;
   model: string;
+  messages: readonly Message[];
   variables: Record<string, string>;
-  store: boolean;
+  options: { maxTokens?: number | undefined; store: boolean };
 }
 
 const sealContext = (userId: string, id: string) => `execution|${userId}|${id}`;
-const monthOf = (now: Date) => ({ start: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1)) });
 
 /** Writes the run down before the provider is called, within the limits that the key's owner set. */
 export async function startRun(ctx: Context, caller: Member, wish: RunWish): Promise<Run> {
   const id = ctx.newId();
   const now = ctx.now();
+  const call = toOpenCall(ctx, wish.key, { ...wish, executionId: id });
   const refusedBy = await insertExecution(
-    ctx,
+    ctx.db,
     {
       id,
       userId: caller.userId,
@@ -61,26 +70,24 @@ export async function startRun(ctx: Context, caller: Member, wish: RunWish): Pro
       createdAt: now,
       leaseUntil: new Date(now.getTime() + LEASE_MS),
     },
-    monthOf(now),
+    call?.reservation ?? null,
   );
-  if (refusedBy) {
-    const code = refusedBy === "budget" ? "KEY_BUDGET_EXCEEDED" : "KEY_CONCURRENCY_LIMIT";
-    throw new ApiError(code, undefined, { source: "marketplace" }, refusedBy === "budget" ? undefined : 1);
-  }
+  mustBeWithinLimits(refusedBy);
   return {
     id,
     userId: caller.userId,
-    variables: wish.store ? wish.variables : null,
+    variables: wish.options.store ? wish.variables : null,
     startedAtMs: performance.now(),
+    call,
   };
 }
 
 const durationOf = (run: Run) => Math.round(performance.now() - run.startedAtMs);
 
 /** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
-async function end(ctx: Context, run: Run, values: ExecutionEnd): Promise<void> {
+async function end(ctx: Context, run: Run, values: ExecutionEnd, outcome: CallOutcome): Promise<void> {
   try {
-    await endExecution(ctx.db, run.id, values);
+    await endExecution(ctx.db, run.id, values, toCallEnd(ctx, run.call, outcome));
   } catch (error) {
     ctx.log.error({ execution: run.id, err: error }, "the end of an execution could not be recorded");
   }
@@ -102,8 +109,8 @@ const spentValues = ({ usage, cost }: Spent) => ({
 export async function completed(ctx: Context, run: Run, answer: ProviderAnswer, cost: Cost): Promise<number> {
   const duration_ms = durationOf(run);
   const texts = run.variables && JSON.stringify({ variables: run.variables, output: answer.output });
-  await end(ctx, run, {
-    status: "completed",
+  const ended = {
+    status: "completed" as const,
     model: answer.model,
     sealed_texts: texts === null ? null : ctx.vault.seal(texts, sealContext(run.userId, run.id)),
     finish_reason: answer.finishReason,
@@ -111,7 +118,8 @@ export async function completed(ctx: Context, run: Run, answer: ProviderAnswer, 
     ...spentValues({ usage: answer.usage, cost }),
     duration_ms,
     completed_at: ctx.now(),
-  });
+  };
+  await end(ctx, run, ended, { cost });
   return duration_ms;
 }
 
@@ -126,15 +134,16 @@ interface Failure {
 export async function failed(ctx: Context, run: Run, failure: Failure): Promise<unknown> {
   const { cause, clientGone, spent } = failure;
   const told = toFailure(ctx, run, cause, clientGone);
-  await end(ctx, run, {
-    status: clientGone ? "canceled" : "failed",
+  const ended = {
+    status: clientGone ? ("canceled" as const) : ("failed" as const),
     error_code: told.recorded,
     error_message: told.error.message,
     attempts: cause instanceof ProviderFault ? cause.attempts : 0,
     ...(spent && spentValues(spent)),
     duration_ms: durationOf(run),
     completed_at: ctx.now(),
-  });
+  };
+  await end(ctx, run, ended, { cause, cost: spent?.cost ?? null });
   return told.recorded === "INTERNAL_ERROR" ? cause : told.error;
 }
 

@@ -1,6 +1,6 @@
 import type { Provider } from "@stoa/contract";
 import { sql } from "kysely";
-import type { Queries, Tx } from "../db/database.ts";
+import type { Queries } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 
 export interface KeyRow {
@@ -100,30 +100,63 @@ export const eraseKeysOf = (db: Queries, userId: string, now: Date) =>
     .where("user_id", "=", userId)
     .execute();
 
-export type KeyLimit = "budget" | "concurrency";
-
-/**
- * Locks the key, then counts its runs, in two statements: one that had to wait for the lock would count as of before
- * it waited, and let parallel runs slip through together.
- */
-export async function limitAgainst(
-  tx: Tx,
-  { providerKeyId, createdAt }: { providerKeyId: string; createdAt: Date },
-  monthStart: Date,
-) {
-  await tx
-    .updateTable("provider_keys")
-    .set({ last_used_at: createdAt })
-    .where("id", "=", providerKeyId)
-    .execute();
-  const { rows } = await sql<{ refusedBy: KeyLimit | null }>`
-    select case
-      when max_concurrency <= (
-        select count(*) from executions e
-         where e.provider_key_id = k.id and e.status = 'running' and e.lease_until > ${createdAt}) then 'concurrency'
-      when monthly_budget_usd <= (
-        select coalesce(sum(e.cost_usd), 0) from executions e
-         where e.provider_key_id = k.id and e.created_at >= ${monthStart}) then 'budget' end as "refusedBy"
-      from provider_keys k where k.id = ${providerKeyId}`.execute(tx);
-  return rows[0]?.refusedBy ?? null;
+/** What a call takes of its key's limits before it is made. */
+export interface Reservation {
+  callId: string;
+  providerKeyId: string;
+  executionId: string;
+  expectedUsd: number;
+  startedAt: Date;
+  monthStart: Date;
+  leaseUntil: Date;
 }
+
+/** What stands against a call. `forgotten`: its owner removed the key meanwhile. */
+export type KeyRefusal = "budget" | "concurrency" | "forgotten";
+
+/** An expression, so that what belongs to the call is written in the same statement. */
+export const reserveCall = (reservation: Reservation) => sql<KeyRefusal | null>`
+  reserve_provider_call(${reservation.callId}, ${reservation.providerKeyId}, ${reservation.executionId},
+    ${reservation.expectedUsd}, ${reservation.startedAt}, ${reservation.monthStart}, ${reservation.leaseUntil})`;
+
+export const reserveCallAlone = async (db: Queries, reservation: Reservation) =>
+  (await db.selectNoFrom(reserveCall(reservation).as("refusedBy")).executeTakeFirstOrThrow()).refusedBy;
+
+/** How a call ended. */
+export interface CallEnd {
+  callId: string;
+  /** The key as it was when it was called: its owner may have replaced the secret meanwhile. */
+  key: { id: string; sealedKey: string };
+  costUsd: number;
+  /** What the provider's answer says of the key, where that is new. */
+  verdict: "valid" | "invalid" | null;
+  endedAt: Date;
+}
+
+/** Statements on whose way a call is put down as ended; one whose lease ran out too, since it was paid for. */
+export function endingCall(db: Queries, { callId, key, costUsd, verdict, endedAt }: CallEnd) {
+  const ending = db.with("ended", (query) =>
+    query
+      .updateTable("provider_calls")
+      .set({ cost_usd: costUsd, ended_at: endedAt })
+      .where("id", "=", callId)
+      .where("ended_at", "is", null)
+      .returning("id"),
+  );
+  if (verdict === null) return ending;
+  return ending.with("noted", (query) =>
+    query
+      .updateTable("provider_keys")
+      .set({ status: verdict })
+      .where("id", "=", key.id)
+      .where("sealed_key", "=", key.sealedKey)
+      .returning("id"),
+  );
+}
+
+export const endCallAlone = (db: Queries, end: CallEnd) =>
+  endingCall(db, end).selectFrom("ended").select("id").execute();
+
+/** Past any month that a budget still counts. */
+export const forgetCallsBefore = (db: Queries, before: Date) =>
+  db.deleteFrom("provider_calls").where("started_at", "<", before).execute();

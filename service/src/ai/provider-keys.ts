@@ -142,21 +142,25 @@ export async function verifyKey(ctx: Context, caller: Member, providerKeyId: str
 /** The secret itself, for the moment of a call. */
 const openKey = (ctx: Context, key: KeyRow) => ctx.vault.open(key.sealedKey, sealContext(key.userId, key.id));
 
-export type UsableKey = Pick<KeyRow, "provider" | "baseUrl" | "sealedKey"> & {
+export type UsableKey = Pick<KeyRow, "provider" | "baseUrl" | "sealedKey" | "status" | "monthlyBudgetUsd"> & {
   id: string | null;
   secret: string;
 };
 
+const SANDBOX: UsableKey = {
+  id: null,
+  provider: "sandbox",
+  baseUrl: null,
+  sealedKey: "",
+  status: "valid",
+  monthlyBudgetUsd: null,
+  secret: "",
+};
+
 /** The key to run with: a stored one of the caller's, or the built-in `sandbox` where the operator allows it. */
 export async function keyToRunWith(ctx: Context, caller: Member, apiKeyId: string): Promise<UsableKey> {
-  if (apiKeyId === "sandbox" && ctx.config.sandbox) {
-    return { id: null, provider: "sandbox", baseUrl: null, sealedKey: "", secret: "" };
-  }
+  if (apiKeyId === "sandbox" && ctx.config.sandbox) return SANDBOX;
   const key = await mustFind(ctx, caller, apiKeyId);
-  const { id, provider, baseUrl, sealedKey } = key;
-  return { id, provider, baseUrl, sealedKey, secret: openKey(ctx, key) };
-}
-
-export async function flagInvalid(ctx: Context, { id, sealedKey }: UsableKey): Promise<void> {
-  if (id) await noteVerdict(ctx.db, { id, sealedKey }, "invalid");
+  const { id, provider, baseUrl, sealedKey, status, monthlyBudgetUsd } = key;
+  return { id, provider, baseUrl, sealedKey, status, monthlyBudgetUsd, secret: openKey(ctx, key) };
 }

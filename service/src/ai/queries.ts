@@ -1,8 +1,7 @@
 import { sql } from "kysely";
-import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 import { offsetOf, type Paging } from "../db/paging.ts";
-import { type KeyLimit, limitAgainst } from "./key-queries.ts";
+import { type CallEnd, endingCall, type KeyRefusal, type Reservation, reserveCall } from "./key-queries.ts";
 
 export interface NewExecution {
   id: string;
@@ -16,38 +15,44 @@ export interface NewExecution {
   leaseUntil: Date;
 }
 
-/**
- * Writes the run as running, unless a limit of its key stands against it, and answers which one. What still runs has
- * no cost yet: the budget is that of the runs that ended.
- */
+/** Writes the run as running, unless a limit of its key stands against its call; then answers what does. */
 export async function insertExecution(
-  ctx: Context,
+  db: Queries,
   execution: NewExecution,
-  month: { start: Date },
-): Promise<KeyLimit | null> {
-  return ctx.db.transaction().execute(async (tx) => {
-    const { providerKeyId, createdAt } = execution;
-    const refusedBy = providerKeyId
-      ? await limitAgainst(tx, { providerKeyId, createdAt }, month.start)
-      : null;
-    if (refusedBy) return refusedBy;
-    await tx
-      .insertInto("executions")
-      .values({
-        id: execution.id,
-        user_id: execution.userId,
-        product_id: execution.productId,
-        product_version: execution.productVersion,
-        provider_key_id: execution.providerKeyId,
-        provider: execution.provider,
-        model: execution.model,
-        status: "running",
-        lease_until: execution.leaseUntil,
-        created_at: execution.createdAt,
-      })
-      .execute();
-    return null;
-  });
+  reservation: Reservation | null,
+): Promise<KeyRefusal | null> {
+  const row = {
+    id: execution.id,
+    user_id: execution.userId,
+    product_id: execution.productId,
+    product_version: execution.productVersion,
+    provider_key_id: execution.providerKeyId,
+    provider: execution.provider,
+    model: execution.model,
+    status: "running",
+    lease_until: execution.leaseUntil,
+    created_at: execution.createdAt,
+  };
+  const columns = Object.keys(row) as (keyof typeof row)[];
+  const { refusedBy } = await db
+    .with("reserved", (query) =>
+      query.selectNoFrom((reservation ? reserveCall(reservation) : sql<null>`null::text`).as("refusedBy")),
+    )
+    .with("written", (query) =>
+      query
+        .insertInto("executions")
+        .columns(columns)
+        .expression((select) =>
+          select
+            .selectFrom("reserved")
+            .where("refusedBy", "is", null)
+            .select(columns.map((column) => sql.val(row[column]).as(column))),
+        ),
+    )
+    .selectFrom("reserved")
+    .select("refusedBy")
+    .executeTakeFirstOrThrow();
+  return refusedBy;
 }
 
 export interface ExecutionEnd {
@@ -66,9 +71,17 @@ export interface ExecutionEnd {
   completed_at: Date;
 }
 
-/** Only a running one ends: what was declared dead stays so. Texts of one that was forgotten meanwhile do not come back. */
-export const endExecution = (db: Queries, id: string, { sealed_texts = null, ...end }: ExecutionEnd) =>
-  db
+/**
+ * Only a running one ends: what was declared dead stays so. Texts of one that was forgotten meanwhile do not come back.
+ * `call` ends with it, if a stored key made one.
+ */
+export const endExecution = (
+  db: Queries,
+  id: string,
+  { sealed_texts = null, ...end }: ExecutionEnd,
+  call: CallEnd | null,
+) =>
+  (call ? (endingCall(db, call) as unknown as Queries) : db)
     .updateTable("executions")
     .set({ ...end, sealed_texts: sql<string | null>`case when deleted_at is null then ${sealed_texts} end` })
     .where("id", "=", id)

@@ -575,6 +575,17 @@ export interface ProductViews {
   viewer: Buffer;
 }
 
+export interface ProviderCalls {
+  cost_usd: Numeric | null;
+  ended_at: Timestamp | null;
+  execution_id: string;
+  expected_usd: Numeric;
+  id: string;
+  lease_until: Timestamp;
+  provider_key_id: string;
+  started_at: Timestamp;
+}
+
 export interface ProviderKeys {
   base_url: string | null;
   created_at: Timestamp;
@@ -904,6 +915,7 @@ export interface DB {
   product_versions: ProductVersions;
   product_views: ProductViews;
   products: Products;
+  provider_calls: ProviderCalls;
   provider_keys: ProviderKeys;
   receipt_counters: ReceiptCounters;
   referral_codes: ReferralCodes;

@@ -15,6 +15,58 @@ create table provider_keys (
 );
 create index provider_keys_user on provider_keys (user_id, id desc) where deleted_at is null;
 
+-- Calls with stored keys, which the keys' limits count: one for a prompt, any number for a workflow.
+create table provider_calls (
+  id uuid primary key,
+  provider_key_id uuid not null references provider_keys on delete cascade,
+  -- No reference: a prompt's is written right behind, by the same statement.
+  execution_id uuid not null,
+  started_at timestamptz not null,
+  -- Counts until the call has ended.
+  expected_usd numeric(16, 8) not null,
+  cost_usd numeric(16, 8),
+  ended_at timestamptz,
+  -- One that did not end by then is of a process that died, and counts no more.
+  lease_until timestamptz not null
+);
+create index provider_calls_month on provider_calls (provider_key_id, started_at);
+create index provider_calls_open on provider_calls (provider_key_id) where ended_at is null;
+
+-- Takes the call's place within the limits of its key, or says what stands against it: budget, concurrency, or forgotten.
+-- A function, because each of its queries sees what was committed before that query began: one query that waited for
+-- the key would count as of before it waited, and parallel calls would slip through together.
+create function reserve_provider_call(
+  call uuid, stored_key uuid, execution uuid, expected numeric, at timestamptz, month_start timestamptz, lease timestamptz
+) returns text language plpgsql as $$
+declare
+  most smallint;
+  budget numeric;
+  spent numeric;
+begin
+  select max_concurrency, monthly_budget_usd into most, budget
+    from provider_keys where id = stored_key and deleted_at is null;
+  if not found then return 'forgotten'; end if;
+  if most is not null or budget is not null then
+    select max_concurrency, monthly_budget_usd into most, budget
+      from provider_keys where id = stored_key for no key update;
+    if most <= (select count(*) from provider_calls
+                 where provider_key_id = stored_key and ended_at is null and lease_until > at) then
+      return 'concurrency';
+    end if;
+    if budget is not null then
+      select coalesce(sum(case when ended_at is not null then cost_usd when lease_until > at then expected_usd end), 0)
+        into spent from provider_calls where provider_key_id = stored_key and started_at >= month_start;
+      if spent >= budget or spent + expected > budget then return 'budget'; end if;
+    end if;
+  end if;
+  -- When it was last used is not worth waiting for: whoever holds the row writes the same.
+  update provider_keys set last_used_at = at
+   where id = (select id from provider_keys where id = stored_key for no key update skip locked);
+  insert into provider_calls (id, provider_key_id, execution_id, started_at, expected_usd, lease_until)
+  values (call, stored_key, execution, at, expected, lease);
+  return null;
+end $$;
+
 create table executions (
   id uuid primary key,
   user_id uuid not null references users on delete cascade,

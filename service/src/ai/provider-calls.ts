@@ -1,0 +1,130 @@
+import type { Context } from "../context.ts";
+import { daysAfter } from "../days.ts";
+import { ApiError } from "../errors.ts";
+import {
+  type Message,
+  type ProviderAnswer,
+  type ProviderCall,
+  ProviderFault,
+} from "../outside/ai-provider.ts";
+import { type Cost, costOf, expectedCostOf } from "./cost.ts";
+import {
+  type CallEnd,
+  endCallAlone,
+  forgetCallsBefore,
+  type KeyRefusal,
+  type Reservation,
+  reserveCallAlone,
+} from "./key-queries.ts";
+import type { UsableKey } from "./provider-keys.ts";
+
+/** Past the last deadline of any call: whoever holds such a lease is dead. */
+export const LEASE_MS = 180_000;
+/** Budgets count one month; the one before may still be looked at. */
+const CALLS_KEPT_DAYS = 62;
+
+/** A call that takes its part of its key's limits until it is ended. */
+export interface OpenCall {
+  reservation: Reservation;
+  key: UsableKey;
+}
+
+export interface CallWish {
+  /** Whose part it is. */
+  executionId: string;
+  model: string;
+  messages: readonly Message[];
+  options: { maxTokens?: number | undefined };
+}
+
+/** What a call takes of its key's limits; the sandbox has neither. Nothing is written yet. */
+export function toOpenCall(ctx: Context, key: UsableKey, wish: CallWish): OpenCall | null {
+  if (key.id === null) return null;
+  const now = ctx.now();
+  const reservation = {
+    callId: ctx.newId(),
+    providerKeyId: key.id,
+    executionId: wish.executionId,
+    // Only a budget asks, and looking a price up takes longer than all the rest.
+    expectedUsd: key.monthlyBudgetUsd === null ? 0 : expectedCostOf({ ...wish, provider: key.provider, at: now }),
+    startedAt: now,
+    monthStart: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1)),
+    leaseUntil: new Date(now.getTime() + LEASE_MS),
+  };
+  return { reservation, key };
+}
+
+/** Throws KEY_BUDGET_EXCEEDED, KEY_CONCURRENCY_LIMIT or PROVIDER_KEY_NOT_FOUND where something stands against a call. */
+export function mustBeWithinLimits(refusedBy: KeyRefusal | null): void {
+  if (refusedBy === null) return;
+  const details = { source: "marketplace" };
+  if (refusedBy === "forgotten") throw new ApiError("PROVIDER_KEY_NOT_FOUND", undefined, details);
+  if (refusedBy === "concurrency") throw new ApiError("KEY_CONCURRENCY_LIMIT", undefined, details, 1);
+  throw new ApiError("KEY_BUDGET_EXCEEDED", undefined, details);
+}
+
+/** How a call ended: what the provider counted, or failed with. */
+export type CallOutcome = { cost: Cost } | { cause: unknown; cost: Cost | null };
+
+/** A key that works is valid whatever was thought of it, and one that is refused is not. */
+function verdictOf(key: UsableKey, outcome: CallOutcome): CallEnd["verdict"] {
+  if (!("cause" in outcome)) return key.status === "valid" ? null : "valid";
+  const { cause } = outcome;
+  return cause instanceof ProviderFault && cause.code === "PROVIDER_KEY_INVALID" ? "invalid" : null;
+}
+
+export function toCallEnd(ctx: Context, call: OpenCall | null, outcome: CallOutcome): CallEnd | null {
+  if (!call) return null;
+  const { providerKeyId, callId } = call.reservation;
+  return {
+    callId,
+    key: { id: providerKeyId, sealedKey: call.key.sealedKey },
+    costUsd: outcome.cost?.estimatedCost ?? 0,
+    verdict: verdictOf(call.key, outcome),
+    endedAt: ctx.now(),
+  };
+}
+
+export type KeyedCall = CallWish &
+  Pick<ProviderCall, "options" | "signal" | "versionId"> & { key: UsableKey };
+
+/**
+ * One call of a provider with a stored key, as a part of an execution: within the key's limits, priced, counted, and
+ * the key flagged by what it showed. Throws the ApiErrors of `mustBeWithinLimits` before anything was sent, a
+ * ProviderFault after it, and the signal's reason when it was given up. Not in a transaction.
+ */
+export async function callWithKey(
+  ctx: Context,
+  { key, executionId, ...wish }: KeyedCall,
+): Promise<{ answer: ProviderAnswer; cost: Cost }> {
+  const call = toOpenCall(ctx, key, { executionId, ...wish });
+  if (call) mustBeWithinLimits(await reserveCallAlone(ctx.db, call.reservation));
+  const { provider, baseUrl, secret } = key;
+  const priceOf = (model: string, usage: ProviderAnswer["usage"]) =>
+    costOf({ provider, model, askedModel: wish.model, usage, at: ctx.now() });
+  try {
+    const answer = await ctx.outside.ai.run({ provider, baseUrl, apiKey: secret, ...wish });
+    const cost = priceOf(answer.model, answer.usage);
+    await end(ctx, call, { cost });
+    return { answer, cost };
+  } catch (cause) {
+    const counted = cause instanceof ProviderFault ? cause.facts.usage : undefined;
+    await end(ctx, call, { cause, cost: counted ? priceOf(wish.model, counted) : null });
+    throw cause;
+  }
+}
+
+/** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
+async function end(ctx: Context, call: OpenCall | null, outcome: CallOutcome): Promise<void> {
+  const callEnd = toCallEnd(ctx, call, outcome);
+  if (!callEnd) return;
+  try {
+    await endCallAlone(ctx.db, callEnd);
+  } catch (error) {
+    ctx.log.error({ call: callEnd.callId, err: error }, "the end of a provider's call could not be recorded");
+  }
+}
+
+export async function forgetOldCalls(ctx: Context): Promise<void> {
+  await forgetCallsBefore(ctx.db, daysAfter(ctx.now(), -CALLS_KEPT_DAYS));
+}
