@@ -46,7 +46,8 @@ export function toOpenCall(ctx: Context, key: UsableKey, wish: CallWish): OpenCa
     providerKeyId: key.id,
     executionId: wish.executionId,
     // Only a budget asks, and looking a price up takes longer than all the rest.
-    expectedUsd: key.monthlyBudgetUsd === null ? 0 : expectedCostOf({ ...wish, provider: key.provider, at: now }),
+    expectedUsd:
+      key.monthlyBudgetUsd === null ? 0 : expectedCostOf({ ...wish, provider: key.provider, at: now }),
     startedAt: now,
     monthStart: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1)),
     leaseUntil: new Date(now.getTime() + LEASE_MS),

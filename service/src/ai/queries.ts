@@ -164,7 +164,7 @@ export async function listExecutions(db: Queries, userId: string, filter: Execut
   return { items, total };
 }
 
-/** Its texts are gone; its cost stays, because the key's budget counts it. */
+/** Its texts are gone; the row stays, as a run of its product. */
 export const eraseExecution = (db: Queries, id: string, now: Date) =>
   db.updateTable("executions").set({ deleted_at: now, sealed_texts: null }).where("id", "=", id).execute();
 
@@ -190,7 +190,7 @@ export const eraseTextsBefore = (db: Queries, before: Date) =>
     .where("sealed_texts", "is not", null)
     .execute();
 
-/** The rows stay for the budgets of their keys; what they hold does not. */
+/** The rows stay as runs of their products; what they hold does not. */
 export const eraseExecutionsOf = (db: Queries, userId: string, now: Date) =>
   db
     .updateTable("executions")

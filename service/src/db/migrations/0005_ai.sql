@@ -92,7 +92,7 @@ create table executions (
   lease_until timestamptz not null,
   created_at timestamptz not null,
   completed_at timestamptz,
-  -- Gone from its owner's history; the row stays for the budget of its key.
+  -- Gone from its owner's history; the row stays, as a run of its product.
   deleted_at timestamptz
 );
 create index executions_user on executions (user_id, id desc) where deleted_at is null;
