@@ -179,7 +179,11 @@ export const ProviderKey = z
     name: z.string(),
     last4: z.string().describe("The last four characters of the key: all of it that can be read again"),
     baseUrl: z.string().nullable(),
-    status: z.enum(["unverified", "valid", "invalid"]),
+    status: z
+      .enum(["unverified", "valid", "invalid"])
+      .describe(
+        "What the provider said of the key when it was last asked or called; unverified: nothing yet",
+      ),
     ...limits,
     createdAt: Timestamp,
     lastUsedAt: Timestamp.nullable(),
@@ -240,7 +244,8 @@ export const createKey = endpoint({
   method: "POST",
   path: "/ai/keys",
   summary: "Store a provider key",
-  description: "It is sealed before it is written, and never shown again but for its last four characters.",
+  description:
+    "It is sealed before it is written, and never shown again but for its last four characters. The provider is asked whether it takes the key, which spends no tokens: `status` is `invalid` where it says no, and `unverified` where it says nothing within 5 seconds. The key is stored in any case.",
   access,
   body: CreateProviderKey,
   data: ProviderKey,
@@ -254,6 +259,7 @@ export const changeKey = endpoint({
   method: "PATCH",
   path: "/ai/keys/:providerKeyId",
   summary: "Change a provider key",
+  description: "A new `key` is asked about like one that is stored anew. A new `baseUrl` needs a new `key`.",
   access,
   params: keyParams,
   body: ChangeProviderKey,

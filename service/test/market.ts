@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ErrorCode, Permission, Plan, Role } from "@stoa/contract";
-import { permissions } from "@stoa/contract";
+import { permissions, providers } from "@stoa/contract";
 import pg from "pg";
 import { type Overrides, type Service, startService } from "../src/app.ts";
 import type { Config } from "../src/config.ts";
@@ -104,6 +104,9 @@ const generousPlans: PlanBook = {
   failedCredentials: wide[0]!,
 };
 
+/** A key that is stored is asked about: by tests nobody in the world, unless they say whom. */
+const nobody = { baseUrls: Object.fromEntries(providers.map((id) => [id, "http://127.0.0.1:1/v1"])) };
+
 const configOf = (wish: Partial<Config>): Config => ({
   environment: "test",
   host: "127.0.0.1",
@@ -186,6 +189,7 @@ export async function openMarket({
             undeclared.push(error as Error);
           }
         },
+        providers: nobody,
         ...overrides,
       },
     );

@@ -57,6 +57,8 @@ export interface ProviderServer {
   requests: RecordedRequest[];
   /** What the next request gets; several calls line up. Without any, requests get a plain answer. */
   next(reply: Next): void;
+  /** What the next request for a list of models gets, which is how a key is verified; without any, an empty list. */
+  nextListing(reply: Raw): void;
   /** Resolves with the next request that comes in, answered or not. */
   nextRequest(): Promise<RecordedRequest>;
   /** Resolves when a client has gone before it had its answer. */
@@ -77,6 +79,7 @@ export async function startProviderServer({
 }: ProviderServerOptions = {}): Promise<ProviderServer> {
   const requests: RecordedRequest[] = [];
   const replies: Next[] = [];
+  const listings: Raw[] = [];
   const sockets = new Set<Socket>();
   let arrival = Promise.withResolvers<RecordedRequest>();
   const gone = Promise.withResolvers<void>();
@@ -90,7 +93,7 @@ export async function startProviderServer({
     arrival.resolve(request);
     arrival = Promise.withResolvers();
     if (keyOf(request.headers) !== key) send(response, refusal(request, "bad-key"));
-    else if (request.method === "GET") send(response, replyToListing(replies.shift()));
+    else if (request.method === "GET") send(response, listings.shift() ?? NO_MODELS);
     else reply(request, response, replies.shift() ?? { answer: {} });
   });
   server.on("connection", (socket) => {
@@ -103,6 +106,7 @@ export async function startProviderServer({
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     requests,
     next: (next) => void replies.push(next),
+    nextListing: (listing) => void listings.push(listing),
     nextRequest: () => arrival.promise,
     clientGone: gone.promise,
     close: async () => {
@@ -135,10 +139,7 @@ function formatOf({ url }: RecordedRequest): WireFormat {
   return url.endsWith("/messages") ? "anthropic" : "openai";
 }
 
-function replyToListing(next: Next | undefined): Raw {
-  const isRaw = typeof next === "object" && "status" in next;
-  return isRaw ? next : { status: 200, body: { object: "list", data: [], models: [] } };
-}
+const NO_MODELS: Raw = { status: 200, body: { object: "list", data: [], models: [] } };
 
 function reply(request: RecordedRequest, response: ServerResponse, next: Next): void {
   const whole = JSON.stringify(inWords(request, {}));

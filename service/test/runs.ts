@@ -57,24 +57,36 @@ const ANSWER = {
 /** A call that has not come by then never will. */
 const ARRIVAL_MS = 5_000;
 
-/** A provider in OpenAI's words that takes requests in and answers all of them when it is told to, later ones at once. */
+/**
+ * A provider in OpenAI's words that takes calls in and answers all of them when it is told to, later ones at once.
+ * Whether it knows a key it says at once, unless the next time is held too.
+ */
 export async function startHeldProvider() {
   const told = Promise.withResolvers<number>();
+  let listingsToHold = 0;
   const server = createServer(async (request, response) => {
     request.resume();
-    const status = await told.promise;
+    const isHeld = request.method !== "GET" || listingsToHold-- > 0;
+    if (isHeld) arrive();
+    const status = isHeld ? await told.promise : 200;
     response.writeHead(status, { "content-type": "application/json" });
     response.end(status === 200 ? JSON.stringify(ANSWER) : "{}");
   });
   let arrived = 0;
-  server.on("request", () => arrived++);
+  const arrive = () => {
+    arrived++;
+    server.emit("arrival");
+  };
   await once(server.listen(0, "127.0.0.1"), "listening");
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     arrived: () => arrived,
+    holdNextListing: () => {
+      listingsToHold = 1;
+    },
     async arrivals(count: number) {
       const signal = AbortSignal.timeout(ARRIVAL_MS);
-      while (arrived < count) await once(server, "request", { signal });
+      while (arrived < count) await once(server, "arrival", { signal });
     },
     answer: (status = 200) => told.resolve(status),
     async close() {

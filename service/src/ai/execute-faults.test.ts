@@ -197,18 +197,21 @@ suite("a provider's fault", () => {
         });
         assert.equal(reply.headers.get("retry-after"), retryAfter);
         assert.equal(told.provider, format);
-        assert.equal(await statusOf(apiKeyId), "unverified", "says nothing about the key");
+        assert.equal(await statusOf(apiKeyId), "valid", "says nothing about the key");
       }
     });
   }
 
-  test("a key that is not taken: 424 PROVIDER_KEY_INVALID, and the key is flagged", async () => {
+  test("a key that is not taken: 424 PROVIDER_KEY_INVALID, and the key is flagged until it is taken", async () => {
     for (const format of formats) {
-      const apiKeyId = await keyOf(format, { key: `${KEY_MARKER}-wrong` });
+      const apiKeyId = await keyOf(format);
+      provider.next("bad-key");
       const reply = await fails(apiKeyId);
       const { status } = assertError(reply, 424, "PROVIDER_KEY_INVALID");
       await assertFault(reply, 424, "PROVIDER_KEY_INVALID", { status });
       assert.equal(await statusOf(apiKeyId), "invalid");
+      await ran(owner, { productId, apiKeyId, variables, options: { model: "some-model" } });
+      assert.equal(await statusOf(apiKeyId), "valid");
     }
   });
 
@@ -216,13 +219,14 @@ suite("a provider's fault", () => {
     const held = await startHeldProvider();
     t.after(() => held.close());
     const apiKeyId = await keyOf("openai-compatible", { baseUrl: held.url });
+    held.holdNextListing();
     const [failing, verifying] = [fails(apiKeyId), owner.post(`/v1/ai/keys/${apiKeyId}/verify`)];
     await held.arrivals(2);
     await owner.patch(`/v1/ai/keys/${apiKeyId}`, { key: `${KEY_MARKER}-new` });
     held.answer(401);
     assertError(await failing, 424, "PROVIDER_KEY_INVALID");
     await verifying;
-    assert.equal(await statusOf(apiKeyId), "unverified");
+    assert.equal(await statusOf(apiKeyId), "valid");
   });
 
   test("a server that is not there: 502 PROVIDER_ERROR after three attempts", async () => {

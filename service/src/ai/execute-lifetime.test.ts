@@ -65,15 +65,16 @@ suite("a client that hangs up", () => {
       signal: client.signal,
     });
     await arrival;
+    const hungUpAt = performance.now();
     client.abort();
     await assert.rejects(call);
+    return hungUpAt;
   };
 
   test("ends the provider's call within a second, and the run is canceled", async () => {
-    const startedAt = performance.now();
-    await hangUp({});
+    const hungUpAt = await hangUp({});
     await provider.clientGone;
-    assert.ok(performance.now() - startedAt < 1_000);
+    assert.ok(performance.now() - hungUpAt < 1_000);
     const { id, error, usage } = await becomes(
       () => newestRun(owner),
       ({ status }) => status !== "running",

@@ -3,14 +3,14 @@ import { randomBytes } from "node:crypto";
 import { after, before, suite, test } from "node:test";
 import { dumpOf } from "../../test/dump.ts";
 import { hasDraft } from "../../test/factories.ts";
-import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import {
   GOOD_KEY,
   type ProviderServer,
   refusedUrl,
   startProviderServer,
 } from "../../test/provider-server.ts";
-import { allAt, hasKey, ran, run } from "../../test/runs.ts";
+import { allAt, hasKey, ran, run, startHeldProvider } from "../../test/runs.ts";
 import { toUuid } from "../ids.ts";
 import { createVault } from "../vault.ts";
 
@@ -39,16 +39,16 @@ const uuidOf = (id: string) => toUuid("pkey", id);
 
 suite("a stored key", () => {
   test("is answered with everything but itself", async () => {
-    const reply = await create({ monthlyBudget: 20.5, maxConcurrency: 4 });
+    const reply = await create({ key: GOOD_KEY, monthlyBudget: 20.5, maxConcurrency: 4 });
     assert.equal(reply.status, 201);
     const { id, ...rest } = reply.body.data;
     assert.match(id, /^pkey_[0-9a-z]{26}$/);
     assert.deepEqual(rest, {
       provider: "openai",
       name: "Key",
-      last4: "ABCD",
+      last4: GOOD_KEY.slice(-4),
       baseUrl: null,
-      status: "unverified",
+      status: "valid",
       monthlyBudget: 20.5,
       maxConcurrency: 4,
       createdAt: market.clock.now.toISOString(),
@@ -166,7 +166,7 @@ test("another's key is 404 on every path, and stays as it is", async () => {
   const mine = (await owner.get("/v1/ai/keys?limit=100")).body.data.find(
     (key: { id: string }) => key.id === id,
   );
-  assert.deepEqual([mine.name, mine.status], ["Mine", "unverified"]);
+  assert.deepEqual([mine.name, mine.status], ["Mine", "invalid"]);
 });
 
 suite("a change of a key", () => {
@@ -181,9 +181,10 @@ suite("a change of a key", () => {
     assert.deepEqual([freed.body.data.monthlyBudget, freed.body.data.maxConcurrency], [null, null]);
   });
 
-  test("of the secret begins unverified, and the new one is used from then on", async () => {
+  test("of the secret forgets what was said of the old one, and the new one is used from then on", async () => {
     const { id } = (await create({ key: "a-wrong-provider-key" })).body.data;
     assert.equal((await verify(id)).body.data.status, "invalid");
+    provider.nextListing({ status: 500 });
     const { status, last4 } = (await patch(id, { key: GOOD_KEY })).body.data;
     assert.deepEqual([status, last4], ["unverified", GOOD_KEY.slice(-4)]);
     assert.equal((await verify(id)).body.data.status, "valid");
@@ -193,6 +194,58 @@ suite("a change of a key", () => {
     const { id } = (await create({})).body.data;
     for (const field of ["provider", "status", "last4", "id"])
       assertError(await patch(id, { [field]: "anthropic" }), 400, "INVALID_REQUEST", field);
+  });
+});
+
+suite("a secret that is stored", () => {
+  for (const id of ["openai", "anthropic", "google", "openrouter", "openai-compatible"]) {
+    const address = () => (id === "openai-compatible" ? { baseUrl: provider.url } : {});
+    const statusOf = async (reply: Promise<Reply>) => (await reply).body.data.status;
+
+    test(`of ${id} is asked about at once, and stored whatever the provider says`, async () => {
+      const wish = { provider: id, ...address() };
+      const before = provider.requests.length;
+      assert.equal(await statusOf(create({ ...wish, key: GOOD_KEY })), "valid");
+      assert.equal(await statusOf(create({ ...wish, key: "a-wrong-provider-key" })), "invalid");
+      for (const listing of [{ status: 403 }, { status: 402 }, { status: 429 }]) {
+        provider.nextListing(listing);
+        assert.equal(
+          await statusOf(create({ ...wish, key: GOOD_KEY })),
+          "valid",
+          "known, but not allowed this",
+        );
+      }
+      provider.nextListing({ status: 500 });
+      const { body } = await create({ ...wish, key: GOOD_KEY });
+      assert.equal(body.data.status, "unverified");
+      assert.equal(await statusOf(patch(body.data.id, { key: "a-wrong-provider-key" })), "invalid");
+      assert.equal(await statusOf(patch(body.data.id, { key: GOOD_KEY })), "valid");
+      const asked = provider.requests.slice(before);
+      assert.deepEqual(new Set(asked.map(({ method }) => method)), new Set(["GET"]), "nothing is spent");
+    });
+  }
+
+  test("is stored, unverified, where the provider is not there or does not answer in time", async (t) => {
+    const held = await startHeldProvider();
+    const shop = await openMarket({ providers: { ...allAt(provider), verifyMs: 50 } });
+    t.after(async () => {
+      await shop.close();
+      await held.close();
+    });
+    const by = await shop.hasUser();
+    held.holdNextListing();
+    for (const baseUrl of [await refusedUrl(), held.url]) {
+      const reply = await create({ provider: "openai-compatible", baseUrl, key: GOOD_KEY }, by);
+      assert.deepEqual([reply.status, reply.body.data?.status], [201, "unverified"]);
+    }
+    assert.equal(held.arrived(), 1);
+  });
+
+  test("is not asked about again when something else of the key changes", async () => {
+    const id = await hasKey(owner);
+    const before = provider.requests.length;
+    await patch(id, { name: "Other", monthlyBudget: 3 });
+    assert.equal(provider.requests.length, before);
   });
 });
 
@@ -217,14 +270,13 @@ suite("verification", () => {
   test("of a provider that cannot be reached is 502, and changes nothing", async () => {
     const wish = { provider: "openai-compatible", baseUrl: provider.url, key: GOOD_KEY };
     const { id } = (await create(wish)).body.data;
-    await verify(id);
     await patch(id, { baseUrl: await refusedUrl(), key: GOOD_KEY });
     const details = assertError(await verify(id), 502, "PROVIDER_ERROR");
     assert.deepEqual(details, { source: "provider", provider: "openai-compatible" });
     assert.equal((await patch(id, {})).body.data.status, "unverified");
     const failing = await hasKey(owner);
     await verify(failing);
-    provider.next({ status: 500 });
+    provider.nextListing({ status: 500 });
     assertError(await verify(failing), 502, "PROVIDER_ERROR");
     assert.equal((await patch(failing, {})).body.data.status, "valid", "silence says nothing of the key");
   });
@@ -328,8 +380,7 @@ suite("baseUrl", () => {
     assert.equal((await patch(id, { baseUrl: provider.url, name: "Same" })).status, 200);
     await verify(id);
     assert.equal(elsewhere.requests.length, 0);
-    assert.equal((await patch(id, { baseUrl: elsewhere.url, key: GOOD_KEY })).status, 200);
-    assert.equal((await verify(id)).body.data.status, "valid");
+    assert.equal((await patch(id, { baseUrl: elsewhere.url, key: GOOD_KEY })).body.data.status, "valid");
     assert.equal(elsewhere.requests.length, 1);
   });
 });

@@ -3,6 +3,7 @@ import type { Context, Member } from "../context.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
+import type { KeyVerdict } from "../outside/ai-provider.ts";
 import {
   eraseKey,
   findKey,
@@ -78,7 +79,7 @@ export async function storeKey(ctx: Context, caller: Member, wish: CreateProvide
     max_concurrency: wish.maxConcurrency ?? null,
     created_at: ctx.now(),
   });
-  return shown(ctx, caller, id);
+  return verifiedIfTold(ctx, caller, id);
 }
 
 export async function listOwnKeys(ctx: Context, caller: Member, query: Paging) {
@@ -109,7 +110,7 @@ export async function changeKey(
     }),
   };
   if (Object.keys(values).length > 0) await updateKey(ctx.db, key.id, values);
-  return shown(ctx, caller, key.id);
+  return change.key === undefined ? shown(ctx, caller, key.id) : verifiedIfTold(ctx, caller, key.id);
 }
 
 export async function removeKey(ctx: Context, caller: Member, providerKeyId: string) {
@@ -121,11 +122,7 @@ export async function removeKey(ctx: Context, caller: Member, providerKeyId: str
 /** Asks the provider, and keeps what it says. An unreachable one says nothing about the key. */
 export async function verifyKey(ctx: Context, caller: Member, providerKeyId: string): Promise<ProviderKey> {
   const key = await mustFind(ctx, caller, providerKeyId);
-  const verdict = await ctx.outside.ai.verify(
-    { provider: key.provider, apiKey: openKey(ctx, key), baseUrl: key.baseUrl },
-    ctx.shutdown,
-  );
-  if (verdict === "unreachable") {
+  if ((await askAbout(ctx, key)) === "unreachable") {
     throw new ApiError(
       "PROVIDER_ERROR",
       "The provider could not be reached, so nothing is known about the key.",
@@ -135,8 +132,29 @@ export async function verifyKey(ctx: Context, caller: Member, providerKeyId: str
       },
     );
   }
-  await noteVerdict(ctx.db, key, verdict);
   return shown(ctx, caller, key.id);
+}
+
+/** A secret that was just stored is stored whatever the provider says, or does not say within a few seconds. */
+async function verifiedIfTold(ctx: Context, caller: Member, id: string): Promise<ProviderKey> {
+  const key = await findKey(ctx.db, caller.userId, id);
+  if (key) await askAbout(ctx, key).catch(unlessGivenUp(ctx));
+  return shown(ctx, caller, id);
+}
+
+function unlessGivenUp({ shutdown }: Context) {
+  return (error: unknown) => {
+    if (!shutdown.aborted) throw error;
+  };
+}
+
+async function askAbout(ctx: Context, key: KeyRow): Promise<KeyVerdict> {
+  const verdict = await ctx.outside.ai.verify(
+    { provider: key.provider, apiKey: openKey(ctx, key), baseUrl: key.baseUrl },
+    ctx.shutdown,
+  );
+  if (verdict !== "unreachable") await noteVerdict(ctx.db, key, verdict);
+  return verdict;
 }
 
 /** The secret itself, for the moment of a call. */

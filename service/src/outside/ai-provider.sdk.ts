@@ -13,7 +13,7 @@ import {
   type ProviderId,
   type TokenUsage,
 } from "./ai-provider.ts";
-import { verifyKey } from "./ai-provider.verify.ts";
+import { VERIFY_MS, verifyKey } from "./ai-provider.verify.ts";
 
 export interface SdkProvidersOptions {
   /** Keeps the deadlines for connecting, the first byte and silence; its timeout errors carry `phase`. */
@@ -21,6 +21,8 @@ export interface SdkProvidersOptions {
   /** Other addresses than the providers' own, for tests and proxies. A key's address goes first. */
   baseUrls?: Partial<Record<ProviderId, string>>;
   deadlines?: { totalMs: number };
+  /** How long a provider may take to say whether it knows a key. */
+  verifyMs?: number;
   sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
   /** From 0 to 1, for the jitter. */
   random?: () => number;
@@ -43,6 +45,7 @@ export function createSdkProviders(options: SdkProvidersOptions): AiProviders {
   const providers: SdkProviders = {
     baseUrls: {},
     deadlines: defaultDeadlines,
+    verifyMs: VERIFY_MS,
     sleep: (ms, signal) => wait(ms, undefined, { signal }),
     random: Math.random,
     ...options,

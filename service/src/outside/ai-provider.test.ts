@@ -143,9 +143,9 @@ for (const provider of formats) {
     const key = { provider, apiKey: GOOD_KEY, baseUrl: null };
     assert.equal(await providers.verify(key), "valid");
     assert.equal(await providers.verify({ ...key, apiKey: "some-wrong-key" }), "invalid");
-    server.next({ status: 403 });
+    server.nextListing({ status: 403 });
     assert.equal(await providers.verify(key), "valid");
-    server.next({ status: 500 });
+    server.nextListing({ status: 500 });
     assert.equal(await providers.verify(key), "unreachable");
     assert.equal(await providers.verify({ ...key, baseUrl: await refusedUrl() }), "unreachable");
   });

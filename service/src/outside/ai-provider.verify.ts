@@ -2,13 +2,18 @@ import { toFailure } from "./ai-provider.faults.ts";
 import { type Access, baseUrlOf } from "./ai-provider.models.ts";
 import type { KeyVerdict, ProviderKey } from "./ai-provider.ts";
 
-const VERIFY_TIMEOUT_MS = 10_000;
+/** Storing a key waits for it, and may be told nothing. */
+export const VERIFY_MS = 5_000;
 
 /** Asks for a list of models, which every provider gives for nothing and to holders of a key only. */
-export async function verifyKey(access: Access, key: ProviderKey, signal?: AbortSignal): Promise<KeyVerdict> {
+export async function verifyKey(
+  access: Access & { verifyMs: number },
+  key: ProviderKey,
+  signal?: AbortSignal,
+): Promise<KeyVerdict> {
   const baseUrl = baseUrlOf(access, key);
   if (baseUrl === undefined) return "unreachable";
-  const timeout = AbortSignal.timeout(VERIFY_TIMEOUT_MS);
+  const timeout = AbortSignal.timeout(access.verifyMs);
   try {
     const response = await access.fetch(`${baseUrl}${listingPath(key)}`, {
       headers: credential(key),
