@@ -1,4 +1,5 @@
-import type { parse as parseCel } from "@bufbuild/cel";
+import { type Call, type Comprehension, type Expr, openCel, type Parse } from "./cel.ts";
+import { LEFT_OUT } from "./cel-functions.ts";
 
 /** What an expression may read at its place. */
 export interface Scope {
@@ -16,11 +17,6 @@ export interface Scope {
  */
 export type ExpressionCheck = (source: string, scope: Scope) => string[];
 
-type Parse = typeof parseCel;
-type Expr = NonNullable<ReturnType<Parse>["expr"]>;
-type Call = Extract<Expr["exprKind"], { case: "callExpr" }>["value"];
-type Comprehension = Extract<Expr["exprKind"], { case: "comprehensionExpr" }>["value"];
-
 const MAX_DEPTH = 100;
 /** 200 items of 200 items fit into the time that an evaluation has; a third level would not. */
 const MAX_MACROS_INSIDE = 2;
@@ -30,20 +26,16 @@ const NAMES = "input, steps.<id>.output, and in the do of a map item and index";
 
 let opened: Promise<ExpressionCheck> | undefined;
 
-/** Loads the library, which is a tenth of a second and some 25 MB, with the first workflow. */
 export function openExpressions(): Promise<ExpressionCheck> {
   opened ??= open();
   return opened;
 }
 
 async function open(): Promise<ExpressionCheck> {
-  const [{ parse, celEnv }, { strings }] = await Promise.all([
-    import("@bufbuild/cel"),
-    import("@bufbuild/cel/ext"),
-  ]);
+  const { parse, functions } = await openCel();
   const signatures = new Set<string>();
-  for (const { name, target, arguments: given } of celEnv({ funcs: strings }).funcs) {
-    signatures.add(signatureOf(name, target !== undefined, given.length));
+  for (const { name, target, arguments: given } of functions) {
+    if (name !== LEFT_OUT) signatures.add(signatureOf(name, target !== undefined, given.length));
   }
   return (source, scope) => {
     const parsed = parsedBy(parse, source);

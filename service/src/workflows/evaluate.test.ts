@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import fc from "fast-check";
+import { type Bindings, Evaluator } from "./evaluate.ts";
+import { EvaluationFault } from "./evaluation-fault.ts";
+
+const evaluator = new Evaluator();
+after(() => evaluator.close());
+
+const evaluate = (expression: string, bindings: Partial<Bindings> = {}, whose = "somebody") =>
+  evaluator.evaluate(expression, { input: {}, steps: {}, ...bindings }, whose);
+
+/** The reason why there is no value; fails where there is one. */
+async function reasonOf(expression: string, bindings: Partial<Bindings> = {}, whose?: string) {
+  const value = evaluate(expression, bindings, whose);
+  return value.then(
+    () => assert.fail(`${expression} has a value`),
+    (error) => {
+      assert.ok(error instanceof EvaluationFault, String(error?.stack));
+      return error.reason;
+    },
+  );
+}
+
+const bindings: Bindings = {
+  input: { topic: "autumn", parts: 5, price: 9.5, whole: 10, ready: true, nothing: null, list: [3, 1, 2] },
+  steps: {
+    outline: { output: { parts: ["a", "b", "c", "d"] } },
+    drafts: { output: ["x", "y"] },
+    skipped: { output: null },
+  },
+  item: { name: "one" },
+  index: 0,
+};
+
+const values: [expression: string, value: unknown][] = [
+  ["input.topic", "autumn"],
+  ["steps.drafts.output", ["x", "y"]],
+  ['steps["drafts"].output[1]', "y"],
+  ["steps.skipped.output", null],
+  ["steps.skipped.output == null", true],
+  ["item.name", "one"],
+  ["index + 1", 1],
+  ["size(steps.outline.output.parts) > 3", true],
+  ["input.parts + 1", 6],
+  ["input.parts / 2", 2],
+  ["input.parts % 2", 1],
+  ["input.price * 2", 19],
+  ["2 * input.price", 19],
+  ["input.whole * 1.5", 15],
+  ["input.whole / 4.0", 2.5],
+  ["1.0 - input.whole", -9],
+  ["input.price > 9 && input.whole > 9.5", true],
+  ["input.list[input.parts - 4]", 1],
+  ["string(input.parts) + ' parts'", "5 parts"],
+  ["has(input.topic) && !has(input.missing)", true],
+  ["input.parts == 2 ? 'few' : 'many'", "many"],
+  ["{'title': input.topic, 'n': input.parts}", { title: "autumn", n: 5 }],
+  ["{1: 'a', true: 'b'}", { "1": "a", true: "b" }],
+  ["steps.outline.output.parts.map(p, p + '!').filter(p, p != 'b!')", ["a!", "c!", "d!"]],
+  ["input.list.all(x, x > 0) && input.list.exists(x, x == 3)", true],
+  ["input.list + [9]", [3, 1, 2, 9]],
+  ["steps.outline.output.parts.join(', ')", "a, b, c, d"],
+  ["'a-b-a'.replace('a', '$&')", "$&-b-$&"],
+  ["'a-b-a'.replace('a', 'c', 1)", "c-b-a"],
+  ["'a b'.split(' ')", ["a", "b"]],
+  ["size('a😀')", 2],
+  ["'😀'.substring(0, 1)", "\ufffd"],
+  ["timestamp('2026-11-21T10:00:00Z')", "2026-11-21T10:00:00Z"],
+  ["timestamp('2026-11-21T10:00:00Z') + duration('90m')", "2026-11-21T11:30:00Z"],
+  ["timestamp('2026-11-21T10:00:00Z').getHours()", 10],
+  ["duration('90s')", "90s"],
+  ["type(input.parts) == int && type(input.price) == double", true],
+  ["uint(5)", 5],
+  ["9007199254740991", Number.MAX_SAFE_INTEGER],
+  ["string(9007199254740993)", "9007199254740993"],
+  ["'abc'.matches('^a.c$')", true],
+  ["'%s is %d'.format([input.topic, input.parts])", "autumn is 5"],
+];
+
+test("an expression gives values of JSON", async () => {
+  for (const [expression, value] of values) {
+    assert.deepEqual(await evaluate(expression, bindings), value, expression);
+  }
+});
+
+const faults: [expression: string, reason: string][] = [
+  ["input.missing", "reads a name that is not there: ask has() first"],
+  ["steps.skipped.output.parts", "reads a name that is not there: ask has() first"],
+  ["steps.other.output", "reads a name that is not there: ask has() first"],
+  ["constructor", "reads a name that is not there: ask has() first"],
+  ["__proto__", "reads a name that is not there: ask has() first"],
+  ["input.constructor", "reads a name that is not there: ask has() first"],
+  ["input.__proto__.x", "reads a name that is not there: ask has() first"],
+  ["input['hasOwnProperty']", "reads a name that is not there: ask has() first"],
+  ["input.list[7]", "reads past the end of a list or a text"],
+  ["'abc'.substring(9)", "reads past the end of a list or a text"],
+  ["input.topic + 1", "cannot do _+_ with (string, int)"],
+  ["input.topic.contains(1)", "cannot do contains with string.(int)"],
+  ["-input.topic", "cannot do -_ with (string)"],
+  ["1 / 0", "divides by zero"],
+  ["1 % 0", "divides by zero"],
+  ["9223372036854775807 + 1", "makes a number or a time that is too large"],
+  ["input.topic && true", "needs true or false where it has something else"],
+  ["input.parts.map(x, x)", "goes through what is no list and no map"],
+  ["{'a': 1, 'a': 2}", "makes a map with the same key twice"],
+  ["{1.5: 2}", "makes a map with a key that is no text, whole number or bool"],
+  ["int(input.topic)", "turns a text or number into what it is not"],
+  ["bool(input.topic)", "turns a text or number into what it is not"],
+  ["timestamp(input.topic)", "turns a text or number into what it is not"],
+  ["duration(input.topic)", "turns a text or number into what it is not"],
+  ["'a'.matches('(')", "has a regular expression that cannot be read"],
+  ["'a'.matches('(?=a)')", "has a regular expression that cannot be read"],
+  ["bytes(input.topic)", "uses bytes(), whose values have no JSON"],
+  ["type(input)", "gives what is no value of JSON, such as a type"],
+  ["b'abc'", "gives what is no value of JSON, such as a type"],
+  ["9007199254740993", "gives a whole number past 2^53, which JSON does not hold: use string()"],
+  ["1.0 / 0.0", "gives a number that JSON does not have, as after a division by 0.0"],
+  ["'a\\x00'", "gives a text with a NUL character"],
+  ["{'__proto__': 1}", "gives an object with a name that cannot be used"],
+  ["{1: 'a', '1': 'b'}", "gives an object with the same name twice"],
+  ["1 +", "is no CEL expression"],
+  ["'a' ".repeat(600), "is longer than 2048 characters"],
+];
+
+test("what keeps an expression from having a value is told in words", async () => {
+  for (const [expression, reason] of faults) {
+    assert.equal(await reasonOf(expression, bindings), reason, expression);
+  }
+});
+
+test("no reason quotes a value", async () => {
+  const secret = "5ecret";
+  const expressions = [
+    "input[input.secret]",
+    "input.list[input.secret]",
+    "int(input.secret)",
+    "bool(input.secret)",
+    "double(input.secret) + input.secret",
+    "timestamp(input.secret)",
+    "duration(input.secret)",
+    "'a'.matches('(' + input.secret)",
+    "{input.secret: 1, input.secret: 2}",
+    "input.secret.format([1])",
+    "('%' + input.secret).format([1])",
+    "timestamp('2026-11-21T10:00:00Z').getHours(input.secret)",
+    "input.secret()",
+    "input.secret.x.y",
+    "[input.secret].map(x, x / 2)",
+  ];
+  for (const expression of expressions) {
+    const reason = await reasonOf(expression, { input: { secret, list: [1] } });
+    assert.ok(!reason.includes(secret), `${expression}: ${reason}`);
+  }
+});
+
+test("any value of JSON goes in and comes out as it was", async () => {
+  const json = fc.jsonValue({ maxDepth: 4 }).filter((value) => !JSON.stringify(value).includes("__proto__"));
+  await fc.assert(
+    fc.asyncProperty(json, async (value) => {
+      // JSON has no -0, and a half of a surrogate pair is mended.
+      const expected = JSON.parse(JSON.stringify(value), (_, item) =>
+        typeof item === "string" ? item.toWellFormed() : Object.is(item, -0) ? 0 : item,
+      );
+      assert.deepEqual(await evaluate("[input, item]", { input: expected, item: expected }), [
+        expected,
+        expected,
+      ]);
+    }),
+    { numRuns: 200 },
+  );
+});

@@ -1,0 +1,121 @@
+import { EvaluationFault } from "./evaluation-fault.ts";
+import { EvaluationThread, type Question } from "./evaluation-thread.ts";
+
+/** JSON text of what an expression reads, in characters. */
+const MAX_BINDINGS_CHARACTERS = 2 * 1024 * 1024;
+const MAX_EXPRESSION_CHARACTERS = 2_048;
+/** One for whoever has expressions that must be stopped, one for everybody else. */
+const MAX_THREADS = 2;
+
+/** What an expression may read, as values of JSON. */
+export interface Bindings {
+  input: unknown;
+  /** Of the steps that have ended; null of one that was skipped. */
+  steps: Readonly<Record<string, { output: unknown }>>;
+  item?: unknown;
+  index?: number;
+}
+
+interface Job {
+  expression: string;
+  bindings: Bindings;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Evaluates expressions that `checkWorkflow` took, in threads of their own: each has 50 ms of the processor, and is
+ * stopped then with its thread. Threads are started when they are needed, and keep no process alive. Whose expressions
+ * they are take turns, and have one thread at most, so that nobody waits for all of somebody else's.
+ */
+export class Evaluator {
+  /** By whose they are, in the order in which their turns come. */
+  readonly #waiting = new Map<string, Job[]>();
+  readonly #running = new Set<string>();
+  #idle: EvaluationThread[] = [];
+  readonly #all = new Set<EvaluationThread>();
+  #isClosed = false;
+
+  /**
+   * The value, as JSON has it: whole numbers, and times and durations as text. `whose` shares turns, such as the id of
+   * the account that runs it. Throws an EvaluationFault with the `reason` why there is no value.
+   */
+  evaluate(expression: string, bindings: Bindings, whose: string): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const jobs = this.#waiting.get(whose) ?? [];
+      this.#waiting.set(whose, jobs);
+      jobs.push({ expression, bindings, resolve, reject });
+      this.#next();
+    });
+  }
+
+  /** What runs or waits is rejected. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#next();
+    await Promise.all([...this.#all].map((thread) => thread.close()));
+  }
+
+  #next(): void {
+    if (this.#isClosed) this.#giveUp();
+    for (const [whose, jobs] of this.#waiting) {
+      if (this.#running.has(whose)) continue;
+      const thread = this.#thread();
+      if (!thread) return;
+      this.#waiting.delete(whose);
+      const job = jobs.shift()!;
+      // Behind all others, when they have more.
+      if (jobs.length > 0) this.#waiting.set(whose, jobs);
+      void this.#run(job, whose, thread);
+    }
+  }
+
+  async #run(job: Job, whose: string, thread: EvaluationThread): Promise<void> {
+    this.#running.add(whose);
+    try {
+      job.resolve(await thread.ask(toQuestion(job)));
+    } catch (error) {
+      job.reject(error);
+    }
+    this.#running.delete(whose);
+    this.#idle.push(thread);
+    this.#next();
+  }
+
+  #thread(): EvaluationThread | null {
+    for (const thread of this.#all) if (thread.hasEnded) this.#all.delete(thread);
+    this.#idle = this.#idle.filter(({ hasEnded }) => !hasEnded);
+    const idle = this.#idle.pop();
+    if (idle) return idle;
+    if (this.#all.size === MAX_THREADS) return null;
+    const thread = new EvaluationThread();
+    this.#all.add(thread);
+    return thread;
+  }
+
+  #giveUp(): void {
+    const fault = new EvaluationFault("was given up, because the service shuts down");
+    for (const jobs of this.#waiting.values()) for (const job of jobs) job.reject(fault);
+    this.#waiting.clear();
+  }
+}
+
+function toQuestion({ expression, bindings }: Job): Question {
+  if (expression.length > MAX_EXPRESSION_CHARACTERS) {
+    throw new EvaluationFault(`is longer than ${MAX_EXPRESSION_CHARACTERS} characters`);
+  }
+  const text = JSON.stringify(readBy(expression, bindings));
+  if (text.length > MAX_BINDINGS_CHARACTERS) {
+    throw new EvaluationFault(`reads steps and inputs of more than ${MAX_BINDINGS_CHARACTERS} characters`);
+  }
+  return { expression, bindings: text };
+}
+
+/** A step whose id does not stand in an expression cannot be read by it, and need not be sent; but for one written with `\x61`. */
+function readBy(expression: string, { steps, ...others }: Bindings): Bindings {
+  if (expression.includes("\\")) return { ...others, steps };
+  return {
+    ...others,
+    steps: Object.fromEntries(Object.entries(steps).filter(([id]) => expression.includes(id))),
+  };
+}

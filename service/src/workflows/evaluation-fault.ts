@@ -1,0 +1,38 @@
+/**
+ * Why an expression gave no value, in words that follow its place: `reads a field that is not there`. They name what
+ * the author wrote and never a value, because whoever runs a workflow owns its data, and its author does not.
+ */
+export class EvaluationFault extends Error {
+  readonly reason: string;
+
+  constructor(reason: string) {
+    super(reason);
+    this.name = "EvaluationFault";
+    this.reason = reason;
+  }
+}
+
+const OVERLOAD = /^found no matching overload for '([\w.+\-*/%!<>=&|?:@[\]]+)' applied to '(.*)'$/s;
+const TYPES = /^[\w.(), <>]*$/;
+
+/** The library's messages quote values; only what kind of fault it is may leave. */
+const kinds: readonly (readonly [RegExp, string])[] = [
+  [/^(no such |field .*not found|unresolved attribute)/s, "reads a name that is not there: ask has() first"],
+  [/^index .* out of bounds/s, "reads past the end of a list or a text"],
+  [/(divide|modulus) by zero$/, "divides by zero"],
+  [/^(u?int overflow|duration out of range|.*outside.*range)/s, "makes a number or a time that is too large"],
+  [/^type mismatch: expected bool/, "needs true or false where it has something else"],
+  [/^type mismatch: iterable/, "goes through what is no list and no map"],
+  [/^map key conflict/, "makes a map with the same key twice"],
+  [/^unsupported key type/, "makes a map with a key that is no text, whole number or bool"],
+  [/^(Unable to convert|Failed to|Cannot convert|invalid )/, "turns a text or number into what it is not"],
+  [/^error parsing regexp|RE2|regexp/i, "has a regular expression that cannot be read"],
+  [/^Maximum call stack/, "is nested too deep"],
+];
+
+/** What the library says, without the values in it. */
+export function toReason(message: string): string {
+  const overload = OVERLOAD.exec(message);
+  if (overload && TYPES.test(overload[2]!)) return `cannot do ${overload[1]} with ${overload[2]}`;
+  return kinds.find(([pattern]) => pattern.test(message))?.[1] ?? "cannot be evaluated with these values";
+}

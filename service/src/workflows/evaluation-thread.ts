@@ -1,0 +1,133 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+import { EvaluationFault } from "./evaluation-fault.ts";
+
+/** Of the processor's time: whoever has to wait for the processor has not used any. */
+const MAX_PROCESSOR_MS = 50;
+/** From the question to its answer, whatever the processor does meanwhile. */
+const MAX_WAIT_MS = 2_000;
+/** Of the thread's own heap: far more than fifty milliseconds can fill. */
+const MAX_HEAP_MB = 256;
+const MAX_YOUNG_HEAP_MB = 32;
+const NOT_BEGUN = -1;
+
+export interface ThreadData {
+  /** At which of its processor milliseconds the thread began to evaluate; it is written there and read here. */
+  clock: Float64Array;
+}
+
+export interface Question {
+  expression: string;
+  /** JSON text. */
+  bindings: string;
+}
+
+export type Answer = { value: unknown } | { reason: string };
+
+interface Asked {
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+  until: number;
+}
+
+/** A thread that evaluates one expression at a time, until one has to be stopped, and the thread with it. */
+export class EvaluationThread {
+  readonly #clock = new Float64Array(new SharedArrayBuffer(8));
+  readonly #worker: Worker;
+  readonly #isReady: Promise<unknown>;
+  #asked: Asked | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #hasEnded = false;
+
+  constructor() {
+    this.#worker = new Worker(new URL("./evaluate.worker.ts", import.meta.url), {
+      workerData: { clock: this.#clock } satisfies ThreadData,
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB },
+      // It needs no settings, and shall not see any secret.
+      env: {},
+      execArgv: [],
+    });
+    this.#isReady = new Promise((resolve) => this.#worker.once("message", resolve)).then(() =>
+      this.#worker.on("message", (answer: Answer) => this.#answer(answer)),
+    );
+    this.#worker.on("error", (error) => this.#end(isOutOfMemory(error) ? tooMuchMemory() : error));
+    this.#worker.on("exit", () => this.#end(new Error("a thread that evaluates expressions has ended")));
+    this.#worker.unref();
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  /** Throws an EvaluationFault, or what kept the thread from starting. */
+  async ask(question: Question): Promise<unknown> {
+    if (this.#hasEnded) throw new Error("a thread that has ended was asked");
+    // What waits for an answer keeps the process; a thread that has nothing to do does not.
+    this.#worker.ref();
+    return new Promise((resolve, reject) => {
+      this.#asked = { resolve, reject, until: Number.POSITIVE_INFINITY };
+      void this.#isReady.then(() => this.#post(question));
+    });
+  }
+
+  /** What it was asked is not answered any more. */
+  async close(): Promise<void> {
+    this.#end(new EvaluationFault("was given up, because the service shuts down"));
+    await this.#worker.terminate();
+  }
+
+  #post(question: Question): void {
+    if (!this.#asked) return;
+    this.#asked.until = performance.now() + MAX_WAIT_MS;
+    this.#clock[0] = NOT_BEGUN;
+    this.#worker.postMessage(question);
+    this.#lookIn(MAX_PROCESSOR_MS);
+  }
+
+  #lookIn(ms: number): void {
+    this.#timer = setTimeout(() => this.#look(), ms);
+  }
+
+  /** An answer comes sooner, almost always. */
+  async #look(): Promise<void> {
+    const asked = this.#asked;
+    if (!asked) return;
+    const leftMs = MAX_PROCESSOR_MS - (await this.#usedMs(asked.until));
+    if (this.#asked !== asked) return;
+    if (leftMs > 0 && performance.now() < asked.until) this.#lookIn(leftMs + 1);
+    else this.#end(new EvaluationFault(`takes more than ${MAX_PROCESSOR_MS} ms`));
+  }
+
+  /** A thread that does not even say how long it has run is inside a single operation. */
+  async #usedMs(until: number): Promise<number> {
+    const tooLate = sleep(Math.max(0, until - performance.now()), null, { ref: false });
+    const usage = await Promise.race([this.#worker.cpuUsage().catch(() => null), tooLate]);
+    const begunAt = this.#clock[0]!;
+    return usage && begunAt !== NOT_BEGUN ? (usage.user + usage.system) / 1_000 - begunAt : 0;
+  }
+
+  #answer(answer: Answer): void {
+    const asked = this.#take();
+    this.#worker.unref();
+    if ("value" in answer) asked?.resolve(answer.value);
+    else asked?.reject(new EvaluationFault(answer.reason));
+  }
+
+  #end(why: unknown): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#take()?.reject(why as Error);
+    this.#worker.unref();
+    void this.#worker.terminate();
+  }
+
+  #take(): Asked | null {
+    clearTimeout(this.#timer);
+    const asked = this.#asked;
+    this.#asked = null;
+    return asked;
+  }
+}
+
+const isOutOfMemory = (error: unknown) => (error as { code?: unknown }).code === "ERR_WORKER_OUT_OF_MEMORY";
+const tooMuchMemory = () => new EvaluationFault(`needs more than ${MAX_HEAP_MB} MB of memory`);
