@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { Socket } from "node:net";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EventType } from "@stoa/contract";
@@ -356,9 +358,13 @@ test("all streams end at once when the service does, also those that nobody read
       .execute((tx) => announce(ctx, tx, [who.userId], "test", { message: "x".repeat(250_000) }));
   while ((await fanOut(ctx)) > 0);
   const silent = await listen(closing.origin, who.key);
+  const sockets: Socket[] = [];
+  const note = (message: unknown) => void sockets.push((message as { socket: Socket }).socket);
+  subscribe("http.server.request.start", note);
   const unread = await listen(closing.origin, who.key, "/v1/events/stream", after_(BEGINNING));
   unread.pause();
-  await sleep(300);
+  unsubscribe("http.server.request.start", note);
+  while (!sockets.some((socket) => socket.writableNeedDrain)) await sleep(20);
   const begun = performance.now();
   await closing.close();
   assert.ok(performance.now() - begun < 2_000, "it waits for no reader");
