@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { type Break, type Streamed, sendStream } from "./provider-stream.ts";
 
 /** The three wire formats; Mistral, Groq, Ollama and most others speak OpenAI's. */
 export type WireFormat = "openai" | "anthropic" | "google";
@@ -41,7 +42,8 @@ export type Misbehaviour =
   | "no-model"
   | "bad-key";
 
-type Next = Misbehaviour | Raw | { answer: Answer };
+/** `stream` tells how an answer comes to whoever asks for it in pieces. */
+export type Next = Misbehaviour | Raw | { answer: Answer } | { stream: Streamed };
 
 export interface RecordedRequest {
   method: string;
@@ -135,7 +137,7 @@ function keyOf(headers: IncomingHttpHeaders): unknown {
 }
 
 function formatOf({ url }: RecordedRequest): WireFormat {
-  if (url.includes(":generateContent") || url.includes("pageSize=")) return "google";
+  if (/:(g|streamG)enerateContent/.test(url) || url.includes("pageSize=")) return "google";
   return url.endsWith("/messages") ? "anthropic" : "openai";
 }
 
@@ -146,6 +148,7 @@ function reply(request: RecordedRequest, response: ServerResponse, next: Next): 
   const half = whole.slice(0, whole.length / 2);
   if (next === "hang") return;
   if (next === "reset") response.socket?.destroy();
+  else if (isForStream(request) && toStream(next)) void replyInPieces(request, response, toStream(next)!);
   else if (next === "stall") startAnswer(response, whole.length, half);
   // Closed only once the half is on its way: else the connection would end without a byte.
   else if (next === "cut") startAnswer(response, whole.length, half, () => response.socket?.destroySoon());
@@ -153,7 +156,35 @@ function reply(request: RecordedRequest, response: ServerResponse, next: Next): 
   else send(response, toRaw(request, next));
 }
 
-function toRaw(request: RecordedRequest, next: Refusal | "filter" | Raw | { answer: Answer }): Raw {
+const isForStream = ({ url, body }: RecordedRequest) =>
+  url.includes(":streamGenerateContent") || (body as { stream?: boolean } | undefined)?.stream === true;
+
+const breaksOf: Partial<Record<Misbehaviour, Break>> = { cut: "cut", stall: "stall", "bad-json": "bad-json" };
+
+/** How the same is told in pieces; undefined: it is a refusal, which has none. */
+function toStream(next: Next): Streamed | undefined {
+  if (next === "filter") return { pieces: [], stop: "filter" };
+  if (typeof next === "string") return breaksOf[next] && { breaks: breaksOf[next], after: 1 };
+  if ("stream" in next) return next.stream;
+  if (!("answer" in next)) return undefined;
+  const { text = ANSWER_TEXT, ...told } = next.answer;
+  return { pieces: text.match(/\S+\s*/g) ?? [], ...told };
+}
+
+function replyInPieces(
+  request: RecordedRequest,
+  response: ServerResponse,
+  streamed: Streamed,
+): Promise<void> {
+  const { stop = "stop", usage = USAGE, model = modelOf(request) } = streamed;
+  return sendStream(response, formatOf(request), { stop, usage, model }, streamed);
+}
+
+function toRaw(
+  request: RecordedRequest,
+  next: Refusal | "filter" | Raw | { answer: Answer } | { stream: Streamed },
+): Raw {
+  if (typeof next === "object" && "stream" in next) return { status: 200, body: inWords(request, {}) };
   if (next === "filter") return { status: 200, body: inWords(request, { text: "", stop: "filter" }) };
   if (typeof next === "string") return refusal(request, next);
   return "answer" in next ? { status: 200, body: inWords(request, next.answer) } : next;

@@ -117,13 +117,28 @@ function judge(upstream: Upstream, model: string): Verdict {
   if (upstream.phase) return timedOut(upstream.phase);
   const { status } = upstream;
   if (status === undefined) return unanswered(upstream);
-  if (status < 400) return { code: "PROVIDER_BAD_RESPONSE" };
+  if (status < 400) return toldIn200(upstream, model);
   if (status >= 500) return { code: "PROVIDER_ERROR", repeat: "soon" };
   const verdict = refusals.find((refusal) => says(upstream, refusal))?.verdict ?? byStatus.get(status);
   if (verdict?.facts?.reason === "model_not_found") return modelNotFound(model);
   if (verdict) return verdict;
   // Of a 404 in HTML only the address is to blame, so the model is not.
   return status === 404 && upstream.isJson ? modelNotFound(model) : refused(status);
+}
+
+/** Codes of a provider that failed itself, as they stand in a stream that had begun well. */
+const failureCodes = new Set([
+  ...["server_error", "api_error", "overloaded_error", "timeout_error"],
+  ...["internal", "unavailable", "internal_server_error", "service_unavailable"],
+]);
+
+/** By its codes alone: the sentence of what is no refusal may be anything. */
+function toldIn200(upstream: Upstream, model: string): Verdict {
+  if (upstream.codes.some((code) => failureCodes.has(code)))
+    return { code: "PROVIDER_ERROR", repeat: "soon" };
+  const known = refusals.find(({ codes }) => upstream.codes.some((code) => codes.has(code)));
+  if (known?.verdict.facts?.reason === "model_not_found") return modelNotFound(model);
+  return known?.verdict ?? { code: "PROVIDER_BAD_RESPONSE" };
 }
 
 /** Repeated for `connect` only: later the provider may have done the work already, and bills it. */

@@ -1,4 +1,4 @@
-import type { LanguageModel } from "ai";
+import type { Model } from "./ai-provider.answer.ts";
 import {
   defaultBaseUrls,
   type ProviderCall,
@@ -20,7 +20,7 @@ export function baseUrlOf({ baseUrls }: Access, { provider, baseUrl }: ProviderK
 }
 
 /** The SDK's model for a call. Each provider's package is loaded with its first call. */
-export async function languageModel(access: Access, call: ProviderCall): Promise<LanguageModel> {
+export async function languageModel(access: Access, call: ProviderCall): Promise<Model> {
   const baseURL = baseUrlOf(access, call);
   if (baseURL === undefined) throw unusable(call.provider);
   const settings = { apiKey: call.apiKey, baseURL, fetch: access.fetch };
@@ -36,10 +36,22 @@ export async function languageModel(access: Access, call: ProviderCall): Promise
       return (await import("@ai-sdk/mistral")).createMistral(settings)(call.model);
     default: {
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-      return createOpenAICompatible({ ...settings, name: call.provider })(call.model);
+      return createOpenAICompatible({ ...settings, name: call.provider, includeUsage: true })(call.model);
     }
   }
 }
+
+type CallOptions = Parameters<Model["doGenerate"]>[0];
+
+/** The roles come from the author's list, never from text that a buyer put in. */
+export const callOptions = ({ messages, options }: ProviderCall, signal: AbortSignal): CallOptions => ({
+  prompt: messages.map(({ role, content }) =>
+    role === "system" ? { role, content } : { role, content: [{ type: "text", text: content }] },
+  ),
+  ...(options.temperature !== undefined && { temperature: options.temperature }),
+  ...(options.maxTokens !== undefined && { maxOutputTokens: options.maxTokens }),
+  abortSignal: signal,
+});
 
 function unusable(provider: ProviderId): ProviderFault {
   const facts = { provider, attempts: 0, reason: "no_base_url" };

@@ -39,6 +39,7 @@ export function createSandbox({
       if (call.model === "sandbox-slow") await sleepOrGiveUp(sleep, call.signal);
       return answer(call);
     },
+    stream: (call) => stream(call, sleep),
     verify: async () => "valid",
   };
 }
@@ -48,20 +49,40 @@ export function withSandbox(real: AiProviders, sandbox: AiProviders): AiProvider
   const of = (provider: string) => (provider === "sandbox" ? sandbox : real);
   return {
     run: (call) => of(call.provider).run(call),
+    stream: (call) => of(call.provider).stream(call),
     verify: (key, signal) => of(key.provider).verify(key, signal),
     close: async () => real.close?.(),
   };
 }
 
-async function sleepOrGiveUp(
-  sleep: NonNullable<SandboxOptions["sleep"]>,
-  signal: AbortSignal,
-): Promise<void> {
+type Sleep = NonNullable<SandboxOptions["sleep"]>;
+
+async function sleepOrGiveUp(sleep: Sleep, signal: AbortSignal, ms = SLOW_MS): Promise<void> {
   try {
-    await sleep(SLOW_MS, signal);
+    await sleep(ms, signal);
   } finally {
     signal.throwIfAborted();
   }
+}
+
+/** Faults that a stream meets on its way, with half of the answer told. */
+const breakMidway: ReadonlySet<string> = new Set(["sandbox-cut", "sandbox-badsse"]);
+const SLOW_PIECES = 10;
+
+/** The same answer word by word; `sandbox-slow` takes its time between them. */
+async function* stream(call: ProviderCall, sleep: Sleep): AsyncGenerator<string, ProviderAnswer, undefined> {
+  call.signal.throwIfAborted();
+  const isBroken = breakMidway.has(call.model);
+  const whole = answer(isBroken ? { ...call, model: "sandbox" } : call);
+  const pieces = whole.output.match(/\S*\s*/g)!.filter((piece) => piece !== "");
+  const shown = isBroken ? pieces.slice(0, pieces.length / 2) : pieces;
+  for (const [at, piece] of shown.entries()) {
+    if (call.model === "sandbox-slow" && at % Math.ceil(pieces.length / SLOW_PIECES) === 0)
+      await sleepOrGiveUp(sleep, call.signal, SLOW_MS / SLOW_PIECES);
+    call.signal.throwIfAborted();
+    yield piece;
+  }
+  return isBroken ? answer(call) : whole;
 }
 
 function answer(call: ProviderCall): ProviderAnswer {

@@ -96,6 +96,11 @@ export type KeyVerdict = "valid" | "invalid" | "unreachable";
 export interface AiProviders {
   /** One answer or a ProviderFault; retries what may be repeated without billing anyone twice. */
   run(call: ProviderCall): Promise<ProviderAnswer>;
+  /**
+   * The same, piece by piece as it comes; returns the answer when it is whole, or throws a ProviderFault, however much
+   * came before. Repeats only while nothing has come. Nothing is read of the provider while nobody asks for the next piece.
+   */
+  stream(call: ProviderCall): AsyncGenerator<string, ProviderAnswer, undefined>;
   /** Asks the provider whether it knows the key, without spending tokens. */
   verify(key: ProviderKey, signal?: AbortSignal): Promise<KeyVerdict>;
   close?(): Promise<void>;
