@@ -39,11 +39,15 @@ export interface Endpoint<
   answersFile: readonly string[] | null;
   /** Answers events as they come (text/event-stream), in the place of the envelope; `data` is what stands in each. */
   answersEvents: boolean;
+  /** Answers them when asked to, by `stream: true` or by Accept. */
+  eventsWhenAsked: boolean;
   /** A list answers an array in `data` and page, limit, total in `meta`. */
   list: L;
   status: 200 | 201;
   /** Also answers 202, with the same data, when the outcome is not known yet. */
   maybeAccepted: boolean;
+  /** Also answers 202, with this in `data`, when it goes on without its caller (Prefer: respond-async). */
+  accepted: z.ZodType | null;
   /** Its answer shows a secret once: it is not kept for a repeat of the Idempotency-Key, which is then 409 CONFLICT. */
   showsSecret: boolean;
   /** Honours If-Match. */
@@ -82,11 +86,13 @@ export function endpoint<
     rawBody: null,
     answersFile: null,
     answersEvents: false,
+    eventsWhenAsked: false,
     upload: null,
     list: false as L,
     status: 200,
     base: "/v1",
     maybeAccepted: false,
+    accepted: null,
     showsSecret: false,
     conditional: false,
     errors: [],

@@ -5,6 +5,7 @@ import * as catalogue from "./catalogue.ts";
 import * as discounts from "./discounts.ts";
 import type { Endpoint } from "./endpoint.ts";
 import * as events from "./events.ts";
+import * as executions from "./executions.ts";
 import * as files from "./files.ts";
 import * as keys from "./keys.ts";
 import * as moderation from "./moderation.ts";
@@ -100,10 +101,12 @@ export const api = {
   },
   referrals: { get: referrals.get },
   ai: {
-    execute: ai.execute,
-    executions: ai.executions,
-    execution: ai.execution,
-    removeExecution: ai.removeExecution,
+    execute: executions.execute,
+    executions: executions.executions,
+    execution: executions.execution,
+    executionEvents: executions.executionEvents,
+    cancelExecution: executions.cancelExecution,
+    removeExecution: executions.removeExecution,
     keys: ai.keys,
     createKey: ai.createKey,
     changeKey: ai.changeKey,
@@ -194,13 +197,8 @@ export type { AdminOAuthClient, AdminUser, AdminUserDetail, AuditEntry, ChangeUs
 export type {
   ChangeProviderKey,
   CreateProviderKey,
-  Execute,
-  Execution,
-  ExecutionDetail,
-  ExecutionResult,
   ProviderKey,
 } from "./ai.ts";
-export { executionStatuses } from "./ai.ts";
 export type { Facets } from "./catalogue.ts";
 export { isCountry } from "./countries.ts";
 export type { ChangeDiscountCode, CreateDiscountCode, DiscountCode } from "./discounts.ts";
@@ -216,6 +214,15 @@ export {
 export { Failure, ListMeta, Meta, type Ratings, type Success } from "./envelope.ts";
 export { type ErrorCode, errorCatalogue, errorCodes } from "./errors.ts";
 export { Event, type EventData, type EventType, eventData, eventTypes } from "./events.ts";
+export {
+  type AcceptedExecution,
+  type Execute,
+  type Execution,
+  type ExecutionDetail,
+  type ExecutionResult,
+  executionStatuses,
+  executionTypes,
+} from "./executions.ts";
 export { MAX_FILE_BYTES, MAX_IMAGE_BYTES, type ProductFile, type ProductImage } from "./files.ts";
 export type { ApiKey, ApiKeyStatus, CreateApiKey, NewApiKey, RotatedApiKey } from "./keys.ts";
 export {

@@ -3,6 +3,7 @@ import { endpoints } from "@stoa/contract";
 import type { FastifyInstance } from "fastify";
 import { accountRoutes } from "./account/routes.ts";
 import { adminRoutes } from "./admin/routes.ts";
+import { hearCancels } from "./ai/cancel.ts";
 import { aiRoutes } from "./ai/routes.ts";
 import { auditRoutes } from "./audit/routes.ts";
 import { type BaseOverrides, openBase } from "./base.ts";
@@ -59,6 +60,7 @@ import { askedJobsOf, noticeHandlers, scheduledJobsOf } from "./worker.ts";
 
 const FLUSH_VIEWS_MS = 500;
 const DROP_OLD_MS = 5_000;
+const HEAR_CANCELS_MS = 500;
 /** Requests may run this long after SIGTERM; then calls to the outside are given up. */
 const GRACE_MS = 10_000;
 const LAST_WORDS_MS = 3_000;
@@ -75,7 +77,7 @@ export const routes = [
   ...discountRoutes,
   ...referralRoutes,
   ...payoutRoutes,
-  ...aiRoutes,
+  ...aiRoutes(),
   ...eventRoutes,
   ...webhookRoutes,
   ...keyRoutes,
@@ -119,6 +121,7 @@ export async function startService(
   const app = await buildDoor(ctx, () => queue, overrides);
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
   const kept = every(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.kept.dropOld());
+  const cancels = every(HEAR_CANCELS_MS, "cancels", ctx.log, () => hearCancels(ctx));
   const courier = new Courier(ctx);
   if (config.roles.worker) {
     queue = await startQueue(ctx, scheduledJobsOf(ctx), askedJobsOf(ctx));
@@ -134,10 +137,12 @@ export async function startService(
     async close() {
       const giveUp = setTimeout(() => base.giveUp(), overrides.graceMs ?? GRACE_MS);
       await Promise.all([ctx.feed.close(), closeDoor(app, overrides.graceMs ?? GRACE_MS), courier.stop()]);
+      await ctx.live.drained();
       clearTimeout(giveUp);
       await queue?.stop();
       await views.stop();
       await kept.stop();
+      await cancels.stop();
       await base.close();
     },
   };

@@ -2,6 +2,7 @@ import { hkdfSync } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import type pg from "pg";
 import type { Logger } from "pino";
+import { LiveRuns } from "./ai/live.ts";
 import { seedCategories } from "./catalogue/categories.ts";
 import { Kept } from "./catalogue/kept.ts";
 import { ViewBuffer } from "./catalogue/views.ts";
@@ -94,6 +95,7 @@ async function buildBase(
     kept: new Kept(notices, now),
     views: new ViewBuffer(),
     feed: new EventFeed(pool, log),
+    live: new LiveRuns(notices),
     shutdown: shutdown.signal,
     failPoints: overrides.failPoints ?? null,
     outside: outside.ports,

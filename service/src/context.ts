@@ -1,6 +1,7 @@
 import type { Permission, Plan, Quota, Role } from "@stoa/contract";
 import type pg from "pg";
 import type { Logger } from "pino";
+import type { LiveRuns } from "./ai/live.ts";
 import type { Kept } from "./catalogue/kept.ts";
 import type { ViewBuffer } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
@@ -47,6 +48,8 @@ export interface Context {
   views: ViewBuffer;
   /** Who reads along as events happen. */
   feed: EventFeed;
+  /** The prompts that this process runs at this moment. */
+  live: LiveRuns;
   /** Aborts with the reason "shutdown" when the process must end: calls to the outside give up. */
   shutdown: AbortSignal;
   /** null, but in tests of crashes. */

@@ -401,6 +401,7 @@ suite("the result", () => {
       totalTokens: 1_100,
       estimatedCost: 0.0035,
       costKnown: true,
+      estimated: false,
     });
     assert.ok(duration >= 0 && duration < 10);
     assert.deepEqual(facts, {

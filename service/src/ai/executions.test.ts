@@ -171,6 +171,7 @@ suite("one execution", () => {
       assert.deepEqual(await read(by, executionId), {
         id: executionId,
         type: "PROMPT",
+        mode: "sync",
         status: "completed",
         productId: draft,
         productVersion: "1.0.0",
@@ -181,6 +182,7 @@ suite("one execution", () => {
         error: null,
         createdAt: shop.clock.now.toISOString(),
         completedAt: shop.clock.now.toISOString(),
+        cancelRequestedAt: null,
         variables,
         output: "Rain.",
         finishReason: "stop",

@@ -1,6 +1,8 @@
-import { sql } from "kysely";
+import type { executionStatuses } from "@stoa/contract";
+import { sql, type Updateable } from "kysely";
 import type { Queries } from "../db/database.ts";
 import { offsetOf, type Paging } from "../db/paging.ts";
+import type { Executions } from "../db/tables.gen.ts";
 import { type CallEnd, endingCall, type KeyRefusal, type Reservation, reserveCall } from "./key-queries.ts";
 
 export interface NewExecution {
@@ -11,6 +13,7 @@ export interface NewExecution {
   providerKeyId: string | null;
   provider: string;
   model: string | null;
+  mode: ExecutionMode;
   createdAt: Date;
   leaseUntil: Date;
 }
@@ -29,6 +32,7 @@ export async function insertExecution(
     provider_key_id: execution.providerKeyId,
     provider: execution.provider,
     model: execution.model,
+    mode: execution.mode,
     status: "running",
     lease_until: execution.leaseUntil,
     created_at: execution.createdAt,
@@ -67,13 +71,17 @@ export interface ExecutionEnd {
   completion_tokens?: number;
   cost_usd?: number;
   cost_known?: boolean;
+  usage_estimated?: boolean;
   duration_ms: number;
   completed_at: Date;
 }
 
+/** Texts of one that was deleted meanwhile do not come back. */
+const unlessDeleted = (sealed: string | null) =>
+  sql<string | null>`case when deleted_at is null then ${sealed} end`;
+
 /**
- * Only a running one ends: what was declared dead stays so. Texts of one that was forgotten meanwhile do not come back.
- * `call` ends with it, if a stored key made one.
+ * Only a running one ends: what was declared dead stays so. `call` ends with it, if a stored key made one.
  */
 export const endExecution = (
   db: Queries,
@@ -83,18 +91,26 @@ export const endExecution = (
 ) =>
   (call ? (endingCall(db, call) as unknown as Queries) : db)
     .updateTable("executions")
-    .set({ ...end, sealed_texts: sql<string | null>`case when deleted_at is null then ${sealed_texts} end` })
+    .set({ ...end, sealed_texts: unlessDeleted(sealed_texts) })
     .where("id", "=", id)
     .where("status", "=", "running")
     .execute();
 
+export type ExecutionType = "PROMPT" | "WORKFLOW";
+export type ExecutionMode = "sync" | "async" | "stream";
+export type ExecutionStatus = (typeof executionStatuses)[number];
+
 export interface ExecutionRow {
   id: string;
+  userId: string;
+  type: ExecutionType;
+  mode: ExecutionMode;
   productId: string;
   productVersion: string;
-  provider: string;
+  /** null: a workflow. */
+  provider: string | null;
   model: string | null;
-  status: "queued" | "running" | "waiting" | "completed" | "failed" | "canceled";
+  status: ExecutionStatus;
   finishReason: string | null;
   errorCode: string | null;
   errorMessage: string | null;
@@ -103,9 +119,11 @@ export interface ExecutionRow {
   completionTokens: number | null;
   costUsd: string | null;
   costKnown: boolean | null;
+  usageEstimated: boolean;
   durationMs: number | null;
   createdAt: Date;
   completedAt: Date | null;
+  cancelRequestedAt: Date | null;
 }
 
 const ownExecutions = (db: Queries, userId: string) =>
@@ -114,14 +132,9 @@ const ownExecutions = (db: Queries, userId: string) =>
     .where("user_id", "=", userId)
     .where("deleted_at", "is", null)
     .select([
-      ...([
-        "id",
-        "product_id as productId",
-        "product_version as productVersion",
-        "provider",
-        "model",
-      ] as const),
-      ...(["status", "finish_reason as finishReason", "attempts"] as const),
+      ...(["id", "user_id as userId", "type", "mode", "status", "provider", "model"] as const),
+      ...(["product_id as productId", "product_version as productVersion"] as const),
+      ...(["finish_reason as finishReason", "attempts", "usage_estimated as usageEstimated"] as const),
       ...([
         "error_code as errorCode",
         "error_message as errorMessage",
@@ -133,6 +146,7 @@ const ownExecutions = (db: Queries, userId: string) =>
         "cost_known as costKnown",
       ] as const),
       ...(["duration_ms as durationMs", "created_at as createdAt", "completed_at as completedAt"] as const),
+      "cancel_requested_at as cancelRequestedAt",
     ])
     .$castTo<ExecutionRow>();
 
@@ -145,6 +159,8 @@ export const findTexts = (db: Queries, id: string) =>
 
 export interface ExecutionFilter extends Paging {
   status?: string | undefined;
+  type?: ExecutionType | undefined;
+  mode?: ExecutionMode | undefined;
   productId?: string | null | undefined;
   from?: Date | undefined;
   to?: Date | undefined;
@@ -153,6 +169,8 @@ export interface ExecutionFilter extends Paging {
 export async function listExecutions(db: Queries, userId: string, filter: ExecutionFilter) {
   let own = ownExecutions(db, userId);
   if (filter.status) own = own.where("status", "=", filter.status);
+  if (filter.type) own = own.where("type", "=", filter.type);
+  if (filter.mode) own = own.where("mode", "=", filter.mode);
   if (filter.productId) own = own.where("product_id", "=", filter.productId);
   if (filter.from) own = own.where("created_at", ">=", filter.from);
   if (filter.to) own = own.where("created_at", "<", filter.to);
@@ -162,6 +180,49 @@ export async function listExecutions(db: Queries, userId: string, filter: Execut
     .select((row) => row.fn.countAll<number>().as("total"))
     .executeTakeFirstOrThrow();
   return { items, total };
+}
+
+export const insertWorkflow = (
+  db: Queries,
+  execution: {
+    id: string;
+    userId: string;
+    productId: string;
+    productVersion: string;
+    mode: ExecutionMode;
+    sealedTexts: string | null;
+    createdAt: Date;
+  },
+) =>
+  db
+    .insertInto("executions")
+    .values({
+      id: execution.id,
+      type: "WORKFLOW",
+      user_id: execution.userId,
+      product_id: execution.productId,
+      product_version: execution.productVersion,
+      mode: execution.mode,
+      status: "queued",
+      sealed_texts: execution.sealedTexts,
+      created_at: execution.createdAt,
+    })
+    .execute();
+
+export async function moveWorkflow(
+  db: Queries,
+  id: string,
+  from: readonly ExecutionStatus[],
+  { sealedTexts, ...values }: Omit<Updateable<Executions>, "sealed_texts"> & { sealedTexts?: string },
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable("executions")
+    .set({ ...values, ...(sealedTexts !== undefined && { sealed_texts: unlessDeleted(sealedTexts) }) })
+    .where("id", "=", id)
+    .where("type", "=", "WORKFLOW")
+    .where("status", "in", [...from])
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }
 
 /** Its texts are gone; the row stays, as a run of its product. */
@@ -179,8 +240,57 @@ export const failAbandoned = (db: Queries, now: Date) =>
       completed_at: now,
     })
     .where("status", "=", "running")
+    .where("type", "=", "PROMPT")
     .where("lease_until", "<", now)
     .execute();
+
+/** What a run has said so far, for readers of other processes. */
+export const sharePartial = (db: Queries, id: string, sealed: string) =>
+  sql`
+    with shared as (
+      update executions set sealed_texts = ${sealed}
+       where id = ${id} and status = 'running' and deleted_at is null returning id)
+    select pg_notify('execution_move', id::text) from shared`.execute(db);
+
+/** Tells whoever runs it that somebody reads along, or whoever reads along that it moved. */
+export const tellOf = (db: Queries, what: "execution_watch" | "execution_move", id: string) =>
+  sql`select pg_notify(${what}, ${id})`.execute(db);
+
+/** Asks for the end of what has not ended, and tells every process so. */
+export const requestCancel = (db: Queries, id: string, now: Date) =>
+  sql`
+    with asked as (
+      update executions set cancel_requested_at = coalesce(cancel_requested_at, ${now})
+       where id = ${id} and completed_at is null returning id)
+    select pg_notify('execution_cancel', id::text) from asked`.execute(db);
+
+/** Cancels a prompt that nobody runs, or nobody any more. */
+export const cancelIdle = (db: Queries, id: string, now: Date) =>
+  db
+    .updateTable("executions")
+    .set({
+      ...{ status: "canceled", completed_at: now, sealed_request: null },
+      ...{ error_code: "canceled", error_message: "The execution was canceled." },
+    })
+    .where("id", "=", id)
+    .where("type", "=", "PROMPT")
+    .where((row) =>
+      row.or([
+        row("status", "=", "queued"),
+        row.and([row("status", "=", "running"), row("lease_until", "<", now)]),
+      ]),
+    )
+    .execute();
+
+export async function findCanceled(db: Queries, ids: readonly string[]): Promise<string[]> {
+  const rows = await db
+    .selectFrom("executions")
+    .where("id", "in", [...ids])
+    .where("cancel_requested_at", "is not", null)
+    .select("id")
+    .execute();
+  return rows.map(({ id }) => id);
+}
 
 export const eraseTextsBefore = (db: Queries, before: Date) =>
   db

@@ -1,23 +1,39 @@
 import { api } from "@stoa/contract";
-import { route } from "../http/route.ts";
+import { type Route, route, streamRoute } from "../http/route.ts";
+import { cancelExecution } from "./cancel.ts";
+import { promptKind, streamExecution } from "./events.ts";
 import { executePrompt } from "./execute.ts";
 import { listOwnExecutions, readExecution, removeExecution } from "./executions.ts";
+import type { ExecutionKinds } from "./kinds.ts";
 import { changeKey, listOwnKeys, removeKey, storeKey, verifyKey } from "./provider-keys.ts";
 
-export const aiRoutes = [
-  route(api.ai.execute, (ctx, caller, { body }, facts) =>
-    executePrompt(ctx, caller, body, facts.clientGone()),
-  ),
-  route(api.ai.executions, (ctx, caller, { query }) => listOwnExecutions(ctx, caller, query)),
-  route(api.ai.execution, (ctx, caller, { params }) => readExecution(ctx, caller, params.executionId)),
-  route(api.ai.removeExecution, (ctx, caller, { params }) =>
-    removeExecution(ctx, caller, params.executionId),
-  ),
-  route(api.ai.keys, (ctx, caller, { query }) => listOwnKeys(ctx, caller, query)),
-  route(api.ai.createKey, (ctx, caller, { body }) => storeKey(ctx, caller, body)),
-  route(api.ai.changeKey, (ctx, caller, { params, body }) =>
-    changeKey(ctx, caller, params.providerKeyId, body),
-  ),
-  route(api.ai.removeKey, (ctx, caller, { params }) => removeKey(ctx, caller, params.providerKeyId)),
-  route(api.ai.verifyKey, (ctx, caller, { params }) => verifyKey(ctx, caller, params.providerKeyId)),
-];
+/** `others` can be executed by rooms that this one knows nothing of. */
+export const aiRoutes = (others: ExecutionKinds = {}): Route[] => {
+  const kinds = { PROMPT: promptKind, ...others };
+  return [
+    streamRoute(
+      api.ai.execute,
+      (ctx, caller, { body }, facts) => executePrompt(ctx, caller, body, facts),
+      (ctx, caller, executionId) => streamExecution(ctx, caller, executionId, null, kinds),
+    ),
+    route(api.ai.executionEvents, (ctx, caller, { params, query }, { lastEventId }) =>
+      // A browser that comes back by itself asks the same address again, and knows better what it heard.
+      streamExecution(ctx, caller, params.executionId, lastEventId ?? (query.lastEventId || null), kinds),
+    ),
+    route(api.ai.cancelExecution, (ctx, caller, { params }) =>
+      cancelExecution(ctx, caller, params.executionId, kinds),
+    ),
+    route(api.ai.executions, (ctx, caller, { query }) => listOwnExecutions(ctx, caller, query)),
+    route(api.ai.execution, (ctx, caller, { params }) => readExecution(ctx, caller, params.executionId)),
+    route(api.ai.removeExecution, (ctx, caller, { params }) =>
+      removeExecution(ctx, caller, params.executionId),
+    ),
+    route(api.ai.keys, (ctx, caller, { query }) => listOwnKeys(ctx, caller, query)),
+    route(api.ai.createKey, (ctx, caller, { body }) => storeKey(ctx, caller, body)),
+    route(api.ai.changeKey, (ctx, caller, { params, body }) =>
+      changeKey(ctx, caller, params.providerKeyId, body),
+    ),
+    route(api.ai.removeKey, (ctx, caller, { params }) => removeKey(ctx, caller, params.providerKeyId)),
+    route(api.ai.verifyKey, (ctx, caller, { params }) => verifyKey(ctx, caller, params.providerKeyId)),
+  ];
+};

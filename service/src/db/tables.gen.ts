@@ -149,6 +149,7 @@ export interface Events {
 
 export interface Executions {
   attempts: Generated<number>;
+  cancel_requested_at: Timestamp | null;
   completed_at: Timestamp | null;
   completion_tokens: number | null;
   cost_known: boolean | null;
@@ -160,15 +161,20 @@ export interface Executions {
   error_message: string | null;
   finish_reason: string | null;
   id: string;
-  lease_until: Timestamp;
+  lease_token: string | null;
+  lease_until: Timestamp | null;
+  mode: Generated<string>;
   model: string | null;
   product_id: string;
   product_version: string;
   prompt_tokens: number | null;
-  provider: string;
+  provider: string | null;
   provider_key_id: string | null;
+  sealed_request: string | null;
   sealed_texts: string | null;
   status: string;
+  type: Generated<string>;
+  usage_estimated: Generated<boolean>;
   user_id: string;
 }
 

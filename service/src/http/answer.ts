@@ -9,6 +9,7 @@ import {
   digest,
   type RawPage,
   type Rendered,
+  renderAccepted,
   renderFile,
   renderOne,
   renderPage,
@@ -20,7 +21,7 @@ import { type Outcome, type Repeatable, runOnce } from "./idempotency.ts";
 import { entranceOf, isWrongCredential } from "./rate-limit.ts";
 import { metaOf, renderRefusal, toApiError } from "./refusal.ts";
 import { pathOf, targetOf } from "./request-path.ts";
-import { Answer, EventStream, FileAnswer, type Route } from "./route.ts";
+import { Accepted, Answer, EventStream, FileAnswer, type Route } from "./route.ts";
 import { send } from "./send.ts";
 import { validate } from "./validate.ts";
 
@@ -29,9 +30,10 @@ const MAX_IDEMPOTENCY_KEY = 255;
 /** Runs the verb of a route, once for its Idempotency-Key, and sends what it answers. */
 export function answer(door: Door, route: Route, request: FastifyRequest, reply: FastifyReply) {
   return withBody(door, route, request, async (body) => {
-    const run = () => render(door, route, request, reply, body);
+    const run = () => render(door, route, request, () => carryOut(door, route, request, reply, body));
     const repeatable = repeatableOf(route.endpoint, request, body);
-    const outcome = repeatable ? await runOnce(door.ctx, repeatable, run) : await run();
+    const first = repeatable ? await runOnce(door.ctx, repeatable, run) : await run();
+    const outcome = first.again === undefined ? first : await streamAgain(door, route, request, first);
     // Whoever hears that something changed must not meet what this process remembered of before.
     if (route.endpoint.method !== "GET") await door.ctx.notices.caughtUp();
     if (outcome.stream)
@@ -68,12 +70,11 @@ async function render(
   door: Door,
   route: Route,
   request: FastifyRequest,
-  reply: FastifyReply,
-  body: Incoming,
+  work: () => Promise<Outcome>,
 ): Promise<Outcome> {
   let outcome: Outcome;
   try {
-    outcome = await carryOut(door, route, request, reply, body);
+    outcome = await work();
   } catch (error) {
     const known = await countIfWrong(door, request, toApiError(door, request, error));
     outcome = { ...renderRefusal(door, request, known), error: known.code };
@@ -81,6 +82,13 @@ async function render(
   door.inspect?.(route.endpoint, outcome);
   return outcome;
 }
+
+/** A repeat hears the stream of the first request from its beginning, while it goes on and afterwards. */
+const streamAgain = (door: Door, route: Route, request: FastifyRequest, { again, headers }: Outcome) =>
+  render(door, route, request, async () => {
+    const stream = renderStream(await route.again!(door.ctx, request.caller!, again!));
+    return { ...stream, headers: { ...stream.headers, ...headers } };
+  });
 
 /** Parses, calls the verb and renders what it answers. */
 async function carryOut(
@@ -109,6 +117,7 @@ function renderResult(
   paging: Paging,
   meta: Meta,
 ): Rendered {
+  if (result instanceof Accepted) return renderAccepted(result, meta);
   if (result instanceof FileAnswer) return renderFile(result);
   if (result instanceof EventStream) return renderStream(result);
   if (!endpoint.list) return renderOne(endpoint, result, meta);

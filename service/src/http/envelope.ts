@@ -4,7 +4,7 @@ import type { Endpoint, ListMeta, Meta } from "@stoa/contract";
 import type { Page, Paging } from "../db/paging.ts";
 import type { ApiError } from "../errors.ts";
 import { SESSION_COOKIE } from "./authenticate.ts";
-import { Answer, type Cookie, type EventStream, type FileAnswer, RawJson } from "./route.ts";
+import { type Accepted, Answer, type Cookie, type EventStream, type FileAnswer, RawJson } from "./route.ts";
 
 /** A finished answer: what goes over the wire, and what an Idempotency-Key keeps. */
 export interface Rendered<Body = string | Buffer[]> {
@@ -85,6 +85,12 @@ function linkHeader(
   if (!totalIsEstimate) links.push(link("last", last));
   return links.join(", ");
 }
+
+export const renderAccepted = ({ data, asPreferred }: Accepted, meta: Meta): Rendered<string> => ({
+  status: 202,
+  body: `{"success":true,"data":${JSON.stringify(data)},"meta":${JSON.stringify(meta)}}`,
+  headers: asPreferred ? { "preference-applied": "respond-async" } : {},
+});
 
 export function renderPage(
   result: Page<unknown> | RawPage,

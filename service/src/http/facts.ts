@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { inAuthorization } from "./authenticate.ts";
 import { type Incoming, isUpload, toRawBody } from "./body.ts";
+import { preferenceOf } from "./prefer.ts";
 import type { RequestFacts } from "./route.ts";
 import { isFromPage } from "./same-origin.ts";
 import { sourceOf } from "./source.ts";
@@ -10,6 +11,8 @@ export const factsOf = (request: FastifyRequest, reply: FastifyReply, body: Inco
   file: isUpload(body) ? body.file : null,
   ifMatch: request.headers["if-match"] ?? null,
   lastEventId: String(request.headers["last-event-id"] ?? "") || null,
+  acceptsEvents: /\btext\/event-stream\b/i.test(request.headers.accept ?? ""),
+  prefer: preferenceOf(request.headers["prefer"]),
   source: sourceOf(request),
   cookies: request.cookies,
   bearer: inAuthorization(request.headers.authorization),

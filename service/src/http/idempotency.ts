@@ -31,6 +31,8 @@ export interface Outcome extends Rendered {
   error?: ErrorCode;
   /** What a repeat is answered in the place of this, because this shows a secret. */
   repeat?: Rendered;
+  /** The name of the stream that the first request was answered with. */
+  again?: string;
 }
 
 interface Kept {
@@ -74,18 +76,28 @@ function replay(ctx: Context, request: Repeatable, kept: Kept): Outcome {
     throw new ApiError("IDEMPOTENCY_IN_PROGRESS", undefined, undefined, 1);
   }
   const body = ctx.vault.open(kept.sealedBody, sealContext(request));
-  return { status: kept.status, body, headers: { "idempotent-replayed": "true" } };
+  const replayed = { status: kept.status, body, headers: { "idempotent-replayed": "true" } };
+  return body.startsWith(STREAM) ? { ...replayed, again: body.slice(STREAM.length) } : replayed;
 }
+
+/** Of a stream its name is kept, by which it is found again; an envelope begins otherwise. */
+const STREAM = "stream:";
+
+const keptOf = ({ repeat, stream, ...outcome }: Outcome): string =>
+  stream?.name ? STREAM + stream.name : textOf(repeat ?? outcome);
 
 /** Fenced by the token: a request that lost its lease neither stores nor releases. */
 const mine = (ctx: Context, request: Repeatable, token: string) => {
   const { caller, route, key } = request;
   const where = { caller, route, key, lease_token: token };
   return {
-    keep: (answer: Rendered) =>
+    keep: (outcome: Outcome) =>
       ctx.db
         .updateTable("idempotency_keys")
-        .set({ status: answer.status, sealed_body: ctx.vault.seal(textOf(answer), sealContext(request)) })
+        .set({
+          status: (outcome.repeat ?? outcome).status,
+          sealed_body: ctx.vault.seal(keptOf(outcome), sealContext(request)),
+        })
         .where((row) => row.and(where))
         .execute(),
     release: () =>
@@ -109,7 +121,7 @@ export async function runOnce(
   const outcome = await run();
   const isRefusal = outcome.error !== undefined && !OUTCOMES.has(outcome.error);
   try {
-    await (isRefusal ? row.release() : row.keep(outcome.repeat ?? outcome));
+    await (isRefusal ? row.release() : row.keep(outcome));
   } catch (error) {
     // The work is done: its answer goes out, and the lease keeps a repeat away for a while.
     ctx.log.error({ route: request.route, err: error }, "the answer to an Idempotency-Key was not kept");

@@ -96,6 +96,9 @@ function headersOf(endpoint: Endpoint): Json[] {
   }
   if (endpoint.conditional) headers.push(header("If-Match", "Change only if this is still the ETag"));
   if (endpoint.answersEvents) headers.push(header("Last-Event-ID", "Go on after this event"));
+  if (endpoint.accepted) {
+    headers.push(header("Prefer", "`respond-async`: answer 202 at once, and go on without the caller"));
+  }
   if (hasEtag(endpoint)) {
     headers.push(header("If-None-Match", "304 when this is still the ETag"));
   }
@@ -105,20 +108,39 @@ function headersOf(endpoint: Endpoint): Json[] {
 function successOf(endpoint: Endpoint, schemas: Schemas): Json {
   if (endpoint.answersFile) return { description: "A file", content: filesOf(endpoint.answersFile) };
   const data = schemas.of(endpoint.data, "output");
-  if (endpoint.answersEvents) {
-    const schema = { type: "string", contentMediaType: "text/event-stream" };
-    return { description: "Events as they come", content: { "text/event-stream": { schema } } };
-  }
-  const schema = {
-    type: "object",
-    required: ["success", "data", "meta"],
-    properties: {
-      success: { const: true },
-      data: endpoint.list ? { type: "array", items: data } : data,
-      meta: schemas.of(endpoint.list ? ListMeta : Meta, "output"),
-    },
+  if (endpoint.answersEvents) return { description: "Events as they come", content: eventsContent };
+  const content = {
+    ...enveloped(
+      endpoint.list ? { type: "array", items: data } : data,
+      endpoint.list ? ListMeta : Meta,
+      schemas,
+    ),
+    ...(endpoint.eventsWhenAsked && eventsContent),
   };
-  return { description: "Success", content: { "application/json": { schema } } };
+  const description = endpoint.eventsWhenAsked
+    ? "Success; or events as they come, when asked for"
+    : "Success";
+  return { description, content };
+}
+
+const eventsContent: Json = {
+  "text/event-stream": { schema: { type: "string", contentMediaType: "text/event-stream" } },
+};
+
+const enveloped = (data: Json, meta: z.ZodType, schemas: Schemas): Json => ({
+  "application/json": {
+    schema: {
+      type: "object",
+      required: ["success", "data", "meta"],
+      properties: { success: { const: true }, data, meta: schemas.of(meta, "output") },
+    },
+  },
+});
+
+function acceptedOf({ accepted }: Endpoint, schemas: Schemas): Json {
+  if (!accepted) return {};
+  const content = enveloped(schemas.of(accepted, "output"), Meta, schemas);
+  return { 202: { description: "Accepted: it goes on without its caller", content } };
 }
 
 function exampleOf(code: ErrorCode): Json {
@@ -206,6 +228,7 @@ function operationOf(endpoint: Endpoint, schemas: Schemas): Json {
       ...(endpoint.maybeAccepted && {
         202: { ...success, description: "Accepted; the outcome is not known yet" },
       }),
+      ...acceptedOf(endpoint, schemas),
       ...(hasEtag(endpoint) && { 304: { description: "Not modified" } }),
       ...failuresOf(endpoint, schemas),
     },

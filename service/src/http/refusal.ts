@@ -72,6 +72,13 @@ const nobodysRequest = (request: FastifyRequest) =>
     request.routeOptions.config.endpoint?.base === "/api/auth" ? "INVALID_TOKEN" : "INVALID_API_KEY",
   );
 
+/** The `error` of the envelope, where there is none around it: in an event. */
+export const errorTold = (ctx: Context, { code, message, details }: ApiError) => ({
+  ...{ code, message },
+  ...(details && { details }),
+  docUrl: docUrl(ctx, code),
+});
+
 export function renderRefusal({ ctx }: Door, request: FastifyRequest, error: ApiError): Rendered<string> {
   const challenge = challengeOf(ctx.links.origin(), error, request.caller);
   return renderError(error, docUrl(ctx, error.code), metaOf(ctx, request), challenge);

@@ -4,6 +4,7 @@ import type { Caller, Context, Member, SessionCaller, Source } from "../context.
 import type { Page } from "../db/paging.ts";
 import type { RawPage } from "./envelope.ts";
 import type { UploadedFile } from "./multipart.ts";
+import type { Preference } from "./prefer.ts";
 import type { RawBody } from "./raw-body.ts";
 
 /** JSON that is rendered already, such as a product's card. */
@@ -45,6 +46,17 @@ export class Answer<D> {
   }
 }
 
+/** 202: what was asked for goes on without its caller. */
+export class Accepted {
+  readonly data: unknown;
+  /** Whether the caller had asked for that, by `Prefer: respond-async`. */
+  readonly asPreferred: boolean;
+  constructor(data: unknown, asPreferred: boolean) {
+    this.data = data;
+    this.asPreferred = asPreferred;
+  }
+}
+
 /** An answer that is a file: it goes out as it is read. */
 export class FileAnswer {
   readonly name: string;
@@ -72,10 +84,13 @@ export class EventStream {
   readonly until: AbortSignal;
   /** Called when it is over. */
   readonly ended: () => void;
-  constructor(stream: Pick<EventStream, "events" | "until" | "ended">) {
+  /** By which the route's `again` finds it for a repeat of the Idempotency-Key; null: it has none. */
+  readonly name: string | null;
+  constructor(stream: Pick<EventStream, "events" | "until" | "ended"> & { name?: string }) {
     this.events = stream.events;
     this.until = stream.until;
     this.ended = stream.ended;
+    this.name = stream.name ?? null;
   }
 }
 
@@ -85,6 +100,9 @@ export interface RequestFacts {
   ifMatch: string | null;
   /** Of whoever comes back to a stream: the last event that they heard. */
   lastEventId: string | null;
+  /** Whether the answer may be a stream of events, by Accept. */
+  acceptsEvents: boolean;
+  prefer: Preference;
   source: Source;
   cookies: Record<string, string | undefined>;
   /** What the Authorization header says, which nobody has judged at a public endpoint; null: there is none. */
@@ -111,7 +129,7 @@ type CallerOf<E extends Endpoint> = E["access"] extends { who: "session" | "admi
       : Caller;
 type Result<E extends Endpoint> = E["list"] extends true
   ? Page<Data<E> | RawJson> | RawPage
-  : Data<E> | Answer<Data<E>> | FileAnswer | EventStream;
+  : Data<E> | Answer<Data<E>> | Accepted | FileAnswer | EventStream;
 
 export type Handler<E extends Endpoint> = (
   ctx: Context,
@@ -125,6 +143,8 @@ export interface Route {
   /** Of an upload: throws before a byte of it is read when this caller may not send it. */
   admit?(ctx: Context, caller: Caller, params: never): Promise<unknown>;
   handle(ctx: Context, caller: Caller, input: never, facts: RequestFacts): Promise<unknown>;
+  /** The stream that a repeat of an Idempotency-Key hears, by the name of the first one. */
+  again?(ctx: Context, caller: Caller, name: string): Promise<EventStream>;
 }
 
 /** Ties an endpoint of the contract to the verb that answers it. */
@@ -132,6 +152,13 @@ export const route = <E extends Endpoint>(endpoint: E, handle: Handler<E>): Rout
   endpoint,
   handle: handle as Route["handle"],
 });
+
+/** Of what may answer with a stream: a repeat of an Idempotency-Key is sent the events of the first one. */
+export const streamRoute = <E extends Endpoint>(
+  endpoint: E,
+  handle: Handler<E>,
+  again: (ctx: Context, caller: CallerOf<E>, name: string) => Promise<EventStream>,
+): Route => ({ ...route(endpoint, handle), again: again as Route["again"] & {} });
 
 /** Of an upload: `admit` is asked before a byte of the body is read, so that nobody fills the disk in vain. */
 export const uploadRoute = <E extends Endpoint>(

@@ -69,16 +69,21 @@ end $$;
 
 create table executions (
   id uuid primary key,
+  type text not null default 'PROMPT' check (type in ('PROMPT', 'WORKFLOW')),
   user_id uuid not null references users on delete cascade,
   product_id uuid not null references products,
   product_version text not null,
-  -- null: the sandbox, which needs no key.
+  -- null: the sandbox, which needs no key, or a workflow, whose steps have keys of their own.
   provider_key_id uuid references provider_keys,
-  provider text not null,
+  -- null: a workflow.
+  provider text,
   model text,
+  mode text not null default 'sync' check (mode in ('sync', 'async', 'stream')),
   status text not null check (status in ('queued', 'running', 'waiting', 'completed', 'failed', 'canceled')),
   -- Variables and output, sealed; null when not stored.
   sealed_texts text,
+  -- What a queued run was asked for, sealed; gone when somebody begins it.
+  sealed_request text,
   finish_reason text,
   error_code text,
   error_message text,
@@ -87,15 +92,21 @@ create table executions (
   completion_tokens integer,
   cost_usd numeric(16, 8),
   cost_known boolean,
+  -- The provider did not count the tokens; the numbers are ours.
+  usage_estimated boolean not null default false,
   duration_ms integer,
-  -- A run that nobody renews is a run whose process died.
-  lease_until timestamptz not null,
+  -- A running prompt past it is one whose process died; null: nobody runs it, or an engine with leases of its own does.
+  lease_until timestamptz,
+  -- Of whoever runs it: nobody else may move it.
+  lease_token uuid,
+  cancel_requested_at timestamptz,
   created_at timestamptz not null,
   completed_at timestamptz,
   -- Gone from its owner's history; the row stays, as a run of its product.
   deleted_at timestamptz
 );
 create index executions_user on executions (user_id, id desc) where deleted_at is null;
-create index executions_running on executions (lease_until) where status = 'running';
+create index executions_running on executions (lease_until) where status = 'running' and type = 'PROMPT';
+create index executions_queued on executions (id) where status = 'queued' and type = 'PROMPT';
 create index executions_texts on executions (created_at) where sealed_texts is not null;
 create index executions_key on executions (provider_key_id, created_at);

@@ -1,0 +1,230 @@
+import { z } from "zod";
+import { endpoint } from "./endpoint.ts";
+import { paging, Timestamp } from "./envelope.ts";
+
+export const executionStatuses = ["queued", "running", "waiting", "completed", "failed", "canceled"] as const;
+export const executionTypes = ["PROMPT", "WORKFLOW"] as const;
+const Mode = z
+  .enum(["sync", "async", "stream"])
+  .describe("How it was asked for: answered at once, by 202, or as a stream");
+
+const Usage = z
+  .object({
+    promptTokens: z.int(),
+    completionTokens: z.int(),
+    totalTokens: z.int(),
+    estimatedCost: z.number().describe("USD"),
+    costKnown: z.boolean().describe("false: no price is kept for this model, and estimatedCost is 0"),
+    estimated: z.boolean().describe("true: the provider did not count, and the tokens are our estimate"),
+  })
+  .meta({ id: "Usage" });
+
+const metadata = z.object({
+  model: z.string(),
+  duration: z.number().describe("Seconds"),
+  provider: z.string(),
+  finishReason: z.string(),
+  attempts: z.int(),
+  productVersion: z.string(),
+  mode: Mode,
+});
+
+export const ExecutionResult = z
+  .object({ executionId: z.string(), output: z.string(), usage: Usage, metadata })
+  .meta({ id: "ExecutionResult" });
+
+/** What 202 answers: where to look for the execution that goes on without its caller. */
+export const AcceptedExecution = z
+  .object({
+    executionId: z.string(),
+    status: z.enum(executionStatuses),
+    statusUrl: z.string().describe("Tells how it stands, and its result"),
+    eventsUrl: z.string().describe("Tells its events as they happen, and afterwards"),
+    createdAt: Timestamp,
+  })
+  .meta({ id: "AcceptedExecution" });
+
+export const Execute = z
+  .strictObject({
+    productId: z.string().min(1).max(100),
+    apiKeyId: z.string().min(1).max(100).describe("The id of your stored provider key, or sandbox"),
+    // Faults inside are a rule's (422, every variable named), so the schema asks for an object alone.
+    variables: z
+      .record(z.string(), z.unknown())
+      .default({})
+      .meta({ type: "object", additionalProperties: { type: "string" } })
+      .describe("Values by variable name; each a string of at most 32 KiB"),
+    stream: z
+      .boolean()
+      .default(false)
+      .describe("true: answer with events, as Accept: text/event-stream does"),
+    options: z
+      .strictObject({
+        model: z.string().min(1).max(200).optional(),
+        temperature: z.number().min(0).max(2).optional(),
+        maxTokens: z.int().min(1).max(1_000_000).optional(),
+        version: z.string().max(40).optional().describe("Pin a version that you are entitled to"),
+        store: z.boolean().default(true).describe("false: keep neither variables nor output"),
+      })
+      .default({ store: true }),
+  })
+  .meta({ id: "Execute" });
+
+export const Execution = z
+  .object({
+    id: z.string(),
+    type: z.enum(executionTypes),
+    mode: Mode,
+    status: z.enum(executionStatuses),
+    productId: z.string(),
+    productVersion: z.string(),
+    provider: z.string().nullable().describe("null: a workflow, whose steps have providers of their own"),
+    model: z.string().nullable(),
+    usage: Usage.nullable(),
+    duration: z.number().nullable().describe("Seconds"),
+    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    createdAt: Timestamp,
+    completedAt: Timestamp.nullable(),
+    cancelRequestedAt: Timestamp.nullable(),
+  })
+  .meta({ id: "Execution" });
+
+export const ExecutionDetail = Execution.extend({
+  variables: z
+    .record(z.string(), z.unknown())
+    .nullable()
+    .describe("A prompt's variables, a workflow's input; null when not stored or past 30 days"),
+  output: z
+    .unknown()
+    .describe(
+      "A prompt's text, a workflow's result; null when there is none or it is not stored. Of a run that broke off, what came before",
+    ),
+  finishReason: z.string().nullable(),
+  attempts: z.int(),
+}).meta({ id: "ExecutionDetail" });
+
+export type AcceptedExecution = z.input<typeof AcceptedExecution>;
+export type Execute = z.output<typeof Execute>;
+export type ExecutionResult = z.input<typeof ExecutionResult>;
+export type Execution = z.input<typeof Execution>;
+export type ExecutionDetail = z.input<typeof ExecutionDetail>;
+
+const access = { who: "member", permission: "ai:execute" } as const;
+
+export const execute = endpoint({
+  name: "ai.execute",
+  method: "POST",
+  path: "/ai/execute",
+  summary: "Run a prompt that you bought with your own provider key",
+  description:
+    "Answers when the run has ended. With `stream: true` or `Accept: text/event-stream` it answers events: `execution.started`, `output.delta` ({text}), and at last either `execution.completed` (the whole result) or `execution.failed` (the error, as in the envelope); a stream without one of the two was cut off. The status line waits for the first piece of output: what fails before is an ordinary error. The id of an event is how much output was sent with it: come back to `GET /ai/executions/{executionId}/events` with it as `Last-Event-ID`. Who hangs up ends the run, unless the request had an `Idempotency-Key`. With `Prefer: respond-async` it answers 202 and the run goes on without its caller.",
+  access,
+  body: Execute,
+  data: ExecutionResult,
+  accepted: AcceptedExecution,
+  eventsWhenAsked: true,
+  errors: [
+    "PRODUCT_NOT_FOUND",
+    "PRODUCT_UNAVAILABLE",
+    "INVALID_STATE",
+    "EXECUTION_NOT_FOUND",
+    "PROVIDER_KEY_NOT_FOUND",
+    "VALIDATION_ERROR",
+    "PROVIDER_NOT_SUPPORTED",
+    "CONTENT_FILTERED",
+    "CONTEXT_LENGTH_EXCEEDED",
+    "PROVIDER_KEY_INVALID",
+    "PROVIDER_PERMISSION_DENIED",
+    "PROVIDER_QUOTA_EXHAUSTED",
+    "PROVIDER_RATE_LIMITED",
+    "KEY_BUDGET_EXCEEDED",
+    "KEY_CONCURRENCY_LIMIT",
+    "PROVIDER_ERROR",
+    "PROVIDER_BAD_RESPONSE",
+    "PROVIDER_TIMEOUT",
+  ],
+  example: {
+    productId: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p",
+    apiKeyId: "sandbox",
+    variables: { topic: "autumn" },
+    options: { temperature: 0.7 },
+  },
+});
+
+export const executions = endpoint({
+  name: "ai.executions.list",
+  tag: "ai",
+  method: "GET",
+  path: "/ai/executions",
+  summary: "List your executions, newest first",
+  access,
+  query: z.strictObject({
+    ...paging,
+    status: z.enum(executionStatuses).optional(),
+    productId: z.string().max(100).optional(),
+    type: z.string().max(40).toUpperCase().optional(),
+    mode: Mode.optional(),
+    from: z.iso.datetime({ offset: true }).optional(),
+    to: z.iso.datetime({ offset: true }).optional(),
+  }),
+  data: Execution,
+  list: true,
+});
+
+const executionParams = z.object({ executionId: z.string() });
+
+export const execution = endpoint({
+  name: "ai.executions.get",
+  tag: "ai",
+  method: "GET",
+  path: "/ai/executions/:executionId",
+  summary: "Read one execution",
+  access,
+  params: executionParams,
+  data: ExecutionDetail,
+  errors: ["EXECUTION_NOT_FOUND"],
+});
+
+export const removeExecution = endpoint({
+  name: "ai.executions.delete",
+  tag: "ai",
+  method: "DELETE",
+  path: "/ai/executions/:executionId",
+  summary: "Delete an execution from your history",
+  access,
+  params: executionParams,
+  data: z.object({ id: z.string(), deleted: z.literal(true) }),
+  errors: ["EXECUTION_NOT_FOUND", "INVALID_STATE"],
+});
+
+export const executionEvents = endpoint({
+  name: "ai.executions.events",
+  tag: "ai",
+  method: "GET",
+  path: "/ai/executions/:executionId/events",
+  summary: "Hear what an execution says, while it runs and afterwards",
+  description:
+    "The events of a streamed run, whichever way it was started, from the beginning or from after `Last-Event-ID` (or `lastEventId`, for clients that cannot set a header). Of a prompt the id is how many UTF-16 units of output were sent up to there; `end` is that of the last event. Exactly one event ends the stream: `execution.completed` or `execution.failed`. Where the output is not stored (`store: false`, or past 30 days) it is null in the last event, and no `output.delta` is sent. A comment is sent every 15 seconds; who takes nothing of what waits for 30 seconds is cut off, and may come back with the last id.",
+  access,
+  params: executionParams,
+  query: z.strictObject({
+    lastEventId: z.string().max(100).optional().describe("In the place of the header Last-Event-ID"),
+  }),
+  data: z.unknown(),
+  answersEvents: true,
+  errors: ["EXECUTION_NOT_FOUND"],
+});
+
+export const cancelExecution = endpoint({
+  name: "ai.executions.cancel",
+  tag: "ai",
+  method: "POST",
+  path: "/ai/executions/:executionId/cancel",
+  summary: "Cancel an execution",
+  description:
+    "The call to the provider is given up within a second, wherever it runs; what came of the output by then is kept, and its tokens are estimated. Asking again is harmless; what has ended otherwise is 409.",
+  access,
+  params: executionParams,
+  data: Execution,
+  errors: ["EXECUTION_NOT_FOUND", "INVALID_STATE"],
+});

@@ -1,0 +1,42 @@
+import type { Context, Member } from "../context.ts";
+import { invalidRequest } from "../errors.ts";
+import { EventStream } from "../http/route.ts";
+import { Slots } from "../http/slots.ts";
+import { cancelPrompt } from "./cancel.ts";
+import { mustFind } from "./executions.ts";
+import type { ExecutionKind, ExecutionKinds } from "./kinds.ts";
+import { followStored } from "./replay.ts";
+import { followLive, placeOf } from "./stream.ts";
+
+const MAX_STREAMS = 100;
+const streams = new Slots(MAX_STREAMS, `${MAX_STREAMS} streams of your executions are open already.`);
+
+/** The events of an execution, from the beginning or from after one that was heard, up to the one that ends it. */
+export async function streamExecution(
+  ctx: Context,
+  caller: Member,
+  executionId: string,
+  lastEventId: string | null,
+  kinds: ExecutionKinds,
+): Promise<EventStream> {
+  const execution = await mustFind(ctx, caller, executionId);
+  const kind = kinds[execution.type]!;
+  if (!kind.knows(lastEventId)) throw invalidRequest("Last-Event-ID", "is none of this execution's events");
+  return new EventStream({
+    name: executionId,
+    ended: streams.enter(caller.userId),
+    // A reader of another process's run, too, goes on at another one.
+    until: ctx.feed.closed,
+    events: (signal) => kind.follow(ctx, execution, lastEventId, signal),
+  });
+}
+
+export const promptKind: ExecutionKind = {
+  knows: (lastEventId) => placeOf(lastEventId) !== null,
+  follow(ctx, execution, lastEventId, signal) {
+    const live = ctx.live.get(execution.id);
+    const place = placeOf(lastEventId) ?? 0;
+    return live ? followLive(live, place, signal) : followStored(ctx, execution, place, signal);
+  },
+  cancel: cancelPrompt,
+};

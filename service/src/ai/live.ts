@@ -1,0 +1,139 @@
+import type { Notices } from "../db/notices.ts";
+
+/** Why a run is given up before its provider has answered. */
+export type GivenUp = "client_gone" | "canceled";
+
+/** The event that ends a run, and what an answer in its place would throw. */
+export interface Ending {
+  type: "execution.completed" | "execution.failed";
+  data: unknown;
+}
+
+/** Without a notice. */
+const LOOK_AGAIN_MS = 1_000;
+
+const never = new AbortController().signal;
+
+/** A run that this process carries out: what it has said so far, and who waits for more. */
+export class LiveRun {
+  readonly id: string;
+  text = "";
+  ending: Ending | null = null;
+  /** Whoever gave it up first. */
+  givenUp: GivenUp | null = null;
+  /** Called when another process has a reader of it. */
+  onWatch: () => void = () => {};
+  readonly #giveUp = new AbortController();
+  readonly #waiting = new Set<() => void>();
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  /** Aborts when the run is given up. */
+  get signal(): AbortSignal {
+    return this.#giveUp.signal;
+  }
+
+  giveUp(why: GivenUp): void {
+    if (this.ending) return;
+    this.givenUp ??= why;
+    this.#giveUp.abort();
+  }
+
+  /** Nobody waits for it once that aborts; null: it goes on without them. */
+  giveUpOn(clientGone: AbortSignal | null): void {
+    if (clientGone?.aborted) this.giveUp("client_gone");
+    clientGone?.addEventListener("abort", () => this.giveUp("client_gone"), { once: true });
+  }
+
+  say(piece: string): void {
+    this.text += piece;
+    this.#tell();
+  }
+
+  end(ending: Ending): void {
+    this.ending = ending;
+    this.#tell();
+  }
+
+  /** Resolves with the next word or the end, or when the signal aborts. */
+  moved(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting.add(resolve);
+    signal.addEventListener("abort", () => resolve(), { once: true });
+    return promise.finally(() => this.#waiting.delete(resolve));
+  }
+
+  async ended(): Promise<void> {
+    while (!this.ending) await this.moved(never);
+  }
+
+  #tell(): void {
+    for (const resolve of this.#waiting) resolve();
+  }
+}
+
+/**
+ * The runs of this process, by their id. What is said is kept here until the run has ended, and nowhere else; other
+ * processes tell of cancels by a notice.
+ */
+export class LiveRuns {
+  readonly #runs = new Map<string, LiveRun>();
+  /** Readers of runs of other processes. */
+  readonly #readers = new Map<string, Set<() => void>>();
+  #empty = Promise.withResolvers<void>();
+
+  constructor(notices: Notices) {
+    notices.keep({
+      on: {
+        execution_cancel: (id) => this.get(id)?.giveUp("canceled"),
+        execution_watch: (id) => this.get(id)?.onWatch(),
+        execution_move: (id) => {
+          for (const resolve of this.#readers.get(id) ?? []) resolve();
+        },
+      },
+      // A cancel that was missed is looked for (cancel.ts), and readers look again without a notice.
+      forgetAll() {},
+    });
+  }
+
+  get(id: string): LiveRun | undefined {
+    return this.#runs.get(id);
+  }
+
+  get ids(): string[] {
+    return [...this.#runs.keys()];
+  }
+
+  begin(id: string): LiveRun {
+    const run = new LiveRun(id);
+    this.#runs.set(id, run);
+    return run;
+  }
+
+  remove(id: string): void {
+    this.#runs.delete(id);
+    if (this.#runs.size > 0) return;
+    this.#empty.resolve();
+    this.#empty = Promise.withResolvers();
+  }
+
+  /** Resolves when a run of another process may have more to read, or the signal aborts. */
+  async movedElsewhere(id: string, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const readers = this.#readers.get(id) ?? new Set();
+    this.#readers.set(id, readers.add(resolve));
+    const over = AbortSignal.any([signal, AbortSignal.timeout(LOOK_AGAIN_MS)]);
+    over.addEventListener("abort", () => resolve(), { once: true });
+    if (!over.aborted) await promise;
+    readers.delete(resolve);
+    if (readers.size === 0) this.#readers.delete(id);
+  }
+
+  /** Resolves when nothing runs any more: some go on although nobody waits for them. */
+  async drained(): Promise<void> {
+    if (this.#runs.size > 0) await this.#empty.promise;
+  }
+}

@@ -1,0 +1,75 @@
+import type { Execute } from "@stoa/contract";
+import type { Context, Member } from "../context.ts";
+import { ApiError, fieldError, ruleBroken } from "../errors.ts";
+import { defaultModels, fitsEverything, type Message } from "../outside/ai-provider.ts";
+import { findProductToRun } from "../products/detail.ts";
+import { findRunnableVersion } from "../products/goods.ts";
+import { parseMessages, renderMessages } from "../prompts/template.ts";
+import { checkVariables } from "../prompts/variables.ts";
+import { keyToRunWith, type UsableKey } from "./provider-keys.ts";
+
+type Product = Awaited<ReturnType<typeof findProductToRun>>;
+
+/** A run that may begin: whose key it takes, of what, and what will be asked. */
+export interface Prepared {
+  product: Product;
+  key: UsableKey;
+  model: string;
+  version: string;
+  messages: Message[];
+  variables: Record<string, string>;
+  options: Execute["options"];
+}
+
+/** What the caller may run, checked and rendered. Nothing is written. */
+export async function prepare(ctx: Context, caller: Member, wish: Execute): Promise<Prepared> {
+  const product = await findProductToRun(ctx, caller, wish.productId);
+  const key = await keyToRunWith(ctx, caller, wish.apiKeyId);
+  mustBeBought(product);
+  if (product.type !== "PROMPT") throw ruleBroken("productId", "is a workflow, not a prompt");
+  mustFit(product, key);
+  const version = await versionToRun(ctx, product, wish.options.version);
+  const checked = checkVariables(version.variables, wish.variables);
+  if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
+  return {
+    product,
+    key,
+    model: modelFor(product, key, wish.options.model),
+    version: version.version,
+    messages: renderMessages(parseMessages(version.contentFormat, version.content), checked.values),
+    variables: wish.variables as Record<string, string>,
+    options: wish.options,
+  };
+}
+
+function mustBeBought(product: Product): void {
+  if (product.reason !== "none") return;
+  throw new ApiError("UNAUTHORIZED", "Buy the product before you run it.", {
+    source: "marketplace",
+    reason: "purchase_required",
+  });
+}
+
+function mustFit(product: Product, key: UsableKey): void {
+  if (fitsEverything.has(key.provider) || product.compatibility.includes(key.provider)) return;
+  throw new ApiError(
+    "PROVIDER_NOT_SUPPORTED",
+    `This product runs on ${product.compatibility.join(", ")}; the key is of ${key.provider}.`,
+    { source: "marketplace", provider: key.provider, supported: product.compatibility },
+  );
+}
+
+/** A pinned version must be of the line that the caller may run; without a pin it is that line's newest. */
+async function versionToRun(ctx: Context, product: Product, pinned: string | undefined) {
+  if (pinned === undefined || pinned === product.version) return product;
+  const version = await findRunnableVersion(ctx.db, product.id, { major: product.major, pinned });
+  if (!version) throw ruleBroken("options.version", "is not a version that you may run");
+  return version;
+}
+
+function modelFor(product: Product, key: UsableKey, wished: string | undefined): string {
+  const model = wished ?? product.models[key.provider] ?? defaultModels[key.provider];
+  if (!model)
+    throw ruleBroken("options.model", `is needed: nobody knows the models of this ${key.provider} address`);
+  return model;
+}

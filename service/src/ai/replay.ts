@@ -1,0 +1,86 @@
+import { type ErrorCode, errorCodes } from "@stoa/contract";
+import type { Context } from "../context.ts";
+import { ApiError } from "../errors.ts";
+import { errorTold } from "../http/refusal.ts";
+import type { StreamedEvent } from "../http/route.ts";
+import { toId } from "../ids.ts";
+import type { Ending } from "./live.ts";
+import { type ExecutionRow, findExecution, findTexts, tellOf } from "./queries.ts";
+import { delta, ended, pieceOf, started } from "./stream.ts";
+import { openTexts } from "./texts.ts";
+import { usageOf } from "./usage.ts";
+
+/** How often whoever runs it hears that somebody reads along here. */
+const WATCH_EVERY_MS = 1_000;
+
+/**
+ * A prompt's events as the database tells them: of a run that another process carries out what that one lets be seen,
+ * and of one that has ended all that is kept.
+ */
+export async function* followStored(
+  ctx: Context,
+  execution: ExecutionRow,
+  place: number,
+  signal: AbortSignal,
+): AsyncGenerator<StreamedEvent> {
+  if (place === 0) yield started(execution.id);
+  let watchedAt = Number.NEGATIVE_INFINITY;
+  while (!signal.aborted) {
+    const row = await findExecution(ctx.db, execution.userId, execution.id);
+    // Deleted while it was read: nobody may hear more of it.
+    if (!row) return;
+    const text = await textOf(ctx, row);
+    const isAll = row.completedAt !== null;
+    for (let piece = pieceOf(text ?? "", place, isAll); piece !== ""; piece = pieceOf(text!, place, isAll)) {
+      place += piece.length;
+      yield delta(piece, place);
+    }
+    if (isAll) return yield ended(endingOf(ctx, row, text));
+    if (performance.now() - watchedAt > WATCH_EVERY_MS) {
+      await tellOf(ctx.db, "execution_watch", row.id);
+      watchedAt = performance.now();
+    }
+    await ctx.live.movedElsewhere(row.id, signal);
+  }
+}
+
+async function textOf(ctx: Context, row: ExecutionRow): Promise<string | null> {
+  const sealed = (await findTexts(ctx.db, row.id))?.sealed;
+  return sealed ? (openTexts(ctx, row, sealed).output as string) : null;
+}
+
+function endingOf(ctx: Context, row: ExecutionRow, output: string | null): Ending {
+  if (row.status === "completed") return { type: "execution.completed", data: resultOf(row, output) };
+  return { type: "execution.failed", data: errorTold(ctx, errorOf(row)) };
+}
+
+/** The result as it was answered; its output is null where it is not kept. */
+const resultOf = (row: ExecutionRow, output: string | null) => ({
+  executionId: toId("exec", row.id),
+  output,
+  usage: usageOf(row),
+  metadata: {
+    model: row.model,
+    duration: (row.durationMs ?? 0) / 1000,
+    provider: row.provider,
+    finishReason: row.finishReason,
+    attempts: row.attempts,
+    productVersion: row.productVersion,
+    mode: row.mode,
+  },
+});
+
+function errorOf(row: ExecutionRow): ApiError {
+  const executionId = toId("exec", row.id);
+  const message = row.errorMessage ?? undefined;
+  if (row.status === "canceled")
+    return new ApiError("INVALID_STATE", message, { executionId, current: "canceled" });
+  const code = errorCodes.find((known) => known === row.errorCode);
+  if (!code) return new ApiError("SERVICE_UNAVAILABLE", message, { executionId });
+  return new ApiError(code, message, { ...sourceOf(code, row), executionId });
+}
+
+const isProviders = (code: ErrorCode) => /^(PROVIDER|CONTENT|CONTEXT)_/.test(code);
+
+const sourceOf = (code: ErrorCode, { provider, attempts }: ExecutionRow) =>
+  isProviders(code) ? { source: "provider", provider, attempts } : {};

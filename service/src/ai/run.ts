@@ -1,0 +1,128 @@
+import type { ExecutionResult } from "@stoa/contract";
+import type { Context } from "../context.ts";
+import { noteUse } from "../entitlements/entitlements.ts";
+import type { ApiError } from "../errors.ts";
+import { errorTold } from "../http/refusal.ts";
+import { toId } from "../ids.ts";
+import {
+  estimateTokens,
+  type ProviderAnswer,
+  type ProviderCall,
+  ProviderFault,
+  type TokenUsage,
+} from "../outside/ai-provider.ts";
+import { costOf } from "./cost.ts";
+import type { LiveRun } from "./live.ts";
+import type { Prepared } from "./prepare.ts";
+import { completed, failed, type Run, type Spent } from "./runs.ts";
+import { shareWhenWatched } from "./sharing.ts";
+
+export type Outcome = { result: ExecutionResult } | { error: ApiError };
+
+/** Calls the provider for a run that was started, records what came of it and tells whoever follows. Never rejects. */
+export async function carryOut(ctx: Context, run: Run, prepared: Prepared): Promise<Outcome> {
+  shareWhenWatched(ctx, run);
+  const outcome = await callAndRecord(ctx, run, prepared);
+  run.live.end(
+    "result" in outcome
+      ? { type: "execution.completed", data: outcome.result }
+      : { type: "execution.failed", data: errorTold(ctx, outcome.error) },
+  );
+  ctx.live.remove(run.id);
+  return outcome;
+}
+
+async function callAndRecord(ctx: Context, run: Run, prepared: Prepared): Promise<Outcome> {
+  try {
+    await noteFirstUse(ctx, run, prepared);
+    const answer = await ask(ctx, run, prepared);
+    return { result: await finish(ctx, run, prepared, answer) };
+  } catch (cause) {
+    return { error: await failed(ctx, run, cause, spentBy(ctx, run.live, prepared, cause)) };
+  }
+}
+
+/** Before the call: a server of the buyer's own has the whole prompt, even if it then answers with an error. */
+async function noteFirstUse(ctx: Context, { userId }: Run, { product }: Prepared): Promise<void> {
+  if (product.reason === "purchased" && !product.usedAt) await noteUse(ctx, userId, product.id);
+}
+
+/** Whole for who waits for all of it, which is the cheaper way; else in pieces. */
+async function ask(ctx: Context, { live, mode }: Run, prepared: Prepared): Promise<ProviderAnswer> {
+  const call = toCall(prepared, AbortSignal.any([ctx.shutdown, live.signal]));
+  if (mode !== "sync") return inPieces(ctx.outside.ai.stream(call), live);
+  const answer = await ctx.outside.ai.run(call);
+  live.say(answer.output);
+  return answer;
+}
+
+async function inPieces(
+  pieces: AsyncGenerator<string, ProviderAnswer, undefined>,
+  live: LiveRun,
+): Promise<ProviderAnswer> {
+  for (;;) {
+    const { done, value } = await pieces.next();
+    if (done) return value;
+    live.say(value);
+  }
+}
+
+function toCall(
+  { key, model, messages, product, version, options }: Prepared,
+  signal: AbortSignal,
+): ProviderCall {
+  return {
+    provider: key.provider,
+    apiKey: key.secret,
+    baseUrl: key.baseUrl,
+    model,
+    messages,
+    options: {
+      ...(options.temperature !== undefined && { temperature: options.temperature }),
+      ...(options.maxTokens !== undefined && { maxTokens: options.maxTokens }),
+    },
+    signal,
+    versionId: `${product.id}@${version}`,
+  };
+}
+
+const priceOf = (ctx: Context, { key, model }: Prepared, usage: TokenUsage, answeredModel = model) =>
+  costOf({ provider: key.provider, model: answeredModel, askedModel: model, usage, at: ctx.now() });
+
+/** A provider may count, and bill, although it gave no answer. Where words came and no count, we estimate. */
+function spentBy(ctx: Context, live: LiveRun, prepared: Prepared, cause: unknown): Spent | null {
+  const counted = cause instanceof ProviderFault ? cause.facts.usage : undefined;
+  const usage = counted ?? (live.text === "" ? null : estimateOf(prepared, live.text));
+  return usage && { usage, cost: priceOf(ctx, prepared, usage) };
+}
+
+function estimateOf({ messages }: Prepared, output: string): TokenUsage {
+  const promptTokens = estimateTokens(messages.map(({ content }) => content).join("\n\n"));
+  const completionTokens = estimateTokens(output);
+  return { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens, estimated: true };
+}
+
+async function finish(
+  ctx: Context,
+  run: Run,
+  prepared: Prepared,
+  answer: ProviderAnswer,
+): Promise<ExecutionResult> {
+  const cost = priceOf(ctx, prepared, answer.usage, answer.model);
+  const durationMs = await completed(ctx, run, answer, cost);
+  const { promptTokens, completionTokens, totalTokens, estimated = false } = answer.usage;
+  return {
+    executionId: toId("exec", run.id),
+    output: answer.output,
+    usage: { promptTokens, completionTokens, totalTokens, ...cost, estimated },
+    metadata: {
+      model: answer.model,
+      duration: durationMs / 1000,
+      provider: prepared.key.provider,
+      finishReason: answer.finishReason,
+      attempts: answer.attempts,
+      productVersion: prepared.version,
+      mode: run.mode,
+    },
+  };
+}

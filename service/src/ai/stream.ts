@@ -1,0 +1,90 @@
+import type { Context } from "../context.ts";
+import { EventStream, type StreamedEvent } from "../http/route.ts";
+import { toId } from "../ids.ts";
+import type { Ending, LiveRun } from "./live.ts";
+import type { Prepared } from "./prepare.ts";
+import { carryOut } from "./run.ts";
+import type { Run } from "./runs.ts";
+
+/** Of one event, in UTF-16 units: what a slow reader lets pile up reaches it in parts. */
+const LONGEST_PIECE = 16_384;
+/** The id of the event that ends a stream: whoever heard it heard all. */
+const END = "end";
+
+/** Ends with the run alone: a service that ends gives its runs up, and their readers hear so. */
+const never = new AbortController().signal;
+
+/**
+ * The run as it is carried out. The answer waits for its first words: what fails before is thrown. With a caller that can
+ * go away it ends when they do.
+ */
+export async function streamRun(
+  ctx: Context,
+  run: Run,
+  prepared: Prepared,
+  clientGone: AbortSignal | null,
+): Promise<EventStream> {
+  const { live } = run;
+  live.giveUpOn(clientGone);
+  const outcome = carryOut(ctx, run, prepared);
+  await live.moved(never);
+  if (live.ending && live.text === "") {
+    const ended = await outcome;
+    if ("error" in ended) throw ended.error;
+  }
+  return new EventStream({
+    name: toId("exec", run.id),
+    until: never,
+    // Of a reader who takes nothing, too; one who heard all changes nothing any more.
+    ended: () => clientGone && live.giveUp("client_gone"),
+    events: (signal) => followLive(live, 0, signal),
+  });
+}
+
+/** From after so many units of output, up to the end. */
+export async function* followLive(
+  live: LiveRun,
+  place: number,
+  signal: AbortSignal,
+): AsyncGenerator<StreamedEvent> {
+  if (place === 0) yield started(live.id);
+  while (!signal.aborted) {
+    const piece = pieceOf(live.text, place, live.ending !== null);
+    place += piece.length;
+    if (piece !== "") yield delta(piece, place);
+    else if (live.ending) return yield ended(live.ending);
+    else await live.moved(signal);
+  }
+}
+
+export const started = (id: string): StreamedEvent => ({
+  id: "0",
+  type: "execution.started",
+  data: JSON.stringify({ executionId: toId("exec", id) }),
+});
+
+export const delta = (text: string, place: number): StreamedEvent => ({
+  id: String(place),
+  type: "output.delta",
+  data: JSON.stringify({ text }),
+});
+
+export const ended = ({ type, data }: Ending): StreamedEvent => ({
+  id: END,
+  type,
+  data: JSON.stringify(data),
+});
+
+/** What comes next; half of a letter waits for its other half, unless that will never come. */
+export function pieceOf(text: string, from: number, isAll: boolean): string {
+  const piece = text.slice(from, from + LONGEST_PIECE);
+  const isHalved = /[\ud800-\udbff]$/.test(piece) && !(isAll && from + piece.length === text.length);
+  return isHalved ? piece.slice(0, -1) : piece;
+}
+
+/** How much of the output somebody has who heard an event last; null: no event has this id. */
+export function placeOf(lastEventId: string | null): number | null {
+  if (lastEventId === null) return 0;
+  if (lastEventId === END) return Number.POSITIVE_INFINITY;
+  return /^\d{1,9}$/.test(lastEventId) ? Number(lastEventId) : null;
+}

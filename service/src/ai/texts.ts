@@ -1,0 +1,21 @@
+import type { Context } from "../context.ts";
+
+/** What went in and what came out: a prompt's variables and its text, a workflow's input and its result. */
+export interface Texts {
+  variables: Record<string, unknown>;
+  output: unknown;
+}
+
+/** Whose execution it is: what is sealed for one opens for no other. */
+export interface Sealed {
+  id: string;
+  userId: string;
+}
+
+const contextOf = ({ userId, id }: Sealed) => `execution|${userId}|${id}`;
+
+export const sealTexts = (ctx: Context, execution: Sealed, texts: Texts): string =>
+  ctx.vault.seal(JSON.stringify(texts), contextOf(execution));
+
+export const openTexts = (ctx: Context, execution: Sealed, sealed: string): Texts =>
+  JSON.parse(ctx.vault.open(sealed, contextOf(execution)));

@@ -1,0 +1,19 @@
+import type { ExecutionRow } from "./queries.ts";
+
+type Counted = Pick<
+  ExecutionRow,
+  "promptTokens" | "completionTokens" | "costUsd" | "costKnown" | "usageEstimated"
+>;
+
+/** What a run used, as the history tells it; null: nothing is known of it. */
+export function usageOf({ promptTokens, completionTokens, costUsd, costKnown, usageEstimated }: Counted) {
+  if (promptTokens === null || completionTokens === null) return null;
+  return {
+    promptTokens,
+    completionTokens,
+    totalTokens: promptTokens + completionTokens,
+    estimatedCost: Number(costUsd ?? 0),
+    costKnown: costKnown ?? false,
+    estimated: usageEstimated,
+  };
+}
