@@ -1,5 +1,5 @@
-import { createServer } from "node:net";
 import { SMTPServer } from "smtp-server";
+import { freePort } from "./free-port.ts";
 
 /** A letter as a mail server got it. */
 export interface ReceivedLetter {
@@ -83,15 +83,6 @@ export async function startMailServer(wish: MailServerWish = {}): Promise<MailSe
       }),
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };
-}
-
-/** A port that nobody used a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 const endOfHead = (part: string) => part.indexOf("\r\n\r\n");

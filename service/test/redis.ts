@@ -1,8 +1,8 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { createInterface } from "node:readline";
 import { createClient } from "@redis/client";
+import { freePort } from "./free-port.ts";
 
 /** A Redis of the test's own, which keeps nothing on the disk. */
 export interface Redis {
@@ -64,12 +64,4 @@ export async function startRedis(port?: number): Promise<Redis> {
       await gone;
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, suite, test } from "node:test";
 import type pg from "pg";
-import { freePort, type MailServer, startMailServer } from "../../test/mail-server.ts";
+import { freePort } from "../../test/free-port.ts";
+import { type MailServer, startMailServer } from "../../test/mail-server.ts";
 import { type Market, openMarket } from "../../test/market.ts";
 import { examine } from "../operator/doctor.ts";
 import { MailUnavailable } from "../outside/mail.ts";
