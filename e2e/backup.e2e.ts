@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
+import { npmStart, STOA, type Started, shell, stock, stop, temporaryFolder } from "./service-process.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let service: Started;
 before(async () => {
   folder = await temporaryFolder();
-  service = await npmStart(join(folder.path, "data"));
+  await stock(at("data"));
+  service = await npmStart(at("data"));
 });
 after(async () => {
   await stop(service);
@@ -17,7 +18,7 @@ after(async () => {
 
 const at = (path: string) => join(folder.path, path);
 const stoa = (line: string, settings: Record<string, string> = {}) =>
-  shell(`npx stoa-server ${line}`, { STOA_DATA_DIR: at("data"), ...settings });
+  shell(`${STOA} ${line}`, { STOA_DATA_DIR: at("data"), ...settings });
 
 test("an archive goes to stdout beside the running service, and comes back from there", async () => {
   const { code, stderr } = await stoa(`backup - > ${at("piped.tar.gz")}`);

@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
+import { npmStart, type Started, shell, stock, stop, temporaryFolder } from "./service-process.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let service: Started;
 before(async () => {
   folder = await temporaryFolder();
+  await stock(folder.path);
   service = await npmStart(folder.path);
 });
 after(async () => {
@@ -265,7 +266,6 @@ test("the lines of the guide to operating make a backup and a shop of it, to whi
     await stop(other);
     await rm(made, { recursive: true });
   });
-  // Not by popularity: both go on loading the demo's sales.
   const products = async ({ origin }: Started) => {
     const reply = await fetch(`${origin}/v1/products?sort=price&order=asc`, {
       headers: { authorization: `Bearer ${key}` },

@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
-import { freePort, startMailServer } from "@stoa/service/test/mail-server.ts";
-import { npmStart, type Started, stop, temporaryFolder } from "./service-process.ts";
+import { freePort } from "@stoa/service/test/free-port.ts";
+import { startMailServer } from "@stoa/service/test/mail-server.ts";
+import { npmStart, type Started, stock, stop, temporaryFolder } from "./service-process.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 before(async () => {
   folder = await temporaryFolder();
+  await stock(folder.path);
 });
 after(() => folder.remove());
 

@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePort, npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
+import { npmStart, STOA, type Started, shell, stock, stop, temporaryFolder } from "./service-process.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 before(async () => {
   folder = await temporaryFolder();
+  await stock(folder.path);
 });
 after(() => folder.remove());
 
@@ -26,6 +27,11 @@ async function anyProduct(service: Started): Promise<string> {
   return data[0]!.id;
 }
 
+async function countRuns(service: Started): Promise<number> {
+  const reply = await fetch(`${service.origin}/v1/ai/executions`, { headers: auth(service) });
+  return ((await reply.json()) as { meta: { total: number } }).meta.total;
+}
+
 const runSlowly = (service: Started, productId: string) =>
   post(service, "/ai/execute", {
     productId,
@@ -39,7 +45,7 @@ test("SIGTERM to npm lets a running call end, refuses new ones and exits 0", asy
   const productId = await anyProduct(service);
   assert.equal((await post(service, "/purchases", { productId })).status, 201);
   const running = runSlowly(service, productId);
-  await sleep(300);
+  while ((await countRuns(service)) === 0) await sleep(20);
   service.npm.kill("SIGTERM");
   const answer = await running;
   assert.equal(answer.status, 200, await answer.text());
@@ -61,7 +67,7 @@ test("a second service on the same data folder joins the database, and ends with
 });
 
 test("every mistake in the settings is told at once, and nothing starts", async () => {
-  const { code, stderr } = await shell("npx stoa-server start", {
+  const { code, stderr } = await shell(`${STOA} start`, {
     STOA_DATA_DIR: folder.path,
     PORT: "99999",
     STOA_ENVIRONMENT: "staging",
@@ -72,7 +78,7 @@ test("every mistake in the settings is told at once, and nothing starts", async 
 });
 
 test("production refuses to start without its secrets", async () => {
-  const { code, stderr } = await shell("npx stoa-server start", {
+  const { code, stderr } = await shell(`${STOA} start`, {
     STOA_DATA_DIR: folder.path,
     STOA_ENVIRONMENT: "production",
   });
@@ -84,27 +90,27 @@ test("production refuses to start without its secrets", async () => {
 test("a test database refuses a production process, and one with other master keys", async () => {
   const key = `1:${Buffer.alloc(32, 7).toString("base64")}`;
   const settings = { STOA_DATA_DIR: folder.path, STOA_MASTER_KEYS: key, STOA_SESSION_KEYS: key };
-  const production = await shell("npx stoa-server user create --email a@example.com --name A", {
+  const production = await shell(`${STOA} user create --email a@example.com --name A`, {
     ...settings,
     STOA_ENVIRONMENT: "production",
     STOA_MAIL: "off",
   });
   assert.equal(production.code, 1);
   assert.match(production.stderr, /This database is a test database/);
-  const foreign = await shell("npx stoa-server user create --email a@example.com --name A", settings);
+  const foreign = await shell(`${STOA} user create --email a@example.com --name A`, settings);
   assert.equal(foreign.code, 1);
   assert.match(foreign.stderr, /STOA_MASTER_KEYS lacks the key/);
 });
 
 test("reset refuses while a service uses the database, and empties it afterwards", async () => {
   const service = await npmStart(folder.path);
-  const refused = await shell("npx stoa-server reset", { STOA_DATA_DIR: folder.path });
+  const refused = await shell(`${STOA} reset`, { STOA_DATA_DIR: folder.path });
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /a service is using this database/);
   await stop(service);
-  const done = await shell("npx stoa-server reset --json", { STOA_DATA_DIR: folder.path });
+  const done = await shell(`${STOA} reset --json`, { STOA_DATA_DIR: folder.path });
   assert.deepEqual(JSON.parse(done.stdout), { reset: true });
-  const migrated = await shell("npx stoa-server migrate --json", { STOA_DATA_DIR: folder.path });
+  const migrated = await shell(`${STOA} migrate --json`, { STOA_DATA_DIR: folder.path });
   assert.ok(JSON.parse(migrated.stdout).applied.includes("0001_people.sql"));
 });
 
@@ -120,9 +126,9 @@ test("a database whose migrations differ from those on disk stops the start and 
   );
   await pool.query("insert into schema_migrations values ('0001_people.sql', 'other', now())");
   await pool.end();
-  const { code, stderr } = await shell("npx stoa-server start", {
+  const { code, stderr } = await shell(`${STOA} start`, {
     STOA_DATA_DIR: other.path,
-    PORT: String(await freePort()),
+    PORT: "0",
   });
   assert.equal(code, 1);
   assert.match(stderr, /0001_people\.sql was changed after it ran/);

@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { npmStart, type Started, shell, stop, temporaryFolder } from "./service-process.ts";
+import { npmStart, STOA, type Started, shell, stock, stop, temporaryFolder } from "./service-process.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let service: Started;
 before(async () => {
   folder = await temporaryFolder();
-  service = await npmStart(join(folder.path, "data"));
+  await stock(at("data"));
+  service = await npmStart(at("data"));
   await stoa("user create --email hopper@example.net --name Hopper");
 });
 after(async () => {
@@ -17,10 +18,9 @@ after(async () => {
 });
 
 const at = (path: string) => join(folder.path, path);
-const stoa = (line: string) => shell(`npx stoa-server ${line}`, { STOA_DATA_DIR: at("data") });
+const stoa = (line: string) => shell(`${STOA} ${line}`, { STOA_DATA_DIR: at("data") });
 const products = (line: string) => stoa(`products ${line} --seller hopper@example.net`);
-/** npm may have something to say too. */
-const said = (stderr: string) => stderr.split("\n").filter((line) => line !== "" && !line.startsWith("npm "));
+const said = (stderr: string) => stderr.split("\n").filter((line) => line !== "");
 
 const line = (wish: object) =>
   JSON.stringify({ title: "Haiku", type: "PROMPT", price: 4.99, content: "On {{topic}}", ...wish });

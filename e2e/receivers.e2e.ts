@@ -5,10 +5,11 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "@stoa/service/test/free-port.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { Courier } from "@stoa/service/webhooks/courier.ts";
 import { messageHeaders, newSecret } from "@stoa/service/webhooks/signature.ts";
-import { freePort, temporaryFolder } from "./service-process.ts";
+import { temporaryFolder } from "./service-process.ts";
 
 let market: Market;
 let owner: Client;

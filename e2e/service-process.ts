@@ -1,11 +1,13 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { createServer } from "node:net";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rename, rm, rmdir, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { startEmbedded } from "@stoa/service/db/embedded.ts";
 
 const root = new URL("../", import.meta.url).pathname;
-const START_SECONDS = 60;
+const START_SECONDS = 180;
 
 export interface Ended {
   code: number | null;
@@ -14,19 +16,47 @@ export interface Ended {
   stderr: string;
 }
 
-/** A port that nobody used a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 /** A folder that goes away with the test. */
 export async function temporaryFolder(): Promise<{ path: string; remove(): Promise<void> }> {
   const path = await mkdtemp(join(tmpdir(), "stoa-e2e-"));
   return { path, remove: () => rm(path, { recursive: true, force: true, maxRetries: 5 }) };
+}
+
+/** What `npx stoa-server` runs, for a shell: without npm, which takes a second each time. The README's and guides' lines have npx. */
+export const STOA = `'${process.execPath}' service/bin/stoa-server.mjs`;
+
+/** Of this run of the tests; the runner removes it. */
+const SHOP = process.env["STOA_TEST_SHOP"]!;
+
+/** Makes a data folder as it is after a first start, with the whole demo shop: loaded once a run, by the first who asks, and copied. */
+export async function stock(dataDir: string): Promise<void> {
+  const shop = join(SHOP, "data");
+  const mark = join(SHOP, "being-made");
+  while (!(await exists(shop))) {
+    // Where it fails, whoever asks next tries.
+    if (await isOurs(mark)) await makeShop(shop).finally(() => rmdir(mark));
+    else await sleep(100);
+  }
+  await promisify(execFile)("cp", ["-a", `${shop}/.`, dataDir]);
+}
+
+const exists = (path: string) => stat(path).then(Boolean, () => false);
+const isOurs = (mark: string) =>
+  mkdir(mark).then(
+    () => true,
+    () => false,
+  );
+
+async function makeShop(path: string): Promise<void> {
+  const draft = await mkdtemp(join(SHOP, "draft-"));
+  // The commands join this PostgreSQL, which writes nothing through to the disk.
+  const server = await startEmbedded(draft, { settings: { fsync: "off" } });
+  for (const command of ["migrate", "demo load"]) {
+    const { code, stderr } = await shell(`${STOA} ${command}`, { STOA_DATA_DIR: draft });
+    if (code !== 0) throw new Error(`stoa-server ${command}: ${stderr}`);
+  }
+  await server.stop();
+  await rename(draft, path);
 }
 
 /** The settings of this process that a child needs, and none of the tests' own. */
@@ -76,8 +106,7 @@ export interface Started {
 
 /** `npm start`, until the line under the box is printed. */
 export async function npmStart(dataDir: string, settings: Record<string, string> = {}): Promise<Started> {
-  const port = await freePort();
-  const env = environmentWith({ PORT: String(port), STOA_DATA_DIR: dataDir, ...settings });
+  const env = environmentWith({ PORT: "0", STOA_DATA_DIR: dataDir, ...settings });
   const npm = spawn("npm", ["start"], { cwd: root, env });
   let stdout = "";
   const ended = endOf(npm);
@@ -100,7 +129,7 @@ export async function npmStart(dataDir: string, settings: Record<string, string>
   });
   const postmaster = await readFile(join(dataDir, "postgres", "postmaster.pid"), "utf8");
   return {
-    origin: `http://127.0.0.1:${port}`,
+    origin: /http:[^']+(?=\/v1\/)/.exec(curl)![0],
     key: /stoa_test_\w+/.exec(stdout)![0],
     curl,
     stdout,

@@ -3,8 +3,9 @@
  * test file clones, runs the files in parallel, and ends with a line that counts them.
  */
 import { globSync } from "node:fs";
-import { availableParallelism } from "node:os";
-import { resolve } from "node:path";
+import { mkdtemp, rm } from "node:fs/promises";
+import { availableParallelism, tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { openPool } from "../service/src/db/database.ts";
@@ -42,11 +43,19 @@ await (await openJobs(template, createLog("warn"), [mailJob])).close();
 await template.end();
 process.env["STOA_TEST_DATABASE"] = urlOf(server, "postgres");
 process.env["NODE_COMPILE_CACHE"] ??= COMPILED;
+/** A data folder with the demo shop in it, once a test has asked for one. */
+const shop = await mkdtemp(join(tmpdir(), "stoa-shop-"));
+process.env["STOA_TEST_SHOP"] = shop;
+
+async function leaveNothing(): Promise<void> {
+  await server.stop();
+  await rm(shop, { recursive: true, force: true });
+}
 
 // Ended early, the run leaves no server behind.
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => {
-    void server.stop().finally(() => process.exit(1));
+    void leaveNothing().finally(() => process.exit(1));
   });
 }
 
@@ -67,7 +76,7 @@ stream.on("test:fail", (event) => {
 });
 stream.compose(new spec()).pipe(process.stdout);
 stream.on("end", async () => {
-  await server.stop();
+  await leaveNothing();
   const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
   // After the reporter's own summary, which it writes when the stream has ended.
   setImmediate(() => console.log(`\n${counts.passed} passed, ${counts.failed} failed${skipped}`));
