@@ -51,8 +51,9 @@ async function mustBeAccessible(page: Page): Promise<void> {
   assert.deepEqual(await page.evaluate(FIND_BARRIERS), [], page.url());
 }
 
-/** As a page stands there now: narrow enough for its window, and shut to nobody. */
+/** As a page stands there, once its styles have come: narrow enough for its window, and shut to nobody. */
 export async function mustBeFit(page: Page, name: string): Promise<void> {
+  await page.waitForLoadState();
   await takePicture(page, name);
   assert.ok((await overflowOf(page)) <= 0, `${name} is too wide`);
   await mustBeAccessible(page);

@@ -5,8 +5,12 @@ import { type Browser, type BrowserContext, type Page, chromium as playwright } 
 /** Set to keep pictures of the pages, to look at them. */
 const PICTURES = process.env["STOA_PICTURES"];
 
+/** For whatever a page shall do: a machine with much else to do takes its time. */
+const PATIENCE_MS = 120_000;
+
 export const openBrowser = async (): Promise<Browser> =>
   playwright.launch({
+    timeout: PATIENCE_MS,
     executablePath: process.env["CHROMIUM_PATH"] ?? (await chromium.executablePath()),
     args: [
       // Its one-process mode, made for tiny machines, dies with the first page that is closed.
@@ -28,8 +32,11 @@ export interface Watched {
   complaints: string[];
 }
 
-export const openContext = (browser: Browser, { scheme = "light", width = 1200 }: Look = {}) =>
-  browser.newContext({ colorScheme: scheme, viewport: { width, height: 900 } });
+export async function openContext(browser: Browser, { scheme = "light", width = 1200 }: Look = {}) {
+  const context = await browser.newContext({ colorScheme: scheme, viewport: { width, height: 900 } });
+  context.setDefaultTimeout(PATIENCE_MS);
+  return context;
+}
 
 export async function openPage(context: BrowserContext, origin: string): Promise<Watched> {
   const page = await context.newPage();

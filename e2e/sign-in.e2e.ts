@@ -292,6 +292,7 @@ suite("two-factor authentication", () => {
     await registers(page, newAddress());
     const app = await setsUpApp(page);
     await page.getByRole("link", { name: "new codes, or turn it off" }).click();
+    await page.locator("#renewal[data-ready]").waitFor();
     await mustBeFit(page, "two-factor is on");
     await page.locator("#renewal").getByLabel("Code").fill(app.backupCodes[0]!);
     await click(page, "Make new backup codes");
@@ -300,6 +301,7 @@ suite("two-factor authentication", () => {
     assert.equal(fresh.length, 10);
     await page.getByLabel("I have kept them").check();
     await page.getByRole("link", { name: "Done" }).click();
+    await page.waitForURL("**/auth/signed-in*");
 
     await page.goto(`${market.origin}/auth/two-factor/set-up`);
     await page.locator("#removal").getByLabel("Code").fill(app.backupCodes[1]!);
