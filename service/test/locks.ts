@@ -5,7 +5,7 @@ const WAITING = `select from pg_stat_activity where datname = current_database()
 
 /** Until a statement of the service waits for a lock: one that the test holds. */
 export async function somebodyWaits({ service }: Market): Promise<void> {
-  for (let tries = 0; tries < 400; tries++) {
+  for (let tries = 0; tries < 4_000; tries++) {
     if ((await service.ctx.pool.query(WAITING)).rowCount) return;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }

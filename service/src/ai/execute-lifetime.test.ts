@@ -8,7 +8,7 @@ import { type ProviderServer, startProviderServer } from "../../test/provider-se
 import { allAt, hasKey, newestRun, run, startHeldProvider } from "../../test/runs.ts";
 
 /** Far longer than any step of these tests takes, far shorter than a test may. */
-const PATIENCE_MS = 5_000;
+const PATIENCE_MS = 60_000;
 
 let provider: ProviderServer;
 let market: Market;

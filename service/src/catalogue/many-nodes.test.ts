@@ -33,7 +33,7 @@ async function hear(): Promise<void> {
   await Promise.all(nodes().map(({ ctx }) => ctx.notices.caughtUp()));
 }
 
-async function until(isSo: () => boolean | Promise<boolean>, what: string, withinMs = 5_000): Promise<void> {
+async function until(isSo: () => boolean | Promise<boolean>, what: string, withinMs = 60_000): Promise<void> {
   const end = performance.now() + withinMs;
   while (!(await isSo())) {
     assert.ok(performance.now() < end, `${what} within ${withinMs} ms`);

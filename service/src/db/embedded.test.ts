@@ -262,8 +262,9 @@ test("a start that was killed during initdb is done again, even beside the orpha
   const victim = otherProcess(folder);
   const halfMade = async () => (await readdir(folder)).find((name) => name.startsWith("postgres.new"));
   while (!(await halfMade())) await sleep(5);
+  let orphan = await childOf(victim.pid);
+  while (Number.isNaN(orphan)) orphan = await childOf(victim.pid);
   await sleep(100);
-  const orphan = await childOf(victim.pid);
   cleanUps.push(async () => endIfAlive(orphan));
   await victim.kill();
   assert.ok(await halfMade());

@@ -313,7 +313,7 @@ async function waits(counters: Counters, wish: Allowance, times: number): Promis
 
 /** The client looks for a lost server by itself, in steps of real milliseconds. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
+  for (let tries = 0; tries < 2_000; tries++) {
     if (await isSo()) return;
     await new Promise((resolve) => setTimeout(resolve, 25));
   }

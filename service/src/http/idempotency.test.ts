@@ -307,7 +307,7 @@ suite("while the first request runs", () => {
   });
   after(() => slowMarket.close());
 
-  test("a repeat is 409 with Retry-After, and another body 422", { timeout: 20_000 }, async () => {
+  test("a repeat is 409 with Retry-After, and another body 422", { timeout: 120_000 }, async () => {
     const productId = await hasProduct(author);
     const buyer = await slowMarket.hasUser();
     const key = { "idempotency-key": "parallel" };
@@ -326,7 +326,7 @@ suite("while the first request runs", () => {
   });
 
   test("its lease ends when its process is dead: a repeat takes over, and the late answer is not kept", {
-    timeout: 20_000,
+    timeout: 120_000,
   }, async () => {
     const productId = await hasProduct(author);
     const buyer = await slowMarket.hasUser();

@@ -122,7 +122,7 @@ suite("while the first request runs", () => {
     }
   }
 
-  test("a repeat is told to wait, and then what was made", { timeout: 20_000 }, async () => {
+  test("a repeat is told to wait, and then what was made", { timeout: 120_000 }, async () => {
     const body = { ...wish, name: "Slow" };
     let first!: Promise<Reply>;
     await whileHeld(async (waiting) => {
@@ -138,7 +138,7 @@ suite("while the first request runs", () => {
   });
 
   test("and its process dies, a repeat takes over when the lease has run out: what it made is named", {
-    timeout: 20_000,
+    timeout: 120_000,
   }, async () => {
     const body = { ...wish, name: "Taken over" };
     let lost!: Promise<Reply>;

@@ -80,7 +80,7 @@ async function isHeldByTheDead({ service }: Market): Promise<PgBoss> {
 const between = (value: number, least: number, most: number) =>
   assert.ok(value >= least && value <= most, `${value} is not between ${least} and ${most}`);
 
-suite("a job that was asked for", { timeout: 60_000 }, () => {
+suite("a job that was asked for", { timeout: 300_000 }, () => {
   test("is run by a worker that starts later, when the process that asked is gone", async (t) => {
     const server = await openServer(t);
     const { market, ask, startWorker } = await openShop(t, { config: smtp(server.port) });
@@ -180,7 +180,7 @@ suite("a job that was asked for", { timeout: 60_000 }, () => {
   });
 });
 
-suite("a round by the clock", { timeout: 60_000 }, () => {
+suite("a round by the clock", { timeout: 300_000 }, () => {
   test("whose worker was killed makes room for the next one when it was silent for a minute", async (t) => {
     const { market } = await openShop(t);
     const { ctx } = market.service;

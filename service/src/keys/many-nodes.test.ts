@@ -23,7 +23,7 @@ beforeEach(async () => {
 
 const areCurrent = () => market.service.ctx.notices.areCurrent() && other.ctx.notices.areCurrent();
 
-async function until(isSo: () => boolean | Promise<boolean>, what: string, withinMs = 5_000): Promise<void> {
+async function until(isSo: () => boolean | Promise<boolean>, what: string, withinMs = 60_000): Promise<void> {
   const end = performance.now() + withinMs;
   while (!(await isSo())) {
     assert.ok(performance.now() < end, `${what} within ${withinMs} ms`);

@@ -29,7 +29,7 @@ const statusOf = async (seller: Client, id: string) =>
 
 /** The provider's notices come over the network, a moment later. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 400; tries++) {
+  for (let tries = 0; tries < 4_000; tries++) {
     if (await isSo()) return;
     await new Promise((resolve) => setTimeout(resolve, 10));
   }

@@ -499,22 +499,13 @@ suite("an import of known products", () => {
       const productId = toUuid("prod", id)!;
       await sql`select from product_stats where product_id = ${productId} for no key update`.execute(tx);
       const reply = sends(user, jsonLines({ id, price: 7 }));
-      await waitsForLock();
+      await somebodyWaits(market);
       await sql`insert into product_days values (${productId}, '2026-06-15', 1)`.execute(tx);
       return { reply };
     });
     assert.deepEqual(counts(await reply), [0, 1, 0]);
   });
 
-  async function waitsForLock(): Promise<void> {
-    const waiting =
-      "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-    for (let tries = 0; tries < 400; tries++) {
-      if ((await market.query(waiting)).rowCount) return;
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-    assert.fail("the import did not wait");
-  }
   test("beside other sellers' with the same new words waits for none of them", async () => {
     const sellers = await Promise.all(Array.from({ length: 6 }, () => market.hasUser()));
     const titles = Array.from({ length: 60 }, (_, at) => `zyx${String.fromCharCode(97 + (at % 26))}${at}`);
