@@ -18,7 +18,9 @@ create table event_recipients (
   type text not null,
   -- The event's: a stream of one account reads on by it.
   seq bigint,
-  primary key (user_id, event_id)
+  primary key (event_id, user_id)
 );
+-- What somebody's list asks for, of all types and of one: each page is found in the index alone, however deep.
+create index event_recipients_user on event_recipients (user_id, event_id);
+create index event_recipients_type on event_recipients (user_id, type, event_id);
 create index event_recipients_seq on event_recipients (user_id, seq) where seq is not null;
-create index event_recipients_event on event_recipients (event_id);

@@ -21,6 +21,7 @@ create table webhook_endpoints (
 create trigger open_account before insert on webhook_endpoints
   for each row execute function must_not_be_closed('user_id');
 create index webhook_endpoints_user on webhook_endpoints (user_id, id desc) where deleted_at is null;
+create index webhook_endpoints_disabled on webhook_endpoints (id) where disabled_by is not null and deleted_at is null;
 create index webhook_endpoints_failing on webhook_endpoints (failing_since) where failing_since is not null;
 
 create table webhook_secrets (
