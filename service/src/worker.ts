@@ -25,10 +25,11 @@ import { approveOverdueRefunds, hearOfRefund, reconcileRefunds } from "./purchas
 import { tidySignIn } from "./sign-in/tidy.ts";
 import { forgetRemovedEndpoints } from "./webhooks/endpoints.ts";
 import { judgeFailing } from "./webhooks/health.ts";
+import { forgetLogOfClosed, forgetWebhooksJob } from "./webhooks/leaving.ts";
 import { carryOutRecovery, recoverJob } from "./webhooks/recoveries.ts";
 
 /** What can be asked for by `ctx.jobs.send`. */
-export const jobKinds = [mailJob, refundBuyersJob, forgetMethodJob, recoverJob];
+export const jobKinds = [mailJob, refundBuyersJob, forgetMethodJob, recoverJob, forgetWebhooksJob];
 
 /** What workers do by the clock. */
 export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
@@ -73,6 +74,10 @@ export const askedJobsOf = (ctx: Context): AskedJob[] => [
   {
     ...recoverJob,
     run: (data, signal) => carryOutRecovery(ctx, (data as { recoveryId: string }).recoveryId, signal),
+  },
+  {
+    ...forgetWebhooksJob,
+    run: (data, signal) => forgetLogOfClosed(ctx, (data as { userId: string }).userId, signal),
   },
 ];
 

@@ -27,7 +27,7 @@ import { forgetSessions } from "../sessions/sessions.ts";
 import { forgetTokensOf } from "../sign-in/one-time-tokens.ts";
 import { forgetNames } from "../transfer/names.ts";
 import { forgetAuthenticator } from "../two-factor/second-factor.ts";
-import { forgetWebhooks } from "../webhooks/endpoints.ts";
+import { forgetWebhooks } from "../webhooks/leaving.ts";
 
 /** What each room gives up of somebody who leaves; a room that keeps things of people has its line here. */
 const farewells: ((ctx: Context, tx: Tx, user: AccountRow, source: Source | null) => Promise<unknown>)[] = [

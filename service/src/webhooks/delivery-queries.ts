@@ -218,3 +218,19 @@ export async function mendLanes(db: Queries): Promise<number> {
     returning l.endpoint_id as id`.execute(db);
   return rows.length;
 }
+
+/** Some deliveries to removed endpoints of an account, with their attempts; answers how many. */
+export async function deleteLogOf(db: Queries, userId: string, limit: number): Promise<number> {
+  const some = db
+    .selectFrom("webhook_deliveries as d")
+    .innerJoin("webhook_endpoints as e", "e.id", "d.endpoint_id")
+    .select("d.id")
+    .where("e.user_id", "=", userId)
+    .where("e.deleted_at", "is not", null)
+    .limit(limit);
+  const { numDeletedRows } = await db
+    .deleteFrom("webhook_deliveries")
+    .where("id", "in", some)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}

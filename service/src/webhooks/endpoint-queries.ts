@@ -129,3 +129,11 @@ export const deleteRemovedEndpoints = (db: Queries, before: Date) =>
       not(exists(selectFrom("webhook_deliveries as d").whereRef("d.endpoint_id", "=", "e.id"))),
     )
     .execute();
+
+/** Of somebody who has left: those that are removed, with what still hangs on them. */
+export const deleteEndpointsOf = (db: Queries, userId: string) =>
+  db
+    .deleteFrom("webhook_endpoints")
+    .where("user_id", "=", userId)
+    .where("deleted_at", "is not", null)
+    .execute();

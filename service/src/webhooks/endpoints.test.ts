@@ -7,6 +7,7 @@ import { assertError, type Client, openMarket } from "../../test/market.ts";
 import { forgetOldEvents } from "../events/events.ts";
 import { newUuid, toId, toUuid } from "../ids.ts";
 import { forgetRemovedEndpoints } from "./endpoints.ts";
+import { forgetLogOfClosed, forgetWebhooksJob } from "./leaving.ts";
 
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, receiver } = await openHooks();
 let owner: Client;
@@ -359,6 +360,30 @@ test("who closes their account gets nothing more, and their endpoints and secret
             (select string_agg(status, ',' order by id) from webhook_deliveries where attempts > 0) as deliveries`,
   );
   assert.deepEqual(rows, [{ endpoints: 0, secrets: 0, deliveries: "canceled" }]);
+});
+
+test("what was sent to the endpoints of a closed account, and answered, is deleted soon after", async () => {
+  receiver.answer = (response) => response.writeHead(500).end("ANSWERMARK");
+  const other = await market.hasUser();
+  for (const who of [owner, other]) {
+    await hasEndpoint(who, { url: `${receiver.url}/PATHMARK` });
+    await happens(who);
+  }
+  await deliver();
+  const session = await market.hasSession(owner.userId);
+  const { email } = (await session.get("/v1/account")).body.data;
+  await session.request("DELETE", "/v1/account", { json: { confirm: email } });
+  const { rows: asked } = await market.query(
+    "select from pgboss.job where name = $1 and data ->> 'userId' = $2",
+    [forgetWebhooksJob.name, owner.userId],
+  );
+  assert.equal(asked.length, 1);
+  await forgetLogOfClosed(market.service.ctx, owner.userId, new AbortController().signal);
+  const { rows } = await market.query(
+    `select e.user_id as "userId", a.url, a.response_body as answer from webhook_attempts a
+       join webhook_deliveries d on d.id = a.delivery_id right join webhook_endpoints e on e.id = d.endpoint_id`,
+  );
+  assert.deepEqual(rows, [{ userId: other.userId, url: `${receiver.url}/PATHMARK`, answer: "ANSWERMARK" }]);
 });
 
 test("who has no endpoint can close their account", async () => {

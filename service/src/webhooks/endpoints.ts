@@ -160,7 +160,7 @@ export async function removeEndpoint(ctx: Context, caller: Member, webhookId: st
 }
 
 /** Its log stays until it is old; its secrets do not. The lane is locked. */
-async function endEndpoint(ctx: Context, tx: Tx, id: string): Promise<void> {
+export async function endEndpoint(ctx: Context, tx: Tx, id: string): Promise<void> {
   const now = ctx.now();
   await updateEndpoint(tx, id, { deleted_at: now, updated_at: now });
   await endWaiting(tx, id, "canceled", now);
@@ -201,16 +201,6 @@ const toAdminEndpoint = (row: EndpointForAdmin): AdminWebhookEndpoint => ({
   failingSince: row.failingSince?.toISOString() ?? null,
   failedDeliveries: row.failedDeliveries,
 });
-
-/** Of somebody who leaves: nothing is posted for them any more, and nothing tells where it went but the log, until it is old. */
-export async function forgetWebhooks(ctx: Context, tx: Tx, userId: string): Promise<void> {
-  const ids = await listEndpointIds(tx, userId);
-  await lockLanes(tx, ids);
-  for (const id of ids) {
-    await endEndpoint(ctx, tx, id);
-    await updateEndpoint(tx, id, { url: "", description: "", updated_at: ctx.now() });
-  }
-}
 
 /** Of somebody who is banned, in that transaction, their row being written: as if all were switched off until they are let in again. */
 export async function skipWaitingOf(ctx: Context, tx: Tx, userId: string): Promise<void> {
