@@ -61,9 +61,14 @@ export class LiveRun {
   moved(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiting.add(resolve);
-    signal.addEventListener("abort", () => resolve(), { once: true });
-    return promise.finally(() => this.#waiting.delete(resolve));
+    const wake = () => resolve();
+    this.#waiting.add(wake);
+    signal.addEventListener("abort", wake);
+    return promise.finally(() => {
+      this.#waiting.delete(wake);
+      // Some signals outlive every run.
+      signal.removeEventListener("abort", wake);
+    });
   }
 
   async ended(): Promise<void> {
