@@ -68,6 +68,8 @@ test("one that waits for its first attempt has that, and then the schedule begin
   await deliver();
   const after = await detailOf(owner, { id });
   assert.deepEqual([after.status, numbersOf(after)], ["retrying", [1, 2]]);
+  const told = receiver.received.map(({ headers }) => headers["x-service-attempt"]);
+  assert.deepEqual(told, ["1", "2"], "the header counts as the log does");
   assert.equal(Date.parse(after.nextAttemptAt) - market.clock.now.getTime(), MINUTE_MS);
 });
 
@@ -132,6 +134,18 @@ test("asked for twenty times at once it is attempted once", async () => {
   assert.deepEqual([...new Set(replies.map(({ status }) => status))], [200]);
   await deliver();
   assert.deepEqual(numbersOf(await detailOf(owner, delivery)), [1, 2]);
+});
+
+test("asked for twice before it is attempted, the schedule still goes on where it stood", async () => {
+  const endpoint = await hasEndpoint(owner);
+  receiver.answer = 500;
+  await happens(owner);
+  await deliver();
+  const [delivery] = await deliveriesOf(owner, endpoint);
+  for (let times = 0; times < 2; times++) await retry(delivery);
+  await deliver();
+  const { attempt, nextAttemptAt } = await detailOf(owner, delivery);
+  assert.deepEqual([attempt, nextAttemptAt], [2, delivery.nextAttemptAt]);
 });
 
 test("asked for while it is in flight it is not attempted twice at once", async () => {
