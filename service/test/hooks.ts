@@ -2,15 +2,15 @@ import assert from "node:assert/strict";
 import { after, beforeEach } from "node:test";
 import { announce } from "../src/events/outbox.ts";
 import { Courier } from "../src/webhooks/courier.ts";
-import { type Client, type Market, openMarket } from "./market.ts";
+import { type Client, type Market, type MarketWish, openMarket } from "./market.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 
 /** A market and a receiver for the tests of a file, who begin with no endpoint and an answer of 200 each. */
-export async function openHooks({ totalMs = 400 } = {}) {
-  const market = await openMarket({ postDeadlines: { totalMs } });
+export async function openHooks(postDeadlines: MarketWish["postDeadlines"] = {}) {
+  const market = await openMarket({ postDeadlines });
   const receiver = await startReceiver();
   const hooks = hooksOf(
     () => market,
