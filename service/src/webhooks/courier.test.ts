@@ -332,6 +332,13 @@ test("what somebody asks for is attempted at once though the endpoint asked for 
   assert.equal(receiver.received.length, 5);
 });
 
+test("an address that is sent again as it is ends no patience that it asked for", async () => {
+  const { id, url } = await hasBlocked();
+  await owner.patch(`/v1/webhooks/${id}`, { url, description: "the same place" });
+  await deliver();
+  assert.equal(receiver.received.length, 1);
+});
+
 test("a test that is not taken goes on by the schedule", async () => {
   const endpoint = await hasBlocked();
   receiver.answer = 500;

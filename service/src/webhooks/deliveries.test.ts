@@ -227,7 +227,10 @@ test("statistics count deliveries of the last days by status, and how long attem
     canceled: 0,
   });
   assert.deepEqual([stats.successRate, stats.failingSince], [0.6667, market.clock.now.toISOString()]);
-  assert.ok(stats.durationMs.p50 <= stats.durationMs.p95);
+  await market.query(
+    "update webhook_attempts a set duration_ms = 10 * r.nth from (select id, row_number() over (order by id) as nth from webhook_attempts) r where r.id = a.id",
+  );
+  assert.deepEqual((await owner.get(path)).body.data.durationMs, { p50: 30, p95: 50 });
   assert.equal((await owner.get(`${path}?days=30`)).body.data.deliveries.succeeded, 3);
   assert.equal((await owner.get(`${path}?days=1`)).body.data.deliveries.succeeded, 2);
   for (const days of ["0", "31", "1.5", "week"])

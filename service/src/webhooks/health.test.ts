@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { HOUR_MS, openHooks } from "../../test/hooks.ts";
 import { lettersToUser } from "../../test/letters.ts";
+import { somebodyWaits } from "../../test/locks.ts";
 import type { Client } from "../../test/market.ts";
 import { DAY_MS } from "../days.ts";
 import { toUuid } from "../ids.ts";
@@ -91,6 +92,27 @@ test("an endpoint that cannot be judged keeps no other from being judged", async
     toUuid("whk", other.id),
   ]);
   assert.equal(rows[0].told_day, 3);
+});
+
+test("one that takes something while it is about to be judged is not judged", async () => {
+  const endpoint = await hasEndpoint(owner);
+  await fail(10);
+  const held = await market.service.ctx.pool.connect();
+  try {
+    await held.query("begin; select from webhook_lanes for no key update");
+    const judging = judge();
+    await somebodyWaits(market);
+    await held.query("update webhook_endpoints set failing_since = null, failed_deliveries = 0; commit");
+    await judging;
+  } finally {
+    held.release();
+  }
+  assert.equal((await read(endpoint)).enabled, true);
+  assert.ok(
+    !market.logs.some(
+      (line) => line.includes("could not be judged") && line.includes(toUuid("whk", endpoint.id)!),
+    ),
+  );
 });
 
 test("nine failed deliveries switch nothing off, however long it lasts; the tenth does", async () => {

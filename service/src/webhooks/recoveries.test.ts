@@ -164,6 +164,16 @@ test("who is killed in the middle goes on where they were, and repeats nothing",
   ]);
 });
 
+test("what somebody has attempted by hand is on its way, and is not recovered as well", async () => {
+  const endpoint = await hasLost(2);
+  const [{ id }] = await deliveriesOf(owner, endpoint);
+  await owner.post(`/v1/deliveries/${id}/retry`);
+  const asked = await asksToRecover(endpoint);
+  await carryOut(asked);
+  const { total, recovered } = await progressOf(endpoint, asked);
+  assert.deepEqual([asked.total, total, recovered], [1, 1, 1]);
+});
+
 test("two recoveries of one span at once repeat nothing", async () => {
   const endpoint = await hasLost(5);
   const asked = await Promise.all(Array.from({ length: 5 }, () => asksToRecover(endpoint)));

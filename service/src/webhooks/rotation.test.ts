@@ -140,6 +140,16 @@ test("a rotation takes the place of one that was still to come", async () => {
   assert.deepEqual(signersOf(secrets, await delivered()), { own: 2, previous: null, standard: [2] });
 });
 
+test("of two rotations that are planned for one moment the second holds", async () => {
+  const endpoint = await hasEndpoint(owner);
+  const activateAt = new Date(market.clock.now.getTime() + HOUR_MS).toISOString();
+  const first = await rotates(endpoint, { activateAt });
+  const second = await rotates(endpoint, { activateAt });
+  market.clock.forward(HOUR_MS);
+  const secrets = [endpoint.secret, first.secret, second.secret];
+  assert.deepEqual(signersOf(secrets, await delivered()), { own: 2, previous: 0, standard: [0, 2] });
+});
+
 test("two rotations may be planned one after the other", async () => {
   const endpoint = await hasEndpoint(owner);
   const at = (hours: number) => new Date(market.clock.now.getTime() + hours * HOUR_MS).toISOString();
