@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { MINUTE_MS, openHooks } from "../../test/hooks.ts";
 import type { Client } from "../../test/market.ts";
 import type { Receiver } from "../../test/receiver.ts";
@@ -54,6 +55,28 @@ test("of a gigabyte 16 KiB are kept, and the rest is not read", async () => {
   assert.equal(delivery.status, "succeeded");
   assert.equal((await detailOf(owner, delivery)).attempts[0].response.body.length, 16 * 1024);
   assert.ok(sent < 64 * 1024 ** 2, `${sent} bytes were taken`);
+});
+
+test("of a bomb the bytes that came are kept, and nothing is unpacked", async () => {
+  const endpoint = await hasEndpoint(owner);
+  const bomb = gzipSync(Buffer.alloc(20 * 1024 ** 2));
+  receiver.answer = (response) => response.writeHead(200, { "content-encoding": "gzip" }).end(bomb);
+  await happens(owner);
+  await deliver();
+  const [delivery] = await deliveriesOf(owner, endpoint);
+  assert.equal(delivery.status, "succeeded");
+  const { body } = (await detailOf(owner, delivery)).attempts[0].response;
+  assert.ok(body.length <= 16 * 1024 && !/^\s*$/.test(body), `${body.length} characters`);
+});
+
+test("an answer that is no text is kept as what a database can hold of it", async () => {
+  const endpoint = await hasEndpoint(owner);
+  receiver.answer = (response) => response.writeHead(200).end(Buffer.from([0x61, 0, 0xff, 0, 0x62]));
+  await happens(owner);
+  await deliver();
+  const [delivery] = await deliveriesOf(owner, endpoint);
+  assert.equal(delivery.status, "succeeded");
+  assert.equal((await detailOf(owner, delivery)).attempts[0].response.body, "a\ufffdb");
 });
 
 test("an endpoint that hangs gets one at a time, and eight again when it answers", async () => {
