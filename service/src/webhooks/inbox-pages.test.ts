@@ -119,14 +119,17 @@ suite("/dev/hooks", () => {
     assert.equal((await arrivals())[0].signature, "wrong");
   });
 
-  test("takes either secret while one takes the other's place, and the old one no longer", async () => {
+  test("takes either secret while one takes the other's place, the old one no longer, and none before its time", async () => {
     const { id, secret } = await hasEndpoint();
     const rotated = await owner.post(`/v1/webhooks/${id}/rotate-secret`, { overlapHours: 1 });
     for (const known of [secret, rotated.body.data.secret]) await post(BODY, signed(known));
     market.clock.forward(3_600_000);
     await post(BODY, signed(secret));
+    const activateAt = new Date(market.clock.now.getTime() + 1).toISOString();
+    const planned = await owner.post(`/v1/webhooks/${id}/rotate-secret`, { activateAt });
+    await post(BODY, signed(planned.body.data.secret));
     const signatures = (await arrivals()).map(({ signature }: { signature: string }) => signature);
-    assert.deepEqual(signatures, ["wrong", "right", "right"]);
+    assert.deepEqual(signatures, ["wrong", "wrong", "right", "right"]);
   });
 
   test("checks a secret that is given, where no endpoint leads here", async () => {
@@ -205,7 +208,10 @@ suite("/dev/hooks", () => {
 });
 
 suite("what inboxes keep", () => {
-  const arrival = (id: string, body = "") => ({ id, headers: {}, body, receivedAt: new Date(0) });
+  const arrival = (id: string, body = "") => ({
+    ...{ id, headers: {}, body, receivedAt: new Date(0) },
+    signature: "missing" as const,
+  });
 
   test("is the 50 newest of each", () => {
     const inboxes = new Inboxes();

@@ -16,9 +16,6 @@ const NAME = /^[\w-]{1,64}$/;
 /** Where a webhook leads that is to arrive here. */
 const PATH = "/dev/hooks/";
 
-/** An arrival with what its signature is worth; unknown: no endpoint of ours leads here, so that nobody can say. */
-type Judged = Arrival & { signature: Verdict | "unknown" };
-
 /**
  * /dev/hooks: inboxes where webhooks of a test environment can arrive without a server. Whoever is on the machine itself may
  * post to them and look into them; to anybody else there is no such page.
@@ -34,25 +31,25 @@ export function addInboxPages(app: FastifyInstance, ctx: Context): void {
 
   app.get("/dev/hooks", { onRequest }, async (_request, reply) => sendInboxes(reply, inboxes));
   app.post(`${PATH}:name`, options, async (request) => {
-    inboxes.put(nameOf(request), arrivalOf(ctx, request));
+    const name = nameOf(request);
+    inboxes.put(name, await arrivalOf(ctx, name, request));
     return { received: true };
   });
   app.get(`${PATH}:name`, { onRequest }, async (request, reply) => {
     const name = nameOf(request);
-    const arrivals = await judge(ctx, name, inboxes.list(name));
+    const arrivals = inboxes.list(name);
     if (wantsJson(request)) return sendJson(reply, arrivals.map(toJson));
     return sendInbox(reply, ctx.links.origin() + PATH + name, name, arrivals);
   });
   app.get(`${PATH}:name/:id`, { onRequest }, async (request, reply) => {
-    const [arrival] = await judge(ctx, nameOf(request), [mustFind(inboxes, request)]);
-    if (wantsJson(request)) return sendJson(reply, toJson(arrival!));
-    return sendArrival(reply, nameOf(request), arrival!, null);
+    const arrival = mustFind(inboxes, request);
+    if (wantsJson(request)) return sendJson(reply, toJson(arrival));
+    return sendArrival(reply, nameOf(request), arrival, null);
   });
   app.post(`${PATH}:name/:id`, options, async (request, reply) => {
-    const [arrival] = await judge(ctx, nameOf(request), [mustFind(inboxes, request)]);
-    const secret = secretIn(request);
-    const verdict = verdictOf(ctx.config.webhookHeaderPrefix, arrival!, [secret]);
-    return sendArrival(reply, nameOf(request), arrival!, verdict);
+    const arrival = mustFind(inboxes, request);
+    const verdict = verdictOf(ctx.config.webhookHeaderPrefix, arrival, [secretIn(request)]);
+    return sendArrival(reply, nameOf(request), arrival, verdict);
   });
 }
 
@@ -72,39 +69,28 @@ const textIn = ({ body }: FastifyRequest): string => (Buffer.isBuffer(body) ? bo
 const secretIn = (request: FastifyRequest): string =>
   (new URLSearchParams(textIn(request)).get("secret") ?? "").trim();
 
-function arrivalOf(ctx: Context, request: FastifyRequest): Arrival {
+async function arrivalOf(ctx: Context, name: string, request: FastifyRequest): Promise<Arrival> {
   // Of a browser that came along, the cookie opens an account.
   const { cookie: _, ...headers } = request.headers;
-  const texts = Object.entries(headers).map(([name, value]) => [name, String(value)]);
-  return {
-    id: ctx.newId(),
-    headers: Object.fromEntries(texts),
-    body: textIn(request),
-    receivedAt: ctx.now(),
-  };
+  const texts = Object.entries(headers).map(([header, value]) => [header, String(value)]);
+  const signed = { headers: Object.fromEntries(texts), body: textIn(request) };
+  const signature = await judge(ctx, name, signed);
+  return { id: ctx.newId(), ...signed, receivedAt: ctx.now(), signature };
 }
 
-/** By the secrets that signed for endpoints which lead to the inbox, at the moment when each came in. */
-async function judge(ctx: Context, name: string, arrivals: readonly Arrival[]): Promise<Judged[]> {
-  const secrets = (await listSecretsByEnding(ctx.db, PATH + name)).map((secret) => ({
-    ...secret,
-    text: openSecret(ctx, secret.userId, secret),
-  }));
-  return arrivals.map((arrival) => {
-    const at = arrival.receivedAt;
-    const signing = secrets.filter(
-      ({ activatesAt, expiresAt }) => activatesAt <= at && (expiresAt === null || expiresAt > at),
-    );
-    const verdict = verdictOf(
-      ctx.config.webhookHeaderPrefix,
-      arrival,
-      signing.map(({ text }) => text),
-    );
-    return { ...arrival, signature: verdict === "wrong" && signing.length === 0 ? "unknown" : verdict };
-  });
+/** By the secrets that sign now for endpoints which lead to the inbox. */
+async function judge(
+  ctx: Context,
+  name: string,
+  signed: Pick<Arrival, "headers" | "body">,
+): Promise<Arrival["signature"]> {
+  const found = await listSecretsByEnding(ctx.db, PATH + name, ctx.now());
+  const secrets = found.map((secret) => openSecret(ctx, secret.userId, secret));
+  const verdict = verdictOf(ctx.config.webhookHeaderPrefix, signed, secrets);
+  return verdict === "wrong" && secrets.length === 0 ? "unknown" : verdict;
 }
 
-const toJson = ({ id, headers, body, receivedAt, signature }: Judged) => ({
+const toJson = ({ id, headers, body, receivedAt, signature }: Arrival) => ({
   id,
   headers,
   body,
@@ -118,18 +104,18 @@ const sendJson = (reply: FastifyReply, data: object) =>
     .type("application/json; charset=utf-8")
     .send({ success: true, data });
 
-const words: Record<Judged["signature"], string> = {
+const words: Record<Arrival["signature"], string> = {
   right: "signature right",
   wrong: "signature wrong",
   missing: "no signature",
   unknown: "signature not checked",
 };
 
-const sentences: Record<Judged["signature"], Html> = {
+const sentences: Record<Arrival["signature"], Html> = {
   right: html`<p class="notice good"><strong>The signature is right.</strong> The secret of an endpoint that leads to this inbox made it.</p>`,
   wrong: html`<p class="notice bad"><strong>The signature is wrong.</strong> No secret of an endpoint that leads to this inbox made it.</p>`,
   missing: html`<p class="notice warning"><strong>There is no signature.</strong> Anybody may have sent this.</p>`,
-  unknown: html`<p class="notice"><strong>The signature was not checked.</strong> No endpoint leads to this inbox; give the secret below.</p>`,
+  unknown: html`<p class="notice"><strong>The signature was not checked.</strong> No endpoint led to this inbox; give the secret below.</p>`,
 };
 
 const answers: Record<Verdict, Html> = {
@@ -173,7 +159,7 @@ ${inboxes.all().length === 0 && html`<li>Nothing has come in yet.</li>`}
 </div>`,
   });
 
-const sendInbox = (reply: FastifyReply, url: string, name: string, arrivals: Judged[]) =>
+const sendInbox = (reply: FastifyReply, url: string, name: string, arrivals: readonly Arrival[]) =>
   sendPage(reply.header("vary", "Accept"), {
     title: `Inbox ${name}`,
     wide: true,
@@ -193,7 +179,7 @@ ${arrivals.length === 0 && html`<li>Nothing has come in yet.</li>`}
 </div>`,
   });
 
-const sendArrival = (reply: FastifyReply, name: string, arrival: Judged, verdict: Verdict | null) =>
+const sendArrival = (reply: FastifyReply, name: string, arrival: Arrival, verdict: Verdict | null) =>
   sendPage(reply.header("vary", "Accept"), {
     title: titleOf(arrival),
     wide: true,

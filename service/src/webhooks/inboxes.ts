@@ -1,9 +1,13 @@
+import type { Verdict } from "./verdict.ts";
+
 /** What somebody posted to an inbox. */
 export interface Arrival {
   id: string;
   headers: Record<string, string>;
   body: string;
   receivedAt: Date;
+  /** What its signature was worth when it came; unknown: no endpoint of ours led here, so that nobody can say. */
+  signature: Verdict | "unknown";
 }
 
 const KEPT_OF_AN_INBOX = 50;
