@@ -28,12 +28,12 @@ after(async () => {
   await folder.remove();
 });
 
-/** The program in the guide that listens, as it stands there. */
-function programIn(language: "js" | "python"): string {
+/** What the guide has in a language that judges a delivery, as it stands there. */
+function codeIn(language: string): string {
   const blocks = [...guide.matchAll(new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, "gs"))].map(
     ([, code]) => code!,
   );
-  return blocks.find((code) => code.includes("PORT"))!;
+  return blocks.find((code) => code.includes("WEBHOOK_SECRET") && code.includes("300"))!;
 }
 
 async function isListening(port: number): Promise<boolean> {
@@ -49,10 +49,10 @@ interface Running {
   child: ChildProcess;
 }
 
-async function startReceiver(command: string, file: string, secret: string): Promise<Running> {
+async function startReceiver({ command, options }: Program, file: string, secret: string): Promise<Running> {
   const port = await freePort();
   const env = { PATH: process.env["PATH"], WEBHOOK_SECRET: secret, PORT: String(port) };
-  const child = spawn(command, [file], { env, stdio: ["ignore", "pipe", "ignore"] });
+  const child = spawn(command, [...options(port), file], { env, stdio: ["ignore", "pipe", "ignore"] });
   const said: string[] = [];
   child.stdout.setEncoding("utf8").on("data", (text) => said.push(...text.trim().split("\n")));
   while (!(await isListening(port))) {
@@ -85,25 +85,74 @@ const headersBy = (secrets: string[], ageSeconds = 0, id = "evt_1") => {
   return messageHeaders("X-Service-", message, secrets, { content: "timestamp_body", prefix: false });
 };
 
-const receivers = {
-  "in Node": ["js", process.execPath, "receiver.mjs"],
-  "in Python": ["python", "python3", "receiver.py"],
-} as const;
+interface Program {
+  command: string;
+  /** Tells by its exit whether all is there that it needs. */
+  probe: string[];
+  /** Before the name of the file. */
+  options: (port: number) => string[];
+  language: string;
+  /** What stands around the guide's lines, where these are not a whole program. */
+  around?: (code: string) => string;
+}
 
-for (const [name, [language, command, file]] of Object.entries(receivers)) {
-  const isThere = spawnSync(command, ["--version"]).status === 0;
+const none = () => [];
+/** In the place of a server for Rack. */
+const RACK = `
+require "rack"
+require "socket"
+def run(app) = $app = app
+CODE
+server = TCPServer.new("127.0.0.1", ENV.fetch("PORT").to_i)
+loop do
+  socket = server.accept
+  line = socket.gets or next
+  headers = {}
+  headers[$1] = $2 while (socket.gets || "").chomp =~ /\\A([^:]+): *(.*)\\z/
+  env = Rack::MockRequest.env_for("/", method: "POST", input: socket.read(headers.find { |name, _| name.casecmp?("content-length") }&.last.to_i))
+  headers.each { |name, value| env["HTTP_" + name.upcase.tr("-", "_")] = value }
+  status, _, body = $app.call(env)
+  socket.write "HTTP/1.1 #{status} X\\r\\nconnection: close\\r\\n\\r\\n#{body.join}"
+  socket.close
+end
+`;
+
+const programs: Record<string, Program> = {
+  "in Node": { command: process.execPath, probe: ["--version"], options: none, language: "js" },
+  "in Python": { command: "python3", probe: ["--version"], options: none, language: "python" },
+  "in PHP": {
+    command: "php",
+    probe: ["--version"],
+    options: (port) => ["-S", `127.0.0.1:${port}`],
+    language: "php",
+    around: (code) => `<?php\n${code}`,
+  },
+  "in Ruby": {
+    command: "ruby",
+    probe: ["-rrack", "-e", "1"],
+    options: none,
+    language: "ruby",
+    around: (code) => RACK.replace("CODE", () => code),
+  },
+};
+
+for (const [name, program] of Object.entries(programs)) {
+  const isThere = spawnSync(program.command, program.probe).status === 0;
+  const isWhole = program.around === undefined;
   suite(`the guide's receiver ${name}`, {
-    skip: !isThere && `there is no ${command} on this machine`,
+    skip: !isThere && `there is no ${program.command}, or not all that it needs, on this machine`,
   }, () => {
     let running: Running;
     let webhookId: string;
     let secret: string;
     before(async () => {
-      const path = join(folder.path, file);
-      await writeFile(path, programIn(language));
+      // Node reads a module by its ending; the others look at none.
+      const path = join(folder.path, `${program.language}.mjs`);
+      const code = codeIn(program.language);
+      await writeFile(path, program.around?.(code) ?? code);
       const endpoint = await hasEndpoint(`${market.origin}/dev/hooks/none`);
       ({ id: webhookId, secret } = endpoint);
-      running = await startReceiver(command, path, secret);
+      running = await startReceiver(program, path, secret);
       await owner.patch(`/v1/webhooks/${webhookId}`, { url: running.url });
     });
     after(() => running?.child.kill());
@@ -121,21 +170,23 @@ for (const [name, [language, command, file]] of Object.entries(receivers)) {
 
     test("takes what is delivered, also while its secret is being changed", async () => {
       assert.equal(await deliveredTest(webhookId), "succeeded");
-      await hasSaid(1);
-      assert.match(running.said[0]!, /^test evt_/);
+      if (isWhole) await hasSaid(1);
+      if (isWhole) assert.match(running.said[0]!, /^test evt_/);
       await owner.post(`/v1/webhooks/${webhookId}/rotate-secret`, {});
       assert.equal(await deliveredTest(webhookId), "succeeded");
-      await hasSaid(2);
+      if (isWhole) await hasSaid(2);
     });
 
-    test("works on an event once, however often it comes", async () => {
+    const worksOnce = async () => {
       const before = running.said.length;
       for (let times = 0; times < 3; times++) assert.equal(await post(headersBy([secret])), 200);
       assert.equal(await post(headersBy([newSecret(), secret])), 200);
       assert.equal(await post(headersBy([secret], 0, "evt_2"), bodyOf("evt_2")), 200);
       await hasSaid(before + 2);
       assert.deepEqual(running.said.slice(before), ["review.created evt_1", "review.created evt_2"]);
-    });
+    };
+    // What is done with an event is left out of the others.
+    if (isWhole) test("works on an event once, however often it comes", worksOnce);
 
     test("answers 400 to whatever is forged, changed, old, from the future or not signed", async () => {
       const right = headersBy([secret]);
