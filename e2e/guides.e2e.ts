@@ -255,11 +255,12 @@ test("the lines of the guide to operating make a backup and a shop of it, to whi
   const settings = { STOA_DATA_DIR: folder.path };
   const line = "npx stoa-server key create --user newcomer@stoa.example --name before --json";
   const { key } = JSON.parse((await shell(line, settings)).stdout);
-  const [backedUp, restored, keys, ...others] = await run(await blocksOf("operating.md"), settings);
+  const [backedUp, restored, keys, rotated, ...others] = await run(await blocksOf("operating.md"), settings);
   assert.deepEqual(others, [], "a block that nobody looks at");
   assert.match(backedUp!, /^keys: wrapped$/m);
   assert.match(restored!, /^keys: put into the data folder$/m);
   assert.match(keys!, /^STOA_MASTER_KEYS=1:\S{44}\nSTOA_SESSION_KEYS=1:\S{44}$/);
+  assert.match(rotated!, /^key: 1\nrewrapped: 0$/m);
   const made = /^file: (.+)\/shop\.tar\.gz$/m.exec(backedUp!)![1]!;
   const other = await npmStart(join(made, "data"));
   t.after(async () => {

@@ -62,7 +62,7 @@ export class Reader {
   /** `id:base64` of 32 bytes, separated by commas. */
   keys(name: string): MasterKey[] {
     const items = this.text(name)?.split(",") ?? [];
-    return items.map((item, index) => {
+    const keys = items.map((item, index) => {
       const [id = "", base64 = ""] = item.trim().split(":");
       const bytes = Buffer.from(base64, "base64");
       if (!/^[A-Za-z0-9_-]{1,40}$/.test(id) || bytes.length !== 32) {
@@ -72,5 +72,8 @@ export class Reader {
       }
       return { id, bytes };
     });
+    if (new Set(keys.map(({ id }) => id)).size < keys.length)
+      this.problems.push(`${name} names two keys alike: what one of them sealed could not be opened`);
+    return keys;
   }
 }

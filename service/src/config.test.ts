@@ -38,6 +38,11 @@ test("secrets are made once and kept in the data folder, but never beside DATABA
   }
 });
 
+test("two master keys of one name are refused, because one of them could open nothing", () => {
+  const twice = `${KEYS.STOA_MASTER_KEYS},1:${Buffer.alloc(32, 3).toString("base64")}`;
+  assert.throws(() => read({ ...KEYS, STOA_MASTER_KEYS: twice }), /STOA_MASTER_KEYS names two keys alike/);
+});
+
 test("moderators look first in production, and in a test environment where they are asked to", () => {
   const moderation = (variables: Record<string, string>) => read({ ...KEYS, ...variables }).moderation;
   const production = { STOA_ENVIRONMENT: "production", STOA_MAIL: "off" };

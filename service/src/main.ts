@@ -11,6 +11,7 @@ import { loadDemo, removeDemo } from "./demo/demo.ts";
 import { ApiError } from "./errors.ts";
 import { toId } from "./ids.ts";
 import { openJobs } from "./jobs/jobs.ts";
+import { type Rotation, rotateKeyring } from "./keyring.ts";
 import { createKey, parsePermissions, revokeAnyKey } from "./keys/keys.ts";
 import { verifyLedger } from "./ledger/verify.ts";
 import { createLog } from "./log.ts";
@@ -216,6 +217,28 @@ program
       tell(problems);
     }),
   );
+
+program
+  .command("keyring")
+  .description("the master keys")
+  .command("rotate")
+  .description("put everything that is sealed under the first of STOA_MASTER_KEYS; the service goes on")
+  .option("--json", "print JSON")
+  .action((options: { json?: boolean }) =>
+    withBase(async ({ ctx }) => {
+      const { others, ...done } = await rotateKeyring(ctx);
+      print(options.json ? { ...done, others } : done, options);
+      if (!options.json) for (const other of others) console.log(leftLine(other));
+      if (others.some(({ texts }) => texts > 0)) process.exitCode = 1;
+    }),
+  );
+
+function leftLine({ key, texts, isInRing }: Rotation["others"][number]): string {
+  if (texts === 0) return `${key}: holds nothing any more, and may go`;
+  return isInRing
+    ? `${key}: still holds ${texts}: a process runs whose first key it is, or they were altered. Run this again when none does`
+    : `${key}: still holds ${texts}, which nobody can open without it: put it back into the keyring`;
+}
 
 const demo = program.command("demo").description("the demo shop (test environment)");
 demo

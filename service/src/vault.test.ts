@@ -124,6 +124,18 @@ suite("a keyring", () => {
     assert.throws(() => createVault([old]).open(sealedAfter, CONTEXT));
   });
 
+  test("wraps anew what another key had wrapped, without opening it and for the same context alone", () => {
+    for (const text of texts) {
+      const sealed = createVault([old]).seal(text, CONTEXT);
+      const rewrapped = createVault([fresh, old]).rewrap(sealed, CONTEXT);
+      assert.equal(createVault([fresh]).open(rewrapped, CONTEXT), text);
+      assert.equal(rewrapped.split(".")[3], sealed.split(".")[3]);
+      assert.throws(() => createVault([old]).open(rewrapped, CONTEXT));
+      assert.throws(() => createVault([fresh, old]).rewrap(sealed, `${CONTEXT}?`));
+      assert.throws(() => createVault([fresh]).rewrap(sealed, CONTEXT));
+    }
+  });
+
   test("without the key that sealed does not open, even if another has its name", () => {
     const sealed = createVault([old]).seal("secret", CONTEXT);
     assert.throws(() => createVault([fresh]).open(sealed, CONTEXT));

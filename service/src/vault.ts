@@ -12,6 +12,10 @@ export interface Vault {
   seal(plaintext: string, context: string): string;
   /** Throws when the text was changed, moved to another context, or sealed by a key that is not in the ring. */
   open(sealed: string, context: string): string;
+  /** The same text under the primary key; it is not opened. Throws like `open`. */
+  rewrap(sealed: string, context: string): string;
+  /** The names of the keys in the ring, the primary first. */
+  keyIds: string[];
   /** Of the primary key; safe to store and to print. */
   fingerprint: string;
 }
@@ -54,23 +58,37 @@ export function createVault(ring: MasterKey[]): Vault {
   if (!primary) throw new TypeError("the keyring needs a key");
   const byId = new Map(ring.map((key) => [key.id, key]));
 
+  /** The key of a sealed text, under whichever key of the ring it is wrapped. */
+  function unwrap(sealed: string, aad: string): { dataKey: Buffer; box: string } {
+    const [format, keyId, wrapped, box, ...more] = sealed.split(".");
+    const key = byId.get(keyId ?? "");
+    if (format !== FORMAT || !key || !wrapped || !box || more.length > 0)
+      throw new Error("not sealed by a key of this keyring");
+    return { dataKey: decrypt(key.bytes, unpack(wrapped), aad), box };
+  }
+
+  function join(dataKey: Buffer, box: string, aad: string): string {
+    const wrapped = encrypt(primary!.bytes, dataKey, aad).toString("base64url");
+    return [FORMAT, primary!.id, wrapped, box].join(".");
+  }
+
   return {
+    keyIds: ring.map(({ id }) => id),
     fingerprint: fingerprintOf(primary),
     seal(plaintext, context) {
       const aad = `${FORMAT}|${context}`;
       const dataKey = randomBytes(32);
-      const wrapped = encrypt(primary.bytes, dataKey, aad);
-      const box = encrypt(dataKey, Buffer.from(plaintext), aad);
-      return [FORMAT, primary.id, wrapped.toString("base64url"), box.toString("base64url")].join(".");
+      return join(dataKey, encrypt(dataKey, Buffer.from(plaintext), aad).toString("base64url"), aad);
     },
     open(sealed, context) {
-      const [format, keyId, wrapped, box, ...more] = sealed.split(".");
-      const key = byId.get(keyId ?? "");
-      if (format !== FORMAT || !key || !wrapped || !box || more.length > 0)
-        throw new Error("not sealed by a key of this keyring");
       const aad = `${FORMAT}|${context}`;
-      const dataKey = decrypt(key.bytes, unpack(wrapped), aad);
+      const { dataKey, box } = unwrap(sealed, aad);
       return decrypt(dataKey, unpack(box), aad).toString();
+    },
+    rewrap(sealed, context) {
+      const aad = `${FORMAT}|${context}`;
+      const { dataKey, box } = unwrap(sealed, aad);
+      return join(dataKey, box, aad);
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { ChangeProviderKey, CreateProviderKey, ProviderKey } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
+import { sealedColumn } from "../db/sealed.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
 import type { KeyVerdict } from "../outside/ai-provider.ts";
@@ -19,6 +20,14 @@ const WITH_BASE_URL = new Set(["openai-compatible", "ollama"]);
 
 /** Binds a sealed key to its owner and row: copied to another, it does not open. */
 const sealContext = (userId: string, id: string) => `provider-key|${userId}|${id}`;
+
+export const sealedKeys = sealedColumn({
+  table: "provider_keys",
+  column: "sealed_key",
+  key: { id: "uuid" },
+  bound: { userId: "t.user_id", id: "t.id" },
+  contextOf: ({ userId, id }) => sealContext(userId, id),
+});
 
 function mustHaveGoodUrl(ctx: Context, provider: string, baseUrl: string | undefined): void {
   if (baseUrl === undefined) {

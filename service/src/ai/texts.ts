@@ -1,4 +1,5 @@
 import type { Context } from "../context.ts";
+import { sealedColumn } from "../db/sealed.ts";
 
 /** What went in and what came out: a prompt's variables and its text, a workflow's input and its result. */
 export interface Texts {
@@ -13,6 +14,14 @@ export interface Sealed {
 }
 
 const contextOf = ({ userId, id }: Sealed) => `execution|${userId}|${id}`;
+
+export const sealedTexts = sealedColumn({
+  table: "executions",
+  column: "sealed_texts",
+  key: { id: "uuid" },
+  bound: { userId: "t.user_id", id: "t.id" },
+  contextOf,
+});
 
 export const sealTexts = (ctx: Context, execution: Sealed, texts: Texts): string =>
   ctx.vault.seal(JSON.stringify(texts), contextOf(execution));

@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { type Caller, type Context, isMember, viewerOf } from "../context.ts";
 import { dayOf } from "../days.ts";
+import { sealedColumn } from "../db/sealed.ts";
 import { addViews, closeDays, deleteViewers, findSalt, type ViewRow } from "./view-queries.ts";
 
 /** As many views wait at most; what comes on top, while the database is away, is not counted. */
@@ -11,6 +12,16 @@ const DIGEST_BYTES = 16;
 /** Views of the day before may still wait on some node: only then is a day closed. */
 const CLOSED_AFTER_MS = 3_600_000;
 const DELETED_AT_ONCE = 5_000;
+
+const sealContext = (day: string) => `views|${day}`;
+
+export const sealedSalts = sealedColumn({
+  table: "view_days",
+  column: "sealed_salt",
+  key: { day: "date" },
+  bound: { day: "t.day" },
+  contextOf: ({ day }) => sealContext(day),
+});
 
 interface View {
   productId: string;
@@ -74,7 +85,7 @@ export class ViewBuffer {
   /** That of the last day is remembered: from midnight on it is another one. null: the day is closed. */
   async #saltOf({ db, vault }: Context, day: string): Promise<Buffer | null> {
     if (this.#salt?.day === day) return this.#salt.bytes;
-    const context = `views|${day}`;
+    const context = sealContext(day);
     const fresh = vault.seal(randomBytes(SALT_BYTES).toString("base64url"), context);
     const sealed = await findSalt(db, day, fresh);
     if (sealed === null) return null;

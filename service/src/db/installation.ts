@@ -28,6 +28,10 @@ export async function claimInstallation(db: Database, claim: Claim, now: Date): 
   await mustBelongTo(db, claim);
 }
 
+/** From then on it belongs to whoever has this key: what the one before had sealed is under this one. */
+export const moveInstallation = (db: Database, masterKeyFingerprint: string) =>
+  db.updateTable("installation").set({ master_key_fingerprint: masterKeyFingerprint }).execute();
+
 export async function mustBelongTo(db: Database, claim: Claim): Promise<void> {
   const kept = await db.selectFrom("installation").selectAll().executeTakeFirst();
   if (!kept) throw new WrongInstallation("There is no shop in this database yet: its first start makes one.");

@@ -3,6 +3,7 @@ import type { ErrorCode } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
+import { sealedColumn } from "../db/sealed.ts";
 import { digestOf } from "../digest.ts";
 import { ApiError } from "../errors.ts";
 import { type Rendered, textOf } from "./envelope.ts";
@@ -42,7 +43,17 @@ interface Kept {
   sealedBody: string | null;
 }
 
-const sealContext = ({ caller, route, key }: Repeatable) => `idempotency|${caller}|${route}|${key}`;
+const sealContext = ({ caller, route, key }: Omit<Repeatable, "body">) =>
+  `idempotency|${caller}|${route}|${key}`;
+
+export const sealedBodies = sealedColumn({
+  table: "idempotency_keys",
+  column: "sealed_body",
+  key: { caller: "text", route: "text", key: "text" },
+  bound: { caller: "t.caller", route: "t.route", key: "t.key" },
+  contextOf: ({ caller, route, key }) => sealContext({ caller, route, key }),
+});
+
 const afterSeconds = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000);
 
 /** Takes the key, or a dead request's lease on it: the row then carries our token. One statement, so one winner. */

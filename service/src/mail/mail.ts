@@ -1,6 +1,7 @@
 import type { Context } from "../context.ts";
 import { daysAfter } from "../days.ts";
 import type { Queries } from "../db/database.ts";
+import { sealedColumn } from "../db/sealed.ts";
 import type { JobKind } from "../jobs/jobs.ts";
 import type { Letter } from "./letter.ts";
 import {
@@ -25,6 +26,14 @@ export const mailJob: JobKind = {
 };
 
 const sealContext = (id: string) => `mail|${id}`;
+
+export const sealedLetters = sealedColumn({
+  table: "mails",
+  column: "sealed_letter",
+  key: { id: "uuid" },
+  bound: { id: "t.id" },
+  contextOf: ({ id }) => sealContext(id),
+});
 
 /** Writes a letter in the caller's transaction; a job sends it after the commit, so that nobody waits for a mail server. */
 export async function sendMail(ctx: Context, tx: Queries, recipient: string, letter: Letter): Promise<void> {

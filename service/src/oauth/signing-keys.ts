@@ -1,12 +1,21 @@
 import { exportJWK, generateKeyPair } from "jose";
 import type { JWK, JWKS } from "oidc-provider";
 import type { Context } from "../context.ts";
+import { sealedColumn } from "../db/sealed.ts";
 import { insertSigningKey, listSigningKeys } from "./signing-key-queries.ts";
 
 /** The first signs id tokens unless a client asks for another. */
 const ALGORITHMS = ["RS256", "ES256", "EdDSA"];
 
 const sealContext = (algorithm: string) => `oauth-signing-key|${algorithm}`;
+
+export const sealedSigningKeys = sealedColumn({
+  table: "oauth_signing_keys",
+  column: "sealed_jwk",
+  key: { algorithm: "text" },
+  bound: { algorithm: "t.algorithm" },
+  contextOf: ({ algorithm }) => sealContext(algorithm),
+});
 
 /** The keys of id tokens: made once, sealed in the database, the same for every process. */
 export async function signingKeys(ctx: Context): Promise<JWKS> {

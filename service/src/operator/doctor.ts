@@ -4,8 +4,10 @@ import type { Config } from "../config.ts";
 import { measureSkew } from "../db/clock.ts";
 import { openDatabase, openPool } from "../db/database.ts";
 import { isMigrated } from "../db/migrate.ts";
+import { countSealed } from "../db/sealed.ts";
 import { countJobs } from "../jobs/jobs.ts";
 import { hasFailed, isLate } from "../jobs/rounds.ts";
+import { sealedColumns } from "../keyring.ts";
 import { mailJob } from "../mail/mail.ts";
 import { openMail, openStorage } from "../outside.ts";
 import { isOverdue, listOpenMoney, mendOf, type OpenMoney } from "../payments/open-money.ts";
@@ -42,6 +44,7 @@ export async function examine({ config, target }: Place, now = new Date()): Prom
       await finding("locale", () => trigrams(pool)),
       await finding("migrations", () => migrations(pool)),
       await finding("environment", () => environment(pool, config)),
+      await finding("keyring", () => keyring(pool, config)),
       await finding("mail", () => mail(pool, config)),
       await finding("files", () => files(pool, config)),
       await finding("jobs", () => jobs(pool, now)),
@@ -98,6 +101,21 @@ async function environment(pool: pg.Pool, config: Config) {
   const kept = rows[0]?.environment ?? "none yet";
   const ok = rows.length === 0 || kept === config.environment;
   return { ok, note: ok ? kept : `the database is for ${kept}, STOA_ENVIRONMENT says ${config.environment}` };
+}
+
+/** Whether all that is sealed can be opened, and which keys it is that may go. */
+async function keyring(pool: pg.Pool, { masterKeys }: Config) {
+  const counts = await countSealed(openDatabase(pool), sealedColumns).catch(noneYet);
+  const held = new Map(counts);
+  const [primary, ...others] = masterKeys.map(({ id }) => id);
+  const lost = [...held].filter(([id]) => id !== primary && !others.includes(id));
+  const under = [primary!, ...others].map((id) => `${held.get(id) ?? 0} under ${id}`).join(", ");
+  if (lost.length > 0) {
+    const missing = lost.map(([id, count]) => `${count} under ${id}`).join(", ");
+    return { ok: false, note: `${under}; ${missing}, which is not in the keyring: nobody can open them` };
+  }
+  const isDue = others.some((id) => held.has(id));
+  return told(isDue ? [`${under}: run stoa-server keyring rotate`] : [], under);
 }
 
 /** Whether somebody takes letters, and which letters nobody took. */

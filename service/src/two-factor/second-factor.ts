@@ -1,6 +1,7 @@
 import { record } from "../audit/audit.ts";
 import type { Context, Source } from "../context.ts";
 import type { Queries } from "../db/database.ts";
+import { sealedColumn } from "../db/sealed.ts";
 import { ApiError } from "../errors.ts";
 import { sendMail } from "../mail/mail.ts";
 import { findUser, toUserId } from "../people/users.ts";
@@ -82,6 +83,14 @@ export async function noteWrong(ctx: Context, userId: string, { tries }: Tried, 
 
 /** Binds a sealed secret to its account. */
 const sealContext = (userId: string) => `authenticator|${userId}`;
+
+export const sealedAuthenticators = sealedColumn({
+  table: "authenticators",
+  column: "sealed_secret",
+  key: { user_id: "uuid" },
+  bound: { userId: "t.user_id" },
+  contextOf: ({ userId }) => sealContext(userId),
+});
 
 export const sealSecret = (ctx: Context, userId: string, secret: string): string =>
   ctx.vault.seal(secret, sealContext(userId));

@@ -1,10 +1,19 @@
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
+import { sealedColumn } from "../db/sealed.ts";
 import { insertSecret } from "./secret-queries.ts";
 import { newSecret } from "./signature.ts";
 
 /** Binds a sealed secret to its owner and row: copied to another, it does not open. */
 const sealContext = (userId: string, id: string) => `webhook-secret|${userId}|${id}`;
+
+export const sealedSecrets = sealedColumn({
+  table: "webhook_secrets",
+  column: "sealed_secret",
+  key: { id: "uuid" },
+  bound: { userId: "select e.user_id from webhook_endpoints e where e.id = t.endpoint_id", id: "t.id" },
+  contextOf: ({ userId, id }) => sealContext(userId, id),
+});
 
 /** The secret itself, for the moment of an attempt. */
 export const openSecret = (ctx: Context, userId: string, { id, sealed }: { id: string; sealed: string }) =>

@@ -1,0 +1,75 @@
+import { sealedKeys } from "./ai/provider-keys.ts";
+import { sealedTexts } from "./ai/texts.ts";
+import { sealedSalts } from "./catalogue/views.ts";
+import type { Context } from "./context.ts";
+import { moveInstallation } from "./db/installation.ts";
+import { countSealed, type Rewrapped, rewrapColumn } from "./db/sealed.ts";
+import { sealedBodies } from "./http/idempotency.ts";
+import { sealedLetters } from "./mail/mail.ts";
+import { sealedSigningKeys } from "./oauth/signing-keys.ts";
+import { sealedAuthenticators } from "./two-factor/second-factor.ts";
+import { sealedSecrets } from "./webhooks/secrets.ts";
+
+/** All that the vault keeps in the database; cookies that it sealed go by themselves. */
+export const sealedColumns = [
+  sealedAuthenticators,
+  sealedBodies,
+  sealedKeys,
+  sealedLetters,
+  sealedSalts,
+  sealedSecrets,
+  sealedSigningKeys,
+  sealedTexts,
+];
+
+/** For rows that somebody held when their turn was. */
+const ROUNDS = 3;
+
+export interface Rotation {
+  /** The primary key, which holds all that could be rewrapped. */
+  key: string;
+  rewrapped: number;
+  /** Texts that are still under each of the other keys, those of the ring first. */
+  others: { key: string; texts: number; isInRing: boolean }[];
+}
+
+/**
+ * Puts every sealed text under the primary key while services run. Killed, it begins anew with what is left. When
+ * nothing is left, the installation belongs to the primary key, and the others may go.
+ */
+export async function rotateKeyring({ db, vault }: Pick<Context, "db" | "vault">): Promise<Rotation> {
+  let rewrapped = 0;
+  let lost = 0;
+  for (let round = 1; round <= ROUNDS; round++) {
+    const done = await rewrapAll({ db, vault });
+    rewrapped += done.rewrapped;
+    lost = done.refused;
+    if (done.rewrapped === 0) break;
+  }
+  const others = await heldByOthers({ db, vault });
+  const left = others.reduce((sum, { texts }) => sum + texts, 0);
+  // What cannot be opened now can be opened by no key.
+  if (left === lost) await moveInstallation(db, vault.fingerprint);
+  return { key: vault.keyIds[0]!, rewrapped, others };
+}
+
+async function rewrapAll({ db, vault }: Pick<Context, "db" | "vault">): Promise<Rewrapped> {
+  const all = { rewrapped: 0, refused: 0 };
+  for (const column of sealedColumns) {
+    const { rewrapped, refused } = await rewrapColumn(db, vault, column);
+    all.rewrapped += rewrapped;
+    all.refused += refused;
+  }
+  return all;
+}
+
+async function heldByOthers({ db, vault }: Pick<Context, "db" | "vault">): Promise<Rotation["others"]> {
+  const counts = await countSealed(db, sealedColumns);
+  const [primary, ...rest] = vault.keyIds;
+  const lost = [...counts.keys()].filter((key) => key !== primary && !rest.includes(key));
+  return [...rest, ...lost].map((key) => ({
+    key,
+    texts: counts.get(key) ?? 0,
+    isInRing: rest.includes(key),
+  }));
+}
