@@ -67,6 +67,10 @@ export const errorCatalogue = {
   KEY_CONCURRENCY_LIMIT: { status: 429, message: "The stored key runs as many calls at once as it may." },
   PROVIDER_ERROR: { status: 502, message: "The provider failed." },
   PROVIDER_BAD_RESPONSE: { status: 502, message: "The provider's answer was broken or cut off." },
+  PROVIDER_UNAVAILABLE: {
+    status: 503,
+    message: "The provider failed again and again; it is left alone for a while.",
+  },
   PROVIDER_TIMEOUT: { status: 504, message: "The provider did not answer in time." },
 } as const satisfies Record<string, { status: number; message: string }>;
 

@@ -141,6 +141,7 @@ export const execute = endpoint({
     "KEY_CONCURRENCY_LIMIT",
     "PROVIDER_ERROR",
     "PROVIDER_BAD_RESPONSE",
+    "PROVIDER_UNAVAILABLE",
     "PROVIDER_TIMEOUT",
   ],
   example: {

@@ -3,10 +3,12 @@ import { join } from "node:path";
 import type pg from "pg";
 import type { Config, StripeSettings } from "./config.ts";
 import type { Context } from "./context.ts";
+import { withBreaker } from "./outside/ai-provider.breaker.ts";
 import { createSandbox, withSandbox } from "./outside/ai-provider.sandbox.ts";
 import { createSdkProviders, type SdkProvidersOptions } from "./outside/ai-provider.sdk.ts";
 import { type AiProviders, defaultDeadlines } from "./outside/ai-provider.ts";
 import { type Guard, parseAllowedTargets, refusedUrl } from "./outside/allowed-targets.ts";
+import { Breaker, type BreakerOptions } from "./outside/circuit-breaker.ts";
 import { createIdentityProviders } from "./outside/identity-provider.ts";
 import { devMail } from "./outside/mail.dev.ts";
 import { noMail } from "./outside/mail.none.ts";
@@ -31,6 +33,7 @@ const IDENTITY_PROVIDER_MS = 5_000;
 export interface OutsideOverrides {
   providers?: Partial<SdkProvidersOptions>;
   deadlines?: Partial<typeof defaultDeadlines>;
+  breaker?: BreakerOptions;
   payments?: Payments;
   taxes?: Taxes;
   /** How long a call to GitHub or Google may take. */
@@ -152,6 +155,7 @@ function openProviders(guard: Guard, overrides: OutsideOverrides): AiProviders {
     bodyIdleMs: deadlines.idleMs,
     maxResponseBytes: MAX_ANSWER_BYTES,
   });
-  const providers = createSdkProviders({ fetch: safe.fetch, deadlines, ...overrides.providers });
+  const sdk = createSdkProviders({ fetch: safe.fetch, deadlines, ...overrides.providers });
+  const providers = withBreaker(sdk, new Breaker(overrides.breaker));
   return { ...withSandbox(providers, createSandbox()), close: () => safe.close() };
 }

@@ -274,6 +274,46 @@ suite("a provider's fault", () => {
     }
   });
 
+  test("again and again: 503 PROVIDER_UNAVAILABLE at once, for a while, and for this key alone", async () => {
+    const clock = { ms: 0 };
+    const spared = await openMarket({
+      providers: allAt(provider),
+      breaker: { now: () => clock.ms, random: () => 0 },
+    });
+    try {
+      const somebody = await spared.hasUser();
+      const wish = {
+        productId: await hasDraft(somebody),
+        apiKeyId: await hasKey(somebody, { key: KEY_MARKER }),
+      };
+      const before = provider.requests.length;
+      for (let at = 0; at < 15; at++) provider.next({ status: 500 });
+      for (let at = 0; at < 5; at++) assertError(await run(somebody, wish), 502, "PROVIDER_ERROR");
+      assert.equal(provider.requests.length, before + 15, "repeats within a run count once");
+      clock.ms += 10_000;
+      for (const stream of [false, true]) {
+        const reply = await somebody.post("/v1/ai/execute", {
+          ...wish,
+          variables: { topic: "rain" },
+          stream,
+        });
+        const { attempts } = assertError(reply, 503, "PROVIDER_UNAVAILABLE");
+        assert.deepEqual([attempts, reply.headers.get("retry-after")], [0, "20"]);
+        mustTellNothing(reply.text, "the answer");
+      }
+      assert.equal(provider.requests.length, before + 15);
+      const { status, error, usage } = await newestRun(somebody);
+      assert.deepEqual([status, error.code, usage], ["failed", "PROVIDER_UNAVAILABLE", null]);
+      const other = await hasKey(somebody, { provider: "anthropic", key: KEY_MARKER });
+      await ran(somebody, { ...wish, apiKeyId: other });
+      clock.ms += 20_000;
+      await ran(somebody, wish);
+      await ran(somebody, wish);
+    } finally {
+      await spared.close();
+    }
+  });
+
   test("answers slower than the total deadline: 504 in the phase total", async () => {
     const hasty = await openMarket({
       providers: allAt(provider),

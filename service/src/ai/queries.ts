@@ -269,7 +269,7 @@ export const cancelIdle = (db: Queries, id: string, now: Date) =>
   db
     .updateTable("executions")
     .set({
-      ...{ status: "canceled", completed_at: now, sealed_request: null },
+      ...{ status: "canceled", completed_at: now },
       ...{ error_code: "canceled", error_message: "The execution was canceled." },
     })
     .where("id", "=", id)

@@ -170,7 +170,6 @@ export interface Executions {
   prompt_tokens: number | null;
   provider: string | null;
   provider_key_id: string | null;
-  sealed_request: string | null;
   sealed_texts: string | null;
   status: string;
   type: Generated<string>;

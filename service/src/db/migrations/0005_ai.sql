@@ -82,8 +82,6 @@ create table executions (
   status text not null check (status in ('queued', 'running', 'waiting', 'completed', 'failed', 'canceled')),
   -- Variables and output, sealed; null when not stored.
   sealed_texts text,
-  -- What a queued run was asked for, sealed; gone when somebody begins it.
-  sealed_request text,
   finish_reason text,
   error_code text,
   error_message text,

@@ -1,0 +1,67 @@
+import { digestOf } from "../digest.ts";
+import { type AiProviders, ProviderFault, type ProviderKey } from "./ai-provider.ts";
+import type { Breaker, Pass } from "./circuit-breaker.ts";
+
+/**
+ * Spares a provider that fails again and again, and its callers the wait: PROVIDER_UNAVAILABLE at once, for each key at
+ * each address. What is repeated within a call counts once. Verifying is no call: people wait for the answer.
+ */
+export function withBreaker(providers: AiProviders, breaker: Breaker): AiProviders {
+  return {
+    ...providers,
+    async run(call) {
+      const pass = enter(breaker, call);
+      try {
+        const answer = await providers.run(call);
+        pass.answered();
+        return answer;
+      } catch (error) {
+        pass[wordOf(error)]();
+        throw error;
+      }
+    },
+    async *stream(call) {
+      const pass = enter(breaker, call);
+      const pieces = providers.stream(call);
+      try {
+        let piece = await pieces.next();
+        pass.heard();
+        for (; !piece.done; piece = await pieces.next()) yield piece.value;
+        pass.answered();
+        return piece.value;
+      } catch (error) {
+        pass[wordOf(error)]();
+        throw error;
+      } finally {
+        pass.left();
+        await pieces.return(undefined as never);
+      }
+    },
+  };
+}
+
+function enter(breaker: Breaker, key: ProviderKey): Pass {
+  const passed = breaker.enter(nameOf(key));
+  if (typeof passed === "object") return passed;
+  throw new ProviderFault("PROVIDER_UNAVAILABLE", {
+    provider: key.provider,
+    attempts: 0,
+    retryAfterSeconds: passed,
+  });
+}
+
+/** Digested: nothing that lives as long as the process holds a key. */
+const nameOf = ({ provider, baseUrl, apiKey }: ProviderKey) =>
+  digestOf(JSON.stringify([provider, baseUrl, apiKey])).toString("base64");
+
+/** Faults that say nothing of whether the provider is there: ours, and answers that are merely broken. */
+const telling: ReadonlySet<string | undefined> = new Set([undefined, "unreachable"]);
+
+function wordOf(error: unknown): "answered" | "failed" | "left" {
+  if (!(error instanceof ProviderFault) || error.attempts === 0) return "left";
+  const { code, facts } = error;
+  if (code === "PROVIDER_TIMEOUT") return "failed";
+  if (code === "PROVIDER_BAD_RESPONSE") return "left";
+  if (code !== "PROVIDER_ERROR" || facts.reason === "request_refused") return "answered";
+  return telling.has(facts.reason) ? "failed" : "left";
+}
