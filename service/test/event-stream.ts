@@ -29,16 +29,23 @@ export interface Listener {
   close(): void;
 }
 
+/** With `json` it is posted. */
 export async function listen(
   origin: string,
   key: string,
   path = "/v1/events/stream",
   headers: Record<string, string> = {},
+  json?: unknown,
 ): Promise<Listener> {
-  const all = { authorization: `Bearer ${key}`, ...headers };
-  const asking = request(origin + path, { agent: false, headers: all });
+  const posted = json === undefined ? {} : { "content-type": "application/json" };
+  const all = { authorization: `Bearer ${key}`, ...posted, ...headers };
+  const method = json === undefined ? "GET" : "POST";
+  const asking = request(origin + path, { agent: false, method, headers: all });
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    asking.on("response", resolve).on("error", reject).end();
+    asking
+      .on("response", resolve)
+      .on("error", reject)
+      .end(json === undefined ? undefined : JSON.stringify(json));
   });
   const watchers = new Set<() => void>();
   const look = () => {

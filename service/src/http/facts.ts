@@ -11,7 +11,7 @@ export const factsOf = (request: FastifyRequest, reply: FastifyReply, body: Inco
   file: isUpload(body) ? body.file : null,
   ifMatch: request.headers["if-match"] ?? null,
   lastEventId: String(request.headers["last-event-id"] ?? "") || null,
-  acceptsEvents: /\btext\/event-stream\b/i.test(request.headers.accept ?? ""),
+  acceptsEvents: wantsEvents(request),
   prefer: preferenceOf(request.headers["prefer"]),
   source: sourceOf(request),
   cookies: request.cookies,
@@ -21,6 +21,11 @@ export const factsOf = (request: FastifyRequest, reply: FastifyReply, body: Inco
   rawBody: toRawBody(body, request.headers["content-type"]),
   clientGone: () => goneSignal(request, reply),
 });
+
+/** Whoever takes JSON as well is answered by it: clients list both that can read both. */
+function wantsEvents({ headers: { accept = "" } }: FastifyRequest): boolean {
+  return /\btext\/event-stream\b/i.test(accept) && !/\bapplication\/json\b|\*\/\*/i.test(accept);
+}
 
 /** As browsers say it now, and as they said it before there was a standard. */
 const isPrefetch = ({ headers }: FastifyRequest): boolean =>
