@@ -251,6 +251,31 @@ test("the lines of the guide to webhooks do what it says", async () => {
   assert.deepEqual(others, [], "a block that nobody looks at");
 });
 
+test("the lines of the guide to running prompts do what it says", async () => {
+  const blocks = await blocksOf("running.md");
+  assert.match(blocks[0]!.lines, /http:\/\/127\.0\.0\.1:4000.*stoa_test_…/);
+  blocks[0]!.lines = blocks[0]!.lines
+    .replace("http://127.0.0.1:4000", service.origin)
+    .replace("stoa_test_…", service.key);
+  const [, whole, streamed, resumed, accepted, canceled, ...others] = await run(blocks);
+  const { output } = JSON.parse(whole!).data;
+  assert.match(output, /^\[sandbox\] /);
+  const told = (stream: string) =>
+    [...stream.matchAll(/^event: output\.delta\ndata: (.*)$/gm)]
+      .map(([, data]) => JSON.parse(data!).text)
+      .join("");
+  assert.deepEqual([told(streamed!), told(resumed!)], [output, output.slice(10)]);
+  for (const stream of [streamed!, resumed!]) assert.match(stream, /id: end\nevent: execution\.completed\n/);
+  const { eventsUrl, executionId } = JSON.parse(accepted!).data;
+  assert.ok(eventsUrl.endsWith(`/v1/ai/executions/${executionId}/events`));
+  const states = answersIn(canceled!).map(({ data }) => [data.id, data.status]);
+  assert.deepEqual(states, [
+    [executionId, "canceled"],
+    [executionId, "canceled"],
+  ]);
+  assert.deepEqual(others, [], "a block that nobody looks at");
+});
+
 test("the lines of the guide to operating make a backup and a shop of it, to which a key of before is good", async (t) => {
   const settings = { STOA_DATA_DIR: folder.path };
   const line = "npx stoa-server key create --user newcomer@stoa.example --name before --json";
