@@ -4,10 +4,11 @@ import { EvaluationFault } from "./evaluation-fault.ts";
 
 /** Of the library, but not of the language: what it makes has no JSON, and no limit of memory. */
 export const LEFT_OUT = "bytes";
+const MAX_REPLACED_CHARACTERS = 8 * 1024 * 1024;
 
 /**
  * What stands in the place of the library's own, or beside it. JSON knows one kind of numbers, so that whether 10 is
- * an int or a double is chance: arithmetic takes both together. The library's lists and replace() take quadratic time.
+ * an int or a double is chance: arithmetic takes both together. What else stands here takes quadratic time in the library.
  */
 export function addedFunctions(library: Library): CelFunc[] {
   const { celFunc, celList, celMethod, listType } = library;
@@ -23,11 +24,17 @@ export function addedFunctions(library: Library): CelFunc[] {
     celFunc(LEFT_OUT, [STRING], BYTES, () => {
       throw new EvaluationFault(`uses ${LEFT_OUT}(), whose values have no JSON`);
     }),
+    celMethod("lowerAscii", STRING, [], STRING, function () {
+      return this.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+    }),
+    celMethod("upperAscii", STRING, [], STRING, function () {
+      return this.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
+    }),
     celMethod("replace", STRING, [STRING, STRING], STRING, function (from, to) {
-      return this.replaceAll(from, () => to);
+      return replaced(this, from, to, Number.POSITIVE_INFINITY);
     }),
     celMethod("replace", STRING, [STRING, STRING, INT], STRING, function (from, to, count) {
-      return replaceSome(this, from, to, Number(count));
+      return replaced(this, from, to, count < 0n ? Number.POSITIVE_INFINITY : Number(count));
     }),
   ];
 }
@@ -46,14 +53,14 @@ function mixedArithmetic({ celFunc, CelScalar: { INT, DOUBLE } }: Library): CelF
   ]);
 }
 
-/** In characters as people count them, not in halves of surrogate pairs. */
-function sizeOf(text: string): bigint {
-  let size = 0n;
-  for (const _ of text) size++;
-  return size;
-}
+/** In characters of Unicode, not in halves of surrogate pairs. */
+const sizeOf = (text: string) =>
+  BigInt(text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0));
 
-function replaceSome(text: string, from: string, to: string, count: number): string {
-  let left = count < 0 ? Number.POSITIVE_INFINITY : count;
+function replaced(text: string, from: string, to: string, count: number): string {
+  const times = Math.min(count, text.split(from).length);
+  if (text.length + times * to.length > MAX_REPLACED_CHARACTERS)
+    throw new EvaluationFault("makes a text that is too long");
+  let left = count;
   return text.replaceAll(from, (found) => (left-- > 0 ? to : found));
 }

@@ -170,3 +170,123 @@ test("any value of JSON goes in and comes out as it was", async () => {
     { numRuns: 200 },
   );
 });
+
+const long = "a".repeat(1_500_000);
+const numbers = Array.from({ length: 200 }, (_, index) => index);
+const inner = "a".repeat(50_000);
+
+const SLOW = "[1, 2, 3, 4, 5, 6].exists(x, input.text.matches('(a+)+$'))";
+const slow = { text: `${long}b` };
+/** Of each kind of trouble one; what the static rules refuse stands here too, in case it slips through. */
+const hostile: [what: string, expression: string, input?: unknown][] = [
+  ["a catastrophic regular expression", SLOW, slow],
+  [
+    "one that is given",
+    "[1, 2, 3, 4, 5, 6].exists(x, input.text.matches(input.re))",
+    { text: `${long}b`, re: "(a+)+$" },
+  ],
+  ["a great regular expression", "input.text.matches('((a{100}){100}){100}')", { text: long }],
+  ["nested maps", "input.list.map(a, input.list.map(b, input.list.map(c, c)))", { list: numbers }],
+  ["nested alls", "input.list.all(a, input.list.all(b, input.list.all(c, true)))", { list: numbers }],
+  [
+    "errors that || forgives",
+    "input.list.all(a, input.list.all(b, input.list.all(c, c / 0 > 1 || true)))",
+    { list: numbers },
+  ],
+  ["a list of lists", `input.list.map(a, input.list.map(b, [${"[a, b], ".repeat(60)}a]))`, { list: numbers }],
+  ["10 MB of text", "size(input.text)", { text: "a".repeat(10_000_000) }],
+  ["a text that grows", "input.text.replace('a', input.text)", { text: long }],
+  ["a text that is joined", `[${"input.text, ".repeat(100)}''].join('').contains('b')`, { text: long }],
+  ["a text that is added up", `(${"input.text + ".repeat(100)}'').contains('b')`, { text: long }],
+  ["a slow search", "input.text.contains(input.found)", { text: long, found: `${inner}b${inner}` }],
+  [
+    "a slow search from behind",
+    "input.text.lastIndexOf(input.found)",
+    { text: long, found: `${inner}b${inner}` },
+  ],
+  ["a slow split", "input.text.split(input.found)", { text: long, found: `${inner}b${inner}` }],
+  ["a long number", "int(input.digits)", { digits: "9".repeat(1_500_000) }],
+  [
+    "the same text again and again",
+    "input.list.map(a, input.list.map(b, input.text))",
+    { list: numbers, text: long },
+  ],
+  ["a list that is added up", `size(${"input.list + ".repeat(130)}[])`, { list: Array(100_000).fill(0) }],
+  ["a list of letters", `[${"input.text.split(''), ".repeat(20)}[]]`, { text: long }],
+  ["depth of a value", "input", JSON.parse(`${"[".repeat(5_000)}1${"]".repeat(5_000)}`)],
+  ["many small things", "input.map(x, x)", Array(600_000).fill({})],
+];
+
+test("hostile expressions are stopped, and who is beside them does not wait", {
+  timeout: 120_000,
+}, async () => {
+  let areStopped = false;
+  let honest = 0;
+  const beside = async () => {
+    while (!areStopped) {
+      assert.equal(await evaluate("input.list.filter(x, x > 1).size()", bindings, "honest"), 2);
+      honest++;
+    }
+  };
+  const stopped = async () => {
+    for (const [what, expression, input = {}] of hostile) {
+      assert.ok(await reasonOf(expression, { input }, "hostile"), what);
+    }
+    areStopped = true;
+  };
+  await Promise.all([beside(), stopped()]);
+  assert.ok(honest > hostile.length, `${honest} answers`);
+});
+
+test("who has many expressions that must be stopped waits for them alone", { timeout: 120_000 }, async () => {
+  let stopped = 0;
+  const flood = Array.from({ length: 6 }, async () => {
+    assert.equal(await reasonOf(SLOW, { input: slow }, "hostile"), "takes more than 200 ms");
+    stopped++;
+  });
+  const others = Array.from({ length: 100 }, (_, index) =>
+    evaluate("input + 1", { input: index }, `other ${index}`),
+  );
+  assert.deepEqual(
+    await Promise.all(others),
+    others.map((_, index) => index + 1),
+  );
+  assert.ok(stopped < flood.length, `${stopped} were stopped before`);
+  await Promise.all(flood);
+});
+
+test("turns go round: who asked for much is not in the way of who asks for little", async () => {
+  const order: string[] = [];
+  const ask = async (whose: string) => {
+    await evaluate("1", {}, whose);
+    order.push(whose);
+  };
+  await Promise.all([...Array.from({ length: 100 }, () => ask("much")), ...["a", "b", "c"].map(ask)]);
+  assert.ok(order.lastIndexOf("c") < 50, order.slice(0, 60).join());
+});
+
+test("an evaluator that is closed gives no more values", async () => {
+  const closed = new Evaluator();
+  const asked = Array.from({ length: 5 }, () => closed.evaluate("1", { input: {}, steps: {} }, "somebody"));
+  await Promise.all([closed.close(), ...asked.map((value) => assert.rejects(value, EvaluationFault))]);
+  await assert.rejects(closed.evaluate("1", { input: {}, steps: {} }, "somebody"), {
+    reason: "was given up, because the service shuts down",
+  });
+});
+
+test("an expression ends in the same way however often it is asked", async () => {
+  const input = { list: numbers };
+  const [passes, fails] = [
+    "input.list.map(a, input.list.map(b, a + b)).size()",
+    "input.list.map(a, input.list.map(b, a * b + a - b > a / 2 + b))",
+  ];
+  for (let round = 0; round < 2; round++) {
+    assert.equal(await evaluate(passes, { input }), 200);
+    assert.match(await reasonOf(fails, { input }), /has more to do/);
+  }
+});
+
+test("long lists take time by their length, and not by its square", async () => {
+  const list = Array.from({ length: 20_000 }, (_, index) => index);
+  assert.equal(await evaluate("input.map(x, x + 1).filter(x, x % 2 == 0).size()", { input: list }), 10_000);
+});

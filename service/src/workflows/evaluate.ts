@@ -24,8 +24,8 @@ interface Job {
 }
 
 /**
- * Evaluates expressions that `checkWorkflow` took, in threads of their own: each has 50 ms of the processor, and is
- * stopped then with its thread. Threads are started when they are needed, and keep no process alive. Whose expressions
+ * Evaluates expressions that `checkWorkflow` took, in threads of their own: each has some work to do and 200 ms of
+ * the processor, and is stopped then with its thread. Threads are started when they are needed, and keep no process alive. Whose expressions
  * they are take turns, and have one thread at most, so that nobody waits for all of somebody else's.
  */
 export class Evaluator {
@@ -104,11 +104,20 @@ function toQuestion({ expression, bindings }: Job): Question {
   if (expression.length > MAX_EXPRESSION_CHARACTERS) {
     throw new EvaluationFault(`is longer than ${MAX_EXPRESSION_CHARACTERS} characters`);
   }
-  const text = JSON.stringify(readBy(expression, bindings));
+  const text = textOf(readBy(expression, bindings));
   if (text.length > MAX_BINDINGS_CHARACTERS) {
     throw new EvaluationFault(`reads steps and inputs of more than ${MAX_BINDINGS_CHARACTERS} characters`);
   }
   return { expression, bindings: text };
+}
+
+function textOf(bindings: Bindings): string {
+  try {
+    return JSON.stringify(bindings);
+  } catch (error) {
+    if (error instanceof RangeError) throw new EvaluationFault("reads a value that is nested too deep");
+    throw error;
+  }
 }
 
 /** A step whose id does not stand in an expression cannot be read by it, and need not be sent; but for one written with `\x61`. */

@@ -28,6 +28,7 @@ const kinds: readonly (readonly [RegExp, string])[] = [
   [/^(Unable to convert|Failed to|Cannot convert|invalid )/, "turns a text or number into what it is not"],
   [/^error parsing regexp|RE2|regexp/i, "has a regular expression that cannot be read"],
   [/^Maximum call stack/, "is nested too deep"],
+  [/^Invalid string length/, "makes a text that is too long"],
 ];
 
 /** What the library says, without the values in it. */

@@ -18,7 +18,7 @@ export interface Scope {
 export type ExpressionCheck = (source: string, scope: Scope) => string[];
 
 const MAX_DEPTH = 100;
-/** 200 items of 200 items fit into the time that an evaluation has; a third level would not. */
+/** 200 items of 200 items fit into the work that an evaluation may do; a third level would not. */
 const MAX_MACROS_INSIDE = 2;
 const TYPES = ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"];
 const MACROS = ["has", "all", "exists", "exists_one", "existsOne", "map", "filter"];

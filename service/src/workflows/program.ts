@@ -1,5 +1,6 @@
 import type { CelInput, CelResult } from "@bufbuild/cel";
-import { type Cel, openCel } from "./cel.ts";
+import { type Cel, type Expr, openCel } from "./cel.ts";
+import { Meter, meteredFunctions, meterLoops } from "./cel-meter.ts";
 import { fromJson, jsonWriter } from "./cel-values.ts";
 import { EvaluationFault, toReason } from "./evaluation-fault.ts";
 
@@ -14,7 +15,8 @@ type Program = (bindings: Record<string, CelInput>) => CelResult;
 /** Evaluates in the thread that asks, and without a limit of time: evaluate.ts asks in a thread that can be stopped. */
 export async function openPrograms(): Promise<Run> {
   const cel = await openCel();
-  const environment = cel.celEnv({ funcs: [...cel.functions] });
+  const meter = new Meter();
+  const environment = cel.celEnv({ funcs: meteredFunctions(cel, cel.functions, meter) });
   const programs = new Map<string, Program>();
   const programOf = (expression: string) => {
     const program: Program = programs.get(expression) ?? cel.plan(environment, parsed(cel, expression));
@@ -27,13 +29,22 @@ export async function openPrograms(): Promise<Run> {
   const toText: Program = cel.plan(environment, cel.parse("string(value)"));
   const toJson = jsonWriter(cel, (value) => toText({ value }));
   return (expression, bindings) => {
-    const result = programOf(expression)(valuesOf(bindings));
+    const program = programOf(expression);
+    const values = valuesOf(bindings);
+    meter.reset();
+    const result = program(values);
     if (cel.isCelError(result)) throw faultOf(result);
     return toJson(result);
   };
 }
 
-function parsed(cel: Cel, expression: string) {
+function parsed(cel: Cel, expression: string): Expr {
+  const { expr } = parse(cel, expression);
+  meterLoops(cel, expr);
+  return expr!;
+}
+
+function parse(cel: Cel, expression: string) {
   try {
     return cel.parse(expression);
   } catch {
