@@ -95,7 +95,7 @@ const mayEnter: Record<string, string[]> = {
     "discounts",
     "referrals",
   ],
-  ai: ["db", "outside", "http", "prompts", "entitlements", "products"],
+  ai: ["db", "outside", "http", "prompts", "workflows", "entitlements", "products"],
   account: [
     "db",
     "http",

@@ -65,6 +65,14 @@ export const Execute = z
         maxTokens: z.int().min(1).max(1_000_000).optional(),
         version: z.string().max(40).optional().describe("Pin a version that you are entitled to"),
         store: z.boolean().default(true).describe("false: keep neither variables nor output"),
+        maxCost: z
+          .number()
+          .min(0.00000001)
+          .max(1_000_000)
+          .optional()
+          .describe(
+            "USD, at the provider's list price. maxTokens is lowered so far that a run cannot cost more; where that leaves nothing for an answer, or no price is known, nothing is called",
+          ),
       })
       .default({ store: true }),
   })

@@ -4,6 +4,7 @@ import * as ai from "./ai.ts";
 import * as catalogue from "./catalogue.ts";
 import * as discounts from "./discounts.ts";
 import type { Endpoint } from "./endpoint.ts";
+import * as estimates from "./estimates.ts";
 import * as events from "./events.ts";
 import * as executions from "./executions.ts";
 import * as files from "./files.ts";
@@ -102,6 +103,7 @@ export const api = {
   referrals: { get: referrals.get },
   ai: {
     execute: executions.execute,
+    estimate: estimates.estimate,
     executions: executions.executions,
     execution: executions.execution,
     executionEvents: executions.executionEvents,
@@ -213,6 +215,7 @@ export {
 } from "./endpoint.ts";
 export { Failure, ListMeta, Meta, type Ratings, type Success } from "./envelope.ts";
 export { type ErrorCode, errorCatalogue, errorCodes } from "./errors.ts";
+export type { Estimate, EstimatedCall, EstimateResult } from "./estimates.ts";
 export { Event, type EventData, type EventType, eventData, eventTypes } from "./events.ts";
 export {
   type AcceptedExecution,

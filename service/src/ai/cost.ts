@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { calcPrice, type Usage } from "@pydantic/genai-prices";
 import { estimateTokens, type Message, type ProviderId, type TokenUsage } from "../outside/ai-provider.ts";
 
@@ -35,6 +36,18 @@ const listedProviders: Partial<Record<ProviderId, string>> = {
   openrouter: "openrouter",
 };
 
+const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+/** The list that prices are taken from: the same version gives the same price for the same day. */
+export const PRICE_LIST = `genai-prices ${JSON.parse(manifest).dependencies["@pydantic/genai-prices"]}`;
+
+/** How many tokens a model takes and gives together; null where nobody has written that down. */
+export function contextWindowOf({ provider, model, at }: Omit<PricedCall, "usage">): number | null {
+  const providerId = listedProviders[provider];
+  if (!providerId) return null;
+  const listed = calcPrice({ input_tokens: 0, output_tokens: 0 }, model, { providerId, timestamp: at });
+  return listed?.model.context_window ?? null;
+}
+
 /** What a call costs its caller at the provider's list price, by the price list that was installed. */
 export function costOf({ provider, model, askedModel = model, usage, at }: PricedCall): Cost {
   if (provider === "sandbox") return { estimatedCost: 0, costKnown: true };
@@ -44,6 +57,20 @@ export function costOf({ provider, model, askedModel = model, usage, at }: Price
   const options = { providerId, timestamp: at };
   const price = calcPrice(billed, model, options) ?? calcPrice(billed, askedModel, options);
   return price ? { estimatedCost: roundUsd(price.total_price), costKnown: true } : unknownCost;
+}
+
+/** What so many tokens cost; null where one of them is not known, or the price is not. */
+export function usdOf(
+  { provider, model, at }: Pick<PricedCall, "provider" | "at"> & { model: string | null },
+  promptTokens: number | null,
+  completionTokens: number | null,
+): number | null {
+  // Practice costs nothing, however long it is.
+  if (provider === "sandbox") return 0;
+  if (model === null || promptTokens === null || completionTokens === null) return null;
+  const usage = { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
+  const { estimatedCost, costKnown } = costOf({ provider, model, usage, at });
+  return costKnown ? estimatedCost : null;
 }
 
 /** Of a call that does not say how much it may answer: of more, a budget would hear too late; of less, it would bar too much. */

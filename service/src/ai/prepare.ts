@@ -6,9 +6,10 @@ import { findProductToRun } from "../products/detail.ts";
 import { findRunnableVersion } from "../products/goods.ts";
 import { parseMessages, renderMessages } from "../prompts/template.ts";
 import { checkVariables } from "../prompts/variables.ts";
+import { withinCost } from "./max-cost.ts";
 import { keyToRunWith, type UsableKey } from "./provider-keys.ts";
 
-type Product = Awaited<ReturnType<typeof findProductToRun>>;
+export type Product = Awaited<ReturnType<typeof findProductToRun>>;
 
 /** A run that may begin: whose key it takes, of what, and what will be asked. */
 export interface Prepared {
@@ -28,21 +29,34 @@ export async function prepare(ctx: Context, caller: Member, wish: Execute): Prom
   mustBeBought(product);
   if (product.type !== "PROMPT") throw ruleBroken("productId", "is a workflow, not a prompt");
   mustFit(product, key);
-  const version = await versionToRun(ctx, product, wish.options.version);
-  const checked = checkVariables(version.variables, wish.variables);
-  if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
+  const { version, messages } = await renderedFor(ctx, product, wish);
+  const model = modelFor(product, key, wish.options.model);
+  const call = { provider: key.provider, model, messages, at: ctx.now() };
   return {
     product,
     key,
-    model: modelFor(product, key, wish.options.model),
-    version: version.version,
-    messages: renderMessages(parseMessages(version.contentFormat, version.content), checked.values),
+    model,
+    version,
+    messages,
     variables: wish.variables as Record<string, string>,
-    options: wish.options,
+    options: withinCost(wish.options, call),
   };
 }
 
-function mustBeBought(product: Product): void {
+/** The messages of the version that the caller may run, with the values in them. */
+export async function renderedFor(
+  ctx: Context,
+  product: Product,
+  { variables, options }: { variables: Record<string, unknown>; options: { version?: string | undefined } },
+): Promise<{ version: string; messages: Message[] }> {
+  const version = await versionToRun(ctx, product, options.version);
+  const checked = checkVariables(version.variables, variables);
+  if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
+  const messages = renderMessages(parseMessages(version.contentFormat, version.content), checked.values);
+  return { version: version.version, messages };
+}
+
+export function mustBeBought(product: Product): void {
   if (product.reason !== "none") return;
   throw new ApiError("UNAUTHORIZED", "Buy the product before you run it.", {
     source: "marketplace",
@@ -60,7 +74,7 @@ function mustFit(product: Product, key: UsableKey): void {
 }
 
 /** A pinned version must be of the line that the caller may run; without a pin it is that line's newest. */
-async function versionToRun(ctx: Context, product: Product, pinned: string | undefined) {
+export async function versionToRun(ctx: Context, product: Product, pinned: string | undefined) {
   if (pinned === undefined || pinned === product.version) return product;
   const version = await findRunnableVersion(ctx.db, product.id, { major: product.major, pinned });
   if (!version) throw ruleBroken("options.version", "is not a version that you may run");

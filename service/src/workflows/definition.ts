@@ -11,6 +11,8 @@ import type { JsonSchema } from "./json-schema.ts";
  * today can be opened later without breaking anybody's definition, and never the other way around.
  */
 export const MAX_STEPS = 50;
+/** Of a map. */
+export const MAX_ITEMS = 200;
 const MAX_NAMES = 100;
 const MAX_MESSAGES = 50;
 const MAX_EXPRESSION_CHARACTERS = 2_048;
