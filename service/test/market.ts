@@ -190,6 +190,8 @@ export async function openMarket({
           }
         },
         providers: nobody,
+        // Tests of faults ask a failing provider again and again by the same key.
+        breaker: { faultsToOpen: Number.POSITIVE_INFINITY },
         ...overrides,
       },
     );

@@ -11,6 +11,7 @@ export const TRIAL_MS = 180_000;
 const MAX_CIRCUITS = 10_000;
 
 export interface BreakerOptions {
+  faultsToOpen?: number;
   /** Milliseconds of a clock that only goes forward. */
   now?: () => number;
   /** From 0 to 1. */
@@ -44,10 +45,13 @@ interface Circuit {
  */
 export class Breaker {
   readonly #circuits = new Map<string, Circuit>();
+  readonly #faultsToOpen: number;
   readonly #now: () => number;
   readonly #random: () => number;
 
-  constructor({ now = () => performance.now(), random = Math.random }: BreakerOptions = {}) {
+  constructor(options: BreakerOptions = {}) {
+    const { faultsToOpen = FAULTS_TO_OPEN, now = () => performance.now(), random = Math.random } = options;
+    this.#faultsToOpen = faultsToOpen;
     this.#now = now;
     this.#random = random;
   }
@@ -92,7 +96,7 @@ export class Breaker {
   #addFault(name: string): void {
     const circuit = this.#circuits.get(name) ?? this.#newCircuit(name);
     circuit.faults++;
-    if (circuit.faults < FAULTS_TO_OPEN) return;
+    if (circuit.faults < this.#faultsToOpen) return;
     circuit.pauseMs = Math.min(circuit.openUntil === null ? OPEN_MS : circuit.pauseMs * 2, LONGEST_OPEN_MS);
     circuit.openUntil = this.#now() + circuit.pauseMs * (1 + JITTER * this.#random());
     circuit.trial = null;
