@@ -22,7 +22,7 @@ before(async () => {
   inside = await startReceiver();
   market = await openMarket({
     config: { allowedTargets: "127.0.0.2" },
-    postDeadlines: { connectMs: 300, totalMs: 400 },
+    postDeadlines: { connectMs: 1_000, totalMs: 1_500 },
     resolve: async () => {
       asked++;
       return addresses.length > 1 ? addresses.shift()! : addresses[0]!;

@@ -8,7 +8,7 @@ import type { Courier } from "./courier.ts";
 
 // Somebody here waits for each of these deadlines.
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
-  await openHooks({ totalMs: 400 });
+  await openHooks({ totalMs: 1_500 });
 let owner: Client;
 beforeEach(async () => {
   owner = await market.hasUser();

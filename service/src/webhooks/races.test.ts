@@ -16,7 +16,7 @@ const { deliver, deliveriesOf, forgetAll, happens, hasEndpoint, newCourier } = h
   () => receiver,
 );
 before(async () => {
-  market = await openMarket({ postDeadlines: { totalMs: 300 } });
+  market = await openMarket();
   receiver = await startReceiver();
 });
 after(async () => {
