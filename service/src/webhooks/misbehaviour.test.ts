@@ -1,22 +1,17 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { MINUTE_MS, openHooks } from "../../test/hooks.ts";
+import { openHooks } from "../../test/hooks.ts";
 import type { Client } from "../../test/market.ts";
 import type { Receiver } from "../../test/receiver.ts";
-import type { Courier } from "./courier.ts";
 
-// Somebody here waits for each of these deadlines.
-const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
-  await openHooks({ totalMs: 1_500 });
+const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, receiver } = await openHooks();
 let owner: Client;
 beforeEach(async () => {
   owner = await market.hasUser();
 });
 
 const misbehaviours: [name: string, answer: Receiver["answer"], code: string][] = [
-  ["never answers", () => {}, "timeout"],
-  ["drips", (response) => void setInterval(() => response.write("."), 50).unref(), "timeout"],
   ["hangs up", (response) => void response.destroy(), "connection"],
   ["speaks no HTTP", (response) => void response.socket!.end("SSH-2.0-OpenSSH\r\n\r\n"), "invalid_response"],
   ["sends elsewhere", (response) => response.writeHead(302, { location: "/hook" }).end(), "status"],
@@ -77,35 +72,4 @@ test("an answer that is no text is kept as what a database can hold of it", asyn
   const [delivery] = await deliveriesOf(owner, endpoint);
   assert.equal(delivery.status, "succeeded");
   assert.equal((await detailOf(owner, delivery)).attempts[0].response.body, "a\ufffdb");
-});
-
-test("an endpoint that hangs gets one at a time, and eight again when it answers", async () => {
-  const held: (() => void)[] = [];
-  const hang: Receiver["answer"] = (response) => void held.push(() => response.end());
-  const beginAll = async (courier: Courier) => {
-    while (await courier.round());
-    const { rows } = await market.query(
-      "select count(*) from webhook_deliveries where lease_token is not null",
-    );
-    return rows[0].count;
-  };
-  await hasEndpoint(owner);
-  for (let n = 0; n < 8; n++) await happens(owner, `${n}`);
-  receiver.answer = hang;
-  const courier = newCourier();
-  assert.equal(await beginAll(courier), 8);
-  await courier.idle();
-  market.clock.forward(MINUTE_MS);
-  assert.equal(await beginAll(courier), 1);
-  receiver.answer = 200;
-  await courier.idle();
-  market.clock.forward(5 * MINUTE_MS);
-  await deliver(courier);
-  receiver.answer = hang;
-  for (let n = 0; n < 9; n++) await happens(owner, `again ${n}`);
-  assert.equal(await beginAll(courier), 8);
-  for (const end of held) end();
-  receiver.answer = 200;
-  await deliver(courier);
-  await courier.idle();
 });
