@@ -14,7 +14,10 @@ export interface Wanted {
   endpointId: string;
 }
 
-/** The oldest events without a number, and which endpoints want them: those that were there before. A test is for one endpoint, and has its delivery. */
+/**
+ * The oldest events without a number, and which endpoints want them: those that were there before. A test is for one endpoint, and
+ * has its delivery. Recipients are looked up event by event: joined, all that there are would be read while they are not many.
+ */
 export async function listUntoldEvents(
   tx: Tx,
   limit: number,
@@ -23,7 +26,8 @@ export async function listUntoldEvents(
     with untold as (select id, created_at from events where seq is null order by id limit ${limit})
     select untold.id as "eventId", e.id as "endpointId"
       from untold
-      left join event_recipients r on r.event_id = untold.id and r.type <> 'test'
+      left join lateral (select user_id, type from event_recipients
+                          where event_id = untold.id and type <> 'test' offset 0) r on true
       left join webhook_endpoints e on e.user_id = r.user_id and e.deleted_at is null and e.created_at <= untold.created_at
                                    and (e.event_types is null or r.type = any (e.event_types))
      order by untold.id`.execute(tx);
@@ -77,8 +81,9 @@ export const unblockLane = (tx: Tx, endpointId: string) =>
 export const numberEvents = (tx: Tx, eventIds: string[]) =>
   sql`
     with told as (select id, nextval('events_seq') as seq from unnest(${eventIds}::uuid[]) as told (id)),
-         numbered as (update events e set seq = told.seq from told where e.id = told.id)
-    update event_recipients r set seq = told.seq from told where r.event_id = told.id`.execute(tx);
+         numbered as (update events e set seq = told.seq from told where e.id = told.id and e.id = any (${eventIds}::uuid[]))
+    update event_recipients r set seq = told.seq from told
+     where r.event_id = told.id and r.event_id = any (${eventIds}::uuid[])`.execute(tx);
 
 /** A delivery with all that one attempt of it needs. */
 export interface Claimed extends Leased {

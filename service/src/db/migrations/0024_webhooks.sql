@@ -112,12 +112,15 @@ create table webhook_recoveries (
   ended_at timestamptz
 );
 
+-- These functions look rows up one by one: their plans are made while the tables are small, where reading all is as good, and kept
+-- while they grow.
+
 -- Hands out what is due in the lanes that are slow, or in those that are not, at most `most`, the lane that has waited longest first:
 -- as many in flight an endpoint as its lane is wide, 32 an account and of these lanes no more than `share`. The lanes are locked by
 -- one statement and counted by the next, whose snapshot is newer: counted by the first, what another worker had just handed out was
 -- missed, and so were wake-ups.
 create function claim_deliveries(at timestamptz, slow boolean, most integer, share integer, token uuid, until timestamptz)
-returns setof webhook_deliveries language plpgsql as $$
+returns setof webhook_deliveries language plpgsql set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare
   lanes uuid[];
@@ -161,7 +164,8 @@ end $$;
 
 -- A lane that still has something due is full: what ends in flight wakes it, and this is for when nothing does. Where as much was
 -- handed out as was asked for, it may have been passed over, and is looked at again by the next who asks.
-create function set_lanes(lanes uuid[], at timestamptz, is_cut boolean) returns void language sql as $$
+create function set_lanes(lanes uuid[], at timestamptz, is_cut boolean) returns void
+language sql set enable_hashjoin = off set enable_mergejoin = off as $$
   update webhook_lanes l
      set next_due = case when first.due_at > at then first.due_at
                          when first.due_at is null then 'infinity'
@@ -178,7 +182,8 @@ $$;
 
 -- Writes how attempts ended, and answers which of them were believed. Whose lease has passed on moves nothing: its attempt is kept
 -- as late.
-create function record_attempts(results jsonb) returns setof uuid language plpgsql as $$
+create function record_attempts(results jsonb) returns setof uuid
+language plpgsql set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 begin
   perform from webhook_lanes where endpoint_id in (select (r ->> 'endpoint_id')::uuid from jsonb_array_elements(results) r)
@@ -227,7 +232,8 @@ end $$;
 
 -- Takes back what was leased to whoever did not say how it went. Of what killed several the last lease goes to the caller, to record
 -- it as failed.
-create function reap_deliveries(at timestamptz, token uuid, until timestamptz) returns setof webhook_deliveries language plpgsql as $$
+create function reap_deliveries(at timestamptz, token uuid, until timestamptz)
+returns setof webhook_deliveries language plpgsql set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare lanes uuid[];
 begin
