@@ -12,6 +12,7 @@ import { measureList } from "./scenarios/list.ts";
 import { measurePurchases } from "./scenarios/purchases.ts";
 import { measureSize } from "./scenarios/size.ts";
 import { measureStart } from "./scenarios/start.ts";
+import { measureWebhookLists } from "./scenarios/webhook-lists.ts";
 import { measureWebhooks } from "./scenarios/webhooks.ts";
 
 const scenarios: Record<string, (options: Options) => Promise<Report>> = {
@@ -25,6 +26,7 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   purchases: measurePurchases,
   ledger: measureLedger,
   webhooks: measureWebhooks,
+  "webhook-lists": measureWebhookLists,
 };
 
 async function runAll(options: Options): Promise<void> {
