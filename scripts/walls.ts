@@ -96,6 +96,7 @@ const mayEnter: Record<string, string[]> = {
     "referrals",
   ],
   ai: ["db", "outside", "http", "prompts", "workflows", "entitlements", "products"],
+  engine: ["db", "outside", "http", "prompts", "workflows", "products", "ai"],
   account: [
     "db",
     "http",

@@ -27,6 +27,7 @@ export const errorCatalogue = {
   DELIVERY_NOT_FOUND: { status: 404, message: "No delivery to an endpoint of yours has this id." },
   RECOVERY_NOT_FOUND: { status: 404, message: "No recovery of this endpoint has this id." },
   EXECUTION_NOT_FOUND: { status: 404, message: "No execution of yours has this id." },
+  STEP_NOT_FOUND: { status: 404, message: "No step of this execution has begun under this id." },
   PAYMENT_METHOD_NOT_FOUND: { status: 404, message: "No payment method of yours has this id." },
   API_KEY_NOT_FOUND: { status: 404, message: "No API key of yours has this id." },
   SESSION_NOT_FOUND: { status: 404, message: "No session of yours has this id." },
@@ -71,6 +72,7 @@ export const errorCatalogue = {
     status: 503,
     message: "The provider failed again and again; it is left alone for a while.",
   },
+  OUTPUT_SCHEMA_MISMATCH: { status: 502, message: "The provider's answer does not fit the schema." },
   PROVIDER_TIMEOUT: { status: 504, message: "The provider did not answer in time." },
 } as const satisfies Record<string, { status: number; message: string }>;
 

@@ -8,7 +8,7 @@ const Mode = z
   .enum(["sync", "async", "stream"])
   .describe("How it was asked for: answered at once, by 202, or as a stream");
 
-const Usage = z
+export const Usage = z
   .object({
     promptTokens: z.int(),
     completionTokens: z.int(),

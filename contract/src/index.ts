@@ -25,6 +25,7 @@ import * as transfer from "./transfer.ts";
 import * as twoFactor from "./two-factor.ts";
 import * as versions from "./versions.ts";
 import * as webhooks from "./webhooks.ts";
+import * as workflowRuns from "./workflow-runs.ts";
 
 /** Every endpoint by room and verb. */
 export const api = {
@@ -114,6 +115,11 @@ export const api = {
     changeKey: ai.changeKey,
     removeKey: ai.removeKey,
     verifyKey: ai.verifyKey,
+    executeWorkflow: workflowRuns.execute,
+    steps: workflowRuns.steps,
+    retry: workflowRuns.retry,
+    approve: workflowRuns.approve,
+    reject: workflowRuns.reject,
   },
   events: { list: events.list, get: events.get, stream: events.stream },
   webhooks: {
@@ -327,3 +333,4 @@ export type {
   WebhookRecovery,
   WebhookStats,
 } from "./webhooks.ts";
+export type { ExecuteWorkflow, WorkflowExecution, WorkflowStep } from "./workflow-runs.ts";

@@ -15,6 +15,9 @@ import { measureSkew } from "./db/clock.ts";
 import type { Connection } from "./db/database.ts";
 import { isMigrated } from "./db/migrate.ts";
 import { discountRoutes } from "./discounts/routes.ts";
+import { engine } from "./engine/engine.ts";
+import { workflowKind } from "./engine/kind.ts";
+import { engineRoutes } from "./engine/routes.ts";
 import { eventRoutes } from "./events/routes.ts";
 import { addFilePages } from "./files/pages.ts";
 import { fileRoutes } from "./files/routes.ts";
@@ -57,6 +60,7 @@ import { Courier } from "./webhooks/courier.ts";
 import { addInboxPages } from "./webhooks/inbox-pages.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
 import { askedJobsOf, noticeHandlers, scheduledJobsOf } from "./worker.ts";
+import { Evaluator } from "./workflows/evaluate.ts";
 
 const FLUSH_VIEWS_MS = 500;
 const DROP_OLD_MS = 5_000;
@@ -77,7 +81,8 @@ export const routes = [
   ...discountRoutes,
   ...referralRoutes,
   ...payoutRoutes,
-  ...aiRoutes(),
+  ...aiRoutes({ WORKFLOW: workflowKind }),
+  ...engineRoutes,
   ...eventRoutes,
   ...webhookRoutes,
   ...keyRoutes,
@@ -123,9 +128,12 @@ export async function startService(
   const kept = every(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.kept.dropOld());
   const cancels = every(HEAR_CANCELS_MS, "cancels", ctx.log, () => hearCancels(ctx));
   const courier = new Courier(ctx);
+  const evaluator = new Evaluator();
+  const workflows = engine.worker(ctx, evaluator);
   if (config.roles.worker) {
     queue = await startQueue(ctx, scheduledJobsOf(ctx), askedJobsOf(ctx));
     courier.start();
+    workflows.start();
   }
   await app.listen({ host: config.host, port: config.port });
   const origin = originOf(app);
@@ -136,9 +144,15 @@ export async function startService(
     app,
     async close() {
       const giveUp = setTimeout(() => base.giveUp(), overrides.graceMs ?? GRACE_MS);
-      await Promise.all([ctx.feed.close(), closeDoor(app, overrides.graceMs ?? GRACE_MS), courier.stop()]);
+      await Promise.all([
+        ctx.feed.close(),
+        closeDoor(app, overrides.graceMs ?? GRACE_MS),
+        courier.stop(),
+        workflows.stop(),
+      ]);
       await ctx.live.drained();
       clearTimeout(giveUp);
+      await evaluator.close();
       await queue?.stop();
       await views.stop();
       await kept.stop();

@@ -12,6 +12,7 @@ import { type Connection, openDatabase, openPool } from "./db/database.ts";
 import { claimInstallation, claimOf } from "./db/installation.ts";
 import { migrate } from "./db/migrate.ts";
 import { Notices } from "./db/notices.ts";
+import { RunNotices } from "./engine/run-notices.ts";
 import { EventFeed } from "./events/feed.ts";
 import type { FailPoints } from "./fail-points.ts";
 import { insuredCounters } from "./http/counters.insured.ts";
@@ -94,6 +95,7 @@ async function buildBase(
     keyCache: new KeyCache(notices),
     kept: new Kept(notices, now),
     views: new ViewBuffer(),
+    runNotices: new RunNotices(notices),
     feed: new EventFeed(pool, log),
     live: new LiveRuns(notices),
     shutdown: shutdown.signal,

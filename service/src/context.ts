@@ -7,6 +7,7 @@ import type { ViewBuffer } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
 import type { Database } from "./db/database.ts";
 import type { Notices } from "./db/notices.ts";
+import type { RunNotices } from "./engine/run-notices.ts";
 import type { EventFeed } from "./events/feed.ts";
 import type { FailPoints } from "./fail-points.ts";
 import type { Counters } from "./http/counters.ts";
@@ -46,6 +47,8 @@ export interface Context {
   /** What lists show to everybody. */
   kept: Kept;
   views: ViewBuffer;
+  /** Who waits for runs of workflows. */
+  runNotices: RunNotices;
   /** Who reads along as events happen. */
   feed: EventFeed;
   /** The prompts that this process runs at this moment. */

@@ -8,6 +8,7 @@ import { linkFor, someAddress } from "../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../test/market.ts";
 import { GOOD_KEY, type ProviderServer, startProviderServer } from "../test/provider-server.ts";
 import { allAt, hasKey, ran, run } from "../test/runs.ts";
+import { executes, hasWorkflow, says, startWorker } from "../test/workflows.ts";
 import { flushViews } from "./catalogue/views.ts";
 import { claimInstallation, claimOf } from "./db/installation.ts";
 import { countSealed, type SealedColumn } from "./db/sealed.ts";
@@ -77,6 +78,16 @@ async function keepsEverything() {
     market.clock.forward(86_400_000);
   }
   await signingKeys(ctx);
+  await runsWorkflows();
+}
+
+/** One that runs another. */
+async function runsWorkflows() {
+  const worker = startWorker(market);
+  const inner = await hasWorkflow(owner, { steps: [says("a", "x")] });
+  const workflowId = await hasWorkflow(owner, { steps: [{ id: "b", type: "product", productId: inner }] });
+  for (const _ of [1, 2]) assert.equal((await executes(owner, workflowId)).status, "completed");
+  await worker.stop();
 }
 
 test("every column of sealed texts is known to the keyring", async () => {

@@ -4,6 +4,7 @@ import { sealedSalts } from "./catalogue/views.ts";
 import type { Context } from "./context.ts";
 import { moveInstallation } from "./db/installation.ts";
 import { countSealed, type Rewrapped, rewrapColumn } from "./db/sealed.ts";
+import { sealedOutputs, sealedResults, sealedStarts } from "./engine/start-text.ts";
 import { sealedBodies } from "./http/idempotency.ts";
 import { sealedLetters } from "./mail/mail.ts";
 import { sealedSigningKeys } from "./oauth/signing-keys.ts";
@@ -16,9 +17,12 @@ export const sealedColumns = [
   sealedBodies,
   sealedKeys,
   sealedLetters,
+  sealedOutputs,
+  sealedResults,
   sealedSalts,
   sealedSecrets,
   sealedSigningKeys,
+  sealedStarts,
   sealedTexts,
 ];
 

@@ -495,6 +495,7 @@ suite("after an account was closed", () => {
     "payment_methods",
     "sessions",
     "subscriptions",
+    "workflow_runs",
   ];
   /** … and these stay, for the books, for buyers and for history; what they tell of a person is asserted below. */
   const KEPT = [

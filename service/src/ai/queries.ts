@@ -209,6 +209,15 @@ export const insertWorkflow = (
     })
     .execute();
 
+export const requestCancelOfAll = (db: Queries, ids: string[], now: Date) =>
+  db
+    .updateTable("executions")
+    .set({ cancel_requested_at: now })
+    .where("id", "in", ids)
+    .where("completed_at", "is", null)
+    .where("cancel_requested_at", "is", null)
+    .execute();
+
 export async function moveWorkflow(
   db: Queries,
   id: string,

@@ -43,7 +43,11 @@ async function callAndRecord(ctx: Context, run: Run, prepared: Prepared): Promis
 }
 
 /** Before the call: a server of the buyer's own has the whole prompt, even if it then answers with an error. */
-async function noteFirstUse(ctx: Context, { userId }: Run, { product }: Prepared): Promise<void> {
+export async function noteFirstUse(
+  ctx: Context,
+  { userId }: Pick<Run, "userId">,
+  { product }: Pick<Prepared, "product">,
+): Promise<void> {
   if (product.reason === "purchased" && !product.usedAt) await noteUse(ctx, userId, product.id);
 }
 

@@ -1,6 +1,12 @@
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
-import { type ExecutionMode, type ExecutionStatus, insertWorkflow, moveWorkflow } from "./queries.ts";
+import {
+  type ExecutionMode,
+  type ExecutionStatus,
+  insertWorkflow,
+  moveWorkflow,
+  requestCancelOfAll,
+} from "./queries.ts";
 import { type Sealed, sealTexts, type Texts } from "./texts.ts";
 
 export interface NewWorkflowExecution extends Sealed {
@@ -39,6 +45,22 @@ export interface WorkflowMove {
   };
   durationMs?: number;
 }
+
+/** Of those that have not ended. */
+export const askToCancel = async (db: Queries, ids: string[], now: Date): Promise<void> => {
+  if (ids.length > 0) await requestCancelOfAll(db, ids, now);
+};
+
+/** One that has ended runs on: `queued` again, without its end. */
+export const reopenWorkflowExecution = (db: Queries, id: string) =>
+  moveWorkflow(db, id, ["failed", "canceled"], {
+    status: "queued",
+    error_code: null,
+    error_message: null,
+    cancel_requested_at: null,
+    completed_at: null,
+    duration_ms: null,
+  });
 
 const ended: ReadonlySet<ExecutionStatus> = new Set<ExecutionStatus>(["completed", "failed", "canceled"]);
 

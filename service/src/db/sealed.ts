@@ -7,7 +7,7 @@ export interface SealedColumn<Bound extends string = string> {
   table: string;
   column: string;
   /** The columns of its primary key, and their types. */
-  key: Record<string, "uuid" | "text" | "date">;
+  key: Record<string, "uuid" | "text" | "date" | "integer">;
   /** What its context is made of: SQL over the row `t`, read as text. */
   bound: Record<Bound, string>;
   contextOf(bound: Record<Bound, string>): string;

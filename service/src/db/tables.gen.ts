@@ -147,6 +147,14 @@ export interface Events {
   type: string;
 }
 
+export interface ExecutionEvents {
+  created_at: Timestamp;
+  data: Json;
+  execution_id: string;
+  seq: number;
+  type: string;
+}
+
 export interface Executions {
   attempts: Generated<number>;
   cancel_requested_at: Timestamp | null;
@@ -175,6 +183,35 @@ export interface Executions {
   type: Generated<string>;
   usage_estimated: Generated<boolean>;
   user_id: string;
+}
+
+export interface ExecutionSteps {
+  attempt: number;
+  called: string | null;
+  completion_tokens: number | null;
+  cost_known: boolean | null;
+  cost_usd: Numeric | null;
+  decided_at: Timestamp | null;
+  decision: string | null;
+  due_at: Timestamp | null;
+  ended_at: Timestamp | null;
+  error_code: string | null;
+  error_message: string | null;
+  execution_id: string;
+  item: number;
+  items: number | null;
+  model: string | null;
+  n: number;
+  prompt_tokens: number | null;
+  provider: string | null;
+  repeats: number;
+  retries: number;
+  sealed_output: string | null;
+  started_at: Timestamp | null;
+  status: string;
+  step_id: string;
+  type: string;
+  usage_estimated: Generated<boolean>;
 }
 
 export interface FacetCounts {
@@ -874,6 +911,22 @@ export interface WebhookSecrets {
   sealed_secret: string;
 }
 
+export interface WorkflowRuns {
+  depth: Generated<number>;
+  due_at: Timestamp | null;
+  execution_id: string;
+  lease_token: string | null;
+  leases: Generated<number>;
+  parent_attempt: number | null;
+  parent_id: string | null;
+  parent_item: number | null;
+  parent_step: string | null;
+  sealed_result: string | null;
+  sealed_start: string | null;
+  signals: Generated<number>;
+  user_id: string;
+}
+
 export interface DB {
   api_keys: ApiKeys;
   audit_log: AuditLog;
@@ -886,6 +939,8 @@ export interface DB {
   entitlements: Entitlements;
   event_recipients: EventRecipients;
   events: Events;
+  execution_events: ExecutionEvents;
+  execution_steps: ExecutionSteps;
   executions: Executions;
   facet_counts: FacetCounts;
   "fake_provider.accounts": FakeProviderAccounts;
@@ -945,4 +1000,5 @@ export interface DB {
   webhook_lanes: WebhookLanes;
   webhook_recoveries: WebhookRecoveries;
   webhook_secrets: WebhookSecrets;
+  workflow_runs: WorkflowRuns;
 }

@@ -11,6 +11,7 @@ import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { hasOAuthClient, hasTokens } from "../../test/oauth.ts";
 import { hasEarned } from "../../test/payouts.ts";
 import { hasFile, picture, sendImage } from "../../test/uploads.ts";
+import { begins, hasWorkflow } from "../../test/workflows.ts";
 import { toId } from "../ids.ts";
 
 const REQUESTS = 3_000;
@@ -30,6 +31,9 @@ before(async () => {
   const orderId = await hasBought(member, bought);
   const run = { productId: bought, apiKeyId: "sandbox", variables: { topic: "rain" } };
   const { executionId } = (await member.post("/v1/ai/execute", run)).body.data;
+  const approval = { id: "ok", type: "approval", timeoutSeconds: 600 };
+  const workflowId = await hasWorkflow(member, { steps: [approval] });
+  const waiting = await begins(member, workflowId);
   // Nobody listens there, so that a verification ends at once and asks nobody.
   const key = {
     provider: "openai-compatible",
@@ -62,7 +66,9 @@ before(async () => {
     productId: [bought, await hasDraft(member), own],
     orderId: [orderId],
     methodId: [(await member.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id],
-    executionId: [executionId],
+    executionId: [executionId, waiting],
+    stepId: ["ok"],
+    workflowId: [workflowId, bought],
     providerKeyId: [providerKeyId],
     eventId: [event.id],
     // Not the one who asks: ended sessions of theirs would end the asking.

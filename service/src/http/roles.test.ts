@@ -16,6 +16,7 @@ import { assertError, type Client, type Market, openMarket, type Reply } from ".
 import { askTokens, hasOAuthClient, hasTokens } from "../../test/oauth.ts";
 import { askPayout, hasBank, hasEarned } from "../../test/payouts.ts";
 import { hasFile, picture, send, sendImage } from "../../test/uploads.ts";
+import { hasWorkflow } from "../../test/workflows.ts";
 import type { Caller } from "../context.ts";
 import type { ApiError } from "../errors.ts";
 import { toId } from "../ids.ts";
@@ -338,6 +339,8 @@ suite("what belongs to one seller", () => {
       methodId: [(await buyer.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id],
       discountCodeId: [await hasDiscountCode(owner)],
       executionId: [executionId],
+      stepId: ["ok"],
+      workflowId: [await hasWorkflow(owner, { steps: [{ id: "a", type: "transform", value: "1" }] })],
       providerKeyId: [(await buyer.post("/v1/ai/keys", key)).body.data.id],
       eventId: [event.id],
       webhookId: [hook.id],
@@ -432,7 +435,9 @@ suite("what belongs to one seller", () => {
     const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
       secondFactor: true,
     });
-    const private_ = withParameters.filter(({ path }) => !/^\/(products|refunds|admin)\//.test(path));
+    const private_ = withParameters.filter(
+      ({ path }) => !/^\/(products|refunds|admin|ai\/workflows)\//.test(path),
+    );
     for (const endpoint of private_) {
       for (const path of pathsOf(endpoint))
         assert.equal((await reach(admin, endpoint, path)).status, 404, endpoint.name);

@@ -1,0 +1,159 @@
+import { z } from "zod";
+import { endpoint } from "./endpoint.ts";
+import { paging, Timestamp } from "./envelope.ts";
+import { executionStatuses, Usage } from "./executions.ts";
+import { Provider } from "./providers.ts";
+
+const access = { who: "member", permission: "ai:execute" } as const;
+
+export const ExecuteWorkflow = z
+  .strictObject({
+    // Faults inside are a rule's (422, each by its place), so the schema asks for an object alone.
+    input: z
+      .record(z.string(), z.unknown())
+      .default({})
+      .describe("What the workflow's `input` schema asks for"),
+    apiKeys: z
+      .partialRecord(Provider, z.string().min(1).max(100))
+      .default({})
+      .describe(
+        "The id of your stored key for each provider that the workflow calls, `sandbox` for the sandbox. A key of sandbox, ollama, openrouter or openai-compatible stands in for any provider's",
+      ),
+    options: z
+      .strictObject({
+        version: z.string().max(40).optional().describe("Pin a version that you are entitled to"),
+      })
+      .default({}),
+  })
+  .meta({ id: "ExecuteWorkflow" });
+
+export const WorkflowExecution = z
+  .object({
+    executionId: z.string(),
+    workflowId: z.string(),
+    productVersion: z.string(),
+    status: z.enum(executionStatuses),
+    statusUrl: z.string().describe("Tells how it stands, and its result"),
+    eventsUrl: z.string().describe("Tells its events as they happen, and afterwards"),
+    output: z.unknown().describe("What the workflow's `result` came to; null until it has completed"),
+    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    usage: Usage.nullable().describe("The sums of its steps"),
+    duration: z.number().nullable().describe("Seconds, from its start"),
+    createdAt: Timestamp,
+    completedAt: Timestamp.nullable(),
+  })
+  .meta({ id: "WorkflowExecution" });
+
+export type ExecuteWorkflow = z.output<typeof ExecuteWorkflow>;
+export type WorkflowExecution = z.input<typeof WorkflowExecution>;
+
+export const execute = endpoint({
+  name: "ai.workflows.execute",
+  tag: "ai",
+  method: "POST",
+  path: "/ai/workflows/:workflowId/execute",
+  summary: "Run a workflow that you bought with your own provider keys",
+  description:
+    "Answers 202: the run goes on without its caller, and outlives any process of the service. With `Prefer: wait=N` (at most 60 seconds) it answers 200 if the run has ended by then, however it ended: see `status`. All that is wrong with the input and the keys is told in one 422.",
+  access,
+  params: z.object({ workflowId: z.string() }),
+  body: ExecuteWorkflow,
+  data: WorkflowExecution,
+  maybeAccepted: true,
+  errors: ["PRODUCT_NOT_FOUND", "PRODUCT_UNAVAILABLE", "VALIDATION_ERROR"],
+  example: { input: { topic: "autumn" }, apiKeys: { openai: "sandbox" } },
+});
+
+export const stepStatuses = [
+  "queued",
+  "running",
+  "waiting",
+  "completed",
+  "failed",
+  "skipped",
+  "canceled",
+] as const;
+
+export const WorkflowStep = z
+  .object({
+    stepId: z.string(),
+    index: z.int().nullable().describe("Of a map's item, from 0; null: the step itself"),
+    type: z.enum(["prompt", "transform", "map", "approval", "delay", "product"]),
+    status: z.enum(stepStatuses),
+    attempt: z.int().describe("Calls made"),
+    possiblyRepeated: z
+      .boolean()
+      .describe("A process died while it was called: the provider may have been called twice"),
+    executionId: z
+      .string()
+      .nullable()
+      .describe("The execution that does its work, where that is another workflow's"),
+    output: z.unknown().describe("null until it has completed, where it was skipped, and past 30 days"),
+    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    provider: z.string().nullable(),
+    model: z.string().nullable(),
+    usage: Usage.nullable(),
+    dueAt: Timestamp.nullable().describe("When its wait ends; while it runs, when its time is up"),
+    decision: z.enum(["approved", "rejected"]).nullable(),
+    decidedAt: Timestamp.nullable(),
+    startedAt: Timestamp.nullable(),
+    endedAt: Timestamp.nullable(),
+  })
+  .meta({ id: "WorkflowStep" });
+
+export type WorkflowStep = z.input<typeof WorkflowStep>;
+
+const executionParams = z.object({ executionId: z.string() });
+const stepParams = executionParams.extend({ stepId: z.string() });
+
+export const steps = endpoint({
+  name: "ai.executions.steps",
+  tag: "ai",
+  method: "GET",
+  path: "/ai/executions/:executionId/steps",
+  summary: "List the steps of a workflow's execution that have begun, newest first",
+  description: "The items of a map are steps of their own, with an `index`. A prompt's execution has none.",
+  access,
+  params: executionParams,
+  query: z.strictObject(paging),
+  data: WorkflowStep,
+  list: true,
+  errors: ["EXECUTION_NOT_FOUND"],
+});
+
+export const retry = endpoint({
+  name: "ai.executions.retry",
+  tag: "ai",
+  method: "POST",
+  path: "/ai/executions/:executionId/retry",
+  summary: "Run a workflow that failed or was canceled on from its last good step",
+  description:
+    "What has completed is not called again. It runs with the input, the definition and the keys that it was started with. Prefer is honoured as when it was started.",
+  access,
+  params: executionParams,
+  data: WorkflowExecution,
+  maybeAccepted: true,
+  errors: [
+    "EXECUTION_NOT_FOUND",
+    "INVALID_STATE",
+    "VALIDATION_ERROR",
+    "PRODUCT_NOT_FOUND",
+    "PRODUCT_UNAVAILABLE",
+  ],
+});
+
+const decisionOn = (verb: "approve" | "reject", summary: string) =>
+  endpoint({
+    name: `ai.executions.${verb}`,
+    tag: "ai",
+    method: "POST",
+    path: `/ai/executions/:executionId/steps/:stepId/${verb}`,
+    summary,
+    access,
+    params: stepParams,
+    data: WorkflowStep,
+    errors: ["EXECUTION_NOT_FOUND", "STEP_NOT_FOUND", "INVALID_STATE"],
+  });
+
+export const approve = decisionOn("approve", "Let a workflow that waits for an approval go on");
+export const reject = decisionOn("reject", "Refuse an approval: the step fails");

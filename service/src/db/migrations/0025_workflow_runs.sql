@@ -1,0 +1,93 @@
+-- What the engine knows of a workflow's execution, beside its row in the history.
+create table workflow_runs (
+  execution_id uuid primary key references executions on delete cascade,
+  user_id uuid not null references users on delete cascade,
+  -- Definition, input and ids of keys, sealed; null: forgotten, with the outputs of its steps.
+  sealed_start text,
+  -- When somebody must look at it: now, when its next timer is due, or when the lease of whoever drives it runs out. Null: it has ended.
+  due_at timestamptz,
+  -- Of whoever drives it: a checkpoint of anybody else is refused.
+  lease_token uuid,
+  -- Leases since the last checkpoint: what ends process after process is given up.
+  leases smallint not null default 0,
+  -- Counts what it was told from outside (cancel, decisions, ends of what it called): who has not heard all of it writes nothing.
+  signals integer not null default 0,
+  -- Of one that a step of another workflow called: which attempt of which step did, and how deep that is.
+  parent_id uuid references workflow_runs on delete set null,
+  parent_step text,
+  parent_item integer,
+  parent_attempt integer,
+  depth smallint not null default 1,
+  -- How it ended, for the step that called it.
+  sealed_result text
+) with (fillfactor = 70);
+create index workflow_runs_due on workflow_runs (due_at) where due_at is not null;
+-- However often an attempt is made again, it calls once.
+create unique index workflow_runs_called on workflow_runs (parent_id, parent_step, parent_item, parent_attempt) where parent_id is not null;
+create trigger open_account before insert on workflow_runs
+  for each row execute function must_not_be_closed('user_id');
+
+create table execution_steps (
+  execution_id uuid not null references workflow_runs on delete cascade,
+  step_id text not null,
+  -- Of a map; -1: the step itself.
+  item integer not null,
+  -- In which order they began.
+  n integer not null,
+  type text not null check (type in ('prompt', 'transform', 'map', 'approval', 'delay', 'product')),
+  status text not null check (status in ('queued', 'running', 'waiting', 'completed', 'failed', 'skipped', 'canceled')),
+  -- Calls made, those of them that `retry` made since somebody last asked for the run, and calls that a dead process may have made too.
+  attempt integer not null,
+  retries integer not null,
+  repeats integer not null,
+  -- Of a map: how many.
+  items integer,
+  -- The execution that does its work.
+  called uuid,
+  -- When its wait ends, or its time is up.
+  due_at timestamptz,
+  sealed_output text,
+  error_code text,
+  error_message text,
+  provider text,
+  model text,
+  prompt_tokens integer,
+  completion_tokens integer,
+  cost_usd numeric(16, 8),
+  cost_known boolean,
+  usage_estimated boolean not null default false,
+  -- Of an approval; written by whoever decides, never by the engine.
+  decision text check (decision in ('approved', 'rejected')),
+  decided_at timestamptz,
+  started_at timestamptz,
+  ended_at timestamptz,
+  primary key (execution_id, step_id, item)
+) with (fillfactor = 70);
+
+-- What happened, in the order in which it did: no text of anybody's in it.
+create table execution_events (
+  execution_id uuid not null references workflow_runs on delete cascade,
+  seq integer not null,
+  type text not null,
+  data jsonb not null,
+  created_at timestamptz not null,
+  primary key (execution_id, seq)
+);
+
+-- Whoever asks to cancel an execution knows no engine, and whoever deletes one neither.
+create function tell_workflow_run() returns trigger language plpgsql as $$
+begin
+  if new.deleted_at is not null and old.deleted_at is null then
+    delete from workflow_runs where execution_id = new.id;
+  elsif new.cancel_requested_at is not null and old.cancel_requested_at is null then
+    update workflow_runs
+       set signals = signals + 1, due_at = case when lease_token is null then new.cancel_requested_at else due_at end
+     where execution_id = new.id and due_at is not null;
+  else
+    return null;
+  end if;
+  perform pg_notify('workflow_run', new.id::text);
+  return null;
+end $$;
+create trigger tell_workflow_run after update of cancel_requested_at, deleted_at on executions
+  for each row when (new.type = 'WORKFLOW') execute function tell_workflow_run();

@@ -1,0 +1,208 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { after, afterEach, before, test } from "node:test";
+import type { WorkerWish } from "../../test/doomed-worker.ts";
+import { type Client, type Market, openMarket } from "../../test/market.ts";
+import { type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
+import { allAt, hasKey, startHeldProvider } from "../../test/runs.ts";
+import {
+  begins,
+  hasWorkflow,
+  says,
+  startWorker,
+  stepOf,
+  stepsOf,
+  until,
+  untilStatus,
+} from "../../test/workflows.ts";
+import { toUuid } from "../ids.ts";
+import { Evaluator } from "../workflows/evaluate.ts";
+import { WorkflowWorker } from "./worker.ts";
+
+const PROGRAM = new URL("../../test/doomed-worker.ts", import.meta.url);
+const LEASE_MS = 10_000;
+
+let provider: ProviderServer;
+let market: Market;
+let author: Client;
+let openai: string;
+let survivor: ReturnType<typeof startWorker> | null = null;
+before(async () => {
+  provider = await startProviderServer();
+  market = await openMarket({ providers: allAt(provider) });
+  author = await market.hasUser({ name: "Author" });
+  openai = await hasKey(author);
+});
+afterEach(async () => {
+  await survivor?.stop();
+  survivor = null;
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+const asks = (id: string, content: string, more: object = {}) =>
+  says(id, content, { provider: "openai", model: "gpt-5-mini", ...more });
+
+async function startDoomed(): Promise<ChildProcess> {
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const child = fork(PROGRAM, { serialization: "advanced", execArgv: [], env });
+  const { config } = market.service.ctx;
+  const wish: WorkerWish = {
+    config,
+    target: market.target,
+    now: market.clock.now,
+    baseUrls: allAt(provider).baseUrls!,
+  };
+  child.send(wish);
+  await once(child, "message");
+  return child;
+}
+
+/** It ends as by the loss of its power; another worker takes over when its lease has run out. */
+async function dies(child: ChildProcess): Promise<void> {
+  const ended = once(child, "exit");
+  child.kill("SIGKILL");
+  assert.equal((await ended)[1], "SIGKILL", "it had not ended before");
+  market.clock.forward(LEASE_MS + 1);
+  survivor = startWorker(market);
+}
+
+/** What the provider was asked since so many requests ago. */
+const askedSince = (count: number): string[] =>
+  provider.requests
+    .slice(count)
+    .map(({ body }) => (body as { messages: { content: string }[] }).messages[0]!.content);
+
+async function eventsOf(id: string): Promise<string[]> {
+  const { rows } = await market.query(
+    "select type, data ->> 'stepId' as step from execution_events where execution_id = $1 order by seq",
+    [toUuid("exec", id)],
+  );
+  return rows.map(({ type, step }) => (step === null ? type : `${type} ${step}`));
+}
+
+test("a process that is killed in step 2 of 3 is taken over from: what had ended is not called again", async () => {
+  const workflowId = await hasWorkflow(author, {
+    steps: [asks("one", "1"), asks("two", "2", { needs: ["one"] }), asks("three", "3", { needs: ["two"] })],
+    result: "[steps.one.output, steps.two.output, steps.three.output]",
+  });
+  const before = provider.requests.length;
+  provider.next({ answer: { text: "first" } });
+  provider.next("hang");
+  const child = await startDoomed();
+  const id = await begins(author, workflowId, { apiKeys: { openai } });
+  await until(
+    async () => askedSince(before),
+    (asked) => asked.length === 2,
+  );
+  for (const text of ["second", "third"]) provider.next({ answer: { text } });
+  await dies(child);
+  assert.deepEqual((await untilStatus(author, id, "completed")).output, ["first", "second", "third"]);
+  assert.deepEqual(askedSince(before), ["1", "2", "2", "3"]);
+  const steps = await stepsOf(author, id);
+  assert.deepEqual(
+    steps.map(({ stepId, attempt, possiblyRepeated }: Record<string, unknown>) => [
+      stepId,
+      attempt,
+      possiblyRepeated,
+    ]),
+    [
+      ["one", 1, false],
+      ["two", 1, true],
+      ["three", 1, false],
+    ],
+  );
+  assert.equal((await eventsOf(id)).filter((type) => type === "execution.completed").length, 1);
+});
+
+test("a process that is killed in a 20-way map is taken over from, and only what it had under way is called again", async () => {
+  const items = Array.from({ length: 20 }, (_, n) => `'item ${n}'`).join(", ");
+  const map = { id: "all", type: "map", items: `[${items}]`, maxConcurrency: 20 };
+  const workflowId = await hasWorkflow(author, {
+    steps: [{ ...map, do: { ...asks("", "{{it}}", { vars: { it: "item" } }), id: undefined } }],
+    result: "size(steps.all.output)",
+  });
+  const before = provider.requests.length;
+  for (let n = 0; n < 12; n++) provider.next({ answer: {} });
+  for (let n = 0; n < 8; n++) provider.next("hang");
+  const child = await startDoomed();
+  const id = await begins(author, workflowId, { apiKeys: { openai } });
+  const isDone = ({ status }: { status: string }) => status === "completed";
+  const half = await until(
+    () => stepsOf(author, id),
+    (steps) => steps.filter(isDone).length === 12,
+  );
+  await until(
+    async () => askedSince(before),
+    (asked) => asked.length === 20,
+  );
+  await dies(child);
+  assert.equal((await untilStatus(author, id, "completed")).output, 20);
+  const again = askedSince(before + 20);
+  const finished = half.filter(isDone).map(({ index }: { index: number }) => `item ${index}`);
+  assert.equal(again.length, 8);
+  assert.deepEqual(
+    again.filter((asked) => finished.includes(asked)),
+    [],
+  );
+  const repeated = (await stepsOf(author, id)).filter(
+    ({ possiblyRepeated }: Record<string, unknown>) => possiblyRepeated,
+  );
+  assert.equal(repeated.length, 8);
+});
+
+test("a worker that was paused past its lease writes nothing any more", async () => {
+  const held = await startHeldProvider();
+  const local = await hasKey(author, { provider: "ollama", baseUrl: held.url });
+  const workflowId = await hasWorkflow(author, { steps: [asks("slow", "x")], result: "steps.slow.output" });
+  const id = await begins(author, workflowId, { apiKeys: { openai: local } });
+  const evaluator = new Evaluator();
+  // Neither hears anything, and neither renews: only rounds are begun.
+  const [paused, other] = [1, 2].map(() => new WorkflowWorker(market.service.ctx, evaluator));
+  await paused!.round();
+  await held.arrivals(1);
+  market.clock.forward(LEASE_MS + 1);
+  await other!.round();
+  await held.arrivals(2);
+  held.answer();
+  await Promise.all([paused!.idle(), other!.idle()]);
+  const { possiblyRepeated, attempt } = await stepOf(author, id, "slow");
+  assert.deepEqual([possiblyRepeated, attempt], [true, 1]);
+  assert.deepEqual(await eventsOf(id), [
+    "execution.queued",
+    "execution.started",
+    "step.started slow",
+    "step.started slow",
+    "step.completed slow",
+    "execution.completed",
+  ]);
+  await Promise.all([paused!.stop(), other!.stop(), held.close()]);
+  await evaluator.close();
+});
+
+test("a run that is told to end while it is taken over ends once", async () => {
+  const workflowId = await hasWorkflow(author, {
+    steps: [asks("one", "1"), asks("two", "2", { needs: ["one"] })],
+  });
+  provider.next({ answer: {} });
+  provider.next("hang");
+  const before = provider.requests.length;
+  const child = await startDoomed();
+  const id = await begins(author, workflowId, { apiKeys: { openai } });
+  await until(
+    async () => askedSince(before),
+    (asked) => asked.length === 2,
+  );
+  child.kill("SIGSTOP");
+  await market.query("update executions set cancel_requested_at = $2 where id = $1", [
+    toUuid("exec", id),
+    market.clock.now,
+  ]);
+  await dies(child);
+  await untilStatus(author, id, "canceled");
+  assert.equal((await eventsOf(id)).filter((type) => /^execution\.(c|f)/.test(type)).length, 1);
+  assert.equal(askedSince(before).length, 2);
+});

@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ExecutionKind } from "../ai/kinds.ts";
+import type { Context } from "../context.ts";
+import type { StreamedEvent } from "../http/route.ts";
+import { hasRunEnded, listEventsAfter, type ToldEvent } from "./queries.ts";
+import { readWorkflowExecution } from "./shown.ts";
+import { waitForEnd } from "./waiting.ts";
+
+const LOOK_EVERY_MS = 250;
+/** Whoever drives the run hears at once. */
+const CANCEL_WITHIN_MS = 1_000;
+const ENDS: ReadonlySet<string> = new Set(["execution.completed", "execution.failed", "execution.canceled"]);
+
+/** What the history asks of whoever runs workflows. */
+export const workflowKind: ExecutionKind = {
+  knows: (lastEventId) => lastEventId === null || /^\d{1,9}$/.test(lastEventId),
+  async *follow(ctx, { id, userId }, lastEventId, signal) {
+    let after = Number(lastEventId ?? 0);
+    while (!signal.aborted) {
+      // Asked first: what is written before it ends is then found.
+      const hasEnded = await hasRunEnded(ctx.db, id);
+      const events = await listEventsAfter(ctx.db, id, after);
+      for (const event of events) {
+        yield await toStreamed(ctx, userId, id, event);
+        after = event.seq;
+        if (ENDS.has(event.type)) return;
+      }
+      if (events.length > 0) continue;
+      if (hasEnded) return;
+      await nextNews(ctx, id, signal);
+    }
+  },
+  // What asked for it has told the run already, by a trigger.
+  cancel: async (ctx, { id }) => void (await waitForEnd(ctx, id, CANCEL_WITHIN_MS)),
+};
+
+async function nextNews(ctx: Context, id: string, signal: AbortSignal): Promise<void> {
+  const told = new AbortController();
+  const forget = ctx.runNotices.hear(id, () => told.abort());
+  await sleep(LOOK_EVERY_MS, null, { signal: AbortSignal.any([signal, told.signal]) }).catch(() => {});
+  forget();
+}
+
+/** The last event tells the whole result. */
+async function toStreamed(
+  ctx: Context,
+  userId: string,
+  id: string,
+  event: ToldEvent,
+): Promise<StreamedEvent> {
+  const { seq, type, createdAt } = event;
+  const data = ENDS.has(type)
+    ? await readWorkflowExecution(ctx, userId, id)
+    : { ...event.data, at: createdAt.toISOString() };
+  return { id: String(seq), type, data: JSON.stringify(data) };
+}

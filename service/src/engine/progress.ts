@@ -1,0 +1,284 @@
+import { type End, type Failure, failed } from "./outcome.ts";
+import { mapEnd, type Place } from "./plan.ts";
+import {
+  addSpent,
+  hasEnded,
+  NO_ITEM,
+  type RunState,
+  type StepRun,
+  type StepStatus,
+  type Work,
+} from "./state.ts";
+
+/** Runs of steps and items together: more would be a bill that nobody foresaw. */
+const MAX_STEP_RUNS = 500;
+/** Of one output, and of all together, as JSON. */
+const MAX_OUTPUT_CHARACTERS = 1_000_000;
+const MAX_OUTPUTS_CHARACTERS = 16_000_000;
+/** A key that runs as many calls as it may is asked again so soon. */
+const BUSY_KEY_MS = 1_000;
+const MAX_BACKOFF_MS = 3_600_000;
+/** A step that so many processes died of is not called again. */
+const MAX_REPEATS = 3;
+
+export interface StepEvent {
+  type: string;
+  data: Record<string, unknown>;
+}
+
+interface Taken {
+  steps: StepRun[];
+  events: StepEvent[];
+  abandoned: string[];
+}
+
+/** Moves the steps of a run, and notes what moved: whoever drives the run asks this what is to be done and writes down what was. */
+export class Progress {
+  readonly state: RunState;
+  readonly #now: () => Date;
+  readonly #changed = new Set<StepRun>();
+  /** Their attempt is made once more, and is no other. */
+  readonly #resumed = new Set<StepRun>();
+  #events: StepEvent[] = [];
+  /** Executions that steps called and that go on for nobody now. */
+  #abandoned: string[] = [];
+  #characters = 0;
+  /** Something moved that would be lost, or called again, if this process died now. */
+  mustBeWritten = false;
+
+  constructor(state: RunState, now: () => Date) {
+    this.state = state;
+    this.#now = now;
+    for (const { output } of state.all()) this.#characters += JSON.stringify(output).length;
+  }
+
+  /** What moved since it was last taken. */
+  take(): Taken {
+    const taken = { steps: [...this.#changed], events: this.#events, abandoned: this.#abandoned };
+    this.#changed.clear();
+    this.#events = [];
+    this.#abandoned = [];
+    this.mustBeWritten = false;
+    return taken;
+  }
+
+  /** What was taken could not be written: it is still to be. */
+  putBack({ steps, events, abandoned }: Taken): void {
+    this.#abandoned.unshift(...abandoned);
+    for (const step of steps) this.#changed.add(step);
+    this.#events.unshift(...events);
+    this.mustBeWritten = true;
+  }
+
+  /** A step or an item begins; null where there have been too many. */
+  begin({ stepId, item }: Place): StepRun | null {
+    const isNew = this.state.find(stepId, item) === undefined;
+    const run = this.state.begin(stepId, item, this.#now());
+    if (!isNew || this.state.count <= MAX_STEP_RUNS) return run;
+    this.settle(
+      run,
+      failed("LIMIT_EXCEEDED", `The workflow began more than ${MAX_STEP_RUNS} runs of steps.`),
+    );
+    return null;
+  }
+
+  /** It is about to be called. Whoever finds it so without calling it may be the second to call. */
+  noteCall(run: StepRun): void {
+    if (!this.#resumed.delete(run)) run.attempt++;
+    this.#setDeadline(run);
+    this.#changed.add(run);
+    this.#tell("step.started", run, { ...(run.repeats > 0 && { possiblyRepeated: true }) });
+    this.mustBeWritten = true;
+  }
+
+  /** What a dead process had begun begins again, unless that has ended too many of them. */
+  resume(run: StepRun): void {
+    Object.assign(run, { repeats: run.repeats + 1, status: "queued" });
+    this.#resumed.add(run);
+    if (run.repeats > MAX_REPEATS)
+      this.settle(run, failed("INTERNAL_ERROR", "Several processes ended while they ran this step."));
+  }
+
+  /** What a map runs through is known. */
+  noteMap(run: StepRun, items: number): void {
+    run.items = items;
+    this.#setDeadline(run);
+    this.#changed.add(run);
+    this.#tell("step.started", run, { items });
+  }
+
+  noteWait(run: StepRun, until: Date): void {
+    Object.assign(run, { status: "waiting", dueAt: until });
+    this.#changed.add(run);
+    this.#tell("step.waiting", run, { until: until.toISOString() });
+    this.mustBeWritten = true;
+  }
+
+  noteCalled(run: StepRun, executionId: string): void {
+    run.called = executionId;
+    this.#changed.add(run);
+    this.mustBeWritten = true;
+  }
+
+  /** How it went. A failure that may pass is tried again as often as its step says. */
+  settle(run: StepRun, outcome: End): void {
+    if (outcome.kind === "failed") this.#fail(run, outcome);
+    else if (outcome.kind === "skipped") this.#end(run, "skipped", "step.skipped");
+    else this.#complete(run, outcome);
+  }
+
+  #complete(run: StepRun, { output, facts }: Extract<End, { kind: "completed" }>): void {
+    const characters = JSON.stringify(output ?? null).length;
+    if (characters > MAX_OUTPUT_CHARACTERS || this.#characters + characters > MAX_OUTPUTS_CHARACTERS) {
+      this.#fail(run, { ...tooLarge, facts });
+      return;
+    }
+    this.#characters += characters;
+    run.output = output ?? null;
+    this.#note(run, facts);
+    this.#end(run, "completed", "step.completed");
+  }
+
+  #fail(run: StepRun, failure: Failure): void {
+    this.#note(run, failure.facts);
+    this.#abandon(run);
+    run.error = failure.error;
+    const again = this.#triesAgainAt(run, this.state.work(run), failure);
+    if (again) this.#waitForAnother(run, again);
+    else this.#end(run, "failed", "step.failed");
+  }
+
+  #waitForAnother(run: StepRun, again: Date): void {
+    Object.assign(run, { status: "waiting", dueAt: again });
+    this.#changed.add(run);
+    this.#tell("step.retrying", run, { until: again.toISOString() });
+    this.mustBeWritten = true;
+  }
+
+  #abandon(run: StepRun): void {
+    if (run.called !== null) this.#abandoned.push(run.called);
+    run.called = null;
+  }
+
+  /** null: never. */
+  #triesAgainAt(run: StepRun, work: Work, { error, isFinal, retryAfterSeconds = 0 }: Failure): Date | null {
+    const inMs = (ms: number) => new Date(this.#now().getTime() + ms);
+    if (error.code === "KEY_CONCURRENCY_LIMIT") {
+      // Nothing was sent.
+      run.attempt--;
+      return inMs(BUSY_KEY_MS);
+    }
+    if (isFinal || !work.retry || run.retries >= work.retry.max) return null;
+    const backoffMs = work.retry.backoffSeconds * 1000 * 2 ** run.retries;
+    run.retries++;
+    return inMs(Math.min(MAX_BACKOFF_MS, Math.max(backoffMs, retryAfterSeconds * 1000)));
+  }
+
+  #note(run: StepRun, facts: Failure["facts"]): void {
+    if (!facts) return;
+    const { provider, model, spent } = facts;
+    Object.assign(run, { provider, model, spent: run.spent ? addSpent(run.spent, spent) : spent });
+  }
+
+  #end(run: StepRun, status: StepStatus, type: string): void {
+    // What was asked of nobody can be worked out again.
+    const isDear = run.attempt > 0 || run.status === "waiting";
+    if (status === "completed" || status === "skipped") run.error = null;
+    Object.assign(run, { status, dueAt: null, endedAt: this.#now() });
+    this.#changed.add(run);
+    this.#tell(type, run, { ...(run.error && { error: run.error }) });
+    if (isDear) this.mustBeWritten = true;
+  }
+
+  #setDeadline(run: StepRun): void {
+    const { timeoutSeconds } = this.state.work(run);
+    if (timeoutSeconds === undefined) return;
+    run.dueAt = new Date(run.startedAt!.getTime() + timeoutSeconds * 1000);
+  }
+
+  #tell(type: string, run: StepRun, more: Record<string, unknown>): void {
+    const { stepId, item, status, attempt } = run;
+    const place = item === NO_ITEM ? { stepId } : { stepId, index: item };
+    this.#events.push({
+      type,
+      data: { ...place, type: this.state.work(run).type, status, attempt, ...more },
+    });
+  }
+
+  /** What was decided on approvals. */
+  decide(stepId: string, decision: "approved" | "rejected", decidedAt: Date): void {
+    const run = this.state.find(stepId);
+    if (run?.status !== "waiting") return;
+    Object.assign(run, { decision, decidedAt });
+    if (decision === "rejected") this.settle(run, failed("APPROVAL_REJECTED", "The approval was refused."));
+    else
+      this.settle(run, { kind: "completed", output: { approved: true, decidedAt: decidedAt.toISOString() } });
+  }
+
+  /** Ends waits that are over; answers what begins again, and what had its time and must be given up. */
+  passTime(): { again: StepRun[]; late: StepRun[] } {
+    const now = this.#now();
+    const due = [...this.state.all()].filter(
+      ({ status, dueAt }) => dueAt !== null && dueAt <= now && (status === "waiting" || status === "running"),
+    );
+    const late = due.filter(({ status }) => status === "running");
+    for (const run of late)
+      this.settle(run, failed("STEP_TIMEOUT", "The step took longer than it may.", { isFinal: false }));
+    const again = due.filter((run) => !late.includes(run) && !this.#endWait(run));
+    return { again, late };
+  }
+
+  /** False: it waited for its next attempt. */
+  #endWait(run: StepRun): boolean {
+    const { type } = this.state.work(run);
+    if (type === "delay") this.settle(run, { kind: "completed", output: null });
+    else if (type === "approval") this.settle(run, failed("APPROVAL_TIMEOUT", "Nobody decided in time."));
+    else return false;
+    return true;
+  }
+
+  /** Ends maps of which all items have, or one has failed; answers those whose other items must be given up. */
+  endMaps(fit: (map: StepRun, outputs: unknown[]) => End): StepRun[] {
+    const failedMaps: StepRun[] = [];
+    for (const { id, type } of this.state.workflow.steps) {
+      const map = this.state.find(id);
+      if (type !== "map" || map?.status !== "running") continue;
+      const end = mapEnd(this.state, map);
+      if (end && "outputs" in end) this.settle(map, fit(map, end.outputs));
+      if (!end || "outputs" in end) continue;
+      const { error, item } = end.failed;
+      this.settle(map, failed(error!.code, `Item ${item}: ${error!.message}`, { isFinal: false }));
+      failedMaps.push(map);
+    }
+    return failedMaps;
+  }
+
+  /** A map that begins again keeps what came out of its items, and forgets the others. */
+  reopenItems(map: StepRun): void {
+    for (const run of this.state.itemsOf(map)) {
+      if (!run || run.status === "completed" || run.status === "skipped") continue;
+      Object.assign(run, { status: "queued", retries: 0, error: null, called: null, dueAt: null });
+      this.#changed.add(run);
+    }
+  }
+
+  /** Nothing of it goes on: the run has ended without it, or its map has. */
+  cancel(run: StepRun): void {
+    if (hasEnded(run)) return;
+    if (run.called !== null) this.#abandoned.push(run.called);
+    this.#end(run, "canceled", "step.canceled");
+  }
+
+  /** When time alone will move something; null: it will not. */
+  nextDueAt(): Date | null {
+    const due = [...this.state.all()].flatMap(({ status, dueAt }) =>
+      dueAt && (status === "waiting" || status === "running") ? [dueAt.getTime()] : [],
+    );
+    return due.length === 0 ? null : new Date(Math.min(...due));
+  }
+}
+
+const tooLarge = {
+  error: { code: "LIMIT_EXCEEDED", message: "The output is too large for a workflow." },
+  isFinal: true,
+};

@@ -1,0 +1,19 @@
+import { api } from "@stoa/contract";
+import { route } from "../http/route.ts";
+import { retryExecution } from "./retry.ts";
+import { executeWorkflow } from "./start.ts";
+import { decideStep, listOwnSteps } from "./steps.ts";
+
+export const engineRoutes = [
+  route(api.ai.executeWorkflow, (ctx, caller, { params, body }, { prefer }) =>
+    executeWorkflow(ctx, caller, params.workflowId, body, prefer),
+  ),
+  route(api.ai.steps, (ctx, caller, { params, query }) =>
+    listOwnSteps(ctx, caller, params.executionId, query),
+  ),
+  route(api.ai.retry, (ctx, caller, { params }, { prefer }) =>
+    retryExecution(ctx, caller, params.executionId, prefer),
+  ),
+  route(api.ai.approve, (ctx, caller, { params }) => decideStep(ctx, caller, params, "approved")),
+  route(api.ai.reject, (ctx, caller, { params }) => decideStep(ctx, caller, params, "rejected")),
+];

@@ -1,0 +1,33 @@
+import type { WorkflowExecution } from "@stoa/contract";
+import { openTexts } from "../ai/texts.ts";
+import type { Context } from "../context.ts";
+import { ApiError } from "../errors.ts";
+import { toId } from "../ids.ts";
+import { findWorkflowExecution } from "./queries.ts";
+import { usageOf } from "./usage.ts";
+
+/** How a workflow's execution stands, and what came of it. */
+export async function readWorkflowExecution(
+  ctx: Context,
+  userId: string,
+  id: string,
+): Promise<WorkflowExecution> {
+  const row = await findWorkflowExecution(ctx.db, userId, id);
+  if (!row) throw new ApiError("EXECUTION_NOT_FOUND");
+  const executionId = toId("exec", id);
+  const path = `${ctx.links.origin()}/v1/ai/executions/${executionId}`;
+  return {
+    executionId,
+    workflowId: toId("prod", row.productId),
+    productVersion: row.productVersion,
+    status: row.status,
+    statusUrl: path,
+    eventsUrl: `${path}/events`,
+    output: row.sealedTexts === null ? null : openTexts(ctx, { id, userId }, row.sealedTexts).output,
+    error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
+    usage: usageOf(row),
+    duration: row.durationMs === null ? null : row.durationMs / 1000,
+    createdAt: row.createdAt.toISOString(),
+    completedAt: row.completedAt?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,67 @@
+import type { ExecuteWorkflow, WorkflowExecution } from "@stoa/contract";
+import { mustBeBought, versionToRun } from "../ai/prepare.ts";
+import { noteFirstUse } from "../ai/run.ts";
+import type { Context, Member } from "../context.ts";
+import { fieldError, ruleBroken } from "../errors.ts";
+import type { Preference } from "../http/prefer.ts";
+import { Answer } from "../http/route.ts";
+import { findProductToRun } from "../products/detail.ts";
+import { Workflow } from "../workflows/definition.ts";
+import { checkInput } from "../workflows/inputs.ts";
+import { engine } from "./engine.ts";
+import { lacking } from "./requirements.ts";
+import { readWorkflowExecution } from "./shown.ts";
+
+const MAX_WAIT_SECONDS = 60;
+
+/** Checks all that a run needs, writes it down, and answers with it at once, or when it has ended if the caller likes to wait. */
+export async function executeWorkflow(
+  ctx: Context,
+  caller: Member,
+  workflowId: string,
+  wish: ExecuteWorkflow,
+  prefer: Preference,
+): Promise<Answer<WorkflowExecution>> {
+  return answerFor(ctx, caller, await start(ctx, caller, workflowId, wish), prefer);
+}
+
+/** 200 if it ends while the caller likes to wait, else 202. */
+export async function answerFor(
+  ctx: Context,
+  caller: Member,
+  id: string,
+  prefer: Preference,
+): Promise<Answer<WorkflowExecution>> {
+  const waitMs = Math.min(prefer.waitSeconds ?? 0, MAX_WAIT_SECONDS) * 1000;
+  const hasEnded = waitMs > 0 && (await engine.hasEndedWithin(ctx, id, waitMs));
+  return new Answer(await readWorkflowExecution(ctx, caller.userId, id), { status: hasEnded ? 200 : 202 });
+}
+
+async function start(
+  ctx: Context,
+  caller: Member,
+  workflowId: string,
+  wish: ExecuteWorkflow,
+): Promise<string> {
+  const product = await findProductToRun(ctx, caller, workflowId);
+  mustBeBought(product);
+  if (product.type !== "WORKFLOW") throw ruleBroken("workflowId", "is a prompt, not a workflow");
+  const version = await versionToRun(ctx, product, wish.options.version);
+  const workflow = Workflow.parse(JSON.parse(version.content));
+  const checked = checkInput(workflow.input, wish.input);
+  const problems = [
+    ...("problems" in checked ? checked.problems : []),
+    ...(await lacking(ctx, caller, workflow, wish.apiKeys)),
+  ];
+  if ("problems" in checked || problems.length > 0) throw fieldError("VALIDATION_ERROR", problems);
+  await noteFirstUse(ctx, caller, { product });
+  return engine.start(ctx, caller.userId, {
+    productId: product.id,
+    version: version.version,
+    definition: version.content,
+    input: checked.input,
+    apiKeys: wish.apiKeys,
+    depth: 1,
+    parent: null,
+  });
+}

@@ -1,0 +1,68 @@
+import type { WorkflowStep } from "@stoa/contract";
+import type { Context, Member } from "../context.ts";
+import { mapPage, type Page, type Paging } from "../db/paging.ts";
+import { ApiError } from "../errors.ts";
+import { toId, toUuid } from "../ids.ts";
+import type { Decision } from "./decisions.ts";
+import { engine } from "./engine.ts";
+import { findOwnExecution, findStep, type ListedStep, listSteps } from "./queries.ts";
+import { openOutput } from "./start-text.ts";
+import { keyOf, NO_ITEM } from "./state.ts";
+import { usageOf } from "./usage.ts";
+
+/** The execution behind an id, of any type, if it is the caller's. */
+export async function mustFindExecution(ctx: Context, caller: Member, executionId: string) {
+  const id = toUuid("exec", executionId);
+  const execution = id ? await findOwnExecution(ctx.db, caller.userId, id) : undefined;
+  if (!execution) throw new ApiError("EXECUTION_NOT_FOUND");
+  return execution;
+}
+
+export async function listOwnSteps(
+  ctx: Context,
+  caller: Member,
+  executionId: string,
+  paging: Paging,
+): Promise<Page<WorkflowStep>> {
+  const { id } = await mustFindExecution(ctx, caller, executionId);
+  return mapPage(await listSteps(ctx.db, id, paging), (step) => toStep(ctx, caller.userId, id, step));
+}
+
+/** Says yes or no to an approval, and answers the step that it was said of. */
+export async function decideStep(
+  ctx: Context,
+  caller: Member,
+  { executionId, stepId }: { executionId: string; stepId: string },
+  decision: Decision,
+): Promise<WorkflowStep> {
+  const { id } = await mustFindExecution(ctx, caller, executionId);
+  await engine.decide(ctx, { id, userId: caller.userId }, stepId, decision);
+  return readStep(ctx, caller, id, stepId);
+}
+
+async function readStep(ctx: Context, caller: Member, id: string, stepId: string): Promise<WorkflowStep> {
+  return toStep(ctx, caller.userId, id, (await findStep(ctx.db, id, stepId))!);
+}
+
+function toStep(ctx: Context, userId: string, id: string, row: ListedStep): WorkflowStep {
+  const { stepId, item, sealedOutput } = row;
+  return {
+    stepId,
+    index: item === NO_ITEM ? null : item,
+    type: row.type,
+    status: row.status,
+    attempt: row.attempt,
+    possiblyRepeated: row.repeats > 0,
+    executionId: row.called === null ? null : toId("exec", row.called),
+    output: sealedOutput === null ? null : openOutput(ctx, { id, userId }, keyOf(stepId, item), sealedOutput),
+    error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
+    provider: row.provider,
+    model: row.model,
+    usage: usageOf(row),
+    dueAt: row.dueAt?.toISOString() ?? null,
+    decision: row.decision,
+    decidedAt: row.decidedAt?.toISOString() ?? null,
+    startedAt: row.startedAt?.toISOString() ?? null,
+    endedAt: row.endedAt?.toISOString() ?? null,
+  };
+}

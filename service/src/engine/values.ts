@@ -1,0 +1,35 @@
+import type { Bindings, Evaluator } from "../workflows/evaluate.ts";
+import { EvaluationFault } from "../workflows/evaluation-fault.ts";
+
+/** Expressions of one account, which takes turns with others. */
+export interface Evaluation {
+  evaluator: Evaluator;
+  userId: string;
+}
+
+export type Valued = { values: Record<string, unknown> } | { fault: string };
+
+/** The values of expressions by their names, or why one has none: its place, and no value of anybody's. */
+export async function valuesOf(
+  { evaluator, userId }: Evaluation,
+  expressions: Readonly<Record<string, string>>,
+  bindings: Bindings,
+  field = "",
+): Promise<Valued> {
+  const values: Record<string, unknown> = {};
+  for (const [name, expression] of Object.entries(expressions)) {
+    try {
+      values[name] = await evaluator.evaluate(expression, bindings, userId);
+    } catch (error) {
+      if (!(error instanceof EvaluationFault)) throw error;
+      return { fault: `${[field, name].filter(Boolean).join(".")} ${error.reason}` };
+    }
+  }
+  return { values };
+}
+
+/** A value as a prompt shows it: a text as it is, nothing as nothing, all else as JSON. */
+export const toText = (value: unknown): string => {
+  if (typeof value === "string") return value;
+  return value === null || value === undefined ? "" : JSON.stringify(value);
+};

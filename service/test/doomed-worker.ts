@@ -1,0 +1,26 @@
+/** A worker of workflows in a process of its own, which lives until it is killed. */
+import { openBase } from "../src/base.ts";
+import type { Config } from "../src/config.ts";
+import { WorkflowWorker } from "../src/engine/worker.ts";
+import { createLog } from "../src/log.ts";
+import type { OutsideOverrides } from "../src/outside.ts";
+import { Evaluator } from "../src/workflows/evaluate.ts";
+
+export interface WorkerWish {
+  config: Config;
+  target: string;
+  /** The market's clock, which stands still here. */
+  now: Date;
+  baseUrls: NonNullable<NonNullable<OutsideOverrides["providers"]>["baseUrls"]>;
+}
+
+process.once("message", async ({ config, target, now, baseUrls }: WorkerWish) => {
+  const overrides = { log: createLog("silent"), now: () => now, providers: { baseUrls } };
+  const { ctx } = await openBase(config, { target, maxConnections: 4 }, overrides);
+  ctx.notices.listen();
+  new WorkflowWorker(ctx, new Evaluator()).start();
+  process.send!("at work");
+});
+
+// Nobody is left to kill it.
+process.once("disconnect", () => process.exit());

@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { WorkflowWorker } from "../src/engine/worker.ts";
+import { Evaluator } from "../src/workflows/evaluate.ts";
+import { haiku, hasDraft } from "./factories.ts";
+import type { Client, Market, Reply } from "./market.ts";
+
+export interface DefinitionWish {
+  input?: object;
+  steps: object[];
+  result?: string;
+}
+
+/** The definition of a workflow that asks for nothing, unless told otherwise. */
+export const definitionOf = ({ input = { type: "object" }, steps, result = "1" }: DefinitionWish) =>
+  JSON.stringify({ format: "workflow/1", input, steps, result });
+
+/** A step that says after the sandbox what it was told to say. */
+export const says = (id: string, content: string, more: object = {}) => ({
+  id,
+  type: "prompt",
+  provider: "sandbox",
+  model: "sandbox-echo",
+  messages: [{ role: "user", content }],
+  ...more,
+});
+
+/** A draft of a workflow, which its author may run; answers its id. */
+export const hasWorkflow = (author: Client, wish: DefinitionWish, more: object = {}): Promise<string> =>
+  hasDraft(author, {
+    ...haiku,
+    type: "WORKFLOW",
+    content: definitionOf(wish),
+    compatibility: undefined,
+    ...more,
+  });
+
+export interface ExecuteWish {
+  input?: object;
+  apiKeys?: Record<string, string>;
+  webhookUrl?: string;
+  options?: object;
+}
+
+export const asksToExecute = (
+  caller: Client,
+  workflowId: string,
+  wish: ExecuteWish = {},
+  headers: Record<string, string> = {},
+): Promise<Reply> =>
+  caller.post(
+    `/v1/ai/workflows/${workflowId}/execute`,
+    { apiKeys: { sandbox: "sandbox" }, ...wish },
+    headers,
+  );
+
+/** Runs it to its end; answers how that was. */
+export async function executes(caller: Client, workflowId: string, wish: ExecuteWish = {}) {
+  const reply = await asksToExecute(caller, workflowId, wish, { prefer: "wait=30" });
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body.data;
+}
+
+/** Begins it; answers the execution's id. */
+export async function begins(caller: Client, workflowId: string, wish: ExecuteWish = {}): Promise<string> {
+  const reply = await asksToExecute(caller, workflowId, wish);
+  assert.equal(reply.status, 202, reply.text);
+  return reply.body.data.executionId;
+}
+
+export async function executionOf(caller: Client, id: string) {
+  const reply = await caller.get(`/v1/ai/executions/${id}`);
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body.data;
+}
+
+/** All steps of an execution, as they began. */
+export async function stepsOf(caller: Client, id: string) {
+  const reply = await caller.get(`/v1/ai/executions/${id}/steps?limit=100`);
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body.data.reverse();
+}
+
+export async function stepOf(caller: Client, id: string, stepId: string, index: number | null = null) {
+  const steps = await stepsOf(caller, id);
+  return steps.find(
+    (step: { stepId: string; index: number | null }) => step.stepId === stepId && step.index === index,
+  );
+}
+
+const PATIENCE_MS = 20_000;
+
+/** Asks again and again until something holds. */
+export async function until<T>(ask: () => Promise<T>, holds: (found: T) => boolean): Promise<T> {
+  const end = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const found = await ask();
+    if (holds(found)) return found;
+    assert.ok(Date.now() < end, `it never came to that: ${JSON.stringify(found)}`);
+    await sleep(10);
+  }
+}
+
+export const untilStatus = (caller: Client, id: string, status: string) =>
+  until(
+    () => executionOf(caller, id),
+    (execution) => execution.status === status,
+  );
+
+/** Asks to cancel it, and waits until it is. */
+export async function cancels(caller: Client, id: string): Promise<void> {
+  const reply = await caller.post(`/v1/ai/executions/${id}/cancel`);
+  assert.equal(reply.status, 200, reply.text);
+  await untilStatus(caller, id, "canceled");
+}
+
+/** A worker of the market's own process, ended with `stop`. */
+export function startWorker(market: Market, leaseMs?: number) {
+  const evaluator = new Evaluator();
+  const worker = new WorkflowWorker(market.service.ctx, evaluator, leaseMs);
+  worker.start();
+  return {
+    worker,
+    async stop() {
+      await worker.stop();
+      await evaluator.close();
+    },
+  };
+}
