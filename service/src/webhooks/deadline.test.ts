@@ -6,7 +6,7 @@ import type { Receiver } from "../../test/receiver.ts";
 import type { Courier } from "./courier.ts";
 
 // Each of these tests waits for it.
-const postDeadlines = { totalMs: 1_000 };
+const postDeadlines = { totalMs: 1_500 };
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
   await openHooks(postDeadlines);
 let owner: Client;
