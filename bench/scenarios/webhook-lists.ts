@@ -71,10 +71,9 @@ async function openAccounts(ctx: Context): Promise<{ owner: Member; endpointId: 
 /** In the order of time; one in 5,000 is a payout, one in 100 deliveries failed. */
 async function fill({ pool }: Context): Promise<void> {
   const all = OWN + OF_OTHERS;
-  const step = `n * ${(DAYS * 86_400_000) / all}`;
-  const at = `now() - interval '${DAYS} days' + ${step} * interval '1 ms'`;
+  const at = `now() - interval '${DAYS} days' * (1 - n::float8 / ${all})`;
   const v7 = `(lpad(to_hex((extract(epoch from ${at}) * 1000)::bigint), 12, '0') || '7' || lpad(to_hex(n % 4096), 3, '0') || '8' || lpad(to_hex(n), 15, '0'))::uuid`;
-  const isOwn = `n % ${all} % ${Math.round(all / OF_OTHERS)} <> 0`;
+  const isOwn = `n % ${Math.round(all / OF_OTHERS)} <> 0`;
   for (const statement of [
     `create table made as
        select ${v7} as id, n, ${at} as at, e.id as endpoint_id, e.user_id,
