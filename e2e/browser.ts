@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import chromium from "@sparticuz/chromium";
 import { type Browser, type BrowserContext, type Page, chromium as playwright } from "playwright-core";
+import { once } from "./once.ts";
 
 /** Set to keep pictures of the pages, to look at them. */
 const PICTURES = process.env["STOA_PICTURES"];
@@ -11,7 +12,7 @@ const PATIENCE_MS = 120_000;
 export const openBrowser = async (): Promise<Browser> =>
   playwright.launch({
     timeout: PATIENCE_MS,
-    executablePath: process.env["CHROMIUM_PATH"] ?? (await chromium.executablePath()),
+    executablePath: process.env["CHROMIUM_PATH"] ?? (await unpackedBrowser()),
     args: [
       // Its one-process mode, made for tiny machines, dies with the first page that is closed.
       ...chromium.args.filter((argument) => argument !== "--single-process"),
@@ -19,6 +20,12 @@ export const openBrowser = async (): Promise<Browser> =>
       "--disable-component-update",
     ],
   });
+
+/** Unpacked where all files look for it: whoever came meanwhile would start half of a program. */
+async function unpackedBrowser(): Promise<string> {
+  await once("unpacking the browser", () => chromium.executablePath());
+  return chromium.executablePath();
+}
 
 export interface Look {
   scheme?: "light" | "dark";

@@ -1,10 +1,10 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rename, rm, rmdir, stat } from "node:fs/promises";
+import { mkdtemp, readFile, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { startEmbedded } from "@stoa/service/db/embedded.ts";
+import { once, SHARED } from "./once.ts";
 
 const root = new URL("../", import.meta.url).pathname;
 const START_SECONDS = 180;
@@ -25,30 +25,15 @@ export async function temporaryFolder(): Promise<{ path: string; remove(): Promi
 /** What `npx stoa-server` runs, for a shell: without npm, which takes a second each time. The README's and guides' lines have npx. */
 export const STOA = `'${process.execPath}' service/bin/stoa-server.mjs`;
 
-/** Of this run of the tests; the runner removes it. */
-const SHOP = process.env["STOA_TEST_SHOP"]!;
-
-/** Makes a data folder as it is after a first start, with the whole demo shop: loaded once a run, by the first who asks, and copied. */
+/** Makes a data folder as it is after a first start, with the whole demo shop: loaded once a run, and copied. */
 export async function stock(dataDir: string): Promise<void> {
-  const shop = join(SHOP, "data");
-  const mark = join(SHOP, "being-made");
-  while (!(await exists(shop))) {
-    // Where it fails, whoever asks next tries.
-    if (await isOurs(mark)) await makeShop(shop).finally(() => rmdir(mark));
-    else await sleep(100);
-  }
+  const shop = join(SHARED, "shop");
+  await once("loading the shop", () => makeShop(shop));
   await promisify(execFile)("cp", ["-a", `${shop}/.`, dataDir]);
 }
 
-const exists = (path: string) => stat(path).then(Boolean, () => false);
-const isOurs = (mark: string) =>
-  mkdir(mark).then(
-    () => true,
-    () => false,
-  );
-
 async function makeShop(path: string): Promise<void> {
-  const draft = await mkdtemp(join(SHOP, "draft-"));
+  const draft = await mkdtemp(join(SHARED, "draft-"));
   // The commands join this PostgreSQL, which writes nothing through to the disk.
   const server = await startEmbedded(draft, { settings: { fsync: "off" } });
   for (const command of ["migrate", "demo load"]) {

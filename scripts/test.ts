@@ -43,13 +43,13 @@ await (await openJobs(template, createLog("warn"), [mailJob])).close();
 await template.end();
 process.env["STOA_TEST_DATABASE"] = urlOf(server, "postgres");
 process.env["NODE_COMPILE_CACHE"] ??= COMPILED;
-/** A data folder with the demo shop in it, once a test has asked for one. */
-const shop = await mkdtemp(join(tmpdir(), "stoa-shop-"));
-process.env["STOA_TEST_SHOP"] = shop;
+/** For what the files of a run make once and share. */
+const shared = await mkdtemp(join(tmpdir(), "stoa-tests-"));
+process.env["STOA_TEST_SHARED"] = shared;
 
 async function leaveNothing(): Promise<void> {
   await server.stop();
-  await rm(shop, { recursive: true, force: true });
+  await rm(shared, { recursive: true, force: true });
 }
 
 // Ended early, the run leaves no server behind.
@@ -63,7 +63,8 @@ const counts = { passed: 0, failed: 0, skipped: 0 };
 const stream = run({
   files: testFiles(),
   execArgv: ["--import", SEED],
-  concurrency: Math.max(2, availableParallelism()),
+  // One more than there are cores: a file waits half of its time, for PostgreSQL, a process or a clock.
+  concurrency: availableParallelism() + 1,
   timeout: FILE_MINUTES * 60_000,
 });
 stream.on("test:pass", (event) => {

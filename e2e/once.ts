@@ -1,0 +1,37 @@
+import { mkdir, rmdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** A folder that all files of this run share; the runner makes and removes it. */
+export const SHARED = process.env["STOA_TEST_SHARED"]!;
+
+/** Does what all files of a run need once: the first who asks does it, the others wait. Where it fails, the next one tries. */
+export async function once(what: string, work: () => Promise<unknown>): Promise<void> {
+  const begun = join(SHARED, `${what} begun`);
+  const done = join(SHARED, `${what} done`);
+  while (!(await exists(done))) {
+    if (!(await isOurs(begun))) {
+      await sleep(100);
+      continue;
+    }
+    try {
+      await work();
+      await mkdir(done);
+    } catch (error) {
+      await rmdir(begun);
+      throw error;
+    }
+  }
+}
+
+const exists = (path: string) =>
+  stat(path).then(
+    () => true,
+    () => false,
+  );
+
+const isOurs = (mark: string) =>
+  mkdir(mark).then(
+    () => true,
+    () => false,
+  );
