@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Break, type Streamed, sendStream } from "./provider-stream.ts";
 
 /** The three wire formats; Mistral, Groq, Ollama and most others speak OpenAI's. */
@@ -22,11 +23,13 @@ export interface Raw {
   headers?: Record<string, string>;
   /** A string is sent as it is, anything else as JSON. */
   body?: unknown;
+  /** Sends it in chunks of so many bytes, wherever letters end. */
+  chunk?: number;
 }
 
 /**
  * - `cut`: promises more bytes than it sends, then closes · `reset`: closes without a byte
- * - `hang`: never answers · `stall`: answers half and falls silent · `bad-json`: half a JSON text as if it were whole
+ * - `hang`: never answers · `stall`: answers half and falls silent · `trickle`: sends spaces and never the answer · `bad-json`: half a JSON text as if it were whole
  * - `filter`: nothing but "filtered" · `context`, `quota`, `no-model`, `bad-key`: the format's refusals, which quote
  *   the prompt as real ones do
  */
@@ -35,6 +38,7 @@ export type Misbehaviour =
   | "reset"
   | "hang"
   | "stall"
+  | "trickle"
   | "bad-json"
   | "filter"
   | "context"
@@ -43,7 +47,7 @@ export type Misbehaviour =
   | "bad-key";
 
 /** `stream` tells how an answer comes to whoever asks for it in pieces. */
-export type Next = Misbehaviour | Raw | { answer: Answer } | { stream: Streamed };
+export type Next = Misbehaviour | Raw | { answer: Answer; chunk?: number } | { stream: Streamed };
 
 export interface RecordedRequest {
   method: string;
@@ -150,6 +154,7 @@ function reply(request: RecordedRequest, response: ServerResponse, next: Next): 
   if (next === "reset") response.socket?.destroy();
   else if (isForStream(request) && toStream(next)) void replyInPieces(request, response, toStream(next)!);
   else if (next === "stall") startAnswer(response, whole.length, half);
+  else if (next === "trickle") trickle(response);
   // Closed only once the half is on its way: else the connection would end without a byte.
   else if (next === "cut") startAnswer(response, whole.length, half, () => response.socket?.destroySoon());
   else if (next === "bad-json") send(response, { status: 200, body: half });
@@ -159,7 +164,12 @@ function reply(request: RecordedRequest, response: ServerResponse, next: Next): 
 const isForStream = ({ url, body }: RecordedRequest) =>
   url.includes(":streamGenerateContent") || (body as { stream?: boolean } | undefined)?.stream === true;
 
-const breaksOf: Partial<Record<Misbehaviour, Break>> = { cut: "cut", stall: "stall", "bad-json": "bad-json" };
+const breaksOf: Partial<Record<Misbehaviour, Break>> = {
+  cut: "cut",
+  stall: "stall",
+  trickle: "trickle",
+  "bad-json": "bad-json",
+};
 
 /** How the same is told in pieces; undefined: it is a refusal, which has none. */
 function toStream(next: Next): Streamed | undefined {
@@ -182,12 +192,22 @@ function replyInPieces(
 
 function toRaw(
   request: RecordedRequest,
-  next: Refusal | "filter" | Raw | { answer: Answer } | { stream: Streamed },
+  next: Refusal | "filter" | Raw | { answer: Answer; chunk?: number } | { stream: Streamed },
 ): Raw {
   if (typeof next === "object" && "stream" in next) return { status: 200, body: inWords(request, {}) };
   if (next === "filter") return { status: 200, body: inWords(request, { text: "", stop: "filter" }) };
   if (typeof next === "string") return refusal(request, next);
-  return "answer" in next ? { status: 200, body: inWords(request, next.answer) } : next;
+  if (!("answer" in next)) return next;
+  const { answer, ...how } = next;
+  return { status: 200, body: inWords(request, answer), ...how };
+}
+
+const TRICKLE_MS = 10;
+
+function trickle(response: ServerResponse): void {
+  response.writeHead(200, { "content-type": "application/json" });
+  const timer = setInterval(() => response.write(" "), TRICKLE_MS);
+  response.on("close", () => clearInterval(timer));
 }
 
 function startAnswer(response: ServerResponse, length: number, half: string, then?: () => void): void {
@@ -195,9 +215,19 @@ function startAnswer(response: ServerResponse, length: number, half: string, the
   response.write(half, then);
 }
 
-function send(response: ServerResponse, { status, headers, body }: Raw): void {
+function send(response: ServerResponse, { status, headers, body, chunk }: Raw): void {
   response.writeHead(status, { "content-type": "application/json", ...headers });
-  response.end(typeof body === "string" ? body : JSON.stringify(body ?? {}));
+  const bytes = Buffer.from(typeof body === "string" ? body : JSON.stringify(body ?? {}));
+  if (chunk) void sendChunks(response, bytes, chunk);
+  else response.end(bytes);
+}
+
+async function sendChunks(response: ServerResponse, bytes: Buffer, size: number): Promise<void> {
+  for (let at = 0; at < bytes.length; at += size) {
+    response.write(bytes.subarray(at, at + size));
+    await nextTurn();
+  }
+  response.end();
 }
 
 const ANSWER_TEXT = "An answer.";

@@ -11,7 +11,7 @@ import {
 
 /** A provider's model as the SDK's packages speak to it. */
 export type Model = Extract<LanguageModel, { specificationVersion: "v4" }>;
-type Generated = Awaited<ReturnType<Model["doGenerate"]>>;
+export type Generated = Awaited<ReturnType<Model["doGenerate"]>>;
 
 /** What came of one call, whole or in pieces. */
 export interface Finished extends Pick<Generated, "finishReason" | "usage" | "providerMetadata"> {

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { toAnswer } from "./ai-provider.answer.ts";
+import { type Generated, toAnswer } from "./ai-provider.answer.ts";
 import { type Failure, toFailure } from "./ai-provider.faults.ts";
 import { callOptions, languageModel } from "./ai-provider.models.ts";
 import { type Deadline, startDeadline, untilRepeat } from "./ai-provider.patience.ts";
@@ -96,6 +96,15 @@ async function ask(
 ): Promise<ProviderAnswer> {
   const model = await languageModel(providers, call);
   const generated = await model.doGenerate(callOptions(call, signal));
+  mustBeNoError(generated);
   const output = generated.content.map((part) => (part.type === "text" ? part.text : "")).join("");
   return toAnswer({ ...generated, output, model: generated.response?.modelId }, call, attempts);
+}
+
+/** Google's package takes a 200 with an error in it for an answer without words; the others throw what is thrown here. */
+function mustBeNoError({ finishReason, response }: Generated): void {
+  const body = response?.body as { error?: unknown } | undefined;
+  if (finishReason.raw || !body?.error) return;
+  const told = { statusCode: 200, responseBody: JSON.stringify(body) };
+  throw Object.assign(new Error("an error in a 200"), told);
 }

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { inspect } from "node:util";
-import { providers as allProviders } from "@stoa/contract";
-import { GOOD_KEY, type Next, refusedUrl, startProviderServer } from "../../test/provider-server.ts";
+import { GOOD_KEY, type Next, refusedUrl } from "../../test/provider-server.ts";
 import type { Break } from "../../test/provider-stream.ts";
+import { PROMPT_MARKER, providersOn, type Setting } from "../../test/providers.ts";
 import { createSandbox } from "./ai-provider.sandbox.ts";
-import { createSdkProviders, type SdkProvidersOptions } from "./ai-provider.sdk.ts";
 import {
   type AiProviders,
   type ProviderAnswer,
@@ -13,35 +12,8 @@ import {
   ProviderFault,
   type ProviderId,
 } from "./ai-provider.ts";
-import { parseAllowedTargets } from "./allowed-targets.ts";
-import { createSafeFetch, type Limits } from "./safe-fetch.ts";
 
 const formats = ["openai", "openai-compatible", "anthropic", "google", "mistral"] as const;
-const PROMPT_MARKER = "the-secret-of-the-author";
-
-interface Setting extends Partial<SdkProvidersOptions> {
-  limits?: Partial<Limits>;
-}
-
-/** All providers, served by one local server through the guarded fetch of production. */
-async function providersOn(t: TestContext, { limits, ...options }: Setting = {}) {
-  const server = await startProviderServer();
-  const guard = { allowed: parseAllowedTargets("loopback"), own: () => null, ownPathsAllowed: [] };
-  const safe = createSafeFetch(guard, {
-    ...{ connectMs: 1_000, headersMs: 1_000, bodyIdleMs: 1_000, maxResponseBytes: 1_000_000 },
-    ...limits,
-  });
-  t.after(() => Promise.all([server.close(), safe.close()]));
-  const providers = createSdkProviders({
-    fetch: safe.fetch,
-    baseUrls: Object.fromEntries(allProviders.map((id) => [id, server.url])),
-    sleep: async () => {},
-    random: () => 0.5,
-    ...options,
-  });
-  return { server, providers };
-}
-
 const callTo = (provider: ProviderId, more: Partial<ProviderCall> = {}): ProviderCall => ({
   ...{ provider, apiKey: GOOD_KEY, baseUrl: null, model: "some-model", options: {} },
   messages: [{ role: "user", content: `Do ${PROMPT_MARKER}` }],

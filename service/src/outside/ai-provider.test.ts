@@ -1,90 +1,18 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { inspect } from "node:util";
-import { providers as allProviders } from "@stoa/contract";
 import {
   GOOD_KEY,
   type Misbehaviour,
   type ProviderServer,
   type Raw,
   refusedUrl,
-  startProviderServer,
 } from "../../test/provider-server.ts";
+import { callTo, faultOf, formats, PROMPT_MARKER, providersOn, type Setting } from "../../test/providers.ts";
 import { createSandbox, withSandbox } from "./ai-provider.sandbox.ts";
-import { createSdkProviders, type SdkProvidersOptions } from "./ai-provider.sdk.ts";
-import { type AiProviders, type ProviderCall, ProviderFault, type ProviderId } from "./ai-provider.ts";
-import { parseAllowedTargets } from "./allowed-targets.ts";
-import { createSafeFetch, type Limits, TargetTimeout } from "./safe-fetch.ts";
-
-const formats = ["openai", "anthropic", "google"] as const;
-const PROMPT_MARKER = "the-secret-of-the-author";
-
-interface Setting extends Partial<SdkProvidersOptions> {
-  limits?: Partial<Limits>;
-}
-
-/** All providers, served by one local server through the guarded fetch of production. `sleeps` are the waits asked for. */
-async function providersOn(t: TestContext, { limits, ...options }: Setting = {}) {
-  const server = await startProviderServer();
-  const guard = { allowed: parseAllowedTargets("loopback"), own: () => null, ownPathsAllowed: [] };
-  const safe = createSafeFetch(guard, {
-    connectMs: 1_000,
-    headersMs: 1_000,
-    bodyIdleMs: 1_000,
-    maxResponseBytes: 1_000_000,
-    ...limits,
-  });
-  t.after(() => Promise.all([server.close(), safe.close()]));
-  const sleeps: number[] = [];
-  const providers = createSdkProviders({
-    fetch: safe.fetch,
-    baseUrls: Object.fromEntries(allProviders.map((id) => [id, server.url])),
-    sleep: async (ms) => void sleeps.push(ms),
-    random: () => 0.5,
-    ...options,
-  });
-  return { server, providers, sleeps };
-}
-
-function callTo(provider: ProviderId, more: Partial<ProviderCall> = {}): ProviderCall {
-  return {
-    provider,
-    apiKey: GOOD_KEY,
-    baseUrl: null,
-    model: "some-model",
-    messages: [
-      { role: "system", content: `Instructions: ${PROMPT_MARKER}` },
-      { role: "user", content: `Do ${PROMPT_MARKER}` },
-    ],
-    options: {},
-    signal: new AbortController().signal,
-    ...more,
-  };
-}
-
-/** The fault of a call, which is always one of ours and never holds what was sent. */
-async function faultOf(providers: AiProviders, call: ProviderCall): Promise<ProviderFault> {
-  const fault = await providers.run(call).then(
-    () => assert.fail("the call should have failed"),
-    (error: unknown) => error,
-  );
-  assert.ok(fault instanceof ProviderFault, inspect(fault));
-  mustNotTell(fault, PROMPT_MARKER);
-  mustNotTell(fault, call.apiKey);
-  return fault;
-}
-
-function mustNotTell(fault: ProviderFault, secret: string): void {
-  const everything = [
-    inspect(fault, { depth: Number.POSITIVE_INFINITY, showHidden: true, getters: true }),
-    JSON.stringify(fault),
-    JSON.stringify(fault.details),
-    fault.message,
-    fault.stack,
-    inspect(fault.cause),
-  ];
-  for (const text of everything) assert.ok(!text?.includes(secret), `a fault tells ${secret}: ${text}`);
-}
+import { createSdkProviders } from "./ai-provider.sdk.ts";
+import type { ProviderCall } from "./ai-provider.ts";
+import { TargetTimeout } from "./safe-fetch.ts";
 
 const lastOf = (server: ProviderServer) => server.requests.at(-1)!;
 
