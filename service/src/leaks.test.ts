@@ -1,0 +1,233 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { dumpOf } from "../test/dump.ts";
+import { hasDraft } from "../test/factories.ts";
+import { type Client, type Market, openMarket, type Reply } from "../test/market.ts";
+import {
+  type Misbehaviour,
+  type Next,
+  type ProviderServer,
+  refusedUrl,
+  startProviderServer,
+} from "../test/provider-server.ts";
+import type { Break } from "../test/provider-stream.ts";
+import { streams } from "../test/run-streams.ts";
+import { allAt, hasKey } from "../test/runs.ts";
+import { asksToExecute, cancels, hasWorkflow, says, startWorker, untilStatus } from "../test/workflows.ts";
+import { createLog } from "./log.ts";
+
+/** What nobody may read who was not meant to: the author's words, the buyer's, the model's, and the key. */
+const marks = {
+  prompt: "PROMPTMARK-of-the-author",
+  value: "VALUEMARK-of-the-buyer",
+  answer: "ANSWERMARK-of-the-model",
+  key: "KEYMARK-0123456789-of-the-buyer",
+};
+const DEADLINES = { connectMs: 1_000, firstByteMs: 150, idleMs: 150, totalMs: 400 };
+const formats = ["openai", "anthropic", "google"] as const;
+const misbehaviours: Misbehaviour[] = [
+  ...(["cut", "reset", "hang", "stall", "trickle", "bad-json"] as const),
+  ...(["filter", "context", "quota", "no-model", "bad-key"] as const),
+];
+const breaks: Break[] = [
+  ...(["cut", "cut-in-frame", "close", "no-finish", "bad-json", "error", "stall", "trickle"] as const),
+];
+/** Quotes all that it was sent and all that it would have said, as providers do. */
+const quoting = { error: { message: Object.values(marks).join(" "), type: "error", code: "error" } };
+
+let provider: ProviderServer;
+let market: Market;
+let owner: Client;
+const logs: string[] = [];
+/** Every answer that is an error, and every end of a stream that is one. */
+const errors: string[] = [];
+const seen = { executions: 0 };
+before(async () => {
+  provider = await startProviderServer({ key: marks.key });
+  market = await openMarket({
+    ...{ providers: { ...allAt(provider), verifyMs: 100 }, deadlines: DEADLINES },
+    log: createLog("trace", { write: (line: string) => void logs.push(line) }),
+  });
+  owner = await market.hasUser();
+  await usesKeys();
+  await runsPrompts();
+  await runsWorkflows();
+  seen.executions = (await owner.get("/v1/ai/executions")).body.meta.total;
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+/** Remembers what it says where it is an error. */
+async function heard(asked: Promise<Reply>): Promise<Reply> {
+  const reply = await asked;
+  if (reply.status >= 400) errors.push(reply.text);
+  return reply;
+}
+
+async function usesKeys(): Promise<void> {
+  const create = (wish: object) =>
+    heard(owner.post("/v1/ai/keys", { provider: "openai", name: "Key", key: marks.key, ...wish }));
+  const { id } = (await create({})).body.data;
+  provider.nextListing({ status: 500, body: quoting });
+  await create({ key: `${marks.key}-wrong` });
+  await create({ key: `${marks.key} and more` });
+  await create({ provider: "openai-compatible", baseUrl: `https://somebody:${marks.key}@example.com` });
+  await create({ provider: "openai-compatible", baseUrl: await refusedUrl() });
+  await heard(owner.patch(`/v1/ai/keys/${id}`, { key: `${marks.key}-new`, baseUrl: marks.key }));
+  provider.nextListing({ status: 500, body: quoting });
+  await heard(owner.post(`/v1/ai/keys/${id}/verify`));
+  await heard(owner.request("POST", "/v1/ai/keys", { body: `{"key":"${marks.key}`, headers: JSON_TYPE }));
+  await heard(owner.delete(`/v1/ai/keys/${id}`));
+}
+
+const JSON_TYPE = { "content-type": "application/json" };
+
+async function runsPrompts(): Promise<void> {
+  const productId = await hasDraft(owner, {
+    content: `${marks.prompt} {{topic}}`,
+    compatibility: [...formats],
+  });
+  const variables = { topic: marks.value };
+  for (const format of formats) {
+    const apiKeyId = await hasKey(owner, { provider: format, key: marks.key });
+    const wish = { productId, apiKeyId, variables, options: { model: "some-model" } };
+    const run = (more: object = {}, headers: Record<string, string> = {}) =>
+      heard(owner.post("/v1/ai/execute", { ...wish, ...more }, headers));
+    await fails(wish, run);
+    provider.next({ answer: { text: marks.answer } });
+    await run({}, { "idempotency-key": `kept ${format}` });
+    await run({ variables: { topic: marks.prompt } }, { "idempotency-key": `kept ${format}` });
+    for (const value of [`${marks.value}${"x".repeat(40_000)}`, [marks.value], null])
+      await run({ variables: { topic: value } });
+    await run({ options: { store: false, model: "some-model" } });
+    await heard(
+      owner.request("POST", "/v1/ai/execute", { body: `{"variables":"${marks.value}`, headers: JSON_TYPE }),
+    );
+    await goesOnAlone(run);
+  }
+}
+
+type Run = (more?: object, headers?: Record<string, string>) => Promise<Reply>;
+
+async function fails(wish: Parameters<typeof streams>[2], run: Run): Promise<void> {
+  const statuses = [400, 401, 402, 403, 404, 413, 418, 429].map((status) => ({ status, body: quoting }));
+  const replies: Next[] = [...misbehaviours, ...statuses, { status: 200, body: quoting }];
+  for (const reply of replies) {
+    for (const stream of [false, true]) {
+      provider.next(reply);
+      await run({ stream });
+    }
+  }
+  for (let at = 0; at < 3; at++) provider.next({ status: 500, body: quoting });
+  await run();
+  for (const how of breaks) {
+    provider.next({ stream: { pieces: [marks.answer, marks.answer], breaks: how, after: 1 } });
+    const listener = await streams(market.origin, owner, wish);
+    await listener.ended;
+    errors.push(...listener.heard.filter(({ type }) => type === "execution.failed").map(({ data }) => data));
+  }
+}
+
+async function goesOnAlone(run: Run): Promise<void> {
+  provider.next({ answer: { text: marks.answer } });
+  const accepted = (await run({}, { prefer: "respond-async" })).body.data;
+  await untilStatus(owner, accepted.executionId, "completed");
+  provider.next("hang");
+  const arrived = provider.nextRequest();
+  const { executionId } = (await run({}, { prefer: "respond-async" })).body.data;
+  await arrived;
+  await cancels(owner, executionId);
+}
+
+async function runsWorkflows(): Promise<void> {
+  const worker = startWorker(market);
+  const openai = await hasKey(owner, { key: marks.key });
+  const wish = { input: { topic: marks.value }, apiKeys: { openai, sandbox: "sandbox" } };
+  const prompt = (id: string, more: object = {}) => ({
+    ...says(id, `${marks.prompt} {{topic}}`, { vars: { topic: "input.topic" } }),
+    ...more,
+  });
+  const called = { provider: "openai", model: "some-model" };
+  const whole = await hasWorkflow(owner, {
+    steps: [
+      prompt("echo"),
+      prompt("asked", called),
+      { id: "each", type: "map", items: "[input.topic]", do: { type: "transform", value: "item" } },
+    ],
+    result: "steps.echo.output",
+  });
+  const broken = await hasWorkflow(owner, { steps: [prompt("asked", called)] });
+  const wrong = await hasWorkflow(owner, {
+    steps: [{ id: "bad", type: "transform", value: "int(input.topic)" }],
+  });
+  provider.next({ answer: { text: marks.answer } });
+  await heard(asksToExecute(owner, whole, wish, { prefer: "wait=30" }));
+  for (const reply of ["bad-key", "cut", { status: 418, body: quoting }] as Next[]) {
+    provider.next(reply);
+    await failsAs(broken, wish);
+  }
+  await failsAs(wrong, wish);
+  await heard(asksToExecute(owner, whole, { input: { topic: marks.value }, apiKeys: { openai: marks.key } }));
+  await worker.stop();
+}
+
+/** Why it failed, its steps' faults and its events, which quote nothing. */
+async function failsAs(workflowId: string, wish: Parameters<typeof asksToExecute>[2]): Promise<void> {
+  const reply = await heard(asksToExecute(owner, workflowId, wish, { prefer: "wait=30" }));
+  const { executionId, id = executionId, status } = reply.body.data;
+  assert.equal(status, "failed", reply.text);
+  const steps = (await owner.get(`/v1/ai/executions/${id}/steps`)).body.data as { error: unknown }[];
+  errors.push(...steps.map(({ error }) => JSON.stringify(error)));
+}
+
+function mustTellNothing(text: string, where: string, but: string[] = []): void {
+  for (const mark of Object.values(marks)) {
+    if (but.includes(mark)) continue;
+    for (const form of [mark, Buffer.from(mark).toString("hex"), Buffer.from(mark).toString("base64")]) {
+      const at = text.indexOf(form);
+      assert.ok(at < 0, `${where} tells ${mark}: …${text.slice(Math.max(0, at - 200), at + 100)}`);
+    }
+  }
+}
+
+suite("of prompts, variables, outputs and provider keys, after everything that can happen to a run", () => {
+  test("nothing is in an error", () => {
+    assert.ok(errors.length > 100, `only ${errors.length} errors`);
+    for (const text of errors) mustTellNothing(text, "an error");
+  });
+
+  test("nothing is in a line of the log, at any level", () => {
+    assert.ok(logs.length > 100);
+    mustTellNothing(logs.join("\n"), "the log");
+  });
+
+  test("nothing is in a row of the database, but for what an author published", async () => {
+    const rows = (await dumpOf(market)).split("\n");
+    for (const table of [
+      "executions",
+      "provider_keys",
+      "idempotency_keys",
+      "execution_steps",
+      "execution_events",
+    ])
+      assert.ok(
+        rows.some((row) => row.startsWith(`${table} `)),
+        table,
+      );
+    assert.ok(seen.executions > 100, `only ${seen.executions} executions`);
+    for (const row of rows) {
+      const isPublished = /^(product_versions|products|listings) /.test(row);
+      mustTellNothing(row, "a row", isPublished ? [marks.prompt] : []);
+    }
+  });
+
+  test("nothing is in a list of runs, steps or keys, nor in the metrics", async () => {
+    for (const path of ["/v1/ai/executions?limit=100", "/v1/ai/keys?limit=100", "/metrics"]) {
+      const reply = await owner.get(path);
+      assert.equal(reply.status, 200, path);
+      mustTellNothing(reply.text, path);
+    }
+  });
+});
