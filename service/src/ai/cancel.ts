@@ -3,7 +3,7 @@ import type { Context, Member } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { mustFind, toExecution } from "./executions.ts";
 import type { ExecutionKinds } from "./kinds.ts";
-import { cancelIdle, type ExecutionRow, findCanceled, requestCancel } from "./queries.ts";
+import { cancelAbandoned, type ExecutionRow, findCanceled, requestCancel } from "./queries.ts";
 
 /** Asks whoever runs it to give it up; what nobody runs is canceled at once. Answers how it stands then. */
 export async function cancelExecution(
@@ -34,7 +34,7 @@ function mustBeCanceled({ status }: ExecutionRow): void {
 /** A prompt: here it is given up before this resolves, elsewhere by the notice that requestCancel sends. */
 export async function cancelPrompt(ctx: Context, { id }: ExecutionRow): Promise<void> {
   const live = ctx.live.get(id);
-  if (!live) return void (await cancelIdle(ctx.db, id, ctx.now()));
+  if (!live) return void (await cancelAbandoned(ctx.db, id, ctx.now()));
   live.giveUp("canceled");
   await live.ended();
 }

@@ -273,8 +273,8 @@ export const requestCancel = (db: Queries, id: string, now: Date) =>
        where id = ${id} and completed_at is null returning id)
     select pg_notify('execution_cancel', id::text) from asked`.execute(db);
 
-/** Cancels a prompt that nobody runs, or nobody any more. */
-export const cancelIdle = (db: Queries, id: string, now: Date) =>
+/** Cancels a prompt that nobody runs any more. */
+export const cancelAbandoned = (db: Queries, id: string, now: Date) =>
   db
     .updateTable("executions")
     .set({
@@ -283,12 +283,8 @@ export const cancelIdle = (db: Queries, id: string, now: Date) =>
     })
     .where("id", "=", id)
     .where("type", "=", "PROMPT")
-    .where((row) =>
-      row.or([
-        row("status", "=", "queued"),
-        row.and([row("status", "=", "running"), row("lease_until", "<", now)]),
-      ]),
-    )
+    .where("status", "=", "running")
+    .where("lease_until", "<", now)
     .execute();
 
 export async function findCanceled(db: Queries, ids: readonly string[]): Promise<string[]> {

@@ -169,7 +169,6 @@ export interface Executions {
   error_message: string | null;
   finish_reason: string | null;
   id: string;
-  lease_token: string | null;
   lease_until: Timestamp | null;
   mode: Generated<string>;
   model: string | null;

@@ -95,8 +95,6 @@ create table executions (
   duration_ms integer,
   -- A running prompt past it is one whose process died; null: nobody runs it, or an engine with leases of its own does.
   lease_until timestamptz,
-  -- Of whoever runs it: nobody else may move it.
-  lease_token uuid,
   cancel_requested_at timestamptz,
   created_at timestamptz not null,
   completed_at timestamptz,
@@ -105,6 +103,5 @@ create table executions (
 );
 create index executions_user on executions (user_id, id desc) where deleted_at is null;
 create index executions_running on executions (lease_until) where status = 'running' and type = 'PROMPT';
-create index executions_queued on executions (id) where status = 'queued' and type = 'PROMPT';
 create index executions_texts on executions (created_at) where sealed_texts is not null;
 create index executions_key on executions (provider_key_id, created_at);
