@@ -24,6 +24,7 @@ export interface RunWish {
   productId: string;
   apiKeyId?: string;
   variables?: unknown;
+  stream?: unknown;
   options?: Record<string, unknown>;
 }
 
