@@ -1,4 +1,5 @@
 import type { Notices } from "../db/notices.ts";
+import { GrowingText } from "./growing-text.ts";
 
 /** Why a run is given up before its provider has answered. */
 export type GivenUp = "client_gone" | "canceled";
@@ -17,7 +18,7 @@ const never = new AbortController().signal;
 /** A run that this process carries out: what it has said so far, and who waits for more. */
 export class LiveRun {
   readonly id: string;
-  text = "";
+  readonly text = new GrowingText();
   ending: Ending | null = null;
   /** Whoever gave it up first. */
   givenUp: GivenUp | null = null;
@@ -48,7 +49,7 @@ export class LiveRun {
   }
 
   say(piece: string): void {
-    this.text += piece;
+    this.text.add(piece);
     this.#tell();
   }
 

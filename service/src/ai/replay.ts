@@ -4,9 +4,10 @@ import { ApiError } from "../errors.ts";
 import { errorTold } from "../http/refusal.ts";
 import type { StreamedEvent } from "../http/route.ts";
 import { toId } from "../ids.ts";
+import { GrowingText } from "./growing-text.ts";
 import type { Ending } from "./live.ts";
 import { type ExecutionRow, findExecution, findTexts, tellOf } from "./queries.ts";
-import { delta, ended, pieceOf, started } from "./stream.ts";
+import { delta, ended, started } from "./stream.ts";
 import { openTexts } from "./texts.ts";
 import { usageOf } from "./usage.ts";
 
@@ -29,13 +30,14 @@ export async function* followStored(
     const row = await findExecution(ctx.db, execution.userId, execution.id);
     // Deleted while it was read: nobody may hear more of it.
     if (!row) return;
-    const text = await textOf(ctx, row);
+    const output = await outputOf(ctx, row);
+    const text = new GrowingText(output ?? "");
     const isAll = row.completedAt !== null;
-    for (let piece = pieceOf(text ?? "", place, isAll); piece !== ""; piece = pieceOf(text!, place, isAll)) {
+    for (let piece = text.after(place, isAll); piece !== ""; piece = text.after(place, isAll)) {
       place += piece.length;
       yield delta(piece, place);
     }
-    if (isAll) return yield ended(endingOf(ctx, row, text));
+    if (isAll) return yield ended(endingOf(ctx, row, output));
     if (performance.now() - watchedAt > WATCH_EVERY_MS) {
       await tellOf(ctx.db, "execution_watch", row.id);
       watchedAt = performance.now();
@@ -44,7 +46,7 @@ export async function* followStored(
   }
 }
 
-async function textOf(ctx: Context, row: ExecutionRow): Promise<string | null> {
+async function outputOf(ctx: Context, row: ExecutionRow): Promise<string | null> {
   const sealed = (await findTexts(ctx.db, row.id))?.sealed;
   return sealed ? (openTexts(ctx, row, sealed).output as string) : null;
 }

@@ -1,7 +1,7 @@
 import type { ExecutionResult } from "@stoa/contract";
 import type { Context } from "../context.ts";
 import { noteUse } from "../entitlements/entitlements.ts";
-import type { ApiError } from "../errors.ts";
+import { ApiError } from "../errors.ts";
 import { errorTold } from "../http/refusal.ts";
 import { toId } from "../ids.ts";
 import {
@@ -22,7 +22,7 @@ export type Outcome = { result: ExecutionResult } | { error: ApiError };
 /** Calls the provider for a run that was started, records what came of it and tells whoever follows. Never rejects. */
 export async function carryOut(ctx: Context, run: Run, prepared: Prepared): Promise<Outcome> {
   shareWhenWatched(ctx, run);
-  const outcome = await callAndRecord(ctx, run, prepared);
+  const outcome = await callAndRecord(ctx, run, prepared).catch((cause) => toUnexpected(ctx, run, cause));
   run.live.end(
     "result" in outcome
       ? { type: "execution.completed", data: outcome.result }
@@ -30,6 +30,11 @@ export async function carryOut(ctx: Context, run: Run, prepared: Prepared): Prom
   );
   ctx.live.remove(run.id);
   return outcome;
+}
+
+function toUnexpected(ctx: Context, { id }: Run, cause: unknown): Outcome {
+  ctx.log.error({ execution: id, err: cause }, "why a run failed could not be recorded");
+  return { error: new ApiError("INTERNAL_ERROR", undefined, { executionId: toId("exec", id) }) };
 }
 
 async function callAndRecord(ctx: Context, run: Run, prepared: Prepared): Promise<Outcome> {
@@ -96,7 +101,7 @@ const priceOf = (ctx: Context, { key, model }: Prepared, usage: TokenUsage, answ
 /** A provider may count, and bill, although it gave no answer. Where words came and no count, we estimate. */
 function spentBy(ctx: Context, live: LiveRun, prepared: Prepared, cause: unknown): Spent | null {
   const counted = cause instanceof ProviderFault ? cause.facts.usage : undefined;
-  const usage = counted ?? (live.text === "" ? null : estimateOf(prepared, live.text));
+  const usage = counted ?? (live.text.length === 0 ? null : estimateOf(prepared, String(live.text)));
   return usage && { usage, cost: priceOf(ctx, prepared, usage) };
 }
 

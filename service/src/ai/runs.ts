@@ -124,12 +124,14 @@ export async function completed(ctx: Context, run: Run, answer: ProviderAnswer, 
 export async function failed(ctx: Context, run: Run, cause: unknown, spent: Spent | null): Promise<ApiError> {
   const { recorded, error } = toFailure(ctx, run, cause);
   const { text, givenUp } = run.live;
-  const hasTexts = run.variables && text !== "";
+  const hasTexts = run.variables && text.length > 0;
   const ended: ExecutionEnd = {
     status: givenUp ? "canceled" : "failed",
     error_code: recorded,
     error_message: error.message,
-    ...(hasTexts && { sealed_texts: sealTexts(ctx, run, { variables: run.variables!, output: text }) }),
+    ...(hasTexts && {
+      sealed_texts: sealTexts(ctx, run, { variables: run.variables!, output: String(text) }),
+    }),
     attempts: cause instanceof ProviderFault ? cause.attempts : 0,
     ...(spent && spentValues(spent)),
     duration_ms: durationOf(run),

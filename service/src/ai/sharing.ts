@@ -28,7 +28,11 @@ async function share(ctx: Context, run: Run, isWatched: () => boolean): Promise<
   for (let shared = 0; isWatched() && !run.live.ending; await sleep(SHARE_EVERY_MS)) {
     const { text } = run.live;
     if (text.length === shared) continue;
-    await sharePartial(ctx.db, run.id, sealTexts(ctx, run, { variables: run.variables!, output: text }));
     shared = text.length;
+    await sharePartial(
+      ctx.db,
+      run.id,
+      sealTexts(ctx, run, { variables: run.variables!, output: String(text) }),
+    );
   }
 }

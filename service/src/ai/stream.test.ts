@@ -16,8 +16,9 @@ import {
 import { allAt, hasKey, run } from "../../test/runs.ts";
 import type { StreamedEvent } from "../http/route.ts";
 import { newUuid } from "../ids.ts";
+import { GrowingText } from "./growing-text.ts";
 import { LiveRun } from "./live.ts";
-import { followLive, pieceOf } from "./stream.ts";
+import { followLive } from "./stream.ts";
 
 const MARKER = "the-authors-secret-prompt";
 const formats = ["openai", "anthropic", "google", "openai-compatible"] as const;
@@ -317,34 +318,53 @@ suite("the pieces of a text", () => {
 
   test("never part a letter, and are the text whatever the reader has of it and however it comes", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(unit, { maxLength: 12 }), fc.nat(), async (said, heard) => {
-        const text = said.join("");
-        const place = text.length === 0 ? 0 : heard % (text.length + 1);
-        const live = new LiveRun(newUuid(new Date()));
-        const told: StreamedEvent[] = [];
-        const reading = (async () => {
-          for await (const event of followLive(live, place, new AbortController().signal)) told.push(event);
-        })();
-        // Halves of letters come, too.
-        for (const half of text) {
-          for (const piece of half.split("")) live.say(piece);
-          await Promise.resolve();
-        }
-        live.end({ type: "execution.completed", data: {} });
-        await reading;
-        const deltas = told.filter(({ type }) => type === "output.delta");
-        const pieces = deltas.map(({ data }) => JSON.parse(data!).text as string);
-        assert.equal(pieces.join(""), text.slice(place));
-        for (const piece of pieces.slice(0, -1)) assert.doesNotMatch(piece, /[\ud800-\udbff]$/);
-        assert.equal(told.at(-1)!.id, "end");
-      }),
+      fc.asyncProperty(
+        fc.array(unit, { maxLength: 12 }),
+        fc.nat(),
+        fc.nat(16_384),
+        async (said, heard, pad) => {
+          const text = "x".repeat(pad) + said.join("");
+          const place = text.length === 0 ? 0 : heard % (text.length + 1);
+          const live = new LiveRun(newUuid(new Date()));
+          const told: StreamedEvent[] = [];
+          const reading = (async () => {
+            for await (const event of followLive(live, place, new AbortController().signal)) told.push(event);
+          })();
+          // Halves of letters come, too.
+          for (const half of text) {
+            for (const piece of half.split("")) live.say(piece);
+            await Promise.resolve();
+          }
+          live.end({ type: "execution.completed", data: {} });
+          await reading;
+          const deltas = told.filter(({ type }) => type === "output.delta");
+          const pieces = deltas.map(({ data }) => JSON.parse(data!).text as string);
+          assert.equal(pieces.join(""), text.slice(place));
+          for (const piece of pieces.slice(0, -1)) assert.doesNotMatch(piece, /[\ud800-\udbff]$/);
+          assert.equal(told.at(-1)!.id, "end");
+        },
+      ),
     );
   });
 
-  test("are no longer than one event may be", () => {
-    const text = "x".repeat(100_000);
-    assert.equal(pieceOf(text, 0, true).length, 16_384);
-    assert.equal(pieceOf("\ud83d", 0, true), "\ud83d", "half a letter, of which no more will come");
-    assert.equal(pieceOf("\ud83d", 0, false), "");
+  test("are no longer than one event may be, and none is parted at the end of a block", () => {
+    const rocket = "\u{1f680}";
+    const text = `${"x".repeat(16_383)}${rocket}${"y".repeat(40_000)}`;
+    const growing = new GrowingText(text.slice(0, 16_384));
+    assert.equal(growing.after(0, false).length, 16_383);
+    assert.equal(growing.after(16_383, true), rocket[0], "half a letter, of which no more will come");
+    growing.add(text.slice(16_384));
+    let place = 0;
+    const pieces = [];
+    for (let piece = growing.after(place, true); piece !== ""; piece = growing.after(place, true)) {
+      pieces.push(piece);
+      place += piece.length;
+    }
+    assert.equal(pieces.join(""), text);
+    assert.equal(String(growing), text);
+    assert.ok(pieces.every((piece) => piece.length <= 16_385));
+    assert.ok(pieces[0]!.endsWith(rocket));
+    assert.equal(growing.after(1_000_000, true), "");
+    assert.equal(growing.after(Number.POSITIVE_INFINITY, true), "");
   });
 });

@@ -6,8 +6,6 @@ import type { Prepared } from "./prepare.ts";
 import { carryOut } from "./run.ts";
 import type { Run } from "./runs.ts";
 
-/** Of one event, in UTF-16 units: what a slow reader lets pile up reaches it in parts. */
-const LONGEST_PIECE = 16_384;
 /** The id of the event that ends a stream: whoever heard it heard all. */
 const END = "end";
 
@@ -28,7 +26,7 @@ export async function streamRun(
   live.giveUpOn(clientGone);
   const outcome = carryOut(ctx, run, prepared);
   await live.moved(never);
-  if (live.ending && live.text === "") {
+  if (live.ending && live.text.length === 0) {
     const ended = await outcome;
     if ("error" in ended) throw ended.error;
   }
@@ -49,7 +47,7 @@ export async function* followLive(
 ): AsyncGenerator<StreamedEvent> {
   if (place === 0) yield started(live.id);
   while (!signal.aborted) {
-    const piece = pieceOf(live.text, place, live.ending !== null);
+    const piece = live.text.after(place, live.ending !== null);
     place += piece.length;
     if (piece !== "") yield delta(piece, place);
     else if (live.ending) return yield ended(live.ending);
@@ -74,13 +72,6 @@ export const ended = ({ type, data }: Ending): StreamedEvent => ({
   type,
   data: JSON.stringify(data),
 });
-
-/** What comes next; half of a letter waits for its other half, unless that will never come. */
-export function pieceOf(text: string, from: number, isAll: boolean): string {
-  const piece = text.slice(from, from + LONGEST_PIECE);
-  const isHalved = /[\ud800-\udbff]$/.test(piece) && !(isAll && from + piece.length === text.length);
-  return isHalved ? piece.slice(0, -1) : piece;
-}
 
 /** How much of the output somebody has who heard an event last; null: no event has this id. */
 export function placeOf(lastEventId: string | null): number | null {

@@ -1,0 +1,43 @@
+/** In UTF-16 units: no piece is longer, but for the half of a letter. */
+const BLOCK = 16_384;
+
+const endsInHalf = (text: string) => /[\ud800-\udbff]$/.test(text);
+
+/**
+ * A text that grows by a word and is read from any place after each. In blocks, because to cut a piece out of a string
+ * that was put together copies all of it, which for every word of a long text is far too much.
+ */
+export class GrowingText {
+  /** All but the last are full. */
+  readonly #blocks: string[] = [""];
+  #length = 0;
+
+  constructor(text = "") {
+    this.add(text);
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  add(piece: string): void {
+    this.#length += piece.length;
+    let last = this.#blocks.pop()! + piece;
+    for (; last.length >= BLOCK; last = last.slice(BLOCK)) this.#blocks.push(last.slice(0, BLOCK));
+    this.#blocks.push(last);
+  }
+
+  /** What comes next from a place on; a letter of which only half has come waits for its other half, unless that will never come. */
+  after(place: number, isAll: boolean): string {
+    const at = Math.floor(place / BLOCK);
+    const piece = this.#blocks[at]?.slice(place % BLOCK) ?? "";
+    if (!endsInHalf(piece)) return piece;
+    const other = this.#blocks[at + 1]?.slice(0, 1) ?? "";
+    if (other !== "") return piece + other;
+    return isAll ? piece : piece.slice(0, -1);
+  }
+
+  toString(): string {
+    return this.#blocks.join("");
+  }
+}
