@@ -9,42 +9,10 @@ import {
   ListMeta,
   Meta,
 } from "@stoa/contract";
-import { z } from "zod";
+import type { z } from "zod";
+import { type Json, Schemas } from "./openapi.schemas.ts";
 
-type Json = Record<string, unknown>;
 const REFUSALS_FIRST = (a: ErrorCode, b: ErrorCode) => errorCatalogue[a].status - errorCatalogue[b].status;
-
-/** Collects the schemas that carry an id under components, so that each stands once in the document. */
-class Schemas {
-  readonly components: Record<string, Json> = {};
-
-  of(schema: z.ZodType, io: "input" | "output"): Json {
-    const {
-      $schema: _,
-      $defs,
-      ...own
-    } = z.toJSONSchema(schema, {
-      target: "draft-2020-12",
-      io,
-      unrepresentable: "any",
-    }) as Json;
-    for (const [id, definition] of Object.entries(($defs as Record<string, Json> | undefined) ?? {})) {
-      this.components[id] ??= hoisted(definition);
-    }
-    const id = schema.meta()?.id;
-    if (!id) return hoisted(own);
-    this.components[id] ??= hoisted(own);
-    return { $ref: `#/components/schemas/${id}` };
-  }
-}
-
-/** `#/$defs/X` of a lone schema is `#/components/schemas/X` in the document. */
-function hoisted(schema: Json): Json {
-  const text = JSON.stringify(schema, (key, value) =>
-    key === "id" && typeof value === "string" ? undefined : value,
-  );
-  return JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/'));
-}
 
 const isRequired = (schema: z.ZodType) => !schema.safeParse(undefined).success;
 
