@@ -49,6 +49,15 @@ test("the reference tries a call with the key that the box shows, and asks nobod
   await close();
 });
 
+test("the reference shows what is posted to webhooks for a type of event", async () => {
+  const { page, close } = await visit("/docs");
+  const webhook = page.locator(".webhooks .opblock", { hasText: "product.updated" });
+  await webhook.locator(".opblock-summary-control").click();
+  await webhook.getByText("X-Service-Signature-Previous").first().waitFor();
+  await webhook.locator(".opblock-section-request-body", { hasText: '"changes"' }).waitFor();
+  await close();
+});
+
 for (const scheme of ["light", "dark"] as const) {
   for (const width of [1200, 360]) {
     test(`the pages hold at ${width} pixels, ${scheme}`, async () => {

@@ -44,7 +44,7 @@ async function tableTypes(): Promise<string> {
 async function openApi(): Promise<string> {
   const { endpoints } = await import("../contract/src/index.ts");
   const { openApiDocument } = await import("../service/src/http/openapi.ts");
-  return `${JSON.stringify(openApiDocument(endpoints, null), null, 2)}\n`;
+  return `${JSON.stringify(openApiDocument(endpoints, null, "X-Service-"), null, 2)}\n`;
 }
 
 async function keep(path: string, text: string): Promise<void> {

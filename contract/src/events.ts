@@ -6,52 +6,64 @@ const id = z.string();
 
 /** What stands in `data` of each event type. */
 export const eventData = {
-  "product.published": z.object({
-    product: z.object({ id, title: z.string(), type: z.string(), price: Amount, authorId: id }),
-  }),
-  "product.updated": z.object({
-    product: z.object({
-      id,
-      changes: z.record(z.string(), z.object({ old: z.unknown(), new: z.unknown() })),
-    }),
-  }),
-  "product.unpublished": z.object({
-    product: z.object({
-      id,
-      title: z.string(),
-      type: z.string(),
-      authorId: id,
-      reason: z.enum(["unpublished", "deleted", "suspended"]),
-      unpublishedAt: Timestamp,
-    }),
-  }),
-  "purchase.completed": z.object({
-    order: z.object({ id, productId: id, buyerId: id, amount: Amount, currency: Currency }),
-  }),
-  "purchase.refunded": z.object({
-    refund: z.object({ id, orderId: id, amount: Amount, reason: z.string() }),
-  }),
-  "payout.completed": z.object({
-    payout: z.object({
-      id,
-      sellerId: id,
-      amount: Amount,
-      currency: Currency,
-      period: z.object({ start: z.iso.date(), end: z.iso.date() }),
-    }),
-  }),
-  "review.created": z.object({
-    review: z.object({ id, productId: id, rating: z.int(), comment: z.string(), authorId: id }),
-  }),
-  "user.subscription.updated": z.object({
-    subscription: z.object({
-      userId: id,
-      oldPlan: z.string().nullable(),
-      newPlan: z.string(),
-      effectiveDate: Timestamp,
-    }),
-  }),
-  test: z.object({ message: z.string() }),
+  "product.published": z
+    .object({ product: z.object({ id, title: z.string(), type: z.string(), price: Amount, authorId: id }) })
+    .describe("A product has gone on sale; its author hears"),
+  "product.updated": z
+    .object({
+      product: z.object({
+        id,
+        changes: z
+          .record(z.string(), z.object({ old: z.unknown(), new: z.unknown() }))
+          .describe("By the name of the field"),
+      }),
+    })
+    .describe("A product, its files or its pictures were changed; its author hears"),
+  "product.unpublished": z
+    .object({
+      product: z.object({
+        id,
+        title: z.string(),
+        type: z.string(),
+        authorId: id,
+        reason: z.enum(["unpublished", "deleted", "suspended"]),
+        unpublishedAt: Timestamp,
+      }),
+    })
+    .describe("A product is no longer on sale; its author hears"),
+  "purchase.completed": z
+    .object({ order: z.object({ id, productId: id, buyerId: id, amount: Amount, currency: Currency }) })
+    .describe("A product was bought; seller and buyer hear"),
+  "purchase.refunded": z
+    .object({ refund: z.object({ id, orderId: id, amount: Amount, reason: z.string() }) })
+    .describe("A refund has been paid; seller and buyer hear"),
+  "payout.completed": z
+    .object({
+      payout: z.object({
+        id,
+        sellerId: id,
+        amount: Amount,
+        currency: Currency,
+        period: z.object({ start: z.iso.date(), end: z.iso.date() }),
+      }),
+    })
+    .describe("A payout has reached its seller, who hears"),
+  "review.created": z
+    .object({ review: z.object({ id, productId: id, rating: z.int(), comment: z.string(), authorId: id }) })
+    .describe("A product was reviewed; its author hears"),
+  "user.subscription.updated": z
+    .object({
+      subscription: z.object({
+        userId: id,
+        oldPlan: z.string().nullable(),
+        newPlan: z.string(),
+        effectiveDate: Timestamp,
+      }),
+    })
+    .describe("The plan of an account has changed; the account hears"),
+  test: z
+    .object({ message: z.string() })
+    .describe("Somebody asked for a test of their endpoint; it alone hears"),
 } as const;
 
 export type EventType = keyof typeof eventData;
@@ -63,9 +75,17 @@ export const Event = z
     id,
     type: z.enum(eventTypes as [EventType, ...EventType[]]),
     created: Timestamp,
-    data: z.record(z.string(), z.unknown()),
+    data: z.record(z.string(), z.unknown()).describe("As the webhook of its type tells"),
   })
   .meta({ id: "Event", description: "The envelope that webhooks deliver, byte for byte." });
+
+/** What comes of an event of one type. */
+export const eventOf = (type: EventType) =>
+  Event.extend({ type: z.literal(type), data: eventData[type] }).meta({ id: `${inCapitals(type)}Event` });
+
+/** `product.published` is `ProductPublished`. */
+const inCapitals = (type: EventType) =>
+  type.replace(/(?:^|\.)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
 const types = z.array(z.enum(eventTypes as [EventType, ...EventType[]]));
 

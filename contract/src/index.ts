@@ -222,7 +222,7 @@ export {
 export { Failure, ListMeta, Meta, type Ratings, type Success } from "./envelope.ts";
 export { type ErrorCode, errorCatalogue, errorCodes } from "./errors.ts";
 export type { Estimate, EstimatedCall, EstimateResult } from "./estimates.ts";
-export { Event, type EventData, type EventType, eventData, eventTypes } from "./events.ts";
+export { Event, type EventData, type EventType, eventData, eventOf, eventTypes } from "./events.ts";
 export {
   type AcceptedExecution,
   type Execute,

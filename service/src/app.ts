@@ -200,6 +200,7 @@ function buildDoor(
       addPages(server, {
         endpoints,
         origin: () => ctx.links.origin(),
+        headerPrefix: config.webhookHeaderPrefix,
         metrics,
         metricsToken: config.metricsToken,
         whyNotReady: () => whyNotReady(ctx, queue),

@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, suite, test } from "node:test";
-import { type Endpoint, endpoints, errorCatalogue, errorCodes, errorsOf, isRepeatable } from "@stoa/contract";
+import {
+  type Endpoint,
+  endpoints,
+  errorCatalogue,
+  errorCodes,
+  errorsOf,
+  eventData,
+  eventTypes,
+  isRepeatable,
+} from "@stoa/contract";
 import { type Market, openMarket } from "../../test/market.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a document whose parts are asserted one by one
@@ -184,6 +193,22 @@ for (const endpoint of endpoints) {
     }
   });
 }
+
+for (const type of eventTypes)
+  test(`${type} is a webhook of the OpenAPI document, with its data and to whom it goes`, () => {
+    const { summary, security, requestBody } = served.webhooks[type].post;
+    assert.match(summary, /hears?$/);
+    assert.deepEqual(security, []);
+    const event = resolved(requestBody.content["application/json"].schema);
+    assert.deepEqual(event.required, ["id", "type", "created", "data"]);
+    assert.equal(event.properties.type.const, type);
+    const [[noun, schema]] = Object.entries<Json>(event.properties.data.properties) as [[string, Json]];
+    assert.deepEqual([noun], Object.keys(eventData[type].shape));
+    assert.ok(type === "test" || Object.keys(schema.properties).length > 1, noun);
+  });
+
+test("the webhooks of the OpenAPI document are the types of events", () =>
+  assert.deepEqual(Object.keys(served.webhooks), eventTypes));
 
 test("every error code has a status of its own class and a message that is a sentence", () => {
   for (const code of errorCodes) {

@@ -11,6 +11,7 @@ import {
 } from "@stoa/contract";
 import type { z } from "zod";
 import { type Json, Schemas } from "./openapi.schemas.ts";
+import { webhooksOf } from "./openapi.webhooks.ts";
 
 const REFUSALS_FIRST = (a: ErrorCode, b: ErrorCode) => errorCatalogue[a].status - errorCatalogue[b].status;
 
@@ -227,8 +228,8 @@ const TAGS: Record<string, string> = {
   admin: "Run the marketplace",
 };
 
-/** The OpenAPI 3.1 document of the contract's endpoints. `origin` is null in the committed copy. */
-export function openApiDocument(endpoints: Endpoint[], origin: string | null): Json {
+/** The OpenAPI 3.1 document of the contract's endpoints and events. `origin` is null in the committed copy. */
+export function openApiDocument(endpoints: Endpoint[], origin: string | null, headerPrefix: string): Json {
   const schemas = new Schemas();
   const paths: Record<string, Json> = {};
   for (const endpoint of endpoints) {
@@ -254,6 +255,7 @@ export function openApiDocument(endpoints: Endpoint[], origin: string | null): J
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     security: [{ bearer: [] }],
     paths,
+    webhooks: webhooksOf(headerPrefix, schemas),
     components: {
       schemas: schemas.components,
       securitySchemes: {

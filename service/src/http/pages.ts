@@ -12,6 +12,8 @@ import { isFromThisMachine } from "./own-machine.ts";
 export interface Pages {
   endpoints: Endpoint[];
   origin(): string;
+  /** Of the headers of webhooks. */
+  headerPrefix: string;
   metrics: Metrics;
   metricsToken: string | null;
   /** What keeps the service from answering, in words; empty when it is ready. */
@@ -32,7 +34,7 @@ export function addPages(app: FastifyInstance, pages: Pages): void {
   });
   let document: string | undefined;
   app.get("/v1/openapi.json", async (_request, reply) => {
-    document ??= JSON.stringify(openApiDocument(pages.endpoints, pages.origin()));
+    document ??= JSON.stringify(openApiDocument(pages.endpoints, pages.origin(), pages.headerPrefix));
     return reply.type("application/json; charset=utf-8").send(document);
   });
   app.get("/", async (_request, reply) => reply.redirect("/docs"));

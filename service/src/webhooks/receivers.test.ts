@@ -138,6 +138,32 @@ test("a repeat is signed anew with the same id and the same bytes, and libraries
   await owner.delete(`/v1/webhooks/${id}`);
 });
 
+/** The headers of a delivery as the reference tells them, and which of them always come. */
+async function headersTold(of: Market) {
+  const { parameters } = (await of.as(null).get("/v1/openapi.json")).body.webhooks["review.created"].post;
+  return (parameters as { name: string; required: boolean }[]).map(({ name, required }) => ({
+    name: name.toLowerCase(),
+    required,
+  }));
+}
+
+test("the reference tells the headers that come, and which of them only in a rotation", async () => {
+  const { id } = await hasEndpoint(owner);
+  const told = await headersTold(market);
+  const cameWith = async () =>
+    Object.keys((await received()).headers).filter((name) => /^x-service|^webhook/.test(name));
+  assert.deepEqual(
+    (await cameWith()).sort(),
+    told
+      .filter(({ required }) => required)
+      .map(({ name }) => name)
+      .sort(),
+  );
+  await owner.post(`/v1/webhooks/${id}/rotate-secret`, {});
+  assert.deepEqual((await cameWith()).sort(), told.map(({ name }) => name).sort());
+  await owner.delete(`/v1/webhooks/${id}`);
+});
+
 test("the prefix of our own headers is the operator's to choose; the standard's stay", async (t) => {
   const other = await openMarket({ config: { webhookHeaderPrefix: "X-Acme-" } });
   t.after(() => other.close());
@@ -155,4 +181,6 @@ test("the prefix of our own headers is the operator's to choose; the standard's 
   for (const name of [...own, "webhook-id", "webhook-timestamp", "webhook-signature"])
     assert.ok(names.includes(name), name);
   assert.ok(!names.some((name) => name.startsWith("x-service-")));
+  for (const { name, required } of await headersTold(other))
+    assert.equal(names.includes(name), required, `the reference tells ${name}`);
 });
