@@ -257,8 +257,9 @@ test("the lines of the guide to running prompts do what it says", async () => {
   blocks[0]!.lines = blocks[0]!.lines
     .replace("http://127.0.0.1:4000", service.origin)
     .replace("stoa_test_…", service.key);
-  const [, whole, streamed, resumed, accepted, canceled, ...others] = await run(blocks);
+  const [, whole, estimated, streamed, resumed, accepted, canceled, ...others] = await run(blocks);
   const { output } = JSON.parse(whole!).data;
+  assert.deepEqual(JSON.parse(estimated!).data.cost, { min: 0, max: 0 });
   assert.match(output, /^\[sandbox\] /);
   const told = (stream: string) =>
     [...stream.matchAll(/^event: output\.delta\ndata: (.*)$/gm)]

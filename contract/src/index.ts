@@ -19,6 +19,7 @@ import * as purchases from "./purchases.ts";
 import * as referrals from "./referrals.ts";
 import * as refunds from "./refunds.ts";
 import * as reviews from "./reviews.ts";
+import * as runReceipts from "./run-receipts.ts";
 import * as sales from "./sales.ts";
 import * as signIn from "./sign-in.ts";
 import * as transfer from "./transfer.ts";
@@ -110,6 +111,7 @@ export const api = {
     executionEvents: executions.executionEvents,
     cancelExecution: executions.cancelExecution,
     removeExecution: executions.removeExecution,
+    executionReceipt: runReceipts.executionReceipt,
     keys: ai.keys,
     createKey: ai.createKey,
     changeKey: ai.changeKey,
@@ -306,6 +308,7 @@ export {
   refundReasons,
 } from "./refunds.ts";
 export type { ChangeReview, ModeratedReview, PostReview, Review } from "./reviews.ts";
+export { type ReceiptOfRun, RunReceipt } from "./run-receipts.ts";
 export type { AdminOrder, AdminOrderDetail, Sale } from "./sales.ts";
 export { type ChangePassword, type LogIn, NewPassword, type Register, type TwoFactor } from "./sign-in.ts";
 export {

@@ -4,6 +4,7 @@ import type { FastifyInstance } from "fastify";
 import { accountRoutes } from "./account/routes.ts";
 import { adminRoutes } from "./admin/routes.ts";
 import { hearCancels } from "./ai/cancel.ts";
+import { addReceiptKeys } from "./ai/receipt-pages.ts";
 import { aiRoutes } from "./ai/routes.ts";
 import { auditRoutes } from "./audit/routes.ts";
 import { type BaseOverrides, openBase } from "./base.ts";
@@ -222,6 +223,7 @@ function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits
   addMailPages(server, ctx);
   addInboxPages(server, ctx);
   addOAuthPages(server, ctx, limits);
+  addReceiptKeys(server, ctx);
 }
 
 async function whyNotReady(ctx: Context, queue: () => Queue | null): Promise<string[]> {

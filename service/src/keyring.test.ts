@@ -9,7 +9,9 @@ import { assertError, type Client, type Market, openMarket } from "../test/marke
 import { GOOD_KEY, type ProviderServer, startProviderServer } from "../test/provider-server.ts";
 import { allAt, hasKey, ran, run } from "../test/runs.ts";
 import { executes, hasWorkflow, says, startWorker } from "../test/workflows.ts";
+import { signingKey } from "./ai/receipt-keys.ts";
 import { flushViews } from "./catalogue/views.ts";
+import { daysAfter } from "./days.ts";
 import { claimInstallation, claimOf } from "./db/installation.ts";
 import { countSealed, type SealedColumn } from "./db/sealed.ts";
 import { toUuid } from "./ids.ts";
@@ -78,6 +80,7 @@ async function keepsEverything() {
     market.clock.forward(86_400_000);
   }
   await signingKeys(ctx);
+  for (const days of [-400, 0]) await signingKey({ ...ctx, now: () => daysAfter(ctx.now(), days) });
   await runsWorkflows();
 }
 

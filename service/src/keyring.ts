@@ -1,4 +1,5 @@
 import { sealedKeys } from "./ai/provider-keys.ts";
+import { sealedReceiptKeys } from "./ai/receipt-keys.ts";
 import { sealedTexts } from "./ai/texts.ts";
 import { sealedSalts } from "./catalogue/views.ts";
 import type { Context } from "./context.ts";
@@ -18,6 +19,7 @@ export const sealedColumns = [
   sealedKeys,
   sealedLetters,
   sealedOutputs,
+  sealedReceiptKeys,
   sealedResults,
   sealedSalts,
   sealedSecrets,

@@ -1,3 +1,4 @@
+import type { RunReceipt } from "@stoa/contract";
 import type { Context } from "../context.ts";
 import type { StreamedEvent } from "../http/route.ts";
 import type { ExecutionRow, ExecutionType } from "./queries.ts";
@@ -15,6 +16,8 @@ export interface ExecutionKind {
   ): AsyncIterable<StreamedEvent>;
   /** `cancel_requested_at` is written: whoever runs it must hear of that. Resolves when it has ended, or cannot yet. */
   cancel(ctx: Context, execution: ExecutionRow): Promise<void>;
+  /** What each of its steps took, for its receipt. */
+  spentBySteps?(ctx: Context, execution: ExecutionRow): Promise<NonNullable<RunReceipt["steps"]>>;
 }
 
 /** app.ts gives them, so that this room knows nothing of the engine that runs workflows. */

@@ -71,6 +71,7 @@ export interface ExecutionEnd {
   completion_tokens?: number;
   cost_usd?: number;
   cost_known?: boolean;
+  price_list?: string;
   usage_estimated?: boolean;
   duration_ms: number;
   completed_at: Date;
@@ -119,6 +120,7 @@ export interface ExecutionRow {
   completionTokens: number | null;
   costUsd: string | null;
   costKnown: boolean | null;
+  priceList: string | null;
   usageEstimated: boolean;
   durationMs: number | null;
   createdAt: Date;
@@ -144,6 +146,7 @@ const ownExecutions = (db: Queries, userId: string) =>
         "completion_tokens as completionTokens",
         "cost_usd as costUsd",
         "cost_known as costKnown",
+        "price_list as priceList",
       ] as const),
       ...(["duration_ms as durationMs", "created_at as createdAt", "completed_at as completedAt"] as const),
       "cancel_requested_at as cancelRequestedAt",
@@ -312,3 +315,20 @@ export const eraseExecutionsOf = (db: Queries, userId: string, now: Date) =>
     .set({ deleted_at: now, sealed_texts: null, error_message: null })
     .where("user_id", "=", userId)
     .execute();
+
+/**
+ * Of the version that ran, as the product's page shows it; undefined of a run from before the product was published,
+ * whose version may have been written anew since.
+ */
+export async function findContentHash(
+  db: Queries,
+  { productId, productVersion, createdAt }: Pick<ExecutionRow, "productId" | "productVersion" | "createdAt">,
+): Promise<string | undefined> {
+  const { rows } = await sql<{ hash: string }>`
+    select encode(sha256(convert_to(v.content, 'UTF8')), 'hex') as hash
+      from product_versions v join products p on p.id = v.product_id
+     where p.id = ${productId} and v.version = ${productVersion} and p.first_published_at <= ${createdAt}`.execute(
+    db,
+  );
+  return rows[0]?.hash;
+}

@@ -7,6 +7,7 @@ import { executePrompt } from "./execute.ts";
 import { listOwnExecutions, readExecution, removeExecution } from "./executions.ts";
 import type { ExecutionKinds } from "./kinds.ts";
 import { changeKey, listOwnKeys, removeKey, storeKey, verifyKey } from "./provider-keys.ts";
+import { receiptOf } from "./receipt.ts";
 
 /** `others` can be executed by rooms that this one knows nothing of. */
 export const aiRoutes = (others: ExecutionKinds = {}): Route[] => {
@@ -27,6 +28,9 @@ export const aiRoutes = (others: ExecutionKinds = {}): Route[] => {
     ),
     route(api.ai.executions, (ctx, caller, { query }) => listOwnExecutions(ctx, caller, query)),
     route(api.ai.execution, (ctx, caller, { params }) => readExecution(ctx, caller, params.executionId)),
+    route(api.ai.executionReceipt, (ctx, caller, { params }) =>
+      receiptOf(ctx, caller, params.executionId, kinds),
+    ),
     route(api.ai.removeExecution, (ctx, caller, { params }) =>
       removeExecution(ctx, caller, params.executionId),
     ),

@@ -3,7 +3,7 @@ import { isDatabaseDown } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { toId } from "../ids.ts";
 import { type ProviderAnswer, ProviderFault, type TokenUsage } from "../outside/ai-provider.ts";
-import type { Cost } from "./cost.ts";
+import { type Cost, PRICE_LIST } from "./cost.ts";
 import type { LiveRun } from "./live.ts";
 import type { Prepared } from "./prepare.ts";
 import {
@@ -100,6 +100,7 @@ const spentValues = ({ usage, cost }: Spent) => ({
   completion_tokens: usage.completionTokens,
   cost_usd: cost.estimatedCost,
   cost_known: cost.costKnown,
+  price_list: PRICE_LIST,
   usage_estimated: usage.estimated ?? false,
 });
 

@@ -1,5 +1,6 @@
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
+import { PRICE_LIST } from "./cost.ts";
 import {
   type ExecutionMode,
   type ExecutionStatus,
@@ -80,6 +81,7 @@ export const moveWorkflowExecution = (
       completion_tokens: move.spent.completionTokens,
       cost_usd: move.spent.costUsd,
       cost_known: move.spent.costKnown,
+      price_list: PRICE_LIST,
       usage_estimated: move.spent.estimated,
     }),
     ...(move.durationMs !== undefined && { duration_ms: move.durationMs }),

@@ -172,6 +172,7 @@ export interface Executions {
   lease_until: Timestamp | null;
   mode: Generated<string>;
   model: string | null;
+  price_list: string | null;
   product_id: string;
   product_version: string;
   prompt_tokens: number | null;
@@ -649,6 +650,13 @@ export interface ReceiptCounters {
   year: number;
 }
 
+export interface ReceiptKeys {
+  created_at: Timestamp;
+  kid: string;
+  public_key: string;
+  sealed_key: string;
+}
+
 export interface ReferralCodes {
   code: string;
   created_at: Timestamp;
@@ -977,6 +985,7 @@ export interface DB {
   provider_calls: ProviderCalls;
   provider_keys: ProviderKeys;
   receipt_counters: ReceiptCounters;
+  receipt_keys: ReceiptKeys;
   referral_codes: ReferralCodes;
   refunds: Refunds;
   review_reports: ReviewReports;

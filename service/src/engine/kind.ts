@@ -2,8 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ExecutionKind } from "../ai/kinds.ts";
 import type { Context } from "../context.ts";
 import type { StreamedEvent } from "../http/route.ts";
+import { toId } from "../ids.ts";
 import { hasRunEnded, listEventsAfter, type ToldEvent } from "./queries.ts";
+import { listAllSteps } from "./run-queries.ts";
 import { readWorkflowExecution } from "./shown.ts";
+import { NO_ITEM } from "./state.ts";
 import { waitForEnd } from "./waiting.ts";
 
 const LOOK_EVERY_MS = 250;
@@ -30,9 +33,22 @@ export const workflowKind: ExecutionKind = {
       await nextNews(ctx, id, signal);
     }
   },
+  spentBySteps: async (ctx, { id }) => (await listAllSteps(ctx.db, id)).map(toSpent),
   // What asked for it has told the run already, by a trigger.
   cancel: async (ctx, { id }) => void (await waitForEnd(ctx, id, CANCEL_WITHIN_MS)),
 };
+
+const toSpent = (step: Awaited<ReturnType<typeof listAllSteps>>[number]) => ({
+  id: step.stepId,
+  item: step.item === NO_ITEM ? null : step.item,
+  status: step.status,
+  attempts: step.attempt,
+  executionId: step.called && toId("exec", step.called),
+  ...{ provider: step.provider, model: step.model },
+  ...{ promptTokens: step.promptTokens, completionTokens: step.completionTokens, estimated: step.estimated },
+  estimatedCost: step.costUsd === null ? null : Number(step.costUsd),
+  costKnown: step.costKnown,
+});
 
 async function nextNews(ctx: Context, id: string, signal: AbortSignal): Promise<void> {
   const told = new AbortController();

@@ -236,12 +236,12 @@ export function defaultFaults(schema: JsonSchema, path: Path): Fault[] {
   });
 }
 
-/** One text for equal values, whatever the order of their keys. */
-function canonical(value: unknown): string {
+/** One text for equal values, whatever the order of their keys: JSON without spaces, names in order (RFC 8785). */
+export function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (!isObject(value)) return JSON.stringify(value);
-  const entries = Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}:${canonical(item)}`);
-  return `{${entries.sort().join(",")}}`;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${canonical(item)}`).join(",")}}`;
 }
 
 /** What a schema without faults finds wrong in a JSON value. No reason quotes the value. */

@@ -90,6 +90,8 @@ create table executions (
   completion_tokens integer,
   cost_usd numeric(16, 8),
   cost_known boolean,
+  -- Which prices it was reckoned by.
+  price_list text,
   -- The provider did not count the tokens; the numbers are ours.
   usage_estimated boolean not null default false,
   duration_ms integer,

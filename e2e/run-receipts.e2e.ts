@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { execFile, spawnSync } from "node:child_process";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, suite, test } from "node:test";
+import { promisify } from "node:util";
+import { hasDraft } from "@stoa/service/test/factories.ts";
+import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
+import { ran } from "@stoa/service/test/runs.ts";
+import { temporaryFolder } from "./service-process.ts";
+
+const execute = promisify(execFile);
+const variables = { language: "Deutsch", topic: 'Schön ✓ "rain" \\ \n' };
+
+let market: Market;
+let author: Client;
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let guide: string;
+/** Paths of what somebody who checks a receipt was given. */
+let files: Record<"answer" | "variables" | "output" | "other", string>;
+before(async () => {
+  market = await openMarket();
+  folder = await temporaryFolder();
+  guide = await readFile(new URL("../docs/guides/receipts-of-runs.md", import.meta.url), "utf8");
+  author = await market.hasUser();
+  const run = await ran(author, { productId: await hasDraft(author), variables });
+  const answer = await author.get(`/v1/ai/executions/${run.executionId}/receipt`);
+  files = {
+    answer: await kept("answer.json", answer.text),
+    variables: await kept("variables.json", JSON.stringify(variables, null, 2)),
+    output: await kept("output.txt", run.output),
+    other: await kept("other.json", JSON.stringify({ ...variables, topic: "snow" })),
+  };
+});
+after(async () => {
+  await market.close();
+  await folder.remove();
+});
+
+async function kept(name: string, text: string): Promise<string> {
+  const path = join(folder.path, name);
+  await writeFile(path, text);
+  return path;
+}
+
+/** The program in the guide, as it stands there. */
+const programIn = (language: string) => new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, "s").exec(guide)![1]!;
+
+const checkers = {
+  "in Node": { language: "js", command: process.execPath, file: "verify.mjs", needs: ["--version"] },
+  "in Python": {
+    ...{ language: "python", command: "python3", file: "verify.py" },
+    needs: ["-c", "import cryptography"],
+  },
+};
+
+for (const [name, { language, command, file, needs }] of Object.entries(checkers)) {
+  const isThere = spawnSync(command, needs).status === 0;
+  suite(`the guide's check of a receipt ${name}`, {
+    skip: !isThere && `there is no ${command} on this machine that can do it`,
+  }, () => {
+    let program: string;
+    before(async () => {
+      program = await kept(file, programIn(language));
+    });
+
+    /** What it says, line by line; rejects when it ends with an error. */
+    const check = async (...given: string[]) =>
+      (await execute(command, [program, market.origin, ...given])).stdout.trim().split("\n");
+
+    test("says what the receipt says, and whether these are the texts of the run", async () => {
+      const said = "completed 1.0.0 sandbox 0 USD";
+      assert.deepEqual(await check(files.answer), [said]);
+      assert.deepEqual(await check(files.answer, files.variables, files.output), [
+        said,
+        "these variables",
+        "this output",
+      ]);
+      assert.deepEqual(await check(files.answer, files.other, files.variables), [
+        said,
+        "other variables",
+        "another output",
+      ]);
+    });
+
+    test("refuses one that was changed", async () => {
+      const { data } = JSON.parse(await readFile(files.answer, "utf8"));
+      const [header, payload, signature] = data.receipt.split(".");
+      const changed = Buffer.from(payload, "base64url").toString().replace("completed", "failed");
+      const receipt = [header, Buffer.from(changed).toString("base64url"), signature].join(".");
+      const forged = await kept("forged.json", JSON.stringify({ data: { ...data, receipt } }));
+      await assert.rejects(check(forged));
+    });
+  });
+}
