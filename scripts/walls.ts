@@ -96,7 +96,7 @@ const mayEnter: Record<string, string[]> = {
     "referrals",
   ],
   ai: ["db", "outside", "http", "prompts", "workflows", "entitlements", "products"],
-  engine: ["db", "outside", "http", "prompts", "workflows", "products", "ai"],
+  engine: ["db", "outside", "http", "prompts", "workflows", "products", "webhooks", "ai"],
   account: [
     "db",
     "http",

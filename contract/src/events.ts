@@ -66,6 +66,39 @@ export const eventData = {
     .describe("Somebody asked for a test of their endpoint; it alone hears"),
 } as const;
 
+/**
+ * What goes to the `webhookUrl` of a run, and nowhere else: in the envelope of events, with their headers and schedule, signed with the
+ * account's callback secret.
+ */
+const called = (status: string) =>
+  z.object({
+    execution: z.object({
+      id,
+      workflowId: id,
+      productVersion: z.string(),
+      status: z.string().describe(status),
+      output: z.unknown().describe("null where it is larger than 200,000 characters: read it at outputUrl"),
+      outputUrl: z.string(),
+      error: z.object({ code: z.string(), message: z.string() }).nullable(),
+      waitingFor: z.array(z.string()).describe("Ids of the steps that wait for an approval"),
+      usage: z.unknown(),
+      duration: z.number().nullable().describe("Seconds"),
+      createdAt: Timestamp,
+      completedAt: Timestamp.nullable(),
+    }),
+  });
+
+export const callbackData = {
+  "execution.completed": called("completed"),
+  "execution.failed": called("failed"),
+  "execution.canceled": called("canceled"),
+  "execution.waiting": called("waiting"),
+} as const;
+
+export type CallbackType = keyof typeof callbackData;
+export type CallbackData = z.input<(typeof callbackData)[CallbackType]>;
+export const callbackTypes = Object.keys(callbackData) as CallbackType[];
+
 export type EventType = keyof typeof eventData;
 export type EventData<T extends EventType> = z.input<(typeof eventData)[T]>;
 export const eventTypes = Object.keys(eventData) as EventType[];

@@ -163,6 +163,8 @@ export const api = {
     sessions: account.sessions,
     endOthers: account.endOthers,
     endSession: account.endSession,
+    callbackSecret: workflowRuns.callbackSecret,
+    drawCallbackSecret: workflowRuns.drawCallbackSecret,
   },
   admin: {
     users: admin.users,
@@ -224,7 +226,17 @@ export {
 export { Failure, ListMeta, Meta, type Ratings, type Success } from "./envelope.ts";
 export { type ErrorCode, errorCatalogue, errorCodes } from "./errors.ts";
 export type { Estimate, EstimatedCall, EstimateResult } from "./estimates.ts";
-export { Event, type EventData, type EventType, eventData, eventOf, eventTypes } from "./events.ts";
+export {
+  type CallbackData,
+  type CallbackType,
+  callbackTypes,
+  Event,
+  type EventData,
+  type EventType,
+  eventData,
+  eventOf,
+  eventTypes,
+} from "./events.ts";
 export {
   type AcceptedExecution,
   type Execute,
@@ -336,4 +348,10 @@ export type {
   WebhookRecovery,
   WebhookStats,
 } from "./webhooks.ts";
-export type { ExecuteWorkflow, WorkflowExecution, WorkflowStep } from "./workflow-runs.ts";
+export type {
+  CallbackSecret,
+  ExecuteWorkflow,
+  NewCallbackSecret,
+  WorkflowExecution,
+  WorkflowStep,
+} from "./workflow-runs.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { paging, queryNumber, Timestamp } from "./envelope.ts";
-import { type EventType, eventTypes } from "./events.ts";
+import { type CallbackType, callbackTypes, type EventType, eventTypes } from "./events.ts";
 
 export const deliveryStatuses = [
   "pending",
@@ -125,7 +125,7 @@ const Delivery = z.object({
   id,
   endpointId: id,
   eventId: id,
-  eventType: z.enum(eventTypes as [EventType, ...EventType[]]),
+  eventType: z.enum([...eventTypes, ...callbackTypes] as [EventType | CallbackType, ...EventType[]]),
   status: z.enum(deliveryStatuses),
   attempt: z.int().min(0).describe("Attempts made"),
   nextAttemptAt: Timestamp.nullable(),

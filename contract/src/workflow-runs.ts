@@ -19,6 +19,14 @@ export const ExecuteWorkflow = z
       .describe(
         "The id of your stored key for each provider that the workflow calls, `sandbox` for the sandbox. A key of sandbox, ollama, openrouter or openai-compatible stands in for any provider's",
       ),
+    webhookUrl: z
+      .string()
+      .min(1)
+      .max(2_048)
+      .optional()
+      .describe(
+        "Gets execution.completed, execution.failed or execution.canceled, and execution.waiting when it waits for an approval: delivered like events, signed with the callback secret of your account",
+      ),
     options: z
       .strictObject({
         version: z.string().max(40).optional().describe("Pin a version that you are entitled to"),
@@ -157,3 +165,48 @@ const decisionOn = (verb: "approve" | "reject", summary: string) =>
 
 export const approve = decisionOn("approve", "Let a workflow that waits for an approval go on");
 export const reject = decisionOn("reject", "Refuse an approval: the step fails");
+
+export const CallbackSecret = z
+  .object({
+    activatedAt: Timestamp.nullable().describe(
+      "Since when the present secret signs; null: there is none yet",
+    ),
+    oldSecretUntil: Timestamp.nullable().describe("Until when the one before it signs beside it"),
+  })
+  .meta({ id: "CallbackSecret" });
+
+export const NewCallbackSecret = z
+  .object({
+    secret: z.string().describe("Shown once"),
+    activatesAt: Timestamp,
+    oldSecretUntil: Timestamp.describe("Until then the one before signs beside it"),
+  })
+  .meta({ id: "NewCallbackSecret" });
+
+export type CallbackSecret = z.input<typeof CallbackSecret>;
+export type NewCallbackSecret = z.input<typeof NewCallbackSecret>;
+
+export const callbackSecret = endpoint({
+  name: "account.callbackSecret.get",
+  tag: "account",
+  method: "GET",
+  path: "/account/callback-secret",
+  summary: "Read since when your callback secret signs",
+  access: { who: "session" },
+  data: CallbackSecret,
+});
+
+export const drawCallbackSecret = endpoint({
+  name: "account.callbackSecret.draw",
+  tag: "account",
+  method: "POST",
+  path: "/account/callback-secret",
+  summary: "Draw a new callback secret",
+  description:
+    "It signs what is posted to the `webhookUrl` of your runs, from now on, and is shown this once; the one before signs beside it for 24 hours. The first is drawn by itself when it is needed: draw one of your own to verify signatures.",
+  access: { who: "session" },
+  data: NewCallbackSecret,
+  status: 201,
+  showsSecret: true,
+  errors: ["VALIDATION_ERROR"],
+});

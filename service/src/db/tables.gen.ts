@@ -881,8 +881,10 @@ export interface WebhookEndpoints {
   failed_deliveries: Generated<number>;
   failing_since: Timestamp | null;
   id: string;
+  is_callback: Generated<boolean>;
   signature_content: string;
   signature_prefix: boolean;
+  signs_as: string | null;
   told_day: Generated<number>;
   updated_at: Timestamp;
   url: string;

@@ -22,6 +22,8 @@ import { WorkflowWorker } from "./worker.ts";
 
 const PROGRAM = new URL("../../test/doomed-worker.ts", import.meta.url);
 const LEASE_MS = 10_000;
+/** Nobody listens there: what is to be posted is counted, and not posted. */
+const webhookUrl = "http://127.0.0.1:9/";
 
 let provider: ProviderServer;
 let market: Market;
@@ -84,6 +86,15 @@ async function eventsOf(id: string): Promise<string[]> {
   return rows.map(({ type, step }) => (step === null ? type : `${type} ${step}`));
 }
 
+/** What whoever is called back is told of it. */
+async function callbacksOf(id: string): Promise<string[]> {
+  const { rows } = await market.query(
+    "select type from events e join webhook_deliveries d on d.event_id = e.id where e.body like $1",
+    [`%${id}%`],
+  );
+  return rows.map(({ type }) => type);
+}
+
 test("a process that is killed in step 2 of 3 is taken over from: what had ended is not called again", async () => {
   const workflowId = await hasWorkflow(author, {
     steps: [asks("one", "1"), asks("two", "2", { needs: ["one"] }), asks("three", "3", { needs: ["two"] })],
@@ -93,7 +104,7 @@ test("a process that is killed in step 2 of 3 is taken over from: what had ended
   provider.next({ answer: { text: "first" } });
   provider.next("hang");
   const child = await startDoomed();
-  const id = await begins(author, workflowId, { apiKeys: { openai } });
+  const id = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
   await until(
     async () => askedSince(before),
     (asked) => asked.length === 2,
@@ -115,7 +126,7 @@ test("a process that is killed in step 2 of 3 is taken over from: what had ended
       ["three", 1, false],
     ],
   );
-  assert.equal((await eventsOf(id)).filter((type) => type === "execution.completed").length, 1);
+  assert.deepEqual(await callbacksOf(id), ["execution.completed"]);
 });
 
 test("a process that is killed in a 20-way map is taken over from, and only what it had under way is called again", async () => {
@@ -129,7 +140,7 @@ test("a process that is killed in a 20-way map is taken over from, and only what
   for (let n = 0; n < 12; n++) provider.next({ answer: {} });
   for (let n = 0; n < 8; n++) provider.next("hang");
   const child = await startDoomed();
-  const id = await begins(author, workflowId, { apiKeys: { openai } });
+  const id = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
   const isDone = ({ status }: { status: string }) => status === "completed";
   const half = await until(
     () => stepsOf(author, id),
@@ -152,6 +163,7 @@ test("a process that is killed in a 20-way map is taken over from, and only what
     ({ possiblyRepeated }: Record<string, unknown>) => possiblyRepeated,
   );
   assert.equal(repeated.length, 8);
+  assert.deepEqual(await callbacksOf(id), ["execution.completed"]);
 });
 
 test("a worker that was paused past its lease writes nothing any more", async () => {
@@ -191,7 +203,7 @@ test("a run that is told to end while it is taken over ends once", async () => {
   provider.next("hang");
   const before = provider.requests.length;
   const child = await startDoomed();
-  const id = await begins(author, workflowId, { apiKeys: { openai } });
+  const id = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
   await until(
     async () => askedSince(before),
     (asked) => asked.length === 2,
@@ -203,6 +215,29 @@ test("a run that is told to end while it is taken over ends once", async () => {
   ]);
   await dies(child);
   await untilStatus(author, id, "canceled");
-  assert.equal((await eventsOf(id)).filter((type) => /^execution\.(c|f)/.test(type)).length, 1);
+  assert.deepEqual(await callbacksOf(id), ["execution.canceled"]);
   assert.equal(askedSince(before).length, 2);
+});
+
+test("what ends one process after the other is given up, as a step and as a whole", async () => {
+  const workflowId = await hasWorkflow(author, { steps: [asks("bad", "x")] });
+  const id = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
+  await market.query(
+    "insert into execution_steps (execution_id, step_id, item, n, type, status, attempt, retries, repeats) values ($1, 'bad', -1, 1, 'prompt', 'running', 1, 0, 3)",
+    [toUuid("exec", id)],
+  );
+  const before = provider.requests.length;
+  survivor = startWorker(market);
+  assert.equal(
+    (await untilStatus(author, id, "failed")).error.message,
+    "Step bad: Several processes ended while they ran this step.",
+  );
+  await survivor.stop();
+  survivor = null;
+  const other = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
+  await market.query("update workflow_runs set leases = 5 where execution_id = $1", [toUuid("exec", other)]);
+  survivor = startWorker(market);
+  assert.equal((await untilStatus(author, other, "failed")).error.code, "INTERNAL_ERROR");
+  assert.deepEqual(await callbacksOf(other), ["execution.failed"]);
+  assert.equal(askedSince(before).length, 0);
 });

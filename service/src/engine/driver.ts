@@ -15,6 +15,7 @@ import { valuesOf } from "./values.ts";
 
 /** Who was leased a run so often without writing anything of it died of it. */
 const MAX_LEASES = 5;
+const LOST = { code: "INTERNAL_ERROR", message: "Several processes ended while they ran this." };
 /** A run whose steps wait for others that they called is looked at again, though nobody should have to. */
 const LOOK_AGAIN_MS = 60_000;
 
@@ -41,7 +42,7 @@ export class Driver {
   /** Written down as begun before they are called. */
   #calls: { task: Task; call: (signal: AbortSignal) => Promise<Outcome> }[] = [];
   #ended: { task: Task; prepared: Prepared }[] = [];
-  #isTold = true;
+  #isTold = false;
   #isCanceled = false;
   #isStopping = false;
   #isLost = false;
@@ -96,23 +97,22 @@ export class Driver {
   }
 
   async #open(): Promise<boolean> {
+    const ctx = this.#ctx;
     const { id, userId, leases } = this.#claimed;
-    const row = await findRun(this.#ctx.db, id);
-    if (!row) return false;
-    this.#record = new RunRecord(this.#ctx, this.#claimed, row);
-    if (row.sealedStart === null || leases > MAX_LEASES) {
-      const message = "Several processes ended while they ran this.";
-      await this.#record.end(null, { status: "failed", error: { code: "INTERNAL_ERROR", message } });
+    const row = await findRun(ctx.db, id);
+    const heard = row && (await hear(ctx.db, this.#claimed));
+    if (!heard) return false;
+    const start = row.sealedStart === null ? null : openStart(ctx, this.#claimed, row.sealedStart);
+    this.#record = new RunRecord(ctx, this.#claimed, row, start);
+    if (start === null || leases > MAX_LEASES) {
+      this.#record.signals = heard.signals;
+      await this.#record.end(null, { status: "failed", error: LOST });
       return false;
     }
-    const start = openStart(this.#ctx, this.#claimed, row.sealedStart);
     const workflow = Workflow.parse(JSON.parse(start.definition));
     this.#surroundings = { id, userId, depth: row.depth, start, evaluator: this.#evaluator };
-    this.#progress = new Progress(
-      await readState(this.#ctx, this.#ctx.db, this.#claimed, workflow),
-      this.#ctx.now,
-    );
-    if (!(await this.#hear())) return false;
+    this.#progress = new Progress(await readState(ctx, ctx.db, this.#claimed, workflow), ctx.now);
+    this.#takeHeard(heard);
     this.#resumeAll();
     return true;
   }
@@ -137,7 +137,7 @@ export class Driver {
     ))
       this.#dropItems(map);
     const ending = await this.#ending();
-    if (ending) return this.#goesOn(await this.#record.end(this.#progress, ending, this.#surroundings.start));
+    if (ending) return this.#goesOn(await this.#record.end(this.#progress, ending));
     if (!this.#isStopping) this.#beginReady();
     if (this.#tasks.size === 0) return this.#goesOn(await this.#leave());
     if (this.#progress.mustBeWritten || this.#calls.length > 0) {
@@ -190,13 +190,16 @@ export class Driver {
   async #hear(): Promise<boolean> {
     this.#isTold = false;
     const heard = await hear(this.#ctx.db, this.#claimed);
-    if (!heard) return false;
+    if (heard) this.#takeHeard(heard);
+    return heard !== undefined;
+  }
+
+  #takeHeard(heard: Heard): void {
     this.#record.signals = heard.signals;
     this.#isCanceled = heard.cancelRequestedAt !== null;
     for (const { stepId, decision, decidedAt } of heard.decisions)
       this.#progress.decide(stepId, decision, new Date(decidedAt));
     for (const end of heard.ends) this.#takeEnd(end);
-    return true;
   }
 
   #takeEnd({ id, stepId, item, sealedResult }: Heard["ends"][number]): void {

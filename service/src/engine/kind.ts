@@ -66,7 +66,7 @@ async function toStreamed(
 ): Promise<StreamedEvent> {
   const { seq, type, createdAt } = event;
   const data = ENDS.has(type)
-    ? await readWorkflowExecution(ctx, userId, id)
+    ? await readWorkflowExecution(ctx, ctx.db, userId, id)
     : { ...event.data, at: createdAt.toISOString() };
   return { id: String(seq), type, data: JSON.stringify(data) };
 }

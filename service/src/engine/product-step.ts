@@ -90,6 +90,7 @@ async function callWorkflowOf(
     definition: product.content,
     input: checked.input,
     apiKeys: run.start.apiKeys,
+    callbackId: null,
     depth: run.depth + 1,
     parent: { id: run.id, stepId: step.stepId, item: step.item, attempt: step.attempt },
   });

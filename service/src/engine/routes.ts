@@ -1,5 +1,7 @@
 import { api } from "@stoa/contract";
-import { route } from "../http/route.ts";
+import { Answer, route } from "../http/route.ts";
+import { drawCallbackSecret } from "../webhooks/callbacks.ts";
+import { readCallbackSecret } from "./callbacks.ts";
 import { retryExecution } from "./retry.ts";
 import { executeWorkflow } from "./start.ts";
 import { decideStep, listOwnSteps } from "./steps.ts";
@@ -16,4 +18,9 @@ export const engineRoutes = [
   ),
   route(api.ai.approve, (ctx, caller, { params }) => decideStep(ctx, caller, params, "approved")),
   route(api.ai.reject, (ctx, caller, { params }) => decideStep(ctx, caller, params, "rejected")),
+  route(api.account.callbackSecret, (ctx, caller) => readCallbackSecret(ctx, caller)),
+  route(
+    api.account.drawCallbackSecret,
+    async (ctx, caller) => new Answer(await drawCallbackSecret(ctx, caller.userId), { status: 201 }),
+  ),
 ];

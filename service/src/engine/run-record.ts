@@ -2,6 +2,7 @@ import { askToCancel, moveWorkflowExecution } from "../ai/workflow-executions.ts
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { failPoint } from "../fail-points.ts";
+import { tellCaller } from "./callbacks.ts";
 import type { Progress } from "./progress.ts";
 import { toStepRow } from "./records.ts";
 import {
@@ -38,13 +39,16 @@ export class RunRecord {
   readonly #ctx: Context;
   readonly #claimed: Claimed;
   readonly #row: RunRow;
+  readonly #start: RunStart | null;
   /** How much of what it was told has been heard. */
   signals = -1;
 
-  constructor(ctx: Context, claimed: Claimed, row: RunRow) {
+  /** `start` is null where it is forgotten. */
+  constructor(ctx: Context, claimed: Claimed, row: RunRow, start: RunStart | null) {
     this.#ctx = ctx;
     this.#claimed = claimed;
     this.#row = row;
+    this.#start = start;
   }
 
   /** How far it is, for whoever may have to go on from there. */
@@ -54,27 +58,24 @@ export class RunRecord {
       status === before ? null : { type: before === "queued" ? "execution.started" : `execution.${status}` };
     const written = await this.#checkpoint(progress, stand, move, async (tx) => {
       await moveWorkflowExecution(this.#ctx, tx, this.#claimed, { from: OPEN, to: status });
+      const waitingFor = status === "waiting" ? approvalsIn(progress) : [];
+      if (waitingFor.length > 0) await this.#tellCaller(tx, waitingFor);
     });
     if (written === "written") this.#row.status = status;
     return written;
   }
 
   /** That and how it has ended, with all that follows from it. */
-  async end(progress: Progress | null, ending: Ending, start?: RunStart): Promise<Written> {
+  async end(progress: Progress | null, ending: Ending): Promise<Written> {
     if (progress) for (const run of progress.state.all()) progress.cancel(run);
     const event = { type: `execution.${ending.status}`, ...("error" in ending && { error: ending.error }) };
     failPoint(this.#ctx, "workflow ends");
     return this.#checkpoint(progress, { dueAt: null, keepsLease: false }, event, (tx) =>
-      this.#settle(tx, progress, ending, start),
+      this.#settle(tx, progress, ending),
     );
   }
 
-  async #settle(
-    tx: Tx,
-    progress: Progress | null,
-    ending: Ending,
-    start: RunStart | undefined,
-  ): Promise<void> {
+  async #settle(tx: Tx, progress: Progress | null, ending: Ending): Promise<void> {
     const ctx = this.#ctx;
     const { id } = this.#claimed;
     const spent = progress ? sumOf([...progress.state.all()]) : noSpent;
@@ -83,7 +84,7 @@ export class RunRecord {
     await moveWorkflowExecution(ctx, tx, this.#claimed, {
       from: OPEN,
       to: ending.status,
-      ...(start && { texts: { variables: start.input, output } }),
+      ...(this.#start && { texts: { variables: this.#start.input, output } }),
       ...(error && { error }),
       spent,
       durationMs: ctx.now().getTime() - this.#row.createdAt.getTime(),
@@ -93,7 +94,12 @@ export class RunRecord {
       await tellParent(tx, id, sealResult(ctx, this.#claimed, { output, error: told, spent }), ctx.now());
       await notifyRun(tx, this.#row.parentId);
     }
+    await this.#tellCaller(tx, []);
     await notifyRun(tx, id);
+  }
+
+  #tellCaller(tx: Tx, waitingFor: string[]): Promise<void> {
+    return tellCaller(this.#ctx, tx, this.#claimed, this.#start?.callbackId ?? null, waitingFor);
   }
 
   /** `also` is done in the transaction in which it is written. */
@@ -155,6 +161,11 @@ const toEvent = ({ type, error }: { type: string; error?: StepError }) => ({
   type,
   data: error ? { error } : {},
 });
+
+const approvalsIn = ({ state }: Progress): string[] =>
+  [...state.all()].flatMap((run) =>
+    run.status === "waiting" && state.work(run).type === "approval" ? [run.stepId] : [],
+  );
 
 const sumOf = (runs: StepRun[]) =>
   runs.reduce((sum, { spent }) => (spent ? addSpent(sum, spent) : sum), noSpent);

@@ -1,6 +1,7 @@
 import type { WorkflowExecution } from "@stoa/contract";
 import { openTexts } from "../ai/texts.ts";
 import type { Context } from "../context.ts";
+import type { Queries } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { toId } from "../ids.ts";
 import { findWorkflowExecution } from "./queries.ts";
@@ -9,10 +10,11 @@ import { usageOf } from "./usage.ts";
 /** How a workflow's execution stands, and what came of it. */
 export async function readWorkflowExecution(
   ctx: Context,
+  db: Queries,
   userId: string,
   id: string,
 ): Promise<WorkflowExecution> {
-  const row = await findWorkflowExecution(ctx.db, userId, id);
+  const row = await findWorkflowExecution(db, userId, id);
   if (!row) throw new ApiError("EXECUTION_NOT_FOUND");
   const executionId = toId("exec", id);
   const path = `${ctx.links.origin()}/v1/ai/executions/${executionId}`;

@@ -11,6 +11,8 @@ export interface RunStart {
   input: Record<string, unknown>;
   /** Ids of keys as clients know them, by provider. */
   apiKeys: Record<string, string>;
+  /** The endpoint that is told how it stands. */
+  callbackId: string | null;
 }
 
 /** Whose run it is: what is sealed for one opens for no other. */

@@ -6,6 +6,8 @@ import { fieldError, ruleBroken } from "../errors.ts";
 import type { Preference } from "../http/prefer.ts";
 import { Answer } from "../http/route.ts";
 import { findProductToRun } from "../products/detail.ts";
+import { toCallable } from "../webhooks/address.ts";
+import { openCallback } from "../webhooks/callbacks.ts";
 import { Workflow } from "../workflows/definition.ts";
 import { checkInput } from "../workflows/inputs.ts";
 import { engine } from "./engine.ts";
@@ -34,7 +36,9 @@ export async function answerFor(
 ): Promise<Answer<WorkflowExecution>> {
   const waitMs = Math.min(prefer.waitSeconds ?? 0, MAX_WAIT_SECONDS) * 1000;
   const hasEnded = waitMs > 0 && (await engine.hasEndedWithin(ctx, id, waitMs));
-  return new Answer(await readWorkflowExecution(ctx, caller.userId, id), { status: hasEnded ? 200 : 202 });
+  return new Answer(await readWorkflowExecution(ctx, ctx.db, caller.userId, id), {
+    status: hasEnded ? 200 : 202,
+  });
 }
 
 async function start(
@@ -46,6 +50,7 @@ async function start(
   const product = await findProductToRun(ctx, caller, workflowId);
   mustBeBought(product);
   if (product.type !== "WORKFLOW") throw ruleBroken("workflowId", "is a prompt, not a workflow");
+  if (wish.webhookUrl !== undefined) toCallable(ctx, wish.webhookUrl, "webhookUrl");
   const version = await versionToRun(ctx, product, wish.options.version);
   const workflow = Workflow.parse(JSON.parse(version.content));
   const checked = checkInput(workflow.input, wish.input);
@@ -61,6 +66,8 @@ async function start(
     definition: version.content,
     input: checked.input,
     apiKeys: wish.apiKeys,
+    callbackId:
+      wish.webhookUrl === undefined ? null : await openCallback(ctx, caller.userId, wish.webhookUrl),
     depth: 1,
     parent: null,
   });

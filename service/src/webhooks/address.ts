@@ -3,14 +3,14 @@ import { invalidRequest } from "../errors.ts";
 import { parseUrl } from "../outside/allowed-targets.ts";
 
 /** The address as it will be called: what a URL's parser leaves out or writes otherwise is not kept. */
-export function toCallable(ctx: Context, text: string): string {
+export function toCallable(ctx: Context, text: string, field = "url"): string {
   const character = /\p{Cc}/u.exec(text)?.[0];
-  if (character) throw invalidRequest("url", `contains the control character ${codePointOf(character)}`);
+  if (character) throw invalidRequest(field, `contains the control character ${codePointOf(character)}`);
   const url = parseUrl(text)?.href ?? text;
   const isPlain = url.startsWith("http:");
   const why =
     isPlain && ctx.config.environment === "production" ? "must be https" : ctx.outside.refusedUrl(url);
-  if (why) throw invalidRequest("url", why);
+  if (why) throw invalidRequest(field, why);
   return url;
 }
 

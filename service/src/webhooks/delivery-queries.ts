@@ -102,7 +102,7 @@ const CLAIMED = `
   e.body, p.user_id as "userId", p.url, p.signature_content as content, p.signature_prefix as prefix,
   (select coalesce(json_agg(json_build_object('id', s.id, 'sealed', s.sealed_secret) order by s.activates_at desc, s.id desc), '[]')
      from webhook_secrets s
-    where s.endpoint_id = p.id and s.activates_at <= $1 and (s.expires_at is null or s.expires_at > $1)) as secrets`;
+    where s.endpoint_id = coalesce(p.signs_as, p.id) and s.activates_at <= $1 and (s.expires_at is null or s.expires_at > $1)) as secrets`;
 const FROM_CLAIMED = "join events e on e.id = d.event_id join webhook_endpoints p on p.id = d.endpoint_id";
 
 export interface Lease {

@@ -15,7 +15,8 @@ export interface EndpointRow {
   createdAt: Date;
 }
 
-const endpoints = (db: Queries) =>
+/** With those that are called back at. */
+const allEndpoints = (db: Queries) =>
   db
     .selectFrom("webhook_endpoints as e")
     .where("e.deleted_at", "is", null)
@@ -23,6 +24,11 @@ const endpoints = (db: Queries) =>
     .select(["e.signature_content as signatureContent", "e.signature_prefix as signaturePrefix"])
     .select(["e.disabled_by as disabledBy", "e.created_at as createdAt"])
     .$castTo<EndpointRow>();
+
+const endpoints = (db: Queries) => allEndpoints(db).where("e.is_callback", "=", false);
+
+export const findAnyEndpoint = (db: Queries, userId: string, id: string) =>
+  allEndpoints(db).where("e.user_id", "=", userId).where("e.id", "=", id).executeTakeFirst();
 
 export const findEndpoint = (db: Queries, userId: string, id: string) =>
   endpoints(db).where("e.user_id", "=", userId).where("e.id", "=", id).executeTakeFirst();
@@ -71,7 +77,7 @@ export async function listAllEndpoints(db: Queries, filter: EndpointFilter): Pro
 }
 
 export async function listEndpointIds(db: Queries, userId: string): Promise<string[]> {
-  const rows = await endpoints(db).where("e.user_id", "=", userId).execute();
+  const rows = await allEndpoints(db).where("e.user_id", "=", userId).execute();
   return rows.map(({ id }) => id);
 }
 
@@ -80,6 +86,7 @@ export async function countEndpoints(db: Queries, userId: string): Promise<numbe
     .selectFrom("webhook_endpoints")
     .select((row) => row.fn.countAll<number>().as("total"))
     .where("user_id", "=", userId)
+    .where("is_callback", "=", false)
     .where("deleted_at", "is", null)
     .executeTakeFirstOrThrow();
   return total;

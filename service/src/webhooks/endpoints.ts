@@ -25,6 +25,7 @@ import {
   type EndpointForAdmin,
   type EndpointRow,
   type EndpointValues,
+  findAnyEndpoint,
   findEndpoint,
   insertEndpoint,
   listAllEndpoints,
@@ -75,19 +76,20 @@ export async function lockEndpoint(
   webhookId: string,
 ): Promise<EndpointRow> {
   const id = toUuid("whk", webhookId);
-  const endpoint = id ? await lockIfThere(tx, caller, id) : undefined;
+  if (id) await lockLanes(tx, [id]);
+  const endpoint = id ? await findEndpoint(tx, caller.userId, id) : undefined;
   if (!endpoint) throw new ApiError("WEBHOOK_NOT_FOUND");
   return endpoint;
 }
 
-/** undefined: it was removed. */
+/** Of what is called back at, too; undefined: it was removed. */
 export async function lockIfThere(
   tx: Tx,
   { userId }: Pick<Member, "userId">,
   id: string,
 ): Promise<EndpointRow | undefined> {
   await lockLanes(tx, [id]);
-  return findEndpoint(tx, userId, id);
+  return findAnyEndpoint(tx, userId, id);
 }
 
 export function mustBeOn(endpoint: EndpointRow | undefined): void {

@@ -1,4 +1,4 @@
-import type { DeliveryStatus, EventType } from "@stoa/contract";
+import type { CallbackType, DeliveryStatus, EventType } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries, Tx } from "../db/database.ts";
 import { countSome, offsetOf, type Page, type Paging } from "../db/paging.ts";
@@ -7,7 +7,7 @@ export interface DeliveryRow {
   id: string;
   endpointId: string;
   eventId: string;
-  eventType: EventType;
+  eventType: EventType | CallbackType;
   /** The event's bytes. */
   body: string;
   status: DeliveryStatus;

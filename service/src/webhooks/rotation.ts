@@ -1,6 +1,7 @@
 import type { RotatedWebhookSecret, RotateWebhookSecret } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
 import { daysAfter } from "../days.ts";
+import type { Tx } from "../db/database.ts";
 import { ruleBroken } from "../errors.ts";
 import { lockEndpoint } from "./endpoints.ts";
 import { countSecrets, expireSecrets, forgetSecretsFor } from "./secret-queries.ts";
@@ -19,17 +20,26 @@ export async function rotateSecret(
   wish: RotateWebhookSecret,
 ): Promise<RotatedWebhookSecret> {
   const activatesAt = activationOf(ctx, wish.activateAt);
-  const oldSecretUntil = new Date(activatesAt.getTime() + wish.overlapHours * HOUR_MS);
-  const secret = await ctx.db.transaction().execute(async (tx) => {
+  const drawn = await ctx.db.transaction().execute(async (tx) => {
     const endpoint = await lockEndpoint(tx, caller, webhookId);
-    await forgetSecretsFor(tx, endpoint.id, activatesAt, ctx.now());
-    await expireSecrets(tx, endpoint.id, oldSecretUntil);
-    if ((await countSecrets(tx, endpoint.id, ctx.now())) >= MAX_SECRETS) throw tooManySecrets();
-    return drawSecret(ctx, tx, endpoint, activatesAt);
+    return drawAnother(ctx, tx, endpoint, { activatesAt, overlapHours: wish.overlapHours });
   });
+  return { id: webhookId, ...drawn };
+}
+
+/** A secret beside those that sign, which do so no longer than the overlap. The lane is locked. */
+export async function drawAnother(
+  ctx: Context,
+  tx: Tx,
+  endpoint: { id: string; userId: string },
+  { activatesAt, overlapHours }: { activatesAt: Date; overlapHours: number },
+): Promise<Omit<RotatedWebhookSecret, "id">> {
+  const oldSecretUntil = new Date(activatesAt.getTime() + overlapHours * HOUR_MS);
+  await forgetSecretsFor(tx, endpoint.id, activatesAt, ctx.now());
+  await expireSecrets(tx, endpoint.id, oldSecretUntil);
+  if ((await countSecrets(tx, endpoint.id, ctx.now())) >= MAX_SECRETS) throw tooManySecrets();
   return {
-    id: webhookId,
-    secret,
+    secret: await drawSecret(ctx, tx, endpoint, activatesAt),
     activatesAt: activatesAt.toISOString(),
     oldSecretUntil: oldSecretUntil.toISOString(),
   };

@@ -1,4 +1,4 @@
-import type { Tx } from "../db/database.ts";
+import type { Queries, Tx } from "../db/database.ts";
 
 export interface NewSecret {
   id: string;
@@ -57,3 +57,15 @@ export const expireSecrets = (tx: Tx, endpointId: string, at: Date) =>
 
 export const deleteSecrets = (tx: Tx, endpointId: string) =>
   tx.deleteFrom("webhook_secrets").where("endpoint_id", "=", endpointId).execute();
+
+/** Since when each that signs at a moment does, the newest first, and until when. */
+export const findSigning = (db: Queries, endpointId: string, at: Date) =>
+  db
+    .selectFrom("webhook_secrets")
+    .select(["activates_at as activatesAt", "expires_at as expiresAt"])
+    .where("endpoint_id", "=", endpointId)
+    .where("activates_at", "<=", at)
+    .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", at)]))
+    .orderBy("activates_at", "desc")
+    .orderBy("id", "desc")
+    .execute();

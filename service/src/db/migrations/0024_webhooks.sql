@@ -13,6 +13,10 @@ create table webhook_endpoints (
   failing_since timestamptz,
   failed_deliveries integer not null default 0,
   told_day smallint not null default 0,
+  -- Where work of the account's calls back: it is in no list, gets what is sent to it alone, and signs with the secrets of another
+  -- row, which is the same for all of an account; null: that row, which is nowhere.
+  is_callback boolean not null default false,
+  signs_as uuid references webhook_endpoints on delete cascade,
   created_at timestamptz not null,
   updated_at timestamptz not null,
   -- Its log stays until it is old.
@@ -21,6 +25,8 @@ create table webhook_endpoints (
 create trigger open_account before insert on webhook_endpoints
   for each row execute function must_not_be_closed('user_id');
 create index webhook_endpoints_user on webhook_endpoints (user_id, id desc) where deleted_at is null;
+create unique index webhook_endpoints_callback on webhook_endpoints (user_id, url) where is_callback and deleted_at is null;
+create index webhook_endpoints_signs_as on webhook_endpoints (signs_as) where signs_as is not null;
 create index webhook_endpoints_disabled on webhook_endpoints (id) where disabled_by is not null and deleted_at is null;
 create index webhook_endpoints_failing on webhook_endpoints (failing_since) where failing_since is not null;
 

@@ -2,7 +2,7 @@
 create table workflow_runs (
   execution_id uuid primary key references executions on delete cascade,
   user_id uuid not null references users on delete cascade,
-  -- Definition, input and ids of keys, sealed; null: forgotten, with the outputs of its steps.
+  -- Definition, input, ids of keys and who is called back, sealed; null: forgotten, with the outputs of its steps.
   sealed_start text,
   -- When somebody must look at it: now, when its next timer is due, or when the lease of whoever drives it runs out. Null: it has ended.
   due_at timestamptz,

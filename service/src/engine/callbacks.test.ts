@@ -1,0 +1,174 @@
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { after, before, beforeEach, test } from "node:test";
+import { hooksOf } from "../../test/hooks.ts";
+import { type Client, type Market, openMarket } from "../../test/market.ts";
+import { type Received, type Receiver, startReceiver } from "../../test/receiver.ts";
+import {
+  asksToExecute,
+  begins,
+  cancels,
+  executes,
+  hasWorkflow,
+  says,
+  startWorker,
+  untilStatus,
+} from "../../test/workflows.ts";
+
+let market: Market;
+let receiver: Receiver;
+let worker: ReturnType<typeof startWorker>;
+let author: Client;
+const { deliver } = hooksOf(
+  () => market,
+  () => receiver,
+);
+before(async () => {
+  market = await openMarket();
+  receiver = await startReceiver();
+  worker = startWorker(market);
+});
+beforeEach(async () => {
+  author = await market.hasUser();
+  receiver.received.length = 0;
+  receiver.answer = 200;
+});
+after(async () => {
+  await worker.stop();
+  await market.close();
+  await receiver.close();
+});
+
+const webhookUrl = () => `${receiver.url}/called`;
+const bodies = () => receiver.received.map(({ body }) => JSON.parse(body));
+const draws = async (who = author) => {
+  const session = await market.hasSession(who.userId);
+  const reply = await session.post("/v1/account/callback-secret");
+  assert.equal(reply.status, 201, reply.text);
+  return reply.body.data;
+};
+const signatureBy = (secret: string, { headers, body }: Received) =>
+  createHmac("sha256", secret).update(`${headers["x-service-timestamp"]}.${body}`).digest("hex");
+
+test("the end of a run is posted once, in the envelope of events, signed with the account's secret", async () => {
+  const { secret } = await draws();
+  const workflowId = await hasWorkflow(author, {
+    steps: [says("a", "private input")],
+    result: "steps.a.output",
+  });
+  const run = await executes(author, workflowId, { webhookUrl: webhookUrl() });
+  await deliver();
+  const [received, ...more] = receiver.received;
+  assert.deepEqual([received!.path, more.length], ["/called", 0]);
+  assert.equal(received!.headers["x-service-signature"], signatureBy(secret, received!));
+  const { id, type, data } = JSON.parse(received!.body);
+  assert.deepEqual([type, received!.headers["x-service-event-id"]], ["execution.completed", id]);
+  const { executionId, statusUrl, eventsUrl: _, ...told } = run;
+  assert.deepEqual(data, { execution: { id: executionId, ...told, outputUrl: statusUrl, waitingFor: [] } });
+});
+
+test("what failed, was canceled, and waits for an approval is told, too; a delay is not", async () => {
+  const failing = await hasWorkflow(author, { steps: [says("a", "x", { model: "sandbox-context" })] });
+  await executes(author, failing, { webhookUrl: webhookUrl() });
+  const approval = { id: "ok", type: "approval", timeoutSeconds: 600 };
+  const waiting = await hasWorkflow(author, {
+    steps: [
+      { id: "later", type: "delay", seconds: 60 },
+      { ...approval, needs: ["later"] },
+    ],
+  });
+  const id = await begins(author, waiting, { webhookUrl: webhookUrl() });
+  await untilStatus(author, id, "waiting");
+  market.clock.forward(60_000);
+  await deliver();
+  await untilTold("execution.waiting");
+  await cancels(author, id);
+  await deliver();
+  assert.deepEqual(
+    bodies().map(({ type, data }) => [
+      type,
+      data.execution.status,
+      data.execution.error?.code ?? null,
+      data.execution.waitingFor,
+    ]),
+    [
+      ["execution.failed", "failed", "CONTEXT_LENGTH_EXCEEDED", []],
+      ["execution.waiting", "waiting", null, ["ok"]],
+      ["execution.canceled", "canceled", null, []],
+    ],
+  );
+});
+
+async function untilTold(type: string): Promise<void> {
+  const end = Date.now() + 20_000;
+  while (!bodies().some((body) => body.type === type)) {
+    assert.ok(Date.now() < end, `${type} was never told`);
+    await deliver();
+  }
+}
+
+test("whoever is called back at is in no list, gets no events, and counts against no limit", async () => {
+  const workflowId = await hasWorkflow(author, { steps: [says("a", "x")] });
+  for (const path of ["/one", "/two", "/one"])
+    await executes(author, workflowId, { webhookUrl: receiver.url + path });
+  assert.deepEqual((await author.get("/v1/webhooks")).body.data, []);
+  assert.deepEqual((await author.get("/v1/events")).body.data, []);
+  await author.post(`/v1/products/${workflowId}/publish`);
+  await deliver();
+  assert.deepEqual(receiver.received.map(({ path }) => path).sort(), ["/one", "/one", "/two"]);
+  const { rows } = await market.query("select url from webhook_endpoints where user_id = $1 order by url", [
+    author.userId,
+  ]);
+  assert.deepEqual(
+    rows.map(({ url }) => url),
+    ["", `${receiver.url}/one`, `${receiver.url}/two`],
+  );
+});
+
+test("a new secret signs at once, the one before beside it for a day, and neither is shown again", async () => {
+  const first = await draws();
+  const second = await draws();
+  const workflowId = await hasWorkflow(author, { steps: [says("a", "x")] });
+  const told = async () => {
+    await executes(author, workflowId, { webhookUrl: webhookUrl() });
+    await deliver();
+    return receiver.received.at(-1)!;
+  };
+  const both = await told();
+  assert.equal(both.headers["x-service-signature"], signatureBy(second.secret, both));
+  assert.equal(both.headers["x-service-signature-previous"], signatureBy(first.secret, both));
+  const session = await market.hasSession(author.userId);
+  const { data } = (await session.get("/v1/account/callback-secret")).body;
+  assert.deepEqual(data, { activatedAt: second.activatesAt, oldSecretUntil: second.oldSecretUntil });
+  market.clock.forward(24 * 3_600_000);
+  assert.equal((await told()).headers["x-service-signature-previous"], undefined);
+  assert.equal((await author.get("/v1/account/callback-secret")).status, 403);
+});
+
+test("an address that may not be called is refused, by its field", async () => {
+  const workflowId = await hasWorkflow(author, { steps: [says("a", "x")] });
+  for (const url of [
+    "http://10.0.0.1/x",
+    "ftp://example.com",
+    "nonsense",
+    "https://u:p@example.com",
+    market.origin,
+  ]) {
+    const reply = await asksToExecute(author, workflowId, { webhookUrl: url });
+    assert.deepEqual([reply.status, reply.body.error.details.field], [400, "webhookUrl"], url);
+  }
+});
+
+test("an output that is too large for a body is null there, and read at outputUrl", async () => {
+  const workflowId = await hasWorkflow(author, {
+    input: { type: "object", properties: { text: { type: "string" } } },
+    steps: [says("a", "x")],
+    result: "input.text",
+  });
+  const text = "é".repeat(150_000);
+  await executes(author, workflowId, { webhookUrl: webhookUrl(), input: { text } });
+  await deliver();
+  const { execution } = bodies()[0].data;
+  assert.equal(execution.output, null);
+  assert.equal((await author.get(execution.outputUrl)).body.data.output, text);
+});
