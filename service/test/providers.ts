@@ -27,9 +27,9 @@ export async function providersOn(t: TestContext, { limits, ...options }: Settin
   const server = await startProviderServer();
   const guard = { allowed: parseAllowedTargets("loopback"), own: () => null, ownPathsAllowed: [] };
   const safe = createSafeFetch(guard, {
-    connectMs: 1_000,
-    headersMs: 1_000,
-    bodyIdleMs: 1_000,
+    connectMs: 10_000,
+    headersMs: 10_000,
+    bodyIdleMs: 10_000,
     maxResponseBytes: 1_000_000,
     ...limits,
   });

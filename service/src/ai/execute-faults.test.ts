@@ -20,7 +20,7 @@ const DEFAULT_MARKER = "the-secret-default";
 const KEY_MARKER = "sk-the-secret-provider-key";
 const ANSWER_MARKER = "the-secret-answer";
 
-const DEADLINES = { connectMs: 300, firstByteMs: 300, idleMs: 300, totalMs: 2_000 };
+const DEADLINES = { connectMs: 5_000, firstByteMs: 600, idleMs: 600, totalMs: 4_000 };
 
 let provider: ProviderServer;
 let market: Market;

@@ -100,11 +100,11 @@ for (const provider of formats) {
     "an error frame later": { reply: broken("error", 1), ...failed, pieces: ["An "] },
     "silence after a word": {
       ...{ reply: broken("stall", 1), ...timedOut, pieces: ["An "] },
-      ...{ phase: "idle", setting: { limits: { bodyIdleMs: 60 } } },
+      ...{ phase: "idle", setting: { limits: { bodyIdleMs: 300 } } },
     },
     "comments without end": {
       ...{ reply: broken("trickle", 1), ...timedOut, pieces: ["An "] },
-      ...{ phase: "total", setting: { deadlines: { totalMs: 250 }, limits: { bodyIdleMs: 100 } } },
+      ...{ phase: "total", setting: { deadlines: { totalMs: 1_000 }, limits: { bodyIdleMs: 400 } } },
     },
     "no byte": { reply: "hang", ...timedOut, phase: "first_byte", setting: { limits: { headersMs: 60 } } },
     "502 in HTML": { reply: { status: 502, body: "<h1>Bad gateway</h1>" }, ...failed, attempts: 3 },
