@@ -13,7 +13,7 @@ import {
 import type { Break } from "../test/provider-stream.ts";
 import { streams } from "../test/run-streams.ts";
 import { allAt, hasKey } from "../test/runs.ts";
-import { asksToExecute, cancels, hasWorkflow, says, startWorker, untilStatus } from "../test/workflows.ts";
+import { asksToExecute, executionOf, hasWorkflow, says, startWorker, until } from "../test/workflows.ts";
 import { createLog } from "./log.ts";
 
 /** What nobody may read who was not meant to: the author's words, the buyer's, the model's, and the key. */
@@ -130,15 +130,19 @@ async function fails(wish: Parameters<typeof streams>[2], run: Run): Promise<voi
   }
 }
 
+/** One that is answered and one that is canceled, unless its deadline is faster. */
 async function goesOnAlone(run: Run): Promise<void> {
+  const ends = (id: string) =>
+    until(
+      () => executionOf(owner, id),
+      ({ completedAt }) => completedAt !== null,
+    );
   provider.next({ answer: { text: marks.answer } });
-  const accepted = (await run({}, { prefer: "respond-async" })).body.data;
-  await untilStatus(owner, accepted.executionId, "completed");
+  await ends((await run({}, { prefer: "respond-async" })).body.data.executionId);
   provider.next("hang");
-  const arrived = provider.nextRequest();
   const { executionId } = (await run({}, { prefer: "respond-async" })).body.data;
-  await arrived;
-  await cancels(owner, executionId);
+  await heard(owner.post(`/v1/ai/executions/${executionId}/cancel`));
+  await ends(executionId);
 }
 
 async function runsWorkflows(): Promise<void> {

@@ -3,6 +3,7 @@ import { after, before, suite, test } from "node:test";
 import type { ErrorCode } from "@stoa/contract";
 import fc from "fast-check";
 import { hasDraft } from "../../test/factories.ts";
+import { somebodyWaits } from "../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
 import { allAt, hasKey, run, startHeldProvider } from "../../test/runs.ts";
@@ -125,6 +126,34 @@ suite("runs that start together", () => {
     const { refused, again } = await together(50, 3, { maxConcurrency: 3 });
     for (const reply of refused) assertError(reply, 429, "KEY_CONCURRENCY_LIMIT");
     assert.equal(again.status, 200);
+  });
+});
+
+suite("a call that is not yet committed", () => {
+  const refusedBehind = async (keyWish: Record<string, unknown>) => {
+    const key = await hasKey(owner, keyWish);
+    const { ctx } = market.service;
+    let second: ReturnType<typeof openCall> | undefined;
+    await ctx.db.transaction().execute(async (tx) => {
+      assert.equal((await openCall(key, { ctx: { ...ctx, db: tx } })).refusedBy, null);
+      second = openCall(key);
+      await Promise.race([somebodyWaits(market), second.then(() => assert.fail("it did not wait"))]);
+    });
+    return (await second!).refusedBy;
+  };
+
+  test("is waited for, and then counted, by the next of a key with limits", async () => {
+    assert.equal(await refusedBehind({ maxConcurrency: 1 }), "KEY_CONCURRENCY_LIMIT");
+    assert.equal(await refusedBehind({ monthlyBudget: 0.01 }), "KEY_BUDGET_EXCEEDED");
+  });
+
+  test("is waited for by nobody where the key has none", async () => {
+    const key = await hasKey(owner);
+    const { ctx } = market.service;
+    await ctx.db.transaction().execute(async (tx) => {
+      for (const db of [tx, ctx.db])
+        assert.equal((await openCall(key, { ctx: { ...ctx, db } })).refusedBy, null);
+    });
   });
 });
 
@@ -291,9 +320,12 @@ test("a run with limits asks the database as often as one without", async () => 
   const asked = async (limits: Record<string, unknown>) => {
     const apiKeyId = await hasKey(owner, limits);
     await run(owner, { productId, apiKeyId, options });
-    return statementsOf(() => run(owner, { productId, apiKeyId, options }));
+    const statements = await statementsOf(() => run(owner, { productId, apiKeyId, options }));
+    return statements.filter((text) => /provider_|executions/.test(text));
   };
-  assert.deepEqual(await asked({ monthlyBudget: 5, maxConcurrency: 5 }), await asked({}));
+  const unlimited = await asked({});
+  assert.equal(unlimited.length, 3, "the key is read, the run begins, the run ends");
+  assert.deepEqual(await asked({ monthlyBudget: 5, maxConcurrency: 5 }), unlimited);
 });
 
 test("calls are forgotten when no budget counts them any more", async () => {
