@@ -10,6 +10,7 @@ import { allAt, hasKey, run, startHeldProvider } from "../../test/runs.ts";
 import { statementsOf } from "../../test/statements.ts";
 import type { Context, Member } from "../context.ts";
 import { ApiError } from "../errors.ts";
+import { toUuid } from "../ids.ts";
 import { type ProviderAnswer, ProviderFault } from "../outside/ai-provider.ts";
 import { callWithKey, forgetOldCalls, LEASE_MS } from "./provider-calls.ts";
 import { keyToRunWith } from "./provider-keys.ts";
@@ -219,6 +220,21 @@ suite("a budget", () => {
     await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
   });
 
+  test("is counted once, and not given back by a process whose clock is still in the month before", async () => {
+    market.clock.now = new Date("2027-02-01T00:00:00.100Z");
+    const key = await hasKey(owner, { monthlyBudget: 0.02 });
+    for (const _ of [1, 2, 3]) await mustStandAgainst(key, null);
+    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+    const behind = { ...market.service.ctx, now: () => new Date("2027-01-31T23:59:59.900Z") };
+    assert.equal((await openCall(key, { ctx: behind })).refusedBy, "KEY_BUDGET_EXCEEDED");
+    await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 0.03 });
+    const spent = await market.query("select spent_usd from provider_keys where id = $1", [
+      toUuid("pkey", key),
+    ]);
+    assert.equal(Number(spent.rows[0].spent_usd), 3 * COST_USD);
+    await mustStandAgainst(key, null);
+  });
+
   test("never lets calls that cost no more than expected spend more than it", async () => {
     const step = fc.oneof(
       fc.record({ does: fc.constant("begin" as const), maxTokens: fc.integer({ min: 1, max: 1_500 }) }),
@@ -229,11 +245,10 @@ suite("a budget", () => {
       }),
       fc.record({ does: fc.constant("die" as const), which: fc.nat() }),
     );
-    const key = await hasKey(owner, { monthlyBudget: 0.02 });
     const budget = 2_000;
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
-        await market.query("delete from provider_calls");
+        const key = await hasKey(owner, { monthlyBudget: 0.02 });
         // In tokens that come out, of which 1,000 are 0.01 USD.
         let spent = 0;
         const open: { call: Awaited<ReturnType<typeof openCall>>; maxTokens: number }[] = [];

@@ -619,6 +619,7 @@ export interface ProductViews {
 
 export interface ProviderCalls {
   cost_usd: Numeric | null;
+  counted: Generated<boolean>;
   ended_at: Timestamp | null;
   execution_id: string;
   expected_usd: Numeric;
@@ -640,6 +641,8 @@ export interface ProviderKeys {
   name: string;
   provider: string;
   sealed_key: string;
+  spent_month: Timestamp | null;
+  spent_usd: Generated<Numeric>;
   status: Generated<string>;
   user_id: string;
 }

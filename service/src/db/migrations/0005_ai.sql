@@ -8,6 +8,9 @@ create table provider_keys (
   base_url text,
   status text not null default 'unverified' check (status in ('unverified', 'valid', 'invalid')),
   monthly_budget_usd numeric(16, 8),
+  -- Of the budget: what the calls of the month that are counted already have cost.
+  spent_usd numeric(16, 8) not null default 0,
+  spent_month timestamptz,
   max_concurrency smallint,
   created_at timestamptz not null,
   last_used_at timestamptz,
@@ -27,9 +30,11 @@ create table provider_calls (
   cost_usd numeric(16, 8),
   ended_at timestamptz,
   -- One that did not end by then is of a process that died, and counts no more.
-  lease_until timestamptz not null
+  lease_until timestamptz not null,
+  -- Its cost is in the key's `spent_usd`: a month of calls is not summed anew for each of them.
+  counted boolean not null default false
 );
-create index provider_calls_month on provider_calls (provider_key_id, started_at);
+create index provider_calls_month on provider_calls (provider_key_id, started_at) where not counted;
 create index provider_calls_open on provider_calls (provider_key_id) where ended_at is null;
 
 -- Takes the call's place within the limits of its key, or says what stands against it: budget, concurrency, or forgotten.
@@ -54,8 +59,24 @@ begin
       return 'concurrency';
     end if;
     if budget is not null then
-      select coalesce(sum(case when ended_at is not null then cost_usd when lease_until > at then expected_usd end), 0)
-        into spent from provider_calls where provider_key_id = stored_key and started_at >= month_start;
+      -- One statement: what ends between two of them would be in neither sum. A clock that is behind changes no month.
+      with budget_month as (
+        select greatest(month_start, spent_month) as start from provider_keys where id = stored_key
+      ), ended as (
+        update provider_calls c set counted = true from budget_month m
+         where c.provider_key_id = stored_key and not c.counted and c.started_at >= m.start and c.ended_at is not null
+         returning c.cost_usd
+      ), open as (
+        select coalesce(sum(c.expected_usd), 0) as usd from provider_calls c, budget_month m
+         where c.provider_key_id = stored_key and not c.counted and c.started_at >= m.start
+           and c.ended_at is null and c.lease_until > at
+      )
+      update provider_keys k
+         set spent_usd = case when k.spent_month = m.start then k.spent_usd else 0 end
+                       + (select coalesce(sum(cost_usd), 0) from ended),
+             spent_month = m.start
+        from budget_month m, open where k.id = stored_key
+        returning k.spent_usd + open.usd into spent;
       if spent >= budget or spent + expected > budget then return 'budget'; end if;
     end if;
   end if;
