@@ -111,6 +111,7 @@ export const ExecutionDetail = Execution.extend({
   attempts: z.int(),
 }).meta({ id: "ExecutionDetail" });
 
+export type ProductRuns = z.input<typeof ProductRuns>;
 export type AcceptedExecution = z.input<typeof AcceptedExecution>;
 export type Execute = z.output<typeof Execute>;
 export type ExecutionResult = z.input<typeof ExecutionResult>;
@@ -236,4 +237,28 @@ export const cancelExecution = endpoint({
   params: executionParams,
   data: Execution,
   errors: ["EXECUTION_NOT_FOUND", "INVALID_STATE"],
+});
+
+export const ProductRuns = z
+  .object({
+    total: z.int().describe("By buyers; your own runs are not counted"),
+    completed: z.int(),
+    failed: z.int(),
+    canceled: z.int(),
+    buyers: z.int().describe("How many ran it at all"),
+    last30Days: z.int(),
+  })
+  .meta({ id: "ProductRuns" });
+
+export const productRuns = endpoint({
+  name: "ai.productRuns",
+  method: "GET",
+  path: "/products/:productId/runs",
+  summary: "Read how often your product was run",
+  description:
+    "For its author and administrators: numbers alone, never what anybody ran it with or what came out.",
+  access: { who: "member", permission: "products:read" },
+  params: z.object({ productId: z.string() }),
+  data: ProductRuns,
+  errors: ["PRODUCT_NOT_FOUND"],
 });

@@ -112,6 +112,7 @@ export const api = {
     cancelExecution: executions.cancelExecution,
     removeExecution: executions.removeExecution,
     executionReceipt: runReceipts.executionReceipt,
+    productRuns: executions.productRuns,
     keys: ai.keys,
     createKey: ai.createKey,
     changeKey: ai.changeKey,
@@ -245,6 +246,7 @@ export {
   type ExecutionResult,
   executionStatuses,
   executionTypes,
+  type ProductRuns,
 } from "./executions.ts";
 export { MAX_FILE_BYTES, MAX_IMAGE_BYTES, type ProductFile, type ProductImage } from "./files.ts";
 export type { ApiKey, ApiKeyStatus, CreateApiKey, NewApiKey, RotatedApiKey } from "./keys.ts";

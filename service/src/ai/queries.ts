@@ -1,4 +1,4 @@
-import type { executionStatuses } from "@stoa/contract";
+import type { executionStatuses, ProductRuns } from "@stoa/contract";
 import { sql, type Updateable } from "kysely";
 import type { Queries } from "../db/database.ts";
 import { offsetOf, type Paging } from "../db/paging.ts";
@@ -235,6 +235,19 @@ export async function moveWorkflow(
     .where("status", "in", [...from])
     .executeTakeFirst();
   return numUpdatedRows > 0n;
+}
+
+/** Those of others than its author, whatever became of them in their histories. */
+export async function countRunsOf(db: Queries, product: { id: string; authorId: string }, lately: Date) {
+  const { rows } = await sql<ProductRuns>`
+    select count(*)::int as total,
+           (count(*) filter (where status = 'completed'))::int as completed,
+           (count(*) filter (where status = 'failed'))::int as failed,
+           (count(*) filter (where status = 'canceled'))::int as canceled,
+           (count(distinct user_id))::int as buyers,
+           (count(*) filter (where created_at >= ${lately}))::int as "last30Days"
+      from executions where product_id = ${product.id} and user_id <> ${product.authorId}`.execute(db);
+  return rows[0]!;
 }
 
 /** Its texts are gone; the row stays, as a run of its product. */

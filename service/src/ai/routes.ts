@@ -6,6 +6,7 @@ import { promptKind, streamExecution } from "./events.ts";
 import { executePrompt } from "./execute.ts";
 import { listOwnExecutions, readExecution, removeExecution } from "./executions.ts";
 import type { ExecutionKinds } from "./kinds.ts";
+import { readProductRuns } from "./product-runs.ts";
 import { changeKey, listOwnKeys, removeKey, storeKey, verifyKey } from "./provider-keys.ts";
 import { receiptOf } from "./receipt.ts";
 
@@ -34,6 +35,7 @@ export const aiRoutes = (others: ExecutionKinds = {}): Route[] => {
     route(api.ai.removeExecution, (ctx, caller, { params }) =>
       removeExecution(ctx, caller, params.executionId),
     ),
+    route(api.ai.productRuns, (ctx, caller, { params }) => readProductRuns(ctx, caller, params.productId)),
     route(api.ai.keys, (ctx, caller, { query }) => listOwnKeys(ctx, caller, query)),
     route(api.ai.createKey, (ctx, caller, { body }) => storeKey(ctx, caller, body)),
     route(api.ai.changeKey, (ctx, caller, { params, body }) =>

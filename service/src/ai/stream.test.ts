@@ -13,9 +13,11 @@ import {
   heldPieces,
   streams,
 } from "../../test/run-streams.ts";
-import { allAt, hasKey, run } from "../../test/runs.ts";
-import type { StreamedEvent } from "../http/route.ts";
+import { allAt, hasKey, newestRun, run } from "../../test/runs.ts";
+import type { Member } from "../context.ts";
+import { EventStream, type StreamedEvent } from "../http/route.ts";
 import { newUuid } from "../ids.ts";
+import { executePrompt } from "./execute.ts";
 import { GrowingText } from "./growing-text.ts";
 import { LiveRun } from "./live.ts";
 import { followLive } from "./stream.ts";
@@ -273,6 +275,30 @@ suite("whoever goes away", () => {
     assert.deepEqual([usage.completionTokens, usage.estimated], [1, true]);
   });
 
+  test("is whoever takes nothing for too long, too", async () => {
+    const { ctx } = market.service;
+    provider.next({ stream: { breaks: "stall", after: 1 } });
+    const caller = { kind: "key", userId: owner.userId, role: "user" } as unknown as Member;
+    const wish = { ...wishOf("openai"), variables: { topic: "rain" }, stream: true };
+    const stream = await executePrompt(
+      ctx,
+      caller,
+      { ...wish, options: { ...wish.options, store: true } },
+      {
+        acceptsEvents: false,
+        prefer: { respondAsync: false, waitSeconds: null },
+        clientGone: () => new AbortController().signal,
+      },
+    );
+    assert.ok(stream instanceof EventStream);
+    stream.ended();
+    const { error } = await becomes(
+      () => newestRun(owner),
+      ({ status }) => status === "canceled",
+    );
+    assert.equal(error.code, "client_gone");
+  });
+
   test("with an Idempotency-Key lets it run to its end, and the repeat hears it from its beginning", async () => {
     const held = heldPieces();
     provider.next({ stream: { pieces: ["One ", "two"], gate: held.gate } });
@@ -323,14 +349,15 @@ suite("the pieces of a text", () => {
         fc.nat(),
         fc.nat(16_384),
         async (said, heard, pad) => {
-          const text = "x".repeat(pad) + said.join("");
+          const begin = "x".repeat(pad);
+          const text = begin + said.join("");
           const place = text.length === 0 ? 0 : heard % (text.length + 1);
           const live = new LiveRun(newUuid(new Date()));
           const told: StreamedEvent[] = [];
           const reading = (async () => {
             for await (const event of followLive(live, place, new AbortController().signal)) told.push(event);
           })();
-          // Halves of letters come, too.
+          // Halves of letters come, too, and some lie at the end of a block.
           for (const half of text) {
             for (const piece of half.split("")) live.say(piece);
             await Promise.resolve();
