@@ -254,6 +254,41 @@ suite("whoever comes back", () => {
   });
 });
 
+test("nothing is lost or heard twice over any reconnects, at whichever process", async () => {
+  const { origin } = await market.startNode();
+  const plan = fc.record({
+    pieces: fc.array(fc.string({ unit: "grapheme", minLength: 1, maxLength: 8 }), {
+      minLength: 1,
+      maxLength: 12,
+    }),
+    // After how many events a stream is lost, and where its reader comes back.
+    losses: fc.array(fc.tuple(fc.nat({ max: 3 }), fc.boolean()), { minLength: 1, maxLength: 5 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(plan, async ({ pieces, losses }) => {
+      const held = heldPieces();
+      provider.next({ stream: { pieces, gate: held.gate } });
+      held.allow(1);
+      const first = await opens("openai", {}, { "idempotency-key": newUuid(new Date()) });
+      await first.hears(2);
+      first.close();
+      const text = [heardBy(first).text];
+      let last = first.lastEventId;
+      held.allowAll();
+      for (let at = 0; last !== "end"; at++) {
+        const [most, isElsewhere] = losses[at % losses.length]!;
+        const back = await follows(isElsewhere ? origin : market.origin, owner, executionOf(first), last);
+        await Promise.race([back.hears(most + 1), back.ended]);
+        back.close();
+        text.push(heardBy(back).text);
+        last = back.lastEventId || last;
+      }
+      assert.equal(text.join(""), pieces.join(""));
+    }),
+    { numRuns: 10, endOnFailure: true },
+  );
+});
+
 suite("whoever goes away", () => {
   test("ends the provider's call within a second; what was said is kept, its tokens estimated", async (t) => {
     const server = await startProviderServer();
