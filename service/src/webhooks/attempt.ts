@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 import { toId } from "../ids.ts";
 import type { Attempt, Claimed } from "./delivery-queries.ts";
 import type { Result } from "./outcome.ts";
-import { openSecret } from "./secrets.ts";
+import { openSecrets } from "./secrets.ts";
 import { messageHeaders } from "./signature.ts";
 
 const USER_AGENT = "Stoa-Webhooks/1";
@@ -14,7 +14,11 @@ export interface Made {
 
 /** Posts a delivery once: the event's own bytes, stamped and signed now; without its secret not at all. Never throws. */
 export async function attemptDelivery(ctx: Context, delivery: Claimed): Promise<Made> {
-  const secrets = openSecrets(ctx, delivery);
+  const { userId } = delivery;
+  const secrets = openSecrets(
+    ctx,
+    delivery.secrets.map((secret) => ({ ...secret, userId })),
+  );
   if (secrets.length === 0)
     return { attempt: unpostedAttempt(ctx), result: { answer: null, problem: "secret_unreadable" } };
   const headers = headersOf(ctx, delivery, secrets);
@@ -24,18 +28,6 @@ export async function attemptDelivery(ctx: Context, delivery: Claimed): Promise<
   const durationMs = Math.round(performance.now() - start);
   const attempt = { id: ctx.newId(), startedAt, endedAt: ctx.now(), durationMs, requestHeaders: headers };
   return { attempt: { ...attempt, answer: result.answer }, result };
-}
-
-/** Without those that were sealed by a key that is no longer in the ring: a new one signs alone. */
-function openSecrets(ctx: Context, { id, userId, secrets }: Claimed): string[] {
-  return secrets.flatMap((secret) => {
-    try {
-      return [openSecret(ctx, userId, secret)];
-    } catch (error) {
-      ctx.log.error({ delivery: id, err: error }, "the secret of a webhook endpoint cannot be opened");
-      return [];
-    }
-  });
 }
 
 function headersOf(ctx: Context, delivery: Claimed, secrets: string[]): Record<string, string> {

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { request } from "node:http";
 import { after, before, beforeEach, suite, test } from "node:test";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { toUuid } from "../ids.ts";
 import { Courier } from "./courier.ts";
 import { Inboxes } from "./inboxes.ts";
 import { messageHeaders, newSecret } from "./signature.ts";
@@ -130,6 +131,19 @@ suite("/dev/hooks", () => {
     await post(BODY, signed(planned.body.data.secret));
     const signatures = (await arrivals()).map(({ signature }: { signature: string }) => signature);
     assert.deepEqual(signatures, ["wrong", "wrong", "right", "right"]);
+  });
+
+  test("takes what comes though a secret of an endpoint that leads there cannot be opened", async () => {
+    const { id, secret } = await hasEndpoint();
+    await market.query(
+      `update webhook_secrets set sealed_secret = replace(sealed_secret, 'v1.test.', 'v1.lost.') where endpoint_id = $1`,
+      [toUuid("whk", id)],
+    );
+    assert.equal((await post(BODY, signed(secret))).status, 200);
+    const rotated = await owner.post(`/v1/webhooks/${id}/rotate-secret`, {});
+    await post(BODY, signed(rotated.body.data.secret));
+    const signatures = (await arrivals()).map(({ signature }: { signature: string }) => signature);
+    assert.deepEqual(signatures, ["right", "unknown"]);
   });
 
   test("checks a secret that is given, where no endpoint leads here", async () => {

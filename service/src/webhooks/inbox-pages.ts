@@ -8,7 +8,7 @@ import { isFromThisMachine } from "../http/own-machine.ts";
 import { mustNotComeFromElsewhere } from "../http/same-origin.ts";
 import { listSecretsByEnding } from "./inbox-queries.ts";
 import { type Arrival, Inboxes } from "./inboxes.ts";
-import { openSecret } from "./secrets.ts";
+import { openSecrets } from "./secrets.ts";
 import { type Verdict, verdictOf } from "./verdict.ts";
 
 const MAX_BODY_BYTES = 256 * 1024;
@@ -85,9 +85,10 @@ async function judge(
   signed: Pick<Arrival, "headers" | "body">,
 ): Promise<Arrival["signature"]> {
   const found = await listSecretsByEnding(ctx.db, PATH + name, ctx.now());
-  const secrets = found.map((secret) => openSecret(ctx, secret.userId, secret));
+  const secrets = openSecrets(ctx, found);
   const verdict = verdictOf(ctx.config.webhookHeaderPrefix, signed, secrets);
-  return verdict === "wrong" && secrets.length === 0 ? "unknown" : verdict;
+  const isSure = found.length > 0 && secrets.length === found.length;
+  return verdict === "wrong" && !isSure ? "unknown" : verdict;
 }
 
 const toJson = ({ id, headers, body, receivedAt, signature }: Arrival) => ({
@@ -115,7 +116,7 @@ const sentences: Record<Arrival["signature"], Html> = {
   right: html`<p class="notice good"><strong>The signature is right.</strong> The secret of an endpoint that leads to this inbox made it.</p>`,
   wrong: html`<p class="notice bad"><strong>The signature is wrong.</strong> No secret of an endpoint that leads to this inbox made it.</p>`,
   missing: html`<p class="notice warning"><strong>There is no signature.</strong> Anybody may have sent this.</p>`,
-  unknown: html`<p class="notice"><strong>The signature was not checked.</strong> No endpoint led to this inbox; give the secret below.</p>`,
+  unknown: html`<p class="notice"><strong>The signature was not checked.</strong> No endpoint led to this inbox, or a secret of it cannot be opened; give the secret below.</p>`,
 };
 
 const answers: Record<Verdict, Html> = {

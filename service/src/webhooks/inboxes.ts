@@ -6,7 +6,7 @@ export interface Arrival {
   headers: Record<string, string>;
   body: string;
   receivedAt: Date;
-  /** What its signature was worth when it came; unknown: no endpoint of ours led here, so that nobody can say. */
+  /** What its signature was worth when it came; unknown: no endpoint of ours led here, or a secret of it cannot be opened, so that nobody can say. */
   signature: Verdict | "unknown";
 }
 

@@ -15,9 +15,22 @@ export const sealedSecrets = sealedColumn({
   contextOf: ({ userId, id }) => sealContext(userId, id),
 });
 
-/** The secret itself, for the moment of an attempt. */
-export const openSecret = (ctx: Context, userId: string, { id, sealed }: { id: string; sealed: string }) =>
-  ctx.vault.open(sealed, sealContext(userId, id));
+interface Sealed {
+  id: string;
+  userId: string;
+  sealed: string;
+}
+
+/** The secrets themselves, for a moment; without those that were sealed by a key that is no longer in the ring. */
+export const openSecrets = (ctx: Context, secrets: readonly Sealed[]): string[] =>
+  secrets.flatMap(({ id, userId, sealed }) => {
+    try {
+      return [ctx.vault.open(sealed, sealContext(userId, id))];
+    } catch (error) {
+      ctx.log.error({ secret: id, err: error }, "the secret of a webhook endpoint cannot be opened");
+      return [];
+    }
+  });
 
 /** Draws an endpoint a secret that signs from a moment on; it is shown once, and kept sealed. */
 export async function drawSecret(
