@@ -323,7 +323,9 @@ export const stats = endpoint({
   access,
   params,
   query: z.strictObject({
-    days: queryNumber(z.int().min(1).max(30)).default(7).describe("Of events of so many days up to now"),
+    days: queryNumber(z.int().min(1).max(30))
+      .default(7)
+      .describe("Of deliveries that were made within so many days up to now"),
   }),
   data: WebhookStats,
   errors: ["WEBHOOK_NOT_FOUND"],

@@ -9,8 +9,9 @@ export interface TellableEvent {
   body: string | null;
 }
 
+/** For each reader. */
 const EVENTS_AT_ONCE = 100;
-/** And one event more. */
+/** For each reader, and one event more. */
 const BYTES_AT_ONCE = 256 * 1024;
 
 /** Up to which number events were handed out. All of them are seen by whoever asks after this. */

@@ -5,7 +5,7 @@ import type { Logger } from "pino";
 import { findHead, listAhead, type TellableEvent } from "./feed-queries.ts";
 
 const LOOK_EVERY_MS = 200;
-/** Of one statement: so many readers, and for each so much. */
+/** Of one statement. */
 const READERS_AT_ONCE = 32;
 
 /** Somebody who follows the events of an account: after which number, and which of them. */

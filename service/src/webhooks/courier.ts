@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../context.ts";
-import { attemptDelivery, unpostedAttempt } from "./attempt.ts";
+import { attemptDelivery, type Made, unpostedAttempt } from "./attempt.ts";
 import {
   type Claimed,
   claimDeliveries,
@@ -108,24 +108,15 @@ export class Courier {
   }
 
   /** Takes back what dead workers held; what killed several of them counts as attempted. */
-  async reap(): Promise<boolean> {
+  async reap(): Promise<void> {
     const poison = await reapDeliveries(this.#ctx.pool, this.#lease());
-    for (const delivery of poison) {
-      const attempt = unpostedAttempt(this.#ctx);
-      const result = { answer: null, problem: "worker_lost" } as const;
-      this.#recorder.add({
-        delivery,
-        attempt,
-        outcome: outcomeOf(delivery, result, attempt.endedAt, this.#random),
-      });
-    }
-    return false;
+    const result = { answer: null, problem: "worker_lost" } as const;
+    for (const delivery of poison) this.#record(delivery, { attempt: unpostedAttempt(this.#ctx), result });
   }
 
-  async #mend(): Promise<boolean> {
+  async #mend(): Promise<void> {
     const mended = await mendLanes(this.#ctx.db);
     if (mended > 0) this.#ctx.log.warn({ lanes: mended }, "webhook lanes slept past their deliveries");
-    return false;
   }
 
   #lease(): Lease {
@@ -157,26 +148,27 @@ export class Courier {
   }
 
   async #attempt(delivery: Claimed): Promise<void> {
-    const { attempt, result } = await attemptDelivery(this.#ctx, delivery);
-    if (result.problem === "shutdown") {
-      await releaseDelivery(this.#ctx.pool, delivery, this.#ctx.now());
-      return;
-    }
-    this.#recorder.add({
-      delivery,
-      attempt,
-      outcome: outcomeOf(delivery, result, attempt.endedAt, this.#random),
-    });
+    const made = await attemptDelivery(this.#ctx, delivery);
+    if (made.result.problem === "shutdown") await releaseDelivery(this.#ctx.pool, delivery, this.#ctx.now());
+    else this.#record(delivery, made);
   }
 
-  /** `pause` is told whether there was anything to do. */
-  async #repeatedly(work: () => Promise<boolean>, pause: (isBusy: boolean) => Promise<void>): Promise<void> {
+  #record(delivery: Claimed, { attempt, result }: Made): void {
+    const outcome = outcomeOf(delivery, result, attempt.endedAt, this.#random);
+    this.#recorder.add({ delivery, attempt, outcome });
+  }
+
+  /** `pause` is told what the work answered; null: it failed. */
+  async #repeatedly<Answer>(
+    work: () => Promise<Answer>,
+    pause: (answer: Answer | null) => Promise<void>,
+  ): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      const isBusy = await work().catch((error) => {
+      const answer = await work().catch((error) => {
         this.#ctx.log.warn({ err: error }, "a round of deliveries failed; the next one tries again");
-        return false;
+        return null;
       });
-      await pause(isBusy);
+      await pause(answer);
     }
   }
 

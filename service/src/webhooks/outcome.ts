@@ -1,7 +1,6 @@
+import type { DeliveryStatus } from "@stoa/contract";
 import type { PostResult } from "../outside/post.ts";
 import { nextAttemptAt, retryAfterMs } from "./schedule.ts";
-
-export type DeliveryStatus = "pending" | "retrying" | "succeeded" | "failed" | "skipped" | "canceled";
 
 /** A delivery as whoever attempts it holds it. */
 export interface Leased {
