@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { after, test } from "node:test";
+import { promisify } from "node:util";
 import fc from "fast-check";
 import { type Bindings, Evaluator } from "./evaluate.ts";
 import { EvaluationFault } from "./evaluation-fault.ts";
@@ -263,6 +265,14 @@ test("turns go round: who asked for much is not in the way of who asks for littl
   };
   await Promise.all([...Array.from({ length: 100 }, () => ask("much")), ...["a", "b", "c"].map(ask)]);
   assert.ok(order.lastIndexOf("c") < 50, order.slice(0, 60).join());
+});
+
+test("threads that have nothing to do keep no process alive", async () => {
+  const program = `
+    const { Evaluator } = await import(${JSON.stringify(new URL("./evaluate.ts", import.meta.url).href)});
+    console.log(await new Evaluator().evaluate("6 * 7", { input: {}, steps: {} }, "somebody"));`;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", program]);
+  assert.equal(stdout.trim(), "42");
 });
 
 test("an evaluator that is closed gives no more values", async () => {

@@ -1,10 +1,10 @@
 /** The thread in which expressions are evaluated: whatever goes wrong here is stopped from outside (evaluation-thread.ts). */
 import { parentPort, workerData } from "node:worker_threads";
 import { EvaluationFault } from "./evaluation-fault.ts";
-import type { Answer, Question, ThreadData } from "./evaluation-thread.ts";
+import { type Answer, inMs, type Question, type ThreadData, wallMs } from "./evaluation-thread.ts";
 import { openPrograms } from "./program.ts";
 
-const { clock } = workerData as ThreadData;
+const { clock, ofProcessor } = workerData as ThreadData;
 const run = await openPrograms();
 warmUp();
 
@@ -15,17 +15,12 @@ function answerTo({ expression, bindings }: Question): Answer {
   try {
     const values = JSON.parse(bindings);
     // Reading a megabyte is no fault of the expression.
-    clock[0] = processorMs();
+    clock[0] = ofProcessor ? inMs(process.threadCpuUsage()) : wallMs();
     return { value: run(expression, values) };
   } catch (error) {
     // Nothing else leaves: a message of the library may quote what it read.
     return { reason: error instanceof EvaluationFault ? error.reason : "cannot be evaluated" };
   }
-}
-
-function processorMs(): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1_000;
 }
 
 /** What is run for the first time takes ten times as long, and shall not be on the account of whoever comes first. */

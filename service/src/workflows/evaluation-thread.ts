@@ -15,8 +15,10 @@ const MAX_YOUNG_HEAP_MB = 32;
 const NOT_BEGUN = -1;
 
 export interface ThreadData {
-  /** At which of its processor milliseconds the thread began to evaluate; it is written there and read here. */
+  /** At which of its milliseconds the thread began to evaluate; it is written there and read here. */
   clock: Float64Array;
+  /** Whether those are of the processor. Node 22 cannot tell of another thread: there they are of the clock on the wall. */
+  ofProcessor: boolean;
 }
 
 export interface Question {
@@ -36,6 +38,7 @@ interface Asked {
 /** A thread that evaluates one expression at a time, until one has to be stopped, and the thread with it. */
 export class EvaluationThread {
   readonly #clock = new Float64Array(new SharedArrayBuffer(8));
+  readonly #ofProcessor = "cpuUsage" in Worker.prototype;
   readonly #worker: Worker;
   readonly #isReady: Promise<unknown>;
   #asked: Asked | null = null;
@@ -44,7 +47,7 @@ export class EvaluationThread {
 
   constructor() {
     this.#worker = new Worker(new URL("./evaluate.worker.ts", import.meta.url), {
-      workerData: { clock: this.#clock } satisfies ThreadData,
+      workerData: { clock: this.#clock, ofProcessor: this.#ofProcessor } satisfies ThreadData,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, maxYoungGenerationSizeMb: MAX_YOUNG_HEAP_MB },
       // It needs no settings, and shall not see any secret.
       env: {},
@@ -104,9 +107,15 @@ export class EvaluationThread {
   /** A thread that does not even say how long it has run is inside a single operation. */
   async #usedMs(until: number): Promise<number> {
     const tooLate = sleep(Math.max(0, until - performance.now()), null, { ref: false });
-    const usage = await Promise.race([this.#worker.cpuUsage().catch(() => null), tooLate]);
+    const nowMs = this.#ofProcessor ? await Promise.race([this.#processorMs(), tooLate]) : wallMs();
     const begunAt = this.#clock[0]!;
-    return usage && begunAt !== NOT_BEGUN ? (usage.user + usage.system) / 1_000 - begunAt : 0;
+    return nowMs !== null && begunAt !== NOT_BEGUN ? nowMs - begunAt : 0;
+  }
+
+  /** null: it has ended. */
+  async #processorMs(): Promise<number | null> {
+    const usage = await this.#worker.cpuUsage().catch(() => null);
+    return usage && inMs(usage);
   }
 
   #answer(answer: Answer): void {
@@ -131,6 +140,10 @@ export class EvaluationThread {
     return asked;
   }
 }
+
+export const inMs = ({ user, system }: NodeJS.CpuUsage) => (user + system) / 1_000;
+/** The same for all threads. */
+export const wallMs = () => performance.timeOrigin + performance.now();
 
 const isOutOfMemory = (error: unknown) => (error as { code?: unknown }).code === "ERR_WORKER_OUT_OF_MEMORY";
 const tooMuchMemory = () => new EvaluationFault(`needs more than ${MAX_HEAP_MB} MB of memory`);
