@@ -6,6 +6,7 @@ import { keep, type Report, toMarkdown } from "./report.ts";
 import { measureAuthenticate } from "./scenarios/authenticate.ts";
 import { measureCatalogue } from "./scenarios/catalogue.ts";
 import { measureExecute } from "./scenarios/execute.ts";
+import { measureExpressions } from "./scenarios/expressions.ts";
 import { measureLedger } from "./scenarios/ledger.ts";
 import { measureLimits } from "./scenarios/limits.ts";
 import { measureList } from "./scenarios/list.ts";
@@ -21,6 +22,7 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   list: measureList,
   catalogue: measureCatalogue,
   execute: measureExecute,
+  expressions: measureExpressions,
   limits: measureLimits,
   authenticate: measureAuthenticate,
   purchases: measurePurchases,

@@ -1,5 +1,6 @@
 import { EvaluationFault } from "./evaluation-fault.ts";
 import { EvaluationThread, type Question } from "./evaluation-thread.ts";
+import { isObject } from "./fault.ts";
 
 /** JSON text of what an expression reads, in characters. */
 const MAX_BINDINGS_CHARACTERS = 2 * 1024 * 1024;
@@ -120,11 +121,18 @@ function textOf(bindings: Bindings): string {
   }
 }
 
-/** A step whose id does not stand in an expression cannot be read by it, and need not be sent; but for one written with `\x61`. */
-function readBy(expression: string, { steps, ...others }: Bindings): Bindings {
-  if (expression.includes("\\")) return { ...others, steps };
+/** Anything but `input.name`. */
+const WHOLE_INPUT = /\binput\b(?!\.[A-Za-z_])/;
+
+/** What does not stand in an expression by name cannot be read by it, and need not be sent; but for a step named with `\x61`. */
+function readBy(expression: string, { input, steps, ...others }: Bindings): Bindings {
+  const isWhole = WHOLE_INPUT.test(expression) || !isObject(input);
   return {
     ...others,
-    steps: Object.fromEntries(Object.entries(steps).filter(([id]) => expression.includes(id))),
+    input: isWhole ? input : standingIn(expression, input),
+    steps: expression.includes("\\") ? steps : standingIn(expression, steps),
   };
 }
+
+const standingIn = <Value>(expression: string, values: Readonly<Record<string, Value>>) =>
+  Object.fromEntries(Object.entries(values).filter(([name]) => expression.includes(name)));
