@@ -3,6 +3,7 @@ import { forgetOldCalls } from "./ai/provider-calls.ts";
 import { foldFacetCounts, weighSearchWords } from "./catalogue/upkeep.ts";
 import { forgetViewers } from "./catalogue/views.ts";
 import type { Context } from "./context.ts";
+import { forgetOldRuns } from "./engine/forgetting.ts";
 import { forgetOldEvents } from "./events/events.ts";
 import { sweepBlobs } from "./files/sweep.ts";
 import { forgetOldAnswers } from "./http/idempotency.ts";
@@ -47,6 +48,7 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "weigh-search-words", cron: "47 4 * * *", run: () => weighSearchWords(ctx) },
   { name: "tidy-executions", cron: "*/5 * * * *", run: () => tidyExecutions(ctx) },
   { name: "forget-provider-calls", cron: "57 3 * * *", run: () => forgetOldCalls(ctx) },
+  { name: "forget-workflow-runs", cron: "19 * * * *", run: () => forgetOldRuns(ctx) },
   { name: "forget-viewers", cron: "11 * * * *", run: () => forgetViewers(ctx) },
   { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
   { name: "forget-mails", cron: "23 * * * *", run: () => forgetOldMails(ctx) },

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { type Listener, listen } from "../../test/event-stream.ts";
 import { getsAllBack, haiku, hasBought, hasProduct } from "../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
@@ -18,7 +19,9 @@ import {
   until,
   untilStatus,
 } from "../../test/workflows.ts";
+import { forgetAllRuns } from "../ai/forgetting.ts";
 import { toUuid } from "../ids.ts";
+import { forgetOldRuns } from "./forgetting.ts";
 
 let provider: ProviderServer;
 let market: Market;
@@ -83,6 +86,58 @@ suite("cancelling", () => {
     await untilStatus(author, id, "waiting");
     await cancels(author, id);
     assert.deepEqual(await statusesOf(id), ["long canceled"]);
+  });
+});
+
+suite("events", () => {
+  const heardBy = async (id: string, headers: Record<string, string> = {}) => {
+    const listener = await listen(market.origin, author.key, `/v1/ai/executions/${id}/events`, headers);
+    assert.equal(listener.status, 200, listener.text);
+    return listener;
+  };
+  const typesIn = ({ heard }: Pick<Listener, "heard">) =>
+    heard.map(({ type, data }) => [type, JSON.parse(data).stepId].filter(Boolean).join(" "));
+
+  test("are heard as they happen, and afterwards, from wherever one stood; the last tells the result", async () => {
+    const workflowId = await hasWorkflow(author, {
+      steps: [says("a", "x"), { id: "later", type: "delay", seconds: 60, needs: ["a"] }],
+      result: "steps.a.output",
+    });
+    const id = await begins(author, workflowId);
+    const live = await heardBy(id);
+    await live.until(() => live.heard.some(({ type }) => type === "execution.waiting"));
+    market.clock.forward(60_000);
+    assert.equal(await live.ended, true);
+    const all = [
+      ...[
+        "execution.queued",
+        "execution.started",
+        "step.started a",
+        "step.completed a",
+        "step.waiting later",
+      ],
+      ...["execution.waiting", "step.completed later", "execution.completed"],
+    ];
+    assert.deepEqual(typesIn(live), all);
+    assert.deepEqual(
+      live.heard.map((event) => event.id),
+      all.map((_, n) => String(n + 1)),
+    );
+    assert.equal(JSON.parse(live.heard.at(-1)!.data).output, "[sandbox] x");
+    const later = await heardBy(id, { "last-event-id": "5" });
+    assert.equal(await later.ended, true);
+    assert.deepEqual(typesIn(later), all.slice(5));
+  });
+
+  test("of a run that was retried have one end", async () => {
+    const workflowId = await hasWorkflow(author, { steps: [asks("bad", "x")] });
+    provider.next("context");
+    const { executionId: id } = await executes(author, workflowId, withOpenai());
+    await retries(id, author, { prefer: "wait=30" });
+    const listener = await heardBy(id);
+    assert.equal(await listener.ended, true);
+    const ends = typesIn(listener).filter((type) => /^execution\.(completed|failed)/.test(type));
+    assert.deepEqual(ends, ["execution.completed"]);
   });
 });
 
@@ -238,6 +293,44 @@ suite("who may run a workflow", () => {
       toUuid("prod", workflowId),
     ]);
     assert.equal(rows.length, 1);
+  });
+});
+
+suite("what is kept of a run", () => {
+  test("are its texts for 30 days, and that it ran after that", async () => {
+    const workflowId = await hasWorkflow(author, {
+      steps: [says("b", "y"), says("a", "x", { model: "sandbox-context", needs: ["b"] })],
+    });
+    const { executionId: id } = await executes(author, workflowId);
+    assert.equal((await stepOf(author, id, "b")).output, "[sandbox] y");
+    market.clock.forward(30 * 86_400_000 - 1);
+    await forgetOldRuns(market.service.ctx);
+    assert.equal((await stepOf(author, id, "b")).output, "[sandbox] y");
+    market.clock.forward(2);
+    await forgetOldRuns(market.service.ctx);
+    const { status, output } = await stepOf(author, id, "b");
+    assert.deepEqual([status, output], ["completed", null]);
+    assert.match((await retries(id)).body.error.message, /no longer kept/);
+  });
+
+  test("is nothing once it is deleted, by its owner or with their account", async () => {
+    const owner = await market.hasUser();
+    const workflowId = await hasWorkflow(owner, {
+      steps: [says("a", "x"), { id: "long", type: "delay", seconds: 60, needs: ["a"] }],
+    });
+    const rowsOf = async (id: string) =>
+      (await market.query("select from execution_steps where execution_id = $1", [toUuid("exec", id)])).rows
+        .length;
+    const [first, second] = [await begins(owner, workflowId), await begins(owner, workflowId)];
+    for (const id of [first, second]) await untilStatus(owner, id, "waiting");
+    assert.equal((await owner.delete(`/v1/ai/executions/${first}`)).status, 409);
+    await cancels(owner, first);
+    assert.equal((await owner.delete(`/v1/ai/executions/${first}`)).status, 200);
+    assert.equal((await owner.get(`/v1/ai/executions/${first}/steps`)).status, 404);
+    await market.service.ctx.db
+      .transaction()
+      .execute((tx) => forgetAllRuns(market.service.ctx, tx, owner.userId));
+    assert.deepEqual([await rowsOf(first), await rowsOf(second)], [0, 0]);
   });
 });
 

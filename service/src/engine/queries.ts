@@ -193,3 +193,20 @@ export async function listEventsAfter(db: Queries, id: string, after: number): P
      where execution_id = ${id} and seq > ${after} order by seq limit ${EVENTS_AT_ONCE}`.execute(db);
   return rows;
 }
+
+const RUNS_AT_ONCE = 100;
+
+/** Of some of the runs that ended and whose ids are smaller; answers how many. */
+export async function eraseTextsOfSome(db: Queries, before: string): Promise<number> {
+  const { rows } = await sql`
+    with old as (
+      update workflow_runs set sealed_start = null, sealed_result = null
+       where execution_id in (select execution_id from workflow_runs
+                               where execution_id < ${before} and due_at is null and sealed_start is not null
+                               order by execution_id limit ${RUNS_AT_ONCE} for update skip locked)
+      returning execution_id),
+    steps as (
+      update execution_steps s set sealed_output = null from old where s.execution_id = old.execution_id and sealed_output is not null)
+    select from old`.execute(db);
+  return rows.length;
+}

@@ -22,6 +22,7 @@ create table workflow_runs (
   sealed_result text
 ) with (fillfactor = 70);
 create index workflow_runs_due on workflow_runs (due_at) where due_at is not null;
+create index workflow_runs_texts on workflow_runs (execution_id) where due_at is null and sealed_start is not null;
 -- However often an attempt is made again, it calls once.
 create unique index workflow_runs_called on workflow_runs (parent_id, parent_step, parent_item, parent_attempt) where parent_id is not null;
 create trigger open_account before insert on workflow_runs
