@@ -15,6 +15,7 @@ import { measureSize } from "./scenarios/size.ts";
 import { measureStart } from "./scenarios/start.ts";
 import { measureWebhookLists } from "./scenarios/webhook-lists.ts";
 import { measureWebhooks } from "./scenarios/webhooks.ts";
+import { measureWorkflows } from "./scenarios/workflows.ts";
 
 const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   start: measureStart,
@@ -28,6 +29,7 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   purchases: measurePurchases,
   ledger: measureLedger,
   webhooks: measureWebhooks,
+  workflows: measureWorkflows,
   "webhook-lists": measureWebhookLists,
 };
 
