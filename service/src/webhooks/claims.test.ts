@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import type pg from "pg";
 import { MINUTE_MS, openHooks } from "../../test/hooks.ts";
+import { somebodyWaits } from "../../test/locks.ts";
 import type { Client } from "../../test/market.ts";
 import { unpostedAttempt } from "./attempt.ts";
 import { type Claimed, claimDeliveries, mendLanes, recordAttempts } from "./delivery-queries.ts";
@@ -115,6 +116,32 @@ test("a lane that finds its account full is looked at again a moment after, thou
   await answer(others, 200);
   market.clock.forward(250);
   assert.equal((await claim(48)).length, 8);
+});
+
+test("what is written while a worker begins to look is handed out by it, or by the next one", async () => {
+  await hasEndpoint(owner);
+  const writer = await ctx.pool.connect();
+  try {
+    await writer.query("begin; lock table webhook_lanes in access exclusive mode");
+    const claiming = claim(8);
+    await somebodyWaits(market);
+    await writer.query(
+      `with event as (
+         insert into events (id, type, body, created_at) values (gen_random_uuid(), 'test', '{}', now()) returning id),
+       delivery as (
+         insert into webhook_deliveries (id, event_id, endpoint_id, status, due_at, created_at)
+         select gen_random_uuid(), event.id, e.id, 'pending', '-infinity', now() from event, webhook_endpoints e)
+       update webhook_lanes set next_due = '-infinity'`,
+    );
+    await writer.query("commit");
+    const claimed = [...(await claiming), ...(await claim(8))];
+    assert.deepEqual(
+      claimed.map(({ body }) => body),
+      ["{}"],
+    );
+  } finally {
+    writer.release();
+  }
 });
 
 test("of two answers that ask for patience the longer one holds, whichever comes last", async () => {

@@ -96,15 +96,6 @@ export interface Claimed extends Leased {
   secrets: { id: string; sealed: string }[];
 }
 
-const CLAIMED = `
-  d.id, d.event_id as "eventId", d.endpoint_id as "endpointId", d.status, d.attempts, d.scheduled_attempts as "scheduledAttempts",
-  d.is_manual as "isManual", d.resume_at as "resumeAt", d.lease_token as "leaseToken",
-  e.body, p.user_id as "userId", p.url, p.signature_content as content, p.signature_prefix as prefix,
-  (select coalesce(json_agg(json_build_object('id', s.id, 'sealed', s.sealed_secret) order by s.activates_at desc, s.id desc), '[]')
-     from webhook_secrets s
-    where s.endpoint_id = coalesce(p.signs_as, p.id) and s.activates_at <= $1 and (s.expires_at is null or s.expires_at > $1)) as secrets`;
-const FROM_CLAIMED = "join events e on e.id = d.event_id join webhook_endpoints p on p.id = d.endpoint_id";
-
 export interface Lease {
   now: Date;
   token: string;
@@ -127,16 +118,43 @@ export async function claimDeliveries(
 ): Promise<Claimed[]> {
   const { rows } = await pool.query({
     name: "claim-deliveries",
-    text: `select ${CLAIMED} from claim_deliveries($1, $2, $3, $4, $5, $6) d ${FROM_CLAIMED}`,
+    text: "select id from claim_deliveries($1, $2, $3, $4, $5, $6)",
     values: [lease.now, isSlow, most, share, lease.token, lease.until],
   });
-  return rows;
+  return readClaimed(pool, lease, rows);
 }
 
 /** Takes back what nobody answers for; leases what killed several workers, to be recorded as failed. */
-export async function reapDeliveries(pool: pg.Pool, { now, token, until }: Lease): Promise<Claimed[]> {
-  const text = `select ${CLAIMED} from reap_deliveries($1, $2, $3) d ${FROM_CLAIMED}`;
-  return (await pool.query(text, [now, token, until])).rows;
+export async function reapDeliveries(pool: pg.Pool, lease: Lease): Promise<Claimed[]> {
+  const text = "select id from reap_deliveries($1, $2, $3)";
+  const { rows } = await pool.query(text, [lease.now, lease.token, lease.until]);
+  return readClaimed(pool, lease, rows);
+}
+
+/**
+ * What a lease holds, in a statement after the one that leased: that one began before it saw the lanes, and knows no event that was
+ * written meanwhile.
+ */
+async function readClaimed(
+  pool: pg.Pool,
+  { now, token }: Lease,
+  leased: { id: string }[],
+): Promise<Claimed[]> {
+  if (leased.length === 0) return [];
+  const { rows } = await pool.query({
+    name: "read-claimed-deliveries",
+    text: `
+      select d.id, d.event_id as "eventId", d.endpoint_id as "endpointId", d.status, d.attempts, d.scheduled_attempts as "scheduledAttempts",
+             d.is_manual as "isManual", d.resume_at as "resumeAt", d.lease_token as "leaseToken",
+             e.body, p.user_id as "userId", p.url, p.signature_content as content, p.signature_prefix as prefix,
+             (select coalesce(json_agg(json_build_object('id', s.id, 'sealed', s.sealed_secret) order by s.activates_at desc, s.id desc), '[]')
+                from webhook_secrets s
+               where s.endpoint_id = coalesce(p.signs_as, p.id) and s.activates_at <= $1 and (s.expires_at is null or s.expires_at > $1)) as secrets
+        from webhook_deliveries d join events e on e.id = d.event_id join webhook_endpoints p on p.id = d.endpoint_id
+       where d.id = any ($2::uuid[]) and d.lease_token = $3`,
+    values: [now, leased.map(({ id }) => id), token],
+  });
+  return rows;
 }
 
 /** Whether there is anything to fan out or to hand out: what an idle worker asks, again and again. */
