@@ -398,6 +398,20 @@ test("an encoded body is passed on raw", async (t) => {
   assert.deepEqual(Buffer.from(await response.arrayBuffer()), bomb);
 });
 
+test("an answer whose reason is in any writing is that answer", async (t) => {
+  for (const reason of ["OK", "\u6210\u529f", "\u{fffd}", ""]) {
+    const server = await serve(
+      t,
+      (_, response) =>
+        void response.socket?.end(
+          `HTTP/1.1 200 ${reason}\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok`,
+        ),
+    );
+    const response = await fetchWith(t, guardWith("loopback"))(server.url);
+    assert.deepEqual([response.status, await response.text()], [200, "ok"]);
+  }
+});
+
 test("an answer that is no HTTP response ends in an error", async (t) => {
   const server = await serve(t, (_, response) => void response.socket?.end("HTTP/1.1 999 Odd\r\n\r\n"));
   await assert.rejects(fetchWith(t, guardWith("loopback"))(server.url), failed("INVALID_RESPONSE"));

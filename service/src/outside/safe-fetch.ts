@@ -225,12 +225,12 @@ class Exchange implements Dispatcher.DispatchHandler {
     _: Dispatcher.DispatchController,
     status: number,
     headers: NodeJS.Dict<string | string[]>,
-    statusText = "",
   ): void {
     if (status < 200) return;
     this.#await("idle", this.#limits.bodyIdleMs);
     const body = BODILESS_STATUSES.includes(status) ? null : this.#openBody();
-    this.#reply.resolve(new Response(body, { status, statusText, headers: toHeaders(headers) }));
+    // Without the reason, which says nothing, and of which a Response refuses all but Latin letters.
+    this.#reply.resolve(new Response(body, { status, headers: toHeaders(headers) }));
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
