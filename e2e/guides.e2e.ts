@@ -139,6 +139,31 @@ test("the lines of the guide to selling do what it says", async () => {
   );
 });
 
+test("the lines of the guide to OpenAI's clients do what it says", async () => {
+  const blocks = await blocksOf("openai.md");
+  assert.match(blocks[0]!.lines, /http:\/\/127\.0\.0\.1:4000.*stoa_test_…/);
+  blocks[0]!.lines = blocks[0]!.lines
+    .replace("http://127.0.0.1:4000", service.origin)
+    .replace("stoa_test_…", service.key);
+  const text = await readFile(new URL("../docs/guides/openai.md", import.meta.url), "utf8");
+  const [, program] = /```js\n(.*?)```/s.exec(text)!;
+  // Where the package is found.
+  const inService = `cd "${new URL("../service", import.meta.url).pathname}"`;
+  const node = { heading: "Node", lines: `${inService} && node --input-type=module <<'END'\n${program}END` };
+  const [, listed, answered, refused, told, ...others] = await run([...blocks, node]);
+  const models = JSON.parse(listed!);
+  assert.deepEqual([models.object, models.data[0].name], ["list", "Haiku about anything"]);
+  const { object, choices } = JSON.parse(answered!);
+  assert.deepEqual([object, choices[0].finish_reason], ["chat.completion", "stop"]);
+  assert.match(choices[0].message.content, /^\[sandbox\]/);
+  assert.deepEqual(
+    [JSON.parse(refused!).error.param, JSON.parse(refused!).error.code],
+    ["n", "INVALID_REQUEST"],
+  );
+  assert.match(told!, /^\[sandbox\].*\n\d+ tokens, exec_[a-z0-9]+$/s);
+  assert.deepEqual(others, [], "a block that nobody looks at");
+});
+
 test("the lines of the guide to refunds and disputes do what it says", async () => {
   const { headings, after } = await follow("refunds.md");
   const [refundable, atOnce] = after("As a buyer");

@@ -97,6 +97,7 @@ const mayEnter: Record<string, string[]> = {
   ],
   ai: ["db", "outside", "http", "prompts", "workflows", "entitlements", "products"],
   engine: ["db", "outside", "http", "prompts", "workflows", "products", "webhooks", "ai"],
+  openai: ["db", "http", "products", "ai"],
   account: [
     "db",
     "http",

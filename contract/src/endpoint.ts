@@ -35,6 +35,8 @@ export interface Endpoint<
   upload: { maxBytes: number } | null;
   /** What stands in `data`; of a list, one item. */
   data: D;
+  /** Answers, and refuses, in the shapes of another API, in the place of the envelope: `data` is the whole body. */
+  inWordsOf: "openai" | null;
   /** Answers a file of one of these media types, in the place of the envelope. */
   answersFile: readonly string[] | null;
   /** Answers events as they come (text/event-stream), in the place of the envelope; `data` is what stands in each. */
@@ -84,6 +86,7 @@ export function endpoint<
     query: nothing as unknown as Q,
     body: null,
     rawBody: null,
+    inWordsOf: null,
     answersFile: null,
     answersEvents: false,
     eventsWhenAsked: false,

@@ -11,6 +11,7 @@ import * as files from "./files.ts";
 import * as keys from "./keys.ts";
 import * as moderation from "./moderation.ts";
 import * as oauth from "./oauth.ts";
+import * as openai from "./openai.ts";
 import * as paymentMethods from "./payment-methods.ts";
 import * as payouts from "./payouts.ts";
 import * as plans from "./plans.ts";
@@ -124,6 +125,7 @@ export const api = {
     approve: workflowRuns.approve,
     reject: workflowRuns.reject,
   },
+  openai: { complete: openai.complete, models: openai.models, model: openai.model },
   events: { list: events.list, get: events.get, stream: events.stream },
   webhooks: {
     list: webhooks.list,
@@ -267,6 +269,7 @@ export {
   type OAuthClient,
   RedirectUri,
 } from "./oauth.ts";
+export { type ChatCompletion, type CreateChatCompletion, OpenAiError, type OpenAiModel } from "./openai.ts";
 export type { PaymentMethod } from "./payment-methods.ts";
 export type {
   AdminPayout,

@@ -38,6 +38,7 @@ import { addMailPages } from "./mail/pages.ts";
 import { addOAuthPages } from "./oauth/pages.ts";
 import { oauthRoutes } from "./oauth/routes.ts";
 import { identifyToken } from "./oauth/tokens.ts";
+import { openAiRoutes } from "./openai/routes.ts";
 import { addSignInPages } from "./pages/routes.ts";
 import { addBankPage, addNoticeDoor } from "./payments/door.ts";
 import { listOpenMoney } from "./payments/open-money.ts";
@@ -84,6 +85,7 @@ export const routes = [
   ...payoutRoutes,
   ...aiRoutes({ WORKFLOW: workflowKind }),
   ...engineRoutes,
+  ...openAiRoutes,
   ...eventRoutes,
   ...webhookRoutes,
   ...keyRoutes,

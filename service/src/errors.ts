@@ -41,9 +41,11 @@ export class ApiError extends Error {
   }
 
   get status(): number {
-    return errorCatalogue[this.code].status;
+    return statusOf(this.code);
   }
 }
+
+export const statusOf = (code: ErrorCode): number => errorCatalogue[code].status;
 
 /** Enough to mend a request by; a body of a million unknown fields shall not get an answer ten times its size. */
 const MAX_PROBLEMS = 100;

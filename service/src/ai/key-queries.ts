@@ -37,6 +37,14 @@ const ownKeys = (db: Queries, userId: string) =>
 export const findKey = (db: Queries, userId: string, id: string) =>
   ownKeys(db, userId).where("id", "=", id).executeTakeFirst();
 
+export const findNewestValid = (db: Queries, userId: string, providers: Provider[]) =>
+  ownKeys(db, userId)
+    .where("status", "=", "valid")
+    .where("provider", "in", providers)
+    .orderBy("id", "desc")
+    .limit(1)
+    .executeTakeFirst();
+
 export async function listKeys(db: Queries, userId: string, paging: Paging): Promise<Page<KeyRow>> {
   const items = await ownKeys(db, userId)
     .orderBy("id", "desc")

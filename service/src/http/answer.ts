@@ -10,6 +10,7 @@ import {
   type RawPage,
   type Rendered,
   renderAccepted,
+  renderBare,
   renderFile,
   renderOne,
   renderPage,
@@ -120,6 +121,7 @@ function renderResult(
   if (result instanceof Accepted) return renderAccepted(result, meta);
   if (result instanceof FileAnswer) return renderFile(result);
   if (result instanceof EventStream) return renderStream(result);
+  if (endpoint.inWordsOf) return renderBare(endpoint, result);
   if (!endpoint.list) return renderOne(endpoint, result, meta);
   return renderPage(result as Page<unknown> | RawPage, paging, targetOf(request), meta);
 }

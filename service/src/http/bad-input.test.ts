@@ -96,8 +96,10 @@ for (const endpoint of [...takers, ...actions]) {
       test(`${words}, as the body's fault`, async () => assertRefused(await send(endpoint, body), "body"));
     }
 
+    // OpenAI adds fields all the time: at its door they are passed over.
+    const unknown = endpoint.inWordsOf ? [] : ["nonsense", "constructor", "toString", "api_key"];
     test("an unknown field by its name, and __proto__ too", async () => {
-      for (const name of ["nonsense", "__proto__", "constructor", "toString", "api_key"]) {
+      for (const name of ["__proto__", ...unknown]) {
         assertRefused(await send(endpoint, `{"${name}": {"admin": true}}`), name);
       }
     });

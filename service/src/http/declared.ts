@@ -1,4 +1,4 @@
-import { type Endpoint, type ErrorCode, errorsOf } from "@stoa/contract";
+import { type Endpoint, type ErrorCode, errorsOf, OpenAiError } from "@stoa/contract";
 import { type Rendered, textOf } from "./envelope.ts";
 
 /** Throws when an answer is none that the contract declares: what tests give as `inspect`. */
@@ -7,6 +7,7 @@ export function mustBeDeclared(
   answer: Pick<Rendered, "status" | "body" | "stream"> & { error?: ErrorCode },
 ): void {
   if (answer.error) {
+    if (endpoint.inWordsOf) strictly(endpoint, OpenAiError, JSON.parse(textOf(answer)));
     if (answer.error === "METHOD_NOT_ALLOWED" || errorsOf(endpoint).includes(answer.error)) return;
     throw new Error(`${endpoint.name} answered ${answer.error}, which it does not declare`);
   }
@@ -15,7 +16,8 @@ export function mustBeDeclared(
     throw new Error(`${endpoint.name} answered ${answer.status}, declared are ${statuses.join(", ")}`);
   }
   if (endpoint.answersFile || endpoint.answersEvents || (endpoint.eventsWhenAsked && answer.stream)) return;
-  const { data } = JSON.parse(textOf(answer)) as { data: unknown };
+  const body = JSON.parse(textOf(answer)) as { data: unknown };
+  const data = endpoint.inWordsOf ? body : body.data;
   const schema = (answer.status === 202 && endpoint.accepted) || endpoint.data;
   for (const item of endpoint.list ? (data as unknown[]) : [data]) strictly(endpoint, schema, item);
 }

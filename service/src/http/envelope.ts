@@ -121,6 +121,12 @@ export function renderOne(endpoint: Endpoint, result: unknown, meta: Meta): Rend
   };
 }
 
+/** In the words of another API: the body is the data alone. */
+export function renderBare({ method, status }: Endpoint, data: unknown): Rendered<string> {
+  const headers: Record<string, string> = method === "GET" ? { etag: etagOf(data) } : {};
+  return { status, body: JSON.stringify(data), headers };
+}
+
 /** A file is made anew for each request, and kept by no cache. */
 export const renderFile = ({ name, type, bytes }: FileAnswer): Rendered => ({
   status: 200,
@@ -148,11 +154,15 @@ export function renderError(
   meta: Meta,
   challenge: string | null = null,
 ): Rendered<string> {
-  const { code, message, details, status, retryAfterSeconds } = error;
+  const { code, message, details, status } = error;
+  const cookies = code === "INVALID_SESSION" ? [noSession] : [];
+  const failure = { success: false, error: { code, message, ...(details && { details }), docUrl }, meta };
+  return { status, body: JSON.stringify(failure), headers: headersOf(error, challenge), cookies };
+}
+
+export function headersOf({ retryAfterSeconds }: ApiError, challenge: string | null): Record<string, string> {
   const headers: Record<string, string> = {};
   if (retryAfterSeconds !== undefined) headers["retry-after"] = String(retryAfterSeconds);
   if (challenge) headers["www-authenticate"] = challenge;
-  const cookies = code === "INVALID_SESSION" ? [noSession] : [];
-  const failure = { success: false, error: { code, message, ...(details && { details }), docUrl }, meta };
-  return { status, body: JSON.stringify(failure), headers, cookies };
+  return headers;
 }

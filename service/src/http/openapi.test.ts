@@ -40,6 +40,13 @@ function* walk(value: Json, path = "#"): Generator<[path: string, value: Json]> 
   for (const [key, item] of Object.entries(value)) yield* walk(item, `${path}/${key}`);
 }
 
+/** What OpenAI calls what an endpoint in its words answers. */
+const wordsOf: Record<string, string> = {
+  "openai.completions.create": "chat.completion",
+  "openai.models.list": "list",
+  "openai.models.get": "model",
+};
+
 const at = (pointer: string) =>
   pointer
     .slice(2)
@@ -136,6 +143,13 @@ for (const endpoint of endpoints) {
         const { content } = operationOf(endpoint).responses[endpoint.status];
         assert.deepEqual(Object.keys(content), endpoint.answersFile);
       });
+    else if (endpoint.inWordsOf)
+      test("has the schema of its answer, which is the whole body", () => {
+        const { responses } = operationOf(endpoint);
+        const { schema } = responses[endpoint.status].content["application/json"];
+        assert.equal(resolved(schema).properties.object.const, wordsOf[endpoint.name]);
+        assert.equal(304 in responses, endpoint.method === "GET");
+      });
     else
       test("has the schema of its answer, in the envelope", () => {
         const operation = operationOf(endpoint);
@@ -156,7 +170,8 @@ for (const endpoint of endpoints) {
       for (const code of errorsOf(endpoint)) {
         const { content } = responses[errorCatalogue[code].status];
         const { schema, examples } = content["application/json"];
-        assert.equal(schema.$ref, "#/components/schemas/Failure");
+        const shape = endpoint.inWordsOf ? "OpenAiError" : "Failure";
+        assert.equal(schema.$ref, `#/components/schemas/${shape}`);
         assert.equal(examples[code].value.error.code, code);
       }
       const told = Object.values(responses).flatMap(({ content }: Json) =>
@@ -172,7 +187,9 @@ for (const endpoint of endpoints) {
         const { file, ...texts } = fields.properties;
         assert.deepEqual(Object.keys(texts).sort(), Object.keys(endpoint.body!.shape).sort());
         assert.equal(file?.format, endpoint.upload ? "binary" : undefined);
-        assert.equal(fields.additionalProperties, false, "unknown fields are refused");
+        // OpenAI adds fields all the time.
+        const unknown = endpoint.inWordsOf ? {} : false;
+        assert.deepEqual(fields.additionalProperties, unknown, "unknown fields are refused");
         const result = endpoint.body!.safeParse(example);
         assert.ok(result.success, result.error?.message);
         for (const name of requiredText(fields)) assert.ok(name in example, `the example lacks ${name}`);
@@ -209,6 +226,11 @@ for (const type of eventTypes)
 
 test("the webhooks of the OpenAPI document are the types of events", () =>
   assert.deepEqual(Object.keys(served.webhooks), eventTypes));
+
+test("everything below /openai is in OpenAI's words, and nothing else is", () => {
+  for (const { path, inWordsOf, name } of endpoints)
+    assert.equal(inWordsOf === "openai", path.startsWith("/openai/"), name);
+});
 
 test("every error code has a status of its own class and a message that is a sentence", () => {
   for (const code of errorCodes) {

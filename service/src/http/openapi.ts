@@ -8,8 +8,10 @@ import {
   isRepeatable,
   ListMeta,
   Meta,
+  OpenAiError,
 } from "@stoa/contract";
 import type { z } from "zod";
+import { inOpenAiWords } from "./openai-error.ts";
 import { type Json, Schemas } from "./openapi.schemas.ts";
 import { webhooksOf } from "./openapi.webhooks.ts";
 
@@ -78,12 +80,9 @@ function successOf(endpoint: Endpoint, schemas: Schemas): Json {
   if (endpoint.answersFile) return { description: "A file", content: filesOf(endpoint.answersFile) };
   const data = schemas.of(endpoint.data, "output");
   if (endpoint.answersEvents) return { description: "Events as they come", content: eventsContent };
+  const whole = endpoint.list ? { type: "array", items: data } : data;
   const content = {
-    ...enveloped(
-      endpoint.list ? { type: "array", items: data } : data,
-      endpoint.list ? ListMeta : Meta,
-      schemas,
-    ),
+    ...(endpoint.inWordsOf ? bare(data) : enveloped(whole, endpoint.list ? ListMeta : Meta, schemas)),
     ...(endpoint.eventsWhenAsked && eventsContent),
   };
   const description = endpoint.eventsWhenAsked
@@ -95,6 +94,8 @@ function successOf(endpoint: Endpoint, schemas: Schemas): Json {
 const eventsContent: Json = {
   "text/event-stream": { schema: { type: "string", contentMediaType: "text/event-stream" } },
 };
+
+const bare = (data: Json): Json => ({ "application/json": { schema: data } });
 
 const enveloped = (data: Json, meta: z.ZodType, schemas: Schemas): Json => ({
   "application/json": {
@@ -112,10 +113,11 @@ function acceptedOf({ accepted }: Endpoint, schemas: Schemas): Json {
   return { 202: { description: "Accepted: it goes on without its caller", content } };
 }
 
-function exampleOf(code: ErrorCode): Json {
+function exampleOf({ inWordsOf }: Endpoint, code: ErrorCode): Json {
   const { message } = errorCatalogue[code];
   const field = { field: "price", reason: "price must be positive" };
   const details = code === "INVALID_REQUEST" ? { details: { ...field, errors: [field] } } : {};
+  if (inWordsOf) return { value: inOpenAiWords({ code, message, details: details.details }) };
   const meta = { timestamp: "2026-01-31T12:00:00.000Z", request_id: "01kf5v8q-example" };
   return {
     value: { success: false, error: { code, message, ...details, docUrl: `/docs/errors#${code}` }, meta },
@@ -128,10 +130,10 @@ function failuresOf(endpoint: Endpoint, schemas: Schemas): Json {
     const { status } = errorCatalogue[code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
-  const schema = schemas.of(Failure, "output");
+  const schema = schemas.of(endpoint.inWordsOf ? OpenAiError : Failure, "output");
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => {
-      const examples = Object.fromEntries(codes.map((code) => [code, exampleOf(code)]));
+      const examples = Object.fromEntries(codes.map((code) => [code, exampleOf(endpoint, code)]));
       return [
         status,
         { description: codes.join(", "), content: { "application/json": { schema, examples } } },
@@ -217,6 +219,7 @@ const TAGS: Record<string, string> = {
   payouts: "What you have earned, and how it gets to you",
   "payment-methods": "What you pay with, and which of them pays when you name none",
   ai: "Run what you bought with your own provider keys",
+  openai: "What you may run, for programs that speak with OpenAI: the base URL of this API and `/openai`",
   account: "Your account, its plan, its security and where you are signed in",
   events: "What happened to your products and purchases",
   webhooks: "Endpoints that events are posted to, and the log of what was",

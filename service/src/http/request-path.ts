@@ -31,5 +31,8 @@ export const targetOf = (request: FastifyRequest) => {
   return { path: encodeURI(pathOf(request)), query: url.slice(endOfPath(url)) };
 };
 
+/** Where answers, errors too, have OpenAI's shapes. */
+export const isOpenAi = (request: FastifyRequest): boolean => /^\/v1\/openai(\/|$)/.test(pathOf(request));
+
 /** Below /v1 everybody is asked who they are, whether or not the path exists. */
 export const isApi = (request: FastifyRequest): boolean => /^\/v1(\/|$)/.test(pathOf(request));

@@ -24,6 +24,7 @@ const EXPOSED_HEADERS = [
   "WWW-Authenticate",
   "X-Request-Id",
   "Idempotent-Replayed",
+  "X-Should-Retry",
   ...RATE_LIMIT_HEADERS,
 ];
 /** CORS of the API: any page may ask it, with a credential that it brings itself. */

@@ -1,0 +1,27 @@
+import { providers } from "@stoa/contract";
+import type { Context, Member } from "../context.ts";
+import { ruleBroken } from "../errors.ts";
+import { toId } from "../ids.ts";
+import { defaultModels, fitsEverything, type ProviderId } from "../outside/ai-provider.ts";
+import { findNewestValid } from "./key-queries.ts";
+import type { Product } from "./prepare.ts";
+
+/**
+ * The key of a run that names none: the caller's newest valid one that the product and a known model fit, else in the test
+ * environment the sandbox.
+ */
+export async function defaultKeyFor(
+  ctx: Context,
+  caller: Member,
+  product: Product,
+  model: string | undefined,
+): Promise<string> {
+  const isKnown = (provider: ProviderId) => model ?? product.models[provider] ?? defaultModels[provider];
+  const fits = (provider: ProviderId) =>
+    fitsEverything.has(provider) || product.compatibility.includes(provider);
+  const fitting = providers.filter((provider) => fits(provider) && isKnown(provider));
+  const key = await findNewestValid(ctx.db, caller.userId, fitting);
+  if (key) return toId("pkey", key.id);
+  if (ctx.config.sandbox && ctx.config.environment === "test") return "sandbox";
+  throw ruleBroken("apiKeyId", `is needed: you have no valid key of ${fitting.join(", ")}`);
+}

@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import OpenAI from "openai";
+import type { Client, Market } from "./market.ts";
+
+/** OpenAI's own client at the market's door, as anybody would make it. */
+export const officialClient = (market: Market, { key }: Client, options: object = {}) =>
+  new OpenAI({ apiKey: key, baseURL: `${market.origin}/v1/openai`, ...options });
+
+export type Wish = Partial<OpenAI.ChatCompletionCreateParamsNonStreaming> & Record<string, unknown>;
+
+/** Rain, of the product named. */
+export const wishOf = (model: string, wish: Wish = {}): OpenAI.ChatCompletionCreateParamsNonStreaming => ({
+  model,
+  messages: [{ role: "user", content: '{"topic": "rain"}' }],
+  ...wish,
+});
+
+/** What the official client throws. */
+export async function refusalOf(call: Promise<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
+  const error = await call.then(
+    () => assert.fail("it was answered"),
+    (thrown) => thrown,
+  );
+  assert.ok(error instanceof OpenAI.APIError, String(error));
+  return error;
+}
