@@ -75,6 +75,17 @@ suite("the official client lists models", () => {
     assert.deepEqual(await ids(), []);
   });
 
+  test("up to a thousand", async () => {
+    const owner = await market.hasUser();
+    const oldest = await hasDraft(owner);
+    await market.query(
+      `insert into products select (jsonb_populate_record(p, jsonb_build_object('id', gen_random_uuid()))).*
+         from products p, generate_series(1, 1001) where id = $1`,
+      [toUuid("prod", oldest)],
+    );
+    assert.equal((await clientOf(owner).models.list()).data.length, 1_000);
+  });
+
   test("one by one, with a version or without", async () => {
     const models = clientOf(await hasBuyer()).models;
     assert.equal((await models.retrieve(productId)).id, productId);

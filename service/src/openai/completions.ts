@@ -99,8 +99,9 @@ const retold = ({ events, ended, until }: EventStream, completion: Completion): 
 /** The chunks of a run once more, for a repeat of its Idempotency-Key. */
 export async function completeAgain(ctx: Context, caller: Member, name: string): Promise<EventStream> {
   const id = name.replace(WITH_USAGE, "");
-  const stream = await streamExecution(ctx, caller, id, null, { PROMPT: promptKind });
+  // First, since a stream that nobody hears would never be ended.
   const { productId, productVersion, createdAt } = await mustFind(ctx, caller, id);
+  const stream = await streamExecution(ctx, caller, id, null, { PROMPT: promptKind });
   const model = modelId(toId("prod", productId), productVersion);
   return retold(stream, { id, model, created: createdAt, includeUsage: name !== id });
 }

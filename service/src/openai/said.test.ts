@@ -116,6 +116,13 @@ suite("variables are refused where they stand", () => {
     await refused(user("rain"), "messages[0].content", maybe);
   });
 
+  test("however deep or large they are", async () => {
+    const deep = `{"topic": ${"[".repeat(200_000)}${"]".repeat(200_000)}}`;
+    await refused(user(deep), "messages[0].content.topic");
+    await refused(user("x".repeat(40_000)), "messages[0].content.topic");
+    await refused(user('{"topic": "a\\u0000b"}'), "messages[0].content.topic");
+  });
+
   test("what is no text", async () => {
     for (const part of [{ type: "image_url", image_url: { url: "data:," } }, { type: "text" }]) {
       const reply = await post(user([{ type: "text", text: "rain" }, part]));
