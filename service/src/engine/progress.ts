@@ -5,6 +5,7 @@ import {
   hasEnded,
   NO_ITEM,
   type RunState,
+  type StepError,
   type StepRun,
   type StepStatus,
   type Work,
@@ -16,7 +17,7 @@ const MAX_STEP_RUNS = 500;
 const MAX_OUTPUT_CHARACTERS = 1_000_000;
 const MAX_OUTPUTS_CHARACTERS = 16_000_000;
 /** A key that runs as many calls as it may is asked again so soon. */
-const BUSY_KEY_MS = 1_000;
+const BUSY_KEY_MS = 2_000;
 const MAX_BACKOFF_MS = 3_600_000;
 /** A step that so many processes died of is not called again. */
 const MAX_REPEATS = 3;
@@ -87,7 +88,9 @@ export class Progress {
     if (!this.#resumed.delete(run)) run.attempt++;
     this.#setDeadline(run);
     this.#changed.add(run);
-    this.#tell("step.started", run, { ...(run.repeats > 0 && { possiblyRepeated: true }) });
+    // Told when it first waited for its key: that it still does is nothing new.
+    if (!isBusy(run.error))
+      this.#tell("step.started", run, { ...(run.repeats > 0 && { possiblyRepeated: true }) });
     this.mustBeWritten = true;
   }
 
@@ -142,16 +145,17 @@ export class Progress {
   #fail(run: StepRun, failure: Failure): void {
     this.#note(run, failure.facts);
     this.#abandon(run);
+    const wasBusy = isBusy(run.error);
     run.error = failure.error;
     const again = this.#triesAgainAt(run, this.state.work(run), failure);
-    if (again) this.#waitForAnother(run, again);
+    if (again) this.#waitForAnother(run, again, wasBusy && isBusy(run.error));
     else this.#end(run, "failed", "step.failed");
   }
 
-  #waitForAnother(run: StepRun, again: Date): void {
+  #waitForAnother(run: StepRun, again: Date, isToldOf: boolean): void {
     Object.assign(run, { status: "waiting", dueAt: again });
     this.#changed.add(run);
-    this.#tell("step.retrying", run, { until: again.toISOString() });
+    if (!isToldOf) this.#tell("step.retrying", run, { until: again.toISOString() });
     this.mustBeWritten = true;
   }
 
@@ -163,7 +167,7 @@ export class Progress {
   /** null: never. */
   #triesAgainAt(run: StepRun, work: Work, { error, isFinal, retryAfterSeconds = 0 }: Failure): Date | null {
     const inMs = (ms: number) => new Date(this.#now().getTime() + ms);
-    if (error.code === "KEY_CONCURRENCY_LIMIT") {
+    if (isBusy(error)) {
       // Nothing was sent.
       run.attempt--;
       return inMs(BUSY_KEY_MS);
@@ -277,6 +281,8 @@ export class Progress {
     return due.length === 0 ? null : new Date(Math.min(...due));
   }
 }
+
+const isBusy = (error: StepError | null): boolean => error?.code === "KEY_CONCURRENCY_LIMIT";
 
 const tooLarge = {
   error: { code: "LIMIT_EXCEEDED", message: "The output is too large for a workflow." },

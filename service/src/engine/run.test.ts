@@ -7,6 +7,7 @@ import {
   begins,
   cancels,
   executes,
+  executionOf,
   hasWorkflow,
   says,
   startWorker,
@@ -213,6 +214,29 @@ suite("a map", () => {
     assert.equal(running.length, 2);
     await cancels(author, id);
     assert.equal(provider.requests.length - before, 2);
+  });
+
+  test("waits for a key that runs as many calls as it may, and does not fail for it", async () => {
+    const narrow = await hasKey(author, { maxConcurrency: 1 });
+    const workflowId = await hasWorkflow(author, {
+      input,
+      steps: [mapOf()],
+      result: "size(steps.all.output)",
+    });
+    const id = await begins(author, workflowId, {
+      apiKeys: { openai: narrow },
+      input: { list: ["a", "b", "c", "d"] },
+    });
+    const ended = await until(
+      async () => {
+        market.clock.forward(2_000);
+        return executionOf(author, id);
+      },
+      ({ status }) => status === "completed" || status === "failed",
+    );
+    assert.equal(ended.output, 4, JSON.stringify(ended.error));
+    const calls = (await stepsOf(author, id)).slice(1).map(({ attempt }: { attempt: number }) => attempt);
+    assert.deepEqual(calls, [1, 1, 1, 1]);
   });
 
   test("of more than 200 items, or of what is no list, fails; one item that may fail gives null", async () => {
