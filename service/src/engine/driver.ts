@@ -176,8 +176,12 @@ export class Driver {
   }
 
   #beginReady(): void {
-    for (const place of readyIn(this.#progress.state))
-      if (place.item === NO_ITEM || this.#items.has(place.stepId)) this.#begin(place);
+    for (const place of readyIn(this.#progress.state)) if (this.#canBegin(place)) this.#begin(place);
+  }
+
+  /** An item must wait until its map, which somebody else may have begun, knows again what it runs through. */
+  #canBegin({ stepId, item }: Place): boolean {
+    return item === NO_ITEM || this.#items.has(stepId);
   }
 
   /** After what would have left the run, if nothing had stood against it. */
@@ -259,7 +263,7 @@ export class Driver {
       if (this.#progress.state.work(run).type === "map") this.#dropItems(run);
     }
     if (this.#isStopping) return;
-    for (const run of again) this.#begin(run);
+    for (const run of again) if (this.#canBegin(run)) this.#begin(run);
   }
 
   #dropItems(map: StepRun): void {
