@@ -1,5 +1,5 @@
 /** In UTF-16 units: no piece is longer, but for the half of a letter. */
-const BLOCK = 16_384;
+export const BLOCK = 4_096;
 
 /** By its last unit: a pattern would be tried at every other one, too. */
 function endsInHalf(text: string): boolean {
