@@ -166,23 +166,6 @@ test("Retry-After lengthens the wait, and nothing else goes there meanwhile", as
   assert.deepEqual(statuses, ["succeeded", "succeeded"]);
 });
 
-test("a delivery that is asked for again is the next attempt, and uses up none of the schedule", async () => {
-  const endpoint = await hasEndpoint(owner);
-  receiver.answer = 500;
-  await happens(owner);
-  await deliver();
-  const [{ id, nextAttemptAt }] = await deliveriesOf(owner, endpoint);
-  assert.equal((await owner.post(`/v1/deliveries/${id}/retry`)).status, 200);
-  await deliver();
-  const [after] = await deliveriesOf(owner, endpoint);
-  assert.deepEqual([after.attempt, after.status, after.nextAttemptAt], [2, "retrying", nextAttemptAt]);
-  market.clock.forward(MINUTE_MS);
-  await deliver();
-  const [third] = await deliveriesOf(owner, endpoint);
-  const wait = Date.parse(third.nextAttemptAt) - market.clock.now.getTime();
-  assert.deepEqual([third.attempt, wait], [3, 5 * MINUTE_MS]);
-});
-
 test("what a dead worker held is attempted again under the same number, and a late word of it moves nothing", async () => {
   const endpoint = await hasEndpoint(owner);
   const answers: (() => void)[] = [];
@@ -293,90 +276,4 @@ test("no more than eight are in flight to an endpoint, and 32 of an account, how
   assert.ok(most.ofOne <= 8, `${most.ofOne} to one endpoint`);
   assert.ok(most.ofAll <= 32, `${most.ofAll} of the account`);
   assert.equal(receiver.received.length, 72);
-});
-
-/** Its endpoint wants to be left alone for ten minutes, and two more are due. */
-async function hasBlocked() {
-  const endpoint = await hasEndpoint(owner);
-  receiver.answer = (response) => response.writeHead(429, { "retry-after": "600" }).end();
-  await happens(owner, "first");
-  await deliver();
-  receiver.answer = 200;
-  await happens(owner, "second");
-  await happens(owner, "third");
-  await deliver();
-  assert.equal(receiver.received.length, 1);
-  return endpoint;
-}
-
-test("what somebody asks for is attempted at once though the endpoint asked for patience, and nothing else is", async () => {
-  const endpoint = await hasBlocked();
-  const [, , first] = await deliveriesOf(owner, endpoint);
-  await owner.post(`/v1/deliveries/${first.id}/retry`);
-  const test = (await owner.post(`/v1/webhooks/${endpoint.id}/test`)).body.data;
-  await deliver();
-  const statuses = (await deliveriesOf(owner, endpoint)).map(
-    ({ id, status }: { id: string; status: string }) => [
-      id === test.id ? "test" : id === first.id ? "first" : "other",
-      status,
-    ],
-  );
-  assert.deepEqual(statuses, [
-    ["test", "succeeded"],
-    ["other", "pending"],
-    ["other", "pending"],
-    ["first", "succeeded"],
-  ]);
-  market.clock.forward(10 * MINUTE_MS);
-  await deliver();
-  assert.equal(receiver.received.length, 5);
-});
-
-test("an address that is sent again as it is ends no patience that it asked for", async () => {
-  const { id, url } = await hasBlocked();
-  await owner.patch(`/v1/webhooks/${id}`, { url, description: "the same place" });
-  await deliver();
-  assert.equal(receiver.received.length, 1);
-});
-
-test("a test that is not taken goes on by the schedule", async () => {
-  const endpoint = await hasBlocked();
-  receiver.answer = 500;
-  await owner.post(`/v1/webhooks/${endpoint.id}/test`);
-  await deliver();
-  const [test] = await deliveriesOf(owner, endpoint);
-  const wait = Date.parse(test.nextAttemptAt) - market.clock.now.getTime();
-  assert.deepEqual([test.status, test.attempt, wait], ["retrying", 1, MINUTE_MS]);
-});
-
-test("what somebody asks for goes before all that is due", async () => {
-  const endpoint = await hasEndpoint(owner);
-  receiver.answer = 500;
-  await happens(owner, "first");
-  await deliver();
-  const [first] = await deliveriesOf(owner, endpoint);
-  for (let n = 0; n < 20; n++) await happens(owner, `${n}`);
-  await fanOut(market.service.ctx);
-  market.clock.forward(1);
-  await owner.post(`/v1/deliveries/${first.id}/retry`);
-  receiver.received.length = 0;
-  const courier = newCourier();
-  await courier.round();
-  await courier.idle();
-  const attempts = receiver.received.map(({ headers }) => headers["x-service-attempt"]);
-  assert.equal(attempts.length, 8);
-  assert.ok(attempts.includes("2"), "of twenty-one, eight are begun");
-});
-
-test("what somebody asked for is attempted at once by the next worker where the first one died of it", async () => {
-  const endpoint = await hasBlocked();
-  await owner.post(`/v1/webhooks/${endpoint.id}/test`);
-  const until = new Date(market.clock.now.getTime() + MINUTE_MS);
-  const claim = "select id from claim_deliveries($1, false, 10, 32, gen_random_uuid(), $2)";
-  assert.equal((await market.query(claim, [market.clock.now, until])).rows.length, 1);
-  market.clock.forward(MINUTE_MS);
-  const courier = newCourier();
-  await courier.reap();
-  await deliver(courier);
-  assert.equal((await deliveriesOf(owner, endpoint))[0].status, "succeeded");
 });

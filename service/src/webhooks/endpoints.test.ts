@@ -2,12 +2,10 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { eventTypes } from "@stoa/contract";
 import { HOUR_MS, MINUTE_MS, openHooks } from "../../test/hooks.ts";
-import { somebodyWaits } from "../../test/locks.ts";
 import { assertError, type Client, openMarket } from "../../test/market.ts";
 import { forgetOldEvents } from "../events/events.ts";
 import { newUuid, toId, toUuid } from "../ids.ts";
 import { forgetRemovedEndpoints } from "./endpoints.ts";
-import { forgetLogOfClosed, forgetWebhooksJob } from "./leaving.ts";
 
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, receiver } = await openHooks();
 let owner: Client;
@@ -340,82 +338,6 @@ test("what waits for an endpoint that is removed is canceled, and its log stays"
   assert.equal(rows.length, 0);
 });
 
-test("who closes their account gets nothing more, and their endpoints and secrets are gone", async () => {
-  receiver.answer = 500;
-  await hasEndpoint(owner);
-  await hasEndpoint(owner, { enabled: false });
-  await happens(owner);
-  await deliver();
-  const session = await market.hasSession(owner.userId);
-  const { email } = (await session.get("/v1/account")).body.data;
-  const closed = await session.request("DELETE", "/v1/account", { json: { confirm: email } });
-  assert.equal(closed.status, 200, closed.text);
-  market.clock.forward(24 * HOUR_MS);
-  await happens(owner, "later");
-  await deliver();
-  assert.equal(receiver.received.length, 1);
-  const { rows } = await market.query(
-    `select (select count(*) from webhook_endpoints where deleted_at is null) as endpoints,
-            (select count(*) from webhook_secrets) as secrets,
-            (select string_agg(status, ',' order by id) from webhook_deliveries where attempts > 0) as deliveries`,
-  );
-  assert.deepEqual(rows, [{ endpoints: 0, secrets: 0, deliveries: "canceled" }]);
-});
-
-test("what was sent to the endpoints of a closed account, and answered, is deleted soon after", async () => {
-  receiver.answer = (response) => response.writeHead(500).end("ANSWERMARK");
-  const other = await market.hasUser();
-  for (const who of [owner, other]) {
-    await hasEndpoint(who, { url: `${receiver.url}/PATHMARK` });
-    await happens(who);
-  }
-  await deliver();
-  const session = await market.hasSession(owner.userId);
-  const { email } = (await session.get("/v1/account")).body.data;
-  await session.request("DELETE", "/v1/account", { json: { confirm: email } });
-  const { rows: asked } = await market.query(
-    "select from pgboss.job where name = $1 and data ->> 'userId' = $2",
-    [forgetWebhooksJob.name, owner.userId],
-  );
-  assert.equal(asked.length, 1);
-  await forgetLogOfClosed(market.service.ctx, owner.userId, new AbortController().signal);
-  const { rows } = await market.query(
-    `select e.user_id as "userId", a.url, a.response_body as answer from webhook_attempts a
-       join webhook_deliveries d on d.id = a.delivery_id right join webhook_endpoints e on e.id = d.endpoint_id`,
-  );
-  assert.deepEqual(rows, [{ userId: other.userId, url: `${receiver.url}/PATHMARK`, answer: "ANSWERMARK" }]);
-});
-
-test("who has no endpoint can close their account", async () => {
-  const session = await market.hasSession(owner.userId);
-  const { email } = (await session.get("/v1/account")).body.data;
-  const closed = await session.request("DELETE", "/v1/account", { json: { confirm: email } });
-  assert.equal(closed.status, 200, closed.text);
-});
-
-test("a test event goes to one endpoint alone, whatever types it wants, and is an event of its owner", async () => {
-  const one = await hasEndpoint(owner, { eventTypes: ["payout.completed"] });
-  const other = await hasEndpoint(owner, { url: `${receiver.url}/other` });
-  const reply = await owner.post(`/v1/webhooks/${one.id}/test`);
-  assert.deepEqual(
-    [reply.status, reply.body.data.eventType, reply.body.data.status],
-    [201, "test", "pending"],
-  );
-  await deliver();
-  assert.deepEqual(
-    receiver.received.map(({ path }) => path),
-    ["/hook"],
-  );
-  const event = JSON.parse(receiver.received[0]!.body);
-  assert.deepEqual([event.id, event.type], [reply.body.data.eventId, "test"]);
-  assert.deepEqual((await owner.get(`/v1/events/${event.id}`)).body.data, event);
-  assert.deepEqual(await deliveriesOf(owner, other), []);
-  await owner.patch(`/v1/webhooks/${one.id}`, { enabled: false });
-  const off = assertError(await owner.post(`/v1/webhooks/${one.id}/test`), 409, "INVALID_STATE");
-  assert.equal(off.current, "disabled");
-  assertError(await owner.post(`/v1/webhooks/${one.id}/test`, { type: "x" }), 400, "INVALID_REQUEST");
-});
-
 test("in production every address is https, whatever the operator allows", async (t) => {
   const production = await openMarket({
     config: { environment: "production", mail: "off", allowedTargets: "loopback, 10.0.0.0/8" },
@@ -449,65 +371,6 @@ test("the addresses that deliveries come from are told to everybody", async (t) 
   t.after(() => other.close());
   const told = await other.as(null).get("/v1/webhooks/egress");
   assert.deepEqual(told.body.data, { addresses: egressAddresses });
-});
-
-test("administrators list the endpoints of everybody, without a secret, by owner and by how they stand", async () => {
-  const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
-    secondFactor: true,
-  });
-  const other = await market.hasUser({ name: "Other" });
-  const off = await hasEndpoint(owner, { enabled: false });
-  const failing = await hasEndpoint(other, { url: `${receiver.url}/failing` });
-  const well = await hasEndpoint(owner);
-  await owner.delete(`/v1/webhooks/${(await hasEndpoint(owner)).id}`);
-  receiver.answer = 500;
-  await happens(other);
-  await deliver();
-  const found = async (query: string) => {
-    const reply = await admin.get(`/v1/admin/webhooks?${query}`);
-    assert.equal(reply.body.data.length, reply.body.meta.total);
-    return reply.body.data.map(({ id }: { id: string }) => id);
-  };
-  assert.deepEqual(await found(""), [well.id, failing.id, off.id]);
-  assert.deepEqual(await found("status=enabled"), [well.id, failing.id]);
-  assert.deepEqual(await found("status=failing"), [failing.id]);
-  assert.deepEqual(await found("status=disabled"), [off.id]);
-  assert.deepEqual(await found(`owner=${toId("usr", owner.userId)}`), [well.id, off.id]);
-  assert.deepEqual(await found("owner=nobody"), []);
-  const { body } = await admin.get("/v1/admin/webhooks?status=failing&limit=1");
-  const { secret, ...said } = failing;
-  assert.deepEqual(body.data, [
-    {
-      ...said,
-      owner: { id: toId("usr", other.userId), name: "Other" },
-      failingSince: market.clock.now.toISOString(),
-      failedDeliveries: 0,
-    },
-  ]);
-  assert.ok(secret);
-  assertError(await admin.get("/v1/admin/webhooks?status=lost"), 400, "INVALID_REQUEST", "status");
-  assertError(await owner.get("/v1/admin/webhooks"), 403, "UNAUTHORIZED");
-});
-
-test("an endpoint that is made while its account is closed is not there afterwards", async () => {
-  const session = await market.hasSession(owner.userId);
-  const { email } = (await session.get("/v1/account")).body.data;
-  const held = await market.service.ctx.pool.connect();
-  try {
-    await held.query("begin");
-    await held.query("select from users where id = $1 for update", [owner.userId]);
-    const closing = session.request("DELETE", "/v1/account", { json: { confirm: email } });
-    await somebodyWaits(market);
-    const making = owner.post("/v1/webhooks", { url });
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    await held.query("commit");
-    assert.equal((await closing).status, 200);
-    assertError(await making, 401, "INVALID_API_KEY");
-  } finally {
-    held.release();
-  }
-  const { rows } = await market.query("select from webhook_endpoints where deleted_at is null");
-  assert.equal(rows.length, 0);
 });
 
 test("text that no database can hold is refused or kept without it, and never an error of ours", async () => {
