@@ -76,7 +76,7 @@ test("an endpoint that is made while its account is closed is not there afterwar
     const closing = session.request("DELETE", "/v1/account", { json: { confirm: email } });
     await somebodyWaits(market);
     const making = owner.post("/v1/webhooks", { url });
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await somebodyWaits(market, 2);
     await held.query("commit");
     assert.equal((await closing).status, 200);
     assertError(await making, 401, "INVALID_API_KEY");
