@@ -7,10 +7,11 @@ import { startMailServer } from "../../test/mail-server.ts";
 import { type Market, openMarket } from "../../test/market.ts";
 import { type Service, startService } from "../app.ts";
 import type { Config } from "../config.ts";
+import { openDatabase, openPool } from "../db/database.ts";
 import { composeLetter } from "../mail/letter.ts";
 import { mailJob, sendMail } from "../mail/mail.ts";
 import { devMail } from "../outside/mail.dev.ts";
-import { bossDatabase } from "./jobs.ts";
+import { bossDatabase, openJobs } from "./jobs.ts";
 import { startQueue } from "./queue.ts";
 
 const letter = composeLetter({ subject: "News", paragraphs: ["Something changed."] });
@@ -171,6 +172,23 @@ suite("a job that was asked for", { timeout: 300_000 }, () => {
     await hurry(market);
     assert.deepEqual((await server.received(1))[0]!.recipients, ["ada@example.com"]);
     await jobIn(market, "completed", { retries: 1 });
+  });
+
+  test("of a kind that was never asked for is asked for by the connection of its transaction alone", async (t) => {
+    const { market } = await openShop(t);
+    const { ctx } = market.service;
+    const pool = openPool({ target: market.target, maxConnections: 1 });
+    const kind = { ...mailJob, name: "new-kind" };
+    const jobs = await openJobs(pool, ctx.log, [kind]);
+    try {
+      await openDatabase(pool)
+        .transaction()
+        .execute((tx) => jobs.send(tx, kind.name, {}));
+      assert.equal((await jobs.count())[0]?.waiting, 1);
+    } finally {
+      await jobs.close();
+      await pool.end();
+    }
   });
 
   test("must be of a known kind", async (t) => {

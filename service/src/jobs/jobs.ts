@@ -1,6 +1,7 @@
 import type pg from "pg";
 import { fromKysely, PgBoss, type SendOptions } from "pg-boss";
 import type { Logger } from "pino";
+import { NIL } from "uuid";
 import type { Queries } from "../db/database.ts";
 import type { JobFigures } from "./rounds.ts";
 
@@ -50,6 +51,9 @@ export async function openJobs(pool: pg.Pool, log: Logger, kinds: JobKind[]): Pr
   const known = new Set((await boss.getQueues()).map((queue) => queue.name));
   const needed = kinds.flatMap(({ name }) => [givenUp(name), name]);
   for (const name of needed.filter((one) => !known.has(one))) await boss.createQueue(name);
+  // It reads what a queue is when it first hears of it, and keeps that. In the transaction of whoever asks for a job this would take a
+  // second connection: as many who ask at once as there are would wait for each other.
+  for (const { name } of kinds) await boss.findJobs(name, { id: NIL });
   const optionsByName = new Map(kinds.map((kind) => [kind.name, optionsOf(kind)]));
   return {
     async send(tx, name, data) {
