@@ -241,7 +241,7 @@ test("nothing is lost or heard twice over any reconnects, while several write an
   );
 });
 
-test("a silent stream is pinged", async () => {
+test("a silent stream is pinged", { timeout: 20_000 }, async () => {
   const listener = await opens();
   await listener.until(() => listener.pings >= 3);
   assert.deepEqual(listener.heard, []);
