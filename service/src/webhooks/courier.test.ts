@@ -149,6 +149,24 @@ test("a receiver that is no more is left alone, and its owner is told", async ()
   assert.deepEqual(statuses, ["skipped", "failed"]);
 });
 
+test("a receiver that is no more says so for its own address alone: whoever has moved stays on", async () => {
+  const endpoint = await hasEndpoint(owner);
+  receiver.answer = async (response) => {
+    await owner.patch(`/v1/webhooks/${endpoint.id}`, { url: `${receiver.url}/moved` });
+    response.writeHead(410).end();
+  };
+  await happens(owner);
+  await deliver();
+  assert.ok((await owner.get(`/v1/webhooks/${endpoint.id}`)).body.data.enabled);
+  receiver.answer = 200;
+  await happens(owner, "later");
+  await deliver();
+  assert.deepEqual(
+    receiver.received.map(({ path }) => path),
+    ["/hook", "/moved"],
+  );
+});
+
 test("Retry-After lengthens the wait, and nothing else goes there meanwhile", async () => {
   const endpoint = await hasEndpoint(owner);
   receiver.answer = (response) => response.writeHead(429, { "retry-after": "600" }).end();

@@ -26,5 +26,10 @@ export const findFailing = (tx: Tx, id: string): Promise<FailingRow | undefined>
     .$castTo<FailingRow>()
     .executeTakeFirst();
 
-export const findToDisable = (tx: Tx, id: string) =>
-  enabled(tx).select(["id", "user_id as userId", "url"]).where("id", "=", id).executeTakeFirst();
+/** Unless it has moved from there, or was switched off. */
+export const findToDisable = (tx: Tx, id: string, url: string) =>
+  enabled(tx)
+    .select(["id", "user_id as userId", "url"])
+    .where("id", "=", id)
+    .where("url", "=", url)
+    .executeTakeFirst();

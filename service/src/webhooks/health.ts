@@ -16,9 +16,9 @@ const SWITCHED_OFF_DAY = 5;
 /** Fewer may be bad luck with a few events. */
 const GIVEN_UP_AT_LEAST = 10;
 
-/** The receiver answered 410: it wants nothing more. In the transaction that records the answer. */
-export async function disableGone(ctx: Context, tx: Tx, endpointId: string): Promise<void> {
-  const endpoint = await findToDisable(tx, endpointId);
+/** The receiver at an address answered 410: it wants nothing more. In the transaction that records the answer. */
+export async function disableGone(ctx: Context, tx: Tx, endpointId: string, url: string): Promise<void> {
+  const endpoint = await findToDisable(tx, endpointId, url);
   if (endpoint) await switchOff(ctx, tx, endpoint, "gone");
 }
 

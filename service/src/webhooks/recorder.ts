@@ -50,7 +50,7 @@ export class Recorder {
       await this.#ctx.db.transaction().execute(async (tx) => {
         const believed = await recordAttempts(tx, batch);
         const gone = batch.filter(({ attempt, outcome }) => outcome.isGone && believed.has(attempt.id));
-        for (const { delivery } of gone) await disableGone(this.#ctx, tx, delivery.endpointId);
+        for (const { delivery } of gone) await disableGone(this.#ctx, tx, delivery.endpointId, delivery.url);
       });
     } catch (error) {
       // Whichever the database refuses, it costs the others nothing.
