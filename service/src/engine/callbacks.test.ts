@@ -145,6 +145,18 @@ test("a new secret signs at once, the one before beside it for a day, and neithe
   assert.equal((await author.get("/v1/account/callback-secret")).status, 403);
 });
 
+test("an inbox of the service knows the signature of every callback", async () => {
+  const workflowId = await hasWorkflow(author, { steps: [says("a", "x")], result: "steps.a.output" });
+  const verdicts: string[] = [];
+  for (const inbox of ["/dev/hooks/first", "/dev/hooks/second"]) {
+    await executes(author, workflowId, { webhookUrl: market.origin + inbox });
+    await deliver();
+    const { body } = await author.get(inbox, { accept: "application/json" });
+    verdicts.push(...body.data.map(({ signature }: { signature: string }) => signature));
+  }
+  assert.deepEqual(verdicts, ["right", "right"]);
+});
+
 test("an address that may not be called is refused, by its field", async () => {
   const workflowId = await hasWorkflow(author, { steps: [says("a", "x")] });
   for (const url of [

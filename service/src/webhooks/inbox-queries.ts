@@ -4,7 +4,9 @@ import type { Queries } from "../db/database.ts";
 export const listSecretsByEnding = (db: Queries, ending: string, at: Date) =>
   db
     .selectFrom("webhook_endpoints as e")
-    .innerJoin("webhook_secrets as s", "s.endpoint_id", "e.id")
+    .innerJoin("webhook_secrets as s", (join) =>
+      join.on((row) => row("s.endpoint_id", "=", row.fn.coalesce("e.signs_as", "e.id"))),
+    )
     .where("e.deleted_at", "is", null)
     .where((row) => row(row.fn("right", ["e.url", row.val(ending.length)]), "=", ending))
     .where("s.activates_at", "<=", at)
