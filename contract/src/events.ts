@@ -89,10 +89,10 @@ const called = (status: string) =>
   });
 
 export const callbackData = {
-  "execution.completed": called("completed"),
-  "execution.failed": called("failed"),
-  "execution.canceled": called("canceled"),
-  "execution.waiting": called("waiting"),
+  "execution.completed": called("completed").describe("A run of a workflow has its result"),
+  "execution.failed": called("failed").describe("A run of a workflow has failed"),
+  "execution.canceled": called("canceled").describe("A run of a workflow was canceled"),
+  "execution.waiting": called("waiting").describe("A run of a workflow waits for an approval"),
 } as const;
 
 export type CallbackType = keyof typeof callbackData;
@@ -113,11 +113,13 @@ export const Event = z
   .meta({ id: "Event", description: "The envelope that webhooks deliver, byte for byte." });
 
 /** What comes of an event of one type. */
-export const eventOf = (type: EventType) =>
-  Event.extend({ type: z.literal(type), data: eventData[type] }).meta({ id: `${inCapitals(type)}Event` });
+export const eventOf = (type: EventType | CallbackType) =>
+  Event.extend({ type: z.literal(type), data: { ...eventData, ...callbackData }[type] }).meta({
+    id: `${inCapitals(type)}Event`,
+  });
 
 /** `product.published` is `ProductPublished`. */
-const inCapitals = (type: EventType) =>
+const inCapitals = (type: EventType | CallbackType) =>
   type.replace(/(?:^|\.)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
 const types = z.array(z.enum(eventTypes as [EventType, ...EventType[]]));

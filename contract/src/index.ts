@@ -232,6 +232,7 @@ export type { Estimate, EstimatedCall, EstimateResult } from "./estimates.ts";
 export {
   type CallbackData,
   type CallbackType,
+  callbackData,
   callbackTypes,
   Event,
   type EventData,

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, suite, test } from "node:test";
 import {
+  callbackTypes,
   type Endpoint,
   endpoints,
   errorCatalogue,
@@ -224,8 +225,15 @@ for (const type of eventTypes)
     assert.ok(type === "test" || Object.keys(schema.properties).length > 1, noun);
   });
 
-test("the webhooks of the OpenAPI document are the types of events", () =>
-  assert.deepEqual(Object.keys(served.webhooks), eventTypes));
+for (const type of callbackTypes)
+  test(`${type} is a webhook of the OpenAPI document, with the execution that it tells of`, () => {
+    const event = resolved(served.webhooks[type].post.requestBody.content["application/json"].schema);
+    assert.equal(event.properties.type.const, type);
+    assert.ok("outputUrl" in event.properties.data.properties.execution.properties);
+  });
+
+test("the webhooks of the OpenAPI document are the types of events and of callbacks", () =>
+  assert.deepEqual(Object.keys(served.webhooks), [...eventTypes, ...callbackTypes]));
 
 test("everything below /openai is in OpenAI's words, and nothing else is", () => {
   for (const { path, inWordsOf, name } of endpoints)

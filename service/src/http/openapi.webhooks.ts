@@ -1,4 +1,12 @@
-import { eventData, eventOf, eventTypes } from "@stoa/contract";
+import {
+  type CallbackType,
+  callbackData,
+  callbackTypes,
+  type EventType,
+  eventData,
+  eventOf,
+  eventTypes,
+} from "@stoa/contract";
 import type { Json, Schemas } from "./openapi.schemas.ts";
 
 /** What comes with every delivery; our own headers begin as the operator has it. */
@@ -28,24 +36,38 @@ const RESPONSES: Json = {
   },
 };
 
-/** What is posted to endpoints: an operation of theirs for each type of event, with all that comes in. */
+const TO_ENDPOINTS = "Posted to every endpoint that wants events of this type.";
+const TO_CALLBACKS = "Posted to the `webhookUrl` of the run, signed with the account's callback secret.";
+
+/** What is posted to those who asked for it: an operation of theirs for each type, with all that comes in. */
 export function webhooksOf(headerPrefix: string, schemas: Schemas): Json {
   const parameters = headersUnder(headerPrefix).map(([name, description, required = true]) => ({
     ...{ name, in: "header", required, description },
     schema: { type: "string" },
   }));
-  const operationOf = (type: (typeof eventTypes)[number]) => ({
-    operationId: `webhooks.on.${type}`,
-    tags: ["webhooks"],
-    summary: eventData[type].description,
-    description: "Posted to every endpoint that wants events of this type.",
-    security: [],
-    parameters,
+  const operationOf = (type: EventType | CallbackType, summary: string | undefined, description: string) => ({
+    ...{
+      operationId: `webhooks.on.${type}`,
+      tags: ["webhooks"],
+      summary,
+      description,
+      security: [],
+      parameters,
+    },
     requestBody: {
       required: true,
       content: { "application/json": { schema: schemas.of(eventOf(type), "output") } },
     },
     responses: RESPONSES,
   });
-  return Object.fromEntries(eventTypes.map((type) => [type, { post: operationOf(type) }]));
+  return Object.fromEntries([
+    ...eventTypes.map((type) => [
+      type,
+      { post: operationOf(type, eventData[type].description, TO_ENDPOINTS) },
+    ]),
+    ...callbackTypes.map((type) => [
+      type,
+      { post: operationOf(type, callbackData[type].description, TO_CALLBACKS) },
+    ]),
+  ]);
 }
