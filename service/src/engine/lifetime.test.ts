@@ -436,4 +436,26 @@ suite("a step that runs another product", () => {
     market.clock.forward(60_000);
     assert.equal((await untilStatus(buyer, id, "failed")).error.code, "UNAUTHORIZED");
   });
+
+  test("that could not be called was not used, so that it can still be given back at once", async () => {
+    const theirs = await hasProduct(await market.hasUser());
+    const buyer = await market.hasUser();
+    await hasBought(buyer, theirs);
+    const key = await hasKey(buyer);
+    const workflowId = await hasWorkflow(buyer, {
+      steps: [
+        { id: "later", type: "delay", seconds: 60 },
+        runs(theirs, { needs: ["later"], variables: { topic: "'x'" } }),
+      ],
+    });
+    const id = await begins(buyer, workflowId, { apiKeys: { openai: key } });
+    await untilStatus(buyer, id, "waiting");
+    assert.equal((await buyer.delete(`/v1/ai/keys/${key}`)).status, 200);
+    market.clock.forward(60_000);
+    assert.equal((await untilStatus(buyer, id, "failed")).error.code, "PROVIDER_KEY_NOT_FOUND");
+    const { rows } = await market.query("select used_at from entitlements where product_id = $1", [
+      toUuid("prod", theirs),
+    ]);
+    assert.deepEqual(rows, [{ used_at: null }]);
+  });
 });

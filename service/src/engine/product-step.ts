@@ -37,7 +37,6 @@ export const callProduct = (
     const product = await findProductToRun(ctx, caller, work.productId);
     mustBeBought(product);
     const version = await versionToRun(ctx, product, work.version);
-    await noteFirstUse(ctx, caller, { product });
     if (product.type === "PROMPT") return callPromptOf(ctx, run, { ...product, ...version }, values, signal);
     return callWorkflowOf(ctx, run, step, { ...product, ...version }, values);
   });
@@ -54,7 +53,9 @@ async function callPromptOf(
   if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
   const provider = providerFor(product.compatibility, run.start.apiKeys);
   if (!provider) throw new ApiError("PROVIDER_NOT_SUPPORTED");
-  const key = await keyToRunWith(ctx, memberOf(run.userId), run.start.apiKeys[provider]!);
+  const caller = memberOf(run.userId);
+  const key = await keyToRunWith(ctx, caller, run.start.apiKeys[provider]!);
+  await noteFirstUse(ctx, caller, { product });
   return callForText(ctx, run, {
     key,
     model: modelFor(key, provider, product.models[key.provider]),
@@ -84,6 +85,7 @@ async function callWorkflowOf(
   const workflow = Workflow.parse(JSON.parse(product.content));
   const checked = checkInput(workflow.input, values);
   if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
+  await noteFirstUse(ctx, memberOf(run.userId), { product });
   const executionId = await newExecution(ctx, run.userId, {
     productId: product.id,
     version: product.version,
