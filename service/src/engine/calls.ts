@@ -90,11 +90,8 @@ async function callOnce(
     costKnown: cost.costKnown,
     estimated: answer.usage.estimated ?? false,
   };
-  return { answer, facts: { provider: call.key.provider, model: toPlain(answer.model), spent } };
+  return { answer, facts: { provider: call.key.provider, model: answer.model, spent } };
 }
-
-/** A provider's own word, which PostgreSQL must be able to keep. */
-const toPlain = (text: string) => text.replaceAll("\0", "").toWellFormed().slice(0, 200);
 
 /** Asks for JSON that fits a schema, and once more where it does not. */
 async function callForJson(
