@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { after } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WorkflowWorker } from "../src/engine/worker.ts";
 import { Evaluator } from "../src/workflows/evaluate.ts";
 import { haiku, hasDraft } from "./factories.ts";
-import type { Client, Market, Reply } from "./market.ts";
+import { type Client, type Market, openMarket, type Reply } from "./market.ts";
+import { startProviderServer } from "./provider-server.ts";
+import { allAt, hasKey } from "./runs.ts";
 
 export interface DefinitionWish {
   input?: object;
@@ -24,6 +27,29 @@ export const says = (id: string, content: string, more: object = {}) => ({
   messages: [{ role: "user", content }],
   ...more,
 });
+
+/** A step of OpenAI's, and one that reckons. */
+export const asks = (id: string, content: string, more: object = {}) =>
+  says(id, content, { provider: "openai", model: "gpt-5-mini", ...more });
+export const transform = (id: string, value: string, more: object = {}) => ({
+  ...{ id, type: "transform", value },
+  ...more,
+});
+
+/** For the tests of one file: a market whose workflows run, a provider, and an author who has a key of it. */
+export async function openWorkflows() {
+  const provider = await startProviderServer();
+  const market = await openMarket({ providers: allAt(provider) });
+  const author = await market.hasUser({ name: "Author" });
+  const openai = await hasKey(author);
+  const worker = startWorker(market);
+  after(async () => {
+    await worker.stop();
+    await market.close();
+    await provider.close();
+  });
+  return { provider, market, author, worker, withOpenai: () => ({ apiKeys: { openai } }) };
+}
 
 /** A draft of a workflow, which its author may run; answers its id. */
 export const hasWorkflow = (author: Client, wish: DefinitionWish, more: object = {}): Promise<string> =>

@@ -1,21 +1,21 @@
 import assert from "node:assert/strict";
-import { after, before, suite, test } from "node:test";
+import { suite, test } from "node:test";
 import { type Listener, listen } from "../../test/event-stream.ts";
 import { getsAllBack, haiku, hasBought, hasProduct } from "../../test/factories.ts";
-import { type Client, type Market, openMarket } from "../../test/market.ts";
-import { type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
-import { allAt, hasKey } from "../../test/runs.ts";
+import { hasKey } from "../../test/runs.ts";
 import {
+  asks,
   asksToExecute,
   begins,
   cancels,
   definitionOf,
   executes,
   hasWorkflow,
+  openWorkflows,
   says,
-  startWorker,
   stepOf,
   stepsOf,
+  transform,
   until,
   untilStatus,
 } from "../../test/workflows.ts";
@@ -23,33 +23,7 @@ import { forgetAllRuns } from "../ai/forgetting.ts";
 import { toUuid } from "../ids.ts";
 import { forgetOldRuns } from "./forgetting.ts";
 
-let provider: ProviderServer;
-let market: Market;
-let author: Client;
-let openai: string;
-let worker: ReturnType<typeof startWorker>;
-before(async () => {
-  provider = await startProviderServer();
-  market = await openMarket({ providers: allAt(provider) });
-  author = await market.hasUser({ name: "Author" });
-  openai = await hasKey(author);
-  worker = startWorker(market);
-});
-after(async () => {
-  await worker.stop();
-  await market.close();
-  await provider.close();
-});
-
-const asks = (id: string, content: string, more: object = {}) =>
-  says(id, content, { provider: "openai", model: "gpt-5-mini", ...more });
-const transform = (id: string, value: string, more: object = {}) => ({
-  id,
-  type: "transform",
-  value,
-  ...more,
-});
-const withOpenai = () => ({ apiKeys: { openai } });
+const { provider, market, author, withOpenai } = await openWorkflows();
 const retries = (id: string, who = author, headers: Record<string, string> = {}) =>
   who.post(`/v1/ai/executions/${id}/retry`, undefined, headers);
 const statusesOf = async (id: string) =>
@@ -408,7 +382,7 @@ suite("a step that runs another product", () => {
         { ...runs(deep), id: "c" },
       ],
     });
-    const reply = await asksToExecute(author, workflowId, { apiKeys: { openai } });
+    const reply = await asksToExecute(author, workflowId, withOpenai());
     const problems = reply.body.error.details.errors.map(
       ({ field, reason }: Record<string, string>) => `${field} ${reason}`,
     );

@@ -1,50 +1,24 @@
 import assert from "node:assert/strict";
-import { after, before, suite, test } from "node:test";
-import { type Client, type Market, openMarket } from "../../test/market.ts";
-import { type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
-import { allAt, hasKey } from "../../test/runs.ts";
+import { suite, test } from "node:test";
+import { hasKey } from "../../test/runs.ts";
 import {
+  asks,
   begins,
   cancels,
   executes,
   executionOf,
   hasWorkflow,
+  openWorkflows,
   says,
-  startWorker,
   stepOf,
   stepsOf,
+  transform,
   until,
   untilStatus,
 } from "../../test/workflows.ts";
 import { toUuid } from "../ids.ts";
 
-let provider: ProviderServer;
-let market: Market;
-let author: Client;
-let openai: string;
-let worker: ReturnType<typeof startWorker>;
-before(async () => {
-  provider = await startProviderServer();
-  market = await openMarket({ providers: allAt(provider) });
-  author = await market.hasUser({ name: "Author" });
-  openai = await hasKey(author);
-  worker = startWorker(market);
-});
-after(async () => {
-  await worker.stop();
-  await market.close();
-  await provider.close();
-});
-
-const asks = (id: string, content: string, more: object = {}) =>
-  says(id, content, { provider: "openai", model: "gpt-5-mini", ...more });
-const transform = (id: string, value: string, more: object = {}) => ({
-  id,
-  type: "transform",
-  value,
-  ...more,
-});
-const withOpenai = () => ({ apiKeys: { openai } });
+const { provider, market, author, worker, withOpenai } = await openWorkflows();
 
 suite("a run", () => {
   test("goes from step to step to its result, with what it was given and defaults", async () => {
