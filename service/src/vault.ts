@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHash, createSecretKey, randomBytes } from "node:crypto";
 
 /** One key of the keyring: 32 bytes for AES-256. The first of the ring seals, all of them open. */
 export interface MasterKey {
@@ -23,13 +23,14 @@ export interface Vault {
 const FORMAT = "v1";
 const TAG_BYTES = 16;
 const IV_BYTES = 12;
+const CIPHER = "aes-256-gcm";
 
 /** iv · ciphertext · tag. `aad` is no secret, and must be the same to open it. */
 export function encrypt(key: Buffer, plaintext: Buffer, aad: string): Buffer {
   const iv = randomBytes(IV_BYTES);
-  const cipher = createCipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES }).setAAD(
-    Buffer.from(aad),
-  );
+  // Node takes bytes as a key, too, but several times as slowly.
+  const cipher = createCipheriv(CIPHER, createSecretKey(key), iv, { authTagLength: TAG_BYTES });
+  cipher.setAAD(Buffer.from(aad));
   return Buffer.concat([iv, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
 }
 
@@ -37,7 +38,7 @@ export function decrypt(key: Buffer, box: Buffer, aad: string): Buffer {
   const iv = box.subarray(0, IV_BYTES);
   const tag = box.subarray(box.length - TAG_BYTES);
   // Without authTagLength Node takes a 4-byte tag, which can be guessed.
-  const decipher = createDecipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES });
+  const decipher = createDecipheriv(CIPHER, createSecretKey(key), iv, { authTagLength: TAG_BYTES });
   decipher.setAAD(Buffer.from(aad)).setAuthTag(tag);
   return Buffer.concat([decipher.update(box.subarray(IV_BYTES, box.length - TAG_BYTES)), decipher.final()]);
 }

@@ -43,5 +43,6 @@ export async function cancelPrompt(ctx: Context, { id }: ExecutionRow): Promise<
 export async function hearCancels(ctx: Context): Promise<void> {
   const { ids } = ctx.live;
   if (ids.length === 0 || ctx.notices.areCurrent()) return;
-  for (const id of await findCanceled(ctx.db, ids)) ctx.live.get(id)?.giveUp("canceled");
+  for (const { id, reason } of await findCanceled(ctx.db, ids))
+    ctx.live.get(id)?.giveUp(reason ?? "canceled");
 }

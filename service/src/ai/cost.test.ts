@@ -45,6 +45,14 @@ test("cached tokens cost less, and more cached tokens than tokens do no harm", (
   assert.equal(priceOf("openai", "gpt-5-mini", odd).estimatedCost, cached);
 });
 
+test("tokens written to a cache cost more, and at most as many as there are", () => {
+  const costWith = (more: object) =>
+    priceOf("anthropic", "claude-sonnet-4-5", used(1000, 0, more)).estimatedCost;
+  const written = costWith({ cacheWriteTokens: 1000 });
+  assert.ok(written > costWith({}) && costWith({}) > 0);
+  assert.equal(costWith({ cacheWriteTokens: 5000 }), written);
+});
+
 const unknown = { estimatedCost: 0, costKnown: false };
 
 test("an unknown model costs 0 and says that this is not known", () => {

@@ -76,17 +76,19 @@ export function usdOf(
 /** Of a call that does not say how much it may answer: of more, a budget would hear too late; of less, it would bar too much. */
 const USUAL_OUTPUT_TOKENS = 500;
 
-interface ExpectedCall extends Pick<PricedCall, "provider" | "model" | "at"> {
+export interface ExpectedCall extends Pick<PricedCall, "provider" | "model" | "at"> {
   messages: readonly Message[];
   options: { maxTokens?: number | undefined };
 }
 
 /** What a call will cost about, in USD, before anybody counted: 0 where the price is unknown. */
-export function expectedCostOf({ messages, options, ...call }: ExpectedCall): number {
+export const expectedCostOf = (call: ExpectedCall): number =>
+  costOf({ ...call, usage: expectedUsageOf(call) }).estimatedCost;
+
+export function expectedUsageOf({ messages, options }: ExpectedCall): TokenUsage {
   const promptTokens = messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
   const completionTokens = options.maxTokens ?? USUAL_OUTPUT_TOKENS;
-  const usage = { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
-  return costOf({ ...call, usage }).estimatedCost;
+  return { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
 }
 
 /** The list refuses more cached tokens than there are tokens, and a run must not fail by its provider's odd counting. */

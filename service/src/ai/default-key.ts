@@ -3,7 +3,7 @@ import type { Context, Member } from "../context.ts";
 import { ruleBroken } from "../errors.ts";
 import { toId } from "../ids.ts";
 import { defaultModels, fitsEverything, type ProviderId } from "../outside/ai-provider.ts";
-import { findNewestValid } from "./key-queries.ts";
+import { findNewestValid, listNewestValid } from "./key-queries.ts";
 import type { Product } from "./prepare.ts";
 
 /**
@@ -22,6 +22,16 @@ export async function defaultKeyFor(
   const fitting = providers.filter((provider) => fits(provider) && isKnown(provider));
   const key = await findNewestValid(ctx.db, caller.userId, fitting);
   if (key) return toId("pkey", key.id);
-  if (ctx.config.sandbox && ctx.config.environment === "test") return "sandbox";
+  if (sandboxStandsIn(ctx)) return "sandbox";
   throw ruleBroken("apiKeyId", `is needed: you have no valid key of ${fitting.join(", ")}`);
+}
+
+/** Whether a run that lacks a key is the sandbox's. */
+export const sandboxStandsIn = ({ config }: Context): boolean =>
+  config.sandbox && config.environment === "test";
+
+/** The caller's newest valid key of each provider, by the provider. */
+export async function newestKeysOf(ctx: Context, caller: Member): Promise<Record<string, string>> {
+  const keys = await listNewestValid(ctx.db, caller.userId);
+  return Object.fromEntries(keys.map(({ provider, id }) => [provider, toId("pkey", id)]));
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import type { ErrorCode } from "@stoa/contract";
 import { dumpOf } from "../../test/dump.ts";
-import { hasDraft } from "../../test/factories.ts";
+import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import {
   type Answer,
@@ -304,11 +304,19 @@ suite("a provider's fault", () => {
       assert.equal(provider.requests.length, before + 15);
       const { status, error, usage } = await newestRun(somebody);
       assert.deepEqual([status, error.code, usage], ["failed", "PROVIDER_UNAVAILABLE", null]);
+      const bought = await hasProduct(await spared.hasUser());
+      await hasBought(somebody, bought);
+      const usedAt = async () =>
+        (await spared.query("select used_at from entitlements where buyer_id = $1", [somebody.userId]))
+          .rows[0].used_at;
+      assertError(await run(somebody, { ...wish, productId: bought }), 503, "PROVIDER_UNAVAILABLE");
+      assert.equal(await usedAt(), null, "nothing was sent, so that it can still be given back at once");
       const other = await hasKey(somebody, { provider: "anthropic", key: KEY_MARKER });
       await ran(somebody, { ...wish, apiKeyId: other });
       clock.ms += 20_000;
       await ran(somebody, wish);
-      await ran(somebody, wish);
+      await ran(somebody, { ...wish, productId: bought });
+      assert.notEqual(await usedAt(), null);
     } finally {
       await spared.close();
     }

@@ -194,7 +194,9 @@ suite("a key's monthlyBudget", () => {
   };
   const refuses = async (apiKeyId: string) => {
     const before = provider.requests.length;
-    const details = assertError(await run(owner, { productId, apiKeyId }), 429, "KEY_BUDGET_EXCEEDED");
+    const reply = await run(owner, { productId, apiKeyId });
+    const details = assertError(reply, 429, "KEY_BUDGET_EXCEEDED");
+    assert.match(reply.body.error.message, /maxTokens.*monthlyBudget/, "what there is to do");
     assert.equal(details.source, "marketplace");
     assert.equal(provider.requests.length, before, "the provider is not asked");
   };

@@ -249,6 +249,17 @@ suite("variables", () => {
     assert.equal((await run(author, { productId: wide, variables: asMuchAsMayBe })).status, 200);
   });
 
+  test("make no prompt that is longer than any model reads, however often they stand in it", async () => {
+    const often = await hasDraft(author, { content: "{{topic}}".repeat(20_000) });
+    const variables = { topic: "x".repeat(32 * 1024) };
+    const refused = await run(author, { productId: often, variables });
+    assertError(refused, 422, "VALIDATION_ERROR", "variables");
+    assert.equal(
+      (await run(author, { productId: often, variables: { topic: "x".repeat(100) } })).status,
+      200,
+    );
+  });
+
   test("that are no object are 400", async () => {
     for (const wrong of [null, [], ["rain"], "topic=rain", 7, true]) {
       assertError(await run(author, { productId, variables: wrong }), 400, "INVALID_REQUEST", "variables");
@@ -485,4 +496,14 @@ suite("a run", () => {
     assert.ok(JSON.stringify(lastBody()).includes("Write a haiku about rain"));
     assert.notEqual(await usedAt(productId), null);
   });
+});
+
+test("a run is answered though this process has not heard yet of what others changed", {
+  timeout: 30_000,
+}, async (t) => {
+  const productId = await hasDraft(author);
+  const heard = Promise.withResolvers<void>();
+  t.mock.method(market.service.ctx.notices, "caughtUp", () => heard.promise);
+  assert.equal((await run(author, { productId })).status, 200);
+  heard.resolve();
 });

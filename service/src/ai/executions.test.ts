@@ -4,6 +4,7 @@ import { dumpOf } from "../../test/dump.ts";
 import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { GOOD_KEY, startProviderServer } from "../../test/provider-server.ts";
+import { becomes } from "../../test/run-streams.ts";
 import { hasKey, newestRun, ran, run, startHeldProvider } from "../../test/runs.ts";
 import { toUuid } from "../ids.ts";
 import { tidyExecutions } from "./executions.ts";
@@ -145,8 +146,15 @@ suite("the history", () => {
       idsWhere(() => true),
     );
     assert.deepEqual(await between(undefined, "0000-01-01T00:00:00Z"), []);
-    for (const from of ["yesterday", "2026-06-15", "2026-02-30T00:00:00Z", "2026-06-15T12:00:00"])
-      assertError(await by.get(`/v1/ai/executions?from=${from}`), 400, "INVALID_REQUEST", "from");
+    for (const from of ["yesterday", "2026-06-15", "2026-02-30T00:00:00Z", "2026-06-15T12:00:00"]) {
+      const { reason } = assertError(
+        await by.get(`/v1/ai/executions?from=${from}`),
+        400,
+        "INVALID_REQUEST",
+        "from",
+      );
+      assert.match(reason, /must be a time .* such as 2026-/);
+    }
   });
 
   test("takes its filters together", async () => {
@@ -325,6 +333,40 @@ test("a run whose process died is failed once its lease is over, and stays so", 
     held.answer();
     assert.equal((await running).status, 200, "who still waits gets the answer");
     assert.equal((await newestRun(by)).status, "failed");
+  } finally {
+    await shop.close();
+    await held.close();
+  }
+});
+
+test("a run that ends while the database is away is recorded when it is back", async () => {
+  const held = await startHeldProvider();
+  const shop = await openMarket({ providers: { baseUrls: { openai: held.url } } });
+  try {
+    const by = await shop.hasUser();
+    const wish = { productId: await hasDraft(by), apiKeyId: await hasKey(by, { monthlyBudget: 1 }) };
+    const running = run(by, wish);
+    await held.arrivals(1);
+    await shop.query("create sequence refused");
+    await shop.query(`create function refuse() returns trigger language plpgsql as $$ begin
+      if nextval('refused') <= 3 then raise 'gone' using errcode = '57P01'; end if;
+      return new;
+    end $$`);
+    await shop.query(
+      "create trigger refuse before update on executions for each row execute function refuse()",
+    );
+    held.answer();
+    const { status, body } = await running;
+    assert.equal(status, 200);
+    const { usage } = await becomes(
+      () => newestRun(by),
+      (execution) => execution.status === "completed",
+    );
+    assert.deepEqual(usage, body.data.usage);
+    const calls = await shop.query(
+      "select cost_usd > 0 as cost from provider_calls where ended_at is not null",
+    );
+    assert.deepEqual(calls.rows, [{ cost: true }]);
   } finally {
     await shop.close();
     await held.close();

@@ -91,15 +91,12 @@ export async function readExecution(
 }
 
 export async function removeExecution(ctx: Context, caller: Member, executionId: string) {
-  const row = await mustFind(ctx, caller, executionId);
-  if (row.completedAt === null) {
-    throw new ApiError("INVALID_STATE", "The execution has not ended: cancel it first.", {
-      current: row.status,
-      allowed: ["completed", "failed", "canceled"],
-    });
-  }
-  await eraseExecution(ctx.db, row.id, ctx.now());
-  return { id: toId("exec", row.id), deleted: true as const };
+  const { id } = await mustFind(ctx, caller, executionId);
+  if (await eraseExecution(ctx.db, id, ctx.now())) return { id: toId("exec", id), deleted: true as const };
+  throw new ApiError("INVALID_STATE", "The execution has not ended: cancel it first.", {
+    current: (await mustFind(ctx, caller, executionId)).status,
+    allowed: ["completed", "failed", "canceled"],
+  });
 }
 
 /** Ends runs whose process died, and forgets texts after 30 days. */

@@ -1,9 +1,16 @@
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 import { eraseKeysOf } from "./key-queries.ts";
-import { eraseExecutionsOf } from "./queries.ts";
+import type { LeavingReason } from "./live.ts";
+import { eraseExecutionsOf, requestCancelOfUser } from "./queries.ts";
 
-/** Of an account that closes: no secret of its provider keys stays, and no text that it ran, not even of what still runs. */
+export type { LeavingReason };
+
+/** Of all that they run: where it does, it ends, and says this reason. */
+export const askToCancelAllOf = (ctx: Context, db: Queries, userId: string, reason: LeavingReason) =>
+  requestCancelOfUser(db, userId, reason, ctx.now());
+
+/** Of an account that closes: no secret of its provider keys stays, and no text that it ran. It was asked to cancel what runs. */
 export async function forgetAllRuns(ctx: Context, db: Queries, userId: string): Promise<void> {
   await eraseKeysOf(db, userId, ctx.now());
   await eraseExecutionsOf(db, userId, ctx.now());

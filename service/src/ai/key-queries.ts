@@ -2,6 +2,7 @@ import type { Provider } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+import { prepared } from "../db/prepared.ts";
 
 export interface KeyRow {
   id: string;
@@ -34,8 +35,14 @@ const ownKeys = (db: Queries, userId: string) =>
     ])
     .$castTo<KeyRow>();
 
-export const findKey = (db: Queries, userId: string, id: string) =>
-  ownKeys(db, userId).where("id", "=", id).executeTakeFirst();
+export async function findKey(db: Queries, userId: string, id: string): Promise<KeyRow | undefined> {
+  const { rows } = await sql<KeyRow>`${prepared("find_provider_key")}
+    select id, user_id as "userId", provider, name, sealed_key as "sealedKey", last4, base_url as "baseUrl", status,
+           monthly_budget_usd as "monthlyBudgetUsd", max_concurrency as "maxConcurrency", created_at as "createdAt",
+           last_used_at as "lastUsedAt"
+      from provider_keys where id = ${id} and user_id = ${userId} and deleted_at is null`.execute(db);
+  return rows[0];
+}
 
 export const findNewestValid = (db: Queries, userId: string, providers: Provider[]) =>
   ownKeys(db, userId)
@@ -44,6 +51,12 @@ export const findNewestValid = (db: Queries, userId: string, providers: Provider
     .orderBy("id", "desc")
     .limit(1)
     .executeTakeFirst();
+
+/** One of each provider, the newest key first. */
+export async function listNewestValid(db: Queries, userId: string) {
+  const keys = await ownKeys(db, userId).where("status", "=", "valid").orderBy("id", "desc").execute();
+  return [...Map.groupBy(keys, ({ provider }) => provider).values()].map(([newest]) => newest!);
+}
 
 export async function listKeys(db: Queries, userId: string, paging: Paging): Promise<Page<KeyRow>> {
   const items = await ownKeys(db, userId)
@@ -127,8 +140,23 @@ export const reserveCall = (reservation: Reservation) => sql<KeyRefusal | null>`
   reserve_provider_call(${reservation.callId}, ${reservation.providerKeyId}, ${reservation.executionId},
     ${reservation.expectedUsd}, ${reservation.startedAt}, ${reservation.monthStart}, ${reservation.leaseUntil})`;
 
-export const reserveCallAlone = async (db: Queries, reservation: Reservation) =>
-  (await db.selectNoFrom(reserveCall(reservation).as("refusedBy")).executeTakeFirstOrThrow()).refusedBy;
+export async function reserveCallAlone(db: Queries, reservation: Reservation): Promise<KeyRefusal | null> {
+  const { rows } = await sql<{ refusedBy: KeyRefusal | null }>`${prepared("reserve_provider_call")}
+    select ${reserveCall(reservation)} as "refusedBy"`.execute(db);
+  return rows[0]!.refusedBy;
+}
+
+/** Of the calls that ended since the month began, at most so many; answers how many are counted now that were not. */
+export async function countCalls(
+  db: Queries,
+  keyId: string,
+  monthStart: Date,
+  most: number,
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count_provider_calls(${keyId}, ${monthStart}, ${most}) as count`.execute(db);
+  return rows[0]!.count;
+}
 
 /** How a call ended. */
 export interface CallEnd {
@@ -141,29 +169,17 @@ export interface CallEnd {
   endedAt: Date;
 }
 
-/** Statements on whose way a call is put down as ended; one whose lease ran out too, since it was paid for. */
-export function endingCall(db: Queries, { callId, key, costUsd, verdict, endedAt }: CallEnd) {
-  const ending = db.with("ended", (query) =>
-    query
-      .updateTable("provider_calls")
-      .set({ cost_usd: costUsd, ended_at: endedAt })
-      .where("id", "=", callId)
-      .where("ended_at", "is", null)
-      .returning("id"),
-  );
-  if (verdict === null) return ending;
-  return ending.with("noted", (query) =>
-    query
-      .updateTable("provider_keys")
-      .set({ status: verdict })
-      .where("id", "=", key.id)
-      .where("sealed_key", "=", key.sealedKey)
-      .returning("id"),
-  );
-}
+/** A part of a statement (`with …`), on whose way a call is put down as ended; one whose lease ran out too, since it was paid for. */
+export const endingCall = (end: CallEnd | null) => sql`
+  ended as (
+    update provider_calls set cost_usd = ${end?.costUsd ?? null}, ended_at = ${end?.endedAt ?? null}
+     where id = ${end?.callId ?? null} and ended_at is null),
+  noted as (
+    update provider_keys set status = ${end?.verdict ?? null}
+     where ${end?.verdict ?? null}::text is not null and id = ${end?.key.id ?? null} and sealed_key = ${end?.key.sealedKey ?? null})`;
 
 export const endCallAlone = (db: Queries, end: CallEnd) =>
-  endingCall(db, end).selectFrom("ended").select("id").execute();
+  sql`${prepared("end_provider_call")} with ${endingCall(end)} select`.execute(db);
 
 /** Past any month that a budget still counts. */
 export const forgetCallsBefore = (db: Queries, before: Date) =>

@@ -2,7 +2,10 @@ import type { Notices } from "../db/notices.ts";
 import { GrowingText } from "./growing-text.ts";
 
 /** Why a run is given up before its provider has answered. */
-export type GivenUp = "client_gone" | "canceled";
+export type GivenUp = "client_gone" | "canceled" | LeavingReason;
+
+/** Why all that somebody runs ends. */
+export type LeavingReason = "account_banned" | "account_closed";
 
 /** The event that ends a run, and what an answer in its place would throw. */
 export interface Ending {
@@ -94,7 +97,7 @@ export class LiveRuns {
   constructor(notices: Notices) {
     notices.keep({
       on: {
-        execution_cancel: (id) => this.get(id)?.giveUp("canceled"),
+        execution_cancel: (told) => this.#cancel(told),
         execution_watch: (id) => this.get(id)?.onWatch(),
         execution_move: (id) => {
           for (const resolve of this.#readers.get(id) ?? []) resolve();
@@ -103,6 +106,12 @@ export class LiveRuns {
       // A cancel that was missed is looked for (cancel.ts), and readers look again without a notice.
       forgetAll() {},
     });
+  }
+
+  /** An id, and the reason where its owner did not ask. */
+  #cancel(told: string): void {
+    const [id, reason = "canceled"] = told.split(" ");
+    this.get(id!)?.giveUp(reason as GivenUp);
   }
 
   get(id: string): LiveRun | undefined {

@@ -24,8 +24,13 @@ export interface Prepared {
 
 /** What the caller may run, checked and rendered. Nothing is written. */
 export async function prepare(ctx: Context, caller: Member, wish: Execute): Promise<Prepared> {
-  const product = await findProductToRun(ctx, caller, wish.productId);
-  const key = await keyToRunWith(ctx, caller, wish.apiKeyId);
+  // At the same time; of two that fail, the product's is told.
+  const [foundProduct, foundKey] = await Promise.allSettled([
+    findProductToRun(ctx, caller, wish.productId),
+    keyToRunWith(ctx, caller, wish.apiKeyId),
+  ]);
+  const product = mustBeFulfilled(foundProduct);
+  const key = mustBeFulfilled(foundKey);
   mustBeBought(product);
   if (product.type !== "PROMPT") throw ruleBroken("productId", "is a workflow, not a prompt");
   mustFit(product, key);
@@ -54,6 +59,11 @@ export async function renderedFor(
   if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
   const messages = renderMessages(parseMessages(version.contentFormat, version.content), checked.values);
   return { version: version.version, messages };
+}
+
+function mustBeFulfilled<Value>(settled: PromiseSettledResult<Value>): Value {
+  if (settled.status === "rejected") throw settled.reason;
+  return settled.value;
 }
 
 export function mustBeBought(product: Product): void {

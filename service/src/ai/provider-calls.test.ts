@@ -12,8 +12,10 @@ import type { Context, Member } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { toUuid } from "../ids.ts";
 import { type ProviderAnswer, ProviderFault } from "../outside/ai-provider.ts";
+import { countCalls } from "./key-queries.ts";
 import { callWithKey, forgetOldCalls, LEASE_MS } from "./provider-calls.ts";
 import { keyToRunWith } from "./provider-keys.ts";
+import { monthOf } from "./spent.ts";
 
 /** At gpt-4o's 10 USD a million tokens, which makes 0.01 USD a run, and a little for the prompt. */
 const options = { model: "gpt-4o", maxTokens: 1_000 };
@@ -209,6 +211,49 @@ suite("a budget", () => {
     await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
   });
 
+  const spentOf = async (key: string) => {
+    const { rows } = await market.query("select spent_usd from provider_keys where id = $1", [
+      toUuid("pkey", key),
+    ]);
+    return Number(rows[0].spent_usd);
+  };
+
+  test("that is set has counted the month's calls before the first that it limits", async () => {
+    const key = await hasKey(owner);
+    for (const _ of [1, 2, 3]) await mustStandAgainst(key, null);
+    assert.equal(await spentOf(key), 0);
+    await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 0.02 });
+    assert.equal(await spentOf(key), 3 * COST_USD);
+    await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: null });
+    await mustStandAgainst(key, null);
+    await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 0.02 });
+    assert.equal(await spentOf(key), 4 * COST_USD);
+    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+  });
+
+  test("counts each call once, however many end while it is set, and set again", async () => {
+    const key = await hasKey(owner);
+    const { calls } = await refusals(key, 20);
+    const setAnew = async () => {
+      for (const monthlyBudget of [1, null, 2])
+        assert.equal((await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget })).status, 200);
+    };
+    const someAtATime = async () => {
+      for (let n = 0; n < 20; n++)
+        await countCalls(market.service.ctx.db, toUuid("pkey", key)!, monthOf(market.clock.now), 3);
+    };
+    await Promise.all([
+      ...calls.map((call) => call.answers()),
+      setAnew(),
+      setAnew(),
+      someAtATime(),
+      someAtATime(),
+    ]);
+    await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 2 });
+    await mustStandAgainst(key, null);
+    assert.equal(await spentOf(key), 20 * COST_USD);
+  });
+
   test("counts a call in the month, in UTC, in which it began", async () => {
     market.clock.now = new Date("2026-12-31T23:59:59.999Z");
     const key = await hasKey(owner, { monthlyBudget: 0.01 });
@@ -228,10 +273,7 @@ suite("a budget", () => {
     const behind = { ...market.service.ctx, now: () => new Date("2027-01-31T23:59:59.900Z") };
     assert.equal((await openCall(key, { ctx: behind })).refusedBy, "KEY_BUDGET_EXCEEDED");
     await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 0.03 });
-    const spent = await market.query("select spent_usd from provider_keys where id = $1", [
-      toUuid("pkey", key),
-    ]);
-    assert.equal(Number(spent.rows[0].spent_usd), 3 * COST_USD);
+    assert.equal(await spentOf(key), 3 * COST_USD);
     await mustStandAgainst(key, null);
   });
 

@@ -17,6 +17,8 @@ import {
   reserveCallAlone,
 } from "./key-queries.ts";
 import type { UsableKey } from "./provider-keys.ts";
+import { record } from "./recording.ts";
+import { monthOf } from "./spent.ts";
 
 /** Past the last deadline of any call: whoever holds such a lease is dead. */
 export const LEASE_MS = 180_000;
@@ -49,7 +51,7 @@ export function toOpenCall(ctx: Context, key: UsableKey, wish: CallWish): OpenCa
     expectedUsd:
       key.monthlyBudgetUsd === null ? 0 : expectedCostOf({ ...wish, provider: key.provider, at: now }),
     startedAt: now,
-    monthStart: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1)),
+    monthStart: monthOf(now),
     leaseUntil: new Date(now.getTime() + LEASE_MS),
   };
   return { reservation, key };
@@ -87,7 +89,7 @@ export function toCallEnd(ctx: Context, call: OpenCall | null, outcome: CallOutc
 }
 
 export type KeyedCall = CallWish &
-  Pick<ProviderCall, "options" | "signal" | "versionId"> & { key: UsableKey };
+  Pick<ProviderCall, "options" | "signal" | "versionId" | "sample"> & { key: UsableKey };
 
 /**
  * One call of a provider with a stored key, as a part of an execution: within the key's limits, priced, counted, and
@@ -118,12 +120,7 @@ export async function callWithKey(
 /** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
 async function end(ctx: Context, call: OpenCall | null, outcome: CallOutcome): Promise<void> {
   const callEnd = toCallEnd(ctx, call, outcome);
-  if (!callEnd) return;
-  try {
-    await endCallAlone(ctx.db, callEnd);
-  } catch (error) {
-    ctx.log.error({ call: callEnd.callId, err: error }, "the end of a provider's call could not be recorded");
-  }
+  if (callEnd) await record(ctx, { call: callEnd.callId }, () => endCallAlone(ctx.db, callEnd));
 }
 
 export async function forgetOldCalls(ctx: Context): Promise<void> {

@@ -14,6 +14,7 @@ import {
   noteVerdict,
   updateKey,
 } from "./key-queries.ts";
+import { countSpent } from "./spent.ts";
 
 /** Whose servers are wherever the owner of the key says; the others have one address. */
 const WITH_BASE_URL = new Set(["openai-compatible", "ollama"]);
@@ -118,6 +119,7 @@ export async function changeKey(
       status: "unverified" as const,
     }),
   };
+  if (key.monthlyBudgetUsd === null && values.monthly_budget_usd) await countSpent(ctx, key.id);
   if (Object.keys(values).length > 0) await updateKey(ctx.db, key.id, values);
   return change.key === undefined ? shown(ctx, caller, key.id) : verifiedIfTold(ctx, caller, key.id);
 }

@@ -1,101 +1,9 @@
-import type { executionStatuses, ProductRuns } from "@stoa/contract";
+import type { executionStatuses } from "@stoa/contract";
 import { sql, type Updateable } from "kysely";
 import type { Queries } from "../db/database.ts";
 import { offsetOf, type Paging } from "../db/paging.ts";
 import type { Executions } from "../db/tables.gen.ts";
-import { type CallEnd, endingCall, type KeyRefusal, type Reservation, reserveCall } from "./key-queries.ts";
-
-export interface NewExecution {
-  id: string;
-  userId: string;
-  productId: string;
-  productVersion: string;
-  providerKeyId: string | null;
-  provider: string;
-  model: string | null;
-  mode: ExecutionMode;
-  createdAt: Date;
-  leaseUntil: Date;
-}
-
-/** Writes the run as running, unless a limit of its key stands against its call; then answers what does. */
-export async function insertExecution(
-  db: Queries,
-  execution: NewExecution,
-  reservation: Reservation | null,
-): Promise<KeyRefusal | null> {
-  const row = {
-    id: execution.id,
-    user_id: execution.userId,
-    product_id: execution.productId,
-    product_version: execution.productVersion,
-    provider_key_id: execution.providerKeyId,
-    provider: execution.provider,
-    model: execution.model,
-    mode: execution.mode,
-    status: "running",
-    lease_until: execution.leaseUntil,
-    created_at: execution.createdAt,
-  };
-  const columns = Object.keys(row) as (keyof typeof row)[];
-  const { refusedBy } = await db
-    .with("reserved", (query) =>
-      query.selectNoFrom((reservation ? reserveCall(reservation) : sql<null>`null::text`).as("refusedBy")),
-    )
-    .with("written", (query) =>
-      query
-        .insertInto("executions")
-        .columns(columns)
-        .expression((select) =>
-          select
-            .selectFrom("reserved")
-            .where("refusedBy", "is", null)
-            .select(columns.map((column) => sql.val(row[column]).as(column))),
-        ),
-    )
-    .selectFrom("reserved")
-    .select("refusedBy")
-    .executeTakeFirstOrThrow();
-  return refusedBy;
-}
-
-export interface ExecutionEnd {
-  status: "completed" | "failed" | "canceled";
-  model?: string;
-  sealed_texts?: string | null;
-  finish_reason?: string;
-  error_code?: string;
-  error_message?: string;
-  attempts: number;
-  prompt_tokens?: number;
-  completion_tokens?: number;
-  cost_usd?: number;
-  cost_known?: boolean;
-  price_list?: string;
-  usage_estimated?: boolean;
-  duration_ms: number;
-  completed_at: Date;
-}
-
-/** Texts of one that was deleted meanwhile do not come back. */
-const unlessDeleted = (sealed: string | null) =>
-  sql<string | null>`case when deleted_at is null then ${sealed} end`;
-
-/**
- * Only a running one ends: what was declared dead stays so. `call` ends with it, if a stored key made one.
- */
-export const endExecution = (
-  db: Queries,
-  id: string,
-  { sealed_texts = null, ...end }: ExecutionEnd,
-  call: CallEnd | null,
-) =>
-  (call ? (endingCall(db, call) as unknown as Queries) : db)
-    .updateTable("executions")
-    .set({ ...end, sealed_texts: unlessDeleted(sealed_texts) })
-    .where("id", "=", id)
-    .where("status", "=", "running")
-    .execute();
+import type { LeavingReason } from "./live.ts";
 
 export type ExecutionType = "PROMPT" | "WORKFLOW";
 export type ExecutionMode = "sync" | "async" | "stream";
@@ -115,6 +23,7 @@ export interface ExecutionRow {
   finishReason: string | null;
   errorCode: string | null;
   errorMessage: string | null;
+  fault: Record<string, unknown> | null;
   attempts: number;
   promptTokens: number | null;
   completionTokens: number | null;
@@ -141,6 +50,7 @@ const ownExecutions = (db: Queries, userId: string) =>
         "error_code as errorCode",
         "error_message as errorMessage",
         "prompt_tokens as promptTokens",
+        "fault",
       ] as const),
       ...([
         "completion_tokens as completionTokens",
@@ -221,6 +131,10 @@ export const requestCancelOfAll = (db: Queries, ids: string[], now: Date) =>
     .where("cancel_requested_at", "is", null)
     .execute();
 
+/** Texts of one that was deleted meanwhile do not come back. */
+const unlessDeleted = (sealed: string | null) =>
+  sql<string | null>`case when deleted_at is null then ${sealed} end`;
+
 export async function moveWorkflow(
   db: Queries,
   id: string,
@@ -237,22 +151,16 @@ export async function moveWorkflow(
   return numUpdatedRows > 0n;
 }
 
-/** Those of others than its author, whatever became of them in their histories. */
-export async function countRunsOf(db: Queries, product: { id: string; authorId: string }, lately: Date) {
-  const { rows } = await sql<ProductRuns>`
-    select count(*)::int as total,
-           (count(*) filter (where status = 'completed'))::int as completed,
-           (count(*) filter (where status = 'failed'))::int as failed,
-           (count(*) filter (where status = 'canceled'))::int as canceled,
-           (count(distinct user_id))::int as buyers,
-           (count(*) filter (where created_at >= ${lately}))::int as "last30Days"
-      from executions where product_id = ${product.id} and user_id <> ${product.authorId}`.execute(db);
-  return rows[0]!;
+/** Its texts are gone; the row stays, as a run of its product. False: it has not ended, or runs again. */
+export async function eraseExecution(db: Queries, id: string, now: Date): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable("executions")
+    .set({ deleted_at: now, sealed_texts: null })
+    .where("id", "=", id)
+    .where("completed_at", "is not", null)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }
-
-/** Its texts are gone; the row stays, as a run of its product. */
-export const eraseExecution = (db: Queries, id: string, now: Date) =>
-  db.updateTable("executions").set({ deleted_at: now, sealed_texts: null }).where("id", "=", id).execute();
 
 /** Runs whose process died: nobody will end them. */
 export const failAbandoned = (db: Queries, now: Date) =>
@@ -303,15 +211,24 @@ export const cancelAbandoned = (db: Queries, id: string, now: Date) =>
     .where("lease_until", "<", now)
     .execute();
 
-export async function findCanceled(db: Queries, ids: readonly string[]): Promise<string[]> {
-  const rows = await db
+export const findCanceled = (db: Queries, ids: readonly string[]) =>
+  db
     .selectFrom("executions")
     .where("id", "in", [...ids])
     .where("cancel_requested_at", "is not", null)
-    .select("id")
+    .select(["id", "cancel_reason as reason"])
+    .$castTo<{ id: string; reason: LeavingReason | null }>()
     .execute();
-  return rows.map(({ id }) => id);
-}
+
+/** Asks for the end of all that somebody runs, and tells every process so; workflows are told by a trigger. */
+export const requestCancelOfUser = (db: Queries, userId: string, reason: LeavingReason, now: Date) =>
+  sql`
+    with asked as (
+      update executions set cancel_requested_at = coalesce(cancel_requested_at, ${now}), cancel_reason = ${reason}
+       where user_id = ${userId} and deleted_at is null and completed_at is null returning id, type)
+    select pg_notify('execution_cancel', id || ' ' || ${reason}::text) from asked where type = 'PROMPT'`.execute(
+    db,
+  );
 
 export const eraseTextsBefore = (db: Queries, before: Date) =>
   db
@@ -321,13 +238,21 @@ export const eraseTextsBefore = (db: Queries, before: Date) =>
     .where("sealed_texts", "is not", null)
     .execute();
 
-/** The rows stay as runs of their products; what they hold does not. */
-export const eraseExecutionsOf = (db: Queries, userId: string, now: Date) =>
-  db
+/** The rows stay as runs of their products; what they hold does not. What runs a workflow forgets it with its row, so that it ends here. */
+export async function eraseExecutionsOf(db: Queries, userId: string, now: Date): Promise<void> {
+  await db
+    .updateTable("executions")
+    .set({ status: "canceled", error_code: sql`cancel_reason`, completed_at: now })
+    .where("user_id", "=", userId)
+    .where("type", "=", "WORKFLOW")
+    .where("completed_at", "is", null)
+    .execute();
+  await db
     .updateTable("executions")
     .set({ deleted_at: now, sealed_texts: null, error_message: null })
     .where("user_id", "=", userId)
     .execute();
+}
 
 /**
  * Of the version that ran, as the product's page shows it; undefined of a run from before the product was published,

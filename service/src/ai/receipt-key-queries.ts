@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import type { Queries } from "../db/database.ts";
+import type { Queries, Tx } from "../db/database.ts";
 
 export interface ReceiptKeyRow {
   kid: string;
@@ -17,9 +17,13 @@ export const listReceiptKeys = (db: Queries): Promise<ReceiptKeyRow[]> =>
     .orderBy("kid")
     .execute();
 
+/** Until the transaction ends nobody else makes one: who waited for that sees in its next statement what was made. */
+export const lockReceiptKeys = (tx: Tx) =>
+  sql`select pg_advisory_xact_lock(hashtext('receipt_keys'))`.execute(tx);
+
 /** Unless there is one that is younger. */
-export const insertReceiptKey = (db: Queries, key: ReceiptKeyRow, unlessSince: Date) =>
+export const insertReceiptKey = (tx: Tx, key: ReceiptKeyRow, unlessSince: Date) =>
   sql`
     insert into receipt_keys (kid, public_key, sealed_key, created_at)
     select ${key.kid}, ${key.publicKey}, ${key.sealedKey}, ${key.createdAt}
-     where not exists (select from receipt_keys where created_at > ${unlessSince})`.execute(db);
+     where not exists (select from receipt_keys where created_at > ${unlessSince})`.execute(tx);

@@ -2,7 +2,12 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK
 import type { Context } from "../context.ts";
 import { daysAfter } from "../days.ts";
 import { sealedColumn } from "../db/sealed.ts";
-import { insertReceiptKey, listReceiptKeys, type ReceiptKeyRow } from "./receipt-key-queries.ts";
+import {
+  insertReceiptKey,
+  listReceiptKeys,
+  lockReceiptKeys,
+  type ReceiptKeyRow,
+} from "./receipt-key-queries.ts";
 
 export const RECEIPT_ALGORITHM = "EdDSA";
 /** Then another one signs. */
@@ -18,7 +23,7 @@ export const sealedReceiptKeys = sealedColumn({
   contextOf: ({ kid }) => sealContext(kid),
 });
 
-/** The newest key, which signs; made where there is none, or none that is young enough. Processes that make one at once publish both. */
+/** The newest key, which signs; made where there is none, or none that is young enough. Of many who make it at once one does. */
 export async function signingKey(ctx: Context) {
   const [newest] = await listReceiptKeys(ctx.db);
   const oldest = daysAfter(ctx.now(), -SIGNS_FOR_DAYS);
@@ -32,7 +37,11 @@ async function madeKey(ctx: Context, unlessSince: Date): Promise<ReceiptKeyRow> 
   const jwk = await exportJWK(privateKey);
   const kid = await calculateJwkThumbprint(jwk);
   const sealedKey = ctx.vault.seal(JSON.stringify(jwk), sealContext(kid));
-  await insertReceiptKey(ctx.db, { kid, publicKey: jwk.x!, sealedKey, createdAt: ctx.now() }, unlessSince);
+  const key = { kid, publicKey: jwk.x!, sealedKey, createdAt: ctx.now() };
+  await ctx.db.transaction().execute(async (tx) => {
+    await lockReceiptKeys(tx);
+    await insertReceiptKey(tx, key, unlessSince);
+  });
   const [newest] = await listReceiptKeys(ctx.db);
   return newest!;
 }

@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes } from "@stoa/contract";
+import { errorCodes } from "@stoa/contract";
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { errorTold } from "../http/refusal.ts";
@@ -79,10 +79,5 @@ function errorOf(row: ExecutionRow): ApiError {
     return new ApiError("INVALID_STATE", message, { executionId, current: "canceled" });
   const code = errorCodes.find((known) => known === row.errorCode);
   if (!code) return new ApiError("SERVICE_UNAVAILABLE", message, { executionId });
-  return new ApiError(code, message, { ...sourceOf(code, row), executionId });
+  return new ApiError(code, message, { ...row.fault, executionId });
 }
-
-const isProviders = (code: ErrorCode) => /^(PROVIDER|CONTENT|CONTEXT)_/.test(code);
-
-const sourceOf = (code: ErrorCode, { provider, attempts }: ExecutionRow) =>
-  isProviders(code) ? { source: "provider", provider, attempts } : {};

@@ -1,5 +1,5 @@
 import { api } from "@stoa/contract";
-import { type Route, route, streamRoute } from "../http/route.ts";
+import { leavingMemory, type Route, route, streamRoute } from "../http/route.ts";
 import { cancelExecution } from "./cancel.ts";
 import { estimate } from "./estimate.ts";
 import { promptKind, streamExecution } from "./events.ts";
@@ -14,12 +14,14 @@ import { receiptOf } from "./receipt.ts";
 export const aiRoutes = (others: ExecutionKinds = {}): Route[] => {
   const kinds = { PROMPT: promptKind, ...others };
   return [
-    streamRoute(
-      api.ai.execute,
-      (ctx, caller, { body }, facts) => executePrompt(ctx, caller, body, facts),
-      (ctx, caller, executionId) => streamExecution(ctx, caller, executionId, null, kinds),
+    leavingMemory(
+      streamRoute(
+        api.ai.execute,
+        (ctx, caller, { body }, facts) => executePrompt(ctx, caller, body, facts),
+        (ctx, caller, executionId) => streamExecution(ctx, caller, executionId, null, kinds),
+      ),
     ),
-    route(api.ai.estimate, (ctx, caller, { body }) => estimate(ctx, caller, body)),
+    leavingMemory(route(api.ai.estimate, (ctx, caller, { body }) => estimate(ctx, caller, body))),
     route(api.ai.executionEvents, (ctx, caller, { params, query }, { lastEventId }) =>
       // A browser that comes back by itself asks the same address again, and knows better what it heard.
       streamExecution(ctx, caller, params.executionId, lastEventId ?? (query.lastEventId || null), kinds),

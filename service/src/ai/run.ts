@@ -14,15 +14,19 @@ import {
 import { costOf } from "./cost.ts";
 import type { LiveRun } from "./live.ts";
 import type { Prepared } from "./prepare.ts";
+import type { UsableKey } from "./provider-keys.ts";
 import { completed, failed, type Run, type Spent } from "./runs.ts";
 import { shareWhenWatched } from "./sharing.ts";
+import { traceRun } from "./trace.ts";
 
 export type Outcome = { result: ExecutionResult } | { error: ApiError };
 
 /** Calls the provider for a run that was started, records what came of it and tells whoever follows. Never rejects. */
 export async function carryOut(ctx: Context, run: Run, prepared: Prepared): Promise<Outcome> {
   shareWhenWatched(ctx, run);
-  const outcome = await callAndRecord(ctx, run, prepared).catch((cause) => toUnexpected(ctx, run, cause));
+  const outcome = await traceRun(ctx, run, prepared, () =>
+    callAndRecord(ctx, run, prepared).catch((cause) => toUnexpected(ctx, run, cause)),
+  );
   run.live.end(
     "result" in outcome
       ? { type: "execution.completed", data: outcome.result }
@@ -39,6 +43,7 @@ function toUnexpected(ctx: Context, { id }: Run, cause: unknown): Outcome {
 
 async function callAndRecord(ctx: Context, run: Run, prepared: Prepared): Promise<Outcome> {
   try {
+    mustLetThrough(ctx, prepared.key);
     await noteFirstUse(ctx, run, prepared);
     const answer = await ask(ctx, run, prepared);
     return { result: await finish(ctx, run, prepared, answer) };
@@ -46,6 +51,10 @@ async function callAndRecord(ctx: Context, run: Run, prepared: Prepared): Promis
     return { error: await failed(ctx, run, cause, spentBy(ctx, run.live, prepared, cause)) };
   }
 }
+
+/** Where the provider is left alone for a while nothing is sent, and nothing was used. */
+export const mustLetThrough = (ctx: Context, { provider, secret, baseUrl }: UsableKey): void =>
+  ctx.outside.ai.mustLetThrough?.({ provider, apiKey: secret, baseUrl });
 
 /** Before the call: a server of the buyer's own has the whole prompt, even if it then answers with an error. */
 export async function noteFirstUse(

@@ -14,13 +14,9 @@ import {
   toCallEnd,
   toOpenCall,
 } from "./provider-calls.ts";
-import {
-  type ExecutionEnd,
-  type ExecutionMode,
-  endExecution,
-  insertExecution,
-  type NewExecution,
-} from "./queries.ts";
+import type { ExecutionMode } from "./queries.ts";
+import { record } from "./recording.ts";
+import { type ExecutionEnd, endExecution, insertExecution, type NewExecution } from "./run-queries.ts";
 import { sealTexts } from "./texts.ts";
 
 /** A run that is written down as running, and must be ended by whoever began it. */
@@ -81,12 +77,9 @@ const toRow = (
 const durationOf = (run: Run) => Math.round(performance.now() - run.startedAtMs);
 
 /** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
-async function end(ctx: Context, run: Run, values: ExecutionEnd, outcome: CallOutcome): Promise<void> {
-  try {
-    await endExecution(ctx.db, run.id, values, toCallEnd(ctx, run.call, outcome));
-  } catch (error) {
-    ctx.log.error({ execution: run.id, err: error }, "the end of an execution could not be recorded");
-  }
+function end(ctx: Context, run: Run, values: ExecutionEnd, outcome: CallOutcome): Promise<void> {
+  const callEnd = toCallEnd(ctx, run.call, outcome);
+  return record(ctx, { execution: run.id }, () => endExecution(ctx.db, run.id, values, callEnd));
 }
 
 /** What was used of the provider, by its count or ours, and what that costs. */
@@ -133,6 +126,7 @@ export async function failed(ctx: Context, run: Run, cause: unknown, spent: Spen
     ...(hasTexts && {
       sealed_texts: sealTexts(ctx, run, { variables: run.variables!, output: String(text) }),
     }),
+    ...(cause instanceof ProviderFault && { fault: JSON.stringify(cause.details) }),
     attempts: cause instanceof ProviderFault ? cause.attempts : 0,
     ...(spent && spentValues(spent)),
     duration_ms: durationOf(run),
@@ -142,9 +136,11 @@ export async function failed(ctx: Context, run: Run, cause: unknown, spent: Spen
   return error;
 }
 
-const canceledBy = {
+export const canceledBy = {
   client_gone: "The caller went away.",
   canceled: "The execution was canceled.",
+  account_banned: "The account was banned.",
+  account_closed: "The account was closed.",
 } as const;
 
 function toFailure(ctx: Context, { id, live }: Run, cause: unknown) {

@@ -114,3 +114,14 @@ for (const format of formats)
         assert.deepEqual([id, kept, error.code, mode], [details.executionId, "failed", code, "stream"]);
       });
   });
+
+test("a repeat of a stream that broke off hears the same error, to the last detail", async () => {
+  const { market, owner, wishOf } = noSilence;
+  provider.next({ stream: { breaks: "stall", after: 1 } });
+  const headers = { "idempotency-key": "stalled" };
+  const told = [];
+  for (const _ of [1, 2])
+    told.push(await allOf(await streams(market.origin, owner, wishOf("openai"), headers)));
+  assert.equal(told[0]!.end.details.phase, "idle");
+  assert.deepEqual(told[1], told[0]);
+});

@@ -1,5 +1,6 @@
 import { Kysely, PostgresDialect, type Transaction } from "kysely";
 import pg from "pg";
+import { PreparingClient } from "./prepared.ts";
 import type { DB } from "./tables.gen.ts";
 
 export type Database = Kysely<DB>;
@@ -35,6 +36,7 @@ export function openPool(connection: Connection): pg.Pool {
     ...settingsOf(connection),
     max: connection.maxConnections ?? 8,
     application_name: "stoa",
+    Client: PreparingClient,
   });
   // The pool listens to idle clients alone. Of one in use the query hears that the connection is gone; unheard, the same
   // event would end the process.
@@ -80,4 +82,18 @@ export function isDatabaseDown(error: unknown): boolean {
       message ?? "",
     )
   );
+}
+
+const DEADLOCK = "40P01";
+const MOST_TRIES = 5;
+
+/** A transaction that locks what many others do, made anew where PostgreSQL broke it off for one of them. */
+export async function untilNotDeadlocked<T>(transact: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await transact();
+    } catch (error) {
+      if ((error as { code?: string }).code !== DEADLOCK || tries === MOST_TRIES) throw error;
+    }
+  }
 }

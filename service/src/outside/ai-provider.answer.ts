@@ -38,7 +38,7 @@ export function toAnswer(result: Finished, call: ProviderCall, attempts: number)
   const answer: ProviderAnswer = {
     output: result.output,
     // From a server that anyone may run: what no database could keep must not keep the run from being recorded.
-    model: (result.model ?? call.model).toWellFormed().replaceAll("\0", "").slice(0, LONGEST_MODEL_NAME),
+    model: (result.model ?? call.model).replaceAll("\0", "").slice(0, LONGEST_MODEL_NAME).toWellFormed(),
     finishReason: toFinishReason(result),
     usage: toUsage(result.usage, call, result.output),
     attempts,
@@ -95,7 +95,7 @@ function toUsage(
   };
 }
 
-/** More than any model reads or writes, and as many as the history's column holds. */
+/** More than any model reads or writes, and so few that all calls of a workflow have a sum. */
 const MAX_TOKENS = 2 ** 31 - 1;
 
 /** Counts become money: from a server that anyone may run, only what can be a count is taken. */

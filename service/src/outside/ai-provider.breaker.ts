@@ -4,11 +4,20 @@ import type { Breaker, Pass } from "./circuit-breaker.ts";
 
 /**
  * Spares a provider that fails again and again, and its callers the wait: PROVIDER_UNAVAILABLE at once, for each key at
- * each address. What is repeated within a call counts once. Verifying is no call: people wait for the answer.
+ * each address. What is repeated within a call counts once. Verifying is no call: people wait for the answer. `opened` is
+ * told whenever somebody begins to be left alone.
  */
-export function withBreaker(providers: AiProviders, breaker: Breaker): AiProviders {
+export function withBreaker(
+  providers: AiProviders,
+  breaker: Breaker,
+  opened: (key: ProviderKey) => void = () => {},
+): AiProviders {
+  const fail = (key: ProviderKey, pass: Pass, error: unknown) => {
+    if (pass[wordOf(error)]()) opened(key);
+  };
   return {
     ...providers,
+    mustLetThrough: (key) => mustNotWait(key, breaker.waitOf(nameOf(key))),
     async run(call) {
       const pass = enter(breaker, call);
       try {
@@ -16,7 +25,7 @@ export function withBreaker(providers: AiProviders, breaker: Breaker): AiProvide
         pass.answered();
         return answer;
       } catch (error) {
-        pass[wordOf(error)]();
+        fail(call, pass, error);
         throw error;
       }
     },
@@ -30,7 +39,7 @@ export function withBreaker(providers: AiProviders, breaker: Breaker): AiProvide
         pass.answered();
         return piece.value;
       } catch (error) {
-        pass[wordOf(error)]();
+        fail(call, pass, error);
         throw error;
       } finally {
         pass.left();
@@ -42,13 +51,16 @@ export function withBreaker(providers: AiProviders, breaker: Breaker): AiProvide
 
 function enter(breaker: Breaker, key: ProviderKey): Pass {
   const passed = breaker.enter(nameOf(key));
-  if (typeof passed === "object") return passed;
-  throw new ProviderFault("PROVIDER_UNAVAILABLE", {
-    provider: key.provider,
-    attempts: 0,
-    retryAfterSeconds: passed,
-  });
+  if (typeof passed === "number") throw unavailable(key, passed);
+  return passed;
 }
+
+function mustNotWait(key: ProviderKey, waitSeconds: number): void {
+  if (waitSeconds > 0) throw unavailable(key, waitSeconds);
+}
+
+const unavailable = ({ provider }: ProviderKey, retryAfterSeconds: number) =>
+  new ProviderFault("PROVIDER_UNAVAILABLE", { provider, attempts: 0, retryAfterSeconds });
 
 /** Digested: nothing that lives as long as the process holds a key. */
 const nameOf = ({ provider, baseUrl, apiKey }: ProviderKey) =>

@@ -170,8 +170,14 @@ function modelNotFound(model: string): Verdict {
   return {
     code: "PROVIDER_NOT_SUPPORTED",
     facts: { reason: "model_not_found" },
-    message: `The provider does not offer the model ${model.slice(0, SHOWN_MODEL_LENGTH)} to this key.`,
+    message: `The provider does not offer the model ${model.slice(0, SHOWN_MODEL_LENGTH).toWellFormed()} to this key: choose another.`,
   };
+}
+
+/** Of a model that nobody was asked for, because no provider could offer it. */
+export function noSuchModel({ provider, model }: { provider: ProviderId; model: string }): ProviderFault {
+  const { code, facts, message } = modelNotFound(model);
+  return new ProviderFault(code, { provider, attempts: 0, ...facts }, message);
 }
 
 function refused(status: number): Verdict {

@@ -1,4 +1,5 @@
 import type { Model } from "./ai-provider.answer.ts";
+import { noSuchModel } from "./ai-provider.faults.ts";
 import {
   defaultBaseUrls,
   type ProviderCall,
@@ -14,10 +15,19 @@ export interface Access {
 }
 
 /** Where a key's calls go, without a slash at the end; undefined where neither the key nor the provider says. */
-export function baseUrlOf({ baseUrls }: Access, { provider, baseUrl }: ProviderKey): string | undefined {
+export function baseUrlOf(
+  { baseUrls }: Pick<Access, "baseUrls">,
+  { provider, baseUrl }: ProviderKey,
+): string | undefined {
   const own = provider === "sandbox" ? null : defaultBaseUrls[provider];
   return (baseUrl ?? baseUrls[provider] ?? own ?? undefined)?.replace(/\/+$/, "");
 }
+
+/**
+ * Google alone has it in the path of the request. Whoever wrote the product may have chosen it, and shall not choose by it
+ * what else is asked there with the key of whoever runs it.
+ */
+const PATH_OF_MODEL = /^[\w-][\w.-]*(\/[\w-][\w.-]*)*$/;
 
 /** The SDK's model for a call. Each provider's package is loaded with its first call. */
 export async function languageModel(access: Access, call: ProviderCall): Promise<Model> {
@@ -31,12 +41,19 @@ export async function languageModel(access: Access, call: ProviderCall): Promise
     case "anthropic":
       return (await import("@ai-sdk/anthropic")).createAnthropic(settings)(call.model);
     case "google":
+      if (!PATH_OF_MODEL.test(call.model)) throw noSuchModel(call);
       return (await import("@ai-sdk/google")).createGoogleGenerativeAI(settings)(call.model);
     case "mistral":
       return (await import("@ai-sdk/mistral")).createMistral(settings)(call.model);
     default: {
-      const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-      return createOpenAICompatible({ ...settings, name: call.provider, includeUsage: true })(call.model);
+      const { compatibleModel } = await import("./ai-provider.compatible.ts");
+      return compatibleModel(call.model, {
+        provider: `${call.provider}.chat`,
+        url: ({ path }) => `${baseURL}${path}`,
+        headers: call.apiKey === "" ? {} : { authorization: `Bearer ${call.apiKey}` },
+        fetch: access.fetch,
+        includeUsage: true,
+      });
     }
   }
 }

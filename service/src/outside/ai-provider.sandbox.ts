@@ -51,6 +51,7 @@ export function withSandbox(real: AiProviders, sandbox: AiProviders): AiProvider
     run: (call) => of(call.provider).run(call),
     stream: (call) => of(call.provider).stream(call),
     verify: (key, signal) => of(key.provider).verify(key, signal),
+    mustLetThrough: (key) => of(key.provider).mustLetThrough?.(key),
     close: async () => real.close?.(),
   };
 }
@@ -89,14 +90,15 @@ function answer(call: ProviderCall): ProviderAnswer {
   const prompt = call.messages.map(({ content }) => content).join("\n\n");
   if (call.model === "sandbox-echo") return toAnswer(call, prompt, SANDBOX_LABEL + prompt);
   if (call.model === "sandbox" || call.model === "sandbox-slow") {
-    return toAnswer(call, prompt, SANDBOX_LABEL + inventedText(call));
+    return toAnswer(call, prompt, SANDBOX_LABEL + (call.sample ?? inventedText(call)));
   }
   throw toFailure(magicFaults.get(call.model) ?? unknownModel, call, 1).fault;
 }
 
-/** Cut at `maxTokens` as a model would be, but never into the label; an echo is whole by definition. */
+/** Cut at `maxTokens` as a model would be, but never into the label; an echo and a sample are whole by definition. */
 function toAnswer(call: ProviderCall, prompt: string, whole: string): ProviderAnswer {
-  const mostTokens = call.model === "sandbox-echo" ? undefined : call.options.maxTokens;
+  const isWhole = call.model === "sandbox-echo" || call.sample !== undefined;
+  const mostTokens = isWhole ? undefined : call.options.maxTokens;
   const output = whole.slice(0, Math.max(SANDBOX_LABEL.length, (mostTokens ?? Number.POSITIVE_INFINITY) * 4));
   const promptTokens = estimateTokens(prompt);
   const completionTokens = estimateTokens(output);

@@ -12,6 +12,7 @@ import {
   ProviderFault,
   type ProviderId,
 } from "./ai-provider.ts";
+import { brokenIn } from "./ai-provider.upstream.ts";
 import { VERIFY_MS, verifyKey } from "./ai-provider.verify.ts";
 
 export interface SdkProvidersOptions {
@@ -78,13 +79,19 @@ async function tryOnce(
   signal: AbortSignal,
   attempts: number,
 ): Promise<{ answer: ProviderAnswer } | Failure> {
+  let status: number | undefined;
+  const fetch: typeof globalThis.fetch = async (input, init) => {
+    const response = await providers.fetch(input, init);
+    status = response.status;
+    return response;
+  };
   try {
-    return { answer: await ask(providers, call, signal, attempts) };
+    return { answer: await ask({ ...providers, fetch }, call, signal, attempts) };
   } catch (error) {
     call.signal.throwIfAborted();
     if (error instanceof ProviderFault) return { fault: error, repeat: "never" };
     // After an abort the SDK and fetch each throw something of their own; the reason says what happened.
-    return toFailure(signal.aborted ? signal.reason : error, call, attempts);
+    return toFailure(signal.aborted ? signal.reason : brokenIn(status, error), call, attempts);
   }
 }
 

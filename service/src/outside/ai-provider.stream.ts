@@ -3,6 +3,7 @@ import { type Failure, toFailure } from "./ai-provider.faults.ts";
 import { type Access, callOptions, languageModel } from "./ai-provider.models.ts";
 import { type Deadline, type Patience, startDeadline, untilRepeat } from "./ai-provider.patience.ts";
 import { type ProviderAnswer, type ProviderCall, ProviderFault } from "./ai-provider.ts";
+import { brokenIn } from "./ai-provider.upstream.ts";
 
 type Pieces = AsyncGenerator<string, ProviderAnswer, undefined>;
 type Providers = Access & Patience;
@@ -91,9 +92,7 @@ class Attempt {
     if (error instanceof ProviderFault) return { fault: error, repeat: "never" };
     // After an abort the SDK and fetch each throw something of their own; the reason says what happened.
     if (this.#signal.aborted) return toFailure(this.#signal.reason, this.#call, this.#attempts);
-    // Whatever breaks behind the headers of an answer is that answer's fault.
-    const thrown = this.#status === undefined ? error : { cause: error, statusCode: this.#status };
-    const failure = toFailure(isCallError(error) ? error : thrown, this.#call, this.#attempts);
+    const failure = toFailure(brokenIn(this.#status, error), this.#call, this.#attempts);
     return this.#hasBegun ? { ...failure, repeat: "never" } : failure;
   }
 
@@ -104,8 +103,6 @@ class Attempt {
     return response;
   };
 }
-
-const isCallError = (error: unknown) => typeof error === "object" && error !== null && "statusCode" in error;
 
 /** What the provider said in the place of a stream, or in it; read for its codes, and told to nobody. */
 class ToldInstead extends Error {

@@ -7,6 +7,7 @@ import {
   type ProviderServer,
   type Raw,
   refusedUrl,
+  startProviderServer,
 } from "../../test/provider-server.ts";
 import { callTo, faultOf, formats, PROMPT_MARKER, providersOn, type Setting } from "../../test/providers.ts";
 import { createSandbox, withSandbox } from "./ai-provider.sandbox.ts";
@@ -134,6 +135,11 @@ const faultTable: Row[] = [
   { when: "404 in HTML", reply: { status: 404, body: "<h1>?</h1>" }, code: "PROVIDER_ERROR" },
   { when: "a redirect", reply: { status: 307, headers: { location: "/" } }, code: "PROVIDER_BAD_RESPONSE" },
   { when: "half a JSON", reply: "bad-json", code: "PROVIDER_BAD_RESPONSE" },
+  {
+    when: "an answer without a choice",
+    reply: { status: 200, body: { id: "1", created: 1, model: "m", choices: [] } },
+    code: "PROVIDER_BAD_RESPONSE",
+  },
   { when: "other JSON", reply: { status: 200, body: { echo } }, code: "PROVIDER_BAD_RESPONSE" },
   {
     when: "an HTML page",
@@ -251,6 +257,33 @@ test("a Retry-After may be a date, milliseconds, or Google's retryDelay", async 
   assert.equal((await faultOf(providers, callTo("google"))).retryAfterSeconds, 42);
 });
 
+test("a Retry-After of more than a day is a day", async (t) => {
+  const { server, providers } = await providersOn(t);
+  const headers = [
+    { "retry-after": "9".repeat(400) },
+    { "retry-after": "99999999999999999999999" },
+    { "retry-after": "Fri, 31 Dec 9999 23:59:59 GMT" },
+    { "retry-after-ms": "1e308" },
+  ];
+  const told: unknown[] = [];
+  for (const header of headers) {
+    server.next({ status: 429, headers: header });
+    told.push((await faultOf(providers, callTo("openai"))).retryAfterSeconds);
+  }
+  assert.deepEqual(told, [10, 86_400, 86_400, 86_400]);
+});
+
+test("a refusal of any length is read at once", async (t) => {
+  const { server, providers } = await providersOn(t);
+  for (const words of ["input token count", "model ", "maximum ", "exceeds the "]) {
+    server.next({ status: 400, body: { error: { message: words.repeat(900_000 / words.length) } } });
+    const begun = process.cpuUsage();
+    assert.equal((await faultOf(providers, callTo("openai"))).code, "PROVIDER_ERROR");
+    const { user } = process.cpuUsage(begun);
+    assert.ok(user < 3_000_000, `${words}: ${user / 1_000} ms of the processor`);
+  }
+});
+
 test("a caller who gives up ends the call upstream and gets back the own reason", async (t) => {
   const { server, providers } = await providersOn(t);
   const caller = new AbortController();
@@ -326,11 +359,54 @@ test("an address that the guard refuses is told as such and not tried again", as
   );
 });
 
+test("a model of Google's is a name in a path, and never another path", async (t) => {
+  const { server, providers } = await providersOn(t);
+  const strange = [
+    "../files",
+    "../../upload/v1beta/files?uploadType=media&as=",
+    "a?b",
+    "a#b",
+    "a%2f..",
+    "a b",
+    "a/",
+    "..\\b",
+  ];
+  for (const model of strange) {
+    const fault = await faultOf(providers, callTo("google", { model }));
+    assert.deepEqual([fault.code, fault.facts.reason], ["PROVIDER_NOT_SUPPORTED", "model_not_found"], model);
+  }
+  assert.equal(server.requests.length, 0);
+  for (const model of ["gemini-2.5-pro", "models/gemini-2.5-pro", "tunedModels/my_own-1"]) {
+    await providers.run(callTo("google", { model }));
+    const path = model.includes("/") ? model : `models/${model}`;
+    assert.equal(server.requests.at(-1)!.url, `/v1/${path}:generateContent`);
+  }
+});
+
 test("a key without an address cannot be run where the provider has none of its own", async (t) => {
   const { providers } = await providersOn(t, { baseUrls: {} });
   const call = callTo("openai-compatible");
   assert.equal((await faultOf(providers, call)).code, "PROVIDER_NOT_SUPPORTED");
   assert.equal(await providers.verify(call), "unreachable");
+});
+
+test("calls of many keys at once go each to its own address, with its own key and model", async (t) => {
+  const { providers } = await providersOn(t);
+  const keys = ["first key", "second key"];
+  const servers = await Promise.all(keys.map((key) => startProviderServer({ key })));
+  t.after(() => Promise.all(servers.map((server) => server.close())));
+  const models = Array.from({ length: 20 }, (_, at) => `model-${at}`);
+  const answers = await Promise.all(
+    models.map((model, at) => {
+      const address = { apiKey: keys[at % 2]!, baseUrl: servers[at % 2]!.url };
+      return providers.run(callTo("openai-compatible", { ...address, model }));
+    }),
+  );
+  // A server refuses another's key.
+  assert.deepEqual(
+    answers.map(({ model }) => model),
+    models,
+  );
 });
 
 test("a local server is called without a key", async (t) => {

@@ -62,6 +62,8 @@ export interface ProviderCall extends ProviderKey {
   signal: AbortSignal;
   /** The product version that runs; the sandbox's answer depends on it, other providers never see it. */
   versionId?: string;
+  /** What the sandbox says in the place of words of its own: JSON, where that is asked for. */
+  sample?: string;
 }
 
 export type FinishReason = "stop" | "length" | "content_filter" | "other";
@@ -103,6 +105,8 @@ export interface AiProviders {
   stream(call: ProviderCall): AsyncGenerator<string, ProviderAnswer, undefined>;
   /** Asks the provider whether it knows the key, without spending tokens. */
   verify(key: ProviderKey, signal?: AbortSignal): Promise<KeyVerdict>;
+  /** Throws PROVIDER_UNAVAILABLE where a call would be refused now, before anything was sent. */
+  mustLetThrough?(key: ProviderKey): void;
   close?(): Promise<void>;
 }
 

@@ -47,6 +47,12 @@ interface CallError {
   responseBody?: unknown;
 }
 
+const isCallError = (error: unknown) => typeof error === "object" && error !== null && "statusCode" in error;
+
+/** Whatever breaks behind the headers of an answer is that answer's fault. `status`: the provider's, once it has answered. */
+export const brokenIn = (status: number | undefined, error: unknown): unknown =>
+  status === undefined || isCallError(error) ? error : { cause: error, statusCode: status };
+
 export function readUpstream(thrown: unknown): Upstream {
   const chain = causesOf(thrown);
   const call = chain.find((error): error is Link & CallError => "statusCode" in error) ?? {};
@@ -138,12 +144,18 @@ function codesOf(body: Told | undefined): string[] {
     .map((code) => String(code).toLowerCase());
 }
 
+/** Whoever runs the server writes it, and it is searched for many patterns: past this no refusal says what it is. */
+const LONGEST_WORDS = 2_000;
+
 function wordsOf(body: Told | undefined): string {
   const told = [body?.message, body?.error, body?.detail].find((words) => typeof words === "string");
-  return typeof told === "string" ? told.toLowerCase() : "";
+  return typeof told === "string" ? told.slice(0, LONGEST_WORDS).toLowerCase() : "";
 }
 
 const detailsOf = ({ details }: Told): Told[] => (Array.isArray(details) ? details.filter(isObject) : []);
+
+/** A day: who says more says nothing that anybody could wait for, or that a header could hold. */
+const LONGEST_RETRY_AFTER_SECONDS = 86_400;
 
 function retryAfterOf(headers: Record<string, string>, body: Told | undefined): number | undefined {
   const told = [
@@ -152,7 +164,7 @@ function retryAfterOf(headers: Record<string, string>, body: Told | undefined): 
     ...(body ? detailsOf(body) : []).map(({ retryDelay }) => Number.parseFloat(String(retryDelay))),
   ];
   const seconds = told.find((value) => Number.isFinite(value) && value >= 0);
-  return seconds === undefined ? undefined : Math.ceil(seconds);
+  return seconds === undefined ? undefined : Math.min(Math.ceil(seconds), LONGEST_RETRY_AFTER_SECONDS);
 }
 
 /** `Retry-After` is a number of seconds or a date. */

@@ -24,8 +24,8 @@ export interface Pass {
   heard(): void;
   /** The provider answered, be it with a refusal: it is there. */
   answered(): void;
-  /** The provider failed. */
-  failed(): void;
+  /** The provider failed; answers whether it is left alone from now on. */
+  failed(): boolean;
   /** Nothing was learned of the provider: its caller gave up. */
   left(): void;
 }
@@ -58,14 +58,21 @@ export class Breaker {
 
   /** Lets a call through, or says how many seconds it should wait. */
   enter(name: string): Pass | number {
+    const waitSeconds = this.waitOf(name);
+    if (waitSeconds > 0) return waitSeconds;
     const circuit = this.#circuits.get(name);
     const pass = this.#passTo(name);
-    if (!circuit || circuit.openUntil === null) return pass;
+    if (circuit && circuit.openUntil !== null) circuit.trial = { pass, until: this.#now() + TRIAL_MS };
+    return pass;
+  }
+
+  /** How many seconds a call should wait that was made now; 0: it would be let through. */
+  waitOf(name: string): number {
+    const circuit = this.#circuits.get(name);
+    if (!circuit || circuit.openUntil === null) return 0;
     const now = this.#now();
     if (now < circuit.openUntil) return secondsOf(circuit.openUntil - now);
-    if (circuit.trial && now < circuit.trial.until) return 1;
-    circuit.trial = { pass, until: now + TRIAL_MS };
-    return pass;
+    return circuit.trial && now < circuit.trial.until ? 1 : 0;
   }
 
   #passTo(name: string): Pass {
@@ -76,9 +83,7 @@ export class Breaker {
       answered: () => {
         if (this.#counts(name, pass)) this.#circuits.delete(name);
       },
-      failed: () => {
-        if (this.#counts(name, pass)) this.#addFault(name);
-      },
+      failed: () => this.#counts(name, pass) && this.#addFault(name),
       left: () => {
         const circuit = this.#circuits.get(name);
         if (circuit?.trial?.pass === pass) circuit.trial = null;
@@ -93,13 +98,15 @@ export class Breaker {
     return !circuit || circuit.openUntil === null || circuit.trial?.pass === pass;
   }
 
-  #addFault(name: string): void {
+  /** Answers whether it opened the circuit, for the first time or anew. */
+  #addFault(name: string): boolean {
     const circuit = this.#circuits.get(name) ?? this.#newCircuit(name);
     circuit.faults++;
-    if (circuit.faults < this.#faultsToOpen) return;
+    if (circuit.faults < this.#faultsToOpen) return false;
     circuit.pauseMs = Math.min(circuit.openUntil === null ? OPEN_MS : circuit.pauseMs * 2, LONGEST_OPEN_MS);
     circuit.openUntil = this.#now() + circuit.pauseMs * (1 + JITTER * this.#random());
     circuit.trial = null;
+    return true;
   }
 
   #newCircuit(name: string): Circuit {

@@ -1,4 +1,4 @@
-import { type Fault, type FieldProblem, fieldError, toPath } from "../errors.ts";
+import { type Fault, type FieldProblem, fieldError, ruleBroken, toPath } from "../errors.ts";
 import { type Message, messageRoles } from "../outside/ai-provider.ts";
 
 /**
@@ -100,11 +100,13 @@ export function variablesOf(...templates: Template[]): TemplateVariable[] {
 }
 
 /** Puts the values in; a name without a value takes the default at its place, else nothing. */
-export function render(template: Template, values: TemplateValues): string {
-  return template
-    .map((part) => (typeof part === "string" ? part : (ownValue(values, part.name) ?? part.default ?? "")))
-    .join("");
-}
+export const render = (template: Template, values: TemplateValues): string =>
+  filledIn(template, values).join("");
+
+const filledIn = (template: Template, values: TemplateValues): string[] =>
+  template.map((part) =>
+    typeof part === "string" ? part : (ownValue(values, part.name) ?? part.default ?? ""),
+  );
 
 function ownValue(values: TemplateValues, name: string): string | undefined {
   if (values instanceof Map) return values.get(name);
@@ -112,9 +114,21 @@ function ownValue(values: TemplateValues, name: string): string | undefined {
   return Object.hasOwn(values, name) ? (values as Readonly<Record<string, string>>)[name] : undefined;
 }
 
-/** Renders each message's content; the roles stay what they are, whatever the values hold. */
+/** Of all messages together. No model reads so much; a value that stands 20,000 times in its prompt would make gigabytes. */
+const MAX_PROMPT_CHARACTERS = 4_000_000;
+
+/**
+ * Renders each message's content; the roles stay what they are, whatever the values hold. Throws VALIDATION_ERROR for
+ * `variables` where that makes too much.
+ */
 export function renderMessages(messages: readonly Message[], values: TemplateValues): Message[] {
-  return messages.map(({ role, content }) => ({ role, content: render(parseTemplate(content), values) }));
+  let left = MAX_PROMPT_CHARACTERS;
+  return messages.map(({ role, content }) => {
+    const parts = filledIn(parseTemplate(content), values);
+    for (const { length } of parts) left -= length;
+    if (left >= 0) return { role, content: parts.join("") };
+    throw ruleBroken("variables", `make a prompt of more than ${MAX_PROMPT_CHARACTERS} characters`);
+  });
 }
 
 /**

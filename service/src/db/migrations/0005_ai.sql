@@ -88,6 +88,33 @@ begin
   return null;
 end $$;
 
+-- Adds some of the month's ended calls, at most so many, to what their key has spent, and answers how many. For a key that is
+-- about to get a budget: its first call would otherwise count the whole month, and all others would wait for it. The lock is
+-- a statement of its own, as above.
+create function count_provider_calls(stored_key uuid, month_start timestamptz, most integer)
+returns integer language plpgsql as $$
+declare
+  found_calls integer;
+begin
+  perform from provider_keys where id = stored_key for no key update;
+  with budget_month as (
+    select greatest(month_start, spent_month) as start from provider_keys where id = stored_key
+  ), few as (
+    select c.id from provider_calls c, budget_month m
+     where c.provider_key_id = stored_key and not c.counted and c.started_at >= m.start and c.ended_at is not null
+     limit most
+  ), ended as (
+    update provider_calls c set counted = true from few where c.id = few.id returning c.cost_usd
+  )
+  update provider_keys k
+     set spent_usd = case when k.spent_month = m.start then k.spent_usd else 0 end
+                   + (select coalesce(sum(cost_usd), 0) from ended),
+         spent_month = m.start
+    from budget_month m where k.id = stored_key
+    returning (select count(*) from ended) into found_calls;
+  return found_calls;
+end $$;
+
 create table executions (
   id uuid primary key,
   type text not null default 'PROMPT' check (type in ('PROMPT', 'WORKFLOW')),
@@ -106,22 +133,27 @@ create table executions (
   finish_reason text,
   error_code text,
   error_message text,
+  -- Of a provider's fault: what its error says beside its code. Words of ours and numbers.
+  fault jsonb,
   attempts smallint not null default 0,
-  prompt_tokens integer,
-  completion_tokens integer,
+  -- Sums of steps, for a workflow: past 2^31, as its duration in weeks is.
+  prompt_tokens bigint,
+  completion_tokens bigint,
   cost_usd numeric(16, 8),
   cost_known boolean,
   -- Which prices it was reckoned by.
   price_list text,
   -- The provider did not count the tokens; the numbers are ours.
   usage_estimated boolean not null default false,
-  duration_ms integer,
+  duration_ms bigint,
   -- A running prompt past it is one whose process died; null: nobody runs it, or an engine with leases of its own does.
   lease_until timestamptz,
   cancel_requested_at timestamptz,
+  -- null: its owner asked, or nobody did.
+  cancel_reason text check (cancel_reason in ('account_banned', 'account_closed')),
   created_at timestamptz not null,
   completed_at timestamptz,
-  -- Gone from its owner's history; the row stays, as a run of its product.
+  -- Gone from its owner's history, or never in it, as a prompt that a workflow's step ran; the row stays, as a run of its product.
   deleted_at timestamptz
 );
 create index executions_user on executions (user_id, id desc) where deleted_at is null;
