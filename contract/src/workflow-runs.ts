@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { paging, Timestamp } from "./envelope.ts";
-import { executionStatuses, Usage } from "./executions.ts";
+import { CostLimit, executionStatuses, Usage } from "./executions.ts";
 import { Provider } from "./providers.ts";
 
 const access = { who: "member", permission: "ai:execute" } as const;
@@ -30,6 +30,9 @@ export const ExecuteWorkflow = z
     options: z
       .strictObject({
         version: z.string().max(40).optional().describe("Pin a version that you are entitled to"),
+        maxCost: CostLimit.optional().describe(
+          "USD, at the providers' list prices. A call is made only if what the run has spent, and what this call and those under way are expected to cost, stay within it; else, or where no price is known, the run fails. A workflow that a step runs gets what is left when it begins",
+        ),
       })
       .default({}),
   })
@@ -68,6 +71,7 @@ export const execute = endpoint({
   body: ExecuteWorkflow,
   data: WorkflowExecution,
   maybeAccepted: true,
+  waitsWhenAsked: true,
   errors: ["PRODUCT_NOT_FOUND", "PRODUCT_UNAVAILABLE", "VALIDATION_ERROR"],
   example: { input: { topic: "autumn" }, apiKeys: { openai: "sandbox" } },
 });
@@ -102,6 +106,10 @@ export const WorkflowStep = z
     model: z.string().nullable(),
     usage: Usage.nullable(),
     dueAt: Timestamp.nullable().describe("When its wait ends; while it runs, when its time is up"),
+    prompt: z
+      .string()
+      .nullable()
+      .describe("What whoever approves is asked; null: it asks nothing, is no approval, or is past 30 days"),
     decision: z.enum(["approved", "rejected"]).nullable(),
     decidedAt: Timestamp.nullable(),
     startedAt: Timestamp.nullable(),
@@ -141,6 +149,7 @@ export const retry = endpoint({
   params: executionParams,
   data: WorkflowExecution,
   maybeAccepted: true,
+  waitsWhenAsked: true,
   errors: [
     "EXECUTION_NOT_FOUND",
     "INVALID_STATE",

@@ -141,9 +141,12 @@ export async function cancels(caller: Client, id: string): Promise<void> {
 }
 
 /** A worker of the market's own process, ended with `stop`. */
-export function startWorker(market: Market, leaseMs?: number) {
+export function startWorker(
+  market: Market,
+  { leaseMs, mostHeld }: { leaseMs?: number; mostHeld?: number } = {},
+) {
   const evaluator = new Evaluator();
-  const worker = new WorkflowWorker(market.service.ctx, evaluator, leaseMs);
+  const worker = new WorkflowWorker(market.service.ctx, evaluator, leaseMs, mostHeld);
   worker.start();
   return {
     worker,

@@ -499,6 +499,7 @@ suite("after an account was closed", () => {
   ];
   /** … and these stay, for the books, for buyers and for history; what they tell of a person is asserted below. */
   const KEPT = [
+    "author_days",
     "discount_codes",
     "entitlements",
     "event_recipients",

@@ -2,7 +2,8 @@ import type { CloseAccount } from "@stoa/contract";
 import { forgetAllRuns } from "../ai/forgetting.ts";
 import { record } from "../audit/audit.ts";
 import type { Context, SessionCaller, Source } from "../context.ts";
-import type { Tx } from "../db/database.ts";
+import { type Tx, untilNotDeadlocked } from "../db/database.ts";
+import { endAllRuns } from "../engine/leaving.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
 import { noSession } from "../http/envelope.ts";
 import { forgetAnswersTo } from "../http/idempotency.ts";
@@ -38,6 +39,7 @@ const farewells: ((ctx: Context, tx: Tx, user: AccountRow, source: Source | null
   (_ctx, tx, user) => forgetAuthenticator(tx, user.id),
   (_ctx, tx, user) => forgetTokensOf(tx, { userId: user.id, email: user.email }),
   (_ctx, tx, user) => forgetAnswersTo(tx, user.id),
+  (ctx, tx, user) => endAllRuns(ctx, tx, user.id, "account_closed"),
   (ctx, tx, user) => forgetAllRuns(ctx, tx, user.id),
   (ctx, tx, user) => endSubscription(ctx, tx, user.id, "free"),
   (ctx, tx, user, source) => takeAllOffSale(ctx, tx, user.id, source),
@@ -58,7 +60,7 @@ export async function closeAccount(
 ) {
   mustBeFresh(ctx, caller);
   const isSetUp = !(await lacksSetUp(ctx, caller.userId));
-  const remainder = await ctx.db.transaction().execute(async (tx) => {
+  const close = async (tx: Tx) => {
     await mustNotBeLastAdmin(tx, caller.userId);
     const user = await lockToClose(tx, caller.userId);
     mustBeConfirmed(user, confirm);
@@ -69,7 +71,8 @@ export async function closeAccount(
     await bidFarewell(ctx, tx, user, source);
     await record(ctx, tx, { actorId: user.id, action: "account.closed", source });
     return left;
-  });
+  };
+  const remainder = await untilNotDeadlocked(() => ctx.db.transaction().execute(close));
   const closed = { id: toUserId(caller.userId), closed: true as const, closedAt: ctx.now().toISOString() };
   const told = remainder ? { ...closed, toBePaid: toAmounts(remainder.amounts) } : closed;
   return new Answer(told, { cookies: [noSession] });

@@ -1,4 +1,6 @@
 import type { Context } from "../context.ts";
+import { type Tx, untilNotDeadlocked } from "../db/database.ts";
+import { endAllRuns } from "../engine/leaving.ts";
 import { ApiError } from "../errors.ts";
 import { type AccountRow, findAccount, writeAccount } from "../people/accounts.ts";
 import { listWorkAnew } from "../products/author.ts";
@@ -15,20 +17,23 @@ function mustBe(user: AccountRow, wanted: "active" | "banned"): void {
 
 /**
  * Acts at once: whatever they come with, it is looked up together with the ban. What they offer is neither listed nor sold, and stays
- * with those who bought it; nothing is posted to their webhooks.
+ * with those who bought it; nothing is posted to their webhooks, and what they run ends.
  */
 export async function banUser(ctx: Context, by: Doer, userId: string, reason: string) {
   const id = uuidOf(userId);
   mustNotBeSelf(by, id);
-  await ctx.db.transaction().execute(async (tx) => {
+  const ban = async (tx: Tx) => {
     mustBe(await lockUser(tx, id, { unmakesAdmin: true }), "active");
     await writeAccount(tx, id, { banned_at: ctx.now(), ban_reason: reason });
     await listWorkAnew(tx, id);
     await skipWaitingOf(ctx, tx, id);
     const endedSessions = await endSessions(ctx, tx, id);
+    await endAllRuns(ctx, tx, id, "account_banned");
     const details = { reason, endedSessions };
     await recordDeed(ctx, tx, by, { action: "user.banned", userId: id, details });
-  });
+  };
+  // Runs that go on just now lock what this does.
+  await untilNotDeadlocked(() => ctx.db.transaction().execute(ban));
   return readUser(ctx, userId);
 }
 

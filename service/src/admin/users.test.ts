@@ -316,18 +316,3 @@ test("a closed account is nobody's to change, ban or let in", async () => {
   assert.match(data.email, /@invalid\.invalid$/);
   assert.ok((await found("status=closed")).includes(idOf(user)));
 });
-
-test("figures count what is there", async () => {
-  const figures = async () => (await admin.get("/v1/admin/stats")).body.data;
-  const before = await figures();
-  const seller = await market.hasUser();
-  await hasProduct(seller);
-  await admin.post(`${pathOf(seller)}/ban`, { reason: "x" });
-  const after = await figures();
-  assert.equal(after.users.total, before.users.total + 1);
-  assert.equal(after.users.byRole.seller, (before.users.byRole.seller ?? 0) + 1);
-  assert.equal(after.users.banned, before.users.banned + 1);
-  assert.equal(after.products.byStatus.published, (before.products.byStatus.published ?? 0) + 1);
-  assert.equal(after.products.total, before.products.total + 1);
-  assert.deepEqual(after.orders, { total: 0, byStatus: {} });
-});

@@ -2,6 +2,7 @@ import { callWithKey } from "../ai/provider-calls.ts";
 import { keyToRunWith, type UsableKey } from "../ai/provider-keys.ts";
 import type { Context } from "../context.ts";
 import { ApiError, toPath } from "../errors.ts";
+import { isTooDeep, MAX_DEPTH } from "../http/json-body.ts";
 import { SANDBOX_LABEL } from "../outside/ai-provider.sandbox.ts";
 import {
   defaultModels,
@@ -12,11 +13,13 @@ import {
 } from "../outside/ai-provider.ts";
 import { renderMessages } from "../prompts/template.ts";
 import { type JsonSchema, valueFaults } from "../workflows/json-schema.ts";
+import { sampleOf } from "../workflows/json-schema-sample.ts";
 import { memberOf } from "./member.ts";
-import { type CallFacts, failed, type Outcome } from "./outcome.ts";
+import { failed, type Outcome } from "./outcome.ts";
 import type { Surroundings } from "./prepare.ts";
-import { addSpent, type Spent, type Work } from "./state.ts";
-import { toText } from "./values.ts";
+import type { Work } from "./state.ts";
+import { Tally } from "./tally.ts";
+import { toTexts } from "./values.ts";
 
 type PromptWork = Extract<Work, { type: "prompt" }>;
 
@@ -40,8 +43,8 @@ export async function callPrompt(
   values: Record<string, unknown>,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const texts = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, toText(value)]));
-  return guarded(ctx, signal, async () => {
+  const texts = toTexts(values);
+  return guarded(ctx, signal, async (tally) => {
     const key = await keyToRunWith(ctx, memberOf(run.userId), run.start.apiKeys[work.provider] ?? "");
     const call = {
       key,
@@ -53,8 +56,10 @@ export async function callPrompt(
       },
       versionId: `${run.start.productId}@${run.start.version}`,
       signal,
+      ...(work.output &&
+        key.provider === "sandbox" && { sample: JSON.stringify(sampleOf(work.output) ?? null) }),
     };
-    return work.output ? callForJson(ctx, run, call, work.output) : callForText(ctx, run, call);
+    return work.output ? callForJson(ctx, run, call, work.output, tally) : callForText(ctx, run, call, tally);
   });
 }
 
@@ -68,29 +73,40 @@ export function modelFor(key: UsableKey, provider: string, wished: string | unde
   return model;
 }
 
-export type Call = Pick<ProviderCall, "model" | "messages" | "options" | "versionId" | "signal"> & {
+export type Call = Pick<
+  ProviderCall,
+  "model" | "messages" | "options" | "versionId" | "signal" | "sample"
+> & {
   key: UsableKey;
 };
 
-export async function callForText(ctx: Context, run: Surroundings, call: Call): Promise<Outcome> {
-  const { answer, facts } = await callOnce(ctx, run, call);
-  return { kind: "completed", output: answer.output, facts };
-}
-
-async function callOnce(
+export async function callForText(
   ctx: Context,
   run: Surroundings,
   call: Call,
-): Promise<{ answer: ProviderAnswer; facts: CallFacts }> {
-  const { answer, cost } = await callWithKey(ctx, { ...call, executionId: run.id });
-  const spent: Spent = {
-    promptTokens: answer.usage.promptTokens,
-    completionTokens: answer.usage.completionTokens,
-    costUsd: cost.estimatedCost,
-    costKnown: cost.costKnown,
-    estimated: answer.usage.estimated ?? false,
+  tally: Tally,
+): Promise<Outcome> {
+  const { output } = await callOnce(ctx, run, call, tally);
+  return { kind: "completed", output, facts: tally.facts };
+}
+
+async function callOnce(ctx: Context, run: Surroundings, call: Call, tally: Tally): Promise<ProviderAnswer> {
+  const { provider } = call.key;
+  const count = (model: string, usage: ProviderAnswer["usage"]) => {
+    const costUsd = tally.add({ provider, model, askedModel: call.model, usage });
+    run.costLimit?.spend(costUsd);
   };
-  return { answer, facts: { provider: call.key.provider, model: answer.model, spent } };
+  const expectedUsd = run.costLimit?.reserve({ ...call, provider, at: ctx.now() }) ?? 0;
+  try {
+    const { answer } = await callWithKey(ctx, { ...call, executionId: run.id });
+    count(answer.model, answer.usage);
+    return answer;
+  } catch (cause) {
+    if (cause instanceof ProviderFault && cause.facts.usage) count(call.model, cause.facts.usage);
+    throw cause;
+  } finally {
+    run.costLimit?.release(expectedUsd);
+  }
 }
 
 /** Asks for JSON that fits a schema, and once more where it does not. */
@@ -99,33 +115,39 @@ async function callForJson(
   run: Surroundings,
   call: Call,
   schema: JsonSchema,
+  tally: Tally,
 ): Promise<Outcome> {
-  const first = await callOnce(ctx, run, call);
-  const read = readOutput(first.answer.output, schema);
-  if (read.fits) return { kind: "completed", output: read.value, facts: first.facts };
-  const second = await callOnce(ctx, run, {
-    ...call,
-    messages: [...call.messages, ...repairOf(first.answer, read.faults)],
-  });
-  const facts = { ...second.facts, spent: addSpent(first.facts.spent, second.facts.spent) };
-  const again = readOutput(second.answer.output, schema);
-  if (again.fits) return { kind: "completed", output: again.value, facts };
+  const first = await callOnce(ctx, run, call, tally);
+  const read = readOutput(first.output, schema);
+  if (read.fits) return { kind: "completed", output: read.value, facts: tally.facts };
+  const messages = [...call.messages, ...repairOf(first, read.faults)];
+  const second = await callOnce(ctx, run, { ...call, messages }, tally);
+  const again = readOutput(second.output, schema);
+  if (again.fits) return { kind: "completed", output: again.value, facts: tally.facts };
   return failed("OUTPUT_SCHEMA_MISMATCH", "The provider's answer is no JSON that fits the step's schema.", {
     isFinal: false,
-    facts,
+    facts: tally.facts,
   });
 }
 
 type Read = { fits: true; value: unknown } | { fits: false; faults: string[] };
 
-const FENCE = /^```(?:json)?\s*\n([\s\S]*)\n```$/;
+/** Without the fence that some models put around JSON. By hand, because the text may be megabytes of anything. */
+function unfenced(text: string): string {
+  const end = text.indexOf("\n");
+  const isFenced = end !== -1 && text.endsWith("\n```") && FENCES.has(text.slice(0, end).trim());
+  return isFenced ? text.slice(end, -"```".length) : text;
+}
+
+const FENCES: ReadonlySet<string> = new Set(["```", "```json"]);
 
 function readOutput(text: string, schema: JsonSchema): Read {
   const bare = text.startsWith(SANDBOX_LABEL) ? text.slice(SANDBOX_LABEL.length) : text;
-  const trimmed = bare.trim();
+  if (isTooDeep(Buffer.from(bare)))
+    return { fits: false, faults: [`It is nested deeper than ${MAX_DEPTH} levels.`] };
   let value: unknown;
   try {
-    value = JSON.parse(FENCE.exec(trimmed)?.[1] ?? trimmed);
+    value = JSON.parse(unfenced(bare.trim()));
   } catch {
     return { fits: false, faults: ["It is no JSON."] };
   }
@@ -149,18 +171,23 @@ const repairOf = ({ output }: ProviderAnswer, faults: string[]): Message[] => [
 export async function guarded(
   ctx: Context,
   signal: AbortSignal,
-  work: () => Promise<Outcome>,
+  work: (tally: Tally) => Promise<Outcome>,
 ): Promise<Outcome> {
+  const tally = new Tally(ctx);
   try {
-    return await work();
+    return await work(tally);
   } catch (error) {
     if (signal.aborted) return { kind: "given_up" };
     if (error instanceof ProviderFault || error instanceof ApiError)
       return failed(error.code, error.message, {
         isFinal: FINAL.has(error.code),
         retryAfterSeconds: error.retryAfterSeconds,
+        facts: tally.facts,
       });
     ctx.log.error({ err: error }, "a step of a workflow failed");
-    return failed("INTERNAL_ERROR", "Something went wrong on our side.", { isFinal: false });
+    return failed("INTERNAL_ERROR", "Something went wrong on our side.", {
+      isFinal: false,
+      facts: tally.facts,
+    });
   }
 }

@@ -1,5 +1,6 @@
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
+import { StepId } from "../workflows/definition.ts";
 import { findStep, lockRun, signalRun, writeDecision } from "./queries.ts";
 import { notifyRun } from "./run-queries.ts";
 import type { Owned } from "./start-text.ts";
@@ -15,7 +16,7 @@ export const decideApproval = (
 ): Promise<void> =>
   ctx.db.transaction().execute(async (tx) => {
     await lockRun(tx, id);
-    const step = await findStep(tx, id, stepId);
+    const step = StepId.safeParse(stepId).success ? await findStep(tx, id, stepId) : undefined;
     if (!step) throw new ApiError("STEP_NOT_FOUND");
     const now = ctx.now();
     mustWait(step, now);

@@ -1,7 +1,11 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { LeavingReason } from "../ai/live.ts";
+import { canceledBy } from "../ai/runs.ts";
 import type { Context } from "../context.ts";
 import { Workflow } from "../workflows/definition.ts";
 import type { Evaluator } from "../workflows/evaluate.ts";
 import { Bell } from "./bell.ts";
+import { CostLimit } from "./cost-limit.ts";
 import type { End, Outcome, Prepared } from "./outcome.ts";
 import { findFailure, isDone, type Place, readyIn } from "./plan.ts";
 import { fitted, prepareStep, type Surroundings } from "./prepare.ts";
@@ -10,7 +14,8 @@ import { readState } from "./records.ts";
 import { type Claimed, findRun, type Heard, hear } from "./run-queries.ts";
 import { type Ending, RunRecord, type Written } from "./run-record.ts";
 import { openResult, openStart } from "./start-text.ts";
-import { hasEnded, keyOf, NO_ITEM, type StepRun } from "./state.ts";
+import { hasEnded, keyOf, NO_ITEM, type StepError, type StepRun, sumOf } from "./state.ts";
+import { StepTrace, tellStart } from "./trace.ts";
 import { valuesOf } from "./values.ts";
 
 /** Who was leased a run so often without writing anything of it died of it. */
@@ -18,11 +23,20 @@ const MAX_LEASES = 5;
 const LOST = { code: "INTERNAL_ERROR", message: "Several processes ended while they ran this." };
 /** A run whose steps wait for others that they called is looked at again, though nobody should have to. */
 const LOOK_AGAIN_MS = 60_000;
+/** What a provider was paid for waits no longer to be written down. */
+const SOON_MS = 5;
+
+/** null: its owner asked. */
+const canceled = (reason: LeavingReason | null) => ({
+  status: "canceled" as const,
+  error: reason && { code: reason, message: canceledBy[reason] },
+});
 
 /** Something that is under way for a step or an item. */
 interface Task {
   run: StepRun;
   stop: AbortController;
+  trace: StepTrace;
 }
 
 /**
@@ -31,6 +45,7 @@ interface Task {
  */
 export class Driver {
   readonly id: string;
+  readonly userId: string;
   readonly #ctx: Context;
   readonly #claimed: Claimed;
   readonly #evaluator: Evaluator;
@@ -39,11 +54,15 @@ export class Driver {
   readonly #tasks = new Map<string, Task>();
   /** What maps run through, while they run. */
   readonly #items = new Map<string, unknown[]>();
+  /** What becomes of steps before anybody outside is asked. */
+  readonly #preparing = new Set<Promise<void>>();
+  /** In milliseconds of performance.now(). */
+  #heldBackUntil: number | null = null;
   /** Written down as begun before they are called. */
   #calls: { task: Task; call: (signal: AbortSignal) => Promise<Outcome> }[] = [];
   #ended: { task: Task; prepared: Prepared }[] = [];
   #isTold = false;
-  #isCanceled = false;
+  #cancel: { status: "canceled"; error: StepError | null } | null = null;
   #isStopping = false;
   #isLost = false;
   #nextDueAt: Date | null = null;
@@ -53,6 +72,7 @@ export class Driver {
 
   constructor(ctx: Context, claimed: Claimed, evaluator: Evaluator, leaseMs: number) {
     this.id = claimed.id;
+    this.userId = claimed.userId;
     this.#ctx = ctx;
     this.#claimed = claimed;
     this.#evaluator = evaluator;
@@ -99,9 +119,8 @@ export class Driver {
   async #open(): Promise<boolean> {
     const ctx = this.#ctx;
     const { id, userId, leases } = this.#claimed;
-    const row = await findRun(ctx.db, id);
-    const heard = row && (await hear(ctx.db, this.#claimed));
-    if (!heard) return false;
+    const [row, heard] = await Promise.all([findRun(ctx.db, id), hear(ctx.db, this.#claimed)]);
+    if (!row || !heard) return false;
     const start = row.sealedStart === null ? null : openStart(ctx, this.#claimed, row.sealedStart);
     this.#record = new RunRecord(ctx, this.#claimed, row, start);
     if (start === null || leases > MAX_LEASES) {
@@ -109,10 +128,15 @@ export class Driver {
       await this.#record.end(null, { status: "failed", error: LOST });
       return false;
     }
+    tellStart(start, row);
     const workflow = Workflow.parse(JSON.parse(start.definition));
-    this.#surroundings = { id, userId, depth: row.depth, start, evaluator: this.#evaluator };
-    this.#progress = new Progress(await readState(ctx, ctx.db, this.#claimed, workflow), ctx.now);
+    const state = await readState(ctx, ctx.db, this.#claimed, workflow);
+    const costLimit =
+      start.maxCost === null ? null : new CostLimit(start.maxCost, sumOf(state.all()).costUsd);
+    this.#surroundings = { id, userId, depth: row.depth, start, costLimit, evaluator: this.#evaluator };
+    this.#progress = new Progress(state, ctx.now);
     this.#takeHeard(heard);
+    if (row.isOwnerBanned) this.#cancel = canceled("account_banned");
     this.#resumeAll();
     return true;
   }
@@ -141,6 +165,8 @@ export class Driver {
     if (!this.#isStopping) this.#beginReady();
     if (this.#tasks.size === 0) return this.#goesOn(await this.#leave());
     if (this.#progress.mustBeWritten || this.#calls.length > 0) {
+      if (await this.#comesSoon()) return true;
+      this.#heldBackUntil = null;
       const leaseEnd = new Date(this.#ctx.now().getTime() + this.#leaseMs);
       const written = await this.#record.write(this.#progress, {
         dueAt: leaseEnd,
@@ -152,6 +178,20 @@ export class Driver {
     }
     this.#nextDueAt = this.#progress.nextDueAt();
     return true;
+  }
+
+  /** What begins is mostly known at once, and is then written in one go with what had ended: a commit less for each step. */
+  async #comesSoon(): Promise<boolean> {
+    // That a run goes on is told by itself: else one that waits anew would not be told to.
+    if (this.#preparing.size === 0 || this.#record.status === "waiting") return false;
+    this.#heldBackUntil ??= performance.now() + SOON_MS;
+    const left = this.#heldBackUntil - performance.now();
+    if (left <= 0) return false;
+    const soon = new AbortController();
+    const late = sleep(left, false, { signal: soon.signal }).catch(() => false);
+    const isPrepared = await Promise.race([Promise.all(this.#preparing).then(() => true), late]);
+    soon.abort();
+    return isPrepared;
   }
 
   /** Nothing is under way: time, people or others must move it, or another process. */
@@ -172,7 +212,7 @@ export class Driver {
 
   #call(): void {
     for (const { task, call } of this.#calls.splice(0))
-      this.#launch(task, call(AbortSignal.any([task.stop.signal, this.#ctx.shutdown])));
+      void this.#launch(task, () => call(AbortSignal.any([task.stop.signal, this.#ctx.shutdown])));
   }
 
   #beginReady(): void {
@@ -200,7 +240,7 @@ export class Driver {
 
   #takeHeard(heard: Heard): void {
     this.#record.signals = heard.signals;
-    this.#isCanceled = heard.cancelRequestedAt !== null;
+    if (heard.cancelRequestedAt) this.#cancel = canceled(heard.cancelReason);
     for (const { stepId, decision, decidedAt } of heard.decisions)
       this.#progress.decide(stepId, decision, new Date(decidedAt));
     for (const end of heard.ends) this.#takeEnd(end);
@@ -215,6 +255,7 @@ export class Driver {
       sealedResult,
     );
     const facts = { provider: null, model: null, spent };
+    this.#surroundings.costLimit?.spend(spent.costUsd);
     const outcome: End = error
       ? { kind: "failed", error, isFinal: false, facts }
       : fitted(this.#progress.state.work(run), output, facts);
@@ -289,20 +330,23 @@ export class Driver {
   }
 
   #prepare(run: StepRun): void {
-    const task: Task = { run, stop: new AbortController() };
-    this.#tasks.set(keyOf(run.stepId, run.item), task);
     const { state } = this.#progress;
+    const work = state.work(run);
+    const task: Task = { run, stop: new AbortController(), trace: new StepTrace(run, work) };
+    this.#tasks.set(keyOf(run.stepId, run.item), task);
     const bindings = { input: this.#surroundings.start.input, steps: state.outputs() };
     const item =
       run.item === NO_ITEM ? {} : { item: this.#items.get(run.stepId)![run.item], index: run.item };
-    this.#launch(
-      task,
-      prepareStep(this.#ctx, this.#surroundings, run, state.work(run), { ...bindings, ...item }),
+    const prepared = this.#launch(task, () =>
+      prepareStep(this.#ctx, this.#surroundings, run, work, { ...bindings, ...item }),
     );
+    this.#preparing.add(prepared);
+    void prepared.then(() => this.#preparing.delete(prepared));
   }
 
-  #launch(task: Task, work: Promise<Prepared>): void {
-    void work
+  #launch(task: Task, work: () => Promise<Prepared>): Promise<void> {
+    return task.trace
+      .within(work)
       .catch((error): Prepared => {
         this.#ctx.log.error({ execution: this.id, err: error }, "a step of a workflow could not be run");
         return {
@@ -312,14 +356,17 @@ export class Driver {
         };
       })
       .then((prepared) => {
+        task.trace.cameTo(prepared);
         this.#ended.push({ task, prepared });
         this.#bell.ring();
       });
   }
 
   async #ending(): Promise<Ending | null> {
-    if (this.#isCanceled) return { status: "canceled" };
+    if (this.#cancel) return this.#cancel;
     const { state } = this.#progress;
+    const refusal = this.#surroundings.costLimit?.refusal;
+    if (refusal) return { status: "failed", error: { code: refusal.code, message: refusal.message } };
     const failure = findFailure(state);
     if (failure)
       return {

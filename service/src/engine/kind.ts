@@ -3,7 +3,7 @@ import type { ExecutionKind } from "../ai/kinds.ts";
 import type { Context } from "../context.ts";
 import type { StreamedEvent } from "../http/route.ts";
 import { toId } from "../ids.ts";
-import { hasRunEnded, listEventsAfter, type ToldEvent } from "./queries.ts";
+import { findLastEvent, hasRunEnded, listEventsAfter, type ToldEvent } from "./queries.ts";
 import { listAllSteps } from "./run-queries.ts";
 import { readWorkflowExecution } from "./shown.ts";
 import { NO_ITEM } from "./state.ts";
@@ -29,7 +29,12 @@ export const workflowKind: ExecutionKind = {
         if (ENDS.has(event.type)) return;
       }
       if (events.length > 0) continue;
-      if (hasEnded) return;
+      if (hasEnded) {
+        // Whoever had heard all, or names what was never told, hears the end all the same.
+        const end = await findLastEvent(ctx.db, id);
+        if (end) yield await toStreamed(ctx, userId, id, end);
+        return;
+      }
       await nextNews(ctx, id, signal);
     }
   },

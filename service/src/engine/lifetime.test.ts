@@ -432,4 +432,40 @@ suite("a step that runs another product", () => {
     ]);
     assert.deepEqual(rows, [{ used_at: null }]);
   });
+
+  test("counts as a run of that product for its author, who sees nothing else of it", async () => {
+    const other = await market.hasUser();
+    const theirs = await hasProduct(other);
+    const buyer = await market.hasUser();
+    await hasBought(buyer, theirs);
+    const openai = await hasKey(buyer);
+    const topic = "a-buyers-secret";
+    const workflowId = await hasWorkflow(buyer, {
+      steps: [runs(theirs, { variables: { topic: `'${topic}'` }, onError: "continue" })],
+    });
+    for (const next of [{ answer: { text: topic } }, "bad-key"] as const) {
+      provider.next(next);
+      await executes(buyer, workflowId, { apiKeys: { openai } });
+    }
+    const told = await other.get(`/v1/products/${theirs}/runs`);
+    assert.deepEqual(told.body.data, {
+      total: 2,
+      completed: 1,
+      failed: 1,
+      canceled: 0,
+      buyers: 1,
+      last30Days: 2,
+    });
+    assert.ok(!told.text.includes(topic));
+    const { body } = await buyer.get("/v1/ai/executions");
+    assert.deepEqual(
+      body.data.map(({ type }: { type: string }) => type),
+      ["WORKFLOW", "WORKFLOW"],
+      "in the buyer's history it is a step",
+    );
+    const { rows } = await market.query("select * from executions where product_id = $1", [
+      toUuid("prod", theirs),
+    ]);
+    assert.ok(!JSON.stringify(rows).includes(topic));
+  });
 });

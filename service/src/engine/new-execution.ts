@@ -1,13 +1,15 @@
 import { addWorkflowExecution } from "../ai/workflow-executions.ts";
 import type { Context } from "../context.ts";
-import { findCalled, insertEvent, insertRun, type NewRun, notifyRun } from "./run-queries.ts";
+import { traceparentOfNow } from "../telemetry.ts";
+import { findCalled, insertRun, type NewRun } from "./run-queries.ts";
 import { type RunStart, sealStart } from "./start-text.ts";
 
 export interface NewExecution extends RunStart, Pick<NewRun, "depth" | "parent"> {}
 
 /** Writes a run down for whichever worker comes first; answers its id. A step's attempt that called already gets what it called. */
 export async function newExecution(ctx: Context, userId: string, wish: NewExecution): Promise<string> {
-  const { depth, parent, ...start } = wish;
+  const { depth, parent, ...rest } = wish;
+  const start = { ...rest, traceparent: traceparentOfNow() };
   const run = { id: ctx.newId(), userId };
   return ctx.db.transaction().execute(async (tx) => {
     const called = parent && (await findCalled(tx, parent));
@@ -20,9 +22,7 @@ export async function newExecution(ctx: Context, userId: string, wish: NewExecut
       texts: { variables: start.input, output: null },
     });
     const now = ctx.now();
-    await insertRun(tx, { ...run, sealedStart: sealStart(ctx, run, start), dueAt: now, depth, parent });
-    await insertEvent(tx, run.id, { seq: 1, type: "execution.queued", data: {}, createdAt: now });
-    await notifyRun(tx, run.id);
+    await insertRun(tx, { ...run, sealedStart: sealStart(ctx, run, start), dueAt: now, depth, parent }, now);
     return run.id;
   });
 }

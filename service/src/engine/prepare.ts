@@ -1,20 +1,22 @@
 import type { Context } from "../context.ts";
+import { MAX_ITEMS } from "../workflows/definition.ts";
 import type { Bindings } from "../workflows/evaluate.ts";
 import { valueFaults } from "../workflows/json-schema.ts";
 import { callPrompt } from "./calls.ts";
+import type { CostLimit } from "./cost-limit.ts";
 import { type CallFacts, type End, failed, type Prepared } from "./outcome.ts";
 import { callProduct } from "./product-step.ts";
 import type { RunStart } from "./start-text.ts";
 import type { StepRun, Work } from "./state.ts";
 import { type Evaluation, valuesOf } from "./values.ts";
 
-const MAX_ITEMS = 200;
-
 /** The run that a step belongs to. */
 export interface Surroundings extends Evaluation {
   id: string;
   depth: number;
   start: RunStart;
+  /** null: whoever asked for it named none. */
+  costLimit: CostLimit | null;
 }
 
 /** What a step comes to by its definition and what ended before: all but asking somebody outside. */

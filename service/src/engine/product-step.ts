@@ -1,21 +1,23 @@
 import { mustBeBought, versionToRun } from "../ai/prepare.ts";
+import { countRun } from "../ai/product-runs.ts";
 import { keyToRunWith } from "../ai/provider-keys.ts";
-import { noteFirstUse } from "../ai/run.ts";
+import { mustLetThrough, noteFirstUse } from "../ai/run.ts";
 import type { Context } from "../context.ts";
 import { ApiError, fieldError, ruleBroken } from "../errors.ts";
-import { fitsEverything } from "../outside/ai-provider.ts";
+import { fitsEverything, ProviderFault } from "../outside/ai-provider.ts";
 import { findProductToRun } from "../products/detail.ts";
 import { parseMessages, renderMessages } from "../prompts/template.ts";
 import { checkVariables } from "../prompts/variables.ts";
 import { Workflow } from "../workflows/definition.ts";
 import { checkInput } from "../workflows/inputs.ts";
-import { callForText, guarded, modelFor } from "./calls.ts";
+import { type Call, callForText, guarded, modelFor } from "./calls.ts";
 import { memberOf } from "./member.ts";
 import { newExecution } from "./new-execution.ts";
 import type { Outcome } from "./outcome.ts";
 import type { Surroundings } from "./prepare.ts";
 import type { StepRun, Work } from "./state.ts";
-import { toText } from "./values.ts";
+import type { Tally } from "./tally.ts";
+import { toTexts } from "./values.ts";
 
 type ProductWork = Extract<Work, { type: "product" }>;
 type Product = Awaited<ReturnType<typeof findProductToRun>>;
@@ -32,13 +34,14 @@ export const callProduct = (
   values: Record<string, unknown>,
   signal: AbortSignal,
 ): Promise<Outcome> =>
-  guarded(ctx, signal, async () => {
+  guarded(ctx, signal, async (tally) => {
     const caller = memberOf(run.userId);
     const product = await findProductToRun(ctx, caller, work.productId);
     mustBeBought(product);
     const version = await versionToRun(ctx, product, work.version);
-    if (product.type === "PROMPT") return callPromptOf(ctx, run, { ...product, ...version }, values, signal);
-    return callWorkflowOf(ctx, run, step, { ...product, ...version }, values);
+    const goods = { ...product, ...version };
+    if (product.type === "PROMPT") return callPromptOf(ctx, run, goods, values, { signal, tally });
+    return callWorkflowOf(ctx, run, step, goods, values);
   });
 
 async function callPromptOf(
@@ -46,24 +49,55 @@ async function callPromptOf(
   run: Surroundings,
   product: Product,
   values: Record<string, unknown>,
-  signal: AbortSignal,
+  { signal, tally }: { signal: AbortSignal; tally: Tally },
 ): Promise<Outcome> {
-  const texts = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, toText(value)]));
+  const texts = toTexts(values);
   const checked = checkVariables(product.variables, texts);
   if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
   const provider = providerFor(product.compatibility, run.start.apiKeys);
   if (!provider) throw new ApiError("PROVIDER_NOT_SUPPORTED");
   const caller = memberOf(run.userId);
   const key = await keyToRunWith(ctx, caller, run.start.apiKeys[provider]!);
+  mustLetThrough(ctx, key);
   await noteFirstUse(ctx, caller, { product });
-  return callForText(ctx, run, {
+  const call = {
     key,
     model: modelFor(key, provider, product.models[key.provider]),
     messages: renderMessages(parseMessages(product.contentFormat, product.content), checked.values),
     options: {},
     versionId: `${product.id}@${product.version}`,
     signal,
-  });
+  };
+  return counted(ctx, run, product, call, () => callForText(ctx, run, call, tally));
+}
+
+/** Once the provider may have been asked. */
+async function counted(
+  ctx: Context,
+  { userId }: Surroundings,
+  product: Product,
+  { key, model, signal }: Call,
+  work: () => Promise<Outcome>,
+): Promise<Outcome> {
+  const run = {
+    userId,
+    productId: product.id,
+    productVersion: product.version,
+    provider: key.provider,
+    model,
+  };
+  try {
+    const outcome = await work();
+    await countRun(ctx, { ...run, status: "completed", errorCode: null });
+    return outcome;
+  } catch (error) {
+    // What a shutdown broke off another process calls again.
+    const isCanceled = signal.aborted && !ctx.shutdown.aborted;
+    const errorCode = error instanceof ProviderFault ? error.code : null;
+    if (isCanceled || errorCode)
+      await countRun(ctx, { ...run, status: isCanceled ? "canceled" : "failed", errorCode });
+    throw error;
+  }
 }
 
 /** The first provider for which there is a key and that a prompt runs on. */
@@ -92,6 +126,7 @@ async function callWorkflowOf(
     definition: product.content,
     input: checked.input,
     apiKeys: run.start.apiKeys,
+    maxCost: run.costLimit?.left ?? null,
     callbackId: null,
     depth: run.depth + 1,
     parent: { id: run.id, stepId: step.stepId, item: step.item, attempt: step.attempt },

@@ -1,11 +1,13 @@
 import { sql } from "kysely";
 import type { Queries, Tx } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
+import { prepared } from "../db/prepared.ts";
 import type { RunRow } from "./run-queries.ts";
 import { NO_ITEM, type StepStatus } from "./state.ts";
 
 export async function hasRunEnded(db: Queries, id: string): Promise<boolean> {
-  const { rows } = await sql`select from executions where id = ${id} and completed_at is null`.execute(db);
+  const { rows } = await sql`${prepared("is_workflow_run_open")}
+    select from executions where id = ${id} and completed_at is null`.execute(db);
   return rows.length === 0;
 }
 
@@ -128,6 +130,12 @@ export async function lockRun(tx: Tx, id: string): Promise<LockedRun | undefined
   return rows[0];
 }
 
+/** Those that somebody's runs called before those that called them, which whoever tells the end of one locks in this order. */
+export const lockRunsOf = (tx: Tx, userId: string) =>
+  sql`
+    select from workflow_runs where user_id = ${userId} and due_at is not null
+     order by execution_id desc for update`.execute(tx);
+
 export const writeDecision = (
   tx: Tx,
   id: string,
@@ -194,6 +202,13 @@ export async function listEventsAfter(db: Queries, id: string, after: number): P
   return rows;
 }
 
+export async function findLastEvent(db: Queries, id: string): Promise<ToldEvent | undefined> {
+  const { rows } = await sql<ToldEvent>`
+    select seq, type, data, created_at as "createdAt" from execution_events
+     where execution_id = ${id} order by seq desc limit 1`.execute(db);
+  return rows[0];
+}
+
 const RUNS_AT_ONCE = 100;
 
 /** Of some of the runs that ended and whose ids are smaller; answers how many. */
@@ -202,7 +217,7 @@ export async function eraseTextsOfSome(db: Queries, before: string): Promise<num
     with old as (
       update workflow_runs set sealed_start = null, sealed_result = null
        where execution_id in (select execution_id from workflow_runs
-                               where execution_id < ${before} and due_at is null and sealed_start is not null
+                               where execution_id < ${before} and due_at is null and (sealed_start is not null or sealed_result is not null)
                                order by execution_id limit ${RUNS_AT_ONCE} for update skip locked)
       returning execution_id),
     steps as (

@@ -31,9 +31,24 @@ export async function lacking(
   workflow: Workflow,
   apiKeys: Keys,
 ): Promise<FieldProblem[]> {
+  const look = await lookAt(ctx, caller, workflow, apiKeys);
+  return [...(await keyProblems(look)), ...look.problems];
+}
+
+/** The providers for which a run with these keys needs one. */
+export async function providersNeeded(
+  ctx: Context,
+  caller: Member,
+  workflow: Workflow,
+  apiKeys: Keys,
+): Promise<ReadonlySet<string>> {
+  return (await lookAt(ctx, caller, workflow, apiKeys)).providers;
+}
+
+async function lookAt(ctx: Context, caller: Member, workflow: Workflow, apiKeys: Keys): Promise<Look> {
   const look: Look = { ctx, caller, apiKeys, providers: new Set(), problems: [], seen: new Set() };
   await lookThrough(look, workflow, 1, "workflowId");
-  return [...(await keyProblems(look)), ...look.problems];
+  return look;
 }
 
 async function lookThrough(look: Look, workflow: Workflow, depth: number, field: string): Promise<void> {

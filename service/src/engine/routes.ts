@@ -1,5 +1,5 @@
 import { api } from "@stoa/contract";
-import { Answer, route } from "../http/route.ts";
+import { Answer, leavingMemory, route } from "../http/route.ts";
 import { drawCallbackSecret } from "../webhooks/callbacks.ts";
 import { readCallbackSecret } from "./callbacks.ts";
 import { retryExecution } from "./retry.ts";
@@ -7,8 +7,10 @@ import { executeWorkflow } from "./start.ts";
 import { decideStep, listOwnSteps } from "./steps.ts";
 
 export const engineRoutes = [
-  route(api.ai.executeWorkflow, (ctx, caller, { params, body }, { prefer }) =>
-    executeWorkflow(ctx, caller, params.workflowId, body, prefer),
+  leavingMemory(
+    route(api.ai.executeWorkflow, (ctx, caller, { params, body }, { prefer }) =>
+      executeWorkflow(ctx, caller, params.workflowId, body, prefer),
+    ),
   ),
   route(api.ai.steps, (ctx, caller, { params, query }) =>
     listOwnSteps(ctx, caller, params.executionId, query),

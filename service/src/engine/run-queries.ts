@@ -1,5 +1,7 @@
 import { sql } from "kysely";
+import type { LeavingReason } from "../ai/live.ts";
 import type { Queries, Tx } from "../db/database.ts";
+import { prepared } from "../db/prepared.ts";
 import type { StepRun, StepStatus } from "./state.ts";
 
 export interface NewRun {
@@ -11,25 +13,22 @@ export interface NewRun {
   parent: { id: string; stepId: string; item: number; attempt: number } | null;
 }
 
-export const insertRun = (db: Queries, run: NewRun) =>
-  db
-    .insertInto("workflow_runs")
-    .values({
-      execution_id: run.id,
-      user_id: run.userId,
-      sealed_start: run.sealedStart,
-      due_at: run.dueAt,
-      depth: run.depth,
-      parent_id: run.parent?.id ?? null,
-      parent_step: run.parent?.stepId ?? null,
-      parent_item: run.parent?.item ?? null,
-      parent_attempt: run.parent?.attempt ?? null,
-    })
-    .execute();
+/** With the first of its events; every worker looks. */
+export const insertRun = (db: Queries, run: NewRun, createdAt: Date) =>
+  sql`${prepared("insert_workflow_run")}
+  with written as (
+    insert into workflow_runs (execution_id, user_id, sealed_start, due_at, depth, parent_id, parent_step, parent_item, parent_attempt)
+    values (${run.id}, ${run.userId}, ${run.sealedStart}, ${run.dueAt}, ${run.depth}, ${run.parent?.id ?? null},
+            ${run.parent?.stepId ?? null}, ${run.parent?.item ?? null}, ${run.parent?.attempt ?? null})
+    returning execution_id as id),
+  told as (
+    insert into execution_events (execution_id, seq, type, data, created_at)
+    select id, 1, 'execution.queued', '{}', ${createdAt}::timestamptz from written)
+  select pg_notify('workflow_run', id::text) from written`.execute(db);
 
 /** Has every worker look, and whoever waits for this run. */
 export const notifyRun = (db: Queries, id: string) =>
-  sql`select pg_notify('workflow_run', ${id})`.execute(db);
+  sql`${prepared("notify_workflow_run")}select pg_notify('workflow_run', ${id})`.execute(db);
 
 export interface Claimed {
   id: string;
@@ -44,42 +43,78 @@ export interface Lease {
   token: string;
 }
 
-/** Leases runs that somebody must look at, those first that have waited longest; not those that the caller drives already. */
-export async function claimRuns(
-  db: Queries,
-  lease: Lease,
-  held: readonly string[],
-  most: number,
-): Promise<Claimed[]> {
+export interface ClaimWish {
+  /** Runs that the caller drives already. */
+  held: readonly string[];
+  /** Accounts that get none now. */
+  notOf: readonly string[];
+  most: number;
+}
+
+/** Leases runs that somebody must look at, those first that have waited longest. */
+export async function claimRuns(db: Queries, lease: Lease, wish: ClaimWish): Promise<Claimed[]> {
   const { rows } = await sql<Claimed>`
-    with due as (
-      select execution_id from workflow_runs
-       where due_at <= ${lease.now} and execution_id <> all (${held}::uuid[])
-       order by due_at limit ${most} for update skip locked)
+    with recursive ${wish.notOf.length === 0 ? ofAnybody(lease, wish) : ofOthers(lease, wish)}
     update workflow_runs r set lease_token = ${lease.token}, due_at = ${lease.until}, leases = r.leases + 1
       from due where r.execution_id = due.execution_id
     returning r.execution_id as id, r.user_id as "userId", r.lease_token as token, r.leases`.execute(db);
   return rows;
 }
 
-/** Renews leases; answers those that are still held, and how much each was told. */
+const ofAnybody = ({ now }: Lease, { held, most }: ClaimWish) => sql`
+    due as (
+      select execution_id from workflow_runs
+       where due_at <= ${now} and execution_id <> all (${held}::uuid[])
+       order by due_at limit ${most} for update skip locked)`;
+
+/** Goes from account to account, and looks at some of each: past a hundred thousand of one account in one step. */
+const ofOthers = ({ now }: Lease, { held, notOf, most }: ClaimWish) => sql`
+    account (id) as (
+      (select user_id from workflow_runs where due_at is not null order by user_id limit 1)
+      union all
+      select (select user_id from workflow_runs where due_at is not null and user_id > account.id order by user_id limit 1)
+        from account where account.id is not null),
+    next as materialized (
+      select run.execution_id
+        from account
+       cross join lateral (
+         select execution_id from workflow_runs
+          where user_id = account.id and due_at <= ${now} and execution_id <> all (${held}::uuid[])
+          order by due_at limit ${most}) run
+       where account.id <> all (${notOf}::uuid[])),
+    due as (
+      select execution_id from workflow_runs
+       where execution_id in (select execution_id from next) and due_at <= ${now}
+       order by due_at limit ${most} for update skip locked)`;
+
+/** Renews leases; answers those that are still held, and how much each was told. They are locked in the order of `lockRunsOf`. */
 export async function renewLeases(
   db: Queries,
   held: readonly { id: string; token: string }[],
   until: Date,
 ): Promise<Map<string, number>> {
   const { rows } = await sql<{ id: string; signals: number }>`
+    with locked as (
+      select r.execution_id
+        from unnest(${held.map(({ id }) => id)}::uuid[], ${held.map(({ token }) => token)}::uuid[]) as held (id, token)
+        join workflow_runs r on r.execution_id = held.id and r.lease_token = held.token
+       order by r.execution_id desc for no key update of r)
     update workflow_runs r set due_at = ${until}
-      from unnest(${held.map(({ id }) => id)}::uuid[], ${held.map(({ token }) => token)}::uuid[]) as held (id, token)
-     where r.execution_id = held.id and r.lease_token = held.token
+      from locked where r.execution_id = locked.execution_id
     returning r.execution_id as id, r.signals`.execute(db);
   return new Map(rows.map(({ id, signals }) => [id, signals]));
 }
 
-/** Ends leases whose runs nobody drives on: they are due at once. */
-export const giveBack = (db: Queries, held: { id: string; token: string }, now: Date) =>
+/** Ends the lease of a run that nobody drives on: it is due again at a time. `isForgiven`: it is not counted against the run. */
+export const giveBack = (
+  db: Queries,
+  held: { id: string; token: string },
+  dueAt: Date,
+  { isForgiven }: { isForgiven: boolean },
+) =>
   sql`
-    update workflow_runs set lease_token = null, due_at = ${now}, leases = greatest(leases - 1, 0)
+    update workflow_runs
+       set lease_token = null, due_at = ${dueAt}, leases = greatest(leases - ${isForgiven ? 1 : 0}, 0)
      where execution_id = ${held.id} and lease_token = ${held.token}`.execute(db);
 
 export interface RunRow {
@@ -91,17 +126,18 @@ export interface RunRow {
   createdAt: Date;
   lastSeq: number;
   parentId: string | null;
+  /** Since it was asked for, or as it was. */
+  isOwnerBanned: boolean;
 }
 
 /** All that whoever drives a run begins with; undefined: it was deleted. */
 export async function findRun(db: Queries, id: string): Promise<RunRow | undefined> {
-  const { rows } = await sql<RunRow>`
+  const { rows } = await sql<RunRow>`${prepared("find_workflow_run")}
     select r.sealed_start as "sealedStart", r.depth, e.status, e.product_id as "productId", e.product_version as "productVersion",
-           e.created_at as "createdAt", r.parent_id as "parentId",
+           e.created_at as "createdAt", r.parent_id as "parentId", u.banned_at is not null as "isOwnerBanned",
            (select coalesce(max(seq), 0) from execution_events v where v.execution_id = r.execution_id) as "lastSeq"
-      from workflow_runs r join executions e on e.id = r.execution_id where r.execution_id = ${id}`.execute(
-    db,
-  );
+      from workflow_runs r join executions e on e.id = r.execution_id join users u on u.id = r.user_id
+     where r.execution_id = ${id}`.execute(db);
   return rows[0];
 }
 
@@ -109,6 +145,7 @@ export async function findRun(db: Queries, id: string): Promise<RunRow | undefin
 export interface Heard {
   signals: number;
   cancelRequestedAt: Date | null;
+  cancelReason: LeavingReason | null;
   decisions: { stepId: string; decision: "approved" | "rejected"; decidedAt: string }[];
   /** Runs that its steps called and that have ended. */
   ends: { id: string; stepId: string; item: number; attempt: number; sealedResult: string }[];
@@ -119,8 +156,8 @@ export async function hear(
   db: Queries,
   { id, token }: { id: string; token: string },
 ): Promise<Heard | undefined> {
-  const { rows } = await sql<Heard>`
-    select r.signals, e.cancel_requested_at as "cancelRequestedAt",
+  const { rows } = await sql<Heard>`${prepared("hear_workflow_run")}
+    select r.signals, e.cancel_requested_at as "cancelRequestedAt", e.cancel_reason as "cancelReason",
            (select coalesce(json_agg(json_build_object('stepId', step_id, 'decision', decision, 'decidedAt', decided_at)), '[]')
               from execution_steps s where s.execution_id = r.execution_id and decision is not null) as decisions,
            (select coalesce(json_agg(json_build_object('id', c.execution_id, 'stepId', c.parent_step, 'item', c.parent_item,
@@ -155,6 +192,8 @@ export interface Checkpoint {
   /** When somebody must look again: the lease's end, or without a lease its next timer; null: never. */
   dueAt: Date | null;
   keepsLease: boolean;
+  /** Its row there is locked first, as by whoever cancels or deletes it: in the other order they would wait for each other. */
+  movesHistory: boolean;
   steps: StepRow[];
   events: EventRow[];
 }
@@ -166,13 +205,15 @@ export interface Checkpoint {
 export async function writeCheckpoint(
   db: Queries,
   { id, token, signals }: { id: string; token: string; signals: number },
-  { dueAt, keepsLease, steps, events }: Checkpoint,
+  { dueAt, keepsLease, movesHistory, steps, events }: Checkpoint,
 ): Promise<"written" | "signaled" | "lost"> {
-  const { rows } = await sql<{ isHeld: boolean; isWritten: boolean }>`
-    with held as (
+  const { rows } = await sql<{ isHeld: boolean; isWritten: boolean }>`${prepared("write_checkpoint")}
+    with history as (select from executions where id = ${id} for no key update),
+    held as (
       update workflow_runs
          set due_at = ${dueAt}, lease_token = case when ${keepsLease} then lease_token end, leases = 0
-       where execution_id = ${id} and lease_token = ${token} and signals = ${signals} returning execution_id),
+       where execution_id = ${id} and lease_token = ${token} and signals = ${signals}
+         and (not ${movesHistory} or exists (select from history)) returning execution_id),
     steps as (
       insert into execution_steps as s (
         execution_id, step_id, item, n, type, status, attempt, retries, repeats, items, called, due_at, sealed_output, error_code,
@@ -182,8 +223,8 @@ export async function writeCheckpoint(
              provider, model, "promptTokens", "completionTokens", "costUsd", "costKnown", estimated, "startedAt", "endedAt"
         from held, jsonb_to_recordset(${JSON.stringify(steps)}::jsonb) as step (
           "stepId" text, item integer, n integer, type text, status text, attempt integer, retries integer, repeats integer, items integer,
-          called uuid, "dueAt" timestamptz, "sealedOutput" text, "errorCode" text, "errorMessage" text, provider text, model text, "promptTokens" integer,
-          "completionTokens" integer, "costUsd" numeric, "costKnown" boolean, estimated boolean, "startedAt" timestamptz, "endedAt" timestamptz)
+          called uuid, "dueAt" timestamptz, "sealedOutput" text, "errorCode" text, "errorMessage" text, provider text, model text, "promptTokens" bigint,
+          "completionTokens" bigint, "costUsd" numeric, "costKnown" boolean, estimated boolean, "startedAt" timestamptz, "endedAt" timestamptz)
       on conflict (execution_id, step_id, item) do update set
         status = excluded.status, attempt = excluded.attempt, retries = excluded.retries, repeats = excluded.repeats, items = excluded.items,
         called = excluded.called, due_at = excluded.due_at, sealed_output = excluded.sealed_output, error_code = excluded.error_code, error_message = excluded.error_message,
@@ -211,7 +252,7 @@ interface KeptStep extends Omit<StepRow, "type" | "costUsd"> {
 }
 
 export async function listAllSteps(db: Queries, id: string): Promise<KeptStep[]> {
-  const { rows } = await sql<KeptStep>`
+  const { rows } = await sql<KeptStep>`${prepared("list_all_steps")}
     select step_id as "stepId", item, n, status, attempt, retries, repeats, items, called, due_at as "dueAt", sealed_output as "sealedOutput",
            error_code as "errorCode", error_message as "errorMessage", provider, model, prompt_tokens as "promptTokens",
            completion_tokens as "completionTokens", cost_usd as "costUsd", cost_known as "costKnown", usage_estimated as estimated,
@@ -228,12 +269,6 @@ export async function tellParent(db: Queries, id: string, sealedResult: string, 
     update workflow_runs p set signals = p.signals + 1, due_at = case when p.lease_token is null then ${now} else p.due_at end
       from ended where p.execution_id = ended.parent_id and p.due_at is not null`.execute(db);
 }
-
-export const insertEvent = (db: Queries, id: string, { seq, type, data, createdAt }: EventRow) =>
-  db
-    .insertInto("execution_events")
-    .values({ execution_id: id, seq, type, data: JSON.stringify(data), created_at: createdAt })
-    .execute();
 
 /** What an attempt of a step has called. Its run is locked, so that a second look waits for the first. */
 export async function findCalled(tx: Tx, parent: NonNullable<NewRun["parent"]>): Promise<string | undefined> {

@@ -15,14 +15,15 @@ import {
   writeCheckpoint,
 } from "./run-queries.ts";
 import { type RunStart, sealResult } from "./start-text.ts";
-import { addSpent, noSpent, type StepError, type StepRun } from "./state.ts";
+import { noSpent, type StepError, sumOf } from "./state.ts";
+import { tellEnd } from "./trace.ts";
 
 export type Written = "written" | "signaled" | "lost";
 
 export type Ending =
   | { status: "completed"; output: unknown }
   | { status: "failed"; error: StepError }
-  | { status: "canceled" };
+  | { status: "canceled"; error: StepError | null };
 
 const OPEN = ["queued", "running", "waiting"] as const;
 
@@ -51,6 +52,11 @@ export class RunRecord {
     this.#start = start;
   }
 
+  /** As it was last written down. */
+  get status(): RunRow["status"] {
+    return this.#row.status;
+  }
+
   /** How far it is, for whoever may have to go on from there. */
   async write(progress: Progress, { status, ...stand }: Stand): Promise<Written> {
     const before = this.#row.status;
@@ -68,19 +74,24 @@ export class RunRecord {
   /** That and how it has ended, with all that follows from it. */
   async end(progress: Progress | null, ending: Ending): Promise<Written> {
     if (progress) for (const run of progress.state.all()) progress.cancel(run);
-    const event = { type: `execution.${ending.status}`, ...("error" in ending && { error: ending.error }) };
+    const event = {
+      type: `execution.${ending.status}`,
+      ...("error" in ending && ending.error && { error: ending.error }),
+    };
     failPoint(this.#ctx, "workflow ends");
-    return this.#checkpoint(progress, { dueAt: null, keepsLease: false }, event, (tx) =>
+    const written = await this.#checkpoint(progress, { dueAt: null, keepsLease: false }, event, (tx) =>
       this.#settle(tx, progress, ending),
     );
+    if (written === "written") tellEnd(this.#ctx, ending, this.#row.createdAt);
+    return written;
   }
 
   async #settle(tx: Tx, progress: Progress | null, ending: Ending): Promise<void> {
     const ctx = this.#ctx;
     const { id } = this.#claimed;
-    const spent = progress ? sumOf([...progress.state.all()]) : noSpent;
+    const spent = progress ? sumOf(progress.state.all()) : noSpent;
     const output = ending.status === "completed" ? ending.output : null;
-    const error = ending.status === "failed" ? ending.error : null;
+    const error = ending.status === "completed" ? null : ending.error;
     await moveWorkflowExecution(ctx, tx, this.#claimed, {
       from: OPEN,
       to: ending.status,
@@ -113,7 +124,7 @@ export class RunRecord {
     const events = this.#toRows(inOrder(taken.events, event));
     const steps = taken.steps.map((step) => toStepRow(this.#ctx, this.#claimed, progress!.state, step));
     const lease = { ...this.#claimed, signals: this.signals };
-    const checkpoint = { ...stand, steps, events };
+    const checkpoint = { ...stand, movesHistory: event !== null, steps, events };
     const { db } = this.#ctx;
     const isAlone = event === null && taken.abandoned.length === 0;
     const written = isAlone
@@ -166,6 +177,3 @@ const approvalsIn = ({ state }: Progress): string[] =>
   [...state.all()].flatMap((run) =>
     run.status === "waiting" && state.work(run).type === "approval" ? [run.stepId] : [],
   );
-
-const sumOf = (runs: StepRun[]) =>
-  runs.reduce((sum, { spent }) => (spent ? addSpent(sum, spent) : sum), noSpent);

@@ -118,6 +118,28 @@ suite("a run", () => {
     assert.ok(!run.error.message.includes("secret"));
   });
 
+  test("an output that must be JSON comes from the sandbox as a value that fits, with which the next steps can go on", async () => {
+    const output = {
+      type: "object",
+      required: ["n"],
+      properties: {
+        n: { type: "integer", minimum: 3 },
+        parts: { type: "array", items: { $ref: "#/$defs/part" } },
+      },
+      $defs: { part: { type: "string", maxLength: 4 } },
+    };
+    const workflowId = await hasWorkflow(author, {
+      steps: [
+        says("outline", "x", { model: "sandbox", output, options: { maxTokens: 1 } }),
+        transform("parts", "steps.outline.output.parts.map(p, p + '!')", { needs: ["outline"] }),
+      ],
+      result: "[steps.outline.output.n, steps.parts.output]",
+    });
+    const run = await executes(author, workflowId);
+    assert.deepEqual([run.output, run.error], [[3, ["sand!"]], null]);
+    assert.equal((await stepOf(author, run.executionId, "outline")).attempt, 1);
+  });
+
   test("an output that must be JSON is read as such, asked for again once, and refused then", async () => {
     const output = { type: "object", required: ["n"], properties: { n: { type: "integer" } } };
     const workflowId = await hasWorkflow(author, {
@@ -379,6 +401,19 @@ suite("an approval", () => {
     await untilStatus(author, id, decision === "approved" ? "completed" : "failed");
   });
 
+  test("tells what it asks with the step, to whoever looks and to whoever has decided", async () => {
+    const prompt = "Shall it go out?";
+    const id = await begins(author, await hasApproval({ prompt }));
+    await untilStatus(author, id, "waiting");
+    assert.equal((await stepOf(author, id, "ok")).prompt, prompt);
+    assert.equal((await decide(id, "approve")).body.data.prompt, prompt);
+    await untilStatus(author, id, "completed");
+    assert.equal((await stepOf(author, id, "then")).prompt, null);
+    const silent = await begins(author, await hasApproval());
+    await untilStatus(author, silent, "waiting");
+    assert.equal((await stepOf(author, silent, "ok")).prompt, null);
+  });
+
   test("is for whoever runs the workflow, for a step that waits, and for approvals alone", async () => {
     const id = await begins(author, await hasApproval());
     await untilStatus(author, id, "waiting");
@@ -386,7 +421,8 @@ suite("an approval", () => {
     const codeOf = async (reply: ReturnType<typeof decide>) => (await reply).body.error.code;
     assert.equal(await codeOf(decide(id, "approve", "ok", stranger)), "EXECUTION_NOT_FOUND");
     assert.equal(await codeOf(decide("exec_nonsense", "approve")), "EXECUTION_NOT_FOUND");
-    assert.equal(await codeOf(decide(id, "approve", "then")), "STEP_NOT_FOUND");
+    for (const stepId of ["then", "%00", "a".repeat(1_000)])
+      assert.equal(await codeOf(decide(id, "approve", stepId)), "STEP_NOT_FOUND");
     await decide(id, "approve");
     await untilStatus(author, id, "completed");
     for (const stepId of ["ok", "then"])

@@ -12,9 +12,8 @@ import { isPassed } from "./state.ts";
 /** Has a run that failed or was canceled begin anew what did not come to a good end. False: it has not ended so. */
 export const runOn = (ctx: Context, run: Owned): Promise<boolean> =>
   ctx.db.transaction().execute(async (tx) => {
-    const locked = await lockRun(tx, run.id);
     if (!(await reopenWorkflowExecution(tx, run.id))) return false;
-    await reopen(ctx, tx, run, locked);
+    await reopen(ctx, tx, run, await lockRun(tx, run.id));
     return true;
   });
 

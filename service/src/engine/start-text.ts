@@ -11,8 +11,12 @@ export interface RunStart {
   input: Record<string, unknown>;
   /** Ids of keys as clients know them, by provider. */
   apiKeys: Record<string, string>;
+  /** USD; null: as much as it takes. */
+  maxCost: number | null;
   /** The endpoint that is told how it stands. */
   callbackId: string | null;
+  /** The span in which it was begun, for the trace of the run. */
+  traceparent?: string | undefined;
 }
 
 /** Whose run it is: what is sealed for one opens for no other. */

@@ -66,6 +66,7 @@ async function start(
     definition: version.content,
     input: checked.input,
     apiKeys: wish.apiKeys,
+    maxCost: wish.options.maxCost ?? null,
     callbackId:
       wish.webhookUrl === undefined ? null : await openCallback(ctx, caller.userId, wish.webhookUrl),
     depth: 1,

@@ -162,3 +162,6 @@ export const addSpent = (a: Spent, b: Spent): Spent => ({
   costKnown: a.costKnown && b.costKnown,
   estimated: a.estimated || b.estimated,
 });
+
+export const sumOf = (runs: Iterable<StepRun>): Spent =>
+  [...runs].reduce((sum, { spent }) => (spent ? addSpent(sum, spent) : sum), noSpent);

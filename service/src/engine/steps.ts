@@ -3,10 +3,12 @@ import type { Context, Member } from "../context.ts";
 import { mapPage, type Page, type Paging } from "../db/paging.ts";
 import { ApiError } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
+import { Workflow } from "../workflows/definition.ts";
 import type { Decision } from "./decisions.ts";
 import { engine } from "./engine.ts";
 import { findOwnExecution, findStep, type ListedStep, listSteps } from "./queries.ts";
-import { openOutput } from "./start-text.ts";
+import { findRun } from "./run-queries.ts";
+import { type Owned, openOutput, openStart } from "./start-text.ts";
 import { keyOf, NO_ITEM } from "./state.ts";
 import { usageOf } from "./usage.ts";
 
@@ -25,7 +27,10 @@ export async function listOwnSteps(
   paging: Paging,
 ): Promise<Page<WorkflowStep>> {
   const { id } = await mustFindExecution(ctx, caller, executionId);
-  return mapPage(await listSteps(ctx.db, id, paging), (step) => toStep(ctx, caller.userId, id, step));
+  const run = { id, userId: caller.userId };
+  const page = await listSteps(ctx.db, id, paging);
+  const prompts = await promptsOf(ctx, run, page.items);
+  return mapPage(page, (step) => toStep(ctx, run, step, prompts));
 }
 
 /** Says yes or no to an approval, and answers the step that it was said of. */
@@ -41,10 +46,22 @@ export async function decideStep(
 }
 
 async function readStep(ctx: Context, caller: Member, id: string, stepId: string): Promise<WorkflowStep> {
-  return toStep(ctx, caller.userId, id, (await findStep(ctx.db, id, stepId))!);
+  const run = { id, userId: caller.userId };
+  const step = (await findStep(ctx.db, id, stepId))!;
+  return toStep(ctx, run, step, await promptsOf(ctx, run, [step]));
 }
 
-function toStep(ctx: Context, userId: string, id: string, row: ListedStep): WorkflowStep {
+/** What approvals ask, by step: it stands in the definition that the run was begun with, sealed. */
+async function promptsOf(ctx: Context, run: Owned, rows: ListedStep[]): Promise<Map<string, string>> {
+  const sealed = rows.some(({ type }) => type === "approval") && (await findRun(ctx.db, run.id))?.sealedStart;
+  if (!sealed) return new Map();
+  const { steps } = Workflow.parse(JSON.parse(openStart(ctx, run, sealed).definition));
+  return new Map(
+    steps.flatMap((step) => (step.type === "approval" && step.prompt ? [[step.id, step.prompt]] : [])),
+  );
+}
+
+function toStep(ctx: Context, run: Owned, row: ListedStep, prompts: Map<string, string>): WorkflowStep {
   const { stepId, item, sealedOutput } = row;
   return {
     stepId,
@@ -54,12 +71,13 @@ function toStep(ctx: Context, userId: string, id: string, row: ListedStep): Work
     attempt: row.attempt,
     possiblyRepeated: row.repeats > 0,
     executionId: row.called === null ? null : toId("exec", row.called),
-    output: sealedOutput === null ? null : openOutput(ctx, { id, userId }, keyOf(stepId, item), sealedOutput),
+    output: sealedOutput === null ? null : openOutput(ctx, run, keyOf(stepId, item), sealedOutput),
     error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
     provider: row.provider,
     model: row.model,
     usage: usageOf(row),
     dueAt: row.dueAt?.toISOString() ?? null,
+    prompt: prompts.get(stepId) ?? null,
     decision: row.decision,
     decidedAt: row.decidedAt?.toISOString() ?? null,
     startedAt: row.startedAt?.toISOString() ?? null,

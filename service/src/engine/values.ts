@@ -28,8 +28,12 @@ export async function valuesOf(
   return { values };
 }
 
+/** What a prompt's template is given. */
+export const toTexts = (values: Record<string, unknown>): Record<string, string> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, toText(value)]));
+
 /** A value as a prompt shows it: a text as it is, nothing as nothing, all else as JSON. */
-export const toText = (value: unknown): string => {
+const toText = (value: unknown): string => {
   if (typeof value === "string") return value;
   return value === null || value === undefined ? "" : JSON.stringify(value);
 };

@@ -1,13 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../context.ts";
+import { isDatabaseDown } from "../db/database.ts";
 import type { Evaluator } from "../workflows/evaluate.ts";
 import { Bell } from "./bell.ts";
 import { Driver } from "./driver.ts";
 import { type Claimed, claimRuns, giveBack, renewLeases } from "./run-queries.ts";
+import { traceDrive } from "./trace.ts";
 
 /** Most of them wait for a provider. */
 const MOST_HELD = 100;
-/** So many are begun, and then more at the next look: other workers look, too. */
+/** So many are begun at most, and then more at the next look: other workers look, too. */
 const BEGUN_AT_ONCE = 10;
 /** Whoever did not renew a lease for so long is dead, and another process takes the run over. */
 const LEASE_MS = 10_000;
@@ -23,16 +25,18 @@ export class WorkflowWorker {
   readonly #ctx: Context;
   readonly #evaluator: Evaluator;
   readonly #leaseMs: number;
+  readonly #mostHeld: number;
   readonly #held = new Map<string, { driver: Driver; over: Promise<void> }>();
   readonly #stopping = new AbortController();
   readonly #bell = new Bell();
   #forget: () => void = () => {};
   #working: Promise<unknown> = Promise.resolve();
 
-  constructor(ctx: Context, evaluator: Evaluator, leaseMs = LEASE_MS) {
+  constructor(ctx: Context, evaluator: Evaluator, leaseMs = LEASE_MS, mostHeld = MOST_HELD) {
     this.#ctx = ctx;
     this.#evaluator = evaluator;
     this.#leaseMs = leaseMs;
+    this.#mostHeld = mostHeld;
   }
 
   start(): void {
@@ -71,17 +75,23 @@ export class WorkflowWorker {
   async round(): Promise<boolean> {
     const now = this.#ctx.now();
     for (const { driver } of this.#held.values()) driver.tick(now);
-    const room = MOST_HELD - this.#held.size;
+    const room = this.#mostHeld - this.#held.size;
     if (room === 0) return false;
-    const lease = { now, until: this.#leaseEnd(), token: this.#ctx.newId() };
+    const most = Math.min(BEGUN_AT_ONCE, Math.ceil(room / 2));
     const claimed = await claimRuns(
       this.#ctx.db,
-      lease,
-      [...this.#held.keys()],
-      Math.min(room, BEGUN_AT_ONCE),
+      { now, until: this.#leaseEnd(), token: this.#ctx.newId() },
+      { held: [...this.#held.keys()], notOf: this.#accountsWithout(room), most },
     );
     for (const run of claimed) this.#drive(run);
-    return claimed.length === BEGUN_AT_ONCE;
+    return claimed.length === most;
+  }
+
+  /** An account holds no more than are free: however many come, there is room for one who has none. */
+  #accountsWithout(room: number): string[] {
+    const drivers = [...this.#held.values()].map(({ driver }) => driver);
+    const byAccount = Map.groupBy(drivers, ({ userId }) => userId);
+    return [...byAccount].flatMap(([userId, { length }]) => (length >= room ? [userId] : []));
   }
 
   /** Says of all that is driven here that it still is. */
@@ -101,14 +111,12 @@ export class WorkflowWorker {
 
   #drive(claimed: Claimed): void {
     const driver = new Driver(this.#ctx, claimed, this.#evaluator, this.#leaseMs);
-    const over = driver
-      .drive()
+    const over = traceDrive(claimed, () => driver.drive())
       .catch(async (error) => {
         this.#ctx.log.error({ execution: claimed.id, err: error }, "a workflow was left where it stood");
-        // Not at once: what fails now would fail again.
-        await giveBack(this.#ctx.db, claimed, new Date(this.#ctx.now().getTime() + this.#leaseMs)).catch(
-          () => {},
-        );
+        // Not at once: what fails now would fail again. And not for ever, unless it is the database that is away.
+        const isForgiven = isDatabaseDown(error);
+        await giveBack(this.#ctx.db, claimed, this.#leaseEnd(), { isForgiven }).catch(() => {});
       })
       .finally(() => {
         this.#held.delete(claimed.id);

@@ -1,5 +1,6 @@
 import type { CelFunc, CelList } from "@bufbuild/cel";
 import type { Library } from "./cel.ts";
+import { timeMethods } from "./cel-time.ts";
 import { EvaluationFault } from "./evaluation-fault.ts";
 
 /** Of the library, but not of the language: what it makes has no JSON, and no limit of memory. */
@@ -16,6 +17,7 @@ export function addedFunctions(library: Library): CelFunc[] {
   const LIST = listType(DYN);
   return [
     ...mixedArithmetic(library),
+    ...timeMethods(library),
     celFunc("_+_", [LIST, LIST], LIST, (left: CelList, right: CelList) => celList([...left, ...right])),
     celFunc("size", [STRING], INT, sizeOf),
     celMethod("size", STRING, [], INT, function () {

@@ -25,7 +25,8 @@ const MAX_CONCURRENCY = 50;
 /** CEL's words for values and its `in`: `steps.in.output` would not parse. */
 const NOT_AFTER_A_DOT = ["true", "false", "null", "in"];
 
-const StepId = z
+/** What names a step; the database is asked about text of no other shape. */
+export const StepId = z
   .string()
   .regex(
     /^[A-Za-z][A-Za-z0-9_]{0,63}$/,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { after, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { promisify } from "node:util";
 import fc from "fast-check";
 import { type Bindings, Evaluator } from "./evaluate.ts";
@@ -77,6 +78,18 @@ const values: [expression: string, value: unknown][] = [
   ["timestamp('2026-11-21T10:00:00Z')", "2026-11-21T10:00:00Z"],
   ["timestamp('2026-11-21T10:00:00Z') + duration('90m')", "2026-11-21T11:30:00Z"],
   ["timestamp('2026-11-21T10:00:00Z').getHours()", 10],
+  ["timestamp('2026-03-29T02:30:00Z').getHours('+05:30')", 8],
+  ["timestamp('2026-03-29T02:30:00Z').getHours('-03:00')", 23],
+  ["timestamp('2026-03-29T02:30:00Z').getHours('Europe/Berlin')", 4],
+  ["timestamp('2026-12-31T23:30:00Z').getFullYear('Asia/Tokyo')", 2027],
+  ["timestamp('2026-12-31T23:30:00.25Z').getDayOfYear()", 364],
+  ["timestamp('2026-12-31T23:30:00.25Z').getMilliseconds()", 250],
+  ["timestamp('2026-12-31T23:30:00Z').getDayOfMonth() - timestamp('2026-12-31T23:30:00Z').getDate()", -1],
+  [
+    "[timestamp('2026-12-31T23:30:09Z')].map(t, [t.getMonth(), t.getDayOfWeek(), t.getMinutes(), t.getSeconds()])",
+    [[11, 4, 30, 9]],
+  ],
+  ["duration('90m').getHours()", 1],
   ["duration('90s')", "90s"],
   ["type(input.parts) == int && type(input.price) == double", true],
   ["uint(5)", 5],
@@ -305,4 +318,35 @@ test("an expression ends in the same way however often it is asked", async () =>
 test("long lists take time by their length, and not by its square", async () => {
   const list = Array.from({ length: 20_000 }, (_, index) => index);
   assert.equal(await evaluate("input.map(x, x + 1).filter(x, x % 2 == 0).size()", { input: list }), 10_000);
+});
+
+test("times are read in UTC, also where the process is in a zone that has no such hour", async () => {
+  const program = new URL("./program.ts", import.meta.url).href;
+  const code = `
+    const { openPrograms } = await import("${program}");
+    const run = await openPrograms();
+    const at = "timestamp('2026-03-29T02:30:00Z')";
+    console.log(JSON.stringify(run(\`[\${at}.getHours(), \${at}.getHours('Asia/Tokyo'), \${at}.getHours('-00:30')]\`, {})));`;
+  const env = { ...process.env, TZ: "Europe/Berlin" };
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", code], {
+    env,
+  });
+  assert.deepEqual(JSON.parse(stdout), [2, 11, 2]);
+});
+
+test("a thread that has nothing to do is ended, and another one started when it is needed", async () => {
+  const short = new Evaluator({ idleMs: 0 });
+  for (let round = 0; round < 2; round++) {
+    assert.equal(await short.evaluate("6 * 7", { input: {}, steps: {} }, "somebody"), 42);
+    while (short.threads > 0) await nextTurn();
+  }
+  await short.close();
+});
+
+test("what a function gives is paid for, however little it was given", async () => {
+  const input = { list: numbers, text: "a".repeat(30), piece: "b".repeat(100_000) };
+  const replacing = (letter: string) =>
+    `input.list.all(x, type(input.text.replace('${letter}', input.piece)) == string)`;
+  assert.match(await reasonOf(replacing("a"), { input }), /has more to do/);
+  assert.equal(await evaluate(replacing("c"), { input }), true);
 });

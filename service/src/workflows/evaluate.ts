@@ -7,6 +7,8 @@ const MAX_BINDINGS_CHARACTERS = 2 * 1024 * 1024;
 const MAX_EXPRESSION_CHARACTERS = 2_048;
 /** One for whoever has expressions that must be stopped, one for everybody else. */
 const MAX_THREADS = 2;
+/** Then a thread is ended, with the 50 MB that it takes. */
+const IDLE_MS = 60_000;
 
 /** What an expression may read, as values of JSON. */
 export interface Bindings {
@@ -26,16 +28,26 @@ interface Job {
 
 /**
  * Evaluates expressions that `checkWorkflow` took, in threads of their own: each has some work to do and 200 ms of
- * the processor, and is stopped then with its thread. Threads are started when they are needed, and keep no process alive. Whose expressions
+ * the processor, and is stopped then with its thread. Threads are started when they are needed, ended a minute after that, and keep no process alive. Whose expressions
  * they are take turns, and have one thread at most, so that nobody waits for all of somebody else's.
  */
 export class Evaluator {
   /** By whose they are, in the order in which their turns come. */
   readonly #waiting = new Map<string, Job[]>();
   readonly #running = new Set<string>();
-  #idle: EvaluationThread[] = [];
+  readonly #idle = new Map<EvaluationThread, NodeJS.Timeout>();
   readonly #all = new Set<EvaluationThread>();
+  readonly #idleMs: number;
   #isClosed = false;
+
+  constructor({ idleMs = IDLE_MS }: { idleMs?: number } = {}) {
+    this.#idleMs = idleMs;
+  }
+
+  /** How many threads there are just now. */
+  get threads(): number {
+    return this.#all.size;
+  }
 
   /**
    * The value, as JSON has it: whole numbers, and times and durations as text. `whose` shares turns, such as the id of
@@ -79,15 +91,34 @@ export class Evaluator {
       job.reject(error);
     }
     this.#running.delete(whose);
-    this.#idle.push(thread);
+    this.#rest(thread);
     this.#next();
   }
 
+  #rest(thread: EvaluationThread): void {
+    const timer = setTimeout(() => this.#end(thread), this.#idleMs);
+    this.#idle.set(thread, timer.unref());
+  }
+
+  #end(thread: EvaluationThread): void {
+    this.#wake(thread);
+    this.#all.delete(thread);
+    void thread.close();
+  }
+
+  #wake(thread: EvaluationThread): void {
+    clearTimeout(this.#idle.get(thread));
+    this.#idle.delete(thread);
+  }
+
   #thread(): EvaluationThread | null {
-    for (const thread of this.#all) if (thread.hasEnded) this.#all.delete(thread);
-    this.#idle = this.#idle.filter(({ hasEnded }) => !hasEnded);
-    const idle = this.#idle.pop();
-    if (idle) return idle;
+    for (const thread of this.#all) if (thread.hasEnded) this.#end(thread);
+    // The one that worked last: the other may end.
+    const idle = [...this.#idle.keys()].at(-1);
+    if (idle) {
+      this.#wake(idle);
+      return idle;
+    }
     if (this.#all.size === MAX_THREADS) return null;
     const thread = new EvaluationThread();
     this.#all.add(thread);

@@ -176,8 +176,45 @@ test("a schema of as much as can be is checked against a value in bounded time",
     anyOf: Array.from({ length: 1_900 }, (_, index) => ({ enum: [{ index }, 1] })),
   };
   assert.match(valueFaults(choosy, long)[0]!.reason, /too much/);
+  const ofAny = (schema: JsonSchema, count: number): JsonSchema => ({ anyOf: Array(count).fill(schema) });
+  const wide = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`n${index}`, 1]));
+  const dear: [JsonSchema, unknown][] = [
+    [{ items: { required: Object.keys(wide) } }, Array(100).fill({})],
+    [ofAny({ maxProperties: 1 }, 200), wide],
+    [ofAny({ minLength: 200_000 }, 200), "x".repeat(150_000)],
+  ];
+  for (const [schema, value] of dear) assert.match(valueFaults(schema, value)[0]!.reason, /too much/);
   const manyChoices: JsonSchema = { items: { enum: Array.from({ length: 20_000 }, (_, index) => index) } };
   assert.deepEqual(valueFaults(manyChoices, Array(60_000).fill(7)), []);
   const { user, system } = process.cpuUsage(start);
   assert.ok(user + system < 3_000_000, `${(user + system) / 1_000} ms`);
+});
+
+const bounds: [schema: JsonSchema, fits: unknown, isPast: unknown][] = [
+  [{ maxLength: 2 }, "ab", "abc"],
+  [{ minLength: 2 }, "ab", "a"],
+  [{ maximum: 2 }, 2, 2.5],
+  [{ minimum: 2 }, 2, 1.5],
+  [{ exclusiveMaximum: 2 }, 1.5, 2],
+  [{ exclusiveMinimum: 2 }, 2.5, 2],
+  [{ maxItems: 1 }, [1], [1, 2]],
+  [{ minItems: 1 }, [1], []],
+  [{ maxProperties: 1 }, { a: 1 }, { a: 1, b: 1 }],
+  [{ minProperties: 1 }, { a: 1 }, {}],
+];
+
+test("a value at its bound fits, and one past it does not", () => {
+  for (const [schema, fits, isPast] of bounds)
+    assert.deepEqual(
+      [fits, isPast].map((value) => valueFaults(schema, value).length),
+      [0, 1],
+      JSON.stringify(schema),
+    );
+});
+
+test("an enum without values, or with one twice, is a fault", () => {
+  for (const values of [[], [1, 1]])
+    assert.deepEqual(schemaFaults({ enum: values }, []), [
+      { path: ["enum"], reason: "must be a list of different values" },
+    ]);
 });

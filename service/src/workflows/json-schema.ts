@@ -50,6 +50,8 @@ const MAX_DEFS = 100;
 /** Of one value: a long list against many forms would otherwise hold up everybody else for minutes. */
 const MAX_CHECKS = 200_000;
 const CHARACTERS_A_CHECK = 100;
+/** Counted, and not looked at. */
+const NAMES_A_CHECK = 10;
 const MAX_SHOWN_CHOICES = 50;
 
 interface Walk {
@@ -313,10 +315,10 @@ function reasonAgainst(schema: JsonSchema, value: unknown, look: Look): string |
   if (allowed && !allowed.some((type) => isOf(type, value))) return `must be ${namesOf(allowed)}`;
   const choices = look.choicesOf(schema);
   if (choices && !choices.texts.has(textOf(value, look))) return choices.reason;
-  if (typeof value === "string") return textReason(schema, value);
+  if (typeof value === "string") return textReason(schema, value, look);
   if (typeof value === "number") return numberReason(schema, value);
   if (Array.isArray(value)) return listReason(schema, value, look);
-  return isObject(value) ? objectReason(schema, value) : null;
+  return isObject(value) ? objectReason(schema, value, look) : null;
 }
 
 /** To compare by. A long text counts for many checks, because making it takes as long. */
@@ -349,9 +351,11 @@ function firstBroken(...rules: [broken: boolean, reason: string][]): string | nu
   return rules.find(([broken]) => broken)?.[1] ?? null;
 }
 
-function textReason({ minLength = 0, maxLength = Number.POSITIVE_INFINITY }: JsonSchema, value: string) {
+function textReason(schema: JsonSchema, value: string, look: Look) {
+  const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema;
   // Characters, which are one or two UTF-16 units each: counted only where that decides.
   if (value.length >= minLength * 2 && value.length <= maxLength) return null;
+  look.checksLeft -= value.length / CHARACTERS_A_CHECK;
   const length = Array.from(value).length;
   return firstBroken(
     [length < minLength, `must have at least ${minLength} characters`],
@@ -382,8 +386,11 @@ function listReason({ minItems = 0, maxItems, uniqueItems }: JsonSchema, value: 
   );
 }
 
-function objectReason({ minProperties = 0, maxProperties }: JsonSchema, value: Record<string, unknown>) {
+function objectReason(schema: JsonSchema, value: Record<string, unknown>, look: Look) {
+  const { minProperties = 0, maxProperties } = schema;
+  if (minProperties === 0 && maxProperties === undefined) return null;
   const count = Object.keys(value).length;
+  look.checksLeft -= count / NAMES_A_CHECK;
   return firstBroken(
     [count < minProperties, `must have at least ${minProperties} fields`],
     [maxProperties !== undefined && count > maxProperties, `must have at most ${maxProperties} fields`],
@@ -397,7 +404,8 @@ function itemFaults(schema: JsonSchema, value: unknown[], path: Path, look: Look
 
 function propertyFaults(schema: JsonSchema, value: Record<string, unknown>, path: Path, look: Look): Fault[] {
   const { properties = {}, required = [], additionalProperties = true } = schema;
-  const missing = required.filter((name) => !Object.hasOwn(value, name));
+  look.checksLeft -= required.length;
+  const missing = look.checksLeft < 0 ? [] : required.filter((name) => !Object.hasOwn(value, name));
   return [
     ...missing.map((name) => ({ path: [...path, name], reason: "is required" })),
     ...Object.entries(value).flatMap(([name, item]) => {

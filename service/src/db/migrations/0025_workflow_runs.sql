@@ -22,7 +22,10 @@ create table workflow_runs (
   sealed_result text
 ) with (fillfactor = 70);
 create index workflow_runs_due on workflow_runs (due_at) where due_at is not null;
-create index workflow_runs_texts on workflow_runs (execution_id) where due_at is null and sealed_start is not null;
+-- Where some accounts get none for now, those of others are found without a look at theirs.
+create index workflow_runs_account on workflow_runs (user_id, due_at) where due_at is not null;
+create index workflow_runs_texts on workflow_runs (execution_id)
+  where due_at is null and (sealed_start is not null or sealed_result is not null);
 -- However often an attempt is made again, it calls once.
 create unique index workflow_runs_called on workflow_runs (parent_id, parent_step, parent_item, parent_attempt) where parent_id is not null;
 create trigger open_account before insert on workflow_runs
@@ -52,8 +55,8 @@ create table execution_steps (
   error_message text,
   provider text,
   model text,
-  prompt_tokens integer,
-  completion_tokens integer,
+  prompt_tokens bigint,
+  completion_tokens bigint,
   cost_usd numeric(16, 8),
   cost_known boolean,
   usage_estimated boolean not null default false,
@@ -79,6 +82,17 @@ create table execution_events (
 create function tell_workflow_run() returns trigger language plpgsql as $$
 begin
   if new.deleted_at is not null and old.deleted_at is null then
+    -- What it came to stays for the run whose step called it, and which may not have heard that yet.
+    update workflow_runs c set sealed_start = null
+      from workflow_runs p join executions e on e.id = p.execution_id
+     where c.execution_id = new.id and p.execution_id = c.parent_id and p.due_at is not null and e.deleted_at is null;
+    if found then
+      delete from execution_steps where execution_id = new.id;
+      delete from execution_events where execution_id = new.id;
+      return null;
+    end if;
+    delete from workflow_runs c using executions e
+     where c.parent_id = new.id and e.id = c.execution_id and e.deleted_at is not null;
     delete from workflow_runs where execution_id = new.id;
   elsif new.cancel_requested_at is not null and old.cancel_requested_at is null then
     update workflow_runs

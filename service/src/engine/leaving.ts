@@ -1,0 +1,13 @@
+import { askToCancelAllOf, type LeavingReason } from "../ai/forgetting.ts";
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { lockRunsOf } from "./queries.ts";
+
+/**
+ * Of somebody who is banned or leaves: what runs ends, prompts too, and what waits never begins. The runs are locked before their rows
+ * in the history, as whoever drives one does it: neither waits for the other.
+ */
+export async function endAllRuns(ctx: Context, tx: Tx, userId: string, reason: LeavingReason): Promise<void> {
+  await lockRunsOf(tx, userId);
+  await askToCancelAllOf(ctx, tx, userId, reason);
+}

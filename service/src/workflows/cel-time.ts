@@ -1,0 +1,79 @@
+import type { CelFunc, CelType, CelValue } from "@bufbuild/cel";
+import type { Library } from "./cel.ts";
+
+const DAY_MS = 86_400_000;
+
+/** Of a date whose UTC is the time on the wall. */
+const fields: Record<string, (wall: Date) => number> = {
+  getFullYear: (wall) => wall.getUTCFullYear(),
+  getMonth: (wall) => wall.getUTCMonth(),
+  getDate: (wall) => wall.getUTCDate(),
+  getDayOfMonth: (wall) => wall.getUTCDate() - 1,
+  getDayOfWeek: (wall) => wall.getUTCDay(),
+  getDayOfYear: (wall) => Math.floor((wall.getTime() - startOfYear(wall)) / DAY_MS),
+  getHours: (wall) => wall.getUTCHours(),
+  getMinutes: (wall) => wall.getUTCMinutes(),
+  getSeconds: (wall) => wall.getUTCSeconds(),
+  getMilliseconds: (wall) => wall.getUTCMilliseconds(),
+};
+
+/**
+ * Parts of a time, in UTC or in the zone that is named. The library reckons with dates of the zone that the process is in, where an hour
+ * of each spring does not exist: there a half past two of anywhere else became a half past three.
+ */
+export function timeMethods({ celEnv, celMethod, CelScalar: { INT, STRING } }: Library): CelFunc[] {
+  const timestamp = [...celEnv().funcs].find(({ name }) => name === "getFullYear")!.target as CelType;
+  return Object.entries(fields).flatMap(([name, field]) => [
+    celMethod(name, timestamp, [], INT, function () {
+      return BigInt(field(toDate(this)));
+    }),
+    celMethod(name, timestamp, [STRING], INT, function (zone) {
+      return BigInt(field(onTheWall(toDate(this), zone)));
+    }),
+  ]);
+}
+
+function toDate(timestamp: CelValue): Date {
+  const { seconds, nanos } = (timestamp as unknown as { message: { seconds: bigint; nanos: number } })
+    .message;
+  return new Date(Number(seconds) * 1_000 + Math.floor(nanos / 1_000_000));
+}
+
+function startOfYear(date: Date): number {
+  const start = new Date(date);
+  start.setUTCMonth(0, 1);
+  return start.setUTCHours(0, 0, 0, 0);
+}
+
+const OFFSET = /^([+-]?)(\d\d):(\d\d)$/;
+
+function onTheWall(date: Date, zone: string): Date {
+  const [, sign, hours, minutes] = OFFSET.exec(zone) ?? [];
+  if (hours === undefined) return inZone(date, zone);
+  const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000;
+  return new Date(date.getTime() + (sign === "-" ? -offsetMs : offsetMs));
+}
+
+/** Throws where nobody knows the zone. */
+function inZone(date: Date, timeZone: string): Date {
+  const numeric = {
+    year: "numeric",
+    month: "numeric",
+    day: "numeric",
+    hour: "numeric",
+    minute: "numeric",
+  } as const;
+  const format = new Intl.DateTimeFormat("en-US", {
+    timeZone,
+    hourCycle: "h23",
+    ...numeric,
+    second: "numeric",
+  });
+  const parts = Object.fromEntries(
+    format.formatToParts(date).map(({ type, value }) => [type, Number(value)]),
+  );
+  const wall = new Date(date);
+  wall.setUTCFullYear(parts["year"]!, parts["month"]! - 1, parts["day"]!);
+  wall.setUTCHours(parts["hour"]!, parts["minute"]!, parts["second"]!);
+  return wall;
+}

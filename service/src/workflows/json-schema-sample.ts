@@ -1,0 +1,134 @@
+import { type JsonSchema, valueFaults } from "./json-schema.ts";
+
+type Schema = JsonSchema | boolean;
+
+/** Of `anyOf` and `oneOf`: so many of their branches are tried. */
+const MAX_BRANCHES = 8;
+/** Of all that a value holds. A schema of a stranger may ask for lists of lists of lists. */
+const MAX_VALUES = 2_000;
+const MAX_TEXT = 10_000;
+const WORD = "sandbox";
+
+interface Making {
+  root: JsonSchema;
+  /** Which branch is taken. */
+  branch: number;
+  /** With what may be left out: one item of a list, and all properties that have a name. */
+  isFull: boolean;
+  valuesLeft: number;
+}
+
+/** A small value that fits a schema without faults, the same each time; undefined where none was found. */
+export function sampleOf(root: JsonSchema): unknown {
+  for (let branch = 0; branch < MAX_BRANCHES; branch++) {
+    for (const isFull of [true, false]) {
+      const value = make(root, { root, branch, isFull, valuesLeft: MAX_VALUES }, 0);
+      if (valueFaults(root, value).length === 0) return value;
+    }
+  }
+  return undefined;
+}
+
+/** `n` makes values that are to differ. */
+function make(schema: Schema, making: Making, n: number): unknown {
+  if (making.valuesLeft-- <= 0) return null;
+  const flat = flatten(schema, making);
+  if (flat.const !== undefined) return flat.const;
+  if (flat.enum) return flat.enum[n % flat.enum.length];
+  switch (typeOf(flat)) {
+    case "object":
+      return objectOf(flat, making);
+    case "array":
+      return listOf(flat, making);
+    case "integer":
+    case "number":
+      return numberOf(flat, n);
+    case "boolean":
+      return n % 2 === 1;
+    case "null":
+      return null;
+    default:
+      return textOf(flat, n);
+  }
+}
+
+/** One schema of all that hold together. */
+function flatten(schema: Schema, making: Making): JsonSchema {
+  if (typeof schema === "boolean") return {};
+  const { allOf = [], anyOf, oneOf, $ref, ...own } = schema;
+  const parts: Schema[] = [...allOf];
+  if ($ref) parts.push(making.root.$defs![$ref.slice("#/$defs/".length)]!);
+  for (const branches of [anyOf, oneOf]) if (branches) parts.push(branches[making.branch % branches.length]!);
+  return parts.reduce<JsonSchema>((all, part) => merged(all, flatten(part, making)), own);
+}
+
+function merged(a: JsonSchema, b: JsonSchema): JsonSchema {
+  const properties = { ...a.properties };
+  for (const [name, schema] of Object.entries(b.properties ?? {}))
+    properties[name] = Object.hasOwn(properties, name) ? { allOf: [properties[name]!, schema] } : schema;
+  const items =
+    a.items === undefined ? b.items : b.items === undefined ? a.items : { allOf: [a.items, b.items] };
+  return {
+    ...a,
+    ...b,
+    ...bounds(a, b, Math.max, ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"]),
+    ...bounds(a, b, Math.min, ["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"]),
+    properties,
+    required: [...new Set([...(a.required ?? []), ...(b.required ?? [])])],
+    ...(items !== undefined && { items }),
+  };
+}
+
+type Bound =
+  | `${"minimum" | "maximum"}`
+  | `exclusive${"Minimum" | "Maximum"}`
+  | `${"min" | "max"}${"Length" | "Items" | "Properties"}`;
+
+const bounds = (a: JsonSchema, b: JsonSchema, pick: (...of: number[]) => number, names: Bound[]) =>
+  Object.fromEntries(
+    names.flatMap((name) => {
+      const both = [a[name], b[name]].filter((bound) => bound !== undefined);
+      return both.length > 0 ? [[name, pick(...both)]] : [];
+    }),
+  );
+
+function typeOf(schema: JsonSchema): string | undefined {
+  if (schema.type !== undefined) return [schema.type].flat()[0];
+  if (Object.keys(schema.properties ?? {}).length > 0 || schema.required?.length) return "object";
+  if (schema.items !== undefined || schema.prefixItems || schema.minItems !== undefined) return "array";
+  return schema.minimum !== undefined || schema.maximum !== undefined ? "number" : undefined;
+}
+
+function objectOf({ properties = {}, required = [], ...schema }: JsonSchema, making: Making): unknown {
+  const names = new Set(making.isFull ? [...required, ...Object.keys(properties)] : required);
+  for (let n = 1; names.size < Math.min(schema.minProperties ?? 0, MAX_VALUES); n++) names.add(`${WORD}${n}`);
+  const schemaOf = (name: string) =>
+    Object.hasOwn(properties, name) ? properties[name]! : (schema.additionalProperties ?? true);
+  return Object.fromEntries([...names].map((name) => [name, make(schemaOf(name), making, 0)]));
+}
+
+function listOf(
+  { items = true, prefixItems = [], minItems = 0, maxItems }: JsonSchema,
+  making: Making,
+): unknown[] {
+  const wanted = making.isFull ? Math.max(minItems, 1, prefixItems.length) : minItems;
+  const length = Math.min(wanted, maxItems ?? wanted, MAX_VALUES);
+  return Array.from({ length }, (_, n) => make(prefixItems[n] ?? items, making, n));
+}
+
+function numberOf(schema: JsonSchema, n: number): number {
+  const step = schema.multipleOf ?? (schema.type === "number" ? 0.5 : 1);
+  const low = Math.max(schema.minimum ?? -Infinity, schema.exclusiveMinimum ?? -Infinity);
+  const high = Math.min(schema.maximum ?? Infinity, schema.exclusiveMaximum ?? Infinity);
+  const start = low > 0 ? low : high < 0 ? high : 0;
+  const isOut = (value: number) => value <= (schema.exclusiveMinimum ?? -Infinity);
+  const first = (start < 0 ? Math.floor : Math.ceil)(start / step) * step;
+  if (start < 0)
+    return first >= (schema.exclusiveMaximum ?? Infinity) ? first - step * (n + 1) : first - step * n;
+  return first + step * (isOut(first) ? n + 1 : n);
+}
+
+function textOf({ minLength = 0, maxLength = MAX_TEXT }: JsonSchema, n: number): string {
+  const word = n === 0 ? WORD : `${WORD}${n}`;
+  return word.padEnd(Math.min(minLength, MAX_TEXT), "x").slice(0, maxLength);
+}
