@@ -2,10 +2,20 @@ import { permissions } from "@stoa/contract";
 import type { Caller } from "../context.ts";
 import type { ApiError } from "../errors.ts";
 
-/** `WWW-Authenticate`: how to get a credential that works (RFC 9728), and which scope a token lacks (RFC 6750). */
-export function challengeOf(origin: string, error: ApiError, caller: Caller | null): string | null {
-  const metadata = `resource_metadata="${origin}/.well-known/oauth-protected-resource/v1"`;
-  if (error.code === "INVALID_API_KEY") return `Bearer realm="stoa", ${metadata}`;
+/**
+ * `WWW-Authenticate`: how to get a credential that works for a resource such as /v1 (RFC 9728), and which scope a token
+ * lacks (RFC 6750).
+ */
+export function challengeOf(
+  origin: string,
+  resource: string,
+  error: ApiError,
+  caller: Caller | null,
+): string | null {
+  const metadata = `resource_metadata="${origin}/.well-known/oauth-protected-resource${resource}"`;
+  // As MCP wants it: what a client shall ask for that knows nothing yet.
+  const wanted = resource === "/mcp" ? 'scope="ai:execute", ' : "";
+  if (error.code === "INVALID_API_KEY") return `Bearer realm="stoa", ${wanted}${metadata}`;
   const scope = caller?.kind === "token" ? missingScope(error) : undefined;
   return scope ? `Bearer realm="stoa", error="insufficient_scope", scope="${scope}", ${metadata}` : null;
 }

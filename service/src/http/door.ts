@@ -1,3 +1,4 @@
+import type { Span } from "@opentelemetry/api";
 import type { Endpoint, ErrorCode } from "@stoa/contract";
 import type { FastifyInstance } from "fastify";
 import type { Caller, Context } from "../context.ts";
@@ -33,6 +34,8 @@ declare module "fastify" {
   interface FastifyRequest {
     caller: Caller | null;
     startedAt: number;
+    /** null: it is not traced. */
+    span: Span | null;
   }
   interface FastifyContextConfig {
     endpoint?: Endpoint;

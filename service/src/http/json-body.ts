@@ -1,6 +1,6 @@
 import { ApiError, invalidRequest } from "../errors.ts";
 
-/** Levels of arrays and objects in a body. */
+/** Levels of arrays and objects in JSON that somebody sends. */
 export const MAX_DEPTH = 64;
 const OPEN = new Set([0x5b, 0x7b]);
 const CLOSE = new Set([0x5d, 0x7d]);
@@ -8,7 +8,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /** Counted on the bytes before parsing, so that no depth can trouble a parser or a walk. */
-function isTooDeep(bytes: Buffer): boolean {
+export function isTooDeep(bytes: Buffer): boolean {
   let depth = 0;
   let inString = false;
   for (let at = 0; at < bytes.length; at++) {

@@ -36,3 +36,6 @@ export const isOpenAi = (request: FastifyRequest): boolean => /^\/v1\/openai(\/|
 
 /** Below /v1 everybody is asked who they are, whether or not the path exists. */
 export const isApi = (request: FastifyRequest): boolean => /^\/v1(\/|$)/.test(pathOf(request));
+
+/** The one path at which programs speak MCP. */
+export const isMcp = (request: FastifyRequest): boolean => pathOf(request) === "/mcp";

@@ -1,14 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import {
-  auth,
-  extractWWWAuthenticateParams,
-  type OAuthClientProvider,
-  type StoredOAuthClientInformation,
-  type StoredOAuthTokens,
-} from "@modelcontextprotocol/client";
+import { auth, extractWWWAuthenticateParams } from "@modelcontextprotocol/client";
 import { assertError, type Client, type Market } from "../../test/market.ts";
-import { browserOf, consent, openOAuthMarket } from "../../test/oauth.ts";
+import { Desk } from "../../test/mcp.ts";
+import { openOAuthMarket } from "../../test/oauth.ts";
 
 let market: Market;
 let alice: Client;
@@ -17,47 +12,6 @@ before(async () => {
   alice = await market.hasUser({ name: "Alice" });
 });
 after(() => market.close());
-
-type DiscoveryState = Parameters<NonNullable<OAuthClientProvider["saveDiscoveryState"]>>[0];
-
-/** What such a client remembers; its browser is Alice's, who presses the button that she is shown. */
-class Desk implements OAuthClientProvider {
-  readonly redirectUrl = "http://127.0.0.1:7777/callback";
-  readonly clientMetadata = {
-    client_name: "Desk",
-    redirect_uris: [this.redirectUrl],
-    grant_types: ["authorization_code", "refresh_token"],
-    response_types: ["code"],
-    token_endpoint_auth_method: "none",
-  };
-  information: StoredOAuthClientInformation | undefined;
-  kept: StoredOAuthTokens | undefined;
-  answer: URLSearchParams | undefined;
-  asked: URL | undefined;
-  #verifier = "";
-  #discovery: DiscoveryState | undefined;
-
-  clientInformation = () => this.information;
-  saveClientInformation(information: StoredOAuthClientInformation) {
-    this.information = information;
-  }
-  tokens = () => this.kept;
-  saveTokens(tokens: StoredOAuthTokens) {
-    this.kept = tokens;
-  }
-  saveCodeVerifier(verifier: string) {
-    this.#verifier = verifier;
-  }
-  codeVerifier = () => this.#verifier;
-  saveDiscoveryState(state: DiscoveryState) {
-    this.#discovery = state;
-  }
-  discoveryState = () => this.#discovery;
-  async redirectToAuthorization(url: URL) {
-    this.asked = url;
-    this.answer = await consent(await browserOf(market, alice.userId), url);
-  }
-}
 
 const products = () => new URL("/v1/products", market.origin);
 const call = (token: string) => fetch(products(), { headers: { authorization: `Bearer ${token}` } });
@@ -68,7 +22,7 @@ test("a stock MCP client comes in: 401, discovery, registration, PKCE, token, ca
   const { resourceMetadataUrl } = extractWWWAuthenticateParams(refused);
   assert.equal(resourceMetadataUrl?.href, `${market.origin}/.well-known/oauth-protected-resource/v1`);
 
-  const desk = new Desk();
+  const desk = new Desk(market, alice);
   const where = { serverUrl: products(), resourceMetadataUrl: resourceMetadataUrl! };
   assert.equal(await auth(desk, where), "REDIRECT");
   assert.equal(desk.asked?.searchParams.get("resource"), `${market.origin}/v1`);
@@ -85,7 +39,7 @@ test("a stock MCP client comes in: 401, discovery, registration, PKCE, token, ca
 });
 
 test("a token that lacks a scope is told which, in the words of RFC 6750", async () => {
-  const desk = new Desk();
+  const desk = new Desk(market, alice);
   const where = { serverUrl: products(), scope: "products:read" };
   await auth(desk, where);
   const { code, iss } = Object.fromEntries(desk.answer!);

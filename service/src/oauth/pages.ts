@@ -10,6 +10,7 @@ import type { Context } from "../context.ts";
 import { SECURITY_HEADERS } from "../http/door.ts";
 import { sendPage } from "../http/html.ts";
 import type { RateLimits } from "../http/rate-limit.ts";
+import { once } from "../once.ts";
 import { notTooMany } from "./flood.ts";
 import { decideInteraction, type Step, showInteraction } from "./interaction.ts";
 import { addResourceMetadata } from "./resource-metadata.ts";
@@ -88,18 +89,3 @@ const answerBy =
     reply.hijack();
     return reply;
   };
-
-/**
- * Made when it is first asked for: only then it is known where the service listens, and who asks for no token pays nothing
- * for its library. What failed is tried again.
- */
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => {
-    made ??= make().catch((error) => {
-      made = undefined;
-      throw error;
-    });
-    return made;
-  };
-}

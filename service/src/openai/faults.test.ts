@@ -55,6 +55,7 @@ suite("the official client throws", () => {
     const error = await refusalOf(create(author, { model: "gpt-5" }));
     assert.ok(error instanceof OpenAI.NotFoundError);
     assert.deepEqual([error.code, error.param], ["PRODUCT_NOT_FOUND", "model"]);
+    assert.match(error.message, /GET \/v1\/openai\/models/);
     const { embeddings } = officialClient(market, author);
     const nowhere = await refusalOf(embeddings.create({ model: "x", input: "x" }));
     assert.ok(nowhere instanceof OpenAI.NotFoundError);
@@ -65,6 +66,10 @@ suite("the official client throws", () => {
     const bad = await refusalOf(create(author, { n: 2 }));
     assert.ok(bad instanceof OpenAI.BadRequestError);
     assert.equal(bad.param, "n");
+    const stopped = await refusalOf(create(author, { stop: "END" }));
+    assert.deepEqual((stopped.error as { details: { errors: unknown[] } }).details.errors, [
+      { field: "stop", reason: "cannot be honoured: it is not passed on" },
+    ]);
     const rule = await refusalOf(create(author, { messages: [{ role: "user", content: "{}" }] }));
     assert.ok(rule instanceof OpenAI.UnprocessableEntityError);
     assert.deepEqual([rule.code, rule.param], ["VALIDATION_ERROR", "messages[0].content.topic"]);
@@ -210,6 +215,20 @@ suite("a repeat of an Idempotency-Key", () => {
     };
     assert.notEqual(await read(), "");
     assert.equal((await refusalOf(read())).code, "INVALID_STATE");
+  });
+
+  test("gets the same error, and is not told to ask once more", async () => {
+    const key = { headers: { "idempotency-key": "failed" } };
+    provider.next({ status: 200, body: "<html>" });
+    const before = provider.requests.length;
+    const told = [];
+    for (const _ of [1, 2]) {
+      const { status, code, message, headers } = await refusalOf(create(author, {}, key));
+      told.push({ status, code, message, shouldRetry: headers!.get("x-should-retry") });
+    }
+    assert.deepEqual([told[0]!.code, told[0]!.shouldRetry], ["PROVIDER_BAD_RESPONSE", "false"]);
+    assert.deepEqual(told[1], told[0]);
+    assert.equal(provider.requests.length, before + 1);
   });
 
   test("with another request is refused", async () => {

@@ -1,13 +1,15 @@
 import { api } from "@stoa/contract";
-import { type Route, route, streamRoute } from "../http/route.ts";
+import { leavingMemory, type Route, route, streamRoute } from "../http/route.ts";
 import { complete, completeAgain } from "./completions.ts";
 import { listModels, readModel } from "./models.ts";
 
 export const openAiRoutes: Route[] = [
-  streamRoute(
-    api.openai.complete,
-    (ctx, caller, { body }, facts) => complete(ctx, caller, body, facts),
-    (ctx, caller, name) => completeAgain(ctx, caller, name),
+  leavingMemory(
+    streamRoute(
+      api.openai.complete,
+      (ctx, caller, { body }, facts) => complete(ctx, caller, body, facts),
+      (ctx, caller, name) => completeAgain(ctx, caller, name),
+    ),
   ),
   route(api.openai.models, (ctx, caller) => listModels(ctx, caller)),
   route(api.openai.model, (ctx, caller, { params }) => readModel(ctx, caller, params.productId)),

@@ -8,6 +8,9 @@ const fields: Record<string, string> = {
   apiKeyId: "metadata.apiKeyId",
 };
 
+/** `gpt-5` and the like are no models here, and the clients' users do not know what is. */
+const NO_MODEL = "No product has this id: GET /v1/openai/models lists those that you may run.";
+
 /** What is at fault where the error itself names no field. */
 const faultOf: Partial<Record<ApiError["code"], string>> = {
   PRODUCT_NOT_FOUND: "model",
@@ -28,10 +31,11 @@ export function inItsTerms(error: unknown, variablesAt: string): unknown {
       problems.map((problem) => renamed(problem, variablesAt)),
     );
   const field = faultOf[code];
-  return field ? new ApiError(code, message, { ...details, field }, retryAfterSeconds) : error;
+  const said = code === "PRODUCT_NOT_FOUND" ? NO_MODEL : message;
+  return field ? new ApiError(code, said, { ...details, field }, retryAfterSeconds) : error;
 }
 
 function renamed({ field, ...problem }: FieldProblem, variablesAt: string): FieldProblem {
-  const inVariables = /^variables(\..*)$/s.exec(field);
-  return { ...problem, field: fields[field] ?? (inVariables ? variablesAt + inVariables[1] : field) };
+  const inVariables = /^variables(\..*)?$/s.exec(field);
+  return { ...problem, field: fields[field] ?? (inVariables ? variablesAt + (inVariables[1] ?? "") : field) };
 }

@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import {
+  type CallToolResult,
+  Client as McpClient,
+  type OAuthClientProvider,
+  type StoredOAuthClientInformation,
+  type StoredOAuthTokens,
+  StreamableHTTPClientTransport,
+} from "@modelcontextprotocol/client";
+import type { Client, Market } from "./market.ts";
+import { browserOf, consent } from "./oauth.ts";
+
+type DiscoveryState = Parameters<NonNullable<OAuthClientProvider["saveDiscoveryState"]>>[0];
+
+/** What such a client remembers; its browser is its person's, who presses the button that they are shown. */
+export class Desk implements OAuthClientProvider {
+  readonly redirectUrl = "http://127.0.0.1:7777/callback";
+  readonly clientMetadata = {
+    client_name: "Desk",
+    redirect_uris: [this.redirectUrl],
+    grant_types: ["authorization_code", "refresh_token"],
+    response_types: ["code"],
+    token_endpoint_auth_method: "none",
+  };
+  information: StoredOAuthClientInformation | undefined;
+  kept: StoredOAuthTokens | undefined;
+  answer: URLSearchParams | undefined;
+  asked: URL | undefined;
+  #verifier = "";
+  #discovery: DiscoveryState | undefined;
+  readonly #market: Market;
+  readonly #person: Client;
+
+  constructor(market: Market, person: Client) {
+    this.#market = market;
+    this.#person = person;
+  }
+
+  clientInformation = () => this.information;
+  saveClientInformation(information: StoredOAuthClientInformation) {
+    this.information = information;
+  }
+  tokens = () => this.kept;
+  saveTokens(tokens: StoredOAuthTokens) {
+    this.kept = tokens;
+  }
+  saveCodeVerifier(verifier: string) {
+    this.#verifier = verifier;
+  }
+  codeVerifier = () => this.#verifier;
+  saveDiscoveryState(state: DiscoveryState) {
+    this.#discovery = state;
+  }
+  discoveryState = () => this.#discovery;
+  async redirectToAuthorization(url: URL) {
+    this.asked = url;
+    this.answer = await consent(await browserOf(this.#market, this.#person.userId), url);
+  }
+}
+
+/** The two ways in which clients speak: that of before 2026-07-28, with a handshake, and the one since. */
+export const eras = {
+  "2025-11-25": "legacy",
+  "2026-07-28": { pin: "2026-07-28" },
+} as const;
+export type Revision = keyof typeof eras;
+export const revisions = Object.keys(eras) as Revision[];
+
+export const mcpUrl = (origin: string) => new URL("/mcp", origin);
+
+/** The official client, which speaks as one revision has it, with a key in the header. */
+export async function connects(
+  market: Pick<Market, "origin">,
+  { key }: Pick<Client, "key">,
+  revision: Revision = "2026-07-28",
+): Promise<McpClient> {
+  const client = new McpClient(
+    { name: "tests", version: "1" },
+    { versionNegotiation: { mode: eras[revision] } },
+  );
+  const requestInit = { headers: { authorization: `Bearer ${key}` } };
+  await client.connect(new StreamableHTTPClientTransport(mcpUrl(market.origin), { requestInit }));
+  return client;
+}
+
+/** What the model reads of a result. */
+export const textOf = ({ content }: CallToolResult): string =>
+  content.map((block) => (block.type === "text" ? block.text : "")).join("\n");
+
+/** The name of the only tool that runs a product of this title. */
+export async function toolFor(client: McpClient, title: string): Promise<string> {
+  const { tools } = await client.listTools();
+  const named = tools.filter((tool) => tool.title === title);
+  assert.equal(named.length, 1, tools.map(({ name }) => name).join(" "));
+  return named[0]!.name;
+}
+
+/** The name of the only prompt of this title. */
+export async function promptFor(client: McpClient, title: string): Promise<string> {
+  const { prompts } = await client.listPrompts();
+  const named = prompts.filter((prompt) => prompt.title === title);
+  assert.equal(named.length, 1, prompts.map(({ name }) => name).join(" "));
+  return named[0]!.name;
+}
