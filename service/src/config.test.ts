@@ -187,3 +187,51 @@ suite("webhooks", () => {
     test(`do not come from ${wrong}`, () =>
       assert.throws(() => read({ STOA_EGRESS_ADDRESSES: wrong }), /STOA_EGRESS_ADDRESSES/));
 });
+
+suite("OTEL_* variables", () => {
+  const COLLECTOR = { OTEL_EXPORTER_OTLP_ENDPOINT: "https://who:SECRET@collector.example:4318/PATH" };
+
+  test("turn telemetry on where they say where to send to, and tell no more of that than its origin", () => {
+    const origin = "https://collector.example:4318";
+    assert.deepEqual(read(COLLECTOR).telemetry, { serviceName: "stoa", traces: origin, metrics: origin });
+    assert.deepEqual(read({ OTEL_TRACES_EXPORTER: "otlp", OTEL_METRICS_EXPORTER: "none" }).telemetry, {
+      ...{ serviceName: "stoa", traces: "http://localhost:4318", metrics: "none" },
+    });
+    assert.equal(
+      read({ OTEL_TRACES_EXPORTER: "otlp", OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "grpc" }).telemetry?.traces,
+      "http://localhost:4317",
+    );
+    const own = { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "http://metrics:1" };
+    const { traces, metrics } = read({ ...COLLECTOR, ...own }).telemetry!;
+    assert.deepEqual([traces, metrics], [origin, "http://metrics:1"]);
+  });
+
+  for (const [name, given] of Object.entries({
+    "a name alone": { OTEL_SERVICE_NAME: "shop", OTEL_RESOURCE_ATTRIBUTES: "a=b" },
+    OTEL_SDK_DISABLED: { ...COLLECTOR, OTEL_SDK_DISABLED: "true" },
+    "no exporter": { ...COLLECTOR, OTEL_TRACES_EXPORTER: "none", OTEL_METRICS_EXPORTER: "none" },
+  }))
+    test(`leave telemetry off with ${name}`, () => assert.equal(read(given).telemetry, null));
+
+  test("leave the service its operator's name", () => {
+    for (const named of [
+      { OTEL_SERVICE_NAME: "shop" },
+      { OTEL_RESOURCE_ATTRIBUTES: "a=b,service.name=shop" },
+    ])
+      assert.equal(read({ ...COLLECTOR, ...named }).telemetry?.serviceName, null);
+  });
+
+  test("stop the start where they cannot be meant, each mistake told once", () => {
+    const wrong = {
+      OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318",
+      OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: "udp",
+      OTEL_TRACES_EXPORTER: "zipkin",
+    };
+    assert.throws(
+      () => read(wrong),
+      ({ message }: Error) =>
+        message.split("\n").length === 4 &&
+        ["OTLP_ENDPOINT", "METRICS_PROTOCOL", "TRACES_EXPORTER"].every((name) => message.includes(name)),
+    );
+  });
+});

@@ -4,6 +4,7 @@ import { mailOf } from "./config.mail.ts";
 import { Reader, type Variables } from "./config.reader.ts";
 import { secretsFor } from "./config.secrets.ts";
 import { taxesOf } from "./config.taxes.ts";
+import { type TelemetrySettings, telemetryOf } from "./config.telemetry.ts";
 import { isCurrency } from "./money/amount.ts";
 import { parseAllowedTargets } from "./outside/allowed-targets.ts";
 import { parseS3Url } from "./outside/s3-url.ts";
@@ -12,7 +13,10 @@ import type { MasterKey } from "./vault.ts";
 
 export type Environment = "test" | "production";
 
-/** Every setting of the service, checked. README.md has the table of the variables behind it. */
+/**
+ * Every setting of the service, checked. README.md has the table of the variables behind it. Nobody else reads the
+ * environment, but for OpenTelemetry's SDK, which has variables of its own (OTEL_*): here stands only whether it is on.
+ */
 export interface Config {
   environment: Environment;
   host: string;
@@ -47,6 +51,8 @@ export interface Config {
   /** Quotas and prices of the plans: the built-in ones with what the operator's file changes. */
   planBook: PlanBook;
   metricsToken: string | null;
+  /** Whom traces and metrics are sent to; null: nobody. */
+  telemetry: TelemetrySettings | null;
   sandbox: boolean;
   /** Whether moderators look at what unverified sellers offer before buyers do. */
   moderation: boolean;
@@ -216,6 +222,7 @@ export function readConfig(variables: Variables = process.env): Config {
     google: socialProvider(read, "GOOGLE", "https://accounts.google.com"),
     planBook: planBookOf(read),
     metricsToken: read.text("STOA_METRICS_TOKEN"),
+    telemetry: telemetryOf(read),
     sandbox: read.choice("STOA_SANDBOX", ["on", "off"], environment === "test" ? "on" : "off") === "on",
     moderation: read.choice("STOA_MODERATION", ["on", "off"], environment === "test" ? "off" : "on") === "on",
     feeBasisPoints: read.integer("STOA_FEES", 0, 10_000, 1_000),

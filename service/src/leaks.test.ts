@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { type Collector, eventually, sendsTo, startCollector } from "../test/collector.ts";
 import { dumpOf } from "../test/dump.ts";
 import { hasDraft } from "../test/factories.ts";
 import { type Client, type Market, openMarket, type Reply } from "../test/market.ts";
+import { connects, promptFor, textOf, toolFor } from "../test/mcp.ts";
 import {
   type Misbehaviour,
   type Next,
@@ -35,6 +37,8 @@ const breaks: Break[] = [
 /** Quotes all that it was sent and all that it would have said, as providers do. */
 const quoting = { error: { message: Object.values(marks).join(" "), type: "error", code: "error" } };
 
+let collector: Collector;
+let telemetry: Awaited<ReturnType<typeof sendsTo>>;
 let provider: ProviderServer;
 let market: Market;
 let owner: Client;
@@ -43,6 +47,9 @@ const logs: string[] = [];
 const errors: string[] = [];
 const seen = { executions: 0 };
 before(async () => {
+  collector = await startCollector();
+  // In protobuf, as it is sent unless an operator says otherwise.
+  telemetry = await sendsTo(collector);
   provider = await startProviderServer({ key: marks.key });
   market = await openMarket({
     ...{ providers: { ...allAt(provider), verifyMs: 100 }, deadlines: DEADLINES },
@@ -52,11 +59,14 @@ before(async () => {
   await usesKeys();
   await runsPrompts();
   await runsWorkflows();
+  await speaksMcp();
   seen.executions = (await owner.get("/v1/ai/executions")).body.meta.total;
 });
 after(async () => {
   await market.close();
+  await telemetry.stop();
   await provider.close();
+  await collector.close();
 });
 
 /** Remembers what it says where it is an error. */
@@ -177,6 +187,28 @@ async function runsWorkflows(): Promise<void> {
   await worker.stop();
 }
 
+async function speaksMcp(): Promise<void> {
+  await hasDraft(owner, { title: "By MCP", content: `${marks.prompt} {{topic}}` });
+  const apiKeyId = await hasKey(owner, { key: marks.key });
+  const client = await connects(market, owner);
+  const name = await toolFor(client, "By MCP");
+  const said = async (topic: unknown) => {
+    const result = await client.callTool({ name, arguments: { topic, apiKeyId } });
+    if (result.isError) errors.push(textOf(result));
+  };
+  provider.next({ answer: { text: marks.answer } });
+  await said(marks.value);
+  for (const reply of ["cut", "bad-json", { status: 418, body: quoting }, "bad-key"] as Next[]) {
+    provider.next(reply);
+    await said(marks.value);
+  }
+  for (const value of [[marks.value], null, `${marks.value}${"x".repeat(40_000)}`]) await said(value);
+  await client.getPrompt({ name: await promptFor(client, "By MCP"), arguments: { topic: marks.value } });
+  for (const params of [{ name: marks.value }, { name, arguments: marks.value }, { arguments: marks }])
+    await client.request({ method: "tools/call", params }).catch((error) => errors.push(String(error)));
+  await client.close();
+}
+
 /** Why it failed, its steps' faults and its events, which quote nothing. */
 async function failsAs(workflowId: string, wish: Parameters<typeof asksToExecute>[2]): Promise<void> {
   const reply = await heard(asksToExecute(owner, workflowId, wish, { prefer: "wait=30" }));
@@ -233,5 +265,18 @@ suite("of prompts, variables, outputs and provider keys, after everything that c
       assert.equal(reply.status, 200, path);
       mustTellNothing(reply.text, path);
     }
+  });
+
+  test("nothing is in what a collector of traces and metrics was sent, nor in the log of that", async () => {
+    const last = { traceId: "5".repeat(32), spanId: "6".repeat(16) };
+    await owner.get("/v1/ai/keys", { traceparent: `00-${last.traceId}-${last.spanId}-01` });
+    const isLast = (body: Buffer) => body.includes(Buffer.from(last.traceId, "hex"));
+    await eventually(() => collector.bodies.find(isLast), "the last span");
+    const sent = Buffer.concat(collector.bodies).toString("latin1");
+    for (const name of ["chat some-model", "invoke_workflow", "run prompt", "gen_ai.client.token.usage"])
+      assert.ok(sent.includes(name), name);
+    assert.ok(sent.split("chat some-model").length > 100, "only a few calls were told");
+    mustTellNothing(sent, "what a collector got");
+    mustTellNothing(telemetry.logs.join("\n"), "the log");
   });
 });

@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, type Registry } from "prom-client";
 
 export interface Metrics {
   observeRequest(method: string, route: string, status: number, ms: number): void;
@@ -24,17 +24,25 @@ interface OpenMoney {
   dueAt: Date | null;
 }
 
-/** What is asked of the database whenever somebody wants the figures. */
+interface Verdict {
+  endedAt: Date;
+  problems: number;
+}
+
+/** What is counted as it happens, and what is asked of the database whenever somebody wants the figures. */
 export interface MetricSources {
+  registry: Registry;
   jobs(): Promise<JobFigures[]>;
   openMoney(): Promise<OpenMoney[]>;
+  /** What the last look at the books found; undefined: nobody looked yet. */
+  verdict(): Promise<Verdict | undefined>;
   /** In milliseconds, of this process before the database. */
   clockSkew(): Promise<number>;
   now(): Date;
 }
 
 export function createMetrics(sources: MetricSources): Metrics {
-  const registry = new Registry();
+  const { registry } = sources;
   collectDefaultMetrics({ register: registry });
   const duration = new Histogram({
     name: "http_request_duration_seconds",
@@ -45,11 +53,12 @@ export function createMetrics(sources: MetricSources): Metrics {
   });
   const readJobs = jobFigures(registry, sources);
   const readOpenMoney = openMoneyFigures(registry, sources);
+  const readVerdict = verdictFigures(registry, sources);
   const readClock = clockFigure(registry, sources);
   return {
     observeRequest: (method, route, status, ms) => duration.observe({ method, route, status }, ms / 1000),
     async text() {
-      await Promise.all([readJobs(), readOpenMoney(), readClock()]);
+      await Promise.all([readJobs(), readOpenMoney(), readVerdict(), readClock()]);
       return registry.metrics();
     },
     contentType: registry.contentType,
@@ -138,5 +147,25 @@ function openMoneyFigures(registry: Registry, { openMoney, now }: MetricSources)
       age.set({ kind, state }, oldest ? (now().getTime() - oldest.since.getTime()) / 1000 : 0);
       if (dueAt) due.set({ kind, state }, dueAt.getTime() / 1000);
     }
+  };
+}
+
+/** Of the books, what the last night found, whichever process looked; answers what reads it anew. */
+function verdictFigures(registry: Registry, { verdict }: MetricSources): () => Promise<void> {
+  const registers = [registry];
+  const problems = new Gauge({
+    name: "ledger_problems",
+    help: "What the last nightly ledger verify found wrong; NaN: there was none yet",
+    registers,
+  });
+  const at = new Gauge({
+    name: "ledger_verified_timestamp_seconds",
+    help: "When the last nightly ledger verify was done; NaN: there was none yet",
+    registers,
+  });
+  return async () => {
+    const [last] = await orNone(async () => [await verdict()]);
+    problems.set(last?.problems ?? Number.NaN);
+    at.set(last ? last.endedAt.getTime() / 1000 : Number.NaN);
   };
 }

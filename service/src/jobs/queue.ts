@@ -1,5 +1,6 @@
 import { type Job, type JobResult, PgBoss } from "pg-boss";
 import type { Context } from "../context.ts";
+import { inSpan } from "../telemetry.ts";
 import { bossDatabase, type JobKind } from "./jobs.ts";
 import { noteJobs, noteRound, periodOf } from "./rounds.ts";
 
@@ -71,7 +72,7 @@ async function workByTheClock(boss: PgBoss, worker: Worker, job: ScheduledJob): 
   await boss.schedule(job.name, job.cron, null, { heartbeatSeconds: HEARTBEAT_SECONDS });
   await boss.work(job.name, async () => {
     try {
-      await job.run();
+      await inSpan(`job ${job.name}`, {}, () => job.run());
     } catch (error) {
       worker.log.error({ job: job.name, err: error }, "job failed");
       await note(worker, job.name, false);
@@ -91,7 +92,7 @@ const note = ({ pool, log, now }: Worker, name: string, succeeded: boolean) =>
 async function workWhenAsked(boss: PgBoss, worker: Worker, job: AskedJob): Promise<void> {
   const attempt = async ({ id, data, retryCount, signal }: Job<object>): Promise<JobResult> => {
     try {
-      await job.run(data, signal);
+      await inSpan(`job ${job.name}`, {}, () => job.run(data, signal));
       return { id, status: "completed" };
     } catch (error) {
       const isLast = retryCount >= job.retries;
