@@ -60,26 +60,11 @@ export const AdminOAuthClient = OAuthClient.extend({
   grants: z.int().describe("How many people allow it something now"),
 }).meta({ id: "AdminOAuthClient" });
 
-export const Stats = z
-  .object({
-    users: z.object({
-      total: z.int().describe("Without closed accounts"),
-      byRole: z.record(z.string(), z.int()),
-      byPlan: z.record(z.string(), z.int()),
-      banned: z.int(),
-      closed: z.int(),
-    }),
-    products: z.object({ total: z.int(), byStatus: z.record(z.string(), z.int()) }),
-    orders: z.object({ total: z.int(), byStatus: z.record(z.string(), z.int()) }),
-  })
-  .meta({ id: "Stats" });
-
 export type AdminUser = z.input<typeof AdminUser>;
 export type AdminUserDetail = z.input<typeof AdminUserDetail>;
 export type ChangeUser = z.output<typeof ChangeUser>;
 export type AuditEntry = z.input<typeof AuditEntry>;
 export type AdminOAuthClient = z.input<typeof AdminOAuthClient>;
-export type Stats = z.input<typeof Stats>;
 
 const admin = { who: "admin" } as const;
 const params = z.object({ userId: z.string() });
@@ -134,7 +119,7 @@ export const ban = endpoint({
   path: "/admin/users/:userId/ban",
   summary: "Shut somebody out",
   description:
-    "Acts at once: their sessions end, and no key, token or link of theirs works until they are let in again. What they sell is neither listed nor sold meanwhile, and stays with its buyers; their payouts wait.",
+    "Acts at once: their sessions end, and no key, token or link of theirs works until they are let in again. What they run is canceled, and goes on only if they ask for that when they are let in again. What they sell is neither listed nor sold meanwhile, and stays with its buyers; their payouts wait.",
   access: admin,
   params,
   body: z.strictObject({ reason }).meta({ id: "BanUser" }),
@@ -201,15 +186,6 @@ export const oauthClients = endpoint({
   }),
   data: AdminOAuthClient,
   list: true,
-});
-
-export const stats = endpoint({
-  name: "admin.stats.get",
-  method: "GET",
-  path: "/admin/stats",
-  summary: "Count accounts, products and orders",
-  access: admin,
-  data: Stats,
 });
 
 export const becomeFirst = endpoint({

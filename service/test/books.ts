@@ -3,7 +3,7 @@ import type { Context } from "../src/context.ts";
 import type { Tx } from "../src/db/database.ts";
 import { type Entry, type PostingKind, post } from "../src/ledger/ledger.ts";
 import { type Parts, type SaleTerms, splitRefund, splitSale } from "../src/money/split.ts";
-import { type BookedOrder, bookSale, shares } from "../src/purchases/books.ts";
+import { type BookedOrder, bookOf, bookSale, shares } from "../src/purchases/books.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -46,7 +46,8 @@ export function booksOf(ctx: Context, people: People) {
     };
     const split = splitSale(terms);
     const order: BookOrder = {
-      ...{ ...split, id: ctx.newId(), sellerId: people.sellerId, referrerId: people.referrerId, currency },
+      ...{ ...split, id: ctx.newId(), currency },
+      ...{ sellerId: people.sellerId, productId: people.productId, referrerId: people.referrerId },
       ...{ maturesAt: new Date(ctx.now().getTime() + 14 * DAY_MS), refundedMinor: 0n, dispute: null },
     };
     const processorFeeMinor = split.totalMinor < feeMinor ? 0n : feeMinor;
@@ -99,7 +100,7 @@ export function booksOf(ctx: Context, people: People) {
        select buyer_id, product_id, id, 1, 'active', created_at from orders where id = '${order.id}'`,
     );
     await countUse(tx);
-    await bookSale(ctx, tx, { ...order, processorFeeMinor });
+    await bookSale(ctx, tx, { ...order, processorFeeMinor }, ctx.now());
     return order;
   }
 
@@ -145,7 +146,7 @@ export function booksOf(ctx: Context, people: People) {
       })
       .execute();
     const fromHold = most(0n, amount - freeOf(order));
-    await book(tx, "refund", refundId, currency, [
+    await move(tx, order, "refund", refundId, [
       { account: "provider_clearing", amountMinor: amount, orderId: id },
       { account: "dispute_hold", amountMinor: -fromHold, orderId: id },
       ...turned(parts ? shares(order, parts) : sharesOf(order, takenOf(order), amount - fromHold)),
@@ -174,7 +175,7 @@ export function booksOf(ctx: Context, people: People) {
 
   /** The buyer's bank sends back what they were given. */
   async function returnsRefund(tx: Tx, order: BookOrder, refundId: string): Promise<void> {
-    await write(tx, `update refunds set returned_at = completed_at where id = '${refundId}'`);
+    await write(tx, `update refunds set returned_at = '${ctx.now().toISOString()}' where id = '${refundId}'`);
     const { rows } = await sql<{ amount: number; buyer: string }>`
       select r.amount_minor as amount, o.buyer_id as buyer
         from refunds r join orders o on o.id = r.order_id where r.id = ${refundId}`.execute(tx);
@@ -196,7 +197,7 @@ export function booksOf(ctx: Context, people: People) {
         ...{ held_minor: heldMinor, fee_minor: DISPUTE_FEE, reason: "", opened_at: ctx.now() },
       })
       .execute();
-    await book(tx, "dispute_opened", id, order.currency, [
+    await move(tx, order, "dispute_opened", id, [
       { account: "dispute_hold", amountMinor: heldMinor, orderId: order.id },
       ...turned(sharesOf(order, takenOf(order), heldMinor)),
     ]);
@@ -208,7 +209,7 @@ export function booksOf(ctx: Context, people: People) {
   async function wins(tx: Tx, order: BookOrder): Promise<void> {
     const { id, heldMinor } = order.dispute!;
     await close(tx, order, "won");
-    await book(tx, "dispute_won", id, order.currency, [
+    await move(tx, order, "dispute_won", id, [
       { account: "dispute_hold", amountMinor: -heldMinor, orderId: order.id },
       ...sharesOf(order, takenOf(order), heldMinor),
     ]);
@@ -219,7 +220,7 @@ export function booksOf(ctx: Context, people: People) {
     const of = { orderId: order.id };
     order.refundedMinor += heldMinor;
     await close(tx, order, "lost");
-    await book(tx, "dispute_lost", id, order.currency, [
+    await move(tx, order, "dispute_lost", id, [
       { ...of, account: "dispute_hold", amountMinor: -heldMinor },
       { ...of, account: "provider_clearing", amountMinor: heldMinor + DISPUTE_FEE },
       { ...of, account: "seller", ownerId: order.sellerId, amountMinor: -DISPUTE_FEE },
@@ -229,7 +230,7 @@ export function booksOf(ctx: Context, people: People) {
   async function close(tx: Tx, order: BookOrder, status: "won" | "lost"): Promise<void> {
     const { id } = order.dispute!;
     order.dispute = null;
-    const closed = `status = '${status}', held_minor = 0, closed_at = opened_at`;
+    const closed = `status = '${status}', held_minor = 0, closed_at = '${ctx.now().toISOString()}'`;
     await write(tx, `update disputes set ${closed} where id = '${id}'`);
     await settleStatus(tx, order);
   }
@@ -284,6 +285,9 @@ export function booksOf(ctx: Context, people: People) {
     for (const kind of ["payout", ...outcomes] as const) await book(tx, kind, id, currency, entries[kind]);
     return id;
   }
+
+  const move = (tx: Tx, order: BookOrder, kind: PostingKind, sourceId: string, entries: Entry[]) =>
+    bookOf(ctx, tx, order, { kind, sourceId, at: ctx.now(), entries });
 
   const book = (tx: Tx, kind: PostingKind, sourceId: string, currency: string, entries: Entry[]) =>
     post(ctx, tx, { kind, sourceId, currency, entries });

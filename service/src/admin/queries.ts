@@ -1,5 +1,5 @@
 import type { Permission, Plan, Role } from "@stoa/contract";
-import { type ExpressionBuilder, sql } from "kysely";
+import type { ExpressionBuilder } from "kysely";
 import type { Queries } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 import type { DB } from "../db/tables.gen.ts";
@@ -112,23 +112,4 @@ export async function listClients(db: Queries, filter: ClientFilter, now: Date):
     .select((row) => row.fn.countAll<number>().as("total"))
     .executeTakeFirstOrThrow();
   return { items, total };
-}
-
-export interface Counts {
-  what: "role" | "plan" | "banned" | "closed" | "product" | "order";
-  name: string;
-  count: number;
-}
-
-/** Everything that is counted, in one look, so that the numbers fit each other. */
-export async function countEverything(db: Queries): Promise<Counts[]> {
-  const { rows } = await sql<Counts>`
-    with open as (select role, plan, banned_at from users where closed_at is null)
-    select 'role' as what, role as name, count(*) as count from open group by role
-    union all select 'plan', plan, count(*) from open group by plan
-    union all select 'banned', 'banned', count(*) from open where banned_at is not null
-    union all select 'closed', 'closed', count(*) from users where closed_at is not null
-    union all select 'product', status, count(*) from products group by status
-    union all select 'order', status, count(*) from orders group by status`.execute(db);
-  return rows;
 }

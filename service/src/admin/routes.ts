@@ -23,6 +23,6 @@ export const adminRoutes = [
     endSessionsOf(ctx, { caller, source }, params.userId),
   ),
   route(api.admin.oauthClients, (ctx, _caller, { query }) => listOAuthClients(ctx, query)),
-  route(api.admin.stats, (ctx) => readStats(ctx)),
+  route(api.admin.stats, (ctx, _caller, { query }) => readStats(ctx, query)),
   route(api.admin.becomeFirst, (ctx, _caller, { body }, facts) => becomeFirstAdmin(ctx, body.token, facts)),
 ];

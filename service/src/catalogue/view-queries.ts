@@ -48,6 +48,12 @@ export const addViews = (db: Queries, views: ViewRow[]) =>
              on n.product_id = l.product_id
        where s.product_id = l.product_id
       returning s.product_id, s.views),
+    authors as (
+      insert into author_days as d (author_id, day, views)
+      select p.author_id, f.day, sum(f.views)
+        from fresh f join counted c on c.product_id = f.product_id join products p on p.id = f.product_id
+       group by 1, 2 order by 1, 2
+      on conflict (author_id, day) do update set views = d.views + excluded.views),
     days as (
       insert into product_days as d (product_id, day, views)
       select f.product_id, f.day, f.views from fresh f join counted c on c.product_id = f.product_id

@@ -227,6 +227,12 @@ test("several nodes count one viewer once, at the same moment too", async () => 
   );
   assert.equal(rows.length, 5);
   for (const { views, ofDay, seen } of rows) assert.deepEqual([views, ofDay], [seen, seen]);
+  const { rows: wrong } = await market.query(
+    `select * from author_days a full join (
+       select p.author_id, d.day, sum(d.views) as views from product_days d join products p on p.id = d.product_id group by 1, 2) as d
+     using (author_id, day) where a.views is distinct from d.views`,
+  );
+  assert.deepEqual(wrong, [], "what an author's products have seen adds up");
 });
 
 test("a node that ends writes what waits", async () => {

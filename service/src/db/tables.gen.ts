@@ -71,6 +71,12 @@ export interface Authenticators {
   user_id: string;
 }
 
+export interface AuthorDays {
+  author_id: string;
+  day: Timestamp;
+  views: ColumnType<number, bigint | number, bigint | number>;
+}
+
 export interface BackupCodes {
   digest: Buffer;
   used_at: Timestamp | null;
@@ -157,16 +163,18 @@ export interface ExecutionEvents {
 
 export interface Executions {
   attempts: Generated<number>;
+  cancel_reason: string | null;
   cancel_requested_at: Timestamp | null;
   completed_at: Timestamp | null;
-  completion_tokens: number | null;
+  completion_tokens: ColumnType<number, bigint | number, bigint | number> | null;
   cost_known: boolean | null;
   cost_usd: Numeric | null;
   created_at: Timestamp;
   deleted_at: Timestamp | null;
-  duration_ms: number | null;
+  duration_ms: ColumnType<number, bigint | number, bigint | number> | null;
   error_code: string | null;
   error_message: string | null;
+  fault: Json | null;
   finish_reason: string | null;
   id: string;
   lease_until: Timestamp | null;
@@ -175,7 +183,7 @@ export interface Executions {
   price_list: string | null;
   product_id: string;
   product_version: string;
-  prompt_tokens: number | null;
+  prompt_tokens: ColumnType<number, bigint | number, bigint | number> | null;
   provider: string | null;
   provider_key_id: string | null;
   sealed_texts: string | null;
@@ -188,7 +196,7 @@ export interface Executions {
 export interface ExecutionSteps {
   attempt: number;
   called: string | null;
-  completion_tokens: number | null;
+  completion_tokens: ColumnType<number, bigint | number, bigint | number> | null;
   cost_known: boolean | null;
   cost_usd: Numeric | null;
   decided_at: Timestamp | null;
@@ -202,7 +210,7 @@ export interface ExecutionSteps {
   items: number | null;
   model: string | null;
   n: number;
-  prompt_tokens: number | null;
+  prompt_tokens: ColumnType<number, bigint | number, bigint | number> | null;
   provider: string | null;
   repeats: number;
   retries: number;
@@ -352,6 +360,14 @@ export interface LedgerTransactions {
   number: Generated<ColumnType<number, bigint | number, bigint | number>>;
   occurred_at: Timestamp;
   source_id: string;
+}
+
+export interface LedgerVerdicts {
+  begun_at: Timestamp;
+  ended_at: Timestamp;
+  entries: ColumnType<number, bigint | number, bigint | number>;
+  problems: number;
+  transactions: ColumnType<number, bigint | number, bigint | number>;
 }
 
 export interface Listings {
@@ -711,6 +727,66 @@ export interface Reviews {
   updated_at: Timestamp | null;
 }
 
+export interface RunnableProducts {
+  major: number | null;
+  product_id: string | null;
+  user_id: string | null;
+}
+
+export interface SalesCellsNow {
+  commissions: ColumnType<number, bigint | number, bigint | number> | null;
+  currency: string | null;
+  discounts: ColumnType<number, bigint | number, bigint | number> | null;
+  disputes: ColumnType<number, bigint | number, bigint | number> | null;
+  fees: ColumnType<number, bigint | number, bigint | number> | null;
+  grain: string | null;
+  gross: ColumnType<number, bigint | number, bigint | number> | null;
+  net: ColumnType<number, bigint | number, bigint | number> | null;
+  of_id: string | null;
+  refunds: ColumnType<number, bigint | number, bigint | number> | null;
+  sales: ColumnType<number, bigint | number, bigint | number> | null;
+  scope: string | null;
+  seller_id: string | null;
+  starts_at: Timestamp | null;
+  tax: ColumnType<number, bigint | number, bigint | number> | null;
+}
+
+export interface SalesMovements {
+  commissions: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  currency: string;
+  discounts: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  disputes: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  fees: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  gross: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  id: string;
+  moved_at: Timestamp;
+  net: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  product_id: string;
+  referrer_id: string | null;
+  refunds: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  sales: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  seller_id: string;
+  tax: Generated<ColumnType<number, bigint | number, bigint | number>>;
+}
+
+export interface SalesSums {
+  commissions: ColumnType<number, bigint | number, bigint | number>;
+  currency: string;
+  discounts: ColumnType<number, bigint | number, bigint | number>;
+  disputes: ColumnType<number, bigint | number, bigint | number>;
+  fees: ColumnType<number, bigint | number, bigint | number>;
+  grain: string;
+  gross: ColumnType<number, bigint | number, bigint | number>;
+  net: ColumnType<number, bigint | number, bigint | number>;
+  of_id: string;
+  refunds: ColumnType<number, bigint | number, bigint | number>;
+  sales: ColumnType<number, bigint | number, bigint | number>;
+  scope: string;
+  seller_id: string;
+  starts_at: Timestamp;
+  tax: ColumnType<number, bigint | number, bigint | number>;
+}
+
 export interface SchemaMigrations {
   applied_at: Timestamp;
   checksum: string;
@@ -943,6 +1019,7 @@ export interface DB {
   api_keys: ApiKeys;
   audit_log: AuditLog;
   authenticators: Authenticators;
+  author_days: AuthorDays;
   backup_codes: BackupCodes;
   blobs: Blobs;
   categories: Categories;
@@ -969,6 +1046,7 @@ export interface DB {
   last_addresses: LastAddresses;
   ledger_entries: LedgerEntries;
   ledger_transactions: LedgerTransactions;
+  ledger_verdicts: LedgerVerdicts;
   listings: Listings;
   mails: Mails;
   oauth_clients: OauthClients;
@@ -995,6 +1073,10 @@ export interface DB {
   refunds: Refunds;
   review_reports: ReviewReports;
   reviews: Reviews;
+  runnable_products: RunnableProducts;
+  sales_cells_now: SalesCellsNow;
+  sales_movements: SalesMovements;
+  sales_sums: SalesSums;
   schema_migrations: SchemaMigrations;
   search_documents: SearchDocuments;
   search_words: SearchWords;

@@ -92,6 +92,15 @@ async function deleteUnsoldProducts(tx: Tx): Promise<void> {
     await sql`delete from ${sql.table(table)} where product_id in ${unsold}`.execute(tx);
   // Their versions go with them: by themselves, published ones would stay.
   await sql`delete from products where id in ${unsold}`.execute(tx);
+  await countAuthorDaysAnew(tx);
+}
+
+/** By the products that stay. */
+async function countAuthorDaysAnew(tx: Tx): Promise<void> {
+  await sql`delete from author_days where author_id in ${PEOPLE}`.execute(tx);
+  await sql`insert into author_days (author_id, day, views)
+            select p.author_id, d.day, sum(d.views) from product_days d join products p on p.id = d.product_id
+             where p.author_id in ${PEOPLE} group by 1, 2`.execute(tx);
 }
 
 async function deleteUnbookedPeople(tx: Tx): Promise<void> {

@@ -43,6 +43,8 @@ export interface Posting {
   sourceId: string;
   currency: string;
   entries: Entry[];
+  /** When it happened, as the row says that it is about; without, now. */
+  at?: Date;
 }
 
 /**
@@ -52,7 +54,7 @@ export interface Posting {
 export async function post(
   ctx: Context,
   tx: Tx,
-  { kind, sourceId, currency, entries }: Posting,
+  { kind, sourceId, currency, entries, at = ctx.now() }: Posting,
 ): Promise<void> {
   const moved = entries.filter(({ amountMinor }) => amountMinor !== 0n);
   const sum = moved.reduce((total, { amountMinor }) => total + amountMinor, 0n);
@@ -63,7 +65,7 @@ export async function post(
     kind,
     source_id: sourceId,
     entry_count: moved.length,
-    occurred_at: ctx.now(),
+    occurred_at: at,
   };
   await insertTransaction(tx, transaction, currency, moved);
 }

@@ -1,6 +1,6 @@
 import { type Insertable, sql } from "kysely";
 import type { Queries, Tx } from "../db/database.ts";
-import type { LedgerTransactions } from "../db/tables.gen.ts";
+import type { LedgerTransactions, LedgerVerdicts } from "../db/tables.gen.ts";
 import type { Entry } from "./ledger.ts";
 import { SHARES_GONE } from "./shares.ts";
 
@@ -86,3 +86,14 @@ export async function sumsOf(db: Queries, ownerId: string, now: Date): Promise<S
       from booked full join reserved using (currency) order by currency`.execute(db);
   return rows;
 }
+
+export const insertVerdict = (db: Queries, verdict: Insertable<LedgerVerdicts>) =>
+  db.insertInto("ledger_verdicts").values(verdict).execute();
+
+export const findLastVerdict = (db: Queries) =>
+  db
+    .selectFrom("ledger_verdicts")
+    .select(["begun_at as begunAt", "ended_at as endedAt", "problems"])
+    .orderBy("begun_at", "desc")
+    .limit(1)
+    .executeTakeFirst();

@@ -33,6 +33,14 @@ import {
   type Unbalanced,
   type Unfounded,
 } from "./verify-queries.ts";
+import {
+  listMisdated,
+  listWrongDays,
+  listWrongMonths,
+  listWrongSums,
+  type Misdated,
+  type WrongSum,
+} from "./verify-sums-queries.ts";
 
 export interface Verdict {
   ok: boolean;
@@ -78,13 +86,17 @@ const proofs: Proof[] = [
   proof(listWrongUse, sayWrongUse),
   proof(listMiscounts, sayMiscount),
   proof(listReceiptGaps, sayReceiptGap),
-  proof(listMisdatedReceipts, sayMisdated),
+  proof(listMisdatedReceipts, sayMisdatedReceipt),
+  proof(listMisdated, sayMisdated),
+  proof(listWrongSums, sayWrongSum),
+  proof(listWrongDays, sayWrongSum),
+  proof(listWrongMonths, sayWrongSum),
 ];
 
 /**
  * Holds the ledger against itself and against every row that money moved for: orders, refunds, disputes, payouts, payments of plans,
- * receipts; and orders against what follows from them: use, counters. All of it in one snapshot, in which sales that go on meanwhile
- * are there whole or not at all.
+ * receipts; and orders against what follows from them: use, counters, the sums of analytics. All of it in one snapshot, in which
+ * sales that go on meanwhile are there whole or not at all.
  */
 export const verifyLedger = (db: Database): Promise<Verdict> =>
   db.transaction().setIsolationLevel("repeatable read").setAccessMode("read only").execute(proveLedger);
@@ -185,10 +197,24 @@ function sayReceiptGap({ sellerId, year, receipts, lowest, highest, last }: Rece
   return `${whose} ${numbered} in ${year}, and ${last ?? 0} numbers were given out.`;
 }
 
-function sayMisdated({ kind, sourceId, year, completedAt }: MisdatedReceipt): string {
+function sayMisdatedReceipt({ kind, sourceId, year, completedAt }: MisdatedReceipt): string {
   const what =
     kind === "order" ? `Order ${toId("ord", sourceId)}` : `The payment ${toId("pay", sourceId)} of a plan`;
   return `${what} has a receipt of ${year}, and was completed at ${at(completedAt)}.`;
+}
+
+function sayMisdated({ kind, transactionId, occurredAt, rightAt }: Misdated): string {
+  return `Ledger transaction ${transactionId} (${kind}) is of ${at(occurredAt)}, and what it is about of ${at(rightAt)}.`;
+}
+
+const spans = { quarter: "in the quarter of an hour", day: "on the day", month: "in the month" };
+
+function sayWrongSum({ sellerId, scope, ofId, grain, startsAt, currency, faults }: WrongSum): string {
+  const part = { all: "", product: `, of ${toId("prod", ofId)}`, referrer: `, by ${toId("usr", ofId)}` }[
+    scope
+  ];
+  const span = `${spans[grain]} from ${at(startsAt)}`;
+  return `Analytics of ${toId("usr", sellerId)}${part} have ${span} ${faults.join(", ")}, in minor units of ${currency}.`;
 }
 
 const order = (id: string | null) => (id ? toId("ord", id) : "no order");

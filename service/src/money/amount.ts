@@ -65,6 +65,14 @@ export function toDecimal(minor: Told, currency: string): number {
   return Number(decimalText(minor, currency));
 }
 
+/**
+ * The JSON number of a sum of amounts. Past fifteen digits, where no amount goes, it is the closest one that a double can be: years of
+ * a whole market come that far in currencies of many zeros.
+ */
+export function toDecimalSum(minor: bigint, currency: string): number {
+  return Number(pointed(minor, currencyExponent(currency)));
+}
+
 /** The amount for a person: "19.99 USD", "500 JPY", always with all of the currency's decimals. */
 export function formatMoney(minor: Told, currency: string): string {
   return `${decimalText(minor, currency)} ${currency}`;
@@ -88,6 +96,10 @@ function decimalText(minor: Told, currency: string): string {
   ) {
     throw new RangeError(`Not an amount in minor units: ${minor}`);
   }
+  return pointed(minor, exponent);
+}
+
+function pointed(minor: Told, exponent: number): string {
   const sign = minor < 0 ? "-" : "";
   const digits = String(minor)
     .replace("-", "")

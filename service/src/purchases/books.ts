@@ -1,12 +1,24 @@
+import { tally } from "../analytics/sums.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { type Entry, post } from "../ledger/ledger.ts";
+import { type Entry, type Posting, post } from "../ledger/ledger.ts";
 import { type Parts, splitRefund } from "../money/split.ts";
 import type { OrderRow } from "./queries.ts";
 
 /** An order whose money moves: `maturesAt` is from when its seller may be paid out. */
-export type BookedOrder = Pick<OrderRow, "id" | "sellerId" | "referrerId" | "currency" | "totalMinor"> &
+export type BookedOrder = Pick<
+  OrderRow,
+  "id" | "sellerId" | "productId" | "referrerId" | "currency" | "totalMinor" | "discountMinor"
+> &
   Parts & { maturesAt: Date };
+
+type Move = Omit<Posting, "currency"> & { at: Date };
+
+/** In the books, and in what its seller reads of them. */
+export async function bookOf(ctx: Context, tx: Tx, order: BookedOrder, move: Move): Promise<void> {
+  await post(ctx, tx, { ...move, currency: order.currency });
+  await tally(ctx, tx, order, move);
+}
 
 /** What each of those who share in an order gains by its parts; a refund takes the same with the signs turned. */
 export function shares(order: BookedOrder, parts: Parts): Entry[] {
@@ -34,13 +46,14 @@ export async function bookSale(
   ctx: Context,
   tx: Tx,
   order: BookedOrder & { processorFeeMinor: bigint | null },
+  completedAt: Date,
 ): Promise<void> {
   const processorFee = order.processorFeeMinor ?? 0n;
   const of = { orderId: order.id };
-  await post(ctx, tx, {
+  await bookOf(ctx, tx, order, {
     kind: "sale",
     sourceId: order.id,
-    currency: order.currency,
+    at: completedAt,
     entries: [
       { ...of, account: "provider_clearing", amountMinor: processorFee - order.totalMinor },
       { ...of, account: "processor_fees", amountMinor: -processorFee },
@@ -63,6 +76,7 @@ const turned = (entries: Entry[]): Entry[] =>
 
 export interface BookedRefund {
   refundId: string;
+  succeededAt: Date;
   /** What others had of the order before: refunded, or held by a dispute. */
   takenMinor: bigint;
   amountMinor: bigint;
@@ -75,13 +89,13 @@ export async function bookRefund(
   ctx: Context,
   tx: Tx,
   order: BookedOrder,
-  { refundId, takenMinor, amountMinor, heldMinor }: BookedRefund,
+  { refundId, succeededAt, takenMinor, amountMinor, heldMinor }: BookedRefund,
 ): Promise<void> {
   const of = { orderId: order.id };
-  await post(ctx, tx, {
+  await bookOf(ctx, tx, order, {
     kind: "refund",
     sourceId: refundId,
-    currency: order.currency,
+    at: succeededAt,
     entries: [
       { ...of, account: "provider_clearing", amountMinor },
       { ...of, account: "dispute_hold", amountMinor: -heldMinor },
@@ -95,11 +109,16 @@ export const bookRefundReturned = (
   ctx: Context,
   tx: Tx,
   order: Pick<OrderRow, "id" | "buyerId" | "currency">,
-  { refundId, amountMinor }: Pick<BookedRefund, "refundId" | "amountMinor">,
+  {
+    refundId,
+    amountMinor,
+    returnedAt,
+  }: Pick<BookedRefund, "refundId" | "amountMinor"> & { returnedAt: Date },
 ) =>
   post(ctx, tx, {
     kind: "refund_returned",
     sourceId: refundId,
+    at: returnedAt,
     currency: order.currency,
     entries: [
       { orderId: order.id, account: "provider_clearing", amountMinor: -amountMinor },
@@ -109,6 +128,8 @@ export const bookRefundReturned = (
 
 export interface BookedDispute {
   disputeId: string;
+  /** When it was opened, won or lost. */
+  at: Date;
   /** What others had of the order before. */
   takenMinor: bigint;
   heldMinor: bigint;
@@ -119,12 +140,12 @@ export const bookDisputeOpened = (
   ctx: Context,
   tx: Tx,
   order: BookedOrder,
-  { disputeId, takenMinor, heldMinor }: BookedDispute,
+  { disputeId, at, takenMinor, heldMinor }: BookedDispute,
 ) =>
-  post(ctx, tx, {
+  bookOf(ctx, tx, order, {
     kind: "dispute_opened",
     sourceId: disputeId,
-    currency: order.currency,
+    at,
     entries: [
       { orderId: order.id, account: "dispute_hold", amountMinor: heldMinor },
       ...turned(sharesOf(order, takenMinor, heldMinor)),
@@ -136,12 +157,12 @@ export const bookDisputeWon = (
   ctx: Context,
   tx: Tx,
   order: BookedOrder,
-  { disputeId, takenMinor, heldMinor }: BookedDispute,
+  { disputeId, at, takenMinor, heldMinor }: BookedDispute,
 ) =>
-  post(ctx, tx, {
+  bookOf(ctx, tx, order, {
     kind: "dispute_won",
     sourceId: disputeId,
-    currency: order.currency,
+    at,
     entries: [
       { orderId: order.id, account: "dispute_hold", amountMinor: -heldMinor },
       ...sharesOf(order, takenMinor, heldMinor),
@@ -153,13 +174,13 @@ export async function bookDisputeLost(
   ctx: Context,
   tx: Tx,
   order: BookedOrder,
-  { disputeId, heldMinor, feeMinor }: Omit<BookedDispute, "takenMinor"> & { feeMinor: bigint },
+  { disputeId, at, heldMinor, feeMinor }: Omit<BookedDispute, "takenMinor"> & { feeMinor: bigint },
 ): Promise<void> {
   const of = { orderId: order.id };
-  await post(ctx, tx, {
+  await bookOf(ctx, tx, order, {
     kind: "dispute_lost",
     sourceId: disputeId,
-    currency: order.currency,
+    at,
     entries: [
       { ...of, account: "dispute_hold", amountMinor: -heldMinor },
       { ...of, account: "seller", ownerId: order.sellerId, amountMinor: -feeMinor },

@@ -66,6 +66,7 @@ async function openDispute(ctx: Context, tx: Tx, paid: PaidOrder, told: Dispute)
   const free = order.totalMinor - takenMinor;
   const heldMinor = told.amountMinor < free ? told.amountMinor : free;
   const id = ctx.newId();
+  const now = ctx.now();
   await insertDispute(tx, {
     id,
     order_id: order.id,
@@ -75,10 +76,10 @@ async function openDispute(ctx: Context, tx: Tx, paid: PaidOrder, told: Dispute)
     fee_minor: told.feeMinor,
     reason: told.reason,
     answer_by: told.answerBy,
-    opened_at: ctx.now(),
+    opened_at: now,
   });
   await moveOrder(tx, order.id, { status: "disputed" });
-  await bookDisputeOpened(ctx, tx, order, { disputeId: id, takenMinor, heldMinor });
+  await bookDisputeOpened(ctx, tx, order, { disputeId: id, at: now, takenMinor, heldMinor });
   const opened: Disputed = {
     order: { ...order, status: "disputed" },
     dispute: (await findDisputeOf(tx, told.disputeId))!,
@@ -94,8 +95,9 @@ async function win(ctx: Context, tx: Tx, { order, dispute }: Disputed, told: Dis
   const { id: disputeId, heldMinor } = dispute;
   // As the last that was taken: what stays taken is then what one refund of it would have taken.
   const takenMinor = order.refundedMinor + (await heldOf(tx, order)) - heldMinor;
-  await bookDisputeWon(ctx, tx, order, { disputeId, takenMinor, heldMinor });
-  await close(ctx, tx, { order, dispute }, told, "won");
+  const at = ctx.now();
+  await bookDisputeWon(ctx, tx, order, { disputeId, at, takenMinor, heldMinor });
+  await close(ctx, tx, { order, dispute }, told, { status: "won", at });
 }
 
 /** The money is the buyer's. A refund that may just reach them would be the same money again: it is waited for. */
@@ -108,9 +110,10 @@ async function lose(ctx: Context, tx: Tx, { order, dispute }: Disputed, told: Di
     return;
   }
   const { id: disputeId, heldMinor } = dispute;
-  await bookDisputeLost(ctx, tx, order, { disputeId, heldMinor, feeMinor: told.feeMinor });
+  const at = ctx.now();
+  await bookDisputeLost(ctx, tx, order, { disputeId, at, heldMinor, feeMinor: told.feeMinor });
   const after = await noteGivenBack(tx, order, heldMinor);
-  await close(ctx, tx, { order: after, dispute }, told, "lost");
+  await close(ctx, tx, { order: after, dispute }, told, { status: "lost", at });
 }
 
 /** The order is as before, or as what the bank took makes it; unless another dispute of it is open. */
@@ -119,9 +122,9 @@ async function close(
   tx: Tx,
   { order, dispute }: Disputed,
   { feeMinor }: Dispute,
-  status: "won" | "lost",
+  { status, at }: { status: "won" | "lost"; at: Date },
 ): Promise<void> {
-  await closeDispute(tx, dispute.id, { status, fee_minor: feeMinor, closed_at: ctx.now() });
+  await closeDispute(tx, dispute.id, { status, fee_minor: feeMinor, closed_at: at });
   const others = await listHolds(tx, order.id);
   if (others.length === 0) await moveOrder(tx, order.id, { status: statusByMoney(order) });
   await tellAll(ctx, tx, { order, dispute }, status);

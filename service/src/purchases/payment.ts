@@ -136,7 +136,7 @@ export async function complete(ctx: Context, tx: Tx, order: OrderRow): Promise<v
   });
   // Of an earlier purchase, which was refunded.
   await countReviewAgainOf(tx, order.buyerId, order.productId);
-  await bookSale(ctx, tx, { ...order, maturesAt });
+  await bookSale(ctx, tx, { ...order, maturesAt }, now);
   await countSale(tx, order.productId, now);
   await announce(ctx, tx, [order.sellerId, order.buyerId], "purchase.completed", {
     order: {
@@ -157,7 +157,7 @@ const maturityOf = ({ refundDays }: OrderRow, now: Date) =>
 async function takeInVain(ctx: Context, tx: Tx, order: OrderRow): Promise<string> {
   const now = ctx.now();
   const maturesAt = maturityOf(order, now);
-  await bookSale(ctx, tx, { ...order, maturesAt });
+  await bookSale(ctx, tx, { ...order, maturesAt }, now);
   const refundId = await returnPayment(ctx, tx, { ...order, completedAt: now, maturesAt });
   await closeWithReceipt(ctx, tx, order, now, maturesAt);
   return refundId;

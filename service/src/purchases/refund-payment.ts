@@ -78,8 +78,10 @@ async function comeBack(
   { order, refund }: Locked,
   { failureCode }: Failed,
 ): Promise<void> {
-  if (!(await stampReturned(tx, refund.id, failureCode, ctx.now()))) return;
-  await bookRefundReturned(ctx, tx, order, { refundId: refund.id, amountMinor: refund.amountMinor });
+  const returnedAt = ctx.now();
+  if (!(await stampReturned(tx, refund.id, failureCode, returnedAt))) return;
+  const { id: refundId, amountMinor } = refund;
+  await bookRefundReturned(ctx, tx, order, { refundId, amountMinor, returnedAt });
   await recordRefund(ctx, tx, (await findRefundRow(tx, refund.id))!, "refund.returned", theService);
   ctx.log.error(
     { refund: refund.id, failureCode },
@@ -119,7 +121,8 @@ async function takenFrom(tx: Tx, { order, refund }: Locked) {
     if (part > 0n) await setHold(tx, hold.id, hold.heldMinor - part);
     toTake -= part;
   }
-  return { refundId: refund.id, takenMinor, amountMinor: refund.amountMinor, heldMinor };
+  const { id: refundId, amountMinor } = refund;
+  return { refundId, succeededAt: refund.completedAt!, takenMinor, amountMinor, heldMinor };
 }
 
 /** Nothing moved: the buyer keeps the product, and may ask again. */

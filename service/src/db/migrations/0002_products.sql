@@ -112,3 +112,11 @@ create table product_days (
   views bigint not null,
   primary key (product_id, day)
 );
+
+-- The same of all that somebody offers: what a seller's years cost to read does not grow with the products.
+create table author_days (
+  author_id uuid not null references users,
+  day date not null,
+  views bigint not null,
+  primary key (author_id, day)
+);

@@ -111,6 +111,9 @@ create table orders (
   unique (seller_id, receipt_year, receipt_number)
 );
 create index orders_seller on orders (seller_id, id desc);
+-- Each seller's customers, one after another: docs/decisions/0037-counting-customers.md.
+create index orders_customers on orders (seller_id, currency, buyer_id, completed_at) include (total_minor, tax_minor)
+  where completed_at is not null;
 create index orders_product on orders (product_id, id desc);
 -- Few among many: to find them in the others would be to walk through all.
 create index orders_otherwise on orders (seller_id, id desc)
@@ -169,6 +172,15 @@ create table entitlements (
   primary key (order_id)
 );
 create unique index entitlements_live on entitlements (buyer_id, product_id) where status <> 'revoked';
+
+-- What somebody may run: their own products, and what they bought and moderators left to its buyers. No major: any line.
+create view runnable_products as
+  select author_id as user_id, id as product_id, null::integer as major
+    from products where status <> 'deleted'
+  union all
+  select e.buyer_id, e.product_id, e.major
+    from entitlements e join products p on p.id = e.product_id
+   where e.status = 'active' and (p.moderation_code is null or p.moderation_code not in ('malicious', 'illegal'));
 
 create table refunds (
   id uuid primary key,

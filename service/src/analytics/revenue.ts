@@ -1,0 +1,122 @@
+import type { RevenueAnalytics, RevenueGroup } from "@stoa/contract";
+import type { Context, Member } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import type { FileAnswer } from "../http/route.ts";
+import { balancesOf } from "../ledger/balances.ts";
+import { toDecimalSum } from "../money/amount.ts";
+import { type Breakdown, breakdownsBy } from "./breakdown.ts";
+import { csvAnswer, csvLines } from "./csv.ts";
+import { type Sums, sumPaidOut } from "./queries.ts";
+import { atOneMoment, averageOf, currenciesOf, rateOf, sumOf, timelineOf, totalsOf } from "./sales.ts";
+import { type SpanQuery, spanOf } from "./span.ts";
+
+type Query = SpanQuery & { groupBy: RevenueGroup };
+
+/** What the caller earned, and what of it went where. */
+export async function revenueAnalytics(
+  ctx: Context,
+  caller: Member,
+  query: Query,
+): Promise<RevenueAnalytics> {
+  const span = await spanOf(ctx, query);
+  const subject = { sellerId: caller.userId };
+  return atOneMoment(ctx, async (tx) => {
+    const { currency, currencies } = await currenciesOf(ctx, tx, caller.userId, query.currency);
+    const totals = await totalsOf(tx, subject, currencies, span);
+    const funds = await fundsOf(ctx, tx, caller.userId);
+    const timeline = await timelineOf(tx, subject, currency, span);
+    const summaryOf = (of: string) => ({ ...toSummary(totals.get(of) ?? sumOf([]), of), ...funds(of) });
+    const groups = await breakdownsBy[query.groupBy](tx, { ...subject, currency, span }, totals);
+    const { startDate, endDate, timezone } = span;
+    return {
+      ...{ currency, startDate, endDate, timezone },
+      summary: summaryOf(currency),
+      timeline: timeline.map((sums, bucket) => ({ date: span.dates[bucket]!, ...toRow(sums, currency) })),
+      breakdown: groups.map(toGroup),
+      otherCurrencies: [...totals.keys()]
+        .filter((other) => other !== currency)
+        .map((other) => ({ currency: other, ...summaryOf(other) })),
+    };
+  });
+}
+
+function toSummary(sums: Sums, currency: string) {
+  const amount = (minor: bigint) => toDecimalSum(minor, currency);
+  return {
+    grossRevenue: amount(sums.gross),
+    discounts: amount(sums.discounts),
+    tax: amount(sums.tax),
+    refunds: amount(sums.refunds),
+    disputes: amount(sums.disputes),
+    platformFees: amount(sums.fees),
+    referralCommissions: amount(sums.commissions),
+    netRevenue: amount(sums.net),
+    sales: Number(sums.sales),
+    avgOrderValue: amount(averageOf(sums)),
+    refundRate: rateOf(sums.refunds, sums.gross),
+  };
+}
+
+/** What somebody has, and had, of each currency. */
+async function fundsOf(ctx: Context, tx: Tx, userId: string) {
+  const balances = await balancesOf(tx, userId, ctx.now());
+  const paid = await sumPaidOut(tx, userId);
+  return (currency: string) => {
+    const balance = balances.find((one) => one.currency === currency);
+    return {
+      pendingBalance: toDecimalSum(balance?.pendingMinor ?? 0n, currency),
+      availableBalance: toDecimalSum(balance?.availableMinor ?? 0n, currency),
+      paidOut: toDecimalSum(paid.get(currency) ?? 0n, currency),
+    };
+  };
+}
+
+function toRow(sums: Sums, currency: string) {
+  const amount = (minor: bigint) => toDecimalSum(minor, currency);
+  return {
+    grossRevenue: amount(sums.gross),
+    refunds: amount(sums.refunds),
+    disputes: amount(sums.disputes),
+    fees: amount(sums.fees),
+    commissions: amount(sums.commissions),
+    netRevenue: amount(sums.net),
+    sales: Number(sums.sales),
+  };
+}
+
+const toGroup = ({ key, label, currency, gross, net, sales }: Breakdown) => ({
+  key,
+  label,
+  grossRevenue: toDecimalSum(gross, currency),
+  netRevenue: toDecimalSum(net, currency),
+  sales: Number(sales),
+});
+
+const COLUMNS = [
+  "grossRevenue",
+  "refunds",
+  "disputes",
+  "fees",
+  "commissions",
+  "netRevenue",
+  "sales",
+] as const;
+
+/** The timeline as a file: neither balances nor groups are read for it. */
+export async function exportRevenueAnalytics(
+  ctx: Context,
+  caller: Member,
+  query: Query,
+): Promise<FileAnswer> {
+  const span = await spanOf(ctx, query);
+  const sellerId = caller.userId;
+  const { currency, timeline } = await atOneMoment(ctx, async (tx) => {
+    const { currency } = await currenciesOf(ctx, tx, sellerId, query.currency);
+    return { currency, timeline: await timelineOf(tx, { sellerId }, currency, span) };
+  });
+  const rows = timeline.map((sums, bucket) => {
+    const row = toRow(sums, currency);
+    return [span.dates[bucket]!, currency, ...COLUMNS.map((name) => row[name])];
+  });
+  return csvAnswer("revenue", span, csvLines(["date", "currency", ...COLUMNS], rows));
+}

@@ -1,0 +1,87 @@
+import type { Context } from "../context.ts";
+import { daysAfter } from "../days.ts";
+import { invalidRequest } from "../errors.ts";
+import { isCurrency } from "../money/amount.ts";
+import { listBoundaries } from "./span-queries.ts";
+
+/** Which days are asked about, as the query says. */
+export interface SpanQuery {
+  period: "day" | "week" | "month" | "year";
+  startDate?: string | undefined;
+  endDate?: string | undefined;
+  interval: "day" | "week" | "month";
+  timezone: string;
+  currency?: string | undefined;
+}
+
+/** Days of a zone, from the first to the last, both with all of their hours, in buckets that follow each other. */
+export interface Span {
+  timezone: string;
+  startDate: string;
+  endDate: string;
+  interval: SpanQuery["interval"];
+  /** The first day of each bucket. */
+  dates: string[];
+  /** When each bucket begins, and at the end when the last one is over: one more than there are dates. */
+  edges: Date[];
+}
+
+const PERIOD_DAYS = { day: 1, week: 7, month: 30, year: 365 };
+const MAX_YEARS = 5;
+
+/**
+ * Zones with summers whose names PostgreSQL takes for offsets without: what the IANA database links each to. All others go by the name
+ * that was given: the runtime's own, such as Asia/Calcutta for Asia/Kolkata, PostgreSQL need not know.
+ */
+const CITIES = new Map([
+  ["CET", "Europe/Brussels"],
+  ["MET", "Europe/Brussels"],
+  ["EET", "Europe/Athens"],
+  ["WET", "Europe/Lisbon"],
+]);
+
+/** The span that a query means; 400 INVALID_REQUEST names the parameter that means none. */
+export async function spanOf(ctx: Context, query: SpanQuery): Promise<Span> {
+  mustBeCurrency(query.currency);
+  const today = todayIn(query.timezone, ctx.now());
+  const endDate = query.endDate ?? today;
+  const startDate = query.startDate ?? shifted(endDate, -PERIOD_DAYS[query.period]);
+  mustBeOrdered(startDate, endDate);
+  const { timezone, interval } = query;
+  const zone = CITIES.get(timezone.toUpperCase()) ?? timezone;
+  const boundaries = await listBoundaries(ctx.db, { startDate, endDate, interval, timezone: zone });
+  if (!boundaries) throw unknownZone();
+  const dates = boundaries.slice(0, -1).map(({ date }) => date);
+  return { timezone, startDate, endDate, interval, dates, edges: boundaries.map(({ at }) => at) };
+}
+
+function mustBeCurrency(currency: string | undefined): void {
+  if (currency !== undefined && !isCurrency(currency))
+    throw invalidRequest("currency", "must be an ISO 4217 code such as USD");
+}
+
+const unknownZone = () =>
+  invalidRequest("timezone", "must be the IANA name of a time zone, such as Europe/Berlin");
+
+/** The runtime knows names of IANA, and offsets such as +02:00, which PostgreSQL would read the other way round. */
+function todayIn(timezone: string, now: Date): string {
+  if (!/^[A-Za-z]/.test(timezone)) throw unknownZone();
+  try {
+    return new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short" }).format(now);
+  } catch {
+    throw unknownZone();
+  }
+}
+
+/** So many days later, by the calendar. */
+const shifted = (date: string, days: number): string =>
+  daysAfter(new Date(`${date}T00:00:00Z`), days)
+    .toISOString()
+    .slice(0, 10);
+
+function mustBeOrdered(startDate: string, endDate: string): void {
+  if (startDate > endDate) throw invalidRequest("startDate", "must not be after endDate");
+  const latest = `${Number(startDate.slice(0, 4)) + MAX_YEARS}${startDate.slice(4)}`;
+  if (endDate > latest)
+    throw invalidRequest("startDate", `must be at most ${MAX_YEARS} years before endDate`);
+}

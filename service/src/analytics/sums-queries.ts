@@ -1,0 +1,36 @@
+import { type Insertable, sql } from "kysely";
+import type { Tx } from "../db/database.ts";
+import type { SalesMovements } from "../db/tables.gen.ts";
+import { saleSums } from "../ledger/sold.ts";
+
+export const insertMovement = (tx: Tx, movement: Insertable<SalesMovements>) =>
+  tx.insertInto("sales_movements").values(movement).execute();
+
+/** A text for each of the sums. */
+export const each = (text: (column: string) => string) => sql.raw(saleSums.map(text).join(", "));
+
+/** Any number, but the same in every process: sums are folded, or made anew, by one at a time. */
+export const SUMS_LOCK = 7_200_412;
+
+/**
+ * Moves rows from the movements into the sums: in one statement, so that every other one sees each of them in one place. Answers
+ * how many; none, as long as another process is at it.
+ */
+export async function foldMovements(tx: Tx, limit: number): Promise<number> {
+  const { rows: locks } = await sql<{ locked: boolean }>`
+    select pg_try_advisory_xact_lock(${SUMS_LOCK}) as locked`.execute(tx);
+  if (!locks[0]!.locked) return 0;
+  const { rows } = await sql<{ folded: number }>`
+    with moved as (
+      delete from sales_movements where id in (select id from sales_movements order by id limit ${limit}) returning *),
+    added as (
+      insert into sales_sums as s (seller_id, scope, of_id, currency, grain, starts_at, ${each((name) => name)})
+      select m.seller_id, c.scope, c.of_id, m.currency, c.grain, c.starts_at, ${each((name) => `sum(m.${name})`)}
+        from moved m
+       cross join lateral sales_cells(m.seller_id, m.product_id, m.referrer_id, m.moved_at) as c
+       group by 1, 2, 3, 4, 5, 6
+      on conflict (seller_id, scope, of_id, currency, grain, starts_at) do update
+        set ${each((name) => `${name} = s.${name} + excluded.${name}`)})
+    select count(*) as folded from moved`.execute(tx);
+  return rows[0]!.folded;
+}

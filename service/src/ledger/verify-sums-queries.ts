@@ -1,0 +1,87 @@
+import { type RawBuilder, sql } from "kysely";
+import type { Tx } from "../db/database.ts";
+import { SOLD_BY_QUARTERS, saleSums } from "./sold.ts";
+import { firstOf } from "./verify-queries.ts";
+
+export interface Misdated {
+  kind: string;
+  transactionId: string;
+  occurredAt: Date;
+  /** When its order was completed, its refund succeeded or came back, its dispute was opened or closed. */
+  rightAt: Date;
+}
+
+/** Bookings of orders that are of another moment than what they are about: books and receipts would disagree on a day. */
+export const listMisdated = (tx: Tx) =>
+  firstOf(
+    tx,
+    sql<Misdated>`
+      select * from (
+        select t.kind, t.id as "transactionId", t.occurred_at as "occurredAt",
+               case t.kind when 'sale' then o.completed_at
+                           when 'refund' then r.completed_at
+                           when 'refund_returned' then r.returned_at
+                           when 'dispute_opened' then d.opened_at
+                           else d.closed_at end as "rightAt"
+          from ledger_transactions t
+          left join orders o on t.kind = 'sale' and o.id = t.source_id
+          left join refunds r on t.kind in ('refund', 'refund_returned') and r.id = t.source_id
+          left join disputes d on t.kind like 'dispute%' and d.id = t.source_id
+         where t.kind in ('sale', 'refund', 'refund_returned', 'dispute_opened', 'dispute_won', 'dispute_lost')) as bookings
+       where "occurredAt" <> "rightAt"`,
+  );
+
+export interface WrongSum {
+  sellerId: string;
+  startsAt: Date;
+  grain: "quarter" | "day" | "month";
+  scope: "all" | "product" | "referrer";
+  ofId: string;
+  currency: string;
+  /** One for each column that differs: what it is, and what it should be. */
+  faults: string[];
+}
+
+const KEY = sql`seller_id, scope, of_id, currency, grain, starts_at`;
+const columns = (name: (column: string) => string) => sql.raw(saleSums.map(name).join(", "));
+const fault = (column: string, due = `due_${column}`, right = "%s") =>
+  `case when sum(${due}) <> sum(${column}) then format('${column} of %s and not ${right}', sum(${column}), sum(${due})) end`;
+
+/** Both are rows of the key and of the sums; those of `due` say also what is `received`. */
+const wrongSums = (tx: Tx, due: RawBuilder<unknown>, found: RawBuilder<unknown>) =>
+  firstOf(
+    tx,
+    sql<WrongSum>`
+      select seller_id as "sellerId", starts_at as "startsAt", grain, scope, of_id as "ofId", currency, faults
+        from (select ${KEY}, array_remove(array[${columns((name) => fault(name))},
+                                                ${sql.raw(fault("gross", "received", "the %s of receipts"))}], null) as faults
+                from (select ${KEY}, ${columns((name) => `${name} as due_${name}, 0::bigint as ${name}`)}, received
+                        from (${due}) as due
+                      union all
+                      select ${KEY}, ${columns((name) => `0::bigint, ${name}`)}, 0::bigint from (${found}) as found) as both_sides
+               group by ${KEY}) as cells
+       where cardinality(faults) > 0`,
+  );
+
+const SUMS = columns((name) => name);
+
+/** Sums that are not what the books and the receipts add up to. */
+export const listWrongSums = (tx: Tx) =>
+  wrongSums(
+    tx,
+    sql`select *, 'quarter' as grain from (${SOLD_BY_QUARTERS}) as sold`,
+    sql`select ${KEY}, ${SUMS} from sales_cells_now where grain = 'quarter'`,
+  );
+
+/** Of longer spans, those that are not what the shorter ones in them add up to. */
+const listWrongWholes = (tx: Tx, part: "quarter" | "day", whole: "day" | "month") =>
+  wrongSums(
+    tx,
+    sql`select seller_id, scope, of_id, currency, ${whole}::text as grain, date_trunc(${whole}, starts_at, 'UTC') as starts_at,
+               ${SUMS}, gross as received
+          from sales_cells_now where grain = ${part}`,
+    sql`select ${KEY}, ${SUMS} from sales_cells_now where grain = ${whole}`,
+  );
+
+export const listWrongDays = (tx: Tx) => listWrongWholes(tx, "quarter", "day");
+export const listWrongMonths = (tx: Tx) => listWrongWholes(tx, "day", "month");

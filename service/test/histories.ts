@@ -1,0 +1,257 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { foldSales } from "../src/analytics/sums.ts";
+import { flushViews } from "../src/catalogue/views.ts";
+import { dayOf } from "../src/days.ts";
+import { toDecimal, toMinor } from "../src/money/amount.ts";
+import { fakePayments } from "../src/outside/payments.fake.ts";
+import { startFakeProvider } from "../src/outside/payments.fake-server.ts";
+import { memoryStore } from "../src/outside/payments.fake-store.ts";
+import { hearOfDispute } from "../src/purchases/disputes.ts";
+import { hasProduct } from "./factories.ts";
+import { type Client, type Market, openMarket } from "./market.ts";
+import { dispute, type RefundBook, refundBook, withRefunds } from "./refunds.ts";
+
+const MINUTE_MS = 60_000;
+const TAX_RATES = new Map([
+  ["DE", 1_900],
+  ["FR", 550],
+]);
+const COUNTRIES = ["DE", "FR", null, "JP", null];
+/** Prices that no part of which is a round number, in two currencies or three. */
+const WARES = [
+  { price: 19.99, currency: "USD" },
+  { price: 7.77, currency: "USD" },
+  { price: 1_001, currency: "JPY" },
+  { price: 3.333, currency: "KWD" },
+];
+/** In minor units of whatever currency. */
+export const DISPUTE_FEE = 15n;
+
+const any = fc.nat(1_000);
+const anyPurchase = fc.record({
+  what: fc.constant("buy" as const),
+  buyer: any,
+  product: any,
+  code: fc.constantFrom(undefined, undefined, "HALF", "FREE"),
+  isReferred: fc.boolean(),
+});
+const anyLook = fc.record({ what: fc.constant("look" as const), buyer: any, product: any });
+/** Of all orders, which one; of what remains of it, how much: above 7,000 all. */
+const anyRefund = fc.record({
+  what: fc.constant("refund" as const),
+  which: any,
+  share: fc.integer({ min: 0, max: 10_000 }),
+});
+/** A bank takes something back, or decides on what it took. */
+const anyDispute = fc.record({
+  what: fc.constant("dispute" as const),
+  which: any,
+  share: fc.integer({ min: 0, max: 10_000 }),
+  isWon: fc.boolean(),
+});
+const anyWait = fc.record({
+  what: fc.constant("wait" as const),
+  minutes: fc.oneof(fc.integer({ min: 1, max: 180 }), fc.integer({ min: 60, max: 30 * 24 * 60 })),
+});
+/** The round that adds up what moved since the last one. */
+const anyFold = fc.record({ what: fc.constant("fold" as const) });
+
+/** Months of two shops. */
+export const anyHistory = fc.array(
+  fc.oneof(
+    { arbitrary: anyPurchase, weight: 10 },
+    { arbitrary: anyLook, weight: 2 },
+    { arbitrary: anyRefund, weight: 4 },
+    { arbitrary: anyDispute, weight: 5 },
+    { arbitrary: anyWait, weight: 5 },
+    { arbitrary: anyFold, weight: 1 },
+  ),
+  { minLength: 50, maxLength: 50, size: "max" },
+);
+
+type Step = (typeof anyHistory extends fc.Arbitrary<infer Steps extends unknown[]> ? Steps : never)[number];
+
+export interface Order {
+  id: string;
+  buyer: Client;
+}
+
+/** Somebody looked at a product, on a day of UTC. */
+export interface Look {
+  productId: string;
+  day: string;
+  viewerId: string;
+}
+
+export interface Shop {
+  seller: Client;
+  products: { id: string; title: string; category: string }[];
+  orders: Order[];
+}
+
+export interface History {
+  shops: Shop[];
+  looks: Look[];
+  /** An administrator's session, as long as the clock stands. */
+  admin: Client;
+}
+
+/** A market in which histories can be played one after another, with a bank of the test's. */
+export async function openStage(taxInclusive: boolean) {
+  let market: Market;
+  const provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
+  const book = refundBook();
+  market = await openMarket({
+    payments: withRefunds(book, fakePayments({ origin: provider.origin })),
+    config: { taxRates: TAX_RATES, taxInclusive },
+  });
+  const people = await hasPeople(market);
+  return {
+    play: (history: Step[], from: Date) => play({ market, book, ...people }, history, from),
+    async close() {
+      await market.close();
+      await provider.close();
+    },
+  };
+}
+
+interface People {
+  buyers: Client[];
+  referralCode: string;
+  adminId: string;
+}
+
+async function hasPeople(market: Market): Promise<People> {
+  const buyers = COUNTRIES.map(async (country, at) => {
+    const buyer = await market.hasUser({ name: `Buyer ${at}` });
+    const session = await market.hasSession(buyer.userId);
+    assert.equal((await session.patch("/v1/account", { country })).status, 200);
+    return buyer;
+  });
+  const { code } = (await (await market.hasUser()).get("/v1/account/referral")).body.data;
+  const { userId } = await market.hasUser({ role: "admin" });
+  return { buyers: await Promise.all(buyers), referralCode: code, adminId: userId };
+}
+
+interface Stage extends People {
+  market: Market;
+  book: RefundBook;
+}
+
+interface Scene extends Stage {
+  shops: Shop[];
+  looks: Look[];
+  /** The open dispute of an order. */
+  disputes: Map<string, string>;
+}
+
+/** Plays what is possible of a history, from a moment on; the clock never stands still, so that everything has its place. */
+async function play(stage: Stage, steps: Step[], from: Date): Promise<History> {
+  const { market, adminId } = stage;
+  market.clock.now = from;
+  const shops = [await hasShop(market, 0), await hasShop(market, 1)];
+  const scene: Scene = { ...stage, shops, looks: [], disputes: new Map() };
+  for (const step of steps) {
+    market.clock.forward(1);
+    if (step.what === "wait") market.clock.forward(step.minutes * MINUTE_MS);
+    if (step.what === "buy") await buy(scene, step);
+    if (step.what === "look") await look(scene, step);
+    if (step.what === "refund") await refund(scene, step);
+    if (step.what === "dispute") await contest(scene, step);
+    if (step.what === "fold") await foldSales(market.service.ctx);
+  }
+  const admin = await market.hasSession(adminId, { secondFactor: true });
+  return { shops, looks: scene.looks, admin };
+}
+
+async function hasShop(market: Market, number: number): Promise<Shop> {
+  const seller = await market.hasUser({ name: `Seller ${number}` });
+  const products: Shop["products"] = [];
+  for (const [at, ware] of WARES.entries()) {
+    const title = `Product ${number}.${at}`;
+    const category = at % 2 === 0 ? "writing" : "fiction";
+    products.push({ title, category, id: await hasProduct(seller, { ...ware, title, category }) });
+  }
+  for (const [code, percentOff] of [
+    ["HALF", 50],
+    ["FREE", 100],
+  ])
+    assert.equal((await seller.post("/v1/discount-codes", { code, percentOff })).status, 201);
+  return { seller, products, orders: [] };
+}
+
+type Of<What extends Step["what"]> = Extract<Step, { what: What }>;
+
+export const pick = <T>(items: T[], number: number): T | undefined => items[number % (items.length || 1)];
+
+/** One of the products of both shops. */
+function wareOf({ shops }: Scene, number: number) {
+  const shop = pick(shops, number)!;
+  return { shop, product: pick(shop.products, Math.floor(number / shops.length))! };
+}
+
+async function buy(scene: Scene, step: Of<"buy">): Promise<void> {
+  const buyer = pick(scene.buyers, step.buyer)!;
+  const { shop, product } = wareOf(scene, step.product);
+  const reply = await buyer.post("/v1/purchases", {
+    productId: product.id,
+    ...(step.code && { discountCode: step.code }),
+    ...(step.isReferred && { referralCode: scene.referralCode }),
+  });
+  // They may have it already.
+  assert.ok([201, 409].includes(reply.status), reply.text);
+  if (reply.status === 201) shop.orders.push({ id: reply.body.data.orderId, buyer });
+}
+
+async function look(scene: Scene, step: Of<"look">): Promise<void> {
+  const { clock, service } = scene.market;
+  const buyer = pick(scene.buyers, step.buyer)!;
+  const { product } = wareOf(scene, step.product);
+  assert.equal((await buyer.get(`/v1/products/${product.id}`)).status, 200);
+  await flushViews(service.ctx);
+  scene.looks.push({ productId: product.id, day: dayOf(clock.now), viewerId: buyer.userId });
+}
+
+const anyOrder = ({ shops }: Scene, number: number) =>
+  pick(
+    shops.flatMap(({ orders }) => orders),
+    number,
+  );
+
+/** What remains of an order that nobody disputes, and some of that. */
+async function someOf({ disputes }: Scene, order: Order | undefined, share: number) {
+  if (!order || disputes.has(order.id)) return null;
+  const { amount, refundedAmount, currency } = (await order.buyer.get(`/v1/purchases/${order.id}`)).body.data;
+  const rest = toMinor(amount, currency)! - toMinor(refundedAmount, currency)!;
+  if (rest === 0n) return null;
+  const amountMinor = share > 7_000 ? rest : 1n + ((rest - 1n) * BigInt(share)) / 10_000n;
+  return { order, amountMinor, currency };
+}
+
+async function refund(scene: Scene, { which, share }: Of<"refund">): Promise<void> {
+  const some = await someOf(scene, anyOrder(scene, which), share);
+  if (!some) return;
+  const admin = await scene.market.hasSession(scene.adminId, { secondFactor: true });
+  const amount = toDecimal(some.amountMinor, some.currency);
+  const reply = await admin.post(`/v1/admin/orders/${some.order.id}/refund`, { reason: "other", amount });
+  assert.equal(reply.body?.data?.status, "succeeded", reply.text);
+}
+
+async function contest(scene: Scene, { which, share, isWon }: Of<"dispute">): Promise<void> {
+  const { disputes, book, market } = scene;
+  const [open] = disputes;
+  // Every other time the oldest one is decided, so that few are left open.
+  if (open && which % 2 === 0) {
+    const [orderId, disputeId] = open;
+    disputes.delete(orderId);
+    dispute(book, orderId, { disputeId, state: isWon ? "won" : "lost" });
+    return hearOfDispute(market.service.ctx, disputeId);
+  }
+  const some = await someOf(scene, anyOrder(scene, which), share);
+  if (!some) return;
+  const disputeId = `dp_${some.order.id}_${market.clock.now.getTime()}`;
+  dispute(book, some.order.id, { disputeId, amountMinor: some.amountMinor, feeMinor: DISPUTE_FEE });
+  disputes.set(some.order.id, disputeId);
+  await hearOfDispute(market.service.ctx, disputeId);
+}

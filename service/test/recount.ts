@@ -1,0 +1,166 @@
+import { roundHalfUp, toMinor } from "../src/money/amount.ts";
+import { DISPUTE_FEE, type History, type Order, type Shop } from "./histories.ts";
+
+/** What one thing that happened moved, in minor units. */
+export interface Move {
+  at: Date;
+  /** Whether it is the sale itself. */
+  isSale: boolean;
+  currency: string;
+  productId: string;
+  /** Under whose code it was bought. */
+  referralCode: string | null;
+  buyer: { id: string; name: string };
+  sums: Sums;
+}
+
+export interface Sums {
+  sales: bigint;
+  gross: bigint;
+  discounts: bigint;
+  refunds: bigint;
+  disputes: bigint;
+  tax: bigint;
+  fees: bigint;
+  commissions: bigint;
+  net: bigint;
+}
+
+export const NOTHING: Sums = {
+  ...{ sales: 0n, gross: 0n, discounts: 0n, refunds: 0n, disputes: 0n },
+  ...{ tax: 0n, fees: 0n, commissions: 0n, net: 0n },
+};
+
+export const add = (moves: Move[]): Sums =>
+  moves.reduce((sum, { sums }) => {
+    const names = Object.keys(NOTHING) as (keyof Sums)[];
+    return Object.fromEntries(names.map((name) => [name, sum[name] + sums[name]])) as unknown as Sums;
+  }, NOTHING);
+
+/** All that a shop's orders moved, as the API tells what became of each. */
+export const movesOf = async ({ admin }: History, { orders }: Shop): Promise<Move[]> =>
+  (await Promise.all(orders.map((order) => movesOfOrder(admin, order)))).flat();
+
+async function movesOfOrder(admin: History["admin"], { id, buyer }: Order): Promise<Move[]> {
+  const told = (await admin.get(`/v1/admin/orders/${id}`)).body.data;
+  const { events } = (await buyer.get(`/v1/purchases/${id}`)).body.data;
+  const { currency } = told;
+  const minor = (amount: number) => toMinor(amount, currency)!;
+  const parts: Parts = {
+    ...{ total: minor(told.amount), tax: minor(told.tax), fees: minor(told.fee) },
+    ...{ commissions: minor(told.commission), net: minor(told.earnings) },
+  };
+  const of = { currency, productId: told.product.id, referralCode: told.referralCode, buyer: told.buyer };
+  const moves: Move[] = [];
+  const note = (at: string, sums: Partial<Sums>, isSale = false) =>
+    moves.push({ ...of, at: new Date(at), isSale, sums: { ...NOTHING, ...sums } });
+  let taken = 0n;
+  /** What is taken by now less what was taken before, and that is the only thing that rounds. */
+  const take = (amount: bigint) => {
+    const [was, is] = [lostOf(parts, taken), lostOf(parts, taken + amount)];
+    taken += amount;
+    const lost = {
+      tax: was.tax - is.tax,
+      fees: was.fees - is.fees,
+      commissions: was.commissions - is.commissions,
+    };
+    const net = was.net - is.net;
+    return { sums: { ...lost, net }, charged: -(lost.fees + lost.commissions + net) };
+  };
+  for (const { type, at, amount } of events as { type: string; at: string; amount: number }[]) {
+    if (type === "purchase.completed") {
+      const { total, ...rest } = parts;
+      const sale = { ...rest, sales: 1n, gross: total - parts.tax, discounts: minor(told.lines.discount) };
+      note(at, sale, true);
+    }
+    if (type === "refund.succeeded") {
+      const { sums, charged } = take(minor(amount));
+      note(at, { ...sums, refunds: charged });
+    }
+    if (type === "dispute.opened" || type === "dispute.won") {
+      const { sums, charged } = take(type === "dispute.won" ? -minor(amount) : minor(amount));
+      note(at, { ...sums, disputes: charged });
+    }
+    if (type === "dispute.lost") note(at, { disputes: DISPUTE_FEE, net: -DISPUTE_FEE });
+  }
+  return moves;
+}
+
+interface Parts {
+  total: bigint;
+  tax: bigint;
+  fees: bigint;
+  commissions: bigint;
+  net: bigint;
+}
+
+/** What of each part is gone once so much of the total is: docs/guides/money.md. */
+function lostOf({ total, tax, fees, commissions }: Parts, taken: bigint): Omit<Parts, "total"> {
+  const share = (part: bigint, some: bigint, whole: bigint) =>
+    part === 0n ? 0n : roundHalfUp(part * some, whole);
+  const lostTax = share(tax, taken, total);
+  const net = taken - lostTax;
+  const lostFees = share(fees, net, total - tax);
+  const lostCommissions = share(commissions, net - lostFees, total - tax - fees);
+  return {
+    tax: lostTax,
+    fees: lostFees,
+    commissions: lostCommissions,
+    net: net - lostFees - lostCommissions,
+  };
+}
+
+/** What is asked of analytics. */
+export interface Question {
+  startDate: string;
+  endDate: string;
+  interval: "day" | "week" | "month";
+  timezone: string;
+  currency?: string;
+}
+
+const formats = new Map<string, (at: Date) => string>();
+
+/** The date that clocks of the zone show. */
+export function dateIn(timezone: string, at: Date): string {
+  if (!formats.has(timezone)) formats.set(timezone, formatOf(timezone));
+  return formats.get(timezone)!(at);
+}
+
+/** The same moments are asked about for each row of a timeline. */
+function formatOf(timezone: string): (at: Date) => string {
+  const format = new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short" });
+  const known = new Map<number, string>();
+  return (at) => {
+    const date = known.get(at.getTime()) ?? format.format(at);
+    known.set(at.getTime(), date);
+    return date;
+  };
+}
+
+const DAY_MS = 86_400_000;
+export const shift = (date: string, days: number): string =>
+  new Date(Date.parse(date) + days * DAY_MS).toISOString().slice(0, 10);
+
+const SUNDAY_TO_MONDAY = 6;
+const DAYS_OF_WEEK = 7;
+
+/** The first day of the row of a timeline in which a date stands. */
+export function rowOf({ interval, startDate }: Question, date: string): string {
+  const afterMonday = (new Date(date).getUTCDay() + SUNDAY_TO_MONDAY) % DAYS_OF_WEEK;
+  const first = { day: date, week: shift(date, -afterMonday), month: `${date.slice(0, 7)}-01` }[interval];
+  return first < startDate ? startDate : first;
+}
+
+/** The first days of all rows. */
+export function rowsOf(question: Question): string[] {
+  const rows = new Set<string>();
+  for (let date = question.startDate; date <= question.endDate; date = shift(date, 1))
+    rows.add(rowOf(question, date));
+  return [...rows];
+}
+
+export const isIn = ({ startDate, endDate, timezone }: Question, { at }: Move): boolean => {
+  const date = dateIn(timezone, at);
+  return startDate <= date && date <= endDate;
+};
