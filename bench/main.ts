@@ -3,6 +3,7 @@ import { machine } from "./machine.ts";
 import { type Options, readOptions } from "./options.ts";
 import { endAll } from "./processes.ts";
 import { keep, type Report, toMarkdown } from "./report.ts";
+import { measureAnalytics } from "./scenarios/analytics.ts";
 import { measureAuthenticate } from "./scenarios/authenticate.ts";
 import { measureCatalogue } from "./scenarios/catalogue.ts";
 import { measureExecute } from "./scenarios/execute.ts";
@@ -13,6 +14,7 @@ import { measureList } from "./scenarios/list.ts";
 import { measurePurchases } from "./scenarios/purchases.ts";
 import { measureSize } from "./scenarios/size.ts";
 import { measureStart } from "./scenarios/start.ts";
+import { measureStreams } from "./scenarios/streams.ts";
 import { measureWebhookLists } from "./scenarios/webhook-lists.ts";
 import { measureWebhooks } from "./scenarios/webhooks.ts";
 import { measureWorkflows } from "./scenarios/workflows.ts";
@@ -23,11 +25,13 @@ const scenarios: Record<string, (options: Options) => Promise<Report>> = {
   list: measureList,
   catalogue: measureCatalogue,
   execute: measureExecute,
+  streams: measureStreams,
   expressions: measureExpressions,
   limits: measureLimits,
   authenticate: measureAuthenticate,
   purchases: measurePurchases,
   ledger: measureLedger,
+  analytics: measureAnalytics,
   webhooks: measureWebhooks,
   workflows: measureWorkflows,
   "webhook-lists": measureWebhookLists,

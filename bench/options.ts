@@ -8,6 +8,8 @@ export interface Options {
   prompts: string;
   /** How many products the shops of the catalogue have, in rising order. */
   sizes: number[];
+  /** How many orders the market of analytics has. */
+  orders: number;
   /** Which questions the catalogue is asked, by their names. */
   questions: RegExp;
   /** Where filled shops are kept for the next run; without, each is thrown away. */
@@ -22,6 +24,7 @@ export function readOptions(): Options {
     options: {
       prompts: { type: "string", default: join(ROOT, "service/src/demo/prompts.json") },
       sizes: { type: "string", default: "10000,100000" },
+      orders: { type: "string", default: "1000000" },
       questions: { type: "string", default: "" },
       shops: { type: "string" },
       profile: { type: "string" },
@@ -31,6 +34,7 @@ export function readOptions(): Options {
     scenarios: positionals,
     prompts: values.prompts,
     sizes: sizesOf(values.sizes),
+    orders: orderCountOf(values.orders),
     questions: new RegExp(values.questions),
     shops: values.shops,
     profile: values.profile,
@@ -41,4 +45,10 @@ function sizesOf(list: string): number[] {
   const sizes = list.split(",").map(Number);
   if (sizes.every((size) => Number.isInteger(size) && size >= 1_000)) return sizes.toSorted((a, b) => a - b);
   throw new Error(`--sizes ${list}: numbers of products, at least 1000 each, separated by commas`);
+}
+
+function orderCountOf(text: string): number {
+  const orders = Number(text);
+  if (Number.isInteger(orders) && orders >= 10_000) return orders;
+  throw new Error(`--orders ${text}: a number of orders, at least 10000`);
 }

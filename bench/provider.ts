@@ -1,6 +1,64 @@
-/** A model provider that answers at once, in a process of its own. Prints its base URL. */
-import { startProviderServer } from "@stoa/service/test/provider-server.ts";
+/**
+ * A model provider in a process of its own, which speaks OpenAI's words and does as its model is called: `after-1000`
+ * answers after 1,000 ms, `words-20-500` streams 20 words, one every 500 ms, and any other answers at once. Prints its base URL.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import { GOOD_KEY } from "@stoa/service/test/provider-server.ts";
 
-const { url, requests } = await startProviderServer();
-setInterval(() => requests.splice(0), 1_000);
-console.log(url);
+interface Asked {
+  model: string;
+  stream?: boolean;
+}
+
+const WORDS = 2;
+const usage = { prompt_tokens: 100, completion_tokens: 5, total_tokens: 105 };
+const head = (object: string, model: string) => ({ id: "chatcmpl-1", object, created: 1_700_000_000, model });
+
+const server = createServer((request, response) => {
+  if (request.headers.authorization !== `Bearer ${GOOD_KEY}`) response.writeHead(401).end("{}");
+  else if (request.method === "GET") sendJson(response, { object: "list", data: [] });
+  else answer(request, response).catch(() => response.destroy());
+});
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { model, stream } = (await json(request)) as Asked;
+  if (stream) return sendWords(response, model);
+  const [, delayMs] = /^after-(\d+)$/.exec(model) ?? [];
+  if (delayMs) await sleep(Number(delayMs));
+  const message = { role: "assistant", content: "An answer." };
+  sendJson(response, {
+    ...head("chat.completion", model),
+    choices: [{ index: 0, message, finish_reason: "stop" }],
+    usage,
+  });
+}
+
+function sendJson(response: ServerResponse, body: object): void {
+  response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
+
+async function sendWords(response: ServerResponse, model: string): Promise<void> {
+  const [, count = WORDS, everyMs = 0] = /^words-(\d+)-(\d+)$/.exec(model) ?? [];
+  const say = (delta: object, finish_reason: string | null, more = {}) => {
+    const choices = [{ index: 0, delta, finish_reason }];
+    response.write(
+      `data: ${JSON.stringify({ ...head("chat.completion.chunk", model), choices, ...more })}\n\n`,
+    );
+  };
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  for (let at = 0; at < Number(count) && !response.destroyed; at++) {
+    if (at > 0) await sleep(Number(everyMs));
+    say({ role: "assistant", content: "word " }, null);
+  }
+  say({}, "stop", { usage });
+  response.end("data: [DONE]\n\n");
+}
+
+// Connections that rest between two rounds are not closed under a gateway that just takes one up.
+server.keepAliveTimeout = 60_000;
+server.listen(0, "127.0.0.1", () =>
+  console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`),
+);

@@ -1,96 +1,124 @@
-import { GOOD_KEY } from "@stoa/service/test/provider-server.ts";
-import { clientOf } from "../client.ts";
 import { cpuBetween, cpuOf } from "../cpu.ts";
 import type { Options } from "../options.ts";
+import { startPortkey } from "../peers/portkey.ts";
 import { startScript } from "../processes.ts";
-import { quantile } from "../quantile.ts";
+import {
+  AT_ONCE,
+  callBy,
+  directly,
+  type Load,
+  throughPortkey,
+  throughStoa,
+  type Way,
+} from "../prompt-calls.ts";
+import { median, type Quantiles, quantilesOf } from "../quantile.ts";
 import { against, ms, type Report } from "../report.ts";
-import { openShop, type Shop } from "../shop.ts";
+import { openShop } from "../shop.ts";
 
-const WARM_UP = 100;
-const CALLS = 600;
-const AIM_MS = 5;
-const MODEL = "bench-model";
+const ROUNDS = 3;
+const WARM_UP: Load = { model: AT_ONCE, atOnce: 32, amount: 1_000, spreadMs: 0, until: "end" };
+const AIMS = { p50: 3, p99: 20, firstWord: 5 };
 
-/** A run of a bought prompt beside a direct call of the same provider, one after the other and in turn. */
+interface Case extends Load {
+  name: string;
+  aim: { p50: number; p99: number } | null;
+}
+
+/** As long as a quick model takes. With a provider that answers at once, so many at a time only show what is computed. */
+const MODELS_TAKE_MS = 1_000;
+const slowly = (atOnce: number, amount: number): Case => ({
+  name: `${atOnce} at a time, of a provider that takes 1 s`,
+  ...{ model: `after-${MODELS_TAKE_MS}`, atOnce, amount, spreadMs: MODELS_TAKE_MS, until: "end" },
+  aim: AIMS,
+});
+const busily = (atOnce: number, amount: number): Case => ({
+  name: `${atOnce} at a time, answered at once`,
+  ...{ model: AT_ONCE, atOnce, amount, spreadMs: 0, until: "end", aim: null },
+});
+const CASES: Case[] = [
+  { ...busily(1, 200), name: "one at a time, answered at once", aim: AIMS },
+  slowly(32, 96),
+  slowly(100, 300),
+  busily(32, 400),
+  busily(100, 400),
+  {
+    name: "the first word of a stream, one at a time",
+    ...{ model: AT_ONCE, atOnce: 1, amount: 100, spreadMs: 0, until: "first word" },
+    aim: { p50: AIMS.firstWord, p99: AIMS.p99 },
+  },
+];
+
+/** Runs of a bought prompt beside direct calls of the same provider, and beside Portkey's gateway, in turn. */
 export async function measureExecute(options: Options): Promise<Report> {
   const shop = await openShop(options);
-  const { origin, buyers, products } = shop;
   const [providerUrl] = await startScript(new URL("../provider.ts", import.meta.url), []).says(/^http.*/);
-  const client = clientOf(origin, buyers[0]!);
-  const productId = products[0]!;
-  // Bought by the list scenario already, perhaps.
-  await client.post("/v1/purchases", { productId }).catch(() => {});
-  const { data } = await client.get<{ data: { variables: { name: string }[] } }>(`/v1/products/${productId}`);
-  const { id: apiKeyId } = await client.post<{ id: string }>("/v1/ai/keys", {
-    ...{ provider: "openai-compatible", name: "bench", key: GOOD_KEY, baseUrl: providerUrl },
-  });
-  const wish = {
-    productId,
-    apiKeyId,
-    variables: Object.fromEntries(data.variables.map(({ name }) => [name, "something"])),
-    options: { model: MODEL },
-  };
-  const direct = clientOf(providerUrl, GOOD_KEY);
-  const content = "A prompt of about the length that prompts have. ".repeat(12);
-  const message = { model: MODEL, messages: [{ role: "user", content }] };
-  const before = await computed(shop);
-  const times = await interleave({
-    direct: () => direct.post("/chat/completions", message),
-    through: () => client.post("/v1/ai/execute", wish),
-  });
-  const after = await computed(shop);
-  const calls = WARM_UP + CALLS;
-  return reportOf(times, {
-    node: cpuBetween(before.node, after.node) / calls,
-    database: cpuBetween(before.database, after.database) / calls,
-  });
+  const [buyer, productId] = [shop.buyers[0]!, shop.products[0]!];
+  const portkey = await startPortkey();
+  const ways = [
+    directly(providerUrl!),
+    await throughStoa(shop, shop, { buyer, productId }, providerUrl!),
+    ...(portkey ? [throughPortkey(portkey, providerUrl!)] : []),
+  ];
+  for (const way of ways) await callBy(way, WARM_UP);
+  const measured: Round[][] = [];
+  for (const load of CASES) measured.push(await roundsOf(ways, load));
+  return reportOf(ways, measured);
 }
 
-const computed = async ({ pid, backends }: Shop) => ({
-  node: cpuOf([pid]),
-  database: cpuOf(await backends()),
-});
+/** What a way did in each round; a round has the ways in their order. */
+type Round = (Quantiles & { perSecond: number; cpuMs: number })[];
 
-interface Times {
-  direct: number[];
-  through: number[];
-}
-
-async function interleave(calls: Record<keyof Times, () => Promise<unknown>>): Promise<Times> {
-  const times: Times = { direct: [], through: [] };
-  for (let at = 0; at < WARM_UP + CALLS; at++) {
-    for (const way of ["direct", "through"] as const) {
-      const begun = performance.now();
-      await calls[way]();
-      if (at >= WARM_UP) times[way].push(performance.now() - begun);
-    }
+async function roundsOf(ways: Way[], load: Load): Promise<Round[]> {
+  const rounds: Round[] = [];
+  for (let n = 0; n < ROUNDS; n++) {
+    const round: Round = [];
+    for (const way of ways) round.push(await measure(way, load));
+    rounds.push(round);
   }
-  return times;
+  return rounds;
 }
 
-function reportOf({ direct, through }: Times, cpuMs: { node: number; database: number }): Report {
-  const added = through.map((time, at) => time - direct[at]!);
-  const row = (what: string, values: number[]) => {
-    const sorted = values.toSorted((a, b) => a - b);
-    return [what, ...[0.5, 0.95, 0.99].map((part) => ms(quantile(sorted, part)))];
-  };
-  const overhead = quantile(
-    added.toSorted((a, b) => a - b),
-    0.5,
-  );
+async function measure(way: Way, load: Load): Promise<Round[number]> {
+  const before = cpuOf(await way.processes());
+  const { times, perSecond } = await callBy(way, load);
+  const cpuMs = cpuBetween(before, cpuOf(await way.processes())) / load.amount;
+  return { ...quantilesOf(times), perSecond, cpuMs };
+}
+
+function reportOf(ways: Way[], measured: Round[][]): Report {
+  const rows = CASES.flatMap((load, at) => rowsOf(ways, load, measured[at]!));
+  const peer = ways[2] ? "" : " Portkey's gateway could not be installed.";
   return {
-    columns: ["call", "p50 ms", "p95 ms", "p99 ms", "aim", "met"],
-    rows: [
-      [...row("the provider, directly", direct), "", ""],
-      [...row("`POST /v1/ai/execute`", through), "", ""],
-      [
-        ...row("added, pair by pair", added),
-        ...against("", `p50 ≤ ${AIM_MS} ms`, overhead <= AIM_MS).slice(1),
-      ],
+    columns: [
+      "calls",
+      "way",
+      "per second",
+      "p50 ms",
+      "p99 ms",
+      "added p50",
+      "added p99",
+      "CPU ms",
+      "aim",
+      "met",
     ],
+    rows,
     notes: [
-      `${CALLS} pairs, one call at a time, after ${WARM_UP} to warm up; the provider is local and answers at once. A run takes ${ms(cpuMs.node)} ms of computing in Node and ${ms(cpuMs.database)} ms in PostgreSQL.`,
+      `${ROUNDS} rounds in turn, medians; what is added is the difference to the direct calls of the same round. Portkey's gateway relays, Stoa also checks what was bought, opens the key, and writes each run down before and after.${peer} CPU is that of a call in all processes between the caller and the provider, the database's included.`,
     ],
   };
 }
+
+function rowsOf(ways: Way[], { name, aim }: Case, rounds: Round[]): string[][] {
+  return ways.map((way, at) => {
+    const of = (field: keyof Round[number]) => median(rounds.map((round) => round[at]![field]));
+    const added = (field: "p50" | "p99") =>
+      median(rounds.map((round) => round[at]![field] - round[0]![field]));
+    const figures = [of("perSecond").toFixed(0), ms(of("p50")), ms(of("p99"))];
+    if (at === 0) return [name, way.name, ...figures, "", "", "", "", ""];
+    const isMet = aim !== null && added("p50") <= aim.p50 && added("p99") <= aim.p99;
+    const judged = at === 1 && aim ? against("", `≤ +${aim.p50} / +${aim.p99} ms`, isMet).slice(1) : ["", ""];
+    return ["", way.name, ...figures, signed(added("p50")), signed(added("p99")), ms(of("cpuMs")), ...judged];
+  });
+}
+
+const signed = (value: number) => `${value < 0 ? "−" : "+"}${ms(Math.abs(value))}`;

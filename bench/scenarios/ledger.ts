@@ -1,16 +1,18 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Connection, oneClient, openDatabase, openPool } from "@stoa/service/db/database.ts";
+import { rebuildSums } from "@stoa/service/analytics/rebuild.ts";
+import { openDatabase, openPool } from "@stoa/service/db/database.ts";
 import { startEmbedded } from "@stoa/service/db/embedded.ts";
 import { balancesOf } from "@stoa/service/ledger/balances.ts";
 import { verifyLedger } from "@stoa/service/ledger/verify.ts";
 import type pg from "pg";
+import { booked, fillBooks, idOf, secondsOf } from "../books.ts";
 import type { Options } from "../options.ts";
 import { atEnd, ROOT, start } from "../processes.ts";
 import { median, quantilesOf } from "../quantile.ts";
 import { against, ms, type Report } from "../report.ts";
-import { LOADING, withBase } from "../shop.ts";
+import { withBase } from "../shop.ts";
 
 /** Four entries each, and what comes of refunds and payouts: a million entries. */
 const SALES = 240_000;
@@ -29,9 +31,10 @@ const AIM_BALANCE_MS = 50;
 export async function measureLedger(_options: Options): Promise<Report> {
   const dataDir = await mkdtemp(join(tmpdir(), "stoa-bench-ledger-"));
   atEnd(() => rm(dataDir, { recursive: true, force: true }));
-  const filled = await filling(dataDir);
+  const filled = await fillBooks(dataDir, [...people, ...sales, ...refunds, ...use, ...payouts]);
   const database = await startEmbedded(dataDir);
   atEnd(() => database.stop());
+  await withBase(dataDir, { target: database.connection }, ({ ctx }) => rebuildSums(ctx));
   const pool = openPool({ target: database.connection, maxConnections: 2 });
   atEnd(() => pool.end());
   const verdict = await mustBeRight(pool);
@@ -76,38 +79,6 @@ export async function measureLedger(_options: Options): Promise<Report> {
   };
 }
 
-/** In a database that forgets everything in a crash, and is started anew behind it; answers how long it took. */
-async function filling(dataDir: string): Promise<number> {
-  const database = await startEmbedded(dataDir, { settings: LOADING });
-  try {
-    const connection: Connection = { target: database.connection };
-    await withBase(dataDir, connection, async () => {});
-    return (await secondsOf(1, () => withClient(connection, fill)))[0]!;
-  } finally {
-    await database.stop();
-  }
-}
-
-async function withClient(connection: Connection, work: (client: pg.Client) => Promise<void>): Promise<void> {
-  const client = oneClient(connection, { application_name: "stoa bench" });
-  await client.connect();
-  try {
-    await work(client);
-  } finally {
-    await client.end();
-  }
-}
-
-async function fill(client: pg.Client): Promise<void> {
-  await client.query("set statement_timeout = 0");
-  await client.query("set session_replication_role = replica");
-  for (const statement of [...people, ...sales, ...refunds, ...use, ...payouts])
-    await client.query(statement);
-  await client.query("set session_replication_role = origin");
-  await client.query("vacuum (freeze, analyze)");
-}
-
-const idOf = (what: string, n: string) => `md5('${what}' || ${n})::uuid`;
 const sellerOf = `case when n <= ${OF_ONE} then 1 else 2 + n % ${SELLERS - 1} end`;
 const productOf = `case when n <= ${OF_ONE} then ${SELLERS + 1} + n / ${BUYERS} else 2 + n % ${SELLERS - 1} end`;
 
@@ -185,23 +156,6 @@ const payouts = [
   ),
 ];
 
-/** A transaction of each source, with an entry for each of the parts; the source's id is its order's. */
-function booked(kind: string, sources: string, parts: string): string {
-  return `
-    with parts as (
-      select s.source_id, s.happened_at, s.id as order_id, s.currency, part.*,
-             row_number() over of_source as position, count(*) over (partition by s.source_id) as entry_count
-        from (${sources}) as s
-       cross join lateral (values ${parts}) as part (account, owner_id, amount_minor, matures_at)
-      window of_source as (partition by s.source_id order by part.account)),
-    transactions as (
-      insert into ledger_transactions (id, kind, source_id, entry_count, occurred_at)
-      select ${idOf(kind, "source_id::text")}, '${kind}', source_id, entry_count, happened_at from parts where position = 1)
-    insert into ledger_entries (transaction_id, position, entry_count, account, owner_id, currency, amount_minor, order_id, matures_at)
-    select ${idOf(kind, "source_id::text")}, position, entry_count, account, owner_id, currency, amount_minor, order_id, matures_at
-      from parts`;
-}
-
 async function mustBeRight(pool: pg.Pool) {
   const verdict = await verifyLedger(openDatabase(pool));
   if (!verdict.ok) throw new Error(`the ledger is wrong: ${verdict.problems.slice(0, 5).join(" ")}`);
@@ -219,16 +173,6 @@ async function mustBeFound(pool: pg.Pool): Promise<void> {
   client.release(true);
   const { problems } = await verifyLedger(openDatabase(pool));
   if (problems.length < 2) throw new Error(`a cent was moved, and nobody noticed: ${problems.join(" ")}`);
-}
-
-async function secondsOf(times: number, work: () => Promise<unknown>): Promise<number[]> {
-  const seconds: number[] = [];
-  for (let time = 0; time < times; time++) {
-    const begun = performance.now();
-    await work();
-    seconds.push((performance.now() - begun) / 1000);
-  }
-  return seconds;
 }
 
 const verifyByCommand = (dataDir: string) =>

@@ -1,0 +1,187 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { foldSales, type Sold, tally } from "@stoa/service/analytics/sums.ts";
+import type { Context } from "@stoa/service/context.ts";
+import { startEmbedded } from "@stoa/service/db/embedded.ts";
+import { toId } from "@stoa/service/ids.ts";
+import { createKey } from "@stoa/service/keys/keys.ts";
+import { fillBooks, secondsOf } from "../books.ts";
+import { putUnderLoad } from "../load.ts";
+import type { Options } from "../options.ts";
+import { atEnd, ROOT, start } from "../processes.ts";
+import { against, ms, type Report } from "../report.ts";
+import { PRODUCTS_OF_ONE, productId, SELLERS, sellerId, soldMarket } from "../sales.ts";
+import { startService, WITHOUT_LIMITS, withBase } from "../shop.ts";
+
+const WARM_UP = 5;
+const REQUESTS = 60;
+const MOVEMENTS = 10_000;
+/** Between two of them: each has a quarter of an hour of its own, so that none shares the work of another. */
+const SPREAD_MS = 900_000;
+const DAY_MS = 86_400_000;
+const MONTH = 30;
+const FIVE_YEARS = 1_825;
+const AIM_MS = 30;
+const AIM_CUSTOMERS_MS = 500;
+
+interface Question {
+  name: string;
+  path: string;
+  /** How many days back it asks. */
+  days: number;
+  more?: string;
+  /** Of the seller's product that sells the most. */
+  ofProduct?: true;
+  aimMs?: number;
+}
+
+/** Sellers' numbers of a month and of five years, in a market that sold for five years. */
+export async function measureAnalytics({ orders, profile }: Options): Promise<Report> {
+  const dataDir = await mkdtemp(join(tmpdir(), "stoa-bench-analytics-"));
+  atEnd(() => rm(dataDir, { recursive: true, force: true }));
+  const filled = await fillBooks(dataDir, soldMarket(orders));
+  const database = await startEmbedded(dataDir);
+  atEnd(() => database.stop());
+  const [rebuilt] = await secondsOf(1, () => rebuild(dataDir));
+  const { sellers, cost } = await withBase(dataDir, { target: database.connection }, ({ ctx }) =>
+    prepare(ctx),
+  );
+  const plansFile = join(dataDir, "plans.json");
+  await writeFile(plansFile, JSON.stringify(WITHOUT_LIMITS));
+  const { origin } = await startService(profile, { STOA_DATA_DIR: dataDir, STOA_PLANS_FILE: plansFile });
+  const rows: string[][] = [];
+  for (const question of questionsOf()) rows.push(await rowOf(origin, question, sellers));
+  return {
+    columns: ["what", "a tenth of all: p50 ms", "p99 ms", "aim", "met", "another seller: p50 ms", "p99 ms"],
+    rows,
+    notes: [
+      `${orders.toLocaleString("en")} orders of five years, ${SELLERS.toLocaleString("en")} sellers, one of whom has a tenth of all and 200 products; written in ${filled.toFixed(0)} s with the guards off. Each question is asked ${REQUESTS} times over HTTP, one request at a time, and never about the same days.`,
+      `An order costs ${ms(cost.tally)} ms to note and ${ms(cost.fold)} ms to fold into the sums behind it; \`stoa-server analytics rebuild\` took ${rebuilt!.toFixed(0)} s for all of them.`,
+    ],
+  };
+}
+
+const rebuild = (dataDir: string) =>
+  start(process.execPath, [join(ROOT, "service/bin/stoa-server.mjs"), "analytics", "rebuild"], {
+    env: { STOA_DATA_DIR: dataDir, DATABASE_URL: "", STOA_ENVIRONMENT: "test" },
+  }).output();
+
+interface Seller {
+  id: string;
+  key: string;
+  /** As clients name it. */
+  product: string;
+}
+
+async function prepare(ctx: Context) {
+  const sellers = [await enter(ctx, 1, 1), await enter(ctx, 2, PRODUCTS_OF_ONE + 1)];
+  const cost = await costOf(
+    ctx,
+    await uuidOf(ctx, sellerId(3)),
+    await uuidOf(ctx, productId(PRODUCTS_OF_ONE + 2)),
+  );
+  await ctx.pool.query("vacuum (analyze)");
+  return { sellers, cost };
+}
+
+async function enter(ctx: Context, nth: number, product: number): Promise<Seller> {
+  const id = await uuidOf(ctx, sellerId(nth));
+  await ctx.pool.query("update users set plan = 'enterprise' where id = $1", [id]);
+  const { key } = await createKey(ctx, { userId: id, name: "bench", permissions: ["analytics:read"] });
+  return { id, key, product: toId("prod", await uuidOf(ctx, productId(product))) };
+}
+
+async function uuidOf({ pool }: Context, expression: string): Promise<string> {
+  const { rows } = await pool.query<{ id: string }>(`select ${expression} as id`);
+  return rows[0]!.id;
+}
+
+/** Milliseconds for each of some sales that never were: spread over a seller's day, they fold into as many sums as sales do. */
+async function costOf(ctx: Context, sellerId: string, productId: string) {
+  const sold: Sold = { sellerId, productId, referrerId: null, currency: "USD", discountMinor: 0n };
+  const entries = [{ account: "seller" as const, ownerId: sellerId, amountMinor: 900n }];
+  const [tallying] = await secondsOf(1, () =>
+    ctx.db.transaction().execute(async (tx) => {
+      for (let n = 0; n < MOVEMENTS; n++)
+        await tally(ctx, tx, sold, { kind: "sale", entries, at: new Date(Date.now() - n * SPREAD_MS) });
+    }),
+  );
+  const [folding] = await secondsOf(1, () => foldSales(ctx));
+  const each = (seconds: number) => (seconds * 1000) / MOVEMENTS;
+  return { tally: each(tallying!), fold: each(folding!) };
+}
+
+function questionsOf(): Question[] {
+  const products = "/v1/analytics/products";
+  const revenue = "/v1/analytics/revenue";
+  const customers = "/v1/analytics/customers";
+  const years = { days: FIVE_YEARS, aimMs: AIM_MS };
+  return [
+    { name: "products, a month", path: products, days: MONTH, aimMs: AIM_MS },
+    { name: "products, five years by day", path: products, ...years },
+    {
+      name: "products, five years by month in New York",
+      path: products,
+      ...years,
+      more: "interval=month&timezone=America/New_York",
+    },
+    {
+      name: "products, five years by day in New York",
+      path: products,
+      ...years,
+      more: "timezone=America/New_York",
+    },
+    { name: "products, five years of one product", path: products, ...years, ofProduct: true },
+    { name: "revenue, a month", path: revenue, days: MONTH, aimMs: AIM_MS },
+    { name: "revenue, five years by day", path: revenue, ...years },
+    ...["product", "category", "referral", "currency"].map((key) => ({
+      name: `revenue, five years by month and ${key}`,
+      path: revenue,
+      ...years,
+      more: `interval=month&groupBy=${key}`,
+    })),
+    { name: "customers, a month", path: customers, days: MONTH, aimMs: AIM_CUSTOMERS_MS },
+    { name: "customers, five years by day", path: customers, days: FIVE_YEARS, aimMs: AIM_CUSTOMERS_MS },
+    {
+      name: "customers, five years by month",
+      path: customers,
+      days: FIVE_YEARS,
+      aimMs: AIM_CUSTOMERS_MS,
+      more: "interval=month",
+    },
+    { name: "products as CSV, five years", path: `${products}/export`, days: FIVE_YEARS },
+    { name: "customers as CSV, five years", path: `${customers}/export`, days: FIVE_YEARS },
+  ];
+}
+
+async function rowOf(origin: string, question: Question, sellers: Seller[]): Promise<string[]> {
+  const large = await timesOf(origin, question, sellers[0]!);
+  const small = await timesOf(origin, question, sellers[1]!);
+  const { aimMs } = question;
+  const judged = aimMs
+    ? against(ms(large.p50), `p50 < ${aimMs} ms`, large.p50 < aimMs)
+    : [ms(large.p50), "", ""];
+  return [question.name, judged[0]!, ms(large.p99), judged[1]!, judged[2]!, ms(small.p50), ms(small.p99)];
+}
+
+/** Each request ends on another day, so that no answer and no plan is remembered for it. */
+async function timesOf(
+  origin: string,
+  { path, days, more = "", ofProduct }: Question,
+  { key, product }: Seller,
+) {
+  const headers = { authorization: `Bearer ${key}` };
+  const only = ofProduct ? `&productId=${product}` : "";
+  const lane = Array.from({ length: WARM_UP + REQUESTS }, (_, ago) => ({
+    method: "GET",
+    path: `${path}?startDate=${dayBefore(days + ago)}&endDate=${dayBefore(ago)}${more && `&${more}`}${only}`,
+    headers,
+  }));
+  const ask = (requests: typeof lane) =>
+    putUnderLoad({ origin, amount: requests.length, connections: 1, lanes: [requests] });
+  await ask(lane.slice(REQUESTS));
+  return ask(lane.slice(0, REQUESTS));
+}
+
+const dayBefore = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
