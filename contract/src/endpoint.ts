@@ -48,6 +48,8 @@ export interface Endpoint<
   status: 200 | 201;
   /** Also answers 202, with the same data, when the outcome is not known yet. */
   maybeAccepted: boolean;
+  /** Whether `Prefer: wait=N` has it answer 200 instead, where what was begun ends in time. */
+  waitsWhenAsked: boolean;
   /** Also answers 202, with this in `data`, when it goes on without its caller (Prefer: respond-async). */
   accepted: z.ZodType | null;
   /** Its answer shows a secret once: it is not kept for a repeat of the Idempotency-Key, which is then 409 CONFLICT. */
@@ -95,6 +97,7 @@ export function endpoint<
     status: 200,
     base: "/v1",
     maybeAccepted: false,
+    waitsWhenAsked: false,
     accepted: null,
     showsSecret: false,
     conditional: false,

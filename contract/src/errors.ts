@@ -58,22 +58,57 @@ export const errorCatalogue = {
   SERVICE_UNAVAILABLE: { status: 503, message: "The service cannot answer right now. Try again soon." },
 
   PROVIDER_NOT_SUPPORTED: { status: 422, message: "The product does not run on this key's provider." },
-  CONTENT_FILTERED: { status: 422, message: "The provider filtered the content." },
-  CONTEXT_LENGTH_EXCEEDED: { status: 422, message: "The prompt is too long for the model." },
-  PROVIDER_KEY_INVALID: { status: 424, message: "The provider refused the stored key." },
-  PROVIDER_PERMISSION_DENIED: { status: 424, message: "The provider does not let this key do that." },
-  PROVIDER_QUOTA_EXHAUSTED: { status: 424, message: "The provider account has no credit left." },
-  PROVIDER_RATE_LIMITED: { status: 429, message: "The provider limits the rate of this key." },
-  KEY_BUDGET_EXCEEDED: { status: 429, message: "The monthly budget of the stored key is used up." },
-  KEY_CONCURRENCY_LIMIT: { status: 429, message: "The stored key runs as many calls at once as it may." },
-  PROVIDER_ERROR: { status: 502, message: "The provider failed." },
-  PROVIDER_BAD_RESPONSE: { status: 502, message: "The provider's answer was broken or cut off." },
+  CONTENT_FILTERED: {
+    status: 422,
+    message: "The provider filtered the content: change what you give it, or choose another model.",
+  },
+  CONTEXT_LENGTH_EXCEEDED: {
+    status: 422,
+    message:
+      "The prompt is too long for the model. Shorten what you give it, or choose a model with a larger window.",
+  },
+  PROVIDER_KEY_INVALID: {
+    status: 424,
+    message:
+      "The provider refused the stored key. Put one that is valid in its place: PATCH /v1/ai/keys/{id}.",
+  },
+  PROVIDER_PERMISSION_DENIED: {
+    status: 424,
+    message: "The provider does not let this key do that. Look at its rights there, or run with another key.",
+  },
+  PROVIDER_QUOTA_EXHAUSTED: {
+    status: 424,
+    message: "The provider account has no credit left. Add some there, or run with another key.",
+  },
+  PROVIDER_RATE_LIMITED: {
+    status: 429,
+    message: "The provider limits the rate of this key. Try again after the time in Retry-After.",
+  },
+  KEY_BUDGET_EXCEEDED: {
+    status: 429,
+    message:
+      "This call may cost more than is left of the stored key's monthly budget. Lower maxTokens, or raise monthlyBudget.",
+  },
+  KEY_CONCURRENCY_LIMIT: {
+    status: 429,
+    message:
+      "The stored key runs as many calls at once as it may. Wait until one has ended, or raise maxConcurrency.",
+  },
+  PROVIDER_ERROR: { status: 502, message: "The provider failed. Try again later." },
+  PROVIDER_BAD_RESPONSE: {
+    status: 502,
+    message:
+      "The provider's answer was broken or cut off. It may have been billed: trying again is another call.",
+  },
   PROVIDER_UNAVAILABLE: {
     status: 503,
-    message: "The provider failed again and again; it is left alone for a while.",
+    message: "The provider failed again and again; it is left alone until the time in Retry-After is over.",
   },
   OUTPUT_SCHEMA_MISMATCH: { status: 502, message: "The provider's answer does not fit the schema." },
-  PROVIDER_TIMEOUT: { status: 504, message: "The provider did not answer in time." },
+  PROVIDER_TIMEOUT: {
+    status: 504,
+    message: "The provider did not answer in time. It may have billed the call: trying again is another one.",
+  },
 } as const satisfies Record<string, { status: number; message: string }>;
 
 export type ErrorCode = keyof typeof errorCatalogue;

@@ -44,6 +44,9 @@ export const AcceptedExecution = z
   })
   .meta({ id: "AcceptedExecution" });
 
+/** USD, at the list prices of providers. */
+export const CostLimit = z.number().min(0.00000001).max(1_000_000);
+
 export const Execute = z
   .strictObject({
     productId: z.string().min(1).max(100),
@@ -60,19 +63,21 @@ export const Execute = z
       .describe("true: answer with events, as Accept: text/event-stream does"),
     options: z
       .strictObject({
-        model: z.string().min(1).max(200).optional(),
-        temperature: z.number().min(0).max(2).optional(),
-        maxTokens: z.int().min(1).max(1_000_000).optional(),
-        version: z.string().max(40).optional().describe("Pin a version that you are entitled to"),
-        store: z.boolean().default(true).describe("false: keep neither variables nor output"),
-        maxCost: z
-          .number()
-          .min(0.00000001)
-          .max(1_000_000)
+        model: z
+          .string()
+          .min(1)
+          .max(200)
           .optional()
           .describe(
-            "USD, at the provider's list price. maxTokens is lowered so far that a run cannot cost more; where that leaves nothing for an answer, or no price is known, nothing is called",
+            "The provider's name of it; else the product's choice applies, then the provider's default",
           ),
+        temperature: z.number().min(0).max(2).optional(),
+        maxTokens: z.int().min(1).max(1_000_000).optional().describe("The most tokens that it may answer"),
+        version: z.string().max(40).optional().describe("Pin a version that you are entitled to"),
+        store: z.boolean().default(true).describe("false: keep neither variables nor output"),
+        maxCost: CostLimit.optional().describe(
+          "USD, at the provider's list price. maxTokens is lowered so far that a run cannot cost more; where that leaves nothing for an answer, or no price is known, nothing is called",
+        ),
       })
       .default({ store: true }),
   })
@@ -90,7 +95,16 @@ export const Execution = z
     model: z.string().nullable(),
     usage: Usage.nullable(),
     duration: z.number().nullable().describe("Seconds"),
-    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    error: z
+      .object({
+        code: z
+          .string()
+          .describe(
+            "A code of this API, or canceled, client_gone, shutdown, account_banned, account_closed; of a workflow, its step's",
+          ),
+        message: z.string(),
+      })
+      .nullable(),
     createdAt: Timestamp,
     completedAt: Timestamp.nullable(),
     cancelRequestedAt: Timestamp.nullable(),
@@ -126,7 +140,7 @@ export const execute = endpoint({
   path: "/ai/execute",
   summary: "Run a prompt that you bought with your own provider key",
   description:
-    "Answers when the run has ended. With `stream: true` or `Accept: text/event-stream` it answers events: `execution.started`, `output.delta` ({text}), and at last either `execution.completed` (the whole result) or `execution.failed` (the error, as in the envelope); a stream without one of the two was cut off. The status line waits for the first piece of output: what fails before is an ordinary error. The id of an event is how much output was sent with it: come back to `GET /ai/executions/{executionId}/events` with it as `Last-Event-ID`. Who hangs up ends the run, unless the request had an `Idempotency-Key`. With `Prefer: respond-async` it answers 202 and the run goes on without its caller.",
+    "Answers when the run has ended. With `stream: true` or `Accept: text/event-stream` it answers events: `execution.started`, `output.delta` ({text}), and at last either `execution.completed` (the whole result) or `execution.failed` (the error, as in the envelope); a stream without one of the two was cut off.\n\nThe status line waits for the first piece of output: what fails before is an ordinary error. The id of an event is how much output was sent with it: come back to `GET /ai/executions/{executionId}/events` with it as `Last-Event-ID`.\n\nWho hangs up ends the run, unless the request had an `Idempotency-Key`. With `Prefer: respond-async` it answers 202 and the run goes on without its caller.",
   access,
   body: Execute,
   data: ExecutionResult,
@@ -174,8 +188,8 @@ export const executions = endpoint({
     productId: z.string().max(100).optional(),
     type: z.string().max(40).toUpperCase().optional(),
     mode: Mode.optional(),
-    from: z.iso.datetime({ offset: true }).optional(),
-    to: z.iso.datetime({ offset: true }).optional(),
+    from: z.iso.datetime({ offset: true }).optional().describe("From this moment on"),
+    to: z.iso.datetime({ offset: true }).optional().describe("Before this moment"),
   }),
   data: Execution,
   list: true,
@@ -214,7 +228,7 @@ export const executionEvents = endpoint({
   path: "/ai/executions/:executionId/events",
   summary: "Hear what an execution says, while it runs and afterwards",
   description:
-    "The events of a streamed run, whichever way it was started, from the beginning or from after `Last-Event-ID` (or `lastEventId`, for clients that cannot set a header). Of a prompt the id is how many UTF-16 units of output were sent up to there; `end` is that of the last event. Exactly one event ends the stream: `execution.completed` or `execution.failed`. Where the output is not stored (`store: false`, or past 30 days) it is null in the last event, and no `output.delta` is sent. A comment is sent every 15 seconds; who takes nothing of what waits for 30 seconds is cut off, and may come back with the last id.",
+    "The events of a streamed run, whichever way it was started, from the beginning or from after `Last-Event-ID` (or `lastEventId`, for clients that cannot set a header).\n\nOf a prompt the id is how many UTF-16 units of output were sent up to there; `end` is that of the last event. A workflow tells `execution.queued`, `.started`, `.waiting` and `.running`, and `step.started`, `.waiting`, `.retrying`, `.completed`, `.skipped`, `.failed` and `.canceled` ({stepId, index, type, status, attempt}), with ids from 1.\n\nExactly one event ends the stream, with the whole result: `execution.completed` or `execution.failed`, of a workflow `execution.canceled`, too. Where the output is not stored (`store: false`, or past 30 days) it is null in the last event, and no `output.delta` is sent.\n\nA comment is sent every 15 seconds; who takes nothing of what waits for 30 seconds is cut off, and may come back with the last id.",
   access,
   params: executionParams,
   query: z.strictObject({

@@ -1,6 +1,9 @@
 import * as account from "./account.ts";
 import * as admin from "./admin.ts";
+import * as adminStats from "./admin-stats.ts";
 import * as ai from "./ai.ts";
+import * as analytics from "./analytics.ts";
+import * as analyticsCustomers from "./analytics-customers.ts";
 import * as catalogue from "./catalogue.ts";
 import * as discounts from "./discounts.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -96,6 +99,14 @@ export const api = {
     refundBuyers: refunds.refundBuyers,
   },
   sales: { list: sales.list },
+  analytics: {
+    products: analytics.products,
+    exportProducts: analytics.exportProducts,
+    revenue: analytics.revenue,
+    exportRevenue: analytics.exportRevenue,
+    customers: analyticsCustomers.customers,
+    exportCustomers: analyticsCustomers.exportCustomers,
+  },
   discounts: {
     list: discounts.list,
     get: discounts.get,
@@ -178,7 +189,7 @@ export const api = {
     endSessions: admin.endSessions,
     audit: admin.audit,
     oauthClients: admin.oauthClients,
-    stats: admin.stats,
+    stats: adminStats.stats,
     orders: sales.orders,
     order: sales.order,
     reviews: reviews.moderated,
@@ -208,12 +219,15 @@ export const endpoints: Endpoint[] = Object.values(api).flatMap((room) => Object
 
 export type { Account, ChangeAccount, CloseAccount, Session } from "./account.ts";
 export { Address } from "./address.ts";
-export type { AdminOAuthClient, AdminUser, AdminUserDetail, AuditEntry, ChangeUser, Stats } from "./admin.ts";
+export type { AdminOAuthClient, AdminUser, AdminUserDetail, AuditEntry, ChangeUser } from "./admin.ts";
+export type { Stats } from "./admin-stats.ts";
 export type {
   ChangeProviderKey,
   CreateProviderKey,
   ProviderKey,
 } from "./ai.ts";
+export type { ProductAnalytics, RevenueAnalytics, RevenueGroup } from "./analytics.ts";
+export type { CustomerAnalytics } from "./analytics-customers.ts";
 export type { Facets } from "./catalogue.ts";
 export { isCountry } from "./countries.ts";
 export type { ChangeDiscountCode, CreateDiscountCode, DiscountCode } from "./discounts.ts";

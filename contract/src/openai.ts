@@ -64,7 +64,7 @@ const notHere = {
   logit_bias: onlyAs(z.record(z.string(), z.never(noSampling))),
   logprobs: onlyAs(z.literal(false, why("probabilities are not told"))),
   top_logprobs: onlyAs(z.literal(0, why("probabilities are not told"))),
-  stop: onlyAs(z.array(z.unknown()).max(0, why("it is not passed on"))),
+  stop: onlyAs(z.tuple([], why("it is not passed on"))),
 };
 
 /** Fields that are not named here are passed over, as new ones of OpenAI's must be. */
@@ -136,7 +136,7 @@ export const complete = endpoint({
   path: "/openai/chat/completions",
   summary: "Run a prompt that you bought, with any client of OpenAI's",
   description:
-    'The same run as `POST /ai/execute`, in the words of OpenAI\'s chat completions. Without `metadata.apiKeyId` it takes your newest valid key of a provider that fits, else in the test environment the sandbox. Fields that only one value can be honoured of are refused with another; `user`, `seed`, `service_tier` and what is not known here are passed over. A stream that breaks ends with `data: {"error": …}`, and without `[DONE]`. `X-Should-Retry` tells whether to ask again can do no harm.',
+    'The same run as `POST /ai/execute`, in the words of OpenAI\'s chat completions. Without `metadata.apiKeyId` it takes your newest valid key of a provider that fits, else in the test environment the sandbox.\n\nFields that only one value can be honoured of are refused with another; `user`, `seed`, `service_tier` and what is not known here are passed over.\n\nA stream that breaks ends with `data: {"error": …}`, and without `[DONE]`. `X-Should-Retry` tells whether to ask again can do no harm.',
   access,
   body: CreateChatCompletion,
   data: ChatCompletion,

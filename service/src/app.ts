@@ -6,6 +6,7 @@ import { adminRoutes } from "./admin/routes.ts";
 import { hearCancels } from "./ai/cancel.ts";
 import { addReceiptKeys } from "./ai/receipt-pages.ts";
 import { aiRoutes } from "./ai/routes.ts";
+import { analyticsRoutes } from "./analytics/routes.ts";
 import { auditRoutes } from "./audit/routes.ts";
 import { type BaseOverrides, openBase } from "./base.ts";
 import { catalogueRoutes } from "./catalogue/routes.ts";
@@ -34,7 +35,9 @@ import { every } from "./jobs/every.ts";
 import { type Queue, startQueue } from "./jobs/queue.ts";
 import { identifyKey } from "./keys/identify.ts";
 import { keyRoutes } from "./keys/routes.ts";
+import { lastVerdict } from "./ledger/nightly.ts";
 import { addMailPages } from "./mail/pages.ts";
+import { addMcpDoor } from "./mcp/door.ts";
 import { addOAuthPages } from "./oauth/pages.ts";
 import { oauthRoutes } from "./oauth/routes.ts";
 import { identifyToken } from "./oauth/tokens.ts";
@@ -83,6 +86,7 @@ export const routes = [
   ...discountRoutes,
   ...referralRoutes,
   ...payoutRoutes,
+  ...analyticsRoutes,
   ...aiRoutes({ WORKFLOW: workflowKind }),
   ...engineRoutes,
   ...openAiRoutes,
@@ -124,9 +128,9 @@ export async function startService(
 ): Promise<Service> {
   const base = await openBase(config, connection, overrides);
   const { ctx } = base;
-  ctx.notices.listen();
   let queue: Queue | null = null;
   const app = await buildDoor(ctx, () => queue, overrides);
+  ctx.notices.listen();
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
   const kept = every(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.kept.dropOld());
   const cancels = every(HEAR_CANCELS_MS, "cancels", ctx.log, () => hearCancels(ctx));
@@ -173,8 +177,10 @@ function buildDoor(
 ): Promise<FastifyInstance> {
   const { config } = ctx;
   const metrics = createMetrics({
+    registry: ctx.figures.registry,
     jobs: () => ctx.jobs.count(),
     openMoney: () => listOpenMoney(ctx.db),
+    verdict: () => lastVerdict(ctx.db),
     clockSkew: () => measureSkew(ctx.pool, ctx.now),
     now: ctx.now,
   });
@@ -192,7 +198,7 @@ function buildDoor(
     identify: {
       key: (value) => identifyKey(ctx, value),
       session: (token) => identifySession(ctx, token),
-      token: (value) => identifyToken(ctx, value),
+      token: (value) => identifyToken(ctx, value, "/v1"),
       guest: (cookie) => ctx.guests.identify(cookie),
     },
     limits,
@@ -226,6 +232,12 @@ function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits
   addInboxPages(server, ctx);
   addOAuthPages(server, ctx, limits);
   addReceiptKeys(server, ctx);
+  addMcpDoor(server, {
+    ctx,
+    limits,
+    key: (value) => identifyKey(ctx, value),
+    token: (value) => identifyToken(ctx, value, "/mcp"),
+  });
 }
 
 async function whyNotReady(ctx: Context, queue: () => Queue | null): Promise<string[]> {

@@ -24,6 +24,7 @@ import { KeyCache } from "./keys/key-cache.ts";
 import { createLinks } from "./links.ts";
 import { createLog } from "./log.ts";
 import { type OutsideOverrides, openOutside } from "./outside.ts";
+import { Figures } from "./telemetry.figures.ts";
 import { createVault } from "./vault.ts";
 import { jobKinds } from "./worker.ts";
 
@@ -75,7 +76,8 @@ async function buildBase(
   await seedCategories(db);
   let origin = config.publicUrl ?? `http://${config.host}:${config.port}`;
   const shutdown = new AbortController();
-  const outside = await openOutside(config, pool, now, overrides);
+  const figures = new Figures();
+  const outside = await openOutside(config, { pool, now, figures }, overrides);
   const jobs = await openJobs(pool, log, jobKinds);
   const secretsFor = (purpose: string) =>
     config.sessionKeys.map((key) => Buffer.from(hkdfSync("sha256", key, "", purpose, 32)));
@@ -86,6 +88,7 @@ async function buildBase(
     now,
     newId: () => newUuid(now()),
     log,
+    figures,
     vault: createVault(config.masterKeys),
     links: createLinks(() => origin, secretsFor("stoa signed links")),
     guests: createGuests(secretsFor("stoa guests")),

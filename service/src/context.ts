@@ -22,6 +22,7 @@ import type { Payments } from "./outside/payments.ts";
 import type { Poster } from "./outside/post.ts";
 import type { Storage } from "./outside/storage.ts";
 import type { Taxes } from "./outside/taxes.ts";
+import type { Figures } from "./telemetry.figures.ts";
 import type { Vault } from "./vault.ts";
 
 /** Everything that a verb depends on, as its first argument: a plain object, built in base.ts. */
@@ -34,6 +35,8 @@ export interface Context {
   /** A UUIDv7 of now(). */
   newId(): string;
   log: Logger;
+  /** What is counted as it happens. */
+  figures: Figures;
   vault: Vault;
   links: Links;
   guests: Guests;

@@ -1,5 +1,6 @@
 import { type Plan, plans, type Role, roles } from "@stoa/contract";
 import { Command, Option } from "commander";
+import { rebuildSums } from "./analytics/rebuild.ts";
 import { readKeys } from "./backup/inspect.ts";
 import { restore } from "./backup/restore.ts";
 import { type Base, openBase } from "./base.ts";
@@ -208,7 +209,9 @@ program
   .command("ledger")
   .description("the books")
   .command("verify")
-  .description("prove that they balance, and agree with every order, refund, dispute, payout and receipt")
+  .description(
+    "prove that they balance, and agree with every order, refund, dispute, payout and receipt, and with analytics",
+  )
   .option("--json", "print JSON")
   .action((options: { json?: boolean }) =>
     withBase(async ({ ctx }) => {
@@ -216,6 +219,16 @@ program
       print(options.json ? { ...verdict, problems } : verdict, options);
       tell(problems);
     }),
+  );
+
+program
+  .command("analytics")
+  .description("what sellers read of their sales")
+  .command("rebuild")
+  .description("make all sums anew from the books; the service goes on")
+  .option("--json", "print JSON")
+  .action((options: { json?: boolean }) =>
+    withBase(async ({ ctx }) => print(await rebuildSums(ctx), options)),
   );
 
 program

@@ -4,9 +4,11 @@ import type pg from "pg";
 import type { Config, StripeSettings } from "./config.ts";
 import type { Context } from "./context.ts";
 import { withBreaker } from "./outside/ai-provider.breaker.ts";
+import { baseUrlOf } from "./outside/ai-provider.models.ts";
 import { createSandbox, withSandbox } from "./outside/ai-provider.sandbox.ts";
 import { createSdkProviders, type SdkProvidersOptions } from "./outside/ai-provider.sdk.ts";
-import { type AiProviders, defaultDeadlines } from "./outside/ai-provider.ts";
+import { providerName, withTelemetry } from "./outside/ai-provider.telemetry.ts";
+import { type AiProviders, defaultDeadlines, type ProviderKey } from "./outside/ai-provider.ts";
 import { type Guard, parseAllowedTargets, refusedUrl } from "./outside/allowed-targets.ts";
 import { Breaker, type BreakerOptions } from "./outside/circuit-breaker.ts";
 import { createIdentityProviders } from "./outside/identity-provider.ts";
@@ -25,6 +27,8 @@ import { createSafeFetch } from "./outside/safe-fetch.ts";
 import { diskStorage } from "./outside/storage.disk.ts";
 import type { Storage } from "./outside/storage.ts";
 import { flatTaxes, noTaxes, type Taxes } from "./outside/taxes.ts";
+import type { Figures } from "./telemetry.figures.ts";
+import { serverOf } from "./telemetry.ts";
 
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 const IDENTITY_PROVIDER_MS = 5_000;
@@ -54,8 +58,7 @@ export interface Outside {
 
 export async function openOutside(
   config: Config,
-  pool: pg.Pool,
-  now: () => Date,
+  { pool, now, figures }: Pick<Context, "pool" | "now" | "figures">,
   overrides: OutsideOverrides,
 ): Promise<Outside> {
   let own: ReturnType<Guard["own"]> = null;
@@ -66,7 +69,7 @@ export async function openOutside(
     ...(overrides.resolve && { resolve: overrides.resolve }),
   };
   const payments = await openPayments(config, pool, now, overrides.payments);
-  const ai = openProviders(guard, overrides);
+  const ai = openProviders(guard, figures, overrides);
   const storage = await openStorage(config);
   const poster = createPoster(guard, { ...postDeadlines, ...overrides.postDeadlines });
   return {
@@ -147,7 +150,7 @@ export async function openStorage({ s3Url, dataDir }: Config): Promise<Storage> 
   return s3Storage(parseS3Url(s3Url));
 }
 
-function openProviders(guard: Guard, overrides: OutsideOverrides): AiProviders {
+function openProviders(guard: Guard, figures: Figures, overrides: OutsideOverrides): AiProviders {
   const deadlines = { ...defaultDeadlines, ...overrides.deadlines };
   const safe = createSafeFetch(guard, {
     connectMs: deadlines.connectMs,
@@ -156,6 +159,18 @@ function openProviders(guard: Guard, overrides: OutsideOverrides): AiProviders {
     maxResponseBytes: MAX_ANSWER_BYTES,
   });
   const sdk = createSdkProviders({ fetch: safe.fetch, deadlines, ...overrides.providers });
-  const providers = withBreaker(sdk, new Breaker(overrides.breaker));
-  return { ...withSandbox(providers, createSandbox()), close: () => safe.close() };
+  const addressOf = (key: ProviderKey) => baseUrlOf({ baseUrls: overrides.providers?.baseUrls ?? {} }, key);
+  // Within the breaker: what it refuses is no call.
+  const providers = withBreaker(
+    withTelemetry(sdk, figures, addressOf),
+    new Breaker(overrides.breaker),
+    (key) =>
+      figures.circuitOpenings(1, {
+        "gen_ai.provider.name": providerName(key.provider),
+        // Of servers that people name themselves there may be any number.
+        ...(key.baseUrl === null && serverOf(addressOf(key))),
+      }),
+  );
+  const sandbox = withTelemetry(createSandbox(), figures, () => undefined);
+  return { ...withSandbox(providers, sandbox), close: () => safe.close() };
 }

@@ -1,5 +1,6 @@
 import { tidyExecutions } from "./ai/executions.ts";
 import { forgetOldCalls } from "./ai/provider-calls.ts";
+import { foldSales } from "./analytics/sums.ts";
 import { foldFacetCounts, weighSearchWords } from "./catalogue/upkeep.ts";
 import { forgetViewers } from "./catalogue/views.ts";
 import type { Context } from "./context.ts";
@@ -9,6 +10,7 @@ import { sweepBlobs } from "./files/sweep.ts";
 import { forgetOldAnswers } from "./http/idempotency.ts";
 import type { AskedJob, ScheduledJob } from "./jobs/queue.ts";
 import { tellOfExpiry } from "./keys/expiry.ts";
+import { proveNightly } from "./ledger/nightly.ts";
 import { carryMail, forgetOldMails, mailJob } from "./mail/mail.ts";
 import { tidyOAuth } from "./oauth/forgetting.ts";
 import { type ForgottenMethod, forgetAtProvider, forgetMethodJob } from "./payments/methods.ts";
@@ -45,6 +47,8 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "apply-downgrades", cron: "* * * * *", run: () => applyDueDowngrades(ctx) },
   { name: "renew-subscriptions", cron: "* * * * *", run: () => renewSubscriptions(ctx) },
   { name: "fold-facet-counts", cron: "* * * * *", run: () => foldFacetCounts(ctx) },
+  { name: "fold-sales", cron: "* * * * *", run: () => foldSales(ctx) },
+  { name: "verify-ledger", cron: "13 2 * * *", run: () => proveNightly(ctx) },
   { name: "weigh-search-words", cron: "47 4 * * *", run: () => weighSearchWords(ctx) },
   { name: "tidy-executions", cron: "*/5 * * * *", run: () => tidyExecutions(ctx) },
   { name: "forget-provider-calls", cron: "57 3 * * *", run: () => forgetOldCalls(ctx) },

@@ -19,9 +19,10 @@ import {
 import { sendEvents } from "./event-stream.ts";
 import { factsOf } from "./facts.ts";
 import { type Outcome, type Repeatable, runOnce } from "./idempotency.ts";
+import { neverRepeated } from "./openai-error.ts";
 import { entranceOf, isWrongCredential } from "./rate-limit.ts";
 import { metaOf, renderRefusal, toApiError } from "./refusal.ts";
-import { pathOf, targetOf } from "./request-path.ts";
+import { isOpenAi, pathOf, targetOf } from "./request-path.ts";
 import { Accepted, Answer, EventStream, FileAnswer, type Route } from "./route.ts";
 import { send } from "./send.ts";
 import { validate } from "./validate.ts";
@@ -33,15 +34,21 @@ export function answer(door: Door, route: Route, request: FastifyRequest, reply:
   return withBody(door, route, request, async (body) => {
     const run = () => render(door, route, request, () => carryOut(door, route, request, reply, body));
     const repeatable = repeatableOf(route.endpoint, request, body);
-    const first = repeatable ? await runOnce(door.ctx, repeatable, run) : await run();
+    const first = repeatable ? inTheirWords(request, await runOnce(door.ctx, repeatable, run)) : await run();
     const outcome = first.again === undefined ? first : await streamAgain(door, route, request, first);
     // Whoever hears that something changed must not meet what this process remembered of before.
-    if (route.endpoint.method !== "GET") await door.ctx.notices.caughtUp();
+    if (route.endpoint.method !== "GET" && !route.leavesMemory) await door.ctx.notices.caughtUp();
     if (outcome.stream)
       return sendEvents(door, route.endpoint, request, reply.headers(outcome.headers), outcome.stream);
     return send(request, reply, outcome);
   });
 }
+
+/** A repeat of an error is told in the same headers, too. */
+const inTheirWords = (request: FastifyRequest, outcome: Outcome): Outcome =>
+  isOpenAi(request) && outcome.status >= 400
+    ? { ...outcome, headers: { ...neverRepeated, ...outcome.headers } }
+    : outcome;
 
 /** null: it has no Idempotency-Key. What a repeat must ask for too: another query is another request. */
 function repeatableOf(endpoint: Endpoint, request: FastifyRequest, body: Incoming): Repeatable | null {

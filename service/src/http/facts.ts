@@ -34,7 +34,11 @@ const isPrefetch = ({ headers }: FastifyRequest): boolean =>
   );
 
 function goneSignal(request: FastifyRequest, reply: FastifyReply): AbortSignal | null {
-  if (request.headers["idempotency-key"] !== undefined) return null;
+  return request.headers["idempotency-key"] === undefined ? hangUpOf(reply) : null;
+}
+
+/** Aborts when the client hangs up before it has its answer. */
+export function hangUpOf(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
   const abort = () => gone.abort(new Error("the client went away"));
   if (reply.raw.destroyed) abort();

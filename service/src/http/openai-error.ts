@@ -24,6 +24,9 @@ export const renderOpenAiError = (error: ApiError, challenge: string | null): Re
   headers: { ...headersOf(error, challenge), "x-should-retry": String(mayBeRepeated(error)) },
 });
 
+/** Of errors that are kept for a repeat: it would hear the same again. */
+export const neverRepeated = { "x-should-retry": "false" };
+
 /**
  * Without this header the clients would ask twice more after any 409, 429 and 5xx, and a provider that has failed may
  * bill each time. Whoever may come back is told when.

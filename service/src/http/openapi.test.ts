@@ -163,6 +163,8 @@ for (const endpoint of endpoints) {
         const wanted = endpoint.list ? ["page", "limit", "total"] : ["timestamp", "request_id"];
         for (const field of wanted) assert.ok(resolved(meta).properties[field], `meta has ${field}`);
         assert.equal(202 in operation.responses, endpoint.maybeAccepted || endpoint.accepted !== null);
+        const takesPrefer = operation.parameters.some(({ name }: Json) => name === "Prefer");
+        assert.equal(takesPrefer, endpoint.waitsWhenAsked || endpoint.accepted !== null);
         assert.equal(304 in operation.responses, endpoint.method === "GET");
       });
 

@@ -70,6 +70,11 @@ function headersOf(endpoint: Endpoint): Json[] {
   if (endpoint.accepted) {
     headers.push(header("Prefer", "`respond-async`: answer 202 at once, and go on without the caller"));
   }
+  if (endpoint.waitsWhenAsked) {
+    headers.push(
+      header("Prefer", "`wait=N`: answer 200 if it has ended within N seconds (at most 60), else 202"),
+    );
+  }
   if (hasEtag(endpoint)) {
     headers.push(header("If-None-Match", "304 when this is still the ETag"));
   }
@@ -217,6 +222,7 @@ const TAGS: Record<string, string> = {
   "discount-codes": "What buyers of your products take off the price",
   refunds: "Get money back, and decide about it as the seller",
   payouts: "What you have earned, and how it gets to you",
+  analytics: "What your products sold and earned, exactly as the books have it",
   "payment-methods": "What you pay with, and which of them pays when you name none",
   ai: "Run what you bought with your own provider keys",
   openai: "What you may run, for programs that speak with OpenAI: the base URL of this API and `/openai`",

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { endpoint } from "@stoa/contract";
+import { Registry } from "prom-client";
 import { z } from "zod";
 import { hasProduct } from "../../test/factories.ts";
 import {
@@ -379,8 +380,10 @@ suite("wrong passwords and sign-in tokens", () => {
       identify: { key: nobody, session: nobody, token: nobody, guest: () => null },
       limits,
       metrics: createMetrics({
+        registry: new Registry(),
         jobs: async () => [],
         openMoney: async () => [],
+        verdict: async () => undefined,
         clockSkew: async () => 0,
         now: ctx.now,
       }),

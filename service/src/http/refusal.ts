@@ -11,7 +11,7 @@ import { type Door, SECURITY_HEADERS } from "./door.ts";
 import { type Rendered, renderError } from "./envelope.ts";
 import { isForPeople, sendErrorPage } from "./error-page.ts";
 import { renderOpenAiError } from "./openai-error.ts";
-import { isOpenAi, pathOf } from "./request-path.ts";
+import { isMcp, isOpenAi, pathOf } from "./request-path.ts";
 import type { Route } from "./route.ts";
 import { send } from "./send.ts";
 
@@ -81,7 +81,8 @@ export const errorTold = (ctx: Context, { code, message, details }: ApiError) =>
 });
 
 export function renderRefusal({ ctx }: Door, request: FastifyRequest, error: ApiError): Rendered<string> {
-  const challenge = challengeOf(ctx.links.origin(), error, request.caller);
+  const resource = isMcp(request) ? "/mcp" : "/v1";
+  const challenge = challengeOf(ctx.links.origin(), resource, error, request.caller);
   if (isOpenAi(request)) return renderOpenAiError(error, challenge);
   return renderError(error, docUrl(ctx, error.code), metaOf(ctx, request), challenge);
 }

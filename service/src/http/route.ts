@@ -143,6 +143,8 @@ export interface Route {
   /** Of an upload: throws before a byte of it is read when this caller may not send it. */
   admit?(ctx: Context, caller: Caller, params: never): Promise<unknown>;
   handle(ctx: Context, caller: Caller, input: never, facts: RequestFacts): Promise<unknown>;
+  /** What it changes is nothing that a process remembers, so that its answer waits for no process to forget. */
+  leavesMemory?: true;
   /** The stream that a repeat of an Idempotency-Key hears, by the name of the first one. */
   again?(ctx: Context, caller: Caller, name: string): Promise<EventStream>;
 }
@@ -152,6 +154,9 @@ export const route = <E extends Endpoint>(endpoint: E, handle: Handler<E>): Rout
   endpoint,
   handle: handle as Route["handle"],
 });
+
+/** Of what changes neither keys, nor people, nor what lists show (`Memory` in db/notices.ts): it is answered a round trip earlier. */
+export const leavingMemory = (route: Route): Route => ({ ...route, leavesMemory: true });
 
 /** Of what may answer with a stream: a repeat of an Idempotency-Key is sent the events of the first one. */
 export const streamRoute = <E extends Endpoint>(

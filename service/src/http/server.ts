@@ -5,16 +5,17 @@ import cors from "@fastify/cors";
 import type { Endpoint } from "@stoa/contract";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { v7 } from "uuid";
-import { type Caller, isMember } from "../context.ts";
+import { isMember } from "../context.ts";
 import { answer } from "./answer.ts";
-import { authenticate, isPresented, mustBeAllowed } from "./authenticate.ts";
+import { mustBeAllowed } from "./authenticate.ts";
 import { type Door, SECURITY_HEADERS } from "./door.ts";
-import { presentedBy } from "./presented.ts";
-import { isWrongCredential, RATE_LIMIT_HEADERS } from "./rate-limit.ts";
+import { enter } from "./enter.ts";
+import { RATE_LIMIT_HEADERS } from "./rate-limit.ts";
 import { BODY_LIMIT_BYTES, notFound, refuseUnreadable, sendError } from "./refusal.ts";
 import { isApi, toRoutable } from "./request-path.ts";
 import type { Route } from "./route.ts";
 import { mustNotComeFromElsewhere } from "./same-origin.ts";
+import { endRequestSpan, startRequestSpan, traceIdOf, withinRequest } from "./trace.ts";
 
 const SIGN_IN_BODY_LIMIT_BYTES = 256 * 1024;
 const EXPOSED_HEADERS = [
@@ -55,12 +56,14 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
   app.decorate("guests", door.ctx.guests);
   app.decorateRequest("caller", null);
   app.decorateRequest("startedAt", 0);
+  app.decorateRequest("span", null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
 
   // Before CORS, which answers a preflight by itself.
   app.addHook("onRequest", (request, reply, done) => {
     request.startedAt = performance.now();
+    request.span = startRequestSpan(request);
     reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
     done();
   });
@@ -73,6 +76,8 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
     if (!request.is404 || !isApi(request)) return done();
     enter(door, request, reply).then(() => done(), done);
   });
+  // After the body, whose reading comes from the connection and knows no request.
+  app.addHook("preHandler", (request, _reply, done) => withinRequest(request, done));
   app.addHook("onResponse", (request, reply, done) => {
     observe(door, request, reply, performance.now() - request.startedAt);
     done();
@@ -100,31 +105,14 @@ function observe({ ctx, metrics }: Door, request: FastifyRequest, reply: Fastify
   metrics.observeRequest(request.method, route, reply.statusCode, ms);
   ctx.log.info({
     request: request.id,
+    trace: traceIdOf(request),
     method: request.method,
     route,
     status: reply.statusCode,
     ms: Math.round(ms * 10) / 10,
     caller: request.caller && isMember(request.caller) ? request.caller.userId : undefined,
   });
-}
-
-/** The API's first questions, before a path is told to exist: who asks, and may they ask once more? */
-async function enter(door: Door, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  request.caller = await callerOf(door, request);
-  const { headers, refusal } = await door.limits.count(request.caller, request.ip);
-  reply.headers(headers);
-  if (refusal) throw refusal;
-}
-
-/** A wrong credential counts against its address; after too many it is told that, and no other one suffers for it. */
-async function callerOf(door: Door, request: FastifyRequest): Promise<Caller> {
-  const presented = presentedBy(request, door.ctx.links.origin());
-  try {
-    return await authenticate(door.identify, presented);
-  } catch (error) {
-    if (!isPresented(presented) || !isWrongCredential(error)) throw error;
-    throw (await door.limits.countFailure("api", request.ip)) ?? error;
-  }
+  endRequestSpan(request, reply);
 }
 
 const bodyLimitOf = ({ base }: Endpoint): number =>

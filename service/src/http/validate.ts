@@ -25,6 +25,9 @@ function reasonOf(issue: z.core.$ZodIssue): string {
   // Of a name that is not allowed only the inner issue says why.
   if (issue.code === "invalid_key" && issue.issues[0]) return reasonOf(issue.issues[0]);
   if (issue.input === undefined && IS_MISSING.has(issue.code)) return "is required";
+  if (issue.code === "invalid_format" && issue.format === "datetime")
+    return "must be a time in ISO 8601 with its zone, such as 2026-11-22T10:00:00Z";
+  if (issue.code === "invalid_type" && issue.expected === "record") return "must be an object";
   return issue.message.replace(/^(Invalid (input|option)|Too (small|big)): /, "");
 }
 

@@ -54,3 +54,13 @@ test("the doctor looks for the newest files, and names S3_URL when another node 
   assert.equal(ok, false);
   assert.match(note, /1 of the newest 1 are not there: nodes that share a database need S3_URL/);
 });
+
+test("the doctor says whether telemetry is on, and where it goes", async () => {
+  assert.equal((await findingOf("telemetry")).note, "off");
+  market.service.ctx.config.telemetry = {
+    serviceName: null,
+    traces: "http://collector:4318",
+    metrics: "none",
+  };
+  assert.equal((await findingOf("telemetry")).note, "traces to http://collector:4318, metrics to none");
+});

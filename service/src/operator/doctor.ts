@@ -8,6 +8,7 @@ import { countSealed } from "../db/sealed.ts";
 import { countJobs } from "../jobs/jobs.ts";
 import { hasFailed, isLate } from "../jobs/rounds.ts";
 import { sealedColumns } from "../keyring.ts";
+import { lastVerdict } from "../ledger/nightly.ts";
 import { mailJob } from "../mail/mail.ts";
 import { openMail, openStorage } from "../outside.ts";
 import { isOverdue, listOpenMoney, mendOf, type OpenMoney } from "../payments/open-money.ts";
@@ -32,6 +33,8 @@ const FILES_LOOKED_FOR = 20;
 /** Looks at everything that a start depends on and at what workers do, and says how to mend what is not well. */
 export async function examine({ config, target }: Place, now = new Date()): Promise<Finding[]> {
   const pool = openPool({ target, maxConnections: 2 });
+  // Of a connection that is cut while it waits: the next look tells.
+  pool.on("error", () => {});
   const finding = async (check: string, look: () => Promise<Omit<Finding, "check">>): Promise<Finding> => ({
     check,
     ...(await look().catch((error) => ({ ok: false, note: (error as Error).message }))),
@@ -49,10 +52,18 @@ export async function examine({ config, target }: Place, now = new Date()): Prom
       await finding("files", () => files(pool, config)),
       await finding("jobs", () => jobs(pool, now)),
       await finding("money", () => money(pool, now)),
+      await finding("books", () => books(pool)),
+      await finding("telemetry", async () => telemetry(config)),
     ];
   } finally {
     await pool.end();
   }
+}
+
+/** Where traces and metrics go, if anywhere; never the headers, which open the collector's door. */
+function telemetry({ telemetry }: Config) {
+  if (!telemetry) return { ok: true, note: "off" };
+  return { ok: true, note: `traces to ${telemetry.traces}, metrics to ${telemetry.metrics}` };
 }
 
 async function dataFolder({ dataDir, databaseUrl }: Config) {
@@ -155,6 +166,15 @@ async function money(pool: pg.Pool, now: Date) {
   const problems = open.filter((one) => isOverdue(one, now)).map(overdueNote);
   const waiting = open.reduce((sum, { count }) => sum + count, 0);
   return told(problems, `${waiting} open, none for too long`);
+}
+
+/** What the last night found; that one came is the jobs' finding. */
+async function books(pool: pg.Pool) {
+  const last = await lastVerdict(openDatabase(pool)).catch(() => undefined);
+  if (!last) return { ok: true, note: "not looked at yet: `stoa-server ledger verify` does" };
+  const problems =
+    last.problems > 0 ? [`${last.problems} problems: \`stoa-server ledger verify\` tells them`] : [];
+  return told(problems, `all was well on ${last.endedAt.toISOString()}`);
 }
 
 const overdueNote = (open: OpenMoney) =>

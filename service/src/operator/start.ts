@@ -4,7 +4,9 @@ import { type Service, startService } from "../app.ts";
 import type { Context } from "../context.ts";
 import { openShop } from "../demo/demo.ts";
 import { replaceKey } from "../keys/keys.ts";
+import { createLog } from "../log.ts";
 import { createUser, findUser } from "../people/users.ts";
+import { startTelemetry, type Telemetry } from "../telemetry.start.ts";
 import { welcome } from "./box.ts";
 import { openPlace, type Place } from "./place.ts";
 
@@ -16,7 +18,7 @@ const PRINTED_KEY_HOURS = 24;
 /** `stoa-server start`: runs until SIGTERM or SIGINT. */
 export async function start(): Promise<void> {
   const startedAt = performance.now();
-  const opened: Opened = { place: null, service: null };
+  const opened: Opened = { place: null, service: null, telemetry: null };
   endOnSignal(opened);
   try {
     opened.place = await openPlace();
@@ -24,7 +26,10 @@ export async function start(): Promise<void> {
       console.error(why);
       process.exit(1);
     });
-    opened.service = await startService(opened.place.config, { target: opened.place.target });
+    const { config, target } = opened.place;
+    const log = createLog(config.logLevel);
+    opened.telemetry = await startTelemetry(config, log);
+    opened.service = await startService(config, { target }, { log });
     await greet(opened.place, opened.service, startedAt);
   } catch (error) {
     await close(opened);
@@ -36,11 +41,12 @@ export async function start(): Promise<void> {
 interface Opened {
   place: Place | null;
   service: Service | null;
+  telemetry: Telemetry | null;
 }
 
-async function close({ service, place }: Opened): Promise<void> {
+async function close({ service, place, telemetry }: Opened): Promise<void> {
   await service?.close();
-  await place?.leave();
+  await Promise.all([telemetry?.stop(), place?.leave()]);
 }
 
 /** On a first start in the test environment the shop is filled first, so that the line in the box lists products. */

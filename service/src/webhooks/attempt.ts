@@ -4,6 +4,7 @@ import type { Attempt, Claimed } from "./delivery-queries.ts";
 import type { Result } from "./outcome.ts";
 import { openSecrets } from "./secrets.ts";
 import { messageHeaders } from "./signature.ts";
+import { tracePost } from "./trace.ts";
 
 const USER_AGENT = "Stoa-Webhooks/1";
 
@@ -24,7 +25,9 @@ export async function attemptDelivery(ctx: Context, delivery: Claimed): Promise<
   const headers = headersOf(ctx, delivery, secrets);
   const startedAt = ctx.now();
   const start = performance.now();
-  const result = await ctx.outside.poster.post(delivery.url, headers, delivery.body, ctx.shutdown);
+  const result = await tracePost(delivery, () =>
+    ctx.outside.poster.post(delivery.url, headers, delivery.body, ctx.shutdown),
+  );
   const durationMs = Math.round(performance.now() - start);
   const attempt = { id: ctx.newId(), startedAt, endedAt: ctx.now(), durationMs, requestHeaders: headers };
   return { attempt: { ...attempt, answer: result.answer }, result };
