@@ -25,6 +25,16 @@ async function blocksOf(guide: string): Promise<{ heading: string; lines: string
   });
 }
 
+/** Those of a guide that begins with an address and a key to put in: the started service's. */
+async function keyedBlocksOf(guide: string) {
+  const [first, ...others] = await blocksOf(guide);
+  assert.match(first!.lines, /http:\/\/127\.0\.0\.1:4000.*stoa_test_…/);
+  const lines = first!.lines
+    .replace("http://127.0.0.1:4000", service.origin)
+    .replace("stoa_test_…", service.key);
+  return [{ ...first!, lines }, ...others];
+}
+
 const MARK = "----- the next block -----";
 
 /** One shell runs them all, as somebody would who copies them one by one; answers what each printed. */
@@ -116,6 +126,18 @@ test("the lines of the guide to products do what it says", async () => {
   );
 });
 
+test("the lines of the guide to analytics do what it says", async () => {
+  const { headings, after } = await follow("analytics.md");
+  const { summary, timeline } = JSON.parse(after("Analytics")[0]!).data;
+  assert.deepEqual([summary.grossRevenue, summary.platformFees, summary.netRevenue], [19.99, 2, 17.99]);
+  assert.equal(timeline.length, 8);
+  const [names, customer, ...others] = after("As a file")[0]!.split("\r\n");
+  assert.match(names!, /^id,name,currency,/);
+  assert.match(customer!, /^usr_[^,]*,[^,]*,USD,1,19\.99,/);
+  assert.deepEqual(others, []);
+  assert.deepEqual(headings, ["Analytics", "As a file"], "a block that nobody looks at");
+});
+
 test("the lines of the guide to selling do what it says", async () => {
   const { headings, after } = await follow("selling.md");
   const [code] = after("Discount codes").map((text) => JSON.parse(text));
@@ -139,18 +161,19 @@ test("the lines of the guide to selling do what it says", async () => {
   );
 });
 
-test("the lines of the guide to OpenAI's clients do what it says", async () => {
-  const blocks = await blocksOf("openai.md");
-  assert.match(blocks[0]!.lines, /http:\/\/127\.0\.0\.1:4000.*stoa_test_…/);
-  blocks[0]!.lines = blocks[0]!.lines
-    .replace("http://127.0.0.1:4000", service.origin)
-    .replace("stoa_test_…", service.key);
-  const text = await readFile(new URL("../docs/guides/openai.md", import.meta.url), "utf8");
+/** A guide whose lines use the key that the service printed, with its program at the end; answers what each block printed. */
+async function followWithKey(guide: string): Promise<string[]> {
+  const blocks = await keyedBlocksOf(guide);
+  const text = await readFile(new URL(`../docs/guides/${guide}`, import.meta.url), "utf8");
   const [, program] = /```js\n(.*?)```/s.exec(text)!;
   // Where the package is found.
   const inService = `cd "${new URL("../service", import.meta.url).pathname}"`;
   const node = { heading: "Node", lines: `${inService} && node --input-type=module <<'END'\n${program}END` };
-  const [, listed, answered, refused, told, ...others] = await run([...blocks, node]);
+  return run([...blocks, node]);
+}
+
+test("the lines of the guide to OpenAI's clients do what it says", async () => {
+  const [, listed, answered, refused, told, ...others] = await followWithKey("openai.md");
   const models = JSON.parse(listed!);
   assert.deepEqual([models.object, models.data[0].name], ["list", "Haiku about anything"]);
   const { object, choices } = JSON.parse(answered!);
@@ -161,6 +184,17 @@ test("the lines of the guide to OpenAI's clients do what it says", async () => {
     ["n", "INVALID_REQUEST"],
   );
   assert.match(told!, /^\[sandbox\].*\n\d+ tokens, exec_[a-z0-9]+$/s);
+  assert.deepEqual(others, [], "a block that nobody looks at");
+});
+
+test("the lines of the guide to MCP clients do what it says", async () => {
+  const [listed, told, ...others] = await followWithKey("mcp.md");
+  const { tools } = JSON.parse(listed!).result;
+  assert.deepEqual(
+    tools.slice(0, 3).map(({ title }: { title: string }) => title),
+    ["Look at a run", "Cancel a run", "Haiku about anything"],
+  );
+  assert.match(told!, /^\d+ characters so far\n.*\[sandbox\].* exec_[a-z0-9]+$/s);
   assert.deepEqual(others, [], "a block that nobody looks at");
 });
 
@@ -214,11 +248,7 @@ test("the lines of the guide to import and export do what it says", async () => 
 });
 
 test("the lines of the guide to files do what it says", async () => {
-  const blocks = await blocksOf("files.md");
-  assert.match(blocks[0]!.lines, /http:\/\/127\.0\.0\.1:4000.*stoa_test_…/);
-  blocks[0]!.lines = blocks[0]!.lines
-    .replace("http://127.0.0.1:4000", service.origin)
-    .replace("stoa_test_…", service.key);
+  const blocks = await keyedBlocksOf("files.md");
   const [, added, downloaded, shown, taken, ...others] = await run(blocks);
   assert.equal(JSON.parse(added!).data.name, "guide.md");
   assert.equal(downloaded, "# How to use it\n\nName a topic.");
@@ -228,11 +258,7 @@ test("the lines of the guide to files do what it says", async () => {
 });
 
 test("the lines of the guide to payments do what it says", async () => {
-  const blocks = await blocksOf("payments.md");
-  assert.match(blocks[0]!.lines, /http:\/\/127\.0\.0\.1:4000.*stoa_test_…/);
-  blocks[0]!.lines = blocks[0]!.lines
-    .replace("http://127.0.0.1:4000", service.origin)
-    .replace("stoa_test_…", service.key);
+  const blocks = await keyedBlocksOf("payments.md");
   const [, bought, methods, confirmed, chosenPlan, changedPlan, ...others] = await run(blocks);
   const [declined, paid] = answersIn(bought!);
   assert.equal(declined.error.details.declineCode, "card_declined");
@@ -251,16 +277,13 @@ test("the lines of the guide to payments do what it says", async () => {
 /** What curl printed, one answer after the other. */
 const answersIn = (said: string) =>
   said
+    .trim()
     .replaceAll('}{"success"', '}\n{"success"')
     .split("\n")
     .map((line) => JSON.parse(line));
 
 test("the lines of the guide to webhooks do what it says", async () => {
-  const blocks = await blocksOf("webhooks.md");
-  assert.match(blocks[0]!.lines, /http:\/\/127\.0\.0\.1:4000.*stoa_test_…/);
-  blocks[0]!.lines = blocks[0]!.lines
-    .replace("http://127.0.0.1:4000", service.origin)
-    .replace("stoa_test_…", service.key);
+  const blocks = await keyedBlocksOf("webhooks.md");
   const [, arrived, looked, rotated, heard, egress, ...others] = await run(blocks);
   const [sent, inbox] = answersIn(arrived!);
   assert.equal(sent.data.eventType, "test");
@@ -277,11 +300,7 @@ test("the lines of the guide to webhooks do what it says", async () => {
 });
 
 test("the lines of the guide to running prompts do what it says", async () => {
-  const blocks = await blocksOf("running.md");
-  assert.match(blocks[0]!.lines, /http:\/\/127\.0\.0\.1:4000.*stoa_test_…/);
-  blocks[0]!.lines = blocks[0]!.lines
-    .replace("http://127.0.0.1:4000", service.origin)
-    .replace("stoa_test_…", service.key);
+  const blocks = await keyedBlocksOf("running.md");
   const [, whole, estimated, streamed, resumed, accepted, canceled, ...others] = await run(blocks);
   const { output } = JSON.parse(whole!).data;
   assert.deepEqual(JSON.parse(estimated!).data.cost, { min: 0, max: 0 });
@@ -302,16 +321,29 @@ test("the lines of the guide to running prompts do what it says", async () => {
   assert.deepEqual(others, [], "a block that nobody looks at");
 });
 
+test("the lines of the guide to workflows do what it says", async () => {
+  const [, ran, ...others] = await run(await keyedBlocksOf("workflows.md"));
+  const [steps, decided] = answersIn(ran!.slice(0, ran!.indexOf("retry: ")));
+  const [ok, draft] = steps.data;
+  assert.deepEqual([ok.status, ok.prompt, draft.status], ["waiting", "Shall it go out?", "completed"]);
+  assert.equal(decided.data.decision, "approved");
+  const [, told] = /^event: execution\.completed\ndata: (.*)$/m.exec(ran!)!;
+  assert.deepEqual([JSON.parse(told!).status, JSON.parse(told!).output], ["completed", draft.output]);
+  assert.deepEqual(others, [], "a block that nobody looks at");
+});
+
 test("the lines of the guide to operating make a backup and a shop of it, to which a key of before is good", async (t) => {
   const settings = { STOA_DATA_DIR: folder.path };
   const line = "npx stoa-server key create --user newcomer@stoa.example --name before --json";
   const { key } = JSON.parse((await shell(line, settings)).stdout);
-  const [backedUp, restored, keys, rotated, ...others] = await run(await blocksOf("operating.md"), settings);
+  const printed = await run(await blocksOf("operating.md"), settings);
+  const [backedUp, restored, keys, rotated, rebuilt, ...others] = printed;
   assert.deepEqual(others, [], "a block that nobody looks at");
   assert.match(backedUp!, /^keys: wrapped$/m);
   assert.match(restored!, /^keys: put into the data folder$/m);
   assert.match(keys!, /^STOA_MASTER_KEYS=1:\S{44}\nSTOA_SESSION_KEYS=1:\S{44}$/);
   assert.match(rotated!, /^key: 1\nrewrapped: 0$/m);
+  assert.match(rebuilt!, /^sums: \d+\nchanged: \d+\nremoved: 0$/);
   const made = /^file: (.+)\/shop\.tar\.gz$/m.exec(backedUp!)![1]!;
   const other = await npmStart(join(made, "data"));
   t.after(async () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { startCollector } from "@stoa/service/test/collector.ts";
 import { npmStart, STOA, type Started, shell, stock, stop, temporaryFolder } from "./service-process.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
@@ -40,8 +41,13 @@ const runSlowly = (service: Started, productId: string) =>
     options: { model: "sandbox-slow" },
   });
 
-test("SIGTERM to npm lets a running call end, refuses new ones and exits 0", async () => {
-  const service = await npmStart(folder.path);
+test("SIGTERM to npm lets a running call end, tells a collector of it, refuses new ones and exits 0", async () => {
+  const collector = await startCollector();
+  const service = await npmStart(folder.path, {
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    // Far away: only the end sends it.
+    OTEL_BSP_SCHEDULE_DELAY: "600000",
+  });
   const productId = await anyProduct(service);
   assert.equal((await post(service, "/purchases", { productId })).status, 201);
   const running = runSlowly(service, productId);
@@ -52,6 +58,10 @@ test("SIGTERM to npm lets a running call end, refuses new ones and exits 0", asy
   const { code } = await service.ended;
   assert.equal(code, 0);
   await assert.rejects(fetch(`${service.origin}/healthz`));
+  const told = Buffer.concat(collector.bodies).toString("latin1");
+  for (const name of ["run prompt", "chat sandbox-slow", "service.name", "gen_ai.client.operation.duration"])
+    assert.ok(told.includes(name), name);
+  await collector.close();
 });
 
 test("a second service on the same data folder joins the database, and ends with it", async () => {

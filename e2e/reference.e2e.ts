@@ -71,3 +71,13 @@ for (const scheme of ["light", "dark"] as const) {
     });
   }
 }
+
+test("no code of an error is broken on a small page", async () => {
+  const { page, close } = await visit("/docs/errors", { width: 360 });
+  const lines = await page
+    .locator("td code")
+    .evaluateAll((codes) => codes.map((code) => code.getClientRects().length));
+  assert.ok(lines.length > 50);
+  assert.deepEqual([...new Set(lines)], [1]);
+  await close();
+});

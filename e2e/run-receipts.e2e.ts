@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { hasDraft } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { ran } from "@stoa/service/test/runs.ts";
+import { executes, hasWorkflow, startWorker, transform } from "@stoa/service/test/workflows.ts";
 import { temporaryFolder } from "./service-process.ts";
 
 const execute = promisify(execFile);
@@ -18,24 +19,43 @@ let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let guide: string;
 /** Paths of what somebody who checks a receipt was given. */
 let files: Record<"answer" | "variables" | "output" | "other", string>;
+/** The same of a workflow, as JSON whose names are in no order. */
+let ofWorkflow: Pick<typeof files, "answer" | "variables" | "output">;
 before(async () => {
   market = await openMarket();
   folder = await temporaryFolder();
   guide = await readFile(new URL("../docs/guides/receipts-of-runs.md", import.meta.url), "utf8");
   author = await market.hasUser();
   const run = await ran(author, { productId: await hasDraft(author), variables });
-  const answer = await author.get(`/v1/ai/executions/${run.executionId}/receipt`);
   files = {
-    answer: await kept("answer.json", answer.text),
+    answer: await kept("answer.json", await receiptOf(run.executionId)),
     variables: await kept("variables.json", JSON.stringify(variables, null, 2)),
     output: await kept("output.txt", run.output),
     other: await kept("other.json", JSON.stringify({ ...variables, topic: "snow" })),
   };
+  ofWorkflow = await hasRunOfWorkflow();
 });
 after(async () => {
   await market.close();
   await folder.remove();
 });
+
+const receiptOf = async (executionId: string) =>
+  (await author.get(`/v1/ai/executions/${executionId}/receipt`)).text;
+
+async function hasRunOfWorkflow() {
+  const worker = startWorker(market);
+  const input = { to: { street: "Ü 1", city: ["b", { z: 1, a: 0.5 }] }, at: null };
+  const steps = [transform("told", "{'to': input.to, 'all': {'b': [true], 'a': 'é'}}")];
+  const workflow = await hasWorkflow(author, { steps, result: "steps.told.output" });
+  const { executionId, output } = await executes(author, workflow, { input });
+  await worker.stop();
+  return {
+    answer: await kept("workflow.json", await receiptOf(executionId)),
+    variables: await kept("input.json", JSON.stringify(input)),
+    output: await kept("result.json", JSON.stringify(output, null, 2)),
+  };
+}
 
 async function kept(name: string, text: string): Promise<string> {
   const path = join(folder.path, name);
@@ -81,6 +101,11 @@ for (const [name, { language, command, file, needs }] of Object.entries(checkers
         "other variables",
         "another output",
       ]);
+    });
+
+    test("knows the input and the result of a workflow, however their JSON is written", async () => {
+      const [, ...said] = await check(ofWorkflow.answer, ofWorkflow.variables, ofWorkflow.output);
+      assert.deepEqual(said, ["these variables", "this output"]);
     });
 
     test("refuses one that was changed", async () => {

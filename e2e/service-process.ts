@@ -47,7 +47,7 @@ async function makeShop(path: string): Promise<void> {
 /** The settings of this process that a child needs, and none of the tests' own. */
 export function environmentWith(settings: Record<string, string>): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
-    ([name]) => !/^(STOA_|DATABASE_URL|PORT$|HOST$|NODE_TEST_CONTEXT|NODE_OPTIONS)/.test(name),
+    ([name]) => !/^(STOA_|OTEL_|DATABASE_URL|PORT$|HOST$|NODE_TEST_CONTEXT|NODE_OPTIONS)/.test(name),
   );
   return { ...Object.fromEntries(inherited), STOA_LOG_LEVEL: "warn", ...settings };
 }
