@@ -1,7 +1,7 @@
 import type { Stats } from "@stoa/contract";
 import { marketSales } from "../analytics/market.ts";
-import { atOneMoment, endsOf, rateOf } from "../analytics/sales.ts";
-import { type SpanQuery, spanOf } from "../analytics/span.ts";
+import { atOneMoment, rateOf } from "../analytics/sales.ts";
+import { endsOf, type SpanQuery, spanOf } from "../analytics/span.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import {
@@ -19,7 +19,7 @@ type Query = Pick<SpanQuery, "period" | "startDate" | "endDate">;
 export async function readStats(ctx: Context, query: Query): Promise<Stats> {
   const span = await spanOf(ctx, { ...query, interval: "month", timezone: "UTC" });
   const days = { startDate: span.startDate, endDate: span.endDate };
-  const [from, until] = endsOf(span) as [Date, Date];
+  const [from, until] = endsOf(span);
   return atOneMoment(ctx, async (tx) => ({
     ...(await countNow(tx)),
     days,

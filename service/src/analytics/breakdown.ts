@@ -1,13 +1,18 @@
 import type { RevenueGroup } from "@stoa/contract";
 import type { Tx } from "../db/database.ts";
 import { toId } from "../ids.ts";
-import { saleSums } from "../ledger/sold.ts";
-import { listLabels, listReferralCodes, type SumRow, type Sums, sumSpan } from "./queries.ts";
-import { endsOf, ranked, type Subject, sumOf } from "./sales.ts";
-import type { Span } from "./span.ts";
+import { listLabels, listReferralCodes } from "./queries.ts";
+import { hasMoved, NOTHING, type Subject } from "./sales.ts";
+import { endsOf, type Span } from "./span.ts";
+import { type SumRow, type Sums, sumSpan } from "./span-sums-queries.ts";
+
+/** What is told of a part, and what tells whether anything of it moved. */
+const NAMES = ["sales", "gross", "refunds", "disputes", "net"] as const;
+type Name = (typeof NAMES)[number];
+type PartSums = Pick<Sums, Name>;
 
 /** Of what is broken down, a part, with its amounts in a currency. */
-export interface Breakdown extends Sums {
+export interface Breakdown extends PartSums {
   key: string;
   label: string;
   currency: string;
@@ -39,8 +44,12 @@ const soldBy = (
   tx: Tx,
   scope: "product" | "referrer",
   { sellerId, productId, currency, span }: Question,
-): Promise<SumRow[]> =>
-  sumSpan(tx, { sellerId, scope, ofId: productId, currencies: [currency], edges: endsOf(span), by: "month" });
+): Promise<SumRow<Name>[]> =>
+  sumSpan(
+    tx,
+    { sellerId, scope, ofId: productId, currencies: [currency], edges: endsOf(span), by: "month" },
+    NAMES,
+  );
 
 /** Products that sold, or of which something was given back; so many at most. */
 export async function byProduct(tx: Tx, question: Question, limit = MOST): Promise<Breakdown[]> {
@@ -52,6 +61,16 @@ export async function byProduct(tx: Tx, question: Question, limit = MOST): Promi
   );
   return rows.map((row) => ({ ...row, label: labels.get(row.ofId)!.title }));
 }
+
+/** Those that moved, that with the most revenue first; of equals that with the most sales, then the earlier key. */
+const ranked = <Row extends PartSums & { key: string }>(rows: Row[]): Row[] =>
+  rows
+    .filter(hasMoved)
+    .toSorted(
+      (a, b) => descending(a.gross, b.gross) || descending(a.sales, b.sales) || (a.key < b.key ? -1 : 1),
+    );
+
+const descending = (a: bigint, b: bigint) => (a === b ? 0 : a > b ? -1 : 1);
 
 const most = (rows: Breakdown[]): Breakdown[] => ranked(rows).slice(0, MOST);
 
@@ -82,10 +101,14 @@ async function byReferral(tx: Tx, question: Question, totals: Totals): Promise<B
     rows.map(({ ofId }) => ofId),
   );
   const referred = rows.map((row) => ({ ...row, key: codes.get(row.ofId)!, label: codes.get(row.ofId)! }));
-  const direct = lessOf(totals.get(currency) ?? sumOf([]), sumOf(rows));
+  const direct = lessOf(totals.get(currency) ?? NOTHING, sumOf(rows));
   return most([...referred, { ...direct, key: DIRECT, label: DIRECT, currency }]);
 }
 const DIRECT = "direct";
 
-const lessOf = (whole: Sums, part: Sums): Sums =>
-  Object.fromEntries(saleSums.map((name) => [name, whole[name] - part[name]])) as Sums;
+const lessOf = (whole: PartSums, part: PartSums) => eachOf((name) => whole[name] - part[name]);
+
+const sumOf = (rows: PartSums[]) => eachOf((name) => rows.reduce((sum, row) => sum + row[name], 0n));
+
+const eachOf = (reckon: (name: Name) => bigint) =>
+  Object.fromEntries(NAMES.map((name) => [name, reckon(name)])) as PartSums;

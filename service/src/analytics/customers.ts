@@ -12,9 +12,9 @@ import {
   countRetained,
   listCustomers,
 } from "./customers-queries.ts";
-import { sumSpan } from "./queries.ts";
 import { atOneMoment, currenciesOf, rateOf } from "./sales.ts";
 import { type Span, type SpanQuery, spanOf } from "./span.ts";
+import { sumSpan } from "./span-sums-queries.ts";
 
 const TOP_CUSTOMERS = 10;
 /** Before anybody sold anything. */
@@ -75,7 +75,10 @@ async function lostOf(
   currencies: string[],
 ): Promise<Map<string, bigint>> {
   const edges = [FIRST_MOMENT, until];
-  const sums = await sumSpan(tx, { sellerId, scope: "all", currencies, edges, by: "month" });
+  const sums = await sumSpan(tx, { sellerId, scope: "all", currencies, edges, by: "month" }, [
+    "refunds",
+    "disputes",
+  ]);
   return new Map(sums.map(({ currency, refunds, disputes }) => [currency, refunds + disputes]));
 }
 

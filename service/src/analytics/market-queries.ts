@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import type { Tx } from "../db/database.ts";
-import { type Sums, startOfMonth, toSums } from "./queries.ts";
+import { saleSums } from "../ledger/sold.ts";
+import { type Sums, startOfMonth, toSums } from "./span-sums-queries.ts";
 import { each } from "./sums-queries.ts";
 
 /** Whole days of UTC: from the beginning of one to that of another. */
@@ -28,7 +29,7 @@ const ADDED = each((name) => `sum(${name})::text as ${name}`);
 export async function sumMarket(tx: Tx, days: Days): Promise<Map<string, Sums>> {
   const { rows } = await sql<Record<string, string>>`
     select currency, ${ADDED} from (${cells(days)}) as cell group by currency order by currency`.execute(tx);
-  return new Map(rows.map((row) => [row["currency"]!, toSums(row)]));
+  return new Map(rows.map((row) => [row["currency"]!, toSums(row, saleSums)]));
 }
 
 export interface SellerSums extends Sums {
@@ -48,6 +49,6 @@ export async function listTopSellers(tx: Tx, days: Days, limit: number): Promise
      where rank <= ${limit} order by currency, rank`.execute(tx);
   return rows.map((row) => ({
     ...{ currency: row["currency"]!, id: row["id"]!, name: row["name"]! },
-    ...toSums(row),
+    ...toSums(row, saleSums),
   }));
 }

@@ -3,7 +3,7 @@ import type { Tx } from "../db/database.ts";
 import { toDecimalSum } from "../money/amount.ts";
 import { toUserId } from "../people/users.ts";
 import { type Days, listTopSellers, sumMarket } from "./market-queries.ts";
-import type { Sums } from "./queries.ts";
+import type { Sums } from "./span-sums-queries.ts";
 
 const TOP_SELLERS = 10;
 

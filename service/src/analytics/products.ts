@@ -7,18 +7,19 @@ import { toUuid } from "../ids.ts";
 import { toDecimalSum } from "../money/amount.ts";
 import { type Breakdown, byProduct } from "./breakdown.ts";
 import { csvAnswer, csvLines } from "./csv.ts";
-import { isAuthor, type Sums, sumViews } from "./queries.ts";
+import { isAuthor, sumViews } from "./queries.ts";
 import {
   atOneMoment,
   averageOf,
   currenciesOf,
+  NOTHING,
   rateOf,
   type Subject,
-  sumOf,
   timelineOf,
   totalsOf,
 } from "./sales.ts";
 import { type Span, type SpanQuery, spanOf } from "./span.ts";
+import type { Sums } from "./span-sums-queries.ts";
 
 const TOP = 10;
 
@@ -40,7 +41,7 @@ export async function productAnalytics(
     return {
       ...{ currency, startDate, endDate, timezone },
       summary: {
-        ...toSummary(totals.get(currency) ?? sumOf([]), currency),
+        ...toSummary(totals.get(currency) ?? NOTHING, currency),
         conversionRate: conversionOf(totals.values(), timeline),
       },
       timeline,
@@ -76,7 +77,7 @@ function toSummary(sums: Sums, currency: string) {
 type Timeline = ProductAnalytics["timeline"];
 
 async function viewedTimelineOf(tx: Tx, subject: Subject, currency: string, span: Span): Promise<Timeline> {
-  const sold = await timelineOf(tx, subject, currency, span);
+  const sold = await timelineOf(tx, subject, { currency, span, names: ["gross", "sales"] });
   const views = await sumViews(tx, { ...subject, ...span });
   return span.dates.map((date, bucket) => ({
     date,
@@ -88,8 +89,10 @@ async function viewedTimelineOf(tx: Tx, subject: Subject, currency: string, span
 
 /** Viewers look at a product in no currency, and so the sales in all of them count. */
 function conversionOf(totals: Iterable<Sums>, timeline: Timeline): number {
+  let sales = 0n;
+  for (const sums of totals) sales += sums.sales;
   const views = timeline.reduce((sum, row) => sum + row.views, 0);
-  return Math.min(1, rateOf(sumOf(totals).sales, BigInt(views)));
+  return Math.min(1, rateOf(sales, BigInt(views)));
 }
 
 /** Of what was sold before, something may have been given back. */

@@ -2,13 +2,13 @@ import type { RevenueAnalytics, RevenueGroup } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import type { FileAnswer } from "../http/route.ts";
-import { balancesOf } from "../ledger/balances.ts";
 import { toDecimalSum } from "../money/amount.ts";
 import { type Breakdown, breakdownsBy } from "./breakdown.ts";
 import { csvAnswer, csvLines } from "./csv.ts";
-import { type Sums, sumPaidOut } from "./queries.ts";
-import { atOneMoment, averageOf, currenciesOf, rateOf, sumOf, timelineOf, totalsOf } from "./sales.ts";
+import { sumFunds } from "./funds-queries.ts";
+import { atOneMoment, averageOf, currenciesOf, NOTHING, rateOf, timelineOf, totalsOf } from "./sales.ts";
 import { type SpanQuery, spanOf } from "./span.ts";
+import type { Sums } from "./span-sums-queries.ts";
 
 type Query = SpanQuery & { groupBy: RevenueGroup };
 
@@ -24,8 +24,8 @@ export async function revenueAnalytics(
     const { currency, currencies } = await currenciesOf(ctx, tx, caller.userId, query.currency);
     const totals = await totalsOf(tx, subject, currencies, span);
     const funds = await fundsOf(ctx, tx, caller.userId);
-    const timeline = await timelineOf(tx, subject, currency, span);
-    const summaryOf = (of: string) => ({ ...toSummary(totals.get(of) ?? sumOf([]), of), ...funds(of) });
+    const timeline = await timelineOf(tx, subject, { currency, span, names: TOLD });
+    const summaryOf = (of: string) => ({ ...toSummary(totals.get(of) ?? NOTHING, of), ...funds(of) });
     const groups = await breakdownsBy[query.groupBy](tx, { ...subject, currency, span }, totals);
     const { startDate, endDate, timezone } = span;
     return {
@@ -59,19 +59,23 @@ function toSummary(sums: Sums, currency: string) {
 
 /** What somebody has, and had, of each currency. */
 async function fundsOf(ctx: Context, tx: Tx, userId: string) {
-  const balances = await balancesOf(tx, userId, ctx.now());
-  const paid = await sumPaidOut(tx, userId);
+  const funds = await sumFunds(tx, userId, ctx.now());
+  const byCurrency = new Map(funds.map(({ currency, ...sums }) => [currency, sums]));
   return (currency: string) => {
-    const balance = balances.find((one) => one.currency === currency);
+    const { booked, pending, reserved, paidOut } = byCurrency.get(currency) ?? NO_FUNDS;
     return {
-      pendingBalance: toDecimalSum(balance?.pendingMinor ?? 0n, currency),
-      availableBalance: toDecimalSum(balance?.availableMinor ?? 0n, currency),
-      paidOut: toDecimalSum(paid.get(currency) ?? 0n, currency),
+      pendingBalance: toDecimalSum(BigInt(pending), currency),
+      availableBalance: toDecimalSum(BigInt(booked) - BigInt(pending) - BigInt(reserved), currency),
+      paidOut: toDecimalSum(BigInt(paidOut), currency),
     };
   };
 }
+const NO_FUNDS = { booked: 0, pending: 0, reserved: 0, paidOut: 0 };
 
-function toRow(sums: Sums, currency: string) {
+/** What a row of the timeline tells. */
+const TOLD = ["gross", "refunds", "disputes", "fees", "commissions", "net", "sales"] as const;
+
+function toRow(sums: Pick<Sums, (typeof TOLD)[number]>, currency: string) {
   const amount = (minor: bigint) => toDecimalSum(minor, currency);
   return {
     grossRevenue: amount(sums.gross),
@@ -112,7 +116,7 @@ export async function exportRevenueAnalytics(
   const sellerId = caller.userId;
   const { currency, timeline } = await atOneMoment(ctx, async (tx) => {
     const { currency } = await currenciesOf(ctx, tx, sellerId, query.currency);
-    return { currency, timeline: await timelineOf(tx, { sellerId }, currency, span) };
+    return { currency, timeline: await timelineOf(tx, { sellerId }, { currency, span, names: TOLD }) };
   });
   const rows = timeline.map((sums, bucket) => {
     const row = toRow(sums, currency);

@@ -6,8 +6,8 @@ import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { daysAfter } from "../days.ts";
 import { toUuid } from "../ids.ts";
 import { saleSums } from "../ledger/sold.ts";
-import { type Sums, sumSpan } from "./queries.ts";
 import { type SpanQuery, spanOf } from "./span.ts";
+import { type Sums, sumSpan } from "./span-sums-queries.ts";
 import { foldSales } from "./sums.ts";
 
 let market: Market;
@@ -224,7 +224,11 @@ suite("sums of a span", () => {
           edges: span.edges,
           by: level,
         } as const;
-        const rows = await sumSpan(market.service.ctx.db, { ...wanted, currencies: ["USD", "EUR"] });
+        const rows = await sumSpan(
+          market.service.ctx.db,
+          { ...wanted, currencies: ["USD", "EUR"] },
+          saleSums,
+        );
         const found = rows.map(
           ({ currency, ofId, bucket, ...sums }) => [`${currency} ${ofId} ${bucket}`, sums] as const,
         );

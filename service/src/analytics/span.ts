@@ -1,8 +1,8 @@
 import type { Context } from "../context.ts";
-import { daysAfter } from "../days.ts";
+import { dayOf, daysAfter } from "../days.ts";
 import { invalidRequest } from "../errors.ts";
 import { isCurrency } from "../money/amount.ts";
-import { listBoundaries } from "./span-queries.ts";
+import { daysOf } from "./calendar.ts";
 
 /** Which days are asked about, as the query says. */
 export interface SpanQuery {
@@ -25,6 +25,9 @@ export interface Span {
   /** When each bucket begins, and at the end when the last one is over: one more than there are dates. */
   edges: Date[];
 }
+
+/** When the first day begins, and when the last one is over. */
+export const endsOf = ({ edges }: Span): [from: Date, until: Date] => [edges[0]!, edges.at(-1)!];
 
 const PERIOD_DAYS = { day: 1, week: 7, month: 30, year: 365 };
 const MAX_YEARS = 5;
@@ -49,11 +52,20 @@ export async function spanOf(ctx: Context, query: SpanQuery): Promise<Span> {
   mustBeOrdered(startDate, endDate);
   const { timezone, interval } = query;
   const zone = CITIES.get(timezone.toUpperCase()) ?? timezone;
-  const boundaries = await listBoundaries(ctx.db, { startDate, endDate, interval, timezone: zone });
-  if (!boundaries) throw unknownZone();
-  const dates = boundaries.slice(0, -1).map(({ date }) => date);
-  return { timezone, startDate, endDate, interval, dates, edges: boundaries.map(({ at }) => at) };
+  const days = await daysOf(ctx.db, { startDate, endDate, timezone: zone });
+  if (!days) throw unknownZone();
+  const firsts = days.slice(0, -1).filter(({ date }, day) => day === 0 || isFirst[interval](date));
+  const edges = [...firsts, days.at(-1)!].map(({ at }) => at);
+  return { timezone, startDate, endDate, interval, dates: firsts.map(({ date }) => date), edges };
 }
+
+const MONDAY = 1;
+/** Whether an interval begins with a day. */
+const isFirst: Record<SpanQuery["interval"], (date: string) => boolean> = {
+  day: () => true,
+  week: (date) => new Date(date).getUTCDay() === MONDAY,
+  month: (date) => date.endsWith("-01"),
+};
 
 function mustBeCurrency(currency: string | undefined): void {
   if (currency !== undefined && !isCurrency(currency))
@@ -74,10 +86,7 @@ function todayIn(timezone: string, now: Date): string {
 }
 
 /** So many days later, by the calendar. */
-const shifted = (date: string, days: number): string =>
-  daysAfter(new Date(`${date}T00:00:00Z`), days)
-    .toISOString()
-    .slice(0, 10);
+const shifted = (date: string, days: number): string => dayOf(daysAfter(new Date(date), days));
 
 function mustBeOrdered(startDate: string, endDate: string): void {
   if (startDate > endDate) throw invalidRequest("startDate", "must not be after endDate");

@@ -6,8 +6,9 @@ import { saleSums } from "../ledger/sold.ts";
 export const insertMovement = (tx: Tx, movement: Insertable<SalesMovements>) =>
   tx.insertInto("sales_movements").values(movement).execute();
 
-/** A text for each of the sums. */
-export const each = (text: (column: string) => string) => sql.raw(saleSums.map(text).join(", "));
+/** A text for each of the sums, or for those that are named. */
+export const each = (text: (column: string) => string, names: readonly string[] = saleSums) =>
+  sql.raw(names.map(text).join(", "));
 
 /** Any number, but the same in every process: sums are folded, or made anew, by one at a time. */
 export const SUMS_LOCK = 7_200_412;

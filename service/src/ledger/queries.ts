@@ -2,7 +2,7 @@ import { type Insertable, sql } from "kysely";
 import type { Queries, Tx } from "../db/database.ts";
 import type { LedgerTransactions, LedgerVerdicts } from "../db/tables.gen.ts";
 import type { Entry } from "./ledger.ts";
-import { SHARES_GONE } from "./shares.ts";
+import { reservedOf } from "./reserved.ts";
 
 export async function insertTransaction(
   tx: Tx,
@@ -40,26 +40,6 @@ interface Sums {
   referrerReserved: string;
 }
 
-/** What the open refunds of matured orders take of their owner, whatever of it was refunded or is held already. */
-const refundsMayTake = (ownerId: string, now: Date) => sql`
-  select o.currency, part.account, part.amount * o.sign as amount
-    from (select o.*, point.gone, point.sign from (
-            select o.*, o.refunded_minor + coalesce(d.held, 0) as taken, r.asked
-              from orders o
-              join (select order_id, sum(amount_minor) as asked from refunds
-                     where status in ('pending', 'approved', 'processing') group by order_id) as r on r.order_id = o.id
-              left join (select order_id, sum(held_minor) as held from disputes
-                          where status = 'open' group by order_id) as d on d.order_id = o.id
-             where (o.seller_id = ${ownerId} or o.referrer_id = ${ownerId}) and o.matures_at <= ${now}) as o
-           cross join lateral (values (o.taken, -1), (least(o.taken + o.asked, o.total_minor), 1)) as point (gone, sign)) as o
-   ${SHARES_GONE}
-   where part.owner_id = ${ownerId}`;
-
-/** What open disputes hold is booked; what the provider charges for one that is lost is not yet. */
-const disputesMayTake = (ownerId: string) => sql`
-  select o.currency, 'seller' as account, d.fee_minor as amount
-    from disputes d join orders o on o.id = d.order_id where d.status = 'open' and o.seller_id = ${ownerId}`;
-
 /**
  * In one statement, so that a refund that succeeds meanwhile is either reserved or booked. All entries are summed from the index
  * ledger_entries_owner, without the entries themselves.
@@ -74,10 +54,7 @@ export async function sumsOf(db: Queries, ownerId: string, now: Date): Promise<S
              sum(amount_minor) filter (where account = 'referrer' and matures_at > ${now}) as referrer_pending,
              sum(amount_minor) filter (where account = 'referrer' and matures_at <= ${now}) as referrer_matured
         from ledger_entries where owner_id = ${ownerId} and account <> 'buyer_credit' group by currency),
-    reserved as (
-      select currency, sum(amount) as reserved, sum(amount) filter (where account = 'referrer') as referrer_reserved
-        from (${refundsMayTake(ownerId, now)} union all ${disputesMayTake(ownerId)}) as claims
-       group by currency having sum(amount) <> 0)
+    reserved as (${reservedOf(ownerId, now)})
     select currency, coalesce(pending, 0)::text as pending, coalesce(matured, 0)::text as matured,
            coalesce(reserved, 0)::text as reserved, coalesce(in_transit, 0)::text as "inTransit",
            coalesce(referrer_pending, 0)::text as "referrerPending",

@@ -76,3 +76,6 @@ create view sales_cells_now as
          m.tax, m.fees, m.commissions, m.net
     from sales_movements m
    cross join lateral sales_cells(m.seller_id, m.product_id, m.referrer_id, m.moved_at) as c;
+
+-- What somebody was booked that is no order's: payouts. Of all else that they ever earned the sums tell.
+create index ledger_entries_of_no_order on ledger_entries (owner_id) where account = 'seller' and order_id is null;
