@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { hasBought, hasProduct, type ProductWish } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { askPayout, hasBank } from "../../test/payouts.ts";
 import { flushViews } from "../catalogue/views.ts";
 import { toId } from "../ids.ts";
 import { foldSales } from "./sums.ts";
@@ -232,6 +233,55 @@ suite("GET /v1/analytics/revenue", () => {
       [code, code, 8.4],
     ]);
     assert.deepEqual(await of("currency"), [["USD", "USD", 38.4]]);
+  });
+
+  test("says of what a seller has what the balance says, however it was earned, paid out, sent back or asked back", async () => {
+    const bank = hasBank(market);
+    const [seller, referred, buyer] = [await hasSeller(), await hasSeller(), await market.hasUser()];
+    const { code } = (await seller.get("/v1/account/referral")).body.data;
+    const asked = await at("2026-05-01T00:00:00Z", async () => {
+      const wish = { price: 40, commissionBasisPoints: 5_000 };
+      const productId = await hasProduct(referred, wish);
+      const reply = await buyer.post("/v1/purchases", { productId, referralCode: code });
+      assert.equal(reply.status, 201, reply.text);
+      await sellsAt("2026-05-01T00:00:00Z", seller, { price: 70 });
+      const bought = await hasProduct(seller, { price: 30 });
+      const orderId = await hasBought(buyer, bought);
+      await buyer.get(`/v1/products/${bought}`);
+      return orderId;
+    });
+    await sellsAt("2026-06-14T00:00:00Z", seller, { price: 11 });
+    await sellsAt("2026-05-01T00:00:00Z", seller, { price: 900, currency: "JPY" });
+    const refund = await at("2026-05-10T00:00:00Z", () =>
+      buyer.post(`/v1/purchases/${asked}/refund`, { reason: "other" }),
+    );
+    assert.equal(refund.body.data.status, "pending", refund.text);
+    const mustAgree = async (paidOut: number, available: number) => {
+      const [yen, dollars] = (await seller.get("/v1/balance")).body.data;
+      assert.deepEqual([yen.available, dollars.available, dollars.pending], [810, available, 9.9]);
+      const { summary, otherCurrencies } = await read(seller, "revenue?currency=USD&startDate=2026-05-01");
+      assert.partialDeepStrictEqual(summary, {
+        ...{ pendingBalance: 9.9, availableBalance: available, paidOut },
+      });
+      assert.partialDeepStrictEqual(otherCurrencies, [
+        { currency: "JPY", pendingBalance: 0, availableBalance: 810, paidOut: 0 },
+      ]);
+    };
+    // 63 for the one, 27 for the other, which are asked back, and 20 for what was referred.
+    await mustAgree(0, 83);
+    for (const [state, paidOut, available] of [
+      ["failed", 0, 83],
+      ["completed", 20, 63],
+      ["returned", 20, 63],
+    ] as const) {
+      bank.begins = "in_transit";
+      const payout = await askPayout(market, seller, { amount: 20, currency: "USD" });
+      assert.equal(payout.status, 201, payout.text);
+      await bank.moves(payout.body.data.id, state);
+      await mustAgree(paidOut, available);
+    }
+    await foldSales(market.service.ctx);
+    await mustAgree(20, 63);
   });
 
   test("adds no two currencies up: the one most sold in is told, or the one asked for, and the others beside it", async () => {
