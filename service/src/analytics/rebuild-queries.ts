@@ -1,8 +1,8 @@
 import { sql } from "kysely";
 import type pg from "pg";
 import type { Tx } from "../db/database.ts";
-import { SOLD_BY_QUARTERS } from "../ledger/sold.ts";
-import { each, SUMS_LOCK } from "./sums-queries.ts";
+import { each, SOLD_BY_QUARTERS } from "../ledger/sold.ts";
+import { KEY, SUMS_LOCK } from "./sums-queries.ts";
 
 /** Nothing is folded as long as the connection lives. */
 export async function holdSums(client: pg.PoolClient): Promise<void> {
@@ -13,33 +13,31 @@ export async function holdSums(client: pg.PoolClient): Promise<void> {
 export const allowTime = (tx: Tx) =>
   sql`select set_config('statement_timeout', '0', true), set_config('work_mem', '128MB', true)`.execute(tx);
 
-const KEY = sql`seller_id, scope, of_id, currency, grain, starts_at`;
 const SUMS = each((name) => name);
-const ADDED = each((name) => `sum(${name})`);
+const ADDED = each((name) => `sum_bigint(${name})`);
 
 /** What the sums should be, in a table that the transaction takes with it: quarters by the books, days by these, months by those. */
 export async function drawSums(tx: Tx): Promise<void> {
   await sql`create temp table due_sums (like sales_sums) on commit drop`.execute(tx);
   await sql`
     insert into due_sums (${KEY}, ${SUMS})
-    select seller_id, scope, of_id, currency, 'quarter', starts_at, ${SUMS} from (${SOLD_BY_QUARTERS}) as sold`.execute(
-    tx,
-  );
+    select seller_id, scope, of_id, 'quarter', currency, starts_at, ${ADDED}
+      from (${SOLD_BY_QUARTERS}) as sold group by 1, 2, 3, 5, 6`.execute(tx);
   for (const [part, whole] of [
     ["quarter", "day"],
     ["day", "month"],
   ])
     await sql`
       insert into due_sums (${KEY}, ${SUMS})
-      select seller_id, scope, of_id, currency, ${whole}, date_trunc(${whole}, starts_at, 'UTC'), ${ADDED}
-        from due_sums where grain = ${part} group by 1, 2, 3, 4, 6`.execute(tx);
+      select seller_id, scope, of_id, ${whole}, currency, date_trunc(${whole}, starts_at, 'UTC'), ${ADDED}
+        from due_sums where grain = ${part} group by 1, 2, 3, 5, 6`.execute(tx);
   await sql`analyze due_sums`.execute(tx);
 }
 
 export const deleteMovements = (tx: Tx) => sql`delete from sales_movements`.execute(tx);
 
-const SAME_CELL = sql`(s.seller_id, s.scope, s.of_id, s.currency, s.grain, s.starts_at)
-  = (d.seller_id, d.scope, d.of_id, d.currency, d.grain, d.starts_at)`;
+const SAME_CELL = sql`(s.seller_id, s.scope, s.of_id, s.grain, s.currency, s.starts_at)
+  = (d.seller_id, d.scope, d.of_id, d.grain, d.currency, d.starts_at)`;
 
 export async function deleteUnfoundedSums(tx: Tx): Promise<number> {
   const { numAffectedRows } = await sql`

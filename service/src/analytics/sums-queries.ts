@@ -1,14 +1,15 @@
 import { type Insertable, sql } from "kysely";
 import type { Tx } from "../db/database.ts";
 import type { SalesMovements } from "../db/tables.gen.ts";
-import { saleSums } from "../ledger/sold.ts";
+import { each } from "../ledger/sold.ts";
 
 export const insertMovement = (tx: Tx, movement: Insertable<SalesMovements>) =>
   tx.insertInto("sales_movements").values(movement).execute();
 
-/** A text for each of the sums, or for those that are named. */
-export const each = (text: (column: string) => string, names: readonly string[] = saleSums) =>
-  sql.raw(names.map(text).join(", "));
+export { each };
+
+/** What a sum is of, in the order of the primary key: rows that come in another land all over its index. */
+export const KEY = sql`seller_id, scope, of_id, grain, currency, starts_at`;
 
 /** Any number, but the same in every process: sums are folded, or made anew, by one at a time. */
 export const SUMS_LOCK = 7_200_412;
@@ -25,12 +26,12 @@ export async function foldMovements(tx: Tx, limit: number): Promise<number> {
     with moved as (
       delete from sales_movements where id in (select id from sales_movements order by id limit ${limit}) returning *),
     added as (
-      insert into sales_sums as s (seller_id, scope, of_id, currency, grain, starts_at, ${each((name) => name)})
-      select m.seller_id, c.scope, c.of_id, m.currency, c.grain, c.starts_at, ${each((name) => `sum(m.${name})`)}
+      insert into sales_sums as s (${KEY}, ${each((name) => name)})
+      select m.seller_id, c.scope, c.of_id, c.grain, m.currency, c.starts_at, ${each((name) => `sum_bigint(m.${name})`)}
         from moved m
        cross join lateral sales_cells(m.seller_id, m.product_id, m.referrer_id, m.moved_at) as c
        group by 1, 2, 3, 4, 5, 6
-      on conflict (seller_id, scope, of_id, currency, grain, starts_at) do update
+      on conflict (${KEY}) do update
         set ${each((name) => `${name} = s.${name} + excluded.${name}`)})
     select count(*) as folded from moved`.execute(tx);
   return rows[0]!.folded;

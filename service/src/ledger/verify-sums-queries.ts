@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Tx } from "../db/database.ts";
-import { SOLD_BY_QUARTERS, saleSums } from "./sold.ts";
+import { each, SOLD_BY_QUARTERS, saleSums } from "./sold.ts";
 import { firstOf } from "./verify-queries.ts";
 
 export interface Misdated {
@@ -42,46 +42,50 @@ export interface WrongSum {
   faults: string[];
 }
 
-const KEY = sql`seller_id, scope, of_id, currency, grain, starts_at`;
-const columns = (name: (column: string) => string) => sql.raw(saleSums.map(name).join(", "));
-const fault = (column: string, due = `due_${column}`, right = "%s") =>
-  `case when sum(${due}) <> sum(${column}) then format('${column} of %s and not ${right}', sum(${column}), sum(${due})) end`;
+/** What a sum is of, besides its grain: what follows is of one grain each. */
+const CELL = sql`seller_id, scope, of_id, currency, starts_at`;
 
-/** Both are rows of the key and of the sums; those of `due` say also what is `received`. */
-const wrongSums = (tx: Tx, due: RawBuilder<unknown>, found: RawBuilder<unknown>) =>
+const differs = (column: string, due = `due_${column}`) => `sum_bigint(${due}) <> sum_bigint(${column})`;
+const fault = (column: string, due = `due_${column}`, right = "%s") =>
+  `case when ${differs(column, due)} then format('${column} of %s and not ${right}', sum_bigint(${column}), sum_bigint(${due})) end`;
+
+/** Both are rows of the cell and of the sums; those of `due` say also what is `received`. */
+const wrongSums = (tx: Tx, grain: WrongSum["grain"], due: RawBuilder<unknown>, found: RawBuilder<unknown>) =>
   firstOf(
     tx,
     sql<WrongSum>`
-      select seller_id as "sellerId", starts_at as "startsAt", grain, scope, of_id as "ofId", currency, faults
-        from (select ${KEY}, array_remove(array[${columns((name) => fault(name))},
-                                                ${sql.raw(fault("gross", "received", "the %s of receipts"))}], null) as faults
-                from (select ${KEY}, ${columns((name) => `${name} as due_${name}, 0::bigint as ${name}`)}, received
-                        from (${due}) as due
-                      union all
-                      select ${KEY}, ${columns((name) => `0::bigint, ${name}`)}, 0::bigint from (${found}) as found) as both_sides
-               group by ${KEY}) as cells
-       where cardinality(faults) > 0`,
+      select seller_id as "sellerId", starts_at as "startsAt", ${grain}::text as grain, scope, of_id as "ofId", currency,
+             array_remove(array[${each((name) => fault(name))},
+                                ${sql.raw(fault("gross", "received", "the %s of receipts"))}], null) as faults
+        from (select ${CELL}, ${each((name) => `${name} as due_${name}, 0::bigint as ${name}`)}, received from (${due}) as due
+              union all
+              select ${CELL}, ${each((name) => `0::bigint, ${name}`)}, 0::bigint from (${found}) as found) as both_sides
+       group by ${CELL}
+      having ${sql.raw(saleSums.map((name) => differs(name)).join(" or "))} or ${sql.raw(differs("gross", "received"))}`,
   );
 
-const SUMS = columns((name) => name);
+const found = (grain: WrongSum["grain"]) => sql`select * from sales_cells_now where grain = ${grain}`;
 
 /** Sums that are not what the books and the receipts add up to. */
-export const listWrongSums = (tx: Tx) =>
-  wrongSums(
-    tx,
-    sql`select *, 'quarter' as grain from (${SOLD_BY_QUARTERS}) as sold`,
-    sql`select ${KEY}, ${SUMS} from sales_cells_now where grain = 'quarter'`,
-  );
+export const listWrongSums = (tx: Tx) => wrongSums(tx, "quarter", SOLD_BY_QUARTERS, found("quarter"));
 
 /** Of longer spans, those that are not what the shorter ones in them add up to. */
-const listWrongWholes = (tx: Tx, part: "quarter" | "day", whole: "day" | "month") =>
+const listWrongWholes = (
+  tx: Tx,
+  part: "quarter" | "day",
+  whole: "day" | "month",
+  startsAt: RawBuilder<unknown>,
+) =>
   wrongSums(
     tx,
-    sql`select seller_id, scope, of_id, currency, ${whole}::text as grain, date_trunc(${whole}, starts_at, 'UTC') as starts_at,
-               ${SUMS}, gross as received
-          from sales_cells_now where grain = ${part}`,
-    sql`select ${KEY}, ${SUMS} from sales_cells_now where grain = ${whole}`,
+    whole,
+    sql`select seller_id, scope, of_id, currency, ${startsAt} as starts_at, ${each((name) => name)}, gross as received
+          from (${found(part)}) as parts`,
+    found(whole),
   );
 
-export const listWrongDays = (tx: Tx) => listWrongWholes(tx, "quarter", "day");
-export const listWrongMonths = (tx: Tx) => listWrongWholes(tx, "day", "month");
+/** Of days, reckoned by their length: `date_trunc` looks up a time zone for each row. */
+export const listWrongDays = (tx: Tx) =>
+  listWrongWholes(tx, "quarter", "day", sql`date_bin('1 day', starts_at, 'epoch')`);
+export const listWrongMonths = (tx: Tx) =>
+  listWrongWholes(tx, "day", "month", sql`date_trunc('month', starts_at, 'UTC')`);
