@@ -7,11 +7,11 @@ import { SHARES_GONE } from "./shares.ts";
 const TOLD = 100;
 export type Found<Row> = Row & { total: number };
 
+/** Materialized, because mostly there are none: else tables are read in the order of an index, so that nothing need be sorted. */
 export async function firstOf<Row>(tx: Tx, problems: RawBuilder<Row>): Promise<Found<Row>[]> {
   const { rows } = await sql<Found<Row>>`
-    select *, count(*) over () as total from (${problems}) as problems order by 1, 2 limit ${TOLD}`.execute(
-    tx,
-  );
+    with problems as materialized (${problems})
+    select *, count(*) over () as total from problems order by 1, 2 limit ${TOLD}`.execute(tx);
   return rows;
 }
 
@@ -38,21 +38,21 @@ export interface Unbalanced {
   repeating: string[] | null;
 }
 
-/** A bit for each account: where none stands twice, their sum is their union. */
-const ACCOUNT_BIT = sql`1 << array_position(${[...accounts]}::text[], account)`;
+/** How many accounts are among the entries: a bit of their union for each. */
+const ACCOUNTS = sql`bit_count(bit_or(1 << array_position(${[...accounts]}::text[], account))::bit(16))`;
 
 export const listUnbalanced = (tx: Tx) =>
   firstOf(
     tx,
     sql<Unbalanced>`
       select t.id as "transactionId", t.kind, t.entry_count as "entryCount",
-             coalesce(e.entries, 0)::bigint as entries, e.currencies, e.repeating
+             coalesce(e.entries, 0) as entries, e.currencies, e.repeating
         from ledger_transactions t
-        left join (select transaction_id, sum(entries) as entries,
-                          array_agg(currency order by currency) filter (where amount <> 0) as currencies,
-                          array_agg(currency order by currency) filter (where repeats) as repeating
+        left join (select transaction_id, sum_bigint(entries) as entries,
+                          array_agg(currency) filter (where amount <> 0) as currencies,
+                          array_agg(currency) filter (where repeats) as repeating
                      from (select transaction_id, currency, count(*) as entries, sum(amount_minor) as amount,
-                                  sum(${ACCOUNT_BIT}) <> bit_or(${ACCOUNT_BIT}) as repeats
+                                  count(*) > ${ACCOUNTS} as repeats
                              from ledger_entries group by transaction_id, currency) as sums
                     group by transaction_id) as e on e.transaction_id = t.id
        where e.entries is distinct from t.entry_count or e.currencies is not null or e.repeating is not null`,
@@ -69,12 +69,17 @@ export interface Difference {
   booked: string;
 }
 
-/** Both are rows of kind, source_id, account, owner_id, currency, amount. */
-const differences = (tx: Tx, due: RawBuilder<unknown>, booked: RawBuilder<unknown>) =>
+/** Both are rows of kind, source_id, account, owner_id, currency, amount; `before` is a `with` that they share. */
+export const differences = (
+  tx: Tx,
+  due: RawBuilder<unknown>,
+  booked: RawBuilder<unknown>,
+  before: RawBuilder<unknown> = sql``,
+) =>
   firstOf(
     tx,
     sql<Difference>`
-      select source_id as "sourceId", kind, account, owner_id as "ownerId", currency,
+      ${before} select source_id as "sourceId", kind, account, owner_id as "ownerId", currency,
              sum(due)::text as due, sum(booked)::text as booked
         from (select kind, source_id, account, owner_id, currency, amount as due, 0::bigint as booked
                 from (${due}) as due
@@ -85,24 +90,7 @@ const differences = (tx: Tx, due: RawBuilder<unknown>, booked: RawBuilder<unknow
   );
 
 export const ENTRIES = sql`ledger_transactions t join ledger_entries e on e.transaction_id = t.id`;
-const ENTRY = sql`t.kind, t.source_id, e.account, e.owner_id, e.currency, e.amount_minor as amount`;
-
-/** Free copies have no amounts, and so nothing is due of them. */
-export const listWrongSales = (tx: Tx) =>
-  differences(
-    tx,
-    sql`select 'sale' as kind, o.id as source_id, part.account, part.owner_id, o.currency, part.amount
-          from orders o
-         cross join lateral (values
-           ('provider_clearing', null::uuid, coalesce(o.processor_fee_minor, 0) - o.total_minor),
-           ('processor_fees', null, -coalesce(o.processor_fee_minor, 0)),
-           ('platform_revenue', null, o.fee_minor),
-           ('tax_payable', null, o.tax_minor),
-           ('seller', o.seller_id, o.seller_minor),
-           ('referrer', o.referrer_id, o.commission_minor)) as part (account, owner_id, amount)
-         where o.completed_at is not null and part.amount <> 0`,
-    sql`select ${ENTRY} from ${ENTRIES} where t.kind = 'sale'`,
-  );
+export const ENTRY = sql`t.kind, t.source_id, e.account, e.owner_id, e.currency, e.amount_minor as amount`;
 
 /**
  * What each refund gives back in all; who bears it is asked of all that an order lost together. What a bank sent back is owed to the
@@ -200,7 +188,8 @@ export const listWrongTakings = (tx: Tx) =>
                  ${ORDER_PARTS}
             from placed p join orders o on o.id = p.order_id)
         select o.kind, o.source_id, part.account, part.owner_id, o.currency, (o.sign * part.amount)::bigint as amount
-          from (select * from due cross join lateral (values (-1, before + takes), (1, before)) as side (sign, gone)) as o
+          from (select * from due cross join lateral (values (-1, before + takes), (1, before)) as side (sign, gone)
+                 where gone <> 0) as o
          ${SHARES_GONE}
         union all
         select kind, source_id, 'dispute_hold', null, currency, case kind when 'refund' then takes - asked else takes end::bigint

@@ -61,7 +61,7 @@ const unchecked = (tx: Tx) =>
       guard record;
     begin
       for guard in select conrelid::regclass as place, conname from pg_constraint
-                    where contype = 'c' and conrelid in ('orders'::regclass, 'disputes'::regclass) loop
+                    where contype = 'c' and conrelid in ('orders'::regclass, 'disputes'::regclass, 'ledger_entries'::regclass) loop
         execute format('alter table %s drop constraint %I', guard.place, guard.conname);
       end loop;
     end $$`.execute(tx);
@@ -249,6 +249,44 @@ suite("a problem is told", () => {
           )(tx),
       ],
       said: [/books (0|449) on seller of usr_/, /books (0|449) on seller of usr_/],
+    },
+    "an entry of another referrer": {
+      deeds: [
+        async (tx) => {
+          const { id } = await books.sells(tx);
+          await does(
+            `update ledger_entries set owner_id = '${buyer.userId}' where order_id = '${id}' and account = 'referrer'`,
+          )(tx);
+        },
+      ],
+      said: [
+        /^The sale of order ord_\w{26} books 0 on referrer of usr_/,
+        /^The sale of order ord_\w{26} books \d+ on referrer of usr_\w{26}, where 0 is due/,
+      ],
+    },
+    "an entry that somebody has on an account that nobody has": {
+      deeds: [
+        does(
+          `update ledger_entries set owner_id = '${ZERO}' where ${ofSale} and account = 'platform_revenue'`,
+        ),
+      ],
+      said: [
+        /^The sale of order ord_\w{26} books 0 on platform_revenue, where 50 is due/,
+        /^The sale of order ord_\w{26} books 50 on platform_revenue of usr_\w{26}, where 0 is due/,
+      ],
+    },
+    "an entry too many beside the one that is due": {
+      deeds: [
+        async (tx) => {
+          const { id } = await books.sells(tx);
+          await adds(tx, "sale", id, "platform_revenue", -7);
+        },
+      ],
+      said: [
+        OTHER_RECEIPTS,
+        /^Ledger transaction \S+ \(sale\) does not sum to zero in USD and names an account twice in USD\.$/,
+        /^The sale of order ord_\w{26} books \d+ on platform_revenue, where \d+ is due, in minor units of USD\.$/,
+      ],
     },
     "an entry in another currency": {
       deeds: [does(`update ledger_entries set currency = 'EUR' where ${ofSale}`)],

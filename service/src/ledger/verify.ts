@@ -26,13 +26,13 @@ import {
   listWrongPayments,
   listWrongPayouts,
   listWrongRefunds,
-  listWrongSales,
   listWrongShares,
   listWrongTakings,
   type Stray,
   type Unbalanced,
   type Unfounded,
 } from "./verify-queries.ts";
+import { listWrongSales } from "./verify-sale-queries.ts";
 import {
   listMisdated,
   listWrongDays,
@@ -119,8 +119,8 @@ function sayUnbalanced(wrong: Unbalanced): string {
   const { transactionId, kind, entries, entryCount, currencies, repeating } = wrong;
   const faults = [
     ...(entries === entryCount ? [] : [`has ${entries} of its ${entryCount} entries`]),
-    ...(currencies ? [`does not sum to zero in ${currencies.join(" and ")}`] : []),
-    ...(repeating ? [`names an account twice in ${repeating.join(" and ")}`] : []),
+    ...(currencies ? [`does not sum to zero in ${currencies.toSorted().join(" and ")}`] : []),
+    ...(repeating ? [`names an account twice in ${repeating.toSorted().join(" and ")}`] : []),
   ];
   return `Ledger transaction ${transactionId} (${kind}) ${faults.join(" and ")}.`;
 }
