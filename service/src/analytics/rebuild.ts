@@ -2,12 +2,12 @@ import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import {
   allowTime,
-  changeWrongSums,
   countSums,
   deleteMovements,
-  deleteUnfoundedSums,
+  deleteWrongSums,
   drawSums,
   holdSums,
+  insertMissingSums,
 } from "./rebuild-queries.ts";
 
 export interface Rebuilt {
@@ -40,7 +40,7 @@ export async function drawAnew(tx: Tx): Promise<Rebuilt> {
   await allowTime(tx);
   await drawSums(tx);
   await deleteMovements(tx);
-  const removed = await deleteUnfoundedSums(tx);
-  const changed = await changeWrongSums(tx);
+  const removed = await deleteWrongSums(tx);
+  const changed = await insertMissingSums(tx);
   return { sums: await countSums(tx), changed, removed };
 }

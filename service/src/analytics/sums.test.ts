@@ -7,7 +7,7 @@ import { sql } from "kysely";
 import { type BookOrder, booksOf } from "../../test/books.ts";
 import { hasProduct } from "../../test/factories.ts";
 import { type Market, openMarket } from "../../test/market.ts";
-import type { Tx } from "../db/database.ts";
+import { openDatabase, openPool, type Tx } from "../db/database.ts";
 import { toUuid } from "../ids.ts";
 import { findProblems, verifyLedger } from "../ledger/verify.ts";
 import { rebuildSums } from "./rebuild.ts";
@@ -79,6 +79,17 @@ suite("sums", () => {
     assert.deepEqual([await cells(), await problems()], [after, []]);
   });
 
+  test("that are wrong, missing or of nothing are the only ones that are written anew", async () => {
+    const [before, sums] = [await cells(), await count("sales_sums")];
+    const one = (nth: number) =>
+      `ctid = (select ctid from sales_sums order by starts_at, grain, scope offset ${nth} limit 1)`;
+    await does(`update sales_sums set gross = gross + 1, net = net + 1 where ${one(0)}`);
+    await does(`delete from sales_sums where ${one(1)}`);
+    await does(`update sales_sums set seller_id = gen_random_uuid() where ${one(2)}`);
+    assert.deepEqual(await rebuildSums(market.service.ctx), { sums, changed: 3, removed: 1 });
+    assert.deepEqual([await cells(), await problems()], [before, []]);
+  });
+
   test("are made anew by stoa-server analytics rebuild, too", async () => {
     await does("update sales_sums set gross = gross + 1, net = net + 1 where grain = 'month'");
     const [months, sums] = [await count("sales_sums where grain = 'month'"), await count("sales_sums")];
@@ -135,6 +146,25 @@ test("a round that is cut off in the middle has done nothing, and the next one d
   await holder.query("commit");
   holder.release();
   assert.deepEqual([await cells(), await count("sales_movements")], [before, 1]);
+  await foldSales(ctx);
+  assert.deepEqual([await cells(), await count("sales_movements"), await problems()], [before, 0, []]);
+});
+
+test("a round that takes too long leaves what it had not folded to the next one", async () => {
+  const { ctx } = market.service;
+  await foldSales(ctx);
+  for (let times = 0; times < 4; times++) await sells();
+  const before = await cells();
+  const holder = await ctx.pool.connect();
+  await holder.query("begin");
+  await holder.query("select from sales_movements order by id desc limit 1 for update");
+  const pool = openPool({ target: market.target, maxConnections: 1 });
+  await pool.query("set statement_timeout = 20");
+  await assert.rejects(foldSales({ db: openDatabase(pool) }, 2), { code: "57014" });
+  await pool.end();
+  await holder.query("commit");
+  holder.release();
+  assert.deepEqual([await cells(), await count("sales_movements")], [before, 2]);
   await foldSales(ctx);
   assert.deepEqual([await cells(), await count("sales_movements"), await problems()], [before, 0, []]);
 });

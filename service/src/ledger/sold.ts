@@ -49,3 +49,7 @@ export const SOLD_BY_QUARTERS = sql`
             from (${SOLD}) as sold group by 1, 2, 3, 4, 5) as q
    cross join lateral (values ('all', seller_id), ('product', product_id), ('referrer', referrer_id)) as whose (scope, of_id)
    where whose.of_id is not null`;
+
+/** Of what starts at `starts_at`, the day and the month of UTC. A day by its length: `date_trunc` looks up a time zone for each row. */
+export const DAY_OF = sql`date_bin('1 day', starts_at, 'epoch')`;
+export const MONTH_OF = sql`date_trunc('month', starts_at, 'UTC')`;

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Tx } from "../db/database.ts";
-import { each, SOLD_BY_QUARTERS, saleSums } from "./sold.ts";
+import { DAY_OF, each, MONTH_OF, SOLD_BY_QUARTERS, saleSums } from "./sold.ts";
 import { firstOf } from "./verify-queries.ts";
 
 export interface Misdated {
@@ -70,10 +70,10 @@ const found = (grain: WrongSum["grain"]) => sql`select * from sales_cells_now wh
 export const listWrongSums = (tx: Tx) => wrongSums(tx, "quarter", SOLD_BY_QUARTERS, found("quarter"));
 
 /** Of longer spans, those that are not what the shorter ones in them add up to. */
-const listWrongWholes = (
+const wrongWholes = (
   tx: Tx,
-  part: "quarter" | "day",
   whole: "day" | "month",
+  part: "quarter" | "day",
   startsAt: RawBuilder<unknown>,
 ) =>
   wrongSums(
@@ -84,8 +84,5 @@ const listWrongWholes = (
     found(whole),
   );
 
-/** Of days, reckoned by their length: `date_trunc` looks up a time zone for each row. */
-export const listWrongDays = (tx: Tx) =>
-  listWrongWholes(tx, "quarter", "day", sql`date_bin('1 day', starts_at, 'epoch')`);
-export const listWrongMonths = (tx: Tx) =>
-  listWrongWholes(tx, "day", "month", sql`date_trunc('month', starts_at, 'UTC')`);
+export const listWrongDays = (tx: Tx) => wrongWholes(tx, "day", "quarter", DAY_OF);
+export const listWrongMonths = (tx: Tx) => wrongWholes(tx, "month", "day", MONTH_OF);
