@@ -22,6 +22,7 @@ import { type ProviderServer, startProviderServer } from "../../test/provider-se
 import { allAt, hasKey, ran } from "../../test/runs.ts";
 import { startS3Server } from "../../test/s3-server.ts";
 import { hasFile, picture, sendImage } from "../../test/uploads.ts";
+import { foldSales } from "../analytics/sums.ts";
 import { sweepBlobs } from "../files/sweep.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 import { composeLetter } from "../mail/letter.ts";
@@ -221,6 +222,28 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
     market.clock.forward(2 * DAY_MS);
     await sweepBlobs(market.service.ctx);
     assert.equal((await market.query("select from blobs where key like 'images/%'")).rowCount, 0);
+  });
+
+  test("answers what it sold as before, of which some had waited to be added up", async (t) => {
+    const { market, seller, buyer } = await hasShop(await openShop(t));
+    await foldSales(market.service.ctx);
+    await hasBought(buyer, await hasProduct(seller));
+    const answers = (of: Market) =>
+      Promise.all(
+        ["products", "revenue", "customers"].map(async (kind) => {
+          const { status, text } = await of.as(seller.key).get(`/v1/analytics/${kind}`);
+          assert.equal(status, 200, text);
+          return comparable(of, text);
+        }),
+      );
+    const waiting = async ({ query }: Market) => (await query("select from sales_movements")).rowCount;
+    const told = await answers(market);
+    assert.equal(await waiting(market), 1);
+    const restored = await openRestored(t, market, (await backedUp(t, market)).path);
+    assert.deepEqual([await answers(restored), await waiting(restored)], [told, 1]);
+    await foldSales(restored.service.ctx);
+    assert.deepEqual([await answers(restored), await waiting(restored)], [told, 0]);
+    assert.deepEqual((await verifyLedger(restored.service.ctx.db)).problems, []);
   });
 
   test("may have its files in a bucket before, and in a folder afterwards", async (t) => {
