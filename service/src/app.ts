@@ -7,6 +7,7 @@ import { hearCancels } from "./ai/cancel.ts";
 import { addReceiptKeys } from "./ai/receipt-pages.ts";
 import { aiRoutes } from "./ai/routes.ts";
 import { analyticsRoutes } from "./analytics/routes.ts";
+import { countWaiting } from "./analytics/sums.ts";
 import { auditRoutes } from "./audit/routes.ts";
 import { type BaseOverrides, openBase } from "./base.ts";
 import { catalogueRoutes } from "./catalogue/routes.ts";
@@ -181,6 +182,7 @@ function buildDoor(
     jobs: () => ctx.jobs.count(),
     openMoney: () => listOpenMoney(ctx.db),
     verdict: () => lastVerdict(ctx.db),
+    waitingSales: () => countWaiting(ctx.db),
     clockSkew: () => measureSkew(ctx.pool, ctx.now),
     now: ctx.now,
   });

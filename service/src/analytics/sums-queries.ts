@@ -1,5 +1,5 @@
 import { type Insertable, sql } from "kysely";
-import type { Tx } from "../db/database.ts";
+import type { Queries, Tx } from "../db/database.ts";
 import type { SalesMovements } from "../db/tables.gen.ts";
 import { each } from "../ledger/sold.ts";
 
@@ -35,4 +35,11 @@ export async function foldMovements(tx: Tx, limit: number): Promise<number> {
         set ${each((name) => `${name} = s.${name} + excluded.${name}`)})
     select count(*) as folded from moved`.execute(tx);
   return rows[0]!.folded;
+}
+
+/** What waits to be folded, and the moment of the oldest. */
+export async function countMovements(db: Queries): Promise<{ count: number; oldestAt: Date | null }> {
+  const { rows } = await sql<{ count: number; oldestAt: Date | null }>`
+    select count(*) as count, min(moved_at) as "oldestAt" from sales_movements`.execute(db);
+  return rows[0]!;
 }

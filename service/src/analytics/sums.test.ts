@@ -127,6 +127,17 @@ suite("sums", () => {
   });
 });
 
+test("/metrics tells how many bookings wait to be folded, and how old the oldest is", async () => {
+  const figures = async () =>
+    (await market.as(null).get("/metrics")).text.match(/^analytics_waiting\S* \S+$/gm)!.toSorted();
+  await foldSales(market.service.ctx);
+  assert.deepEqual(await figures(), ["analytics_waiting 0", "analytics_waiting_oldest_seconds 0"]);
+  await sells();
+  market.clock.forward(90_000);
+  await sells();
+  assert.deepEqual(await figures(), ["analytics_waiting 2", "analytics_waiting_oldest_seconds 90"]);
+});
+
 test("a round that is cut off in the middle has done nothing, and the next one does it", async () => {
   const { ctx } = market.service;
   await sells();

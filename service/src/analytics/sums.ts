@@ -1,7 +1,7 @@
 import type { Context } from "../context.ts";
-import type { Tx } from "../db/database.ts";
+import type { Queries, Tx } from "../db/database.ts";
 import type { Account, Entry, Posting } from "../ledger/ledger.ts";
-import { foldMovements, insertMovement } from "./sums-queries.ts";
+import { countMovements, foldMovements, insertMovement } from "./sums-queries.ts";
 
 /** An order whose money moves. */
 export interface Sold {
@@ -60,3 +60,6 @@ export async function foldSales({ db }: Pick<Context, "db">, atOnce = FOLDED_AT_
   do folded = await db.transaction().execute((tx) => foldMovements(tx, atOnce));
   while (folded === atOnce);
 }
+
+/** How many bookings wait for that, and since when: more than a few minutes say that no worker folds. */
+export const countWaiting = (db: Queries) => countMovements(db);

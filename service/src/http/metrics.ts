@@ -29,6 +29,11 @@ interface Verdict {
   problems: number;
 }
 
+interface WaitingSales {
+  count: number;
+  oldestAt: Date | null;
+}
+
 /** What is counted as it happens, and what is asked of the database whenever somebody wants the figures. */
 export interface MetricSources {
   registry: Registry;
@@ -36,6 +41,8 @@ export interface MetricSources {
   openMoney(): Promise<OpenMoney[]>;
   /** What the last look at the books found; undefined: nobody looked yet. */
   verdict(): Promise<Verdict | undefined>;
+  /** Bookings of orders that are not yet part of the sums of analytics. */
+  waitingSales(): Promise<WaitingSales>;
   /** In milliseconds, of this process before the database. */
   clockSkew(): Promise<number>;
   now(): Date;
@@ -54,11 +61,12 @@ export function createMetrics(sources: MetricSources): Metrics {
   const readJobs = jobFigures(registry, sources);
   const readOpenMoney = openMoneyFigures(registry, sources);
   const readVerdict = verdictFigures(registry, sources);
+  const readWaiting = waitingFigures(registry, sources);
   const readClock = clockFigure(registry, sources);
   return {
     observeRequest: (method, route, status, ms) => duration.observe({ method, route, status }, ms / 1000),
     async text() {
-      await Promise.all([readJobs(), readOpenMoney(), readVerdict(), readClock()]);
+      await Promise.all([readJobs(), readOpenMoney(), readVerdict(), readWaiting(), readClock()]);
       return registry.metrics();
     },
     contentType: registry.contentType,
@@ -67,6 +75,9 @@ export function createMetrics(sources: MetricSources): Metrics {
 
 /** The figures that need no database are wanted most when it is away. */
 const orNone = <T>(read: () => Promise<T[]>): Promise<T[]> => read().catch(() => []);
+
+const secondsSince = (moment: Date | null, now: Date) =>
+  moment ? (now.getTime() - moment.getTime()) / 1000 : 0;
 
 /** Of all processes together, because the database keeps them; answers what reads them anew. */
 function jobFigures(registry: Registry, { jobs }: MetricSources): () => Promise<void> {
@@ -144,7 +155,7 @@ function openMoneyFigures(registry: Registry, { openMoney, now }: MetricSources)
     for (const metric of [open, age, due]) metric.reset();
     for (const { kind, state, count, oldest, dueAt } of found) {
       open.set({ kind, state }, count);
-      age.set({ kind, state }, oldest ? (now().getTime() - oldest.since.getTime()) / 1000 : 0);
+      age.set({ kind, state }, secondsSince(oldest?.since ?? null, now()));
       if (dueAt) due.set({ kind, state }, dueAt.getTime() / 1000);
     }
   };
@@ -167,5 +178,25 @@ function verdictFigures(registry: Registry, { verdict }: MetricSources): () => P
     const [last] = await orNone(async () => [await verdict()]);
     problems.set(last?.problems ?? Number.NaN);
     at.set(last ? last.endedAt.getTime() / 1000 : Number.NaN);
+  };
+}
+
+/** Of analytics, what the next round adds to the sums, whichever process does; answers what reads it anew. */
+function waitingFigures(registry: Registry, { waitingSales, now }: MetricSources): () => Promise<void> {
+  const registers = [registry];
+  const waiting = new Gauge({
+    name: "analytics_waiting",
+    help: "Bookings of orders that wait to be added to the sums of analytics; NaN: the database is away",
+    registers,
+  });
+  const age = new Gauge({
+    name: "analytics_waiting_oldest_seconds",
+    help: "How old the oldest of them is; 0: there is none",
+    registers,
+  });
+  return async () => {
+    const [found] = await orNone(async () => [await waitingSales()]);
+    waiting.set(found?.count ?? Number.NaN);
+    age.set(found ? secondsSince(found.oldestAt, now()) : Number.NaN);
   };
 }

@@ -384,6 +384,7 @@ suite("wrong passwords and sign-in tokens", () => {
         jobs: async () => [],
         openMoney: async () => [],
         verdict: async () => undefined,
+        waitingSales: async () => ({ count: 0, oldestAt: null }),
         clockSkew: async () => 0,
         now: ctx.now,
       }),
