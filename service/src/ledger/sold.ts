@@ -39,13 +39,15 @@ const SOLD = sql`
   select seller_id, product_id, referrer_id, currency, completed_at, 1, 0, discount_minor, 0, 0, 0, 0, 0, 0, total_minor - tax_minor
     from orders where completed_at is not null`;
 
-const RECEIVED = sql.raw("sum_bigint(received) as received");
-const ADDED = each((name) => `sum_bigint(${name}) as ${name}`);
+/** What is held against the sums: gross twice, by the books and by the receipts. */
+export const proved = [...saleSums, "received"] as const;
+
+const ADDED = each((name) => `sum_bigint(${name}) as ${name}`, proved);
 
 /** The same by quarters of an hour, once for each scope of sales_sums: still to be added up, a row for each product and referrer. */
 export const SOLD_BY_QUARTERS = sql`
-  select q.seller_id, whose.scope, whose.of_id, q.currency, q.starts_at, ${each((name) => `q.${name}`)}, q.received
-    from (select seller_id, product_id, referrer_id, currency, date_bin('15 minutes', moved_at, 'epoch') as starts_at, ${ADDED}, ${RECEIVED}
+  select q.seller_id, whose.scope, whose.of_id, q.currency, q.starts_at, ${each((name) => `q.${name}`, proved)}
+    from (select seller_id, product_id, referrer_id, currency, date_bin('15 minutes', moved_at, 'epoch') as starts_at, ${ADDED}
             from (${SOLD}) as sold group by 1, 2, 3, 4, 5) as q
    cross join lateral (values ('all', seller_id), ('product', product_id), ('referrer', referrer_id)) as whose (scope, of_id)
    where whose.of_id is not null`;

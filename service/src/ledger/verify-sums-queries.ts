@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from "kysely";
 import type { Tx } from "../db/database.ts";
-import { DAY_OF, each, MONTH_OF, SOLD_BY_QUARTERS, saleSums } from "./sold.ts";
-import { firstOf } from "./verify-queries.ts";
+import { DAY_OF, each, MONTH_OF, proved, SOLD_BY_QUARTERS, type saleSums } from "./sold.ts";
+import { type Found, firstOf } from "./verify-queries.ts";
 
 export interface Misdated {
   kind: string;
@@ -31,43 +31,67 @@ export const listMisdated = (tx: Tx) =>
        where "occurredAt" <> "rightAt"`,
   );
 
-export interface WrongSum {
+export interface WrongSum extends Cell {
+  grain: Grain;
+  /** What it is, by column. */
+  found: Amounts;
+  /** By how much each column is below what it should be; `received`, by how much gross is below what the receipts say. */
+  lacks: Record<(typeof proved)[number], string>;
+}
+
+type Grain = "quarter" | "day" | "month";
+type Amounts = Record<(typeof saleSums)[number], string>;
+
+/** What a sum is of, besides its grain. */
+interface Cell {
   sellerId: string;
   startsAt: Date;
-  grain: "quarter" | "day" | "month";
   scope: "all" | "product" | "referrer";
   ofId: string;
   currency: string;
-  /** One for each column that differs: what it is, and what it should be. */
-  faults: string[];
 }
 
-/** What a sum is of, besides its grain: what follows is of one grain each. */
-const CELL = sql`seller_id, scope, of_id, currency, starts_at`;
+const CELL = sql`seller_id, starts_at, scope, of_id, currency`;
+const LACKS = each((name) => `sum_bigint(${name})::text as ${name}`, proved);
+const DIFFERS = sql.raw(proved.map((name) => `sum_bigint(${name}) <> 0`).join(" or "));
 
-const differs = (column: string, due = `due_${column}`) => `sum_bigint(${due}) <> sum_bigint(${column})`;
-const fault = (column: string, due = `due_${column}`, right = "%s") =>
-  `case when ${differs(column, due)} then format('${column} of %s and not ${right}', sum_bigint(${column}), sum_bigint(${due})) end`;
+const found = (grain: Grain) => sql`select * from sales_cells_now where grain = ${grain}`;
 
-/** Both are rows of the cell and of the sums; those of `due` say also what is `received`. */
-const wrongSums = (tx: Tx, grain: WrongSum["grain"], due: RawBuilder<unknown>, found: RawBuilder<unknown>) =>
-  firstOf(
+/**
+ * Rows of `due` are of the cell and of the sums, and say what is `received`. What is there is taken from them: one set of sums for each
+ * cell is half of what two to be compared would be, and the largest that a proof keeps.
+ */
+async function wrongSums(tx: Tx, grain: Grain, due: RawBuilder<unknown>): Promise<Found<WrongSum>[]> {
+  const wrong = await firstOf(
     tx,
-    sql<WrongSum>`
-      select seller_id as "sellerId", starts_at as "startsAt", ${grain}::text as grain, scope, of_id as "ofId", currency,
-             array_remove(array[${each((name) => fault(name))},
-                                ${sql.raw(fault("gross", "received", "the %s of receipts"))}], null) as faults
-        from (select ${CELL}, ${each((name) => `${name} as due_${name}, 0::bigint as ${name}`)}, received from (${due}) as due
+    sql<Cell & WrongSum["lacks"]>`
+      select seller_id as "sellerId", starts_at as "startsAt", scope, of_id as "ofId", currency, ${LACKS}
+        from (select ${CELL}, ${each((name) => name, proved)} from (${due}) as due
               union all
-              select ${CELL}, ${each((name) => `0::bigint, ${name}`)}, 0::bigint from (${found}) as found) as both_sides
-       group by ${CELL}
-      having ${sql.raw(saleSums.map((name) => differs(name)).join(" or "))} or ${sql.raw(differs("gross", "received"))}`,
+              select ${CELL}, ${each((name) => `-${name}`)}, -gross from (${found(grain)}) as found) as both_sides
+       group by ${CELL} having ${DIFFERS}`,
   );
+  const told: Found<WrongSum>[] = [];
+  for (const { sellerId, startsAt, scope, ofId, currency, total, ...lacks } of wrong) {
+    const cell = { sellerId, startsAt, scope, ofId, currency };
+    told.push({ ...cell, grain, total, lacks, found: await findSums(tx, grain, cell) });
+  }
+  return told;
+}
 
-const found = (grain: WrongSum["grain"]) => sql`select * from sales_cells_now where grain = ${grain}`;
+async function findSums(
+  tx: Tx,
+  grain: Grain,
+  { sellerId, startsAt, scope, ofId, currency }: Cell,
+): Promise<Amounts> {
+  const { rows } = await sql<Amounts>`
+    select ${each((name) => `sum_bigint(${name})::text as ${name}`)} from (${found(grain)}) as found
+     where (${CELL}) = (${sellerId}, ${startsAt}, ${scope}, ${ofId}, ${currency})`.execute(tx);
+  return rows[0]!;
+}
 
 /** Sums that are not what the books and the receipts add up to. */
-export const listWrongSums = (tx: Tx) => wrongSums(tx, "quarter", SOLD_BY_QUARTERS, found("quarter"));
+export const listWrongSums = (tx: Tx) => wrongSums(tx, "quarter", SOLD_BY_QUARTERS);
 
 /** Of longer spans, those that are not what the shorter ones in them add up to. */
 const wrongWholes = (
@@ -81,7 +105,6 @@ const wrongWholes = (
     whole,
     sql`select seller_id, scope, of_id, currency, ${startsAt} as starts_at, ${each((name) => name)}, gross as received
           from (${found(part)}) as parts`,
-    found(whole),
   );
 
 export const listWrongDays = (tx: Tx) => wrongWholes(tx, "day", "quarter", DAY_OF);

@@ -1,5 +1,6 @@
 import type { Database, Tx } from "../db/database.ts";
 import { toId } from "../ids.ts";
+import { saleSums } from "./sold.ts";
 import {
   listMiscounts,
   listMisdatedReceipts,
@@ -209,12 +210,20 @@ function sayMisdated({ kind, transactionId, occurredAt, rightAt }: Misdated): st
 
 const spans = { quarter: "in the quarter of an hour", day: "on the day", month: "in the month" };
 
-function sayWrongSum({ sellerId, scope, ofId, grain, startsAt, currency, faults }: WrongSum): string {
+function sayWrongSum({ sellerId, scope, ofId, grain, startsAt, currency, found, lacks }: WrongSum): string {
   const part = { all: "", product: `, of ${toId("prod", ofId)}`, referrer: `, by ${toId("usr", ofId)}` }[
     scope
   ];
-  const span = `${spans[grain]} from ${at(startsAt)}`;
-  return `Analytics of ${toId("usr", sellerId)}${part} have ${span} ${faults.join(", ")}, in minor units of ${currency}.`;
+  const due = (name: keyof typeof found, lacking: string) => BigInt(found[name]) + BigInt(lacking);
+  const faults = [
+    ...saleSums
+      .filter((name) => lacks[name] !== "0")
+      .map((name) => `${name} of ${found[name]} and not ${due(name, lacks[name])}`),
+    ...(lacks.received === "0"
+      ? []
+      : [`gross of ${found.gross} and not the ${due("gross", lacks.received)} of receipts`]),
+  ];
+  return `Analytics of ${toId("usr", sellerId)}${part} have ${spans[grain]} from ${at(startsAt)} ${faults.join(", ")}, in minor units of ${currency}.`;
 }
 
 const order = (id: string | null) => (id ? toId("ord", id) : "no order");
