@@ -1,11 +1,10 @@
-import { createHash } from "node:crypto";
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Base, openBase } from "@stoa/service/base.ts";
 import { readConfig } from "@stoa/service/config.ts";
 import { type Connection, openPool } from "@stoa/service/db/database.ts";
 import { startEmbedded } from "@stoa/service/db/embedded.ts";
+import { filledFolder } from "./kept.ts";
 import type { Options } from "./options.ts";
 import { atEnd, ROOT, start } from "./processes.ts";
 import { enter, type Seeded, seed } from "./seed.ts";
@@ -23,8 +22,6 @@ export const LOADING = {
   max_wal_size: "4GB",
   checkpoint_timeout: "30min",
 };
-/** What a kept shop was made by; it comes last into the folder. */
-const MARK = "bench-made-by";
 
 /** The service in a process of its own. */
 export interface Node {
@@ -54,8 +51,10 @@ export function openShop(options: Options, count = PRODUCTS): Promise<Shop> {
 
 /** The database is started by us and joined by the service: that is how it finds a shop which is filled already. */
 async function makeShop(options: Options, count: number): Promise<Shop> {
-  const dataDir = await folderFor(options, count);
-  await mustBeFilled(dataDir, options.prompts, count);
+  const { dataDir } = await filledFolder(options, String(count), makersOf(options), async (dataDir) => {
+    await fill(dataDir, options.prompts, count);
+    return "";
+  });
   const database = await startEmbedded(dataDir);
   atEnd(() => database.stop());
   const plansFile = join(dataDir, "plans.json");
@@ -84,25 +83,13 @@ async function makeShop(options: Options, count: number): Promise<Shop> {
   };
 }
 
-async function folderFor({ shops }: Options, count: number): Promise<string> {
-  if (shops) {
-    const kept = join(shops, String(count));
-    await mkdir(kept, { recursive: true });
-    return kept;
-  }
-  const folder = await mkdtemp(join(tmpdir(), "stoa-bench-"));
-  atEnd(() => rm(folder, { recursive: true, force: true }));
-  return folder;
-}
+/** What decides how a shop looks: the texts, and how they are put together. */
+const makersOf = ({ prompts }: Options) => [
+  prompts,
+  ...["texts.ts", "products.ts", "loading.ts"].map((name) => new URL(name, import.meta.url)),
+];
 
-/** Fills a new shop, and refuses a kept one that this version would fill in another way. */
-async function mustBeFilled(dataDir: string, prompts: string, count: number): Promise<void> {
-  const mark = join(dataDir, MARK);
-  const maker = await makerOf(prompts);
-  const madeBy = await readFile(mark, "utf8").catch(() => null);
-  if (madeBy === maker) return;
-  if ((await readdir(dataDir)).length > 0)
-    throw new Error(`${dataDir} holds another shop, or half of one: delete the folder to have it made anew.`);
+async function fill(dataDir: string, prompts: string, count: number): Promise<void> {
   const database = await startEmbedded(dataDir, { settings: LOADING });
   try {
     const connection = { target: database.connection };
@@ -110,20 +97,6 @@ async function mustBeFilled(dataDir: string, prompts: string, count: number): Pr
   } finally {
     await database.stop();
   }
-  await writeFile(mark, maker);
-}
-
-/** A digest of what decides how a shop looks: the texts, how they are put together, and the tables. */
-async function makerOf(prompts: string): Promise<string> {
-  const migrations = new URL("../service/src/db/migrations/", import.meta.url);
-  const files = [
-    prompts,
-    ...["texts.ts", "products.ts", "loading.ts"].map((name) => new URL(name, import.meta.url)),
-    ...(await readdir(migrations)).toSorted().map((name) => new URL(name, migrations)),
-  ];
-  const hash = createHash("sha256");
-  for (const file of files) hash.update(await readFile(file));
-  return hash.digest("hex");
 }
 
 /** The rooms in this process, without a door, for as long as some work takes. */
