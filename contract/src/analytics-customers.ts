@@ -52,7 +52,9 @@ export const CustomerAnalytics = z
             .describe("How many of them bought in that month, the next one, and so on, to that of endDate"),
         }),
       )
-      .describe("Every month of these days"),
+      .describe(
+        "Every month of these days, of which the first and the last may be cut: who first bought before startDate is in none",
+      ),
     otherCurrencies: z
       .array(z.object({ currency: Currency, ...summary }))
       .describe("The same of every other currency in which somebody bought in these days"),

@@ -13,10 +13,10 @@ import { type Product, renderedFor } from "../ai/prepare.ts";
 import type { Context, Member } from "../context.ts";
 import type { Message } from "../outside/ai-provider.ts";
 import { noteReveal } from "../products/detail.ts";
+import { shortened } from "./descriptions.ts";
 import { promptNameOf } from "./names.ts";
 import { findNamed, listPage } from "./products.ts";
 import type { Runnable } from "./queries.ts";
-import { shortened } from "./words.ts";
 
 /** The prompts that the caller may run, newest first. */
 export async function listPrompts(

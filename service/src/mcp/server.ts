@@ -9,7 +9,7 @@ import type { Context, Member } from "../context.ts";
 import { isDatabaseDown } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { toCall } from "./call.ts";
-import { callTool } from "./calls.ts";
+import { callTool } from "./call-tool.ts";
 import { completeArgument, getPrompt, listPrompts } from "./prompts.ts";
 import { wordsOf } from "./results.ts";
 import { listTools } from "./tools.ts";

@@ -1,11 +1,11 @@
 import type { ListToolsResult, Tool } from "@modelcontextprotocol/server";
 import type { Variable } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
+import { shortened } from "./descriptions.ts";
 import { executionSchema, executionTools } from "./execution-tools.ts";
 import { toolNameOf } from "./names.ts";
 import { listPage } from "./products.ts";
 import type { Runnable } from "./queries.ts";
-import { shortened } from "./words.ts";
 
 /** What can be run, newest first, after the tools that look after runs. */
 export async function listTools(
