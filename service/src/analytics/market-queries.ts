@@ -1,8 +1,7 @@
 import { sql } from "kysely";
 import type { Tx } from "../db/database.ts";
-import { saleSums } from "../ledger/sold.ts";
+import { each, saleSums } from "../ledger/sold.ts";
 import { type Sums, startOfMonth, toSums } from "./span-sums-queries.ts";
-import { each } from "./sums-queries.ts";
 
 /** Whole days of UTC: from the beginning of one to that of another. */
 export interface Days {

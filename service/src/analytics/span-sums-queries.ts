@@ -1,8 +1,7 @@
 import { sql } from "kysely";
 import { DAY_MS } from "../days.ts";
 import type { Queries } from "../db/database.ts";
-import type { saleSums } from "../ledger/sold.ts";
-import { each } from "./sums-queries.ts";
+import { each, type saleSums } from "../ledger/sold.ts";
 
 export type SumName = (typeof saleSums)[number];
 export type Sums = Record<SumName, bigint>;

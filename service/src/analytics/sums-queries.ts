@@ -6,8 +6,6 @@ import { each } from "../ledger/sold.ts";
 export const insertMovement = (tx: Tx, movement: Insertable<SalesMovements>) =>
   tx.insertInto("sales_movements").values(movement).execute();
 
-export { each };
-
 /** What a sum is of, in the order of the primary key: rows that come in another land all over its index. */
 export const KEY = sql`seller_id, scope, of_id, grain, currency, starts_at`;
 
