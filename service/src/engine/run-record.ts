@@ -3,6 +3,7 @@ import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { failPoint } from "../fail-points.ts";
 import { tellCaller } from "./callbacks.ts";
+import type { Ending } from "./ending.ts";
 import type { Progress } from "./progress.ts";
 import { toStepRow } from "./records.ts";
 import {
@@ -19,11 +20,6 @@ import { noSpent, type StepError, sumOf } from "./state.ts";
 import { tellEnd } from "./trace.ts";
 
 export type Written = "written" | "signaled" | "lost";
-
-export type Ending =
-  | { status: "completed"; output: unknown }
-  | { status: "failed"; error: StepError }
-  | { status: "canceled"; error: StepError | null };
 
 const OPEN = ["queued", "running", "waiting"] as const;
 

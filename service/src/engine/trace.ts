@@ -2,9 +2,9 @@ import { type Span, trace } from "@opentelemetry/api";
 import type { Context } from "../context.ts";
 import { toId } from "../ids.ts";
 import { inSpan, linkToCause, markFailed, tracer, within } from "../telemetry.ts";
+import type { Ending } from "./ending.ts";
 import type { Prepared } from "./outcome.ts";
 import type { Claimed, RunRow } from "./run-queries.ts";
-import type { Ending } from "./run-record.ts";
 import type { RunStart } from "./start-text.ts";
 import { NO_ITEM, type StepRun, type Work } from "./state.ts";
 
