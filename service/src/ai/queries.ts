@@ -1,8 +1,7 @@
 import type { executionStatuses } from "@stoa/contract";
-import { sql, type Updateable } from "kysely";
+import { sql } from "kysely";
 import type { Queries } from "../db/database.ts";
 import { offsetOf, type Paging } from "../db/paging.ts";
-import type { Executions } from "../db/tables.gen.ts";
 import type { LeavingReason } from "./live.ts";
 
 export type ExecutionType = "PROMPT" | "WORKFLOW";
@@ -131,22 +130,52 @@ export const requestCancelOfAll = (db: Queries, ids: string[], now: Date) =>
     .where("cancel_requested_at", "is", null)
     .execute();
 
-/** Texts of one that was deleted meanwhile do not come back. */
-const unlessDeleted = (sealed: string | null) =>
-  sql<string | null>`case when deleted_at is null then ${sealed} end`;
+/** What moves in a workflow's row; what is left out stays as it is. */
+export interface WorkflowChange {
+  status: ExecutionStatus;
+  sealedTexts?: string;
+  errorCode?: string;
+  errorMessage?: string;
+  spent?: {
+    promptTokens: number;
+    completionTokens: number;
+    costUsd: number;
+    costKnown: boolean;
+    estimated: boolean;
+  };
+  priceList?: string;
+  durationMs?: number;
+  completedAt?: Date;
+}
 
-export async function moveWorkflow(
-  db: Queries,
-  id: string,
-  from: readonly ExecutionStatus[],
-  { sealedTexts, ...values }: Omit<Updateable<Executions>, "sealed_texts"> & { sealedTexts?: string },
-): Promise<boolean> {
+/** A statement without its condition's end, so that whoever runs it can say when. Texts of a row that was deleted do not come back. */
+export const movingWorkflow = (id: string, from: readonly ExecutionStatus[], change: WorkflowChange) => sql`
+  update executions
+     set status = ${change.status},
+         sealed_texts = case when deleted_at is null then coalesce(${change.sealedTexts ?? null}, sealed_texts) end,
+         error_code = coalesce(${change.errorCode ?? null}, error_code),
+         error_message = coalesce(${change.errorMessage ?? null}, error_message),
+         prompt_tokens = coalesce(${change.spent?.promptTokens ?? null}, prompt_tokens),
+         completion_tokens = coalesce(${change.spent?.completionTokens ?? null}, completion_tokens),
+         cost_usd = coalesce(${change.spent?.costUsd ?? null}, cost_usd),
+         cost_known = coalesce(${change.spent?.costKnown ?? null}, cost_known),
+         usage_estimated = coalesce(${change.spent?.estimated ?? null}, usage_estimated),
+         price_list = coalesce(${change.priceList ?? null}, price_list),
+         duration_ms = coalesce(${change.durationMs ?? null}, duration_ms),
+         completed_at = coalesce(${change.completedAt ?? null}, completed_at)
+   where id = ${id} and type = 'WORKFLOW' and status = any (${from})`;
+
+/** One that has ended is `queued` again, without its end. False: it has not. */
+export async function reopenWorkflow(db: Queries, id: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("executions")
-    .set({ ...values, ...(sealedTexts !== undefined && { sealed_texts: unlessDeleted(sealedTexts) }) })
+    .set({
+      ...{ status: "queued", error_code: null, error_message: null },
+      ...{ cancel_requested_at: null, completed_at: null, duration_ms: null },
+    })
     .where("id", "=", id)
     .where("type", "=", "WORKFLOW")
-    .where("status", "in", [...from])
+    .where("status", "in", ["failed", "canceled"])
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }

@@ -5,7 +5,8 @@ import {
   type ExecutionMode,
   type ExecutionStatus,
   insertWorkflow,
-  moveWorkflow,
+  movingWorkflow,
+  reopenWorkflow,
   requestCancelOfAll,
 } from "./queries.ts";
 import { type Sealed, sealTexts, type Texts } from "./texts.ts";
@@ -52,38 +53,18 @@ export const askToCancel = async (db: Queries, ids: string[], now: Date): Promis
   if (ids.length > 0) await requestCancelOfAll(db, ids, now);
 };
 
-/** One that has ended runs on: `queued` again, without its end. */
-export const reopenWorkflowExecution = (db: Queries, id: string) =>
-  moveWorkflow(db, id, ["failed", "canceled"], {
-    status: "queued",
-    error_code: null,
-    error_message: null,
-    cancel_requested_at: null,
-    completed_at: null,
-    duration_ms: null,
-  });
+/** One that has ended runs on: `queued` again, without its end. False: it has not. */
+export const reopenWorkflowExecution = reopenWorkflow;
 
 const ended: ReadonlySet<ExecutionStatus> = new Set<ExecutionStatus>(["completed", "failed", "canceled"]);
 
-/** Moves a workflow's row; false when it stands in no state of `from`. Texts of a row that was deleted do not come back. */
-export const moveWorkflowExecution = (
-  ctx: Context,
-  db: Queries,
-  execution: Sealed,
-  move: WorkflowMove,
-): Promise<boolean> =>
-  moveWorkflow(db, execution.id, move.from, {
+/** Moves a workflow's row out of a state of `from`: a part of the engine's own statement (`with …`), which adds when. */
+export const movingWorkflowExecution = (ctx: Context, execution: Sealed, move: WorkflowMove) =>
+  movingWorkflow(execution.id, move.from, {
     status: move.to,
     ...(move.texts && { sealedTexts: sealTexts(ctx, execution, move.texts) }),
-    ...(move.error && { error_code: move.error.code, error_message: move.error.message }),
-    ...(move.spent && {
-      prompt_tokens: move.spent.promptTokens,
-      completion_tokens: move.spent.completionTokens,
-      cost_usd: move.spent.costUsd,
-      cost_known: move.spent.costKnown,
-      price_list: PRICE_LIST,
-      usage_estimated: move.spent.estimated,
-    }),
-    ...(move.durationMs !== undefined && { duration_ms: move.durationMs }),
-    ...(ended.has(move.to) && { completed_at: ctx.now() }),
+    ...(move.error && { errorCode: move.error.code, errorMessage: move.error.message }),
+    ...(move.spent && { spent: move.spent, priceList: PRICE_LIST }),
+    ...(move.durationMs !== undefined && { durationMs: move.durationMs }),
+    ...(ended.has(move.to) && { completedAt: ctx.now() }),
   });

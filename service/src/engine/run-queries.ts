@@ -1,4 +1,4 @@
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { LeavingReason } from "../ai/live.ts";
 import type { Queries, Tx } from "../db/database.ts";
 import { prepared } from "../db/prepared.ts";
@@ -192,8 +192,10 @@ export interface Checkpoint {
   /** When somebody must look again: the lease's end, or without a lease its next timer; null: never. */
   dueAt: Date | null;
   keepsLease: boolean;
-  /** Its row there is locked first, as by whoever cancels or deletes it: in the other order they would wait for each other. */
-  movesHistory: boolean;
+  /** What moves its row in the history, which is locked first, as by whoever cancels or deletes it: in the other order they would wait for each other. */
+  move: RawBuilder<unknown> | null;
+  /** Whoever waits for its end is told. */
+  tellsEnd: boolean;
   steps: StepRow[];
   events: EventRow[];
 }
@@ -205,15 +207,18 @@ export interface Checkpoint {
 export async function writeCheckpoint(
   db: Queries,
   { id, token, signals }: { id: string; token: string; signals: number },
-  { dueAt, keepsLease, movesHistory, steps, events }: Checkpoint,
+  { dueAt, keepsLease, move, tellsEnd, steps, events }: Checkpoint,
 ): Promise<"written" | "signaled" | "lost"> {
-  const { rows } = await sql<{ isHeld: boolean; isWritten: boolean }>`${prepared("write_checkpoint")}
-    with history as (select from executions where id = ${id} for no key update),
+  const name = move ? "write_checkpoint_and_move" : "write_checkpoint";
+  const history = move ? sql`history as (select from executions where id = ${id} for no key update),` : sql``;
+  const { rows } = await sql<{ isHeld: boolean; isWritten: boolean }>`${prepared(name)}
+    with ${history}
     held as (
       update workflow_runs
          set due_at = ${dueAt}, lease_token = case when ${keepsLease} then lease_token end, leases = 0
        where execution_id = ${id} and lease_token = ${token} and signals = ${signals}
-         and (not ${movesHistory} or exists (select from history)) returning execution_id),
+         ${move ? sql`and exists (select from history)` : sql``} returning execution_id),
+    ${move ? sql`moved as (${move} and exists (select from held)),` : sql``}
     steps as (
       insert into execution_steps as s (
         execution_id, step_id, item, n, type, status, attempt, retries, repeats, items, called, due_at, sealed_output, error_code,
@@ -236,6 +241,7 @@ export async function writeCheckpoint(
       select held.execution_id, seq, type, data, "createdAt"
         from held, jsonb_to_recordset(${JSON.stringify(events)}::jsonb) as event (seq integer, type text, data jsonb, "createdAt" timestamptz))
     select exists (select from held) as "isWritten",
+           (select pg_notify('workflow_run', execution_id::text) from held where ${tellsEnd}),
            exists (select from workflow_runs where execution_id = ${id} and lease_token = ${token}) as "isHeld"`.execute(
     db,
   );

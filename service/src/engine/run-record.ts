@@ -1,4 +1,4 @@
-import { askToCancel, moveWorkflowExecution } from "../ai/workflow-executions.ts";
+import { askToCancel, movingWorkflowExecution, type WorkflowMove } from "../ai/workflow-executions.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { failPoint } from "../fail-points.ts";
@@ -15,7 +15,7 @@ import {
   tellParent,
   writeCheckpoint,
 } from "./run-queries.ts";
-import { type RunStart, sealResult } from "./start-text.ts";
+import { type CalledResult, type RunStart, sealResult } from "./start-text.ts";
 import { noSpent, type StepError, sumOf } from "./state.ts";
 import { tellEnd } from "./trace.ts";
 
@@ -29,6 +29,13 @@ interface Stand {
   dueAt: Date;
   keepsLease: boolean;
   status: "running" | "waiting";
+}
+
+/** A run comes to another state: what is told of that, and what is done in the same transaction beside its row. */
+interface Turn {
+  event: { type: string; error?: StepError };
+  move: WorkflowMove;
+  also: ((tx: Tx) => Promise<void>) | null;
 }
 
 /** What is written down of a run by whoever drives it: all of a moment at once, or nothing. */
@@ -56,13 +63,18 @@ export class RunRecord {
   /** How far it is, for whoever may have to go on from there. */
   async write(progress: Progress, { status, ...stand }: Stand): Promise<Written> {
     const before = this.#row.status;
-    const move =
-      status === before ? null : { type: before === "queued" ? "execution.started" : `execution.${status}` };
-    const written = await this.#checkpoint(progress, stand, move, async (tx) => {
-      await moveWorkflowExecution(this.#ctx, tx, this.#claimed, { from: OPEN, to: status });
-      const waitingFor = status === "waiting" ? approvalsIn(progress) : [];
-      if (waitingFor.length > 0) await this.#tellCaller(tx, waitingFor);
-    });
+    const waitingFor = status === "waiting" ? approvalsIn(progress) : [];
+    const written = await this.#checkpoint(
+      progress,
+      stand,
+      status === before
+        ? null
+        : {
+            event: { type: before === "queued" ? "execution.started" : `execution.${status}` },
+            move: { from: OPEN, to: status },
+            also: waitingFor.length > 0 ? this.#tellingCaller(waitingFor) : null,
+          },
+    );
     if (written === "written") this.#row.status = status;
     return written;
   }
@@ -70,70 +82,85 @@ export class RunRecord {
   /** That and how it has ended, with all that follows from it. */
   async end(progress: Progress | null, ending: Ending): Promise<Written> {
     if (progress) for (const run of progress.state.all()) progress.cancel(run);
-    const event = {
-      type: `execution.${ending.status}`,
-      ...("error" in ending && ending.error && { error: ending.error }),
-    };
     failPoint(this.#ctx, "workflow ends");
-    const written = await this.#checkpoint(progress, { dueAt: null, keepsLease: false }, event, (tx) =>
-      this.#settle(tx, progress, ending),
+    const written = await this.#checkpoint(
+      progress,
+      { dueAt: null, keepsLease: false },
+      this.#toTurn(progress, ending),
     );
     if (written === "written") tellEnd(this.#ctx, ending, this.#row.createdAt);
     return written;
   }
 
-  async #settle(tx: Tx, progress: Progress | null, ending: Ending): Promise<void> {
+  #toTurn(progress: Progress | null, ending: Ending): Turn {
     const ctx = this.#ctx;
-    const { id } = this.#claimed;
+    const { parentId, createdAt } = this.#row;
     const spent = progress ? sumOf(progress.state.all()) : noSpent;
     const output = ending.status === "completed" ? ending.output : null;
     const error = ending.status === "completed" ? null : ending.error;
-    await moveWorkflowExecution(ctx, tx, this.#claimed, {
-      from: OPEN,
-      to: ending.status,
-      ...(this.#start && { texts: { variables: this.#start.input, output } }),
-      ...(error && { error }),
-      spent,
-      durationMs: ctx.now().getTime() - this.#row.createdAt.getTime(),
-    });
-    if (this.#row.parentId) {
-      const told = ending.status === "canceled" ? { code: "CANCELED", message: "It was canceled." } : error;
-      await tellParent(tx, id, sealResult(ctx, this.#claimed, { output, error: told, spent }), ctx.now());
-      await notifyRun(tx, this.#row.parentId);
-    }
-    await this.#tellCaller(tx, []);
-    await notifyRun(tx, id);
+    const told = ending.status === "canceled" ? { code: "CANCELED", message: "It was canceled." } : error;
+    const tellCaller = this.#tellingCaller([]);
+    return {
+      event: { type: `execution.${ending.status}`, ...(error && { error }) },
+      move: {
+        from: OPEN,
+        to: ending.status,
+        ...(this.#start && { texts: { variables: this.#start.input, output } }),
+        ...(error && { error }),
+        spent,
+        durationMs: ctx.now().getTime() - createdAt.getTime(),
+      },
+      also: parentId
+        ? async (tx) => {
+            await this.#tellParent(tx, parentId, { output, error: told, spent });
+            await tellCaller?.(tx);
+          }
+        : tellCaller,
+    };
   }
 
-  #tellCaller(tx: Tx, waitingFor: string[]): Promise<void> {
-    return tellCaller(this.#ctx, tx, this.#claimed, this.#start?.callbackId ?? null, waitingFor);
+  async #tellParent(tx: Tx, parentId: string, result: CalledResult): Promise<void> {
+    const sealed = sealResult(this.#ctx, this.#claimed, result);
+    await tellParent(tx, this.#claimed.id, sealed, this.#ctx.now());
+    await notifyRun(tx, parentId);
   }
 
-  /** `also` is done in the transaction in which it is written. */
+  /** null: nobody is called back. */
+  #tellingCaller(waitingFor: string[]): Turn["also"] {
+    const callbackId = this.#start?.callbackId ?? null;
+    if (callbackId === null) return null;
+    return (tx) => tellCaller(this.#ctx, tx, this.#claimed, callbackId, waitingFor);
+  }
+
   async #checkpoint(
     progress: Progress | null,
     stand: Pick<Checkpoint, "dueAt" | "keepsLease">,
-    event: { type: string; error?: StepError } | null,
-    also: (tx: Tx) => Promise<void>,
+    turn: Turn | null,
   ): Promise<Written> {
     const taken = progress?.take() ?? { steps: [], events: [], abandoned: [] };
-    const events = this.#toRows(inOrder(taken.events, event));
-    const steps = taken.steps.map((step) => toStepRow(this.#ctx, this.#claimed, progress!.state, step));
+    const events = this.#toRows(inOrder(taken.events, turn?.event ?? null));
     const lease = { ...this.#claimed, signals: this.signals };
-    const checkpoint = { ...stand, movesHistory: event !== null, steps, events };
+    const checkpoint = {
+      ...stand,
+      move: turn && movingWorkflowExecution(this.#ctx, this.#claimed, turn.move),
+      tellsEnd: stand.dueAt === null,
+      steps: taken.steps.map((step) => toStepRow(this.#ctx, this.#claimed, progress!.state, step)),
+      events,
+    };
     const { db } = this.#ctx;
-    const isAlone = event === null && taken.abandoned.length === 0;
-    const written = isAlone
-      ? await writeCheckpoint(db, lease, checkpoint)
-      : await unlessDeadlocked(() =>
-          db.transaction().execute(async (tx) => {
-            const result = await writeCheckpoint(tx, lease, checkpoint);
-            if (result !== "written") return result;
-            if (event) await also(tx);
-            await askToCancel(tx, taken.abandoned, this.#ctx.now());
-            return result;
-          }),
-        );
+    const also = turn?.also;
+    const written =
+      also || taken.abandoned.length > 0
+        ? await unlessDeadlocked(() =>
+            db.transaction().execute(async (tx) => {
+              const result = await writeCheckpoint(tx, lease, checkpoint);
+              if (result !== "written") return result;
+              await also?.(tx);
+              await askToCancel(tx, taken.abandoned, this.#ctx.now());
+              return result;
+            }),
+          )
+        : await unlessDeadlocked(() => writeCheckpoint(db, lease, checkpoint));
     if (written === "written") this.#row.lastSeq += events.length;
     else progress?.putBack(taken);
     return written;
@@ -158,13 +185,13 @@ async function unlessDeadlocked(write: () => Promise<Written>): Promise<Written>
 }
 
 /** A run that starts or goes on does so before its steps; it waits or ends after them. */
-function inOrder(steps: Told[], event: { type: string; error?: StepError } | null): Told[] {
+function inOrder(steps: Told[], event: Turn["event"] | null): Told[] {
   if (!event) return steps;
   const isFirst = event.type === "execution.started" || event.type === "execution.running";
   return isFirst ? [toEvent(event), ...steps] : [...steps, toEvent(event)];
 }
 
-const toEvent = ({ type, error }: { type: string; error?: StepError }) => ({
+const toEvent = ({ type, error }: Turn["event"]) => ({
   type,
   data: error ? { error } : {},
 });
