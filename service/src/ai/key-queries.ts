@@ -1,5 +1,5 @@
 import type { Provider } from "@stoa/contract";
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { Queries } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 import { prepared } from "../db/prepared.ts";
@@ -145,6 +145,53 @@ export async function reserveCallAlone(db: Queries, reservation: Reservation): P
     select ${reserveCall(reservation)} as "refusedBy"`.execute(db);
   return rows[0]!.refusedBy;
 }
+
+/** A key as it was read. One that was removed reads otherwise, too. */
+export interface KeyAsRead {
+  sealedKey: string;
+  baseUrl: string | null;
+  hasBudget: boolean;
+}
+
+/** What stands against a call that goes by what was read before; `changed`: the key is another now. */
+export type LateRefusal = KeyRefusal | "changed";
+
+/**
+ * Parts of a statement (`with …`) of whoever makes many calls, carried out where `condition` holds: some calls end, and then others
+ * take their part, one after the other; whoever locks several keys does so in the order of their ids.
+ */
+export const movingCalls = (
+  ended: readonly CallEnd[],
+  opened: readonly { reservation: Reservation; key: KeyAsRead }[],
+  condition: RawBuilder<unknown>,
+) => {
+  const ends = ended.map(({ callId, costUsd, endedAt }) => ({ callId, costUsd, endedAt }));
+  const opens = opened
+    .map(({ reservation, key }) => ({ ...key, ...reservation }))
+    .toSorted((a, b) => (a.providerKeyId < b.providerKeyId ? -1 : 1));
+  return sql`
+  ended_calls as (
+    update provider_calls c set cost_usd = ended."costUsd", ended_at = ended."endedAt"
+      from jsonb_to_recordset(${JSON.stringify(ends)}::jsonb) as ended ("callId" uuid, "costUsd" numeric, "endedAt" timestamptz)
+     where ${condition} and c.id = ended."callId" and c.ended_at is null
+    returning c.id),
+  opened_calls as materialized (
+    select opened."callId",
+           case when k.sealed_key = opened."sealedKey" and k.base_url is not distinct from opened."baseUrl"
+                     and (k.monthly_budget_usd is not null) = opened."hasBudget"
+                then reserve_provider_call(opened."callId", k.id, opened."executionId", opened."expectedUsd", opened."startedAt",
+                                           opened."monthStart", opened."leaseUntil")
+                else 'changed' end as "refusedBy"
+      from jsonb_to_recordset(${JSON.stringify(opens)}::jsonb) as opened (
+             "callId" uuid, "providerKeyId" uuid, "executionId" uuid, "expectedUsd" numeric, "startedAt" timestamptz,
+             "monthStart" timestamptz, "leaseUntil" timestamptz, "sealedKey" text, "baseUrl" text, "hasBudget" boolean)
+      join provider_keys k on k.id = opened."providerKeyId"
+     where ${condition} and (select count(*) from ended_calls) >= 0)`;
+};
+
+/** What stands against calls of `movingCalls`, by their ids; a column of that statement. */
+export const refusalsOfCalls = sql`
+  (select coalesce(jsonb_object_agg("callId", "refusedBy") filter (where "refusedBy" is not null), '{}') from opened_calls)`;
 
 /** Of the calls that ended since the month began, at most so many; answers how many are counted now that were not. */
 export async function countCalls(

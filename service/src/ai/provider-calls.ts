@@ -1,3 +1,4 @@
+import type { RawBuilder } from "kysely";
 import type { Context } from "../context.ts";
 import { daysAfter } from "../days.ts";
 import { ApiError } from "../errors.ts";
@@ -13,10 +14,13 @@ import {
   endCallAlone,
   forgetCallsBefore,
   type KeyRefusal,
+  type LateRefusal,
+  movingCalls,
   type Reservation,
+  refusalsOfCalls,
   reserveCallAlone,
 } from "./key-queries.ts";
-import type { UsableKey } from "./provider-keys.ts";
+import { type SealedKey, toUsable } from "./provider-keys.ts";
 import { record } from "./recording.ts";
 import { monthOf } from "./spent.ts";
 
@@ -28,7 +32,7 @@ const CALLS_KEPT_DAYS = 62;
 /** A call that takes its part of its key's limits until it is ended. */
 export interface OpenCall {
   reservation: Reservation;
-  key: UsableKey;
+  key: SealedKey;
 }
 
 export interface CallWish {
@@ -40,7 +44,7 @@ export interface CallWish {
 }
 
 /** What a call takes of its key's limits; the sandbox has neither. Nothing is written yet. */
-export function toOpenCall(ctx: Context, key: UsableKey, wish: CallWish): OpenCall | null {
+export function toOpenCall(ctx: Context, key: SealedKey, wish: CallWish): OpenCall | null {
   if (key.id === null) return null;
   const now = ctx.now();
   const reservation = {
@@ -70,7 +74,7 @@ export function mustBeWithinLimits(refusedBy: KeyRefusal | null): void {
 export type CallOutcome = { cost: Cost } | { cause: unknown; cost: Cost | null };
 
 /** A key that works is valid whatever was thought of it, and one that is refused is not. */
-function verdictOf(key: UsableKey, outcome: CallOutcome): CallEnd["verdict"] {
+function verdictOf(key: SealedKey, outcome: CallOutcome): CallEnd["verdict"] {
   if (!("cause" in outcome)) return key.status === "valid" ? null : "valid";
   const { cause } = outcome;
   return cause instanceof ProviderFault && cause.code === "PROVIDER_KEY_INVALID" ? "invalid" : null;
@@ -88,8 +92,61 @@ export function toCallEnd(ctx: Context, call: OpenCall | null, outcome: CallOutc
   };
 }
 
+/** Parts of the statement of a room that makes many calls (`with …`), and a column that tells what stands against those that open. */
+export const movingCallsOf = (
+  { ended, opened }: { ended: readonly CallEnd[]; opened: readonly OpenCall[] },
+  condition: RawBuilder<unknown>,
+) => ({
+  parts: movingCalls(ended, opened.map(toOpening), condition),
+  refusals: refusalsOfCalls,
+});
+
+const toOpening = ({ reservation, key: { sealedKey, baseUrl, monthlyBudgetUsd } }: OpenCall) => ({
+  reservation,
+  key: { sealedKey, baseUrl, hasBudget: monthlyBudgetUsd !== null },
+});
+
+export type { CallEnd, LateRefusal };
+
 export type KeyedCall = CallWish &
-  Pick<ProviderCall, "options" | "signal" | "versionId" | "sample"> & { key: UsableKey };
+  Pick<ProviderCall, "options" | "signal" | "versionId" | "sample"> & { key: SealedKey };
+
+/** Takes its part of the key's limits for a call that stands in no other statement. Throws what `mustBeWithinLimits` does. */
+export async function openCall(ctx: Context, key: SealedKey, wish: CallWish): Promise<OpenCall | null> {
+  const call = toOpenCall(ctx, key, wish);
+  if (call) mustBeWithinLimits(await reserveCallAlone(ctx.db, call.reservation));
+  return call;
+}
+
+/** What came of a call; `end` is what its key is still to be told, null where it has no limits. */
+export type Made = ({ answer: ProviderAnswer; cost: Cost } | { cause: unknown }) & { end: CallEnd | null };
+
+/** Makes a call that was opened. Not in a transaction. */
+export async function makeCall(
+  ctx: Context,
+  call: OpenCall | null,
+  { key, executionId: _, ...wish }: KeyedCall,
+): Promise<Made> {
+  const { provider, baseUrl } = key;
+  const priceOf = (model: string, usage: ProviderAnswer["usage"]) =>
+    costOf({ provider, model, askedModel: wish.model, usage, at: ctx.now() });
+  try {
+    const answer = await ctx.outside.ai.run({
+      ...{ provider, baseUrl, apiKey: toUsable(ctx, key).secret },
+      ...wish,
+    });
+    const cost = priceOf(answer.model, answer.usage);
+    return { answer, cost, end: toCallEnd(ctx, call, { cost }) };
+  } catch (cause) {
+    const counted = cause instanceof ProviderFault ? cause.facts.usage : undefined;
+    const cost = counted ? priceOf(wish.model, counted) : null;
+    return { cause, end: toCallEnd(ctx, call, { cause, cost }) };
+  }
+}
+
+/** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
+export const endCall = (ctx: Context, end: CallEnd): Promise<void> =>
+  record(ctx, { call: end.callId }, () => endCallAlone(ctx.db, end));
 
 /**
  * One call of a provider with a stored key, as a part of an execution: within the key's limits, priced, counted, and
@@ -98,29 +155,12 @@ export type KeyedCall = CallWish &
  */
 export async function callWithKey(
   ctx: Context,
-  { key, executionId, ...wish }: KeyedCall,
+  call: KeyedCall,
 ): Promise<{ answer: ProviderAnswer; cost: Cost }> {
-  const call = toOpenCall(ctx, key, { executionId, ...wish });
-  if (call) mustBeWithinLimits(await reserveCallAlone(ctx.db, call.reservation));
-  const { provider, baseUrl, secret } = key;
-  const priceOf = (model: string, usage: ProviderAnswer["usage"]) =>
-    costOf({ provider, model, askedModel: wish.model, usage, at: ctx.now() });
-  try {
-    const answer = await ctx.outside.ai.run({ provider, baseUrl, apiKey: secret, ...wish });
-    const cost = priceOf(answer.model, answer.usage);
-    await end(ctx, call, { cost });
-    return { answer, cost };
-  } catch (cause) {
-    const counted = cause instanceof ProviderFault ? cause.facts.usage : undefined;
-    await end(ctx, call, { cause, cost: counted ? priceOf(wish.model, counted) : null });
-    throw cause;
-  }
-}
-
-/** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
-async function end(ctx: Context, call: OpenCall | null, outcome: CallOutcome): Promise<void> {
-  const callEnd = toCallEnd(ctx, call, outcome);
-  if (callEnd) await record(ctx, { call: callEnd.callId }, () => endCallAlone(ctx.db, callEnd));
+  const made = await makeCall(ctx, await openCall(ctx, call.key, call), call);
+  if (made.end) await endCall(ctx, made.end);
+  if ("cause" in made) throw made.cause;
+  return made;
 }
 
 export async function forgetOldCalls(ctx: Context): Promise<void> {

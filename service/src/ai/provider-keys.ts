@@ -169,27 +169,37 @@ async function askAbout(ctx: Context, key: KeyRow): Promise<KeyVerdict> {
 }
 
 /** The secret itself, for the moment of a call. */
-const openKey = (ctx: Context, key: KeyRow) => ctx.vault.open(key.sealedKey, sealContext(key.userId, key.id));
+const openKey = (ctx: Context, key: Pick<KeyRow, "id" | "userId" | "sealedKey">) =>
+  ctx.vault.open(key.sealedKey, sealContext(key.userId, key.id));
 
-export type UsableKey = Pick<KeyRow, "provider" | "baseUrl" | "sealedKey" | "status" | "monthlyBudgetUsd"> & {
+/** A key to run with, as it is stored. */
+export type SealedKey = Pick<
+  KeyRow,
+  "userId" | "provider" | "baseUrl" | "sealedKey" | "status" | "monthlyBudgetUsd"
+> & {
+  /** null: the sandbox. */
   id: string | null;
-  secret: string;
 };
 
-const SANDBOX: UsableKey = {
-  id: null,
-  provider: "sandbox",
-  baseUrl: null,
-  sealedKey: "",
-  status: "valid",
+/** For the moment of a call. */
+export type UsableKey = SealedKey & { secret: string };
+
+const sandboxOf = (userId: string): SealedKey => ({
+  ...{ id: null, userId, provider: "sandbox", baseUrl: null, sealedKey: "", status: "valid" },
   monthlyBudgetUsd: null,
-  secret: "",
-};
+});
 
 /** The key to run with: a stored one of the caller's, or the built-in `sandbox` where the operator allows it. */
-export async function keyToRunWith(ctx: Context, caller: Member, apiKeyId: string): Promise<UsableKey> {
-  if (apiKeyId === "sandbox" && ctx.config.sandbox) return SANDBOX;
-  const key = await mustFind(ctx, caller, apiKeyId);
-  const { id, provider, baseUrl, sealedKey, status, monthlyBudgetUsd } = key;
-  return { id, provider, baseUrl, sealedKey, status, monthlyBudgetUsd, secret: openKey(ctx, key) };
+export async function findKeyToRunWith(ctx: Context, caller: Member, apiKeyId: string): Promise<SealedKey> {
+  if (apiKeyId === "sandbox" && ctx.config.sandbox) return sandboxOf(caller.userId);
+  return mustFind(ctx, caller, apiKeyId);
 }
+
+export const toUsable = (ctx: Context, key: SealedKey): UsableKey => ({
+  ...key,
+  secret: key.id === null ? "" : openKey(ctx, { ...key, id: key.id }),
+});
+
+/** The same, opened. */
+export const keyToRunWith = async (ctx: Context, caller: Member, apiKeyId: string): Promise<UsableKey> =>
+  toUsable(ctx, await findKeyToRunWith(ctx, caller, apiKeyId));

@@ -3,14 +3,17 @@ import { Workflow } from "../workflows/definition.ts";
 import type { Evaluator } from "../workflows/evaluate.ts";
 import { Bell } from "./bell.ts";
 import { CostLimit } from "./cost-limit.ts";
-import { endingOf } from "./ending.ts";
+import { type Ending, endingOf } from "./ending.ts";
 import { Intake } from "./intake.ts";
+import { KeyedCalls } from "./keyed-calls.ts";
 import { type Place, readyIn } from "./plan.ts";
 import { fitted, prepareStep, type Surroundings } from "./prepare.ts";
 import { Progress } from "./progress.ts";
 import { readState } from "./records.ts";
+import { RunKeys } from "./run-keys.ts";
 import { type Claimed, findRun, type Heard, hear } from "./run-queries.ts";
 import { RunRecord, type Written } from "./run-record.ts";
+import { comesWithin, SOON_MS } from "./soon.ts";
 import { openStart } from "./start-text.ts";
 import { hasEnded, NO_ITEM, type StepRun, sumOf } from "./state.ts";
 import { Tasks } from "./tasks.ts";
@@ -35,6 +38,7 @@ export class Driver {
   readonly #leaseMs: number;
   readonly #bell = new Bell();
   readonly #tasks: Tasks;
+  readonly #calls: KeyedCalls;
   #isTold = false;
   #isStopping = false;
   #isLost = false;
@@ -51,6 +55,7 @@ export class Driver {
     this.#claimed = claimed;
     this.#evaluator = evaluator;
     this.#leaseMs = leaseMs;
+    this.#calls = new KeyedCalls(ctx);
     this.#tasks = new Tasks(ctx, claimed.id, () => this.#bell.ring());
   }
 
@@ -65,6 +70,7 @@ export class Driver {
       while (await this.#turn()) await this.#bell.rung();
     } finally {
       this.#tasks.giveUpAll();
+      await this.#calls.close();
     }
   }
 
@@ -97,7 +103,7 @@ export class Driver {
     const [row, heard] = await Promise.all([findRun(ctx.db, id), hear(ctx.db, this.#claimed)]);
     if (!row || !heard) return false;
     const start = row.sealedStart === null ? null : openStart(ctx, this.#claimed, row.sealedStart);
-    this.#record = new RunRecord(ctx, this.#claimed, row, start);
+    this.#record = new RunRecord(ctx, this.#claimed, this.#calls, row, start);
     if (start === null || leases > MAX_LEASES) {
       this.#record.signals = heard.signals;
       await this.#record.end(null, { status: "failed", error: LOST });
@@ -108,7 +114,11 @@ export class Driver {
     const state = await readState(ctx, ctx.db, this.#claimed, workflow);
     const costLimit =
       start.maxCost === null ? null : new CostLimit(start.maxCost, sumOf(state.all()).costUsd);
-    this.#surroundings = { id, userId, depth: row.depth, start, costLimit, evaluator: this.#evaluator };
+    this.#surroundings = {
+      ...{ id, userId, depth: row.depth, start, costLimit, evaluator: this.#evaluator },
+      keys: new RunKeys(ctx, userId, start),
+      calls: this.#calls,
+    };
     this.#progress = new Progress(state, ctx.now);
     this.#intake = new Intake(ctx, this.#surroundings, this.#progress, this.#tasks);
     this.#takeHeard(heard);
@@ -136,23 +146,31 @@ export class Driver {
       fitted(this.#progress.state.work(run), outputs),
     ))
       this.#dropItems(map);
-    const ending = this.#intake.cancel ?? (await endingOf(this.#surroundings, this.#progress.state));
+    const ending = this.#intake.cancel ?? (await this.#ending());
     if (ending) return this.#goesOn(await this.#record.end(this.#progress, ending));
     if (!this.#isStopping) this.#beginReady();
     if (this.#tasks.isEmpty) return this.#goesOn(await this.#leave());
-    if (this.#progress.mustBeWritten || this.#tasks.hasCalls) {
+    if (this.#progress.mustBeWritten || this.#calls.mustBeWritten || this.#tasks.hasCalls) {
       if (await this.#comesSoon()) return true;
       const leaseEnd = new Date(this.#ctx.now().getTime() + this.#leaseMs);
       const written = await this.#record.write(this.#progress, {
         dueAt: leaseEnd,
         keepsLease: true,
         status: "running",
+        opens: this.#tasks.opening,
       });
       if (written !== "written") return this.#goesOn(written);
       this.#tasks.call();
     }
     this.#nextDueAt = this.#progress.nextDueAt();
     return true;
+  }
+
+  /** What calls have cost does not wait for a result that takes its time to be worked out. */
+  async #ending(): Promise<Ending | null> {
+    const ending = endingOf(this.#surroundings, this.#progress.state);
+    if (this.#calls.mustBeWritten && !(await comesWithin(SOON_MS, ending))) await this.#calls.write();
+    return ending;
   }
 
   /** That a run goes on is told by itself: else one that waits anew would not be told to. */
@@ -173,6 +191,7 @@ export class Driver {
       dueAt: this.#isStopping || isBrokenOff ? now : next,
       keepsLease: false,
       status: runs.some(({ status }) => status === "waiting") ? "waiting" : "running",
+      opens: [],
     });
   }
 

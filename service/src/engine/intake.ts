@@ -69,7 +69,7 @@ export class Intake {
         return;
       case "call":
         this.#progress.noteCall(run);
-        this.#tasks.add(task, prepared.call);
+        this.#tasks.add(task, prepared);
         return;
       case "called":
         this.#progress.noteCalled(run, prepared.executionId);

@@ -1,3 +1,4 @@
+import type { OpenCall } from "../ai/provider-calls.ts";
 import type { Spent, StepError } from "./state.ts";
 
 /** What a call of a provider was, beside what came out. */
@@ -36,8 +37,8 @@ export type Prepared =
   | Outcome
   | { kind: "map"; items: unknown[] }
   | { kind: "wait"; until: Date }
-  /** Must be known to have begun before it is called. */
-  | { kind: "call"; call(signal: AbortSignal): Promise<Outcome> };
+  /** Must be known to have begun before it is called. `opens` takes its part of a key's limits where that is written down. */
+  | { kind: "call"; opens: OpenCall | null; call(signal: AbortSignal): Promise<Outcome> };
 
 export const failed = (code: string, message: string, more: Partial<Failure> = {}): End => ({
   kind: "failed",

@@ -2,10 +2,12 @@ import type { Context } from "../context.ts";
 import { MAX_ITEMS } from "../workflows/definition.ts";
 import type { Bindings } from "../workflows/evaluate.ts";
 import { valueFaults } from "../workflows/json-schema.ts";
-import { callPrompt } from "./calls.ts";
 import type { CostLimit } from "./cost-limit.ts";
+import type { KeyedCalls } from "./keyed-calls.ts";
 import { type CallFacts, type End, failed, type Prepared } from "./outcome.ts";
 import { callProduct } from "./product-step.ts";
+import { preparePrompt } from "./prompt-step.ts";
+import type { RunKeys } from "./run-keys.ts";
 import type { RunStart } from "./start-text.ts";
 import type { StepRun, Work } from "./state.ts";
 import { type Evaluation, valuesOf } from "./values.ts";
@@ -15,6 +17,8 @@ export interface Surroundings extends Evaluation {
   id: string;
   depth: number;
   start: RunStart;
+  keys: RunKeys;
+  calls: KeyedCalls;
   /** null: whoever asked for it named none. */
   costLimit: CostLimit | null;
 }
@@ -57,13 +61,13 @@ async function prepareWork(
     case "map":
       return withValue(run, "items", work.items, bindings, toItems);
     case "prompt":
-      return withValues(run, "vars", work.vars, bindings, (values) => ({
-        kind: "call",
-        call: (signal) => callPrompt(ctx, run, work, values, signal),
-      }));
+      return withValues(run, "vars", work.vars, bindings, (values) =>
+        preparePrompt(ctx, run, { work, values }),
+      );
     case "product":
       return withValues(run, "variables", work.variables, bindings, (values) => ({
         kind: "call",
+        opens: null,
         call: async (signal) => {
           const outcome = await callProduct(ctx, run, step, work, values, signal);
           return outcome.kind === "completed" ? fitted(work, outcome.output, outcome.facts) : outcome;
@@ -88,7 +92,7 @@ async function withValues(
   field: string,
   expressions: Record<string, string>,
   bindings: Bindings,
-  then: (values: Record<string, unknown>) => Prepared,
+  then: (values: Record<string, unknown>) => Prepared | Promise<Prepared>,
 ): Promise<Prepared> {
   const valued = await valuesOf(run, expressions, bindings, field);
   return "fault" in valued ? expressionFailed(valued.fault) : then(valued.values);

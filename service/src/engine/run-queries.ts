@@ -1,7 +1,9 @@
 import { type RawBuilder, sql } from "kysely";
 import type { LeavingReason } from "../ai/live.ts";
+import { type LateRefusal, movingCallsOf } from "../ai/provider-calls.ts";
 import type { Queries, Tx } from "../db/database.ts";
 import { prepared } from "../db/prepared.ts";
+import type { MovedCalls } from "./keyed-calls.ts";
 import type { StepRun, StepStatus } from "./state.ts";
 
 export interface NewRun {
@@ -198,20 +200,28 @@ export interface Checkpoint {
   tellsEnd: boolean;
   steps: StepRow[];
   events: EventRow[];
+  calls: MovedCalls;
 }
 
-/**
- * Writes how far a run is, by whoever holds its lease and has heard all that it was told. `signaled`: there is more to hear.
- * `lost`: somebody else drives it. Neither writes anything.
- */
+export interface WrittenCheckpoint {
+  /** `signaled`: there is more to hear. `lost`: somebody else drives it. Neither writes anything. */
+  written: "written" | "signaled" | "lost";
+  /** What stands against calls that were to be opened, by their ids. */
+  refusals: Record<string, LateRefusal>;
+}
+
+/** Writes how far a run is, by whoever holds its lease and has heard all that it was told. */
 export async function writeCheckpoint(
   db: Queries,
   { id, token, signals }: { id: string; token: string; signals: number },
-  { dueAt, keepsLease, move, tellsEnd, steps, events }: Checkpoint,
-): Promise<"written" | "signaled" | "lost"> {
+  { dueAt, keepsLease, move, tellsEnd, steps, events, calls }: Checkpoint,
+): Promise<WrittenCheckpoint> {
+  const moving = movingCallsOf(calls, sql`exists (select from held)`);
   const name = move ? "write_checkpoint_and_move" : "write_checkpoint";
   const history = move ? sql`history as (select from executions where id = ${id} for no key update),` : sql``;
-  const { rows } = await sql<{ isHeld: boolean; isWritten: boolean }>`${prepared(name)}
+  const { rows } = await sql<
+    { isHeld: boolean; isWritten: boolean } & Pick<WrittenCheckpoint, "refusals">
+  >`${prepared(name)}
     with ${history}
     held as (
       update workflow_runs
@@ -239,15 +249,16 @@ export async function writeCheckpoint(
     events as (
       insert into execution_events (execution_id, seq, type, data, created_at)
       select held.execution_id, seq, type, data, "createdAt"
-        from held, jsonb_to_recordset(${JSON.stringify(events)}::jsonb) as event (seq integer, type text, data jsonb, "createdAt" timestamptz))
-    select exists (select from held) as "isWritten",
+        from held, jsonb_to_recordset(${JSON.stringify(events)}::jsonb) as event (seq integer, type text, data jsonb, "createdAt" timestamptz)),
+    ${moving.parts}
+    select exists (select from held) as "isWritten", ${moving.refusals} as refusals,
            (select pg_notify('workflow_run', execution_id::text) from held where ${tellsEnd}),
            exists (select from workflow_runs where execution_id = ${id} and lease_token = ${token}) as "isHeld"`.execute(
     db,
   );
-  const { isWritten, isHeld } = rows[0]!;
-  if (isWritten) return "written";
-  return isHeld ? "signaled" : "lost";
+  const { isWritten, isHeld, refusals } = rows[0]!;
+  const written = isWritten ? "written" : isHeld ? "signaled" : "lost";
+  return { written, refusals };
 }
 
 interface KeptStep extends Omit<StepRow, "type" | "costUsd"> {

@@ -1,9 +1,11 @@
+import type { OpenCall } from "../ai/provider-calls.ts";
 import { askToCancel, movingWorkflowExecution, type WorkflowMove } from "../ai/workflow-executions.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { failPoint } from "../fail-points.ts";
 import { tellCaller } from "./callbacks.ts";
 import type { Ending } from "./ending.ts";
+import type { KeyedCalls } from "./keyed-calls.ts";
 import type { Progress } from "./progress.ts";
 import { toStepRow } from "./records.ts";
 import {
@@ -13,13 +15,14 @@ import {
   notifyRun,
   type RunRow,
   tellParent,
+  type WrittenCheckpoint,
   writeCheckpoint,
 } from "./run-queries.ts";
 import { type CalledResult, type RunStart, sealResult } from "./start-text.ts";
 import { noSpent, type StepError, sumOf } from "./state.ts";
 import { tellEnd } from "./trace.ts";
 
-export type Written = "written" | "signaled" | "lost";
+export type Written = WrittenCheckpoint["written"];
 
 const OPEN = ["queued", "running", "waiting"] as const;
 
@@ -29,6 +32,7 @@ interface Stand {
   dueAt: Date;
   keepsLease: boolean;
   status: "running" | "waiting";
+  opens: readonly OpenCall[];
 }
 
 /** A run comes to another state: what is told of that, and what is done in the same transaction beside its row. */
@@ -42,14 +46,16 @@ interface Turn {
 export class RunRecord {
   readonly #ctx: Context;
   readonly #claimed: Claimed;
+  readonly #calls: KeyedCalls;
   readonly #row: RunRow;
   readonly #start: RunStart | null;
   /** How much of what it was told has been heard. */
   signals = -1;
 
   /** `start` is null where it is forgotten. */
-  constructor(ctx: Context, claimed: Claimed, row: RunRow, start: RunStart | null) {
+  constructor(ctx: Context, claimed: Claimed, calls: KeyedCalls, row: RunRow, start: RunStart | null) {
     this.#ctx = ctx;
+    this.#calls = calls;
     this.#claimed = claimed;
     this.#row = row;
     this.#start = start;
@@ -85,7 +91,7 @@ export class RunRecord {
     failPoint(this.#ctx, "workflow ends");
     const written = await this.#checkpoint(
       progress,
-      { dueAt: null, keepsLease: false },
+      { dueAt: null, keepsLease: false, opens: [] },
       this.#toTurn(progress, ending),
     );
     if (written === "written") tellEnd(this.#ctx, ending, this.#row.createdAt);
@@ -134,7 +140,7 @@ export class RunRecord {
 
   async #checkpoint(
     progress: Progress | null,
-    stand: Pick<Checkpoint, "dueAt" | "keepsLease">,
+    { opens, ...stand }: Pick<Checkpoint, "dueAt" | "keepsLease"> & Pick<Stand, "opens">,
     turn: Turn | null,
   ): Promise<Written> {
     const taken = progress?.take() ?? { steps: [], events: [], abandoned: [] };
@@ -147,23 +153,45 @@ export class RunRecord {
       steps: taken.steps.map((step) => toStepRow(this.#ctx, this.#claimed, progress!.state, step)),
       events,
     };
-    const { db } = this.#ctx;
-    const also = turn?.also;
-    const written =
-      also || taken.abandoned.length > 0
-        ? await unlessDeadlocked(() =>
-            db.transaction().execute(async (tx) => {
-              const result = await writeCheckpoint(tx, lease, checkpoint);
-              if (result !== "written") return result;
-              await also?.(tx);
-              await askToCancel(tx, taken.abandoned, this.#ctx.now());
-              return result;
-            }),
-          )
-        : await unlessDeadlocked(() => writeCheckpoint(db, lease, checkpoint));
-    if (written === "written") this.#row.lastSeq += events.length;
-    else progress?.putBack(taken);
+    const calls = this.#calls.take(opens);
+    const { written, refusals } = await this.#writeAll(
+      lease,
+      { ...checkpoint, calls },
+      turn?.also,
+      taken.abandoned,
+    ).catch((error) => {
+      this.#calls.putBack(calls);
+      throw error;
+    });
+    if (written === "written") {
+      this.#row.lastSeq += events.length;
+      this.#calls.noteRefusals(refusals);
+    } else {
+      progress?.putBack(taken);
+      this.#calls.putBack(calls);
+    }
     return written;
+  }
+
+  /** In a transaction where there is more than the checkpoint. */
+  #writeAll(
+    lease: Parameters<typeof writeCheckpoint>[1],
+    checkpoint: Checkpoint,
+    also: Turn["also"] | undefined,
+    abandoned: string[],
+  ): Promise<WrittenCheckpoint> {
+    const { db } = this.#ctx;
+    if (!also && abandoned.length === 0)
+      return unlessDeadlocked(() => writeCheckpoint(db, lease, checkpoint));
+    return unlessDeadlocked(() =>
+      db.transaction().execute(async (tx) => {
+        const result = await writeCheckpoint(tx, lease, checkpoint);
+        if (result.written !== "written") return result;
+        await also?.(tx);
+        await askToCancel(tx, abandoned, this.#ctx.now());
+        return result;
+      }),
+    );
   }
 
   #toRows(events: Told[]): EventRow[] {
@@ -175,11 +203,11 @@ export class RunRecord {
 const DEADLOCK = "40P01";
 
 /** A run that ends tells whoever called it, and may meet that one telling it to end: one of them looks again. */
-async function unlessDeadlocked(write: () => Promise<Written>): Promise<Written> {
+async function unlessDeadlocked(write: () => Promise<WrittenCheckpoint>): Promise<WrittenCheckpoint> {
   try {
     return await write();
   } catch (error) {
-    if ((error as { code?: string }).code === DEADLOCK) return "signaled";
+    if ((error as { code?: string }).code === DEADLOCK) return { written: "signaled", refusals: {} };
     throw error;
   }
 }

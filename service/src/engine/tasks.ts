@@ -1,14 +1,12 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import type { OpenCall } from "../ai/provider-calls.ts";
 import type { Context } from "../context.ts";
 import type { Prepared } from "./outcome.ts";
 import type { Place } from "./plan.ts";
+import { comesWithin, SOON_MS } from "./soon.ts";
 import { keyOf, type StepRun, type Work } from "./state.ts";
 import { StepTrace } from "./trace.ts";
 
-/** What a provider was paid for waits no longer to be written down. */
-const SOON_MS = 5;
-
-type Call = Extract<Prepared, { kind: "call" }>["call"];
+type Call = Extract<Prepared, { kind: "call" }>;
 
 /** Something that is under way for a step or an item. */
 export interface Task {
@@ -34,7 +32,7 @@ export class Tasks {
   /** In milliseconds of performance.now(). */
   #heldBackUntil: number | null = null;
   /** Written down as begun before they are called. */
-  #calls: { task: Task; call: Call }[] = [];
+  #calls: (Call & { task: Task })[] = [];
   #results: Result[] = [];
 
   constructor(ctx: Context, executionId: string, ring: () => void) {
@@ -63,7 +61,12 @@ export class Tasks {
   /** To be called when that is written down. */
   add(task: Task, call: Call): void {
     this.#tasks.set(keyOf(task.run.stepId, task.run.item), task);
-    this.#calls.push({ task, call });
+    this.#calls.push({ task, ...call });
+  }
+
+  /** What takes its part of a key's limits where it is written down. */
+  get opening(): OpenCall[] {
+    return this.#calls.flatMap(({ opens }) => opens ?? []);
   }
 
   call(): void {
@@ -98,12 +101,7 @@ export class Tasks {
     if (this.#preparing.size === 0) return false;
     this.#heldBackUntil ??= performance.now() + SOON_MS;
     const left = this.#heldBackUntil - performance.now();
-    if (left <= 0) return false;
-    const soon = new AbortController();
-    const late = sleep(left, false, { signal: soon.signal }).catch(() => false);
-    const isPrepared = await Promise.race([Promise.all(this.#preparing).then(() => true), late]);
-    soon.abort();
-    return isPrepared;
+    return left > 0 && comesWithin(left, Promise.all(this.#preparing));
   }
 
   #launch(task: Task, work: () => Promise<Prepared>): Promise<void> {
