@@ -94,32 +94,21 @@ export async function listExecutions(db: Queries, userId: string, filter: Execut
   return { items, total };
 }
 
-export const insertWorkflow = (
-  db: Queries,
-  execution: {
-    id: string;
-    userId: string;
-    productId: string;
-    productVersion: string;
-    mode: ExecutionMode;
-    sealedTexts: string | null;
-    createdAt: Date;
-  },
-) =>
-  db
-    .insertInto("executions")
-    .values({
-      id: execution.id,
-      type: "WORKFLOW",
-      user_id: execution.userId,
-      product_id: execution.productId,
-      product_version: execution.productVersion,
-      mode: execution.mode,
-      status: "queued",
-      sealed_texts: execution.sealedTexts,
-      created_at: execution.createdAt,
-    })
-    .execute();
+export interface NewWorkflowRow {
+  id: string;
+  userId: string;
+  productId: string;
+  productVersion: string;
+  mode: ExecutionMode;
+  sealedTexts: string | null;
+  createdAt: Date;
+}
+
+/** A statement, or a part of the one that also writes down whoever runs it. */
+export const insertingWorkflow = (execution: NewWorkflowRow) => sql`
+  insert into executions (id, type, user_id, product_id, product_version, mode, status, sealed_texts, created_at)
+  values (${execution.id}, 'WORKFLOW', ${execution.userId}, ${execution.productId}, ${execution.productVersion}, ${execution.mode},
+          'queued', ${execution.sealedTexts}, ${execution.createdAt})`;
 
 export const requestCancelOfAll = (db: Queries, ids: string[], now: Date) =>
   db

@@ -4,7 +4,7 @@ import { PRICE_LIST } from "./cost.ts";
 import {
   type ExecutionMode,
   type ExecutionStatus,
-  insertWorkflow,
+  insertingWorkflow,
   movingWorkflow,
   reopenWorkflow,
   requestCancelOfAll,
@@ -19,13 +19,9 @@ export interface NewWorkflowExecution extends Sealed {
   texts: Texts | null;
 }
 
-/** A workflow's row in the history, `queued`; written in the transaction of the engine that will run it. */
-export const addWorkflowExecution = (
-  ctx: Context,
-  db: Queries,
-  { texts, ...execution }: NewWorkflowExecution,
-) =>
-  insertWorkflow(db, {
+/** A workflow's row in the history, `queued`: a part of the statement of the engine that will run it. */
+export const addingWorkflowExecution = (ctx: Context, { texts, ...execution }: NewWorkflowExecution) =>
+  insertingWorkflow({
     ...execution,
     sealedTexts: texts && sealTexts(ctx, execution, texts),
     createdAt: ctx.now(),

@@ -11,11 +11,11 @@ import { fitted, prepareStep, type Surroundings } from "./prepare.ts";
 import { Progress } from "./progress.ts";
 import { readState } from "./records.ts";
 import { RunKeys } from "./run-keys.ts";
-import { type Claimed, findRun, type Heard, hear } from "./run-queries.ts";
+import { type Claimed, type Heard, hear, openRun } from "./run-queries.ts";
 import { RunRecord, type Written } from "./run-record.ts";
 import { comesWithin, SOON_MS } from "./soon.ts";
 import { openStart } from "./start-text.ts";
-import { hasEnded, NO_ITEM, type StepRun, sumOf } from "./state.ts";
+import { hasEnded, NO_ITEM, RunState, type StepRun, sumOf } from "./state.ts";
 import { Tasks } from "./tasks.ts";
 import { tellStart } from "./trace.ts";
 
@@ -100,18 +100,20 @@ export class Driver {
   async #open(): Promise<boolean> {
     const ctx = this.#ctx;
     const { id, userId, leases } = this.#claimed;
-    const [row, heard] = await Promise.all([findRun(ctx.db, id), hear(ctx.db, this.#claimed)]);
-    if (!row || !heard) return false;
+    const row = await openRun(ctx.db, this.#claimed);
+    if (!row) return false;
     const start = row.sealedStart === null ? null : openStart(ctx, this.#claimed, row.sealedStart);
     this.#record = new RunRecord(ctx, this.#claimed, this.#calls, row, start);
     if (start === null || leases > MAX_LEASES) {
-      this.#record.signals = heard.signals;
+      this.#record.signals = row.signals;
       await this.#record.end(null, { status: "failed", error: LOST });
       return false;
     }
     tellStart(start, row);
     const workflow = Workflow.parse(JSON.parse(start.definition));
-    const state = await readState(ctx, ctx.db, this.#claimed, workflow);
+    const state = row.hasSteps
+      ? await readState(ctx, ctx.db, this.#claimed, workflow)
+      : new RunState(workflow, []);
     const costLimit =
       start.maxCost === null ? null : new CostLimit(start.maxCost, sumOf(state.all()).costUsd);
     this.#surroundings = {
@@ -121,7 +123,7 @@ export class Driver {
     };
     this.#progress = new Progress(state, ctx.now);
     this.#intake = new Intake(ctx, this.#surroundings, this.#progress, this.#tasks);
-    this.#takeHeard(heard);
+    this.#takeHeard(row);
     if (row.isOwnerBanned) this.#intake.cancelFor("account_banned");
     this.#resumeAll();
     return true;

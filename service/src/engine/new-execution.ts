@@ -1,5 +1,6 @@
-import { addWorkflowExecution } from "../ai/workflow-executions.ts";
+import { addingWorkflowExecution } from "../ai/workflow-executions.ts";
 import type { Context } from "../context.ts";
+import type { Queries } from "../db/database.ts";
 import { traceparentOfNow } from "../telemetry.ts";
 import { findCalled, insertRun, type NewRun } from "./run-queries.ts";
 import { type RunStart, sealStart } from "./start-text.ts";
@@ -11,10 +12,8 @@ export async function newExecution(ctx: Context, userId: string, wish: NewExecut
   const { depth, parent, ...rest } = wish;
   const start = { ...rest, traceparent: traceparentOfNow() };
   const run = { id: ctx.newId(), userId };
-  return ctx.db.transaction().execute(async (tx) => {
-    const called = parent && (await findCalled(tx, parent));
-    if (called) return called;
-    await addWorkflowExecution(ctx, tx, {
+  const write = async (db: Queries) => {
+    const history = addingWorkflowExecution(ctx, {
       ...run,
       productId: start.productId,
       productVersion: start.version,
@@ -22,7 +21,10 @@ export async function newExecution(ctx: Context, userId: string, wish: NewExecut
       texts: { variables: start.input, output: null },
     });
     const now = ctx.now();
-    await insertRun(tx, { ...run, sealedStart: sealStart(ctx, run, start), dueAt: now, depth, parent }, now);
+    const row = { ...run, sealedStart: sealStart(ctx, run, start), dueAt: now, depth, parent };
+    await insertRun(db, row, history, now);
     return run.id;
-  });
+  };
+  if (!parent) return write(ctx.db);
+  return ctx.db.transaction().execute(async (tx) => (await findCalled(tx, parent)) ?? write(tx));
 }

@@ -28,20 +28,20 @@ export interface WorkflowExecutionRow {
   completedAt: Date | null;
 }
 
-export const findWorkflowExecution = (db: Queries, userId: string, id: string) =>
-  db
-    .selectFrom("executions")
-    .select(["product_id as productId", "product_version as productVersion", "status"])
-    .select(["sealed_texts as sealedTexts", "error_code as errorCode", "error_message as errorMessage"])
-    .select(["prompt_tokens as promptTokens", "completion_tokens as completionTokens", "cost_usd as costUsd"])
-    .select(["cost_known as costKnown", "usage_estimated as estimated", "duration_ms as durationMs"])
-    .select(["created_at as createdAt", "completed_at as completedAt"])
-    .where("id", "=", id)
-    .where("user_id", "=", userId)
-    .where("type", "=", "WORKFLOW")
-    .where("deleted_at", "is", null)
-    .$castTo<WorkflowExecutionRow>()
-    .executeTakeFirst();
+export async function findWorkflowExecution(
+  db: Queries,
+  userId: string,
+  id: string,
+): Promise<WorkflowExecutionRow | undefined> {
+  const { rows } = await sql<WorkflowExecutionRow>`${prepared("find_workflow_execution")}
+    select product_id as "productId", product_version as "productVersion", status, sealed_texts as "sealedTexts",
+           error_code as "errorCode", error_message as "errorMessage", prompt_tokens as "promptTokens",
+           completion_tokens as "completionTokens", cost_usd as "costUsd", cost_known as "costKnown", usage_estimated as estimated,
+           duration_ms as "durationMs", created_at as "createdAt", completed_at as "completedAt"
+      from executions
+     where id = ${id} and user_id = ${userId} and type = 'WORKFLOW' and deleted_at is null`.execute(db);
+  return rows[0];
+}
 
 export const findOwnExecution = (db: Queries, userId: string, id: string) =>
   db
@@ -115,6 +115,16 @@ export async function listSteps(db: Queries, executionId: string, paging: Paging
 /** The step itself, not the items of a map. */
 export const findStep = (db: Queries, executionId: string, stepId: string) =>
   steps(db, executionId).where("step_id", "=", stepId).where("item", "=", NO_ITEM).executeTakeFirst();
+
+/** null: forgotten. */
+export async function findSealedStart(db: Queries, executionId: string): Promise<string | null | undefined> {
+  const row = await db
+    .selectFrom("workflow_runs")
+    .select("sealed_start as sealedStart")
+    .where("execution_id", "=", executionId)
+    .executeTakeFirst();
+  return row?.sealedStart;
+}
 
 export interface LockedRun {
   sealedStart: string | null;

@@ -9,21 +9,31 @@ export class RunNotices {
 
   constructor(notices: Pick<Notices, "keep">) {
     notices.keep({
-      on: { workflow_run: (id) => this.#tell(id) },
+      on: {
+        workflow_run: (id) => {
+          this.#tellAll(id);
+          this.#tell(id);
+        },
+        workflow_due: (id) => this.#tellAll(id),
+        workflow_end: (id) => this.#tell(id),
+      },
       // Something may have been missed: everybody looks.
       forgetAll: () => {
-        for (const id of [...this.#ofRun.keys()]) this.#tell(id);
+        for (const id of [...this.#ofRun.keys()]) {
+          this.#tellAll(id);
+          this.#tell(id);
+        }
       },
     });
   }
 
-  /** Until the answered function is called. */
+  /** Of what somebody must work at, and what was told to a run. Until the answered function is called. */
   hearAll(listener: (id: string) => void): () => void {
     this.#ofAll.add(listener);
     return () => void this.#ofAll.delete(listener);
   }
 
-  /** Until the answered function is called. */
+  /** Of what was told to one run, and of its end. Until the answered function is called. */
   hear(id: string, listener: Listener): () => void {
     const listeners = this.#ofRun.get(id) ?? new Set();
     this.#ofRun.set(id, listeners.add(listener));
@@ -33,8 +43,11 @@ export class RunNotices {
     };
   }
 
-  #tell(id: string): void {
+  #tellAll(id: string): void {
     for (const listener of this.#ofAll) listener(id);
+  }
+
+  #tell(id: string): void {
     for (const listener of this.#ofRun.get(id) ?? []) listener();
   }
 }

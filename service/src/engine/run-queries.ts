@@ -15,10 +15,11 @@ export interface NewRun {
   parent: { id: string; stepId: string; item: number; attempt: number } | null;
 }
 
-/** With the first of its events; every worker looks. */
-export const insertRun = (db: Queries, run: NewRun, createdAt: Date) =>
+/** With its row in the history, and the first of its events; every worker looks. */
+export const insertRun = (db: Queries, run: NewRun, history: RawBuilder<unknown>, createdAt: Date) =>
   sql`${prepared("insert_workflow_run")}
-  with written as (
+  with history as (${history}),
+  written as (
     insert into workflow_runs (execution_id, user_id, sealed_start, due_at, depth, parent_id, parent_step, parent_item, parent_attempt)
     values (${run.id}, ${run.userId}, ${run.sealedStart}, ${run.dueAt}, ${run.depth}, ${run.parent?.id ?? null},
             ${run.parent?.stepId ?? null}, ${run.parent?.item ?? null}, ${run.parent?.attempt ?? null})
@@ -26,7 +27,7 @@ export const insertRun = (db: Queries, run: NewRun, createdAt: Date) =>
   told as (
     insert into execution_events (execution_id, seq, type, data, created_at)
     select id, 1, 'execution.queued', '{}', ${createdAt}::timestamptz from written)
-  select pg_notify('workflow_run', id::text) from written`.execute(db);
+  select pg_notify('workflow_due', id::text) from written`.execute(db);
 
 /** Has every worker look, and whoever waits for this run. */
 export const notifyRun = (db: Queries, id: string) =>
@@ -55,7 +56,7 @@ export interface ClaimWish {
 
 /** Leases runs that somebody must look at, those first that have waited longest. */
 export async function claimRuns(db: Queries, lease: Lease, wish: ClaimWish): Promise<Claimed[]> {
-  const { rows } = await sql<Claimed>`
+  const { rows } = await sql<Claimed>`${wish.notOf.length === 0 ? prepared("claim_runs") : sql``}
     with recursive ${wish.notOf.length === 0 ? ofAnybody(lease, wish) : ofOthers(lease, wish)}
     update workflow_runs r set lease_token = ${lease.token}, due_at = ${lease.until}, leases = r.leases + 1
       from due where r.execution_id = due.execution_id
@@ -120,6 +121,7 @@ export const giveBack = (
      where execution_id = ${held.id} and lease_token = ${held.token}`.execute(db);
 
 export interface RunRow {
+  hasSteps: boolean;
   sealedStart: string | null;
   depth: number;
   status: "queued" | "running" | "waiting" | "completed" | "failed" | "canceled";
@@ -132,17 +134,6 @@ export interface RunRow {
   isOwnerBanned: boolean;
 }
 
-/** All that whoever drives a run begins with; undefined: it was deleted. */
-export async function findRun(db: Queries, id: string): Promise<RunRow | undefined> {
-  const { rows } = await sql<RunRow>`${prepared("find_workflow_run")}
-    select r.sealed_start as "sealedStart", r.depth, e.status, e.product_id as "productId", e.product_version as "productVersion",
-           e.created_at as "createdAt", r.parent_id as "parentId", u.banned_at is not null as "isOwnerBanned",
-           (select coalesce(max(seq), 0) from execution_events v where v.execution_id = r.execution_id) as "lastSeq"
-      from workflow_runs r join executions e on e.id = r.execution_id join users u on u.id = r.user_id
-     where r.execution_id = ${id}`.execute(db);
-  return rows[0];
-}
-
 /** What a run was told from outside. */
 export interface Heard {
   signals: number;
@@ -153,19 +144,36 @@ export interface Heard {
   ends: { id: string; stepId: string; item: number; attempt: number; sealedResult: string }[];
 }
 
+const heard = sql`
+  r.signals, e.cancel_requested_at as "cancelRequestedAt", e.cancel_reason as "cancelReason",
+  (select coalesce(json_agg(json_build_object('stepId', step_id, 'decision', decision, 'decidedAt', decided_at)), '[]')
+     from execution_steps s where s.execution_id = r.execution_id and decision is not null) as decisions,
+  (select coalesce(json_agg(json_build_object('id', c.execution_id, 'stepId', c.parent_step, 'item', c.parent_item,
+                                              'attempt', c.parent_attempt, 'sealedResult', c.sealed_result)), '[]')
+     from workflow_runs c where c.parent_id = r.execution_id and c.sealed_result is not null) as ends`;
+
+/** All that whoever drives a run begins with, of one moment. undefined: the lease has passed on, or the run is gone. */
+export async function openRun(
+  db: Queries,
+  { id, token }: { id: string; token: string },
+): Promise<(RunRow & Heard) | undefined> {
+  const { rows } = await sql<RunRow & Heard>`${prepared("open_workflow_run")}
+    select r.sealed_start as "sealedStart", r.depth, e.status, e.product_id as "productId", e.product_version as "productVersion",
+           e.created_at as "createdAt", r.parent_id as "parentId", u.banned_at is not null as "isOwnerBanned",
+           (select coalesce(max(seq), 0) from execution_events v where v.execution_id = r.execution_id) as "lastSeq",
+           exists (select from execution_steps s where s.execution_id = r.execution_id) as "hasSteps", ${heard}
+      from workflow_runs r join executions e on e.id = r.execution_id join users u on u.id = r.user_id
+     where r.execution_id = ${id} and r.lease_token = ${token}`.execute(db);
+  return rows[0];
+}
+
 /** undefined: the lease has passed on, or the run is gone. */
 export async function hear(
   db: Queries,
   { id, token }: { id: string; token: string },
 ): Promise<Heard | undefined> {
   const { rows } = await sql<Heard>`${prepared("hear_workflow_run")}
-    select r.signals, e.cancel_requested_at as "cancelRequestedAt", e.cancel_reason as "cancelReason",
-           (select coalesce(json_agg(json_build_object('stepId', step_id, 'decision', decision, 'decidedAt', decided_at)), '[]')
-              from execution_steps s where s.execution_id = r.execution_id and decision is not null) as decisions,
-           (select coalesce(json_agg(json_build_object('id', c.execution_id, 'stepId', c.parent_step, 'item', c.parent_item,
-                                                       'attempt', c.parent_attempt, 'sealedResult', c.sealed_result)), '[]')
-              from workflow_runs c where c.parent_id = r.execution_id and c.sealed_result is not null) as ends
-      from workflow_runs r join executions e on e.id = r.execution_id
+    select ${heard} from workflow_runs r join executions e on e.id = r.execution_id
      where r.execution_id = ${id} and r.lease_token = ${token}`.execute(db);
   return rows[0];
 }
@@ -252,7 +260,7 @@ export async function writeCheckpoint(
         from held, jsonb_to_recordset(${JSON.stringify(events)}::jsonb) as event (seq integer, type text, data jsonb, "createdAt" timestamptz)),
     ${moving.parts}
     select exists (select from held) as "isWritten", ${moving.refusals} as refusals,
-           (select pg_notify('workflow_run', execution_id::text) from held where ${tellsEnd}),
+           (select pg_notify('workflow_end', execution_id::text) from held where ${tellsEnd}),
            exists (select from workflow_runs where execution_id = ${id} and lease_token = ${token}) as "isHeld"`.execute(
     db,
   );

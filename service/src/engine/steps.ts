@@ -6,8 +6,7 @@ import { toId, toUuid } from "../ids.ts";
 import { Workflow } from "../workflows/definition.ts";
 import type { Decision } from "./decisions.ts";
 import { engine } from "./engine.ts";
-import { findOwnExecution, findStep, type ListedStep, listSteps } from "./queries.ts";
-import { findRun } from "./run-queries.ts";
+import { findOwnExecution, findSealedStart, findStep, type ListedStep, listSteps } from "./queries.ts";
 import { type Owned, openOutput, openStart } from "./start-text.ts";
 import { keyOf, NO_ITEM } from "./state.ts";
 import { usageOf } from "./usage.ts";
@@ -53,7 +52,7 @@ async function readStep(ctx: Context, caller: Member, id: string, stepId: string
 
 /** What approvals ask, by step: it stands in the definition that the run was begun with, sealed. */
 async function promptsOf(ctx: Context, run: Owned, rows: ListedStep[]): Promise<Map<string, string>> {
-  const sealed = rows.some(({ type }) => type === "approval") && (await findRun(ctx.db, run.id))?.sealedStart;
+  const sealed = rows.some(({ type }) => type === "approval") && (await findSealedStart(ctx.db, run.id));
   if (!sealed) return new Map();
   const { steps } = Workflow.parse(JSON.parse(openStart(ctx, run, sealed).definition));
   return new Map(

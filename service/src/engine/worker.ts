@@ -17,6 +17,13 @@ const RENEW_EVERY_MS = 1_000;
 /** How late a timer is at most; what is told is heard at once. */
 const LOOK_EVERY_MS = 250;
 
+interface Held {
+  driver: Driver;
+  over: Promise<void>;
+  /** Something was said to it while it was held. */
+  isTold: boolean;
+}
+
 /**
  * A worker of workflows; there may be any number. It leases runs that are due, drives them, and renews the leases as long as it
  * lives. What it holds when it is killed is due again when the lease ends.
@@ -26,9 +33,11 @@ export class WorkflowWorker {
   readonly #evaluator: Evaluator;
   readonly #leaseMs: number;
   readonly #mostHeld: number;
-  readonly #held = new Map<string, { driver: Driver; over: Promise<void> }>();
+  readonly #held = new Map<string, Held>();
   readonly #stopping = new AbortController();
   readonly #bell = new Bell();
+  /** More may be due than the last look could take. */
+  #wasShort = false;
   #forget: () => void = () => {};
   #working: Promise<unknown> = Promise.resolve();
 
@@ -41,7 +50,9 @@ export class WorkflowWorker {
 
   start(): void {
     this.#forget = this.#ctx.runNotices.hearAll((id) => {
-      this.#held.get(id)?.driver.tell();
+      const held = this.#held.get(id);
+      held?.driver.tell();
+      if (held) held.isTold = true;
       this.#bell.ring();
     });
     this.#working = Promise.all([
@@ -76,14 +87,17 @@ export class WorkflowWorker {
     const now = this.#ctx.now();
     for (const { driver } of this.#held.values()) driver.tick(now);
     const room = this.#mostHeld - this.#held.size;
+    this.#wasShort = room === 0;
     if (room === 0) return false;
     const most = Math.min(BEGUN_AT_ONCE, Math.ceil(room / 2));
+    const notOf = this.#accountsWithout(room);
     const claimed = await claimRuns(
       this.#ctx.db,
       { now, until: this.#leaseEnd(), token: this.#ctx.newId() },
-      { held: [...this.#held.keys()], notOf: this.#accountsWithout(room), most },
+      { held: [...this.#held.keys()], notOf, most },
     );
     for (const run of claimed) this.#drive(run);
+    this.#wasShort = claimed.length === most || notOf.length > 0;
     return claimed.length === most;
   }
 
@@ -120,9 +134,11 @@ export class WorkflowWorker {
       })
       .finally(() => {
         this.#held.delete(claimed.id);
-        this.#bell.ring();
+        // While it was held, no look found it, however due it was.
+        if (held.isTold || this.#wasShort) this.#bell.ring();
       });
-    this.#held.set(claimed.id, { driver, over });
+    const held: Held = { driver, over, isTold: false };
+    this.#held.set(claimed.id, held);
   }
 
   async #renewUntilIdle(): Promise<void> {
