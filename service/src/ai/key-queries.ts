@@ -146,10 +146,9 @@ export async function reserveCallAlone(db: Queries, reservation: Reservation): P
   return rows[0]!.refusedBy;
 }
 
-/** A key as it was read. One that was removed reads otherwise, too. */
+/** A key as it was read. One that was removed reads otherwise, and an address changes only with its secret. */
 export interface KeyAsRead {
   sealedKey: string;
-  baseUrl: string | null;
   hasBudget: boolean;
 }
 
@@ -177,14 +176,13 @@ export const movingCalls = (
     returning c.id),
   opened_calls as materialized (
     select opened."callId",
-           case when k.sealed_key = opened."sealedKey" and k.base_url is not distinct from opened."baseUrl"
-                     and (k.monthly_budget_usd is not null) = opened."hasBudget"
+           case when k.sealed_key = opened."sealedKey" and (k.monthly_budget_usd is not null) = opened."hasBudget"
                 then reserve_provider_call(opened."callId", k.id, opened."executionId", opened."expectedUsd", opened."startedAt",
                                            opened."monthStart", opened."leaseUntil")
                 else 'changed' end as "refusedBy"
       from jsonb_to_recordset(${JSON.stringify(opens)}::jsonb) as opened (
              "callId" uuid, "providerKeyId" uuid, "executionId" uuid, "expectedUsd" numeric, "startedAt" timestamptz,
-             "monthStart" timestamptz, "leaseUntil" timestamptz, "sealedKey" text, "baseUrl" text, "hasBudget" boolean)
+             "monthStart" timestamptz, "leaseUntil" timestamptz, "sealedKey" text, "hasBudget" boolean)
       join provider_keys k on k.id = opened."providerKeyId"
      where ${condition} and (select count(*) from ended_calls) >= 0)`;
 };

@@ -101,9 +101,9 @@ export const movingCallsOf = (
   refusals: refusalsOfCalls,
 });
 
-const toOpening = ({ reservation, key: { sealedKey, baseUrl, monthlyBudgetUsd } }: OpenCall) => ({
+const toOpening = ({ reservation, key: { sealedKey, monthlyBudgetUsd } }: OpenCall) => ({
   reservation,
-  key: { sealedKey, baseUrl, hasBudget: monthlyBudgetUsd !== null },
+  key: { sealedKey, hasBudget: monthlyBudgetUsd !== null },
 });
 
 export type { CallEnd, LateRefusal };
