@@ -21,7 +21,8 @@ export async function awaitEnd(
   { signal, tell }: Call,
 ): Promise<void> {
   const execution = await mustFind(ctx, caller, executionId);
-  if (execution.completedAt !== null || execution.type !== "WORKFLOW") return;
+  // One that has ended is told over, to who wants to hear how it went: it may have been quicker than this look.
+  if (execution.type !== "WORKFLOW" || (execution.completedAt !== null && !tell)) return;
   const over = AbortSignal.any([signal, ctx.shutdown, AbortSignal.timeout(waitSeconds * 1000)]);
   let heard = 0;
   for await (const { type } of workflowKind.follow(ctx, execution, null, over)) {
