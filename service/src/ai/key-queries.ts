@@ -176,14 +176,15 @@ export const movingCalls = (
     returning c.id),
   opened_calls as materialized (
     select opened."callId",
-           case when k.sealed_key = opened."sealedKey" and (k.monthly_budget_usd is not null) = opened."hasBudget"
-                then reserve_provider_call(opened."callId", k.id, opened."executionId", opened."expectedUsd", opened."startedAt",
+           case when exists (select from provider_keys k
+                              where k.id = opened."providerKeyId" and k.sealed_key = opened."sealedKey"
+                                and (k.monthly_budget_usd is not null) = opened."hasBudget")
+                then reserve_provider_call(opened."callId", opened."providerKeyId", opened."executionId", opened."expectedUsd", opened."startedAt",
                                            opened."monthStart", opened."leaseUntil")
                 else 'changed' end as "refusedBy"
       from jsonb_to_recordset(${JSON.stringify(opens)}::jsonb) as opened (
              "callId" uuid, "providerKeyId" uuid, "executionId" uuid, "expectedUsd" numeric, "startedAt" timestamptz,
              "monthStart" timestamptz, "leaseUntil" timestamptz, "sealedKey" text, "hasBudget" boolean)
-      join provider_keys k on k.id = opened."providerKeyId"
      where ${condition} and (select count(*) from ended_calls) >= 0)`;
 };
 
