@@ -13,7 +13,14 @@ import { ApiError } from "../errors.ts";
 import { toUuid } from "../ids.ts";
 import { type ProviderAnswer, ProviderFault } from "../outside/ai-provider.ts";
 import { countCalls } from "./key-queries.ts";
-import { callWithKey, forgetOldCalls, LEASE_MS } from "./provider-calls.ts";
+import {
+  endCall,
+  forgetOldCalls,
+  type KeyedCall,
+  LEASE_MS,
+  makeCall,
+  openCall as takePart,
+} from "./provider-calls.ts";
 import { keyToRunWith } from "./provider-keys.ts";
 import { monthOf } from "./spent.ts";
 
@@ -38,7 +45,15 @@ after(async () => {
   await provider.close();
 });
 
-/** One call by the verb of workflows, which ends when it is told how. */
+/** One call by the verbs of workflows, from its part of the key's limits to its end. */
+async function callWithKey(ctx: Context, call: KeyedCall) {
+  const made = await makeCall(ctx, await takePart(ctx, call.key, call), call);
+  if (made.end) await endCall(ctx, made.end);
+  if ("cause" in made) throw made.cause;
+  return made;
+}
+
+/** One such call, which ends when it is told how. */
 async function openCall(apiKeyId: string, wish: { maxTokens?: number; ctx?: Context } = {}) {
   const { ctx = market.service.ctx, maxTokens = 1_000 } = wish;
   const arrived = Promise.withResolvers<void>();

@@ -121,7 +121,10 @@ export async function openCall(ctx: Context, key: SealedKey, wish: CallWish): Pr
 /** What came of a call; `end` is what its key is still to be told, null where it has no limits. */
 export type Made = ({ answer: ProviderAnswer; cost: Cost } | { cause: unknown }) & { end: CallEnd | null };
 
-/** Makes a call that was opened. Not in a transaction. */
+/**
+ * Makes a call that was opened, as a part of an execution: priced, and with what it showed of the key. Whoever makes it has `end`
+ * written down. Not in a transaction.
+ */
 export async function makeCall(
   ctx: Context,
   call: OpenCall | null,
@@ -147,21 +150,6 @@ export async function makeCall(
 /** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
 export const endCall = (ctx: Context, end: CallEnd): Promise<void> =>
   record(ctx, { call: end.callId }, () => endCallAlone(ctx.db, end));
-
-/**
- * One call of a provider with a stored key, as a part of an execution: within the key's limits, priced, counted, and
- * the key flagged by what it showed. Throws the ApiErrors of `mustBeWithinLimits` before anything was sent, a
- * ProviderFault after it, and the signal's reason when it was given up. Not in a transaction.
- */
-export async function callWithKey(
-  ctx: Context,
-  call: KeyedCall,
-): Promise<{ answer: ProviderAnswer; cost: Cost }> {
-  const made = await makeCall(ctx, await openCall(ctx, call.key, call), call);
-  if (made.end) await endCall(ctx, made.end);
-  if ("cause" in made) throw made.cause;
-  return made;
-}
 
 export async function forgetOldCalls(ctx: Context): Promise<void> {
   await forgetCallsBefore(ctx.db, daysAfter(ctx.now(), -CALLS_KEPT_DAYS));
