@@ -58,6 +58,11 @@ export async function languageModel(access: Access, call: ProviderCall): Promise
   }
 }
 
+const ownWords: ReadonlySet<ProviderId> = new Set<ProviderId>(["anthropic", "google", "mistral"]);
+
+/** Whether a provider answers as OpenAI's chat completions do. */
+export const speaksChat = (provider: ProviderId): boolean => !ownWords.has(provider);
+
 type CallOptions = Parameters<Model["doGenerate"]>[0];
 
 /** The roles come from the author's list, never from text that a buyer put in. */

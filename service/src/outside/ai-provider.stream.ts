@@ -1,13 +1,13 @@
-import { type Finished, type Model, toAnswer } from "./ai-provider.answer.ts";
+import { type Finished, toAnswer } from "./ai-provider.answer.ts";
+import { chatParts, type Part } from "./ai-provider.chat-stream.ts";
 import { type Failure, toFailure } from "./ai-provider.faults.ts";
-import { type Access, callOptions, languageModel } from "./ai-provider.models.ts";
+import { type Access, callOptions, languageModel, speaksChat } from "./ai-provider.models.ts";
 import { type Deadline, type Patience, startDeadline, untilRepeat } from "./ai-provider.patience.ts";
 import { type ProviderAnswer, type ProviderCall, ProviderFault } from "./ai-provider.ts";
 import { brokenIn } from "./ai-provider.upstream.ts";
 
 type Pieces = AsyncGenerator<string, ProviderAnswer, undefined>;
 type Providers = Access & Patience;
-type Part = Awaited<ReturnType<Model["doStream"]>>["stream"] extends ReadableStream<infer P> ? P : never;
 
 /** The output as it comes, and at last the answer; a ProviderFault where it does not come whole. */
 export async function* streamInTime(providers: Providers, call: ProviderCall): Pieces {
@@ -59,16 +59,10 @@ class Attempt {
   }
 
   async *pieces(): Pieces {
-    const access = { ...this.#providers, fetch: this.#fetch };
-    const model = await languageModel(access, this.#call);
-    const { stream } = await model.doStream({
-      ...callOptions(this.#call, this.#signal),
-      includeRawChunks: true,
-    });
     let output = "";
     let modelName: string | undefined;
     let end: Pick<Finished, "finishReason" | "usage" | "providerMetadata"> | undefined;
-    for await (const part of stream) {
+    for await (const part of await this.#parts()) {
       this.#mustGoOn(part);
       if (part.type === "response-metadata") modelName = part.modelId;
       else if (part.type === "finish") end = part;
@@ -79,6 +73,17 @@ class Attempt {
     }
     if (!end) throw new Error("the stream has no end");
     return toAnswer({ ...end, output, model: modelName }, this.#call, this.#attempts);
+  }
+
+  async #parts(): Promise<AsyncIterable<Part>> {
+    const model = await languageModel({ ...this.#providers, fetch: this.#fetch }, this.#call);
+    const options = { ...callOptions(this.#call, this.#signal), includeRawChunks: true };
+    try {
+      return (await model.doStream(options)).stream;
+    } catch (error) {
+      if (error instanceof TakenOver) return chatParts(error.body);
+      throw error;
+    }
   }
 
   /** An error in the stream ends it: the SDK would go on, and might call its end a clean one. */
@@ -99,9 +104,20 @@ class Attempt {
   readonly #fetch: typeof globalThis.fetch = async (input, init) => {
     const response = await this.#providers.fetch(input, init);
     this.#status = response.status;
-    if (response.ok) await mustNotBeJson(response);
+    if (!response.ok) return response;
+    await mustNotBeJson(response);
+    if (response.body && speaksChat(this.#call.provider)) throw new TakenOver(response.body);
     return response;
   };
+}
+
+/** A stream that we read ourselves: the request was the SDK's, and its part is over. */
+class TakenOver extends Error {
+  readonly body: ReadableStream<Uint8Array>;
+  constructor(body: ReadableStream<Uint8Array>) {
+    super("the stream is read elsewhere");
+    this.body = body;
+  }
 }
 
 /** What the provider said in the place of a stream, or in it; read for its codes, and told to nobody. */
