@@ -1,5 +1,8 @@
 #!/usr/bin/env node
 // Plain JavaScript, so that a Node too old to read TypeScript can still say so.
+import module from "node:module";
+import { fileURLToPath } from "node:url";
+
 const [major, minor] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 19)) {
   console.error(
@@ -7,4 +10,7 @@ if (major < 22 || (major === 22 && minor < 19)) {
   );
   process.exit(1);
 }
+// What Node makes of our sources is kept for the next start, which then loads no compiler for TypeScript at all. Beside the
+// code, since whoever can write there can change that anyway; where nobody can, nothing is kept.
+module.enableCompileCache(fileURLToPath(new URL("../../node_modules/.cache/stoa-server", import.meta.url)));
 await import("../src/main.ts");
