@@ -253,11 +253,11 @@ test("what nobody expected tells nothing of the inside, but for the log", async 
   await market.query("alter view runnable_products rename to hidden");
   await market.query("alter table product_stats rename to also_hidden");
   try {
-    for (const asked of [
-      client.request({ method: "tools/list" }),
-      client.callTool({ name, arguments: { topic: "x" } }),
+    for (const ask of [
+      () => client.request({ method: "tools/list" }),
+      () => client.callTool({ name, arguments: { topic: "x" } }),
     ])
-      await assert.rejects(asked, (error: ProtocolError) => {
+      await assert.rejects(ask, (error: ProtocolError) => {
         assert.ok(error instanceof ProtocolError);
         assert.deepEqual([error.code, error.data], [-32_603, { code: "INTERNAL_ERROR" }]);
         assert.ok(!error.message.includes("relation"), error.message);
