@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import { openSync } from "node:fs";
+import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
@@ -103,3 +104,9 @@ async function endProcess(child: ChildProcess, gone: Promise<unknown>): Promise<
 /** One of the scripts of this folder, in a process of its own. */
 export const startScript = (script: URL, args: string[], options: Start = {}) =>
   start(process.execPath, [fileURLToPath(script), ...args], options);
+
+/** What `npm start` hands to Node: the service is measured as it is run. */
+export function argumentsOfStart(): string[] {
+  const { scripts } = createRequire(import.meta.url)("../package.json") as { scripts: { start: string } };
+  return scripts.start.split(" ").slice("exec node".split(" ").length);
+}

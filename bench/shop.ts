@@ -6,7 +6,7 @@ import { type Connection, openPool } from "@stoa/service/db/database.ts";
 import { startEmbedded } from "@stoa/service/db/embedded.ts";
 import { filledFolder } from "./kept.ts";
 import type { Options } from "./options.ts";
-import { atEnd, ROOT, start } from "./processes.ts";
+import { argumentsOfStart, atEnd, start } from "./processes.ts";
 import { enter, type Seeded, seed } from "./seed.ts";
 
 const PRODUCTS = 10_000;
@@ -116,20 +116,16 @@ export async function startService(
   settings: Record<string, string>,
 ): Promise<Node> {
   const profiling = profile ? ["--cpu-prof", `--cpu-prof-dir=${profile}`] : [];
-  const service = start(
-    process.execPath,
-    [...profiling, join(ROOT, "service/bin/stoa-server.mjs"), "start"],
-    {
-      env: {
-        PORT: "0",
-        DATABASE_URL: "",
-        STOA_ENVIRONMENT: "test",
-        STOA_CURRENCIES: CURRENCIES,
-        ...settings,
-      },
-      errors: "discard",
+  const service = start(process.execPath, [...profiling, ...argumentsOfStart()], {
+    env: {
+      PORT: "0",
+      DATABASE_URL: "",
+      STOA_ENVIRONMENT: "test",
+      STOA_CURRENCIES: CURRENCIES,
+      ...settings,
     },
-  );
+    errors: "discard",
+  });
   const [, origin] = await service.says(/API\s+(http:\/\/\S+)\/v1 /);
   return { origin: origin!, pid: service.pid, end: service.end };
 }

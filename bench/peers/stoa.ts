@@ -9,7 +9,7 @@ import { findPostmaster, placeOf } from "@stoa/service/db/embedded-cluster.ts";
 import { toId } from "@stoa/service/ids.ts";
 import { createKey } from "@stoa/service/keys/keys.ts";
 import { createUser } from "@stoa/service/people/users.ts";
-import { atEnd, ROOT, start } from "../processes.ts";
+import { argumentsOfStart, atEnd, start } from "../processes.ts";
 import { type Asks, PAGE_SIZE, type Request } from "./asks.ts";
 import { fillStoa } from "./stoa-fill.ts";
 import type { Running, Sight } from "./system.ts";
@@ -79,8 +79,7 @@ async function startService(dataDir: string) {
     STOA_ENVIRONMENT: "test",
     STOA_PLANS_FILE: plansFile,
   };
-  const command = join(ROOT, "service/bin/stoa-server.mjs");
-  const service = start(process.execPath, [command, "start"], { env, errors: "discard" });
+  const service = start(process.execPath, argumentsOfStart(), { env, errors: "discard" });
   const [, origin] = await service.says(/API\s+(http:\/\/\S+)\/v1 /);
   return { origin: origin!, pid: service.pid, end: service.end };
 }
