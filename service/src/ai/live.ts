@@ -65,14 +65,16 @@ export class LiveRun {
   moved(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
-    const wake = () => resolve();
-    this.#waiting.add(wake);
-    signal.addEventListener("abort", wake);
-    return promise.finally(() => {
+    // For each word of each stream: a `finally` would be two promises more.
+    const wake = () => {
       this.#waiting.delete(wake);
       // Some signals outlive every run.
       signal.removeEventListener("abort", wake);
-    });
+      resolve();
+    };
+    this.#waiting.add(wake);
+    signal.addEventListener("abort", wake);
+    return promise;
   }
 
   async ended(): Promise<void> {
