@@ -52,10 +52,13 @@ export function environmentWith(settings: Record<string, string>): NodeJS.Proces
   return { ...Object.fromEntries(inherited), STOA_LOG_LEVEL: "warn", ...settings };
 }
 
-/** A command line of the README, run as it stands by a shell in the project's folder. */
+/**
+ * A command line of the README, run as it stands by a shell in the project's folder. Without the machine's own settings of shells, which
+ * bash would read for whoever has a socket for a stdin, as if they came by rsh.
+ */
 export function shell(line: string, settings: Record<string, string>): Promise<Ended> {
   return endOf(
-    spawn("bash", ["-euo", "pipefail", "-c", line], { cwd: root, env: environmentWith(settings) }),
+    spawn("bash", ["--norc", "-euo", "pipefail", "-c", line], { cwd: root, env: environmentWith(settings) }),
   );
 }
 
