@@ -38,7 +38,7 @@ const DOUBTFUL = sql`
    where (${AMOUNTS}) is distinct from (${listed(accounts.map((account) => `coalesce(b.${account}, 0)`))})
       or b.entries <> num_nonnulls(${listed(accounts.map((account) => `b.${account}`))})
       or b.owned <> num_nonnulls(b.seller, b.referrer)
-      or b.seller_id <> o.seller_id::text
+      or (b.seller is not null and b.seller_id is distinct from o.seller_id::text)
       or (b.referrer is not null and b.referrer_id is distinct from o.referrer_id::text)`;
 
 export const listWrongSales = (tx: Tx) =>

@@ -275,6 +275,20 @@ suite("a problem is told", () => {
         /^The sale of order ord_\w{26} books 50 on platform_revenue of usr_\w{26}, where 0 is due/,
       ],
     },
+    "a share that changed its owner with an account that nobody has": {
+      deeds: [
+        does(
+          `update ledger_entries set owner_id = case account when 'seller' then null else '${ZERO}'::uuid end
+            where ${ofSale} and account in ('seller', 'platform_revenue')`,
+        ),
+      ],
+      said: [
+        /^The sale of order ord_\w{26} books 0 on platform_revenue, where 50 is due/,
+        /^The sale of order ord_\w{26} books 50 on platform_revenue of usr_\w{26}, where 0 is due/,
+        /^The sale of order ord_\w{26} books 0 on seller of usr_\w{26}, where 449 is due/,
+        /^The sale of order ord_\w{26} books 449 on seller, where 0 is due/,
+      ],
+    },
     "an entry too many beside the one that is due": {
       deeds: [
         async (tx) => {
