@@ -29,8 +29,9 @@ export async function countBooked(tx: Tx): Promise<{ transactions: number; entri
 
 export interface Unbalanced {
   transactionId: string;
-  kind: string;
-  entryCount: number;
+  /** null: there are entries of it, and nothing else. */
+  kind: string | null;
+  entryCount: number | null;
   entries: number;
   /** In which currencies it does not sum to zero. */
   currencies: string[] | null;
@@ -45,10 +46,10 @@ export const listUnbalanced = (tx: Tx) =>
   firstOf(
     tx,
     sql<Unbalanced>`
-      select t.id as "transactionId", t.kind, t.entry_count as "entryCount",
+      select coalesce(t.id, e.transaction_id) as "transactionId", t.kind, t.entry_count as "entryCount",
              coalesce(e.entries, 0) as entries, e.currencies, e.repeating
         from ledger_transactions t
-        left join (select transaction_id, sum_bigint(entries) as entries,
+        full join (select transaction_id, sum_bigint(entries) as entries,
                           array_agg(currency) filter (where amount <> 0) as currencies,
                           array_agg(currency) filter (where repeats) as repeating
                      from (select transaction_id, currency, count(*) as entries, sum(amount_minor) as amount,

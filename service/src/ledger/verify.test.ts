@@ -289,6 +289,17 @@ suite("a problem is told", () => {
         /^The sale of order ord_\w{26} books 449 on seller, where 0 is due/,
       ],
     },
+    "entries of no transaction, which somebody could be paid out": {
+      deeds: [
+        (tx) =>
+          does(
+            `insert into ledger_entries (transaction_id, position, entry_count, account, owner_id, currency, amount_minor, matures_at)
+             values ('${ZERO}', 1, 2, 'provider_clearing', null, 'USD', -7, null),
+                    ('${ZERO}', 2, 2, 'seller', '${seller.userId}', 'USD', 7, 'epoch')`,
+          )(tx),
+      ],
+      said: [/^Ledger transaction 0{8}-[0-]{27} is not there, and has 2 entries\.$/],
+    },
     "an entry too many beside the one that is due": {
       deeds: [
         async (tx) => {

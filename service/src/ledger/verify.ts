@@ -118,6 +118,7 @@ export async function findProblems(tx: Tx): Promise<string[]> {
 
 function sayUnbalanced(wrong: Unbalanced): string {
   const { transactionId, kind, entries, entryCount, currencies, repeating } = wrong;
+  if (kind === null) return `Ledger transaction ${transactionId} is not there, and has ${entries} entries.`;
   const faults = [
     ...(entries === entryCount ? [] : [`has ${entries} of its ${entryCount} entries`]),
     ...(currencies ? [`does not sum to zero in ${currencies.toSorted().join(" and ")}`] : []),
