@@ -15,6 +15,23 @@ export async function firstOf<Row>(tx: Tx, problems: RawBuilder<Row>): Promise<F
   return rows;
 }
 
+/** What PostgreSQL says of a number that a bigint cannot hold. */
+const OUT_OF_RANGE = "22003";
+
+/** What work answers; where it came upon such a number, `otherwise`, and the transaction goes on as if nothing had been asked. */
+export async function withinRange<T>(tx: Tx, work: () => Promise<T>, otherwise: T): Promise<T> {
+  await sql`savepoint within_range`.execute(tx);
+  try {
+    const answer = await work();
+    await sql`release savepoint within_range`.execute(tx);
+    return answer;
+  } catch (error) {
+    if ((error as { code?: string }).code !== OUT_OF_RANGE) throw error;
+    await sql`rollback to savepoint within_range`.execute(tx);
+    return otherwise;
+  }
+}
+
 /** All of the books are read once and again: in memory where that fits, without workers, which the service needs itself. */
 export const allowTime = (tx: Tx) =>
   sql`select set_config('statement_timeout', '0', true), set_config('work_mem', '128MB', true),

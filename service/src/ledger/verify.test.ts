@@ -825,6 +825,25 @@ suite("a problem is told", () => {
     });
   }
 
+  test("amounts too large to be added up, and whatever else is wrong", async () => {
+    const problems = await problemsAfter(
+      does(
+        `update ledger_entries set amount_minor = 9223372036854775807 where ${ofSale} and account = 'seller'`,
+      ),
+      does("update product_stats set purchases = purchases + 1 where purchases = 1"),
+    );
+    for (const said of [
+      /^Ledger transaction [\w-]{36} \(sale\) does not sum to zero in USD\.$/,
+      /^The sale of order ord_\w{26} books 9223372036854775807 on seller of usr_\w{26}, where 449 is due/,
+      /^Product prod_\w{26} counts 2 purchases, and 1 buyers have it\.$/,
+      /^One of the proofs could not be made, because an amount is too large to be added up\.$/,
+    ])
+      assert.ok(
+        problems.some((problem) => said.test(problem)),
+        `${said}: ${problems.join("\n")}`,
+      );
+  });
+
   test("a hundred of a kind, and how many more there are", async () => {
     const problems = await problemsAfter(async (tx) => {
       for (let times = 0; times < 120; times++)

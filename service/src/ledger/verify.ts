@@ -32,6 +32,7 @@ import {
   type Stray,
   type Unbalanced,
   type Unfounded,
+  withinRange,
 } from "./verify-queries.ts";
 import { listWrongSales } from "./verify-sale-queries.ts";
 import {
@@ -109,12 +110,16 @@ export async function proveLedger(tx: Tx): Promise<Verdict> {
   return { ok: problems.length === 0, ...(await countBooked(tx)), problems };
 }
 
-/** One proof after the other, so that a large ledger takes one backend and no more. */
+/**
+ * One proof after the other, so that a large ledger takes one backend and no more. Where an amount is so wrong that one of them cannot
+ * reckon with it, the others tell which it is.
+ */
 export async function findProblems(tx: Tx): Promise<string[]> {
   const problems: string[] = [];
-  for (const prove of proofs) problems.push(...(await prove(tx)));
+  for (const prove of proofs) problems.push(...(await withinRange(tx, () => prove(tx), [TOO_LARGE])));
   return problems;
 }
+const TOO_LARGE = "One of the proofs could not be made, because an amount is too large to be added up.";
 
 function sayUnbalanced(wrong: Unbalanced): string {
   const { transactionId, kind, entries, entryCount, currencies, repeating } = wrong;
