@@ -75,9 +75,14 @@ function mustBeCurrency(currency: string | undefined): void {
 const unknownZone = () =>
   invalidRequest("timezone", "must be the IANA name of a time zone, such as Europe/Berlin");
 
-/** The runtime knows names of IANA, and offsets such as +02:00, which PostgreSQL would read the other way round. */
+/**
+ * What the runtime knows besides the names of IANA, and PostgreSQL reads as something else: offsets such as +02:00 the other way round,
+ * and of the many zones that BST abbreviates another one.
+ */
+const OTHER_NAMES = /^([^A-Z]|(ACT|ART|AST|BST|CST|EAT|IST|JST|NST|PST)$|SystemV\/)/i;
+
 function todayIn(timezone: string, now: Date): string {
-  if (!/^[A-Za-z]/.test(timezone)) throw unknownZone();
+  if (OTHER_NAMES.test(timezone)) throw unknownZone();
   try {
     return new Intl.DateTimeFormat("sv-SE", { timeZone: timezone, dateStyle: "short" }).format(now);
   } catch {
