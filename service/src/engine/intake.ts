@@ -7,6 +7,7 @@ import { fitted, type Surroundings } from "./prepare.ts";
 import type { Progress } from "./progress.ts";
 import type { Heard } from "./run-queries.ts";
 import { openResult } from "./start-text.ts";
+import { hasEnded } from "./state.ts";
 import type { Result, Tasks } from "./tasks.ts";
 
 /** null: its owner asked. */
@@ -25,6 +26,8 @@ export class Intake {
   readonly items = new Map<string, unknown[]>();
   /** It was told to end. */
   cancel: Ending | null = null;
+  /** Ends of executions that a step may have called without knowing so yet. */
+  #early: Heard["ends"] = [];
 
   constructor(ctx: Context, run: Surroundings, progress: Progress, tasks: Tasks) {
     this.#ctx = ctx;
@@ -38,6 +41,12 @@ export class Intake {
     for (const { stepId, decision, decidedAt } of decisions)
       this.#progress.decide(stepId, decision, new Date(decidedAt));
     for (const end of ends) this.#endCalled(end);
+    this.#early = ends.filter((end) => this.#isEarly(end));
+  }
+
+  #isEarly({ stepId, item }: Heard["ends"][number]): boolean {
+    const run = this.#progress.state.find(stepId, item);
+    return run !== undefined && !hasEnded(run) && run.called === null;
   }
 
   cancelFor(reason: LeavingReason | null): void {
@@ -73,6 +82,8 @@ export class Intake {
         return;
       case "called":
         this.#progress.noteCalled(run, prepared.executionId);
+        // It may be over by now: where this is told late, or where it was called by a process that died.
+        for (const end of this.#early) this.#endCalled(end);
         return;
       case "wait":
         this.#progress.noteWait(run, prepared.until);
