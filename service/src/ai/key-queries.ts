@@ -149,6 +149,8 @@ export async function reserveCallAlone(db: Queries, reservation: Reservation): P
 /** A key as it was read. One that was removed reads otherwise, and an address changes only with its secret. */
 export interface KeyAsRead {
   sealedKey: string;
+  /** What a call says of it is compared with this. */
+  status: KeyRow["status"];
   hasBudget: boolean;
 }
 
@@ -178,13 +180,13 @@ export const movingCalls = (
     select opened."callId",
            case when exists (select from provider_keys k
                               where k.id = opened."providerKeyId" and k.sealed_key = opened."sealedKey"
-                                and (k.monthly_budget_usd is not null) = opened."hasBudget")
+                                and k.status = opened.status and (k.monthly_budget_usd is not null) = opened."hasBudget")
                 then reserve_provider_call(opened."callId", opened."providerKeyId", opened."executionId", opened."expectedUsd", opened."startedAt",
                                            opened."monthStart", opened."leaseUntil")
                 else 'changed' end as "refusedBy"
       from jsonb_to_recordset(${JSON.stringify(opens)}::jsonb) as opened (
              "callId" uuid, "providerKeyId" uuid, "executionId" uuid, "expectedUsd" numeric, "startedAt" timestamptz,
-             "monthStart" timestamptz, "leaseUntil" timestamptz, "sealedKey" text, "hasBudget" boolean)
+             "monthStart" timestamptz, "leaseUntil" timestamptz, "sealedKey" text, status text, "hasBudget" boolean)
      where ${condition} and (select count(*) from ended_calls) >= 0)`;
 };
 

@@ -101,9 +101,9 @@ export const movingCallsOf = (
   refusals: refusalsOfCalls,
 });
 
-const toOpening = ({ reservation, key: { sealedKey, monthlyBudgetUsd } }: OpenCall) => ({
+const toOpening = ({ reservation, key: { sealedKey, status, monthlyBudgetUsd } }: OpenCall) => ({
   reservation,
-  key: { sealedKey, hasBudget: monthlyBudgetUsd !== null },
+  key: { sealedKey, status, hasBudget: monthlyBudgetUsd !== null },
 });
 
 export type { CallEnd, LateRefusal };

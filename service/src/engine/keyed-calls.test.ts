@@ -111,6 +111,19 @@ test("a key that is changed while a run goes on is used as it is then", async (t
   );
 });
 
+test("a key that was refused and then works is valid, within a run too", async () => {
+  const openai = await hasKey(author);
+  const [refused, ...others] = inARow();
+  const workflowId = await hasWorkflow(author, { steps: [{ ...refused, onError: "continue" }, ...others] });
+  provider.next("bad-key");
+  const run = await executes(author, workflowId, { apiKeys: { openai } });
+  assert.equal(run.status, "completed");
+  const { rows } = await market.query("select status from provider_keys where id = $1", [
+    toUuid("pkey", openai),
+  ]);
+  assert.equal(rows[0].status, "valid");
+});
+
 test("a key that is removed while a run goes on is called no more", async (t) => {
   const held = await holds(t);
   const ollama = await hasKey(author, { provider: "ollama", baseUrl: held.url });
