@@ -65,19 +65,23 @@ export async function callOnce(
     const costUsd = tally.add({ provider, model, askedModel: call.model, usage });
     run.costLimit?.spend(costUsd);
   };
-  const made = await withinCost(ctx, run, call, async () =>
-    makeCall(ctx, opened === undefined ? await openCall(ctx, call.key, call) : opened, call),
-  ).catch(async (cause): Promise<never> => {
+  const made = await withinCost(ctx, run, call, async () => {
+    const made = await makeCall(
+      ctx,
+      opened === undefined ? await openCall(ctx, call.key, call) : opened,
+      call,
+    );
+    // Before what it was expected to cost is released: nothing of it may seem to be left in between.
+    if ("answer" in made) count(made.answer.model, made.answer.usage);
+    else if (made.cause instanceof ProviderFault && made.cause.facts.usage)
+      count(call.model, made.cause.facts.usage);
+    return made;
+  }).catch(async (cause): Promise<never> => {
     // It was not made.
     await run.calls.end(toCallEnd(ctx, opened ?? null, { cause, cost: null }));
     throw cause;
   });
-  if ("answer" in made) {
-    count(made.answer.model, made.answer.usage);
-    return made;
-  }
-  if (made.cause instanceof ProviderFault && made.cause.facts.usage)
-    count(call.model, made.cause.facts.usage);
+  if ("answer" in made) return made;
   await run.calls.end(made.end);
   throw made.cause;
 }
