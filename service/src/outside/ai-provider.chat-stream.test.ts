@@ -60,3 +60,7 @@ test("model and counts may come in any chunk, and a count that is missing is not
 test("what is no chunk breaks the stream", async () => {
   await assert.rejects(told({ what: "else" }));
 });
+
+test("a stream that never tells why it ends is broken", async () => {
+  for (const chunks of [[], [said({ content: "Hel" })]]) await assert.rejects(told(...chunks), /no end/);
+});

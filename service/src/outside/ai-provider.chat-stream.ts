@@ -84,6 +84,7 @@ class End {
   }
 
   *parts(): Generator<Part, void, undefined> {
+    if (this.#reason === undefined) throw new Error("the stream tells no end");
     if (this.#modelId) yield { type: "response-metadata", modelId: this.#modelId };
     yield {
       type: "finish",
