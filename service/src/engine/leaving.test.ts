@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { sql } from "kysely";
 import { hasDraft } from "../../test/factories.ts";
 import type { Client } from "../../test/market.ts";
 import { hasKey, run } from "../../test/runs.ts";
@@ -126,6 +127,21 @@ test("a ban does not lose against runs that begin, go on and end in the same mom
     for (const id of ids) assert.notEqual((await untilEnded(id)).status, "failed");
   }
   await other.stop();
+});
+
+test("a ban that waits for whoever moves a run holds nothing that they need", async () => {
+  const owner = await market.hasUser();
+  const id = toUuid("exec", await begins(owner, await hasWorkflow(owner, { steps: [says("a", "x")] })));
+  const waits = async () =>
+    (await market.query("select from pg_locks where not granted and locktype = 'transactionid'")).rows.length;
+  const banned = await market.service.ctx.db.transaction().execute(async (tx) => {
+    await sql`select from executions where id = ${id} for no key update`.execute(tx);
+    const ban = judge("ban", owner);
+    await until(waits, (count) => count > 0);
+    await sql`select from workflow_runs where execution_id = ${id} for no key update nowait`.execute(tx);
+    return { ban };
+  });
+  await banned.ban;
 });
 
 test("all that somebody runs ends when their account closes", async () => {

@@ -4,8 +4,8 @@ import type { Tx } from "../db/database.ts";
 import { lockRunsOf } from "./queries.ts";
 
 /**
- * Of somebody who is banned or leaves: what runs ends, prompts too, and what waits never begins. The runs are locked before their rows
- * in the history, as whoever drives one does it: neither waits for the other.
+ * Of somebody who is banned or leaves: what runs ends, prompts too, and what waits never begins. The runs are locked first, in the
+ * order of whoever drives one: neither waits for the other.
  */
 export async function endAllRuns(ctx: Context, tx: Tx, userId: string, reason: LeavingReason): Promise<void> {
   await lockRunsOf(tx, userId);

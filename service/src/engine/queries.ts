@@ -140,11 +140,15 @@ export async function lockRun(tx: Tx, id: string): Promise<LockedRun | undefined
   return rows[0];
 }
 
-/** Those that somebody's runs called before those that called them, which whoever tells the end of one locks in this order. */
+/**
+ * Each after its row in the history, as by whoever moves or cancels one: in the other order they would wait for each other. Those that
+ * somebody's runs called come before those that called them, which whoever tells the end of one locks in this order.
+ */
 export const lockRunsOf = (tx: Tx, userId: string) =>
   sql`
-    select from workflow_runs where user_id = ${userId} and due_at is not null
-     order by execution_id desc for update`.execute(tx);
+    select from workflow_runs r join executions e on e.id = r.execution_id
+     where r.user_id = ${userId} and r.due_at is not null
+     order by r.execution_id desc for no key update of e for update of r`.execute(tx);
 
 export const writeDecision = (
   tx: Tx,
