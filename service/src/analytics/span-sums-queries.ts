@@ -69,7 +69,7 @@ export async function sumSpan<Name extends SumName>(
         from (select ${moments(edges)} as edges) as e
        cross join lateral (select ${movedToDays ? moments(days) : sql`edges`} as days) as d
        cross join lateral (select ${movedOn ? moments(starts) : sql`days`} as starts) as s)
-    select currency, of_id, bucket - 1 as bucket, ${each((name) => `sum(sign * ${name})::text as ${name}`, names)}
+    select currency, of_id, bucket - 1 as bucket, ${each((name) => `sum_bigint(sign * ${name})::text as ${name}`, names)}
       from (${sql.join(parts, sql` union all `)}) as parts
      group by currency, of_id, bucket order by currency`.execute(db);
   return rows.map((row) => {
@@ -117,7 +117,7 @@ interface Moved {
 const betweens = (wanted: Wanted, names: readonly SumName[], { grain, at, moved }: Moved) => sql`
   select s.currency, s.of_id, side.bucket::int, side.sign, ${ofCell(names)}
     from (select edge.number, case when edge.moved < edge.at then 1 else -1 end as sign, s.currency, s.of_id,
-                 ${each((name) => `sum(s.${name})::bigint as ${name}`, names)}
+                 ${each((name) => `sum_bigint(s.${name}) as ${name}`, names)}
             from given cross join unnest(${sql.ref(at)}, ${sql.ref(moved)}) with ordinality as edge (at, moved, number)
            cross join lateral (
              select s.* from sales_sums s
