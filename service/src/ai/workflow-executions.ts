@@ -8,6 +8,7 @@ import {
   movingWorkflow,
   reopenWorkflow,
   requestCancelOfAll,
+  type WorkflowChange,
 } from "./queries.ts";
 import { type Sealed, sealTexts, type Texts } from "./texts.ts";
 
@@ -34,13 +35,7 @@ export interface WorkflowMove {
   texts?: Texts;
   error?: { code: string; message: string };
   /** The sums of its steps. */
-  spent?: {
-    promptTokens: number;
-    completionTokens: number;
-    costUsd: number;
-    costKnown: boolean;
-    estimated: boolean;
-  };
+  spent?: NonNullable<WorkflowChange["spent"]>;
   durationMs?: number;
 }
 
