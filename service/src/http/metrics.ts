@@ -191,7 +191,7 @@ function waitingFigures(registry: Registry, { waitingSales, now }: MetricSources
   });
   const age = new Gauge({
     name: "analytics_waiting_oldest_seconds",
-    help: "How old the oldest of them is; 0: there is none",
+    help: "How long ago the oldest of them happened, which may be long before it was booked; 0: there is none",
     registers,
   });
   return async () => {
