@@ -183,7 +183,7 @@ function buildDoor(
     openMoney: () => listOpenMoney(ctx.db),
     verdict: () => lastVerdict(ctx.db),
     waitingSales: () => countWaiting(ctx.db),
-    clockSkew: () => measureSkew(ctx.pool, ctx.now),
+    clockSkew: () => measureSkew(ctx.pool),
     now: ctx.now,
   });
   const limits = createRateLimits({

@@ -8,6 +8,7 @@ import { Kept } from "./catalogue/kept.ts";
 import { ViewBuffer } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
 import type { Context } from "./context.ts";
+import { DatabaseClock } from "./db/clock.ts";
 import { type Connection, openDatabase, openPool } from "./db/database.ts";
 import { claimInstallation, claimOf } from "./db/installation.ts";
 import { migrate } from "./db/migrate.ts";
@@ -30,6 +31,7 @@ import { jobKinds } from "./worker.ts";
 
 /** What tests put in the place of the real thing; everything else is as in production. */
 export interface BaseOverrides extends OutsideOverrides {
+  /** In the place of the database's clock. */
   now?: () => Date;
   log?: Logger;
   failPoints?: FailPoints;
@@ -51,15 +53,25 @@ export async function openBase(
   overrides: BaseOverrides = {},
 ): Promise<Base> {
   const log = overrides.log ?? createLog(config.logLevel);
-  const now = overrides.now ?? (() => new Date());
   const pool = openPool(connection);
+  const clock = new DatabaseClock(pool);
+  const now = overrides.now ?? clock.now;
   // An idle connection that breaks is replaced at its next use; without a listener it would end the process.
   pool.on("error", (error) => log.warn({ err: error }, "a database connection was lost"));
   try {
+    await clock.start(log);
     await migrate(pool, now());
     const notices = new Notices(connection, log);
-    return await buildBase(config, pool, notices, { ...overrides, log, now });
+    const base = await buildBase(config, pool, notices, { ...overrides, log, now });
+    return {
+      ...base,
+      async close() {
+        clock.stop();
+        await base.close();
+      },
+    };
   } catch (error) {
+    clock.stop();
     await pool.end();
     throw error;
   }

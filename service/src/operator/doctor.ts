@@ -81,7 +81,7 @@ async function serverVersion(pool: pg.Pool) {
 /** Whether this machine and the database's agree on the time: one that is ahead takes over what others are doing. */
 async function clock(pool: pg.Pool) {
   await pool.query("select");
-  const skew = await measureSkew(pool, () => new Date());
+  const skew = await measureSkew(pool);
   const seconds = (Math.abs(skew) / 1000).toFixed(1);
   const note = `${seconds} s ${skew < 0 ? "behind" : "ahead of"} the database's`;
   const isOff = Math.abs(skew) > MAX_SKEW_MS;
