@@ -98,7 +98,7 @@ test("the lines of the guide to products do what it says", async () => {
     versions.data.map(({ version, changelog }: Record<string, string>) => [version, changelog]),
     [
       ["2.0.0", ""],
-      ["1.1.0", "Three lines, always."],
+      ["1.1.0", "Choose the mood."],
       ["1.0.0", ""],
     ],
   );

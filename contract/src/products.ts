@@ -196,7 +196,7 @@ export const change = endpoint({
   path: "/products/:productId",
   summary: "Change some fields of a product",
   description:
-    "Only what you send changes. Once a product has been published, a change of its content makes a new immutable version (a minor bump unless you give one). Where moderation is on, what an unverified seller has on sale changes its price and commission alone: unpublish it for the rest.",
+    "Only what you send changes. Once a product has been published, a change of its content makes a new immutable version (a minor bump unless you give one). A version of the same major line must accept the inputs of the version before: otherwise 422 names the variable, and a greater major version is needed. Where moderation is on, what an unverified seller has on sale changes its price and commission alone: unpublish it for the rest.",
   access: writes,
   params,
   body: ChangeProduct,

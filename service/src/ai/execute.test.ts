@@ -388,11 +388,12 @@ suite("the version", () => {
   });
 
   test("decides which variables there are", async () => {
-    await change(productId, { content: "three {{subject}}", version: "2.1.0" });
-    assertError(await run(late, { productId }), 422, "VALIDATION_ERROR", "variables.topic");
-    assert.equal((await run(late, { productId, variables: { subject: "x" } })).status, 200);
-    assert.equal((await run(late, { productId, options: { version: "2.0.0" } })).status, 200);
-    assert.equal((await run(early, { productId })).status, 200);
+    await change(productId, { content: "three {{topic}} {{mood=calm}}", version: "2.1.0" });
+    const variables = { topic: "rain", mood: "wild" };
+    assert.equal((await run(late, { productId, variables })).status, 200);
+    const pinned = { productId, variables, options: { version: "2.0.0" } };
+    assertError(await run(late, pinned), 422, "VALIDATION_ERROR", "variables.mood");
+    assertError(await run(early, { productId, variables }), 422, "VALIDATION_ERROR", "variables.mood");
   });
 });
 

@@ -23,7 +23,10 @@ const typesOf = async (who: Client, query?: string) =>
 async function hasStory(): Promise<{ seller: Client; buyer: Client }> {
   const [seller, buyer] = [await market.hasUser(), await market.hasUser()];
   const productId = await hasProduct(seller);
-  await seller.patch(`/v1/products/${productId}`, { title: "Changed", content: "Now {{x}}" });
+  await seller.patch(`/v1/products/${productId}`, {
+    title: "Changed",
+    content: "Now {{topic}} in {{language=English}}",
+  });
   await hasBought(buyer, productId);
   await buyer.post(`/v1/products/${productId}/reviews`, {
     rating: 5,

@@ -82,7 +82,9 @@ suite("files", () => {
   test("stay with a version whose content changes", async () => {
     const productId = await hasProduct(seller);
     await hasFile(seller, productId);
-    await seller.patch(`/v1/products/${productId}`, { content: "Another." });
+    await seller.patch(`/v1/products/${productId}`, {
+      content: "Another {{topic}} in {{language=English}}.",
+    });
     const { version, files } = await detail(seller, productId);
     assert.deepEqual([version, files.length], ["1.2.0", 1]);
   });

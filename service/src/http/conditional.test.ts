@@ -33,7 +33,7 @@ suite("the ETag of a product", () => {
       { title: "A haiku" },
       { price: 5.5 },
       { tags: ["zen"] },
-      { content: "On {{topic}}." },
+      { content: "On {{topic}} in {{language=English}}." },
     ]) {
       const reply = await seller.patch(path, change);
       assert.equal(reply.headers.get("etag"), await tagOf(seller), "the change tells the new one");

@@ -246,7 +246,10 @@ suite("the history", () => {
 
   test("tells the pinned version, and a version that nobody may run is the model's fault", async () => {
     const sold = await hasProduct(author);
-    await author.patch(`/v1/products/${sold}`, { version: "1.1.0", content: "On {{topic}}." });
+    await author.patch(`/v1/products/${sold}`, {
+      version: "1.1.0",
+      content: "On {{topic}} in {{language=English}}.",
+    });
     for (const version of ["1.0.0", "1.1.0"])
       assert.equal((await post({}, `${sold}@${version}`)).body.model, `${sold}@${version}`);
     assert.equal((await post({}, sold)).body.model, `${sold}@1.1.0`);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { after, before, test } from "node:test";
+import { after, before, suite, test } from "node:test";
 import { hasBought, hasDraft, hasProduct, workflow } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { toUuid } from "../ids.ts";
@@ -159,7 +159,7 @@ test("new content of what was published is a new minor version, and the old one 
 });
 
 test("a version that is given must be greater than the present one", async () => {
-  const id = await hasProduct(author, { version: "1.9.0" });
+  const id = await hasProduct(author, { version: "1.9.0", content: "Nine {{x}}" });
   assert.equal((await change(id, { version: "1.10.0", content: "Ten {{x}}" })).version, "1.10.0");
   assert.equal((await change(id, { version: "2.0.0" })).version, "2.0.0");
   await assertRefused(id, 422, "version", { version: "1.99.99", content: "Back {{x}}" });
@@ -174,8 +174,72 @@ test("a note belongs to a new version, so that a published one's is never rewrit
   assert.equal((await change(id, { version: "1.0.1", changelog: "Said better." })).changelog, "Said better.");
 });
 
+suite("PATCH /products/{id}: a new version of the same major line accepts the old inputs", () => {
+  const topic = { name: "topic", required: true };
+  const tone = { name: "tone", required: false, enum: ["warm", "dry"], maxLength: 20 };
+  const declared = { content: "{{topic}} {{tone}}", variables: [topic, tone] };
+  const narrower: [string, string, Change][] = [
+    ["a new required variable", "variables.mood", { content: "{{topic}} {{tone}} {{mood}}" }],
+    ["a required variable that was optional", "variables.tone", { variables: [topic, { name: "tone" }] }],
+    ["a removed variable", "variables.tone", { content: "{{topic}}", variables: [topic] }],
+    ["fewer values", "variables.tone", { variables: [topic, { ...tone, enum: ["warm"] }] }],
+    ["values where there were none", "variables.topic", { variables: [{ ...topic, enum: ["rain"] }, tone] }],
+    ["a shorter value", "variables.tone", { variables: [topic, { ...tone, maxLength: 19 }] }],
+    ["a shorter value where any was", "variables.topic", { variables: [{ ...topic, maxLength: 9 }, tone] }],
+  ];
+  for (const [name, field, wish] of narrower) {
+    test(`${name}: refused in a minor version, accepted in a major one`, async () => {
+      const content = "mood" in wish ? "{{topic}} {{tone}}" : declared.content;
+      const isDerived = field === "variables.mood";
+      const id = await hasProduct(author, isDerived ? { content } : declared);
+      await assertRefused(id, 422, field, wish);
+      await assertRefused(id, 422, field, { ...wish, version: "1.9.0" });
+      assert.equal((await change(id, { ...wish, version: "2.0.0" })).version, "2.0.0");
+    });
+  }
+
+  test("a variable with a default, more values, longer ones: accepted in a minor version", async () => {
+    const id = await hasProduct(author, declared);
+    const wider = { name: "tone", required: false, enum: ["warm", "dry", "odd"], maxLength: 30 };
+    const content = "{{topic}} {{tone}} {{mood}}";
+    const mood = { name: "mood", default: "calm" };
+    assert.equal((await change(id, { content, variables: [topic, wider, mood] })).version, "1.1.0");
+  });
+
+  test("inputs of a workflow: a new type, and a removed input of a closed schema, need a major version", async () => {
+    const withInput = (input: object) => ({ content: JSON.stringify({ ...workflow, input }) });
+    const { input } = workflow;
+    const id = await hasProduct(author, { type: "WORKFLOW", ...withInput(input) });
+    const { topic, parts } = input.properties;
+    const texts = { ...parts, type: "string", default: "3" };
+    await assertRefused(
+      id,
+      422,
+      "variables.parts",
+      withInput({ ...input, properties: { topic, parts: texts } }),
+    );
+    const numbers = { ...parts, type: "number" };
+    await change(id, withInput({ ...input, properties: { topic, parts: numbers } }));
+    const closed = { type: "object", properties: { topic, parts: numbers, extra: { type: "string" } } };
+    await change(id, withInput({ ...closed, required: ["topic"], additionalProperties: false }));
+    const { extra: _, ...rest } = closed.properties;
+    const removed = { ...closed, properties: rest, required: ["topic"], additionalProperties: false };
+    await assertRefused(id, 422, "variables.extra", withInput(removed));
+  });
+
+  test("a buyer's run of the newest minor version takes the inputs of the version that was bought", async () => {
+    const id = await hasProduct(author, { content: "{{topic}}" });
+    const buyer = await market.hasUser();
+    await hasBought(buyer, id);
+    await assertRefused(id, 422, "variables.tone", { content: "{{topic}} in a {{tone}} tone" });
+    await change(id, { content: "{{topic}} in a {{tone=warm}} tone" });
+    const run = { productId: id, apiKeyId: "sandbox", variables: { topic: "rain" } };
+    assert.equal((await buyer.post("/v1/ai/execute", run)).status, 200);
+  });
+});
+
 test("a product that was unpublished is as immutable as a published one", async () => {
-  const id = await hasProduct(author);
+  const id = await hasProduct(author, { content: "One {{x}}" });
   await author.post(`/v1/products/${id}/unpublish`);
   assert.equal((await change(id, { content: "Other {{x}}" })).version, "1.1.0");
 });
@@ -277,7 +341,7 @@ test("parallel changes of a draft's fields all stay", async () => {
 });
 
 test("of parallel changes of what is on sale none is lost", async () => {
-  const id = await hasProduct(author);
+  const id = await hasProduct(author, { content: "Take {{x}}" });
   await Promise.all(Array.from({ length: 8 }, (_, at) => change(id, { content: `Take ${at} {{x}}` })));
   assert.equal((await read(id)).version, "1.8.0");
   const events = await changesOf(id);

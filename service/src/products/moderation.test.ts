@@ -87,7 +87,9 @@ suite("a product that waits for moderators", () => {
   test("is approved as it was seen: what its seller changed since is not put on sale", async () => {
     const id = await hasPending();
     const seen = { "if-match": await tagOf(id) };
-    await seller.patch(`/v1/products/${id}`, { content: "Something else about {{topic}}" });
+    await seller.patch(`/v1/products/${id}`, {
+      content: "Something else about {{topic}} in {{language=English}}",
+    });
     assertError(await judge(id, "approve", undefined, seen), 412, "PRECONDITION_FAILED");
     assert.equal((await read(admin, id)).status, "pending_review");
     assert.equal((await approve(id)).status, 200);
@@ -254,7 +256,11 @@ suite("what moderators let on sale", () => {
     const id = await hasApproved();
     const terms = { price: 9, commissionBasisPoints: 50 };
     assert.equal((await seller.patch(`/v1/products/${id}`, terms)).status, 200);
-    for (const change of [{ title: "New" }, { content: "New {{topic}}" }, { price: 8, tags: ["new"] }]) {
+    for (const change of [
+      { title: "New" },
+      { content: "New {{topic}} in {{language=English}}" },
+      { price: 8, tags: ["new"] },
+    ]) {
       const reply = await seller.patch(`/v1/products/${id}`, change);
       const details = assertError(reply, 409, "INVALID_STATE");
       assert.equal(details.current, "published");
@@ -278,7 +284,10 @@ suite("what moderators let on sale", () => {
       await seller.delete(`/v1/products/${id}/images/${image.id}`),
     ])
       assert.equal(assertError(reply, 409, "INVALID_STATE").current, "published");
-    const imported = await sends(seller, jsonLines({ id, content: "Unseen {{topic}}" }));
+    const imported = await sends(
+      seller,
+      jsonLines({ id, content: "Unseen {{topic}} in {{language=English}}" }),
+    );
     assert.equal(assertError(imported, 422, "VALIDATION_ERROR", "product").line, 1);
     const { version, files, images } = await read(seller, id);
     assert.deepEqual([version, files.length, images.length], ["1.0.0", 1, 1]);
@@ -289,7 +298,9 @@ suite("what moderators let on sale", () => {
     const buyer = await market.hasUser();
     const orderId = await hasBought(buyer, id);
     await seller.post(`/v1/products/${id}/unpublish`);
-    const changed = await seller.patch(`/v1/products/${id}`, { content: "Unseen {{topic}}" });
+    const changed = await seller.patch(`/v1/products/${id}`, {
+      content: "Unseen {{topic}} in {{language=English}}",
+    });
     assert.equal(changed.body.data.version, "1.1.0");
     const path = `/v1/products/${id}/versions`;
     const sees = async (who: Client) =>
@@ -331,7 +342,7 @@ suite("what moderators let on sale", () => {
     const id = await hasApproved();
     const buyer = await market.hasUser();
     await hasBought(buyer, id);
-    await admin.patch(`/v1/products/${id}`, { content: "Mended {{topic}}" });
+    await admin.patch(`/v1/products/${id}`, { content: "Mended {{topic}} in {{language=English}}" });
     assert.equal((await read(buyer, id)).version, "1.1.0");
   });
 
@@ -341,7 +352,7 @@ suite("what moderators let on sale", () => {
     const id = await hasProduct(trusted);
     const buyer = await market.hasUser();
     await hasBought(buyer, id);
-    await trusted.patch(`/v1/products/${id}`, { content: "Next {{topic}}" });
+    await trusted.patch(`/v1/products/${id}`, { content: "Next {{topic}} in {{language=English}}" });
     assert.equal((await read(buyer, id)).version, "1.1.0");
   });
 });

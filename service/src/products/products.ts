@@ -19,6 +19,7 @@ import type { RequestFacts } from "../http/route.ts";
 import { toId } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
 import { becomeSeller } from "../people/users.ts";
+import { mustAcceptOldInputs } from "./breaking-changes.ts";
 import { mustStayComplete } from "./checklist.ts";
 import { declaredOf, readContent } from "./content.ts";
 import { mustBeAsSeen } from "./detail.ts";
@@ -290,6 +291,7 @@ async function checkedTo(
   if (fields.length > 0) {
     if (by === "author") mustHaveBeenSeen(ctx, before, fields);
     await mustStayComplete(after);
+    if (before.firstPublishedAt) mustAcceptOldInputs(before, after);
   }
   return { before, after: { ...after, released: releasedAfter(ctx, before, after) }, fields };
 }

@@ -56,7 +56,11 @@ test("a purchase is read with its lines, its card and what it entitles to", asyn
   const productId = await hasProduct(seller, { title: "Bought", price: 7.5, version: "1.2.0" });
   const buyer = await market.hasUser();
   const orderId = await hasBought(buyer, productId);
-  await seller.patch(`/v1/products/${productId}`, { title: "Renamed", content: "Newer {{x}}", price: 99 });
+  await seller.patch(`/v1/products/${productId}`, {
+    title: "Renamed",
+    content: "Newer {{topic}} in {{language=English}}",
+    price: 99,
+  });
   await seller.patch(`/v1/products/${productId}`, { content: "Next {{x}}", version: "2.0.0" });
   const { downloadUrl, receipt, ...order } = await orderOf(buyer, orderId);
   assert.ok(downloadUrl && receipt.url && receipt.pdf);

@@ -40,12 +40,20 @@ suite("GET /v1/products/export", () => {
   test("holds the fields of creation by their names, with the newest version's content", async () => {
     const seller = await market.hasUser();
     const id = await hasProduct(seller);
-    await seller.patch(`/v1/products/${id}`, { content: "On {{topic}}, briefly.", changelog: "Shorter" });
+    await seller.patch(`/v1/products/${id}`, {
+      content: "On {{topic}} in {{language=English}}, briefly.",
+      changelog: "Shorter",
+    });
     const [product] = await exportOf(seller);
     const { category, ...rest } = haiku;
     assert.deepEqual(product, {
       ...{ id, status: "published", ...rest, category, currency: "USD" },
-      ...{ content: "On {{topic}}, briefly.", contentFormat: "text", version: "1.1.0", changelog: "Shorter" },
+      ...{
+        content: "On {{topic}} in {{language=English}}, briefly.",
+        contentFormat: "text",
+        version: "1.1.0",
+        changelog: "Shorter",
+      },
       ...{ models: {}, requirements: [], features: [], preview: "" },
     });
   });

@@ -91,7 +91,11 @@ const causes: [name: string, story: Story, told: Told][] = [
   [
     "a product is changed",
     withProduct((id) =>
-      seller.patch(`/v1/products/${id}`, { title: "Changed", content: "Now {{x}}", price: 7 }),
+      seller.patch(`/v1/products/${id}`, {
+        title: "Changed",
+        content: "Now {{topic}} in {{language=English}}",
+        price: 7,
+      }),
     ),
     { seller: "product.updated" },
   ],

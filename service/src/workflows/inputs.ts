@@ -1,7 +1,16 @@
 import { VARIABLE_NAME, type Variable } from "@stoa/contract";
 import type { Fault, FieldProblem } from "../errors.ts";
 import { isObject, type Path, toProblem } from "./fault.ts";
-import { defaultFaults, type JsonSchema, namesOf, schemaFaults, valueFaults } from "./json-schema.ts";
+import {
+  defaultFaults,
+  type JsonSchema,
+  namesOf,
+  schemaFaults,
+  type Type,
+  typesOf,
+  valueFaults,
+} from "./json-schema.ts";
+import { readJson } from "./json-text.ts";
 
 const MAX_INPUTS = 100;
 const MAX_DESCRIPTION = 500;
@@ -88,6 +97,23 @@ function descriptionOf({ type, title, description }: JsonSchema): string {
   const words = (description ?? title ?? "").trim().slice(0, MAX_DESCRIPTION - kind.length - 1);
   return [words.toWellFormed(), kind].filter(Boolean).join(" ");
 }
+
+/** The `input` of a definition; an empty one where the text holds none. */
+function inputOf(definition: string): JsonSchema {
+  const read = readJson(definition);
+  const input = "value" in read && isObject(read.value) ? read.value["input"] : null;
+  return isObject(input) ? input : {};
+}
+
+/** The types that each input of a definition accepts, by its name. */
+export const inputTypesOf = (definition: string): Map<string, readonly Type[]> =>
+  new Map(
+    Object.entries(inputOf(definition).properties ?? {}).map(([name, schema]) => [name, typesOf(schema)]),
+  );
+
+/** Whether a run of a definition refuses inputs that the definition does not name. */
+export const isClosedInput = (definition: string): boolean =>
+  inputOf(definition).additionalProperties === false;
 
 export type CheckedInput = { input: Record<string, unknown> } | { problems: FieldProblem[] };
 

@@ -40,7 +40,7 @@ export interface JsonSchema {
 type Schema = JsonSchema | boolean;
 
 const types = ["string", "number", "integer", "boolean", "object", "array", "null"] as const;
-type Type = (typeof types)[number];
+export type Type = (typeof types)[number];
 
 const DRAFT = "https://json-schema.org/draft/2020-12/schema";
 const LOCAL_REF = /^#\/\$defs\/([A-Za-z0-9_.-]{1,100})$/;
@@ -345,6 +345,14 @@ const NAMES: Record<Type, string> = {
   array: "a list",
   null: "null",
 };
+/** The types that a schema accepts: all, where it names none. */
+export const typesOf = (schema: JsonSchema | boolean): readonly Type[] =>
+  typeof schema === "boolean" || schema.type === undefined ? types : [schema.type].flat();
+
+/** Whether `now` refuses a value of a type that `before` accepts. */
+export const isNarrower = (now: readonly Type[], before: readonly Type[]): boolean =>
+  !before.every((type) => now.includes(type) || (type === "integer" && now.includes("number")));
+
 export const namesOf = (allowed: readonly Type[]): string => allowed.map((type) => NAMES[type]).join(" or ");
 
 function firstBroken(...rules: [broken: boolean, reason: string][]): string | null {
