@@ -9,8 +9,8 @@ export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 
 /** A market and a receiver for the tests of a file, who begin with no endpoint and an answer of 200 each. */
-export async function openHooks(postDeadlines: MarketWish["postDeadlines"] = {}) {
-  const market = await openMarket({ postDeadlines });
+export async function openHooks(wish: Pick<MarketWish, "postDeadlines" | "transactionTimeouts"> = {}) {
+  const market = await openMarket(wish);
   const receiver = await startReceiver();
   const hooks = hooksOf(
     () => market,

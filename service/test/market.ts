@@ -10,6 +10,7 @@ import { foldSales } from "../src/analytics/sums.ts";
 import { type Overrides, type Service, startService } from "../src/app.ts";
 import type { Config } from "../src/config.ts";
 import { openDatabase, openPool } from "../src/db/database.ts";
+import type { TransactionTimeouts } from "../src/db/prepared.ts";
 import { mustBeDeclared } from "../src/http/declared.ts";
 import { toId } from "../src/ids.ts";
 import { createKey } from "../src/keys/keys.ts";
@@ -68,6 +69,7 @@ export interface Market {
 
 export interface MarketWish extends Overrides {
   config?: Partial<Config>;
+  transactionTimeouts?: TransactionTimeouts;
   /** In the place of a clone of the template; dropped with the market. */
   database?: TestDatabase;
 }
@@ -162,6 +164,7 @@ export async function makeDatabase(template = "template0"): Promise<TestDatabase
 export async function openMarket({
   config = {},
   database: given,
+  transactionTimeouts,
   ...overrides
 }: MarketWish = {}): Promise<Market> {
   const database = given ?? (await makeDatabase(TEMPLATE));
@@ -180,7 +183,7 @@ export async function openMarket({
   const startNode = async () => {
     const node = await startService(
       settings,
-      { target: database.url, maxConnections: 6 },
+      { target: database.url, maxConnections: 6, ...(transactionTimeouts && { transactionTimeouts }) },
       {
         now: () => clock.now,
         log: createLog("info", { write: (line: string) => void logs.push(line) }),

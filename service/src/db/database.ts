@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect, type Transaction } from "kysely";
 import pg from "pg";
-import { PreparingClient } from "./prepared.ts";
+import { PreparingClient, type TransactionTimeouts, transactionTimeouts } from "./prepared.ts";
 import type { DB } from "./tables.gen.ts";
 
 export type Database = Kysely<DB>;
@@ -19,16 +19,22 @@ export interface Connection {
   /** A postgres:// URL, or the socket of the embedded server. */
   target: string | { host: string; port: number; user: string; database: string };
   maxConnections?: number;
+  transactionTimeouts?: TransactionTimeouts;
 }
 
-// Solid-state disks read anywhere at nearly the same cost; and of short statements several workers make long ones.
-const SESSION_OPTIONS =
-  "-c random_page_cost=1.1 -c timezone=UTC -c statement_timeout=30000 -c max_parallel_workers_per_gather=0";
+// Solid-state disks read anywhere at nearly the same cost; and of short statements several workers make long ones. The server ends the
+// session of a machine that is cut off after 11 seconds, and with it whatever it had locked.
+const SESSION_OPTIONS = `-c random_page_cost=1.1 -c timezone=UTC -c statement_timeout=30000 -c max_parallel_workers_per_gather=0\
+ -c idle_in_transaction_session_timeout=${transactionTimeouts.idleMs}\
+ -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c tcp_user_timeout=10000`;
 
 const settingsOf = ({ target }: Connection): pg.ClientConfig => ({
   ...(typeof target === "string" ? { connectionString: target } : target),
   options: SESSION_OPTIONS,
   connectionTimeoutMillis: 10_000,
+  // The other way round: this process notices that the server's machine is cut off.
+  keepAlive: true,
+  keepAliveInitialDelayMillis: 5_000,
 });
 
 export function openPool(connection: Connection): pg.Pool {
@@ -37,7 +43,8 @@ export function openPool(connection: Connection): pg.Pool {
     max: connection.maxConnections ?? 8,
     application_name: "stoa",
     Client: PreparingClient,
-  });
+    ...(connection.transactionTimeouts && { transactionTimeouts: connection.transactionTimeouts }),
+  } as pg.PoolConfig);
   // The pool listens to idle clients alone. Of one in use the query hears that the connection is gone; unheard, the same
   // event would end the process.
   pool.on("connect", (client) => client.on("error", () => {}));
@@ -65,9 +72,10 @@ export const transactionOn = (client: pg.Client): Tx =>
 
 /**
  * Connection and shutdown errors: of sockets, of PostgreSQL (classes 08 and 57P, 53300) and of the pool's own waiting;
- * and 57014, a statement that took too long or was stopped.
+ * 57014, a statement that took too long or was stopped; 55P03, one that waited too long for a lock; and 25P03, a transaction that the
+ * server ended because this process sent nothing for too long.
  */
-const DOWN = /^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|08\w{3}|57P0\d|57014|53300)$/;
+const DOWN = /^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|08\w{3}|57P0\d|57014|53300|55P03|25P03)$/;
 
 /** Raised by the triggers of 0014_closing.sql. */
 export const isAccountClosed = (error: unknown) => (error as { code?: string }).code === "ST001";

@@ -9,12 +9,38 @@ const MARK = "-- prepared: ";
  */
 export const prepared = (name: string): RawBuilder<unknown> => sql.raw(`${MARK}${name}\n`);
 
-/** Kysely has no word for it: a connection that takes such a text for a prepared statement of that name. */
+export interface TransactionTimeouts {
+  /** A transaction without a statement for so long is ended by the server: its process is frozen or cut off, and its locks stop others. */
+  idleMs: number;
+  /** A statement of a transaction waits for a lock no longer than that. Longer than `idleMs`, so that a frozen holder ends first. */
+  lockMs: number;
+}
+
+export const transactionTimeouts: TransactionTimeouts = { idleMs: 8_000, lockMs: 10_000 };
+
+const BEGIN = /^(?:begin|start transaction)\b[^;]*$/i;
+
+/**
+ * A connection of the pool. Kysely has no word for prepared statements: a text that `prepared` marks becomes one. Each transaction gets
+ * its timeouts with its `begin`, in the same message: settings of the session are lost behind a pooler in transaction mode.
+ */
 export class PreparingClient extends pg.Client {
+  readonly #timeouts: TransactionTimeouts;
+
+  constructor(config?: pg.ClientConfig & { transactionTimeouts?: TransactionTimeouts }) {
+    super(config);
+    this.#timeouts = config?.transactionTimeouts ?? transactionTimeouts;
+  }
+
   // biome-ignore lint/suspicious/noExplicitAny: as many shapes as pg takes
   override query(config: any, values?: any, callback?: any): any {
-    if (typeof config !== "string" || !config.startsWith(MARK)) return super.query(config, values, callback);
+    if (typeof config !== "string") return super.query(config, values, callback);
+    if (BEGIN.test(config)) return super.query(this.#begin(config), values, callback);
+    if (!config.startsWith(MARK)) return super.query(config, values, callback);
     const name = config.slice(MARK.length, config.indexOf("\n"));
     return super.query({ name, text: config, values }, callback);
   }
+
+  #begin = (begin: string): string =>
+    `${begin}; set local idle_in_transaction_session_timeout = ${this.#timeouts.idleMs}; set local lock_timeout = ${this.#timeouts.lockMs}`;
 }

@@ -5,7 +5,7 @@ import { announceApart } from "../events/outbox.ts";
 import { lockAccount } from "../people/accounts.ts";
 import { toCallable } from "./address.ts";
 import { findCallback, insertCallback, switchOnCallback } from "./callback-queries.ts";
-import { insertDeliveries, lockLanes } from "./delivery-queries.ts";
+import { insertDelivery, lockLanes } from "./delivery-queries.ts";
 import { drawAnother } from "./rotation.ts";
 import { findSigning } from "./secret-queries.ts";
 import { drawSecret } from "./secrets.ts";
@@ -54,7 +54,7 @@ export async function callBack(
 ): Promise<void> {
   const eventId = await announceApart(ctx, tx, type, data);
   await lockLanes(tx, [endpointId]);
-  await insertDeliveries(tx, [{ id: ctx.newId(), eventId, endpointId }], ctx.now());
+  await insertDelivery(tx, { id: ctx.newId(), eventId, endpointId }, ctx.now());
 }
 
 /** Since when the secrets that sign callbacks do, the newest first, and until when; none before the first is needed or drawn. */

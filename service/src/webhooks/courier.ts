@@ -10,7 +10,7 @@ import {
   reapDeliveries,
   releaseDelivery,
 } from "./delivery-queries.ts";
-import { fanOut } from "./fan-out.ts";
+import { fanOut, type Turn } from "./fan-out.ts";
 import { outcomeOf } from "./outcome.ts";
 import { Recorder } from "./recorder.ts";
 
@@ -52,6 +52,7 @@ export class Courier {
   readonly #leaseMs: number;
   readonly #recorder: Recorder;
   readonly #parts = newParts();
+  readonly #turn: Turn = { after: null };
   readonly #stopping = new AbortController();
   /** Ends the pause of whoever hands out: there may be room again. */
   #bell = new AbortController();
@@ -100,7 +101,7 @@ export class Courier {
   async round(): Promise<boolean> {
     const ctx = this.#ctx;
     const { hasEvents, hasQuick, hasSlow } = await findWork(ctx.pool, ctx.now());
-    const told = hasEvents ? await fanOut(ctx) : 0;
+    const told = hasEvents ? await fanOut(ctx, this.#turn) : 0;
     const { quick, slow } = this.#parts;
     const begun =
       (hasQuick || told > 0 ? await this.#beginSome(quick) : 0) + (hasSlow ? await this.#beginSome(slow) : 0);

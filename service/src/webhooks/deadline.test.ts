@@ -8,7 +8,7 @@ import type { Courier } from "./courier.ts";
 // Each of these tests waits for it.
 const postDeadlines = { totalMs: 1_500 };
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
-  await openHooks(postDeadlines);
+  await openHooks({ postDeadlines });
 let owner: Client;
 beforeEach(async () => {
   owner = await market.hasUser();

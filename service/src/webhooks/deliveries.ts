@@ -5,7 +5,7 @@ import { ApiError } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
-import { insertDeliveries, wakeLanes } from "./delivery-queries.ts";
+import { insertDelivery, wakeLanes } from "./delivery-queries.ts";
 import { lockEndpoint, lockIfThere, mustBeOn, mustFindEndpoint } from "./endpoints.ts";
 import {
   type AttemptRow,
@@ -70,7 +70,7 @@ export async function sendTest(ctx: Context, caller: Member, webhookId: string) 
     mustBeOn(endpoint);
     const eventId = await announce(ctx, tx, [caller.userId], "test", { message: "Hello from Stoa" });
     const delivery = { id: deliveryId, eventId, endpointId: endpoint.id };
-    await insertDeliveries(tx, [delivery], ctx.now(), { isUrgent: true });
+    await insertDelivery(tx, delivery, ctx.now(), { isUrgent: true });
   });
   return new Answer(toDelivery((await findDelivery(ctx.db, caller.userId, deliveryId))!), { status: 201 });
 }

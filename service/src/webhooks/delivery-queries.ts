@@ -1,38 +1,28 @@
 import { sql } from "kysely";
 import type pg from "pg";
+import { NIL } from "uuid";
+import type { Context } from "../context.ts";
 import type { Queries, Tx } from "../db/database.ts";
 import { type Leased, type Outcome, paceOf } from "./outcome.ts";
 
-export async function takeFanOutLock(tx: Tx): Promise<boolean> {
-  const { rows } = await sql<{ taken: boolean }>`
-    select pg_try_advisory_xact_lock(hashtext('webhook fan-out')) as taken`.execute(tx);
-  return rows[0]!.taken;
+interface FanOut {
+  oldest: number;
+  turns: number;
+  after: string | null;
 }
 
-export interface Wanted {
-  eventId: string;
-  endpointId: string;
-}
-
-/**
- * The oldest events without a number, and which endpoints want them: those that were there before. A test is for one endpoint, and
- * has its delivery. Recipients are looked up event by event: joined, all that there are would be read while they are not many.
- */
-export async function listUntoldEvents(
-  tx: Tx,
-  limit: number,
-): Promise<{ eventIds: string[]; wanted: Wanted[] }> {
-  const { rows } = await sql<{ eventId: string; endpointId: string | null }>`
-    with untold as (select id, created_at from events where seq is null order by id limit ${limit})
-    select untold.id as "eventId", e.id as "endpointId"
-      from untold
-      left join lateral (select user_id, type from event_recipients
-                          where event_id = untold.id and type <> 'test' offset 0) r on true
-      left join webhook_endpoints e on e.user_id = r.user_id and e.deleted_at is null and e.created_at <= untold.created_at
-                                   and (e.event_types is null or r.type = any (e.event_types))
-     order by untold.id`.execute(tx);
-  const wanted = rows.filter((row): row is Wanted => row.endpointId !== null);
-  return { eventIds: [...new Set(rows.map(({ eventId }) => eventId))], wanted };
+/** Says nothing of the account where the next round begins with the first one. */
+export async function fanOutEvents(
+  pool: pg.Pool,
+  { now, newId }: Pick<Context, "now" | "newId">,
+  { oldest, turns, after }: FanOut,
+): Promise<{ handled: number; lastAccount: string | null }> {
+  const { rows } = await pool.query({
+    name: "fan-out-events",
+    text: `select handled, last_account as "lastAccount" from fan_out_events($1, $2, $3, $4, $5)`,
+    values: [now(), newId(), oldest, turns, after ?? NIL],
+  });
+  return rows[0] ?? { handled: 0, lastAccount: after };
 }
 
 /** In the order in which everybody locks them; there may be none. */
@@ -41,30 +31,23 @@ export const lockLanes = (tx: Tx, endpointIds: string[]) =>
     select from webhook_lanes where endpoint_id = any (${endpointIds}::uuid[])
      order by endpoint_id for no key update`.execute(tx);
 
-/** Due now where the endpoint is enabled and its owner not banned, else skipped; none where it wants the type no more. The lanes are locked. */
-export async function insertDeliveries(
+export interface NewDelivery {
+  id: string;
+  eventId: string;
+  endpointId: string;
+}
+
+/** Due now where the endpoint is enabled and its owner not banned, else skipped. The lane is locked. */
+export const insertDelivery = (
   tx: Tx,
-  made: (Wanted & { id: string })[],
+  { id, eventId, endpointId }: NewDelivery,
   now: Date,
   { isUrgent = false } = {},
-): Promise<void> {
-  const column = (name: "id" | "eventId" | "endpointId") => made.map((one) => one[name]);
-  await sql`
-    insert into webhook_deliveries (id, event_id, endpoint_id, status, is_urgent, due_at, created_at, ended_at)
-    select made.id, made.event_id, made.endpoint_id,
-           case when open.is_on then 'pending' else 'skipped' end, ${isUrgent},
-           case when open.is_on then ${now}::timestamptz end, ${now},
-           case when not open.is_on then ${now}::timestamptz end
-      from unnest(${column("id")}::uuid[], ${column("eventId")}::uuid[], ${column("endpointId")}::uuid[])
-           as made (id, event_id, endpoint_id)
-      join events v on v.id = made.event_id
-      join webhook_endpoints e on e.id = made.endpoint_id and e.deleted_at is null
-                              and (e.event_types is null or v.type = any (array_append(e.event_types, 'test')))
-      join users u on u.id = e.user_id
-     cross join lateral (select e.disabled_by is null and u.banned_at is null as is_on) open
-        on conflict (event_id, endpoint_id) do nothing`.execute(tx);
-  await wakeLanes(tx, column("endpointId"), now, { isUrgent });
-}
+) =>
+  sql`
+  select insert_deliveries(array[${id}::uuid], array[${eventId}::uuid], array[${endpointId}::uuid], ${now}, ${isUrgent})`.execute(
+    tx,
+  );
 
 /** Has whoever hands out look at them; for what is urgent also those that want to be left alone. The lanes are locked. */
 export const wakeLanes = (tx: Tx, endpointIds: string[], now: Date, { isUrgent = false } = {}) =>
@@ -76,14 +59,6 @@ export const unblockLane = (tx: Tx, endpointId: string) =>
   sql`update webhook_lanes set blocked_until = '-infinity', width = default where endpoint_id = ${endpointId}`.execute(
     tx,
   );
-
-/** By whoever holds the fan-out lock, so that numbers become visible in their order. */
-export const numberEvents = (tx: Tx, eventIds: string[]) =>
-  sql`
-    with told as (select id, nextval('events_seq') as seq from unnest(${eventIds}::uuid[]) as told (id)),
-         numbered as (update events e set seq = told.seq from told where e.id = told.id and e.id = any (${eventIds}::uuid[]))
-    update event_recipients r set seq = told.seq from told
-     where r.event_id = told.id and r.event_id = any (${eventIds}::uuid[])`.execute(tx);
 
 /** A delivery with all that one attempt of it needs. */
 export interface Claimed extends Leased {

@@ -23,4 +23,6 @@ create table event_recipients (
 -- What somebody's list asks for, of all types and of one: each page is found in the index alone, however deep.
 create index event_recipients_user on event_recipients (user_id, event_id);
 create index event_recipients_type on event_recipients (user_id, type, event_id);
+-- Of whom there are events that were not handed to endpoints yet: accounts take turns.
+create index event_recipients_unsent on event_recipients (user_id, event_id) where seq is null;
 create index event_recipients_seq on event_recipients (user_id, seq) where seq is not null;

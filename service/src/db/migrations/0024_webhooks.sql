@@ -121,6 +121,93 @@ create table webhook_recoveries (
 -- These functions look rows up one by one: their plans are made while the tables are small, where reading all is as good, and kept
 -- while they grow.
 
+-- Creates a delivery of each event for each endpoint that wants it, and gives the event its number; at most some `oldest` events, and as
+-- many as `turns` of accounts that take turns: those after the account `after`, each with an equal share, so that a burst of one account
+-- delays no other. One statement, so that no process can stop between its locks; one worker at a time, so that numbers become visible
+-- in their order. The event of a lane that somebody holds waits for the next round. Ids of deliveries count on from `first_id`.
+create function fan_out_events(at timestamptz, first_id uuid, oldest integer, turns integer, after uuid)
+returns table (handled integer, last_account uuid)
+language plpgsql set enable_hashjoin = off set enable_mergejoin = off as $$
+#variable_conflict use_column
+declare
+  accounts uuid[];
+  candidates uuid[];
+  chosen uuid[];
+  wanted_events uuid[];
+  wanted_endpoints uuid[];
+  lanes uuid[];
+begin
+  if not pg_try_advisory_xact_lock(hashtext('webhook fan-out')) then return; end if;
+  with recursive turn (user_id, n) as (
+    (select user_id, 1 from event_recipients where seq is null and user_id > after order by user_id, event_id limit 1)
+    union all
+    select next.user_id, turn.n + 1
+      from turn cross join lateral (
+           select user_id from event_recipients where seq is null and user_id > turn.user_id order by user_id, event_id limit 1) next
+     where turn.n < turns)
+  select array_agg(user_id order by n) into accounts from turn;
+  select array_agg(id order by id) into candidates from (
+    (select id from events where seq is null order by id limit oldest)
+    union
+    select own.event_id from unnest(accounts) as account (id)
+     cross join lateral (select event_id from event_recipients where seq is null and user_id = account.id
+                          order by event_id limit greatest(1, turns / cardinality(accounts))) own) found;
+  if candidates is null then return; end if;
+  -- Those that were there before the event. A test is for one endpoint, and has its delivery. Recipients are looked up event by event:
+  -- joined, all that there are would be read while they are not many.
+  select array_agg(v.id order by v.id, e.id), array_agg(e.id order by v.id, e.id) into wanted_events, wanted_endpoints
+    from events v
+   cross join lateral (select user_id, type from event_recipients where event_id = v.id and type <> 'test' offset 0) r
+    join webhook_endpoints e on e.user_id = r.user_id and e.deleted_at is null and e.created_at <= v.created_at
+                            and (e.event_types is null or r.type = any (e.event_types))
+   where v.id = any (candidates);
+  -- Whoever switches an endpoint off holds its lane: what is read of it from now on stays true until the commit.
+  select array_agg(endpoint_id) into lanes from (
+    select endpoint_id from webhook_lanes where endpoint_id = any (wanted_endpoints)
+     order by endpoint_id for no key update skip locked) held;
+  select array_agg(id order by id) into chosen from unnest(candidates) as candidate (id)
+   where id not in (select pair.event_id from unnest(wanted_events, wanted_endpoints) as pair (event_id, endpoint_id)
+                     where pair.endpoint_id <> all (coalesce(lanes, '{}')));
+  last_account := case when cardinality(accounts) >= turns then accounts[cardinality(accounts)] end;
+  handled := coalesce(cardinality(chosen), 0);
+  if handled > 0 then
+    perform insert_deliveries(
+      array(select encode(overlay(uuid_send(first_id) placing substring(int4send(pair.n::integer) from 2) from 14 for 3), 'hex')::uuid
+              from unnest(wanted_events, wanted_endpoints) with ordinality as pair (event_id, endpoint_id, n)
+             where pair.event_id = any (chosen) order by pair.n),
+      array(select pair.event_id from unnest(wanted_events, wanted_endpoints) with ordinality as pair (event_id, endpoint_id, n)
+             where pair.event_id = any (chosen) order by pair.n),
+      array(select pair.endpoint_id from unnest(wanted_events, wanted_endpoints) with ordinality as pair (event_id, endpoint_id, n)
+             where pair.event_id = any (chosen) order by pair.n),
+      at, false);
+    with numbered as (
+      update events e set seq = told.seq
+        from (select id, nextval('events_seq') as seq from unnest(chosen) as told (id)) told
+       where e.id = told.id and e.id = any (chosen) returning e.id, e.seq)
+    update event_recipients r set seq = numbered.seq from numbered where r.event_id = numbered.id and r.event_id = any (chosen);
+  end if;
+  return next;
+end $$;
+
+-- Due now where the endpoint is enabled and its owner not banned, else skipped; none where it wants the type no more. The lanes are locked.
+create function insert_deliveries(ids uuid[], event_ids uuid[], endpoint_ids uuid[], at timestamptz, urgent boolean) returns void
+language sql set enable_hashjoin = off set enable_mergejoin = off as $$
+  insert into webhook_deliveries (id, event_id, endpoint_id, status, is_urgent, due_at, created_at, ended_at)
+  select made.id, made.event_id, made.endpoint_id,
+         case when open.is_on then 'pending' else 'skipped' end, urgent,
+         case when open.is_on then at end, at,
+         case when not open.is_on then at end
+    from unnest(ids, event_ids, endpoint_ids) as made (id, event_id, endpoint_id)
+    join events v on v.id = made.event_id
+    join webhook_endpoints e on e.id = made.endpoint_id and e.deleted_at is null
+                            and (e.event_types is null or v.type = any (array_append(e.event_types, 'test')))
+    join users u on u.id = e.user_id
+   cross join lateral (select e.disabled_by is null and u.banned_at is null as is_on) open
+      on conflict (event_id, endpoint_id) do nothing;
+  update webhook_lanes set next_due = least(next_due, at), has_urgent = has_urgent or urgent
+   where endpoint_id = any (endpoint_ids);
+$$;
+
 -- Hands out what is due in the lanes that are slow, or in those that are not, at most `most`, the lane that has waited longest first:
 -- as many in flight an endpoint as its lane is wide, 32 an account and of these lanes no more than `share`. The lanes are locked by
 -- one statement and counted by the next, whose snapshot is newer: counted by the first, what another worker had just handed out was
@@ -246,7 +333,7 @@ begin
   select array_agg(endpoint_id) into lanes from (
     select l.endpoint_id from webhook_lanes l
      where l.endpoint_id in (select d.endpoint_id from webhook_deliveries d where d.lease_token is not null and d.lease_until <= at)
-     order by l.endpoint_id limit 256 for no key update) stale;
+     order by l.endpoint_id limit 256 for no key update skip locked) stale;
   if lanes is null then return; end if;
   return query
   update webhook_deliveries set lease_token = token, lease_until = until
