@@ -43,7 +43,7 @@ export function openPool(connection: Connection): pg.Pool {
     max: connection.maxConnections ?? 8,
     application_name: "stoa",
     Client: PreparingClient,
-    ...(connection.transactionTimeouts && { transactionTimeouts: connection.transactionTimeouts }),
+    transactionTimeouts: connection.transactionTimeouts ?? transactionTimeouts,
   } as pg.PoolConfig);
   // The pool listens to idle clients alone. Of one in use the query hears that the connection is gone; unheard, the same
   // event would end the process.

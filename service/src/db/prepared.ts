@@ -25,22 +25,24 @@ const BEGIN = /^(?:begin|start transaction)\b[^;]*$/i;
  * its timeouts with its `begin`, in the same message: settings of the session are lost behind a pooler in transaction mode.
  */
 export class PreparingClient extends pg.Client {
-  readonly #timeouts: TransactionTimeouts;
+  /** undefined: its transactions may last, such as those of a backup. */
+  readonly #timeouts: TransactionTimeouts | undefined;
 
   constructor(config?: pg.ClientConfig & { transactionTimeouts?: TransactionTimeouts }) {
     super(config);
-    this.#timeouts = config?.transactionTimeouts ?? transactionTimeouts;
+    this.#timeouts = config?.transactionTimeouts;
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: as many shapes as pg takes
   override query(config: any, values?: any, callback?: any): any {
     if (typeof config !== "string") return super.query(config, values, callback);
-    if (BEGIN.test(config)) return super.query(this.#begin(config), values, callback);
+    if (this.#timeouts && BEGIN.test(config))
+      return super.query(config + settingsOf(this.#timeouts), values, callback);
     if (!config.startsWith(MARK)) return super.query(config, values, callback);
     const name = config.slice(MARK.length, config.indexOf("\n"));
     return super.query({ name, text: config, values }, callback);
   }
-
-  #begin = (begin: string): string =>
-    `${begin}; set local idle_in_transaction_session_timeout = ${this.#timeouts.idleMs}; set local lock_timeout = ${this.#timeouts.lockMs}`;
 }
+
+const settingsOf = ({ idleMs, lockMs }: TransactionTimeouts): string =>
+  `; set local idle_in_transaction_session_timeout = ${idleMs}; set local lock_timeout = ${lockMs}`;
