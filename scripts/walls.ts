@@ -22,10 +22,10 @@ const mayEnter: Record<string, string[]> = {
   people: ["db"],
   "two-factor": ["db", "http", "audit", "mail", "sessions", "people"],
   keys: ["db", "http", "audit", "mail"],
-  "sign-in": ["db", "outside", "http", "audit", "mail", "sessions", "people", "two-factor", "keys"],
-  webhooks: ["db", "jobs", "outside", "http", "mail", "people", "events"],
+  "sign-in": ["db", "outside", "http", "audit", "mail", "sessions", "people", "two-factor", "keys", "oauth"],
+  webhooks: ["db", "jobs", "outside", "http", "audit", "mail", "people", "events"],
   pages: ["http", "sessions", "people", "two-factor"],
-  oauth: ["db", "http", "audit", "sessions"],
+  oauth: ["db", "http", "audit", "mail", "sessions"],
   entitlements: ["db"],
   catalogue: ["db", "money", "http", "people"],
   products: [
@@ -54,7 +54,6 @@ const mayEnter: Record<string, string[]> = {
     "audit",
     "mail",
     "events",
-    "sessions",
     "people",
   ],
   plans: [

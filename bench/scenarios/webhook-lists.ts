@@ -15,6 +15,8 @@ import { quantilesOf } from "../quantile.ts";
 import { against, ms, type Report } from "../report.ts";
 import { LOADING, withBase } from "../shop.ts";
 
+const BENCH = { ip: "127.0.0.1", userAgent: null, requestId: "bench" };
+
 const OWN = 1_000_000;
 const ACCOUNTS = 100;
 const OF_OTHERS = 200_000;
@@ -59,10 +61,15 @@ async function openAccounts(ctx: Context): Promise<{ owner: Member; endpointId: 
       ...{ kind: "key", keyId: "bench", userId, role: "user", plan: "free", quota: null },
       permissions: new Set(["webhooks:write"]),
     };
-    const { id } = await createEndpoint(ctx, owner, {
-      ...{ url: "https://hooks.example.com/", description: "", eventTypes: null, enabled: true },
-      ...{ signatureContent: "timestamp_body", signaturePrefix: false },
-    });
+    const { id } = await createEndpoint(
+      ctx,
+      owner,
+      {
+        ...{ url: "https://hooks.example.com/", description: "", eventTypes: null, enabled: true },
+        ...{ signatureContent: "timestamp_body", signaturePrefix: false },
+      },
+      BENCH,
+    );
     opened.push({ owner, endpointId: id });
   }
   return opened[0]!;

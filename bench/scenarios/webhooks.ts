@@ -17,6 +17,8 @@ import { median, type Quantiles, quantilesOf } from "../quantile.ts";
 import { against, ms, type Report } from "../report.ts";
 import { type Node, startService, withBase } from "../shop.ts";
 
+const BENCH = { ip: "127.0.0.1", userAgent: null, requestId: "bench" };
+
 const ACCOUNTS = 50;
 const BACKLOG = 10_000;
 const ROUNDS = 3;
@@ -78,10 +80,15 @@ async function openAccount(ctx: Context, url: string): Promise<Member> {
     ...{ kind: "key", keyId: "bench", userId, role: "user", plan: "free", quota: null },
     permissions: new Set(["webhooks:write"]),
   };
-  await createEndpoint(ctx, caller, {
-    ...{ url, description: "", eventTypes: null, enabled: true },
-    ...{ signatureContent: "timestamp_body", signaturePrefix: false },
-  });
+  await createEndpoint(
+    ctx,
+    caller,
+    {
+      ...{ url, description: "", eventTypes: null, enabled: true },
+      ...{ signatureContent: "timestamp_body", signaturePrefix: false },
+    },
+    BENCH,
+  );
   return caller;
 }
 

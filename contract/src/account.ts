@@ -109,8 +109,9 @@ export const close = endpoint({
   path: "/account",
   summary: "Close your account for good",
   description:
-    "Needs a sign-in of the last 15 minutes and your own address as `confirm`. You are signed out everywhere, your keys stop working, your products go off sale, and your name, your address and what you ran are forgotten. Orders and their receipts stay for the books, and your buyers keep what they bought. Refused while a payment is open, and while you owe anything. What is yours and not paid out yet is paid by the marketplace's schedule as it matures, the last of it however little, and told by letter; where there is no way to pay it, 409 says what is missing.",
+    "Needs your own address as `confirm`. You are signed out everywhere, your keys stop working, your products go off sale, and your name, your address and what you ran are forgotten. Orders and their receipts stay for the books, and your buyers keep what they bought. Refused while a payment is open, and while you owe anything. What is yours and not paid out yet is paid by the marketplace's schedule as it matures, the last of it however little, and told by letter; where there is no way to pay it, 409 says what is missing.",
   access: session,
+  freshSignIn: true,
   body: CloseAccount,
   data: z.object({
     id: z.string(),

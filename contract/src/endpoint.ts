@@ -52,6 +52,8 @@ export interface Endpoint<
   waitsWhenAsked: boolean;
   /** Also answers 202, with this in `data`, when it goes on without its caller (Prefer: respond-async). */
   accepted: z.ZodType | null;
+  /** A session must come from a sign-in of the last 15 minutes: what the endpoint gives outlives the session. A key or token is not asked. */
+  freshSignIn: boolean;
   /** Its answer shows a secret once: it is not kept for a repeat of the Idempotency-Key, which is then 409 CONFLICT. */
   showsSecret: boolean;
   /** Honours If-Match. */
@@ -99,6 +101,7 @@ export function endpoint<
     maybeAccepted: false,
     waitsWhenAsked: false,
     accepted: null,
+    freshSignIn: false,
     showsSecret: false,
     conditional: false,
     errors: [],

@@ -102,8 +102,10 @@ export const create = endpoint({
   method: "POST",
   path: "/api-keys",
   summary: "Make an API key",
-  description: "The answer shows the key once. An account may have 25 keys that work; the 26th is 422.",
+  description:
+    "The answer shows the key once, and an email tells the account's owner. An account may have 25 keys that work; the 26th is 422.",
   access,
+  freshSignIn: true,
   body: CreateApiKey,
   data: NewApiKey,
   status: 201,
@@ -119,8 +121,9 @@ export const rotate = endpoint({
   path: "/api-keys/:keyId/rotate",
   summary: "Replace an API key",
   description:
-    "Makes a key with the same name, permissions and length of life. The old one works on for graceHours; only an active key can be replaced.",
+    "Makes a key with the same name, permissions and length of life. The old one works on for graceHours; only an active key can be replaced. An email tells the account's owner.",
   access,
+  freshSignIn: true,
   params,
   body: RotateApiKey,
   data: RotatedApiKey,

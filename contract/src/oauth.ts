@@ -56,12 +56,14 @@ export const CreateOAuthClient = z
     grantTypes: z
       .array(z.enum(grantTypes))
       .min(1)
-      .default([...grantTypes])
-      .describe("client_credentials: it acts as your own account"),
+      .default(["authorization_code", "refresh_token"])
+      .describe(
+        "client_credentials must be named: with it the client's secret alone acts as your own account, without anybody's consent",
+      ),
     scopes: z
       .array(Scope)
-      .default([...permissions])
-      .describe("The permissions that it may ask for; everything unless given"),
+      .default(["products:read"])
+      .describe("The permissions that the client may ask for. Name all that it needs"),
   })
   .meta({ id: "CreateOAuthClient" });
 
@@ -106,8 +108,9 @@ export const createClient = endpoint({
   summary: "Register an OAuth client of your own",
   description:
     "A confidential client: its secret is in this answer and nowhere else. Clients that can keep no secret, such as " +
-    "desktop and command-line apps, register themselves at /oauth/register.",
+    "desktop and command-line apps, register themselves at /oauth/register. An email tells the account's owner.",
   access,
+  freshSignIn: true,
   body: CreateOAuthClient,
   data: NewOAuthClient,
   status: 201,
@@ -125,8 +128,10 @@ export const rotateClientSecret = endpoint({
   method: "POST",
   path: "/oauth-clients/:clientId/rotate-secret",
   summary: "Give an OAuth client a new secret",
-  description: "The old secret ends at once; tokens that were issued under it live on.",
+  description:
+    "The old secret ends at once; tokens that were issued under it live on. An email tells the account's owner.",
   access,
+  freshSignIn: true,
   params: clientParams,
   data: NewOAuthClient,
   showsSecret: true,

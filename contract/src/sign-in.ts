@@ -131,6 +131,12 @@ export const ChangePassword = z
   .strictObject({
     password: NewPassword,
     currentPassword: GivenPassword.optional().describe("Not needed within 15 minutes of signing in"),
+    revokeAccess: z
+      .boolean()
+      .default(false)
+      .describe(
+        "Also revoke all API keys, all that applications were allowed, and the secrets of your OAuth clients: choose it when somebody else may have been in your account",
+      ),
   })
   .meta({ id: "ChangePassword" });
 
@@ -140,10 +146,20 @@ export const changePassword = endpoint({
   method: "PUT",
   path: "/account/password",
   summary: "Set or change your password",
-  description: "Ends all your other sessions at once.",
+  description:
+    "Ends all your other sessions at once. API keys, applications that act for you and your OAuth clients go on, unless revokeAccess is true.",
   access: { who: "session" },
   body: ChangePassword,
-  data: z.object({ sessionsEnded: z.int().describe("How many other sessions were ended") }),
+  data: z.object({
+    sessionsEnded: z.int().describe("How many other sessions were ended"),
+    keysRevoked: z.int().describe("How many API keys were revoked"),
+    grantsRevoked: z.int().describe("How many applications may not act for you any more"),
+    clientSecretsRevoked: z
+      .int()
+      .describe(
+        "How many of your OAuth clients need a new secret, by POST /oauth-clients/{id}/rotate-secret",
+      ),
+  }),
   errors: ["VALIDATION_ERROR"],
   example: { password: "correct horse battery staple", currentPassword: "the old horse" },
 });

@@ -41,8 +41,9 @@ export const setUp = endpoint({
   path: "/account/two-factor",
   summary: "Set up an authenticator app",
   description:
-    "Needs a sign-in of the last 15 minutes. Nothing is asked for at sign-in until the app is confirmed; asked again before that, this makes another secret in the place of the first.",
+    "Nothing is asked for at sign-in until the app is confirmed; asked again before that, this makes another secret in the place of the first.",
   access: signedIn,
+  freshSignIn: true,
   data: z
     .object({
       secret: z.string().describe("Base32, to be typed into an app that cannot scan"),

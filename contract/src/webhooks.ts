@@ -220,8 +220,10 @@ export const create = endpoint({
   method: "POST",
   path: "/webhooks",
   summary: "Register a webhook endpoint",
-  description: "The answer shows the secret once. An account may have 20 endpoints; the 21st is 422.",
+  description:
+    "The answer shows the secret once. An account may have 20 endpoints; the 21st is 422. An email tells the account's owner.",
   access,
+  freshSignIn: true,
   body: CreateWebhookEndpoint,
   data: NewWebhookEndpoint,
   status: 201,
@@ -274,8 +276,9 @@ export const rotateSecret = endpoint({
   path: "/webhooks/:webhookId/rotate-secret",
   summary: "Draw a new secret",
   description:
-    "The answer shows it once. Until activateAt the old one signs alone; then the new one signs X-Service-Signature, for overlapHours the old one X-Service-Signature-Previous, and webhook-signature holds both. It takes the place of a rotation that is still to come; at most 10 secrets sign at once.",
+    "The answer shows it once. Until activateAt the old one signs alone; then the new one signs X-Service-Signature, for overlapHours the old one X-Service-Signature-Previous, and webhook-signature holds both. It takes the place of a rotation that is still to come; at most 10 secrets sign at once. An email tells the account's owner.",
   access,
+  freshSignIn: true,
   params,
   body: RotateWebhookSecret,
   data: RotatedWebhookSecret,

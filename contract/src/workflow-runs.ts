@@ -212,8 +212,9 @@ export const drawCallbackSecret = endpoint({
   path: "/account/callback-secret",
   summary: "Draw a new callback secret",
   description:
-    "It signs what is posted to the `webhookUrl` of your runs, from now on, and is shown this once; the one before signs beside it for 24 hours. The first is drawn by itself when it is needed: draw one of your own to verify signatures.",
+    "It signs what is posted to the `webhookUrl` of your runs, from now on, and is shown this once; the one before signs beside it for 24 hours. The first is drawn by itself when it is needed: draw one of your own to verify signatures. An email tells the account's owner.",
   access: { who: "session" },
+  freshSignIn: true,
   data: NewCallbackSecret,
   status: 201,
   showsSecret: true,

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
+import { grantTypes, permissions } from "@stoa/contract";
 import { Browser, type Page } from "./browser.ts";
 import { type Client, clientOf, type Market, type MarketWish, openMarket, type Reply } from "./market.ts";
 
@@ -21,6 +22,8 @@ export async function hasOAuthClient(market: Market, owner: Client, wish: object
   const reply = await session.post("/v1/oauth-clients", {
     name: "App",
     redirectUris: [REDIRECT_URI],
+    grantTypes,
+    scopes: permissions,
     ...wish,
   });
   assert.equal(reply.status, 201, reply.text);

@@ -23,7 +23,6 @@ import { endSubscription } from "../plans/subscription.ts";
 import { showAuthorAnew } from "../products/author.ts";
 import { takeAllOffSale } from "../products/states.ts";
 import { mustHaveNoOpenOrders } from "../purchases/open-orders.ts";
-import { mustBeFresh } from "../sessions/fresh.ts";
 import { forgetSessions } from "../sessions/sessions.ts";
 import { forgetTokensOf } from "../sign-in/one-time-tokens.ts";
 import { forgetNames } from "../transfer/names.ts";
@@ -58,7 +57,6 @@ export async function closeAccount(
   { confirm, giveUpBalance }: CloseAccount,
   source: Source,
 ) {
-  mustBeFresh(ctx, caller);
   const isSetUp = !(await lacksSetUp(ctx, caller.userId));
   const close = async (tx: Tx) => {
     await mustNotBeLastAdmin(tx, caller.userId);

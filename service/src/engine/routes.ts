@@ -23,6 +23,7 @@ export const engineRoutes = [
   route(api.account.callbackSecret, (ctx, caller) => readCallbackSecret(ctx, caller)),
   route(
     api.account.drawCallbackSecret,
-    async (ctx, caller) => new Answer(await drawCallbackSecret(ctx, caller.userId), { status: 201 }),
+    async (ctx, caller, _input, { source }) =>
+      new Answer(await drawCallbackSecret(ctx, caller.userId, source), { status: 201 }),
   ),
 ];

@@ -1,5 +1,4 @@
 import {
-  type Access,
   type Endpoint,
   type ErrorCode,
   errorCatalogue,
@@ -11,6 +10,7 @@ import {
   OpenAiError,
 } from "@stoa/contract";
 import type { z } from "zod";
+import { FRESH_MINUTES } from "./fresh-sign-in.ts";
 import { inOpenAiWords } from "./openai-error.ts";
 import { type Json, Schemas } from "./openapi.schemas.ts";
 import { webhooksOf } from "./openapi.webhooks.ts";
@@ -148,11 +148,14 @@ function failuresOf(endpoint: Endpoint, schemas: Schemas): Json {
 }
 
 /** The row of the role matrix that an endpoint is, in words. */
-function whoMayCall(access: Access): string | null {
+const FRESH = ` A session must be of a sign-in of the last ${FRESH_MINUTES} minutes; an older one is 403 \`UNAUTHORIZED\` with \`details.required: "fresh-sign-in"\`.`;
+
+function whoMayCall({ access, freshSignIn }: Endpoint): string | null {
   if (access.who === "public") return null;
   if (access.who === "admin") return "Needs an administrator's session, entered with two factors.";
   const role =
-    "rolePermission" in access ? ` The account's role must have \`${access.rolePermission}\`.` : "";
+    ("rolePermission" in access ? ` The account's role must have \`${access.rolePermission}\`.` : "") +
+    (freshSignIn ? FRESH : "");
   if (access.who === "session") return `Needs a session; API keys and OAuth tokens are refused.${role}`;
   if (access.permission === null) return `Takes any credential of an account.${role}`;
   return `Needs the permission \`${access.permission}\`.${role}`;
@@ -195,7 +198,7 @@ function operationOf(endpoint: Endpoint, schemas: Schemas): Json {
     operationId: endpoint.name,
     tags: [endpoint.tag],
     summary: endpoint.summary,
-    description: [endpoint.description, whoMayCall(endpoint.access)].filter(Boolean).join("\n\n"),
+    description: [endpoint.description, whoMayCall(endpoint)].filter(Boolean).join("\n\n"),
     security: securityOf(endpoint),
     parameters: parametersOf(endpoint, schemas),
     ...requestOf(endpoint, schemas),

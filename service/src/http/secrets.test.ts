@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
+import { grantTypes, permissions } from "@stoa/contract";
 import { decodeJwt } from "jose";
 import { appOf } from "../../test/authenticator.ts";
 import { Browser } from "../../test/browser.ts";
@@ -135,7 +136,12 @@ async function useOAuth(session: Client): Promise<void> {
   const { body } = good(
     await session.post(
       "/v1/oauth-clients",
-      { name: "App", redirectUris: ["https://app.example/callback"] },
+      {
+        name: "App",
+        redirectUris: ["https://app.example/callback"],
+        grantTypes: [...grantTypes],
+        scopes: [...permissions],
+      },
       { "idempotency-key": "secrets" },
     ),
   );

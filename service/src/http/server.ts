@@ -10,6 +10,7 @@ import { answer } from "./answer.ts";
 import { mustBeAllowed } from "./authenticate.ts";
 import { type Door, SECURITY_HEADERS } from "./door.ts";
 import { enter } from "./enter.ts";
+import { mustBeFresh } from "./fresh-sign-in.ts";
 import { RATE_LIMIT_HEADERS } from "./rate-limit.ts";
 import { BODY_LIMIT_BYTES, notFound, refuseUnreadable, sendError } from "./refusal.ts";
 import { isApi, toRoutable } from "./request-path.ts";
@@ -136,6 +137,7 @@ function addRoute(app: FastifyInstance, door: Door, route: Route): void {
       if (endpoint.access.who === "public") return;
       await enter(door, request, reply);
       mustBeAllowed(request.caller!, endpoint.access);
+      if (endpoint.freshSignIn) mustBeFresh(door.ctx, request.caller!);
     },
     handler: (request, reply) => answer(door, route, request, reply),
   });

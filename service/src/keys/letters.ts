@@ -10,11 +10,11 @@ const named = ({ name, prefix }: Named) => `“${name}” (${prefix}…)`;
 const IF_NOT_YOU =
   "If this was not you, revoke the key, end your other sessions and change your password: somebody is signed in as you.";
 
-export const createdLetter = (key: Named): Letter =>
+export const createdLetter = (key: Named & { canSpend: boolean }): Letter =>
   composeLetter({
-    subject: "A new API key can spend money for you",
+    subject: key.canSpend ? "A new API key can spend money for you" : "A new API key was created",
     paragraphs: [
-      `The API key ${named(key)} was made in your account. Whoever has it can buy or run things at your cost.`,
+      `The API key ${named(key)} was created in your account.${key.canSpend ? " It can buy and run things at your cost." : ""}`,
     ],
     footnotes: [IF_NOT_YOU],
   });

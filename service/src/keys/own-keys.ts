@@ -84,8 +84,8 @@ export async function createOwnKey(
     const made = await makeKey(ctx, tx, { userId, ...key });
     const details = { permissions: granted };
     await recordKey(ctx, tx, { actorId: userId, source }, "created", { id: made.id, details });
-    if (SPENDING.some((permission) => granted.includes(permission)))
-      await sendMail(ctx, tx, owner.email, createdLetter({ name: key.name, prefix: made.prefix }));
+    const canSpend = SPENDING.some((permission) => granted.includes(permission));
+    await sendMail(ctx, tx, owner.email, createdLetter({ name: key.name, prefix: made.prefix, canSpend }));
     return toNewApiKey(made, key);
   });
 }

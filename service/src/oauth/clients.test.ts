@@ -20,7 +20,12 @@ before(async () => {
 });
 after(() => market.close());
 
-const wish = { name: "Sync", redirectUris: ["https://sync.example/callback"], scopes: ["products:read"] };
+const wish = {
+  name: "Sync",
+  redirectUris: ["https://sync.example/callback"],
+  grantTypes: ["authorization_code", "refresh_token", "client_credentials"],
+  scopes: ["products:read"],
+};
 const deedsOf = async (clientId: string) => {
   const { rows } = await market.query(
     "select action, actor_id from audit_log where target_id = $1 order by id",
@@ -39,7 +44,6 @@ test("a client is made, listed, given a new secret and removed, each on record",
     clientId: client.clientId,
     ...wish,
     postLogoutRedirectUris: [],
-    grantTypes: ["authorization_code", "refresh_token", "client_credentials"],
     createdAt: client.createdAt,
   });
   const listed = await settings.get("/v1/oauth-clients");

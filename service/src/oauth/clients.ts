@@ -2,15 +2,19 @@ import { randomBytes } from "node:crypto";
 import { type CreateOAuthClient, type NewOAuthClient, type OAuthClient, permissions } from "@stoa/contract";
 import { record } from "../audit/audit.ts";
 import type { Context, SessionCaller, Source } from "../context.ts";
-import type { Tx } from "../db/database.ts";
+import type { Queries, Tx } from "../db/database.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { digestOf } from "../digest.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
+import type { Letter } from "../mail/letter.ts";
+import { sendMail } from "../mail/mail.ts";
 import { isClientId, newClientId } from "./client-id.ts";
+import { clientCreatedLetter, clientSecretLetter } from "./letters.ts";
 import {
   type ClientRow,
   countOwnClients,
   deleteOwnClient,
+  findAccount,
   findOwnClient,
   insertOwnClient,
   listOwnClients,
@@ -61,7 +65,10 @@ export async function createClient(
       secret_digest: digestOf(secret),
       created_at: ctx.now(),
     });
-    await note(ctx, tx, caller, source, "created", id, { name: wish.name, redirectUris: wish.redirectUris });
+    const { name, redirectUris, grantTypes, scopes } = wish;
+    await note(ctx, tx, caller, source, "created", id, { name, redirectUris, grantTypes, scopes });
+    const actsAlone = grantTypes.includes("client_credentials");
+    await mailOwner(ctx, tx, caller, clientCreatedLetter(ctx, { name, actsAlone }));
     return shownWith(secret, await findOwnClient(tx, caller.userId, id));
   });
 }
@@ -87,8 +94,15 @@ export async function rotateSecret(ctx: Context, caller: SessionCaller, clientId
   return ctx.db.transaction().execute(async (tx) => {
     if (!(await replaceSecret(tx, caller.userId, clientId, digestOf(secret)))) throw notFound();
     await note(ctx, tx, caller, source, "secret_rotated", clientId);
-    return shownWith(secret, await findOwnClient(tx, caller.userId, clientId));
+    const client = await findOwnClient(tx, caller.userId, clientId);
+    if (client) await mailOwner(ctx, tx, caller, clientSecretLetter(ctx, client));
+    return shownWith(secret, client);
   });
+}
+
+async function mailOwner(ctx: Context, tx: Queries, { userId }: SessionCaller, letter: Letter) {
+  const owner = await findAccount(tx, userId);
+  if (owner) await sendMail(ctx, tx, owner.email, letter);
 }
 
 /** With every grant and token of it. */

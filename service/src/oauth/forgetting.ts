@@ -1,7 +1,7 @@
 import type { Context } from "../context.ts";
 import { DAY_MS } from "../days.ts";
 import type { Tx } from "../db/database.ts";
-import { deleteGrantsOf, deleteOwnClients, deleteUnusedClients } from "./queries.ts";
+import { deleteGrantsOf, deleteOwnClients, deleteUnusedClients, voidSecretsOf } from "./queries.ts";
 import { deleteTokensOf, deleteWhatIsOver } from "./token-queries.ts";
 
 const UNUSED_CLIENT_DAYS = 30;
@@ -11,6 +11,20 @@ export async function forgetGrantsAndClients(tx: Tx, userId: string): Promise<vo
   await deleteTokensOf(tx, userId);
   await deleteGrantsOf(tx, userId);
   await deleteOwnClients(tx, userId);
+}
+
+/**
+ * Ends what acts in somebody's name: the grants that they gave, with every token, and the secrets of their own clients,
+ * which stay for the people who use them and get a new secret from their owner.
+ */
+export async function revokeGrantsAndSecrets(
+  tx: Tx,
+  userId: string,
+): Promise<{ grantsRevoked: number; clientSecretsRevoked: number }> {
+  await deleteTokensOf(tx, userId);
+  const grants = await deleteGrantsOf(tx, userId);
+  const secrets = await voidSecretsOf(tx, userId);
+  return { grantsRevoked: grants.length, clientSecretsRevoked: secrets.length };
 }
 
 /** What expired, and clients that registered themselves a month ago and that nobody allows anything. */

@@ -3,8 +3,20 @@ import { record } from "../audit/audit.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { toId, toUuid } from "../ids.ts";
+import { sendMail } from "../mail/mail.ts";
 import { gone } from "./consent.ts";
-import { deleteGrant, findGrant, findLiveGrant, type GrantRow, lockClient, putGrant } from "./queries.ts";
+import { grantLetter } from "./letters.ts";
+import {
+  deleteGrant,
+  findAccount,
+  findGrant,
+  findLiveGrant,
+  findUsableClient,
+  type GrantRow,
+  lockClient,
+  putGrant,
+} from "./queries.ts";
+import { hostsOf } from "./redirects.ts";
 import { fromSeconds, toSeconds, unused } from "./stored.ts";
 import { visitSource } from "./visit.ts";
 
@@ -15,7 +27,7 @@ export const grantStorage = (ctx: Context): Adapter => ({
     const userId = toUuid("usr", payload.accountId!)!;
     const { openid, resources } = payload;
     await ctx.db.transaction().execute(async (tx) => {
-      await mustBeTheOnlyOne(ctx, tx, id, userId, payload.clientId!);
+      const known = await mustBeTheOnlyOne(ctx, tx, id, userId, payload.clientId!);
       await putGrant(tx, {
         id,
         user_id: userId,
@@ -30,6 +42,11 @@ export const grantStorage = (ctx: Context): Adapter => ({
         target: { type: "oauth_grant", id: toId("grant", id) },
         source: visitSource(),
         details: { clientId: payload.clientId, openid, resources },
+      });
+      await mailIfWider(ctx, tx, known, {
+        userId,
+        clientId: payload.clientId!,
+        allowed: { openid, resources } as GrantRow["allowed"],
       });
     });
   },
@@ -58,6 +75,30 @@ async function mustBeTheOnlyOne(ctx: Context, tx: Tx, id: string, userId: string
   const client = await lockClient(tx, clientId);
   const live = await findLiveGrant(tx, userId, clientId, ctx.now());
   if (!client || (live && live.id !== id)) throw gone();
+  return live;
+}
+
+interface Given {
+  userId: string;
+  clientId: string;
+  allowed: GrantRow["allowed"];
+}
+
+export function scopesIn({ openid, resources }: GrantRow["allowed"]): string[] {
+  const lists = [openid?.scope ?? "", ...Object.values(resources ?? {})];
+  return [...new Set(lists.flatMap((list) => list.split(" ")))].filter((scope) => scope !== "");
+}
+
+/** A client that registered itself asks at every connection: only what adds a scope is worth an email. */
+async function mailIfWider(ctx: Context, tx: Tx, known: GrantRow | undefined, given: Given): Promise<void> {
+  const scopes = scopesIn(given.allowed);
+  const before = known ? scopesIn(known.allowed) : [];
+  if (scopes.every((scope) => before.includes(scope))) return;
+  const account = await findAccount(tx, given.userId);
+  const client = await findUsableClient(tx, given.clientId);
+  if (!account || !client) return;
+  const host = hostsOf(client.redirectUris).join(", ");
+  await sendMail(ctx, tx, account.email, grantLetter(ctx, { name: client.name, host, scopes }));
 }
 
 const toPayload = (grant: GrantRow): AdapterPayload => ({

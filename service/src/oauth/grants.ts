@@ -4,6 +4,7 @@ import type { Context, SessionCaller, Source } from "../context.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { ApiError } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
+import { scopesIn } from "./grant-storage.ts";
 import { deleteOwnGrant, type GrantRow, listLiveGrants } from "./queries.ts";
 import { hostsOf } from "./redirects.ts";
 
@@ -14,16 +15,11 @@ const toGrant = (grant: GrantRow): Grant => ({
     name: grant.clientName,
     redirectHosts: hostsOf(grant.redirectUris),
   },
-  scopes: scopesOf(grant),
+  scopes: scopesIn(grant.allowed),
   createdAt: grant.createdAt.toISOString(),
   lastUsedAt: grant.lastUsedAt?.toISOString() ?? null,
   expiresAt: grant.expiresAt.toISOString(),
 });
-
-function scopesOf({ allowed: { openid, resources } }: GrantRow): string[] {
-  const lists = [openid?.scope ?? "", ...Object.values(resources ?? {})];
-  return [...new Set(lists.flatMap((list) => list.split(" ")))].filter((scope) => scope !== "");
-}
 
 export async function listGrants(ctx: Context, caller: SessionCaller, query: Paging) {
   return mapPage(await listLiveGrants(ctx.db, caller.userId, ctx.now(), query), toGrant);

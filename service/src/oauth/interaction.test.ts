@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
 import { Browser } from "../../test/browser.ts";
+import { lettersToUser } from "../../test/letters.ts";
 import { assertError, type Client, type Market } from "../../test/market.ts";
 import {
   askTokens,
@@ -299,4 +300,32 @@ test("what a client writes into its request comes back as it was, or is refused,
         [400, 401].includes((await askTokens(market, client, fields)).status),
         JSON.stringify(fields),
       );
+});
+
+test("consent to offline_access: a session that is 15 minutes old is sent to sign in, and what is granted is told by email", async () => {
+  const user = await market.hasUser();
+  const browser = await browserOf(market, user.userId);
+  await market.query(
+    "update sessions set created_at = created_at - interval '15 minutes' where user_id = $1",
+    [user.userId],
+  );
+  const { url } = await browser.open(ask());
+  assert.equal(url.pathname, "/auth/sign-in");
+  assert.equal(url.searchParams.get("problem"), "STALE_SESSION");
+  const short = await browser.open(ask({ scope: "products:read" }));
+  assert.match(short.text, /Allow Sync &amp; Co\?/);
+
+  browser.signIn((await market.hasSession(user.userId)).key);
+  const page = await browser.open(url.searchParams.get("returnTo")!);
+  assert.match(page.text, /Stay connected/);
+  const { url: end } = await browser.press(page, "decision", "allow");
+  assert.ok(end.searchParams.has("code"), String(end));
+  const letters = await lettersToUser(market, user.userId);
+  assert.deepEqual(
+    letters.map(({ subject }) => subject),
+    ["An application may act for you"],
+  );
+  assert.match(letters[0]!.text, /Sync & Co[\s\S]*app\.example[\s\S]*offline_access/);
+  await consent(browser, ask());
+  assert.equal((await lettersToUser(market, user.userId)).length, 1, "the same again is no news");
 });

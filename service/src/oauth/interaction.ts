@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { decodeJwt } from "jose";
 import type { InteractionResults, Provider } from "oidc-provider";
 import type { Context, SessionCaller } from "../context.ts";
+import { isFresh } from "../http/fresh-sign-in.ts";
 import { sendPage } from "../http/html.ts";
 import { mustNotComeFromElsewhere } from "../http/same-origin.ts";
 import { toId } from "../ids.ts";
@@ -28,6 +29,7 @@ export async function showInteraction(step: Step) {
   if (!caller || !isFreshEnough(interaction, caller)) return sendToSignIn(step);
   if (interaction.prompt.name === "login") return tellLogin(step, interaction, caller);
   mustBeSamePerson(interaction, caller);
+  if (isStaleForLasting(step, interaction, caller)) return startAnew(step, interaction);
   return sendPage(step.reply, consentPage(await consentOf(step, interaction, caller)));
 }
 
@@ -40,6 +42,7 @@ export async function decideInteraction(step: Step) {
   mustBeSamePerson(interaction, caller);
   if (interaction.prompt.name !== "consent") throw gone();
   if (decisionOf(step.request) !== "allow") return finish(step, denied);
+  if (isStaleForLasting(step, interaction, caller)) return startAnew(step, interaction);
   const consent = await consentOf(step, interaction, caller);
   return finish(step, { consent: { grantId: await allow(step, caller, consent) } });
 }
@@ -76,9 +79,24 @@ function isFreshEnough({ prompt, iat, params }: Interaction, { authenticatedAt }
   return true;
 }
 
+/** Access that outlives the session (`offline_access`) is granted by a fresh sign-in, as API keys are created. */
+function isStaleForLasting({ ctx }: Step, { params }: Interaction, caller: SessionCaller): boolean {
+  const scopes = String(params["scope"] ?? "").split(" ");
+  return scopes.includes("offline_access") && !isFresh(ctx, caller);
+}
+
 function sendToSignIn({ request, reply }: Step) {
   const { uid } = request.params as { uid: string };
   return reply.redirect(`/auth/sign-in?returnTo=${encodeURIComponent(`/oauth/interaction/${uid}`)}`, 303);
+}
+
+/** To sign in, and back to the request itself: the provider's session ends with the old sign-in, and this interaction with it. */
+function startAnew({ reply }: Step, { params }: Interaction) {
+  const request = new URLSearchParams();
+  for (const [name, value] of Object.entries(params))
+    for (const item of [value].flat()) if (item !== undefined) request.append(name, String(item));
+  const query = new URLSearchParams({ problem: "STALE_SESSION", returnTo: `/oauth/authorize?${request}` });
+  return reply.redirect(`/auth/sign-in?${query}`, 303);
 }
 
 /** A client may say whom it means by an id token of theirs, which the provider has verified. */

@@ -101,6 +101,15 @@ export const replaceSecret = (tx: Queries, ownerId: string, id: string, secretDi
     .returning("id")
     .executeTakeFirst();
 
+/** A digest of nothing that anybody knows: until they are rotated, no secret fits. */
+export const voidSecretsOf = (tx: Queries, ownerId: string) =>
+  tx
+    .updateTable("oauth_clients")
+    .set({ secret_digest: sql<Buffer>`sha256(uuid_send(gen_random_uuid()))` })
+    .where("owner_id", "=", ownerId)
+    .returning("id")
+    .execute();
+
 export const deleteOwnClient = (tx: Queries, ownerId: string, id: string) =>
   tx
     .deleteFrom("oauth_clients")
@@ -242,7 +251,7 @@ export const deleteOwnGrant = (tx: Queries, userId: string, id: string) =>
     .executeTakeFirst();
 
 export const deleteGrantsOf = (tx: Queries, userId: string) =>
-  tx.deleteFrom("oauth_grants").where("user_id", "=", userId).execute();
+  tx.deleteFrom("oauth_grants").where("user_id", "=", userId).returning("id").execute();
 
 /** Clients that registered themselves and that nobody allows anything. */
 export const deleteUnusedClients = (db: Queries, registeredBefore: Date) =>

@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts";
+import { isFresh } from "../http/fresh-sign-in.ts";
 import { type Html, html, type Page } from "../http/html.ts";
-import { isFresh } from "../sessions/fresh.ts";
 import { form, newPasswordField } from "./form.ts";
 import type { Person, Visit } from "./visit.ts";
 
@@ -22,7 +22,9 @@ ${isFresh(ctx, person.session) ? newPassword(person) : signInAgain}
 const newPassword = ({
   email,
 }: Person): Html => html`<p class="lead">It opens the account of <strong>${email}</strong> from now on, in the place of the one before it.</p>
-${form({ id: "new-password", fields: newPasswordField, submit: "Set it" })}`;
+${form({ id: "new-password", fields: html`${newPasswordField}${revokeChoice}`, submit: "Set it" })}`;
+
+const revokeChoice = html`<div class="check"><input type="checkbox" id="revoke-access"><label for="revoke-access">Also revoke my API keys, the applications that act for me, and my OAuth clients' secrets</label></div>`;
 
 const signInAgain = html`<p class="lead">This needs a fresh sign-in. If you have forgotten your password, let us mail you a link.</p>
 <div class="actions"><a class="button primary" href="/auth/sign-in?returnTo=%2Fauth%2Fpassword">Sign in again</a></div>`;

@@ -7,7 +7,6 @@ import { arePayoutsEnabled, namePayoutAccount, payoutAccountOf } from "../paymen
 import { orUnavailable } from "../payments/silence.ts";
 import { lockAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
-import { mustBeFresh } from "../sessions/fresh.ts";
 
 export const readAccount = async (ctx: Context, caller: SessionCaller): Promise<PayoutAccount> =>
   toAccount(ctx, await payoutAccountOf(ctx, ctx.db, caller.userId));
@@ -24,14 +23,12 @@ export async function nameAccount(
   { account }: NamePayoutAccount,
   source: Source,
 ): Promise<PayoutAccount> {
-  mustBeFresh(ctx, caller);
   await goTo(ctx, caller, account, source);
   return toAccount(ctx, account);
 }
 
 /** Payouts go to an account that the provider keeps for the seller, and to nowhere until they have set it up on its page. */
 export async function onboard(ctx: Context, caller: SessionCaller, source: Source): Promise<Onboarding> {
-  mustBeFresh(ctx, caller);
   const userId = toUserId(caller.userId);
   const { accountId, url } = await orUnavailable(() => ctx.outside.payments.onboard(userId));
   await goTo(ctx, caller, accountId, source);

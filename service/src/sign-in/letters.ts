@@ -2,6 +2,7 @@ import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 import { composeLetter, type Letter } from "../mail/letter.ts";
 import { mintOneTimeToken } from "./one-time-tokens.ts";
+import type { RevokedAccess } from "./password.ts";
 
 /** As the specification says of magic links; a registration is confirmed by such a link, too. */
 export const LINK_LIFETIME_SECONDS = 600;
@@ -66,11 +67,19 @@ export const knownAlreadyLetter = (url: string): Letter =>
     footnotes: [ONCE, NOT_YOU],
   });
 
-export const passwordChangedLetter = (ctx: Context): Letter =>
+export const passwordChangedLetter = (
+  ctx: Context,
+  { keysRevoked, grantsRevoked, clientSecretsRevoked }: RevokedAccess,
+): Letter =>
   composeLetter({
     subject: "Your password at Stoa was changed",
-    paragraphs: ["The password of your account was changed, and all other sessions were ended."],
+    paragraphs: [
+      "The password of your account was changed, and all other sessions were ended.",
+      keysRevoked + grantsRevoked + clientSecretsRevoked > 0
+        ? `Revoked with it: ${keysRevoked} API keys, ${grantsRevoked} applications that could act for you, and the secrets of ${clientSecretsRevoked} OAuth clients.`
+        : "API keys and applications that act for you go on.",
+    ],
     footnotes: [
-      `If this was not you, sign in with a mailed link at ${ctx.links.origin()}/auth/sign-in and set another password at once.`,
+      `If this was not you, sign in with a mailed link at ${ctx.links.origin()}/auth/sign-in, set another password at once, and revoke API keys and applications with it.`,
     ],
   });

@@ -1,10 +1,20 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { hasAccount, isIn, lettersTo, signedInByLink, someAddress } from "../../test/letters.ts";
+import {
+  asOneLine,
+  hasAccount,
+  isIn,
+  lettersTo,
+  lettersToUser,
+  signedInByLink,
+  someAddress,
+} from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { askTokens, assertOAuthError, hasOAuthClient } from "../../test/oauth.ts";
 import { mintOneTimeToken } from "./one-time-tokens.ts";
 
 const MINUTE_MS = 60_000;
+const nothingRevoked = { keysRevoked: 0, grantsRevoked: 0, clientSecretsRevoked: 0 };
 const OLD = "correct horse battery staple";
 const NEW = "a newer horse altogether";
 
@@ -38,7 +48,7 @@ test("a change ends all other sessions at once, and half-done sign-ins, and is t
 
   const reply = await change(session, { password: NEW, currentPassword: OLD });
   assert.equal(reply.status, 200, reply.text);
-  assert.deepEqual(reply.body.data, { sessionsEnded: 2 });
+  assert.deepEqual(reply.body.data, { sessionsEnded: 2, ...nothingRevoked });
   for (const other of others) assert.ok(!(await isIn(other)));
   assert.ok(await isIn(session));
   assertError(await logIn(email, OLD), 401, "INVALID_CREDENTIALS");
@@ -51,7 +61,30 @@ test("a change ends all other sessions at once, and half-done sign-ins, and is t
   const [letter] = await lettersTo(market, email);
   assert.match(letter!.subject, /password.*changed/);
   const { rows } = await market.query("select action, details from audit_log where action like 'password%'");
-  assert.deepEqual(rows, [{ action: "password.changed", details: { sessionsEnded: 2 } }]);
+  assert.deepEqual(rows, [{ action: "password.changed", details: { sessionsEnded: 2, ...nothingRevoked } }]);
+});
+
+test("a change with revokeAccess: API keys, grants, their tokens and secrets of own clients work no longer", async () => {
+  const user = await market.hasUser();
+  const session = await market.hasSession(user.userId);
+  const client = await hasOAuthClient(market, user);
+  const ask = () => askTokens(market, client, { grant_type: "client_credentials", scope: "products:read" });
+  const token = market.as((await ask()).body.access_token);
+  assert.equal((await token.get("/v1/products")).status, 200);
+
+  await session.delete("/v1/account/sessions");
+  const kept = await change(session, { password: OLD });
+  assert.deepEqual(kept.body.data, { sessionsEnded: 0, ...nothingRevoked });
+  assert.equal((await user.get("/v1/products")).status, 200);
+  assert.match((await lettersToUser(market, user.userId))[0]!.text, /go on/);
+
+  const reply = await change(session, { password: NEW, revokeAccess: true });
+  const revoked = { keysRevoked: 1, grantsRevoked: 0, clientSecretsRevoked: 1 };
+  assert.deepEqual(reply.body.data, { sessionsEnded: 0, ...revoked });
+  assertError(await user.get("/v1/products"), 401, "INVALID_API_KEY");
+  assertError(await token.get("/v1/products"), 401, "INVALID_API_KEY");
+  assertOAuthError(await ask(), 401, "invalid_client");
+  assert.match(asOneLine((await lettersToUser(market, user.userId))[0]!.text), /1 API keys/);
 });
 
 test("of two changes at once the second comes too late: its session was ended by the first", async () => {

@@ -1,11 +1,14 @@
 import type { ChangePassword } from "@stoa/contract";
 import { record } from "../audit/audit.ts";
 import type { Context, SessionCaller, Source } from "../context.ts";
+import type { Tx } from "../db/database.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
+import { mustBeFresh } from "../http/fresh-sign-in.ts";
+import { revokeAllKeys } from "../keys/keys.ts";
 import { sendMail } from "../mail/mail.ts";
+import { revokeGrantsAndSecrets } from "../oauth/forgetting.ts";
 import { type Entrant, entrantById, setPassword } from "../people/credentials.ts";
 import { hashPassword, passwordFits } from "../people/password-hash.ts";
-import { mustBeFresh } from "../sessions/fresh.ts";
 import { endSessions, mustStillBeIn } from "../sessions/sessions.ts";
 import { countAttempts, giveBack } from "./attempts.ts";
 import { passwordChangedLetter } from "./letters.ts";
@@ -29,16 +32,22 @@ export async function changePassword(
     await mustStillBeIn(tx, caller);
     const sessionsEnded = await endSessions(ctx, tx, account.id, { but: caller.sessionId });
     await deleteChallengesOf(tx, account.id);
-    await record(ctx, tx, {
-      actorId: account.id,
-      action: "password.changed",
-      source,
-      details: { sessionsEnded },
-    });
-    await sendMail(ctx, tx, account.email, passwordChangedLetter(ctx));
-    return { sessionsEnded };
+    const revoked = wish.revokeAccess ? await revokeAccess(ctx, tx, account.id) : nothingRevoked;
+    const details = { sessionsEnded, ...revoked };
+    await record(ctx, tx, { actorId: account.id, action: "password.changed", source, details });
+    await sendMail(ctx, tx, account.email, passwordChangedLetter(ctx, revoked));
+    return details;
   });
 }
+
+const nothingRevoked = { keysRevoked: 0, grantsRevoked: 0, clientSecretsRevoked: 0 };
+export type RevokedAccess = typeof nothingRevoked;
+
+/** Everything besides sessions that acts in the account's name, whoever created it. */
+const revokeAccess = async (ctx: Context, tx: Tx, userId: string): Promise<RevokedAccess> => ({
+  keysRevoked: await revokeAllKeys(ctx, tx, userId),
+  ...(await revokeGrantsAndSecrets(tx, userId)),
+});
 
 async function mustBeOwner(
   ctx: Context,

@@ -2,11 +2,11 @@ import { record } from "../audit/audit.ts";
 import type { Context, SessionCaller, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
+import { mustBeFresh } from "../http/fresh-sign-in.ts";
 import { sendMail } from "../mail/mail.ts";
 import { lockAccount } from "../people/accounts.ts";
 import { isPasswordOf } from "../people/password.ts";
 import { findUser, toUserId } from "../people/users.ts";
-import { mustBeFresh } from "../sessions/fresh.ts";
 import { endSessions, forgetSecondFactor, mustStillBeIn, noteSecondFactor } from "../sessions/sessions.ts";
 import { newSecret, otpauthUri, qrCodeOf } from "./app-code.ts";
 import { digestOfCode, newBackupCodes } from "./backup-codes.ts";
@@ -53,7 +53,6 @@ export async function readTwoFactor({ db }: Context, { userId }: SessionCaller) 
 
 /** Makes a secret for an app; it counts for nothing until a code of it was given. */
 export async function setUpTwoFactor(ctx: Context, caller: SessionCaller) {
-  mustBeFresh(ctx, caller);
   const { email } = await findUser(ctx, toUserId(caller.userId));
   const secret = newSecret();
   const isPut = await putAuthenticator(ctx.db, {

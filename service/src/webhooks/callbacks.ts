@@ -1,12 +1,14 @@
 import { type CallbackData, type CallbackType, callbackTypes } from "@stoa/contract";
-import type { Context } from "../context.ts";
+import type { Context, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { announceApart } from "../events/outbox.ts";
 import { lockAccount } from "../people/accounts.ts";
 import { toCallable } from "./address.ts";
 import { findCallback, insertCallback, switchOnCallback } from "./callback-queries.ts";
 import { insertDelivery, lockLanes } from "./delivery-queries.ts";
+import { callbackSecretLetter } from "./letters.ts";
 import { drawAnother } from "./rotation.ts";
+import { reportSecretChange } from "./secret-changes.ts";
 import { findSigning } from "./secret-queries.ts";
 import { drawSecret } from "./secrets.ts";
 
@@ -64,10 +66,12 @@ export async function findCallbackSecrets(ctx: Context, userId: string) {
 }
 
 /** Draws a secret for callbacks: it signs at once, and the one before beside it for a day. */
-export const drawCallbackSecret = (ctx: Context, userId: string) =>
+export const drawCallbackSecret = (ctx: Context, userId: string, source: Source) =>
   ctx.db.transaction().execute(async (tx) => {
     await lockAccount(tx, userId);
     const id = await openSigner(ctx, tx, userId);
     await lockLanes(tx, [id]);
+    const change = { action: "callback_secret.rotated" as const };
+    await reportSecretChange(ctx, tx, { userId }, source, change, callbackSecretLetter(ctx));
     return drawAnother(ctx, tx, { id, userId }, { activatesAt: ctx.now(), overlapHours: OVERLAP_HOURS });
   });

@@ -5,7 +5,7 @@ import type {
   NewWebhookEndpoint,
   WebhookEndpoint,
 } from "@stoa/contract";
-import type { Context, Member } from "../context.ts";
+import type { Context, Member, Source } from "../context.ts";
 import { daysAfter } from "../days.ts";
 import type { Tx } from "../db/database.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
@@ -13,6 +13,7 @@ import { ApiError, ruleBroken } from "../errors.ts";
 import { EVENTS_KEPT_DAYS } from "../events/events.ts";
 import { mustMatch } from "../http/conditional.ts";
 import { etagOf } from "../http/envelope.ts";
+import type { RequestFacts } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { lockAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
@@ -33,6 +34,8 @@ import {
   listEndpoints,
   updateEndpoint,
 } from "./endpoint-queries.ts";
+import { endpointCreatedLetter, endpointMovedLetter } from "./letters.ts";
+import { reportSecretChange, type SecretChange } from "./secret-changes.ts";
 import { deleteSecrets } from "./secret-queries.ts";
 import { drawSecret } from "./secrets.ts";
 import { cancelUnwanted, endWaiting } from "./waiting-queries.ts";
@@ -107,6 +110,7 @@ export async function createEndpoint(
   ctx: Context,
   caller: Member,
   wish: CreateWebhookEndpoint,
+  source: Source,
 ): Promise<NewWebhookEndpoint> {
   const url = toCallable(ctx, wish.url);
   const endpoint = { id: ctx.newId(), userId: caller.userId };
@@ -120,10 +124,18 @@ export async function createEndpoint(
       );
     const values = valuesOf({ ...wish, url }) as EndpointValues;
     await insertEndpoint(tx, { ...values, id: endpoint.id, user_id: caller.userId, created_at: ctx.now() });
+    const change = changeOf("webhook.created", endpoint.id);
+    await reportSecretChange(ctx, tx, caller, source, change, endpointCreatedLetter(ctx, { url }));
     return drawSecret(ctx, tx, endpoint, ctx.now());
   });
   return { ...toEndpoint((await findEndpoint(ctx.db, caller.userId, endpoint.id))!), secret };
 }
+
+/** Without the address, which may name a person: the log outlives the people in it. */
+const changeOf = (action: SecretChange["action"], id: string): SecretChange => ({
+  action,
+  target: { type: "webhook", id: toId("whk", id) },
+});
 
 /** Nothing is held against an endpoint that could take nothing meanwhile. */
 const NOT_FAILING = { failing_since: null, failed_deliveries: 0, told_day: 0 };
@@ -134,7 +146,7 @@ export async function changeEndpoint(
   caller: Member,
   webhookId: string,
   wish: ChangeWebhookEndpoint,
-  ifMatch: string | null,
+  { ifMatch, source }: Pick<RequestFacts, "ifMatch" | "source">,
 ) {
   const change = wish.url === undefined ? wish : { ...wish, url: toCallable(ctx, wish.url) };
   await ctx.db.transaction().execute(async (tx) => {
@@ -146,17 +158,23 @@ export async function changeEndpoint(
       ...(isSwitchedOn && NOT_FAILING),
       updated_at: ctx.now(),
     });
-    if (change.url !== undefined && change.url !== before.url) await unblockLane(tx, before.id);
+    if (change.url !== undefined && change.url !== before.url) {
+      await unblockLane(tx, before.id);
+      const move = { from: before.url, url: change.url };
+      const moved = changeOf("webhook.moved", before.id);
+      await reportSecretChange(ctx, tx, caller, source, moved, endpointMovedLetter(ctx, move));
+    }
     if (change.eventTypes) await cancelUnwanted(tx, before.id, change.eventTypes, ctx.now());
     if (change.enabled === false) await endWaiting(tx, before.id, "skipped", ctx.now());
   });
   return readEndpoint(ctx, caller, webhookId);
 }
 
-export async function removeEndpoint(ctx: Context, caller: Member, webhookId: string) {
+export async function removeEndpoint(ctx: Context, caller: Member, webhookId: string, source: Source) {
   await ctx.db.transaction().execute(async (tx) => {
     const { id } = await lockEndpoint(tx, caller, webhookId);
     await endEndpoint(ctx, tx, id);
+    await reportSecretChange(ctx, tx, caller, source, changeOf("webhook.removed", id));
   });
   return { id: webhookId, deleted: true as const };
 }

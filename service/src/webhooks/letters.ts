@@ -1,3 +1,4 @@
+import type { Context } from "../context.ts";
 import { composeLetter, type Letter } from "../mail/letter.ts";
 import type { FailingRow } from "./health-queries.ts";
 
@@ -5,6 +6,37 @@ type Named = Pick<FailingRow, "url">;
 
 const RECOVER =
   "What it missed is kept for 30 days: switch it on again and ask for what it missed by POST /v1/webhooks/{id}/recover.";
+
+const ifNotYou = (ctx: Context) =>
+  `If this was not you, look at your endpoints and API keys, and set another password at ${ctx.links.origin()}/auth/password: somebody acts as you.`;
+
+export const endpointCreatedLetter = (ctx: Context, { url }: Named): Letter =>
+  composeLetter({
+    subject: "A new webhook endpoint was registered",
+    paragraphs: [`The events of your account are posted to ${url} from now on.`],
+    footnotes: [ifNotYou(ctx)],
+  });
+
+export const endpointMovedLetter = (ctx: Context, { from, url }: Named & { from: string }): Letter =>
+  composeLetter({
+    subject: "A webhook endpoint has a new address",
+    paragraphs: [`What was posted to ${from} is posted to ${url} from now on.`],
+    footnotes: [ifNotYou(ctx)],
+  });
+
+export const secretRotatedLetter = (ctx: Context, { url }: Named): Letter =>
+  composeLetter({
+    subject: "A webhook endpoint has a new secret",
+    paragraphs: [`A new secret was drawn for the webhook endpoint ${url}.`],
+    footnotes: [ifNotYou(ctx)],
+  });
+
+export const callbackSecretLetter = (ctx: Context): Letter =>
+  composeLetter({
+    subject: "Your account has a new callback secret",
+    paragraphs: ["A new secret was drawn that signs what is posted to the webhookUrl of your runs."],
+    footnotes: [ifNotYou(ctx)],
+  });
 
 export const failingLetter = ({ url, failingSince }: FailingRow): Letter =>
   composeLetter({

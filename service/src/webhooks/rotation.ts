@@ -1,9 +1,11 @@
 import type { RotatedWebhookSecret, RotateWebhookSecret } from "@stoa/contract";
-import type { Context, Member } from "../context.ts";
+import type { Context, Member, Source } from "../context.ts";
 import { daysAfter } from "../days.ts";
 import type { Tx } from "../db/database.ts";
 import { ruleBroken } from "../errors.ts";
 import { lockEndpoint } from "./endpoints.ts";
+import { secretRotatedLetter } from "./letters.ts";
+import { reportSecretChange } from "./secret-changes.ts";
 import { countSecrets, expireSecrets, forgetSecretsFor } from "./secret-queries.ts";
 import { drawSecret } from "./secrets.ts";
 
@@ -18,11 +20,20 @@ export async function rotateSecret(
   caller: Member,
   webhookId: string,
   wish: RotateWebhookSecret,
+  source: Source,
 ): Promise<RotatedWebhookSecret> {
   const activatesAt = activationOf(ctx, wish.activateAt);
   const drawn = await ctx.db.transaction().execute(async (tx) => {
     const endpoint = await lockEndpoint(tx, caller, webhookId);
-    return drawAnother(ctx, tx, endpoint, { activatesAt, overlapHours: wish.overlapHours });
+    const another = await drawAnother(ctx, tx, endpoint, { activatesAt, overlapHours: wish.overlapHours });
+    const { activatesAt: from, oldSecretUntil } = another;
+    const change = {
+      action: "webhook.secret_rotated" as const,
+      target: { type: "webhook" as const, id: webhookId },
+      details: { activatesAt: from, oldSecretUntil },
+    };
+    await reportSecretChange(ctx, tx, caller, source, change, secretRotatedLetter(ctx, endpoint));
+    return another;
   });
   return { id: webhookId, ...drawn };
 }

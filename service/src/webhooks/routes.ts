@@ -15,14 +15,18 @@ import { readStats } from "./stats.ts";
 
 export const webhookRoutes = [
   route(api.webhooks.list, (ctx, caller, { query }) => listOwnEndpoints(ctx, caller, query)),
-  route(api.webhooks.create, (ctx, caller, { body }) => createEndpoint(ctx, caller, body)),
-  route(api.webhooks.get, (ctx, caller, { params }) => readEndpoint(ctx, caller, params.webhookId)),
-  route(api.webhooks.change, (ctx, caller, { params, body }, { ifMatch }) =>
-    changeEndpoint(ctx, caller, params.webhookId, body, ifMatch),
+  route(api.webhooks.create, (ctx, caller, { body }, { source }) =>
+    createEndpoint(ctx, caller, body, source),
   ),
-  route(api.webhooks.remove, (ctx, caller, { params }) => removeEndpoint(ctx, caller, params.webhookId)),
-  route(api.webhooks.rotateSecret, (ctx, caller, { params, body }) =>
-    rotateSecret(ctx, caller, params.webhookId, body),
+  route(api.webhooks.get, (ctx, caller, { params }) => readEndpoint(ctx, caller, params.webhookId)),
+  route(api.webhooks.change, (ctx, caller, { params, body }, facts) =>
+    changeEndpoint(ctx, caller, params.webhookId, body, facts),
+  ),
+  route(api.webhooks.remove, (ctx, caller, { params }, { source }) =>
+    removeEndpoint(ctx, caller, params.webhookId, source),
+  ),
+  route(api.webhooks.rotateSecret, (ctx, caller, { params, body }, { source }) =>
+    rotateSecret(ctx, caller, params.webhookId, body, source),
   ),
   route(api.webhooks.test, (ctx, caller, { params }) => sendTest(ctx, caller, params.webhookId)),
   route(api.webhooks.deliveries, (ctx, caller, { params, query }) =>

@@ -1,6 +1,7 @@
-import { askSignedIn, findForm, showCard, whenSent } from "./form.js";
+import { askSignedIn, byId, findForm, showCard, whenSent } from "./form.js";
 
 whenSent(findForm("new-password"), async ({ password }) => {
-  await askSignedIn("PUT", "/v1/account/password", { password });
+  const box = /** @type {HTMLInputElement} */ (byId("revoke-access"));
+  await askSignedIn("PUT", "/v1/account/password", { password, revokeAccess: box.checked });
   showCard("done");
 });
