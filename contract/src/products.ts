@@ -38,6 +38,16 @@ export const ProductCard = z
   })
   .meta({ id: "ProductCard", description: "A product as lists show it." });
 
+const Dependency = z.object({
+  productId: z.string(),
+  title: z.string().nullable().describe("null, as type, price and currency: you can neither buy nor run it"),
+  type: ProductType.nullable(),
+  price: Amount.nullable(),
+  currency: Currency.nullable(),
+  owned: z.boolean().describe("You are its author or have bought it"),
+  onSale: z.boolean(),
+});
+
 export const ProductDetail = z
   .object({
     ...shared,
@@ -65,6 +75,12 @@ export const ProductDetail = z
       reason: z.enum(["author", "purchased", "none"]),
       revealForfeitsInstantRefund: z.boolean(),
     }),
+    dependencies: z
+      .array(Dependency)
+      .describe("Products that a workflow runs, directly or through another: a buyer needs each of them"),
+    totalPrice: Amount.nullable().describe(
+      "The price with those of the dependencies that you do not own; null: one is not on sale or in another currency",
+    ),
     moderation: Moderation.nullable().describe("For its author and administrators; null: nothing to say"),
   })
   .meta({ id: "ProductDetail" });

@@ -8,7 +8,7 @@ import { fitsEverything, ProviderFault } from "../outside/ai-provider.ts";
 import { findProductToRun } from "../products/detail.ts";
 import { parseMessages, renderMessages } from "../prompts/template.ts";
 import { checkVariables } from "../prompts/variables.ts";
-import { Workflow } from "../workflows/definition.ts";
+import { MAX_CALL_DEPTH, Workflow } from "../workflows/definition.ts";
 import { checkInput } from "../workflows/inputs.ts";
 import { type Call, callForText, guarded, modelFor } from "./calls.ts";
 import { memberOf } from "./member.ts";
@@ -21,9 +21,6 @@ import { toTexts } from "./values.ts";
 
 type ProductWork = Extract<Work, { type: "product" }>;
 type Product = Awaited<ReturnType<typeof findProductToRun>>;
-
-/** How deep workflows may call each other; the one that was asked for is the first. */
-export const MAX_DEPTH = 3;
 
 /** Runs another product that the run's owner has: a prompt at once, a workflow as an execution of its own. */
 export const callProduct = (
@@ -114,8 +111,8 @@ async function callWorkflowOf(
   product: Product,
   values: Record<string, unknown>,
 ): Promise<Outcome> {
-  if (run.depth >= MAX_DEPTH)
-    throw ruleBroken("productId", `is a workflow in a workflow, more than ${MAX_DEPTH} deep`);
+  if (run.depth >= MAX_CALL_DEPTH)
+    throw ruleBroken("productId", `is a workflow in a workflow, more than ${MAX_CALL_DEPTH} deep`);
   const workflow = Workflow.parse(JSON.parse(product.content));
   const checked = checkInput(workflow.input, values);
   if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);

@@ -4,9 +4,9 @@ import type { Context, Member } from "../context.ts";
 import { ApiError, type FieldProblem, toPath } from "../errors.ts";
 import { fitsEverything } from "../outside/ai-provider.ts";
 import { findProductToRun } from "../products/detail.ts";
-import { Workflow } from "../workflows/definition.ts";
+import { MAX_CALL_DEPTH, Workflow } from "../workflows/definition.ts";
 import { providersOf } from "../workflows/workflow.ts";
-import { MAX_DEPTH, providerFor } from "./product-step.ts";
+import { providerFor } from "./product-step.ts";
 
 /** Products that a workflow and those that it calls name together. */
 const MAX_PRODUCTS = 50;
@@ -79,7 +79,7 @@ async function whyNotRunnable(
   const version = await found(() => versionToRun(ctx, product, pinned));
   if (typeof version === "string") return `runs version ${pinned} of ${productId}, which you may not run`;
   if (product.type === "WORKFLOW") {
-    if (depth >= MAX_DEPTH) return `runs the workflow ${productId}, more than ${MAX_DEPTH} deep`;
+    if (depth >= MAX_CALL_DEPTH) return `runs the workflow ${productId}, more than ${MAX_CALL_DEPTH} deep`;
     await lookThrough(look, Workflow.parse(JSON.parse(version.content)), depth + 1, field);
     return null;
   }

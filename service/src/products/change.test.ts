@@ -58,6 +58,7 @@ test("only the fields that are sent change, and the answer is the author's detai
     ...before,
     title: "Haiku, again",
     price: 6.5,
+    totalPrice: 6.5,
     tags: ["poetry", "japan"],
     updatedAt: market.clock.now.toISOString(),
   });

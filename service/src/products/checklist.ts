@@ -1,5 +1,7 @@
+import type { Queries } from "../db/database.ts";
 import { type FieldProblem, fieldError } from "../errors.ts";
 import { checkWorkflow, missingProviders } from "../workflows/workflow.ts";
+import { unavailableDependencies } from "./dependencies.ts";
 import type { Locked } from "./ownership.ts";
 
 /** Everything that a buyer needs and that is missing. */
@@ -15,7 +17,8 @@ function missingForSale(product: Locked): FieldProblem[] {
 }
 
 /** A workflow as it stands can be run, and says which keys that takes. */
-async function missingInWorkflow({ content, compatibility }: Locked): Promise<FieldProblem[]> {
+async function missingInWorkflow(product: Locked): Promise<FieldProblem[]> {
+  const { content, compatibility } = product;
   const checked = await checkWorkflow(content);
   if ("problems" in checked) return checked.problems;
   return missingProviders(checked.workflow, compatibility).map((id) => ({
@@ -24,13 +27,24 @@ async function missingInWorkflow({ content, compatibility }: Locked): Promise<Fi
   }));
 }
 
-export async function mustBeComplete(product: Locked): Promise<void> {
-  const missing = missingForSale(product);
-  if (product.type === "WORKFLOW") missing.push(...(await missingInWorkflow(product)));
+export async function mustBeComplete(db: Queries, product: Locked): Promise<void> {
+  const missing = await missingIn(product);
+  missing.push(...(await unavailableDependencies(db, product)));
   if (missing.length > 0) throw fieldError("VALIDATION_ERROR", missing);
 }
 
-/** What is on sale, or waits for moderators, may not lose what the checklist asks for. */
-export async function mustStayComplete(product: Locked): Promise<void> {
-  if (product.status === "published" || product.status === "pending_review") await mustBeComplete(product);
+async function missingIn(product: Locked): Promise<FieldProblem[]> {
+  const inWorkflow = product.type === "WORKFLOW" ? await missingInWorkflow(product) : [];
+  return [...missingForSale(product), ...inWorkflow];
+}
+
+/**
+ * What is on sale, or waits for moderators, may not lose what the checklist asks for. A product that it calls may have
+ * gone off sale meanwhile, which is no reason to refuse a change of other fields.
+ */
+export async function mustStayComplete(db: Queries, before: Locked, after: Locked): Promise<void> {
+  if (after.status !== "published" && after.status !== "pending_review") return;
+  if (before.content !== after.content) return mustBeComplete(db, after);
+  const missing = await missingIn(after);
+  if (missing.length > 0) throw fieldError("VALIDATION_ERROR", missing);
 }

@@ -10,6 +10,7 @@ import { Answer } from "../http/route.ts";
 import { toUuid } from "../ids.ts";
 import { fileLinksUntil, filesFor, imageOf } from "./attachments.ts";
 import { previewOf } from "./content.ts";
+import { dependenciesFor, dependencyTag } from "./dependencies.ts";
 import { findProductForReader, type ProductForReader, type Verdict } from "./queries.ts";
 
 type Reason = ProductDetail["access"]["reason"];
@@ -59,7 +60,7 @@ export const commissionOf = (
   product: Pick<ProductForReader, "commissionBasisPoints" | "authorsCommissionBasisPoints">,
 ) => product.commissionBasisPoints ?? product.authorsCommissionBasisPoints;
 
-function detailFor(ctx: Context, product: ProductForReader, caller: Caller): ProductDetail {
+async function detailFor(ctx: Context, product: ProductForReader, caller: Caller): Promise<ProductDetail> {
   const reason = reasonFor(product, caller);
   const mayRead = mayReadContent(product, caller);
   const gallery = product.images.map((image) => imageOf(ctx, image));
@@ -91,6 +92,7 @@ function detailFor(ctx: Context, product: ProductForReader, caller: Caller): Pro
       reason,
       revealForfeitsInstantRefund: reason === "purchased" && mayRead && product.usedAt === null,
     },
+    ...(await dependenciesFor(ctx.db, product, userIdOf(caller))),
     moderation: isKeeper(product, caller) ? moderationOf(product) : null,
   };
 }
@@ -107,14 +109,19 @@ function linksTag(ctx: Context, { files }: ProductDetail): string {
   return files && files.length > 0 ? `~${fileLinksUntil(ctx.now()).getTime() / 1000}` : "";
 }
 
-/** If-Match of a change or a verdict: made from what the caller has seen, whichever links that was shown with. */
+/** If-Match of a change or a verdict: made from the product itself, whatever was shown beside it. */
 export function mustBeAsSeen(ifMatch: string | null, product: ProductForReader, caller: Caller): void {
-  mustMatch(ifMatch?.replace(/~\d+"/g, '"') ?? null, tagFor(product, caller));
+  mustMatch(ifMatch?.replace(/(~[\w-]+)+"/g, '"') ?? null, tagFor(product, caller));
 }
 
-export function answerWith(ctx: Context, product: ProductForReader, caller: Caller): Answer<ProductDetail> {
-  const detail = detailFor(ctx, product, caller);
-  return new Answer(detail, { etag: tagFor(product, caller).replace(/"$/, `${linksTag(ctx, detail)}"`) });
+export async function answerWith(
+  ctx: Context,
+  product: ProductForReader,
+  caller: Caller,
+): Promise<Answer<ProductDetail>> {
+  const detail = await detailFor(ctx, product, caller);
+  const beside = linksTag(ctx, detail) + dependencyTag(detail);
+  return new Answer(detail, { etag: tagFor(product, caller).replace(/"$/, `${beside}"`) });
 }
 
 /** The product behind an id, as this caller sees it; what they cannot see is not there. */

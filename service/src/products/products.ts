@@ -11,7 +11,7 @@ import { type CardFacts, renderCard } from "../catalogue/card.ts";
 import { isCategory } from "../catalogue/categories.ts";
 import { relist } from "../catalogue/listing.ts";
 import type { Context, Member, Source } from "../context.ts";
-import type { Tx } from "../db/database.ts";
+import type { Queries, Tx } from "../db/database.ts";
 import { ApiError, checkBoth, invalidRequest, ruleBroken } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
 import { isAdmin } from "../http/authenticate.ts";
@@ -268,6 +268,7 @@ export interface Change {
 /** All but the category is checked, which is in the database. */
 export async function checkedChange(
   ctx: Context,
+  db: Queries,
   before: Locked,
   change: ChangeProduct,
   by: "author" | "admin" = "author",
@@ -277,12 +278,13 @@ export async function checkedChange(
   if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
     throw ruleBroken("currency", "is fixed once the product has been published");
   }
-  return checkedTo(ctx, before, versioned(before, await applied(ctx, before, change), change), by);
+  return checkedTo(ctx, db, before, versioned(before, await applied(ctx, before, change), change), by);
 }
 
 /** What of a product differs then, if it may. */
 async function checkedTo(
   ctx: Context,
+  db: Queries,
   before: Locked,
   after: Locked,
   by: "author" | "admin",
@@ -290,7 +292,7 @@ async function checkedTo(
   const fields = changedFields(before, after);
   if (fields.length > 0) {
     if (by === "author") mustHaveBeenSeen(ctx, before, fields);
-    await mustStayComplete(after);
+    await mustStayComplete(db, before, after);
     if (before.firstPublishedAt) mustAcceptOldInputs(before, after);
   }
   return { before, after: { ...after, released: releasedAfter(ctx, before, after) }, fields };
@@ -319,7 +321,7 @@ export async function changeProduct(
   await ctx.db.transaction().execute(async (tx) => {
     const before = await lockToChange(tx, seen.id);
     mustBeAsSeen(ifMatch, { ...seen, revision: before.revision }, caller);
-    const checked = await checkedChange(ctx, before, change, byOf(caller));
+    const checked = await checkedChange(ctx, tx, before, change, byOf(caller));
     await carryOut(ctx, tx, { caller, source }, checked);
   });
   return changersView(ctx, caller, seen.id);
@@ -340,7 +342,7 @@ export async function alterProduct(
     const { changelog, ...altered } = alter(before);
     if (isDeepStrictEqual({ ...before, ...altered }, before)) return before;
     const changed = { ...before, ...altered, changelog: changelog ?? before.changelog };
-    const checked = await checkedTo(ctx, before, versioned(before, changed, { changelog }), byOf(caller));
+    const checked = await checkedTo(ctx, tx, before, versioned(before, changed, { changelog }), byOf(caller));
     await carryOut(ctx, tx, { caller, source }, checked);
     return checked.after;
   });

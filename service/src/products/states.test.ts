@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, suite, test } from "node:test";
 import { haiku, hasBought, hasDraft, hasProduct, workflow } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { toUuid } from "../ids.ts";
@@ -184,4 +184,112 @@ test("a move that is repeated under its Idempotency-Key is answered alike and to
   const [first, second] = [await publish(), await publish()];
   assert.deepEqual([second.status, second.text], [200, first.text]);
   await assertEvents(id, ["product.published"]);
+});
+
+suite("A workflow that runs other products", () => {
+  const calling = (...steps: { productId: string; version?: string }[]) => ({
+    type: "WORKFLOW",
+    compatibility: ["sandbox"],
+    content: JSON.stringify({
+      format: "workflow/1",
+      input: { type: "object" },
+      steps: steps.map((step, at) => ({ id: `call${at}`, type: "product", ...step })),
+      result: "steps.call0.output",
+    }),
+  });
+  const nameless = "prod_00000000000000000000000000";
+  const publish = (id: string) => author.post(`/v1/products/${id}/publish`);
+
+  test("publish: an unknown product, a draft and another version line are each named by their step", async () => {
+    const draft = await hasDraft(author);
+    const sold = await hasProduct(author, { content: "One" });
+    await author.patch(`/v1/products/${sold}`, { content: "Two", version: "2.0.0" });
+    const steps = [
+      { productId: nameless },
+      { productId: draft },
+      { productId: sold, version: "1.0.0" },
+      { productId: sold, version: "2.0.0" },
+      { productId: sold },
+    ];
+    const details = assertError(
+      await publish(await hasDraft(author, calling(...steps))),
+      422,
+      "VALIDATION_ERROR",
+      "content.steps[0].productId",
+    );
+    assert.deepEqual(
+      details.errors.map(({ field }: { field: string }) => field),
+      [0, 1, 2].map((step) => `content.steps[${step}].productId`),
+    );
+  });
+
+  test("publish: a workflow that calls itself, at once or through another, is refused", async () => {
+    const outer = await hasProduct(author, calling({ productId: await hasProduct(author) }));
+    const inner = await hasProduct(author, calling({ productId: outer }));
+    for (const productId of [outer, inner]) {
+      const reply = await author.patch(`/v1/products/${outer}`, calling({ productId }));
+      assertError(reply, 422, "VALIDATION_ERROR", "content.steps[0].productId");
+      assert.match(reply.body.error.message, /call itself/);
+    }
+  });
+
+  test("publish: workflows in workflows are refused deeper than three", async () => {
+    let productId = await hasProduct(author);
+    for (const _ of [1, 2, 3]) productId = await hasProduct(author, calling({ productId }));
+    const reply = await publish(await hasDraft(author, calling({ productId })));
+    assertError(reply, 422, "VALIDATION_ERROR", "content.steps[0].productId");
+  });
+
+  test("a product that goes off sale later: the price may still be changed, the content may not", async () => {
+    const productId = await hasProduct(author);
+    const id = await hasProduct(author, calling({ productId }));
+    await author.post(`/v1/products/${productId}/unpublish`);
+    assert.equal((await author.patch(`/v1/products/${id}`, { price: 9 })).status, 200);
+    const { content } = calling({ productId }, { productId });
+    assertError(await author.patch(`/v1/products/${id}`, { content }), 422, "VALIDATION_ERROR");
+  });
+
+  test("detail: dependencies and the total price are those that the reader still has to buy", async () => {
+    const [prompt, other] = [
+      await hasProduct(author, { price: 2 }),
+      await hasProduct(author, { price: 3, title: "Other" }),
+    ];
+    const inner = await hasProduct(author, { ...calling({ productId: prompt }), price: 5 });
+    const id = await hasProduct(author, {
+      ...calling({ productId: inner }, { productId: prompt }, { productId: other }),
+      price: 10,
+    });
+    const buyer = await market.hasUser();
+    const read = async () => {
+      const { body, headers } = await buyer.get(`/v1/products/${id}`);
+      const { dependencies, totalPrice } = body.data;
+      return { dependencies, totalPrice, etag: headers.get("etag") };
+    };
+    const first = await read();
+    assert.equal(first.totalPrice, 20);
+    const shown = { type: "PROMPT", currency: "USD", owned: false, onSale: true };
+    assert.deepEqual(first.dependencies, [
+      { ...shown, productId: inner, title: haiku.title, type: "WORKFLOW", price: 5 },
+      { ...shown, productId: prompt, title: haiku.title, price: 2 },
+      { ...shown, productId: other, title: "Other", price: 3 },
+    ]);
+    await hasBought(buyer, prompt);
+    const second = await read();
+    assert.equal(second.totalPrice, 18);
+    assert.notEqual(second.etag, first.etag);
+    await author.post(`/v1/products/${other}/unpublish`);
+    const third = await read();
+    const hidden = { title: null, type: null, price: null, currency: null };
+    assert.deepEqual(third.dependencies[2], { ...hidden, productId: other, owned: false, onSale: false });
+    assert.equal(third.totalPrice, null);
+    const { body } = await author.get(`/v1/products/${prompt}`);
+    assert.deepEqual([body.data.dependencies, body.data.totalPrice], [[], 2]);
+  });
+
+  test("detail: an If-Match from an answer with dependencies still holds for a change", async () => {
+    const id = await hasProduct(author, calling({ productId: await hasProduct(author) }));
+    const etag = (await author.get(`/v1/products/${id}`)).headers.get("etag")!;
+    const reply = await author.patch(`/v1/products/${id}`, { price: 8 }, { "if-match": etag });
+    assert.equal(reply.status, 200, reply.text);
+  });
 });

@@ -82,7 +82,7 @@ async function move(
   { actorId, source, reasonCode = null, reason = null }: Wish & { actorId: string },
 ): Promise<Locked> {
   const { to, complete, deed } = moves[name];
-  if (complete) await mustBeFitForSale(product);
+  if (complete) await mustBeFitForSale(tx, product);
   const said = { reasonCode, reason };
   const after = { ...afterMove(ctx, product, name), ...verdictAfter(ctx, name, said) };
   await writeMove(tx, after, renderCard(after));
@@ -99,10 +99,10 @@ async function move(
   return after;
 }
 
-async function mustBeFitForSale(product: Locked): Promise<void> {
+async function mustBeFitForSale(tx: Tx, product: Locked): Promise<void> {
   if (product.authorClosedAt !== null)
     throw new ApiError("INVALID_STATE", "Its author's account is closed.", { current: "closed" });
-  await mustBeComplete(product);
+  await mustBeComplete(tx, product);
 }
 
 function afterMove(ctx: Context, product: Locked, name: MoveName): Locked {

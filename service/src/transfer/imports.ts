@@ -126,7 +126,7 @@ async function change(ctx: Context, tx: Tx, authorId: string, steps: Changing[])
   for (const step of steps) {
     const before = products.get(step.productId);
     if (!before) throw new Overtaken();
-    const changes = await stillAllowed(() => changeBy(ctx, before, step.line));
+    const changes = await stillAllowed(() => changeBy(ctx, tx, before, step.line));
     if (changes.fields.length > 0 !== step.differs || before.status !== step.status) throw new Overtaken();
     if (step.differs) await writeChecked(ctx, tx, changes);
   }

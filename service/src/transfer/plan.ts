@@ -1,6 +1,7 @@
 import { type ChangeProduct, ImportedChange, ImportedProduct, type ProductStatus } from "@stoa/contract";
 import { knownCategories } from "../catalogue/categories.ts";
 import type { Context } from "../context.ts";
+import type { Queries } from "../db/database.ts";
 import { invalidRequest } from "../errors.ts";
 import { parse } from "../http/validate.ts";
 import { type Locked, ownProducts } from "../products/ownership.ts";
@@ -129,7 +130,7 @@ async function compared(
       const before = products.get(aimed.productId);
       if (!before) continue;
       await attempt(problems, aimed.item, async () => {
-        const { after, fields } = await changeBy(ctx, before, aimed.line);
+        const { after, fields } = await changeBy(ctx, ctx.db, before, aimed.line);
         changing.push({ ...aimed, title: after.title, status: before.status, differs: fields.length > 0 });
       });
     }
@@ -144,8 +145,13 @@ export function* inParts<T>(all: T[]): Generator<T[]> {
 }
 
 /** What a line makes of its product; refused by the same rules as PATCH. */
-export async function changeBy(ctx: Context, before: Locked, line: ImportedChange): Promise<Change> {
-  return checkedChange(ctx, before, toPatch(before, line));
+export async function changeBy(
+  ctx: Context,
+  db: Queries,
+  before: Locked,
+  line: ImportedChange,
+): Promise<Change> {
+  return checkedChange(ctx, db, before, toPatch(before, line));
 }
 
 /**

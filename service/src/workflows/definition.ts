@@ -13,6 +13,8 @@ import type { JsonSchema } from "./json-schema.ts";
 export const MAX_STEPS = 50;
 /** Of a map. */
 export const MAX_ITEMS = 200;
+/** How deep workflows may call each other; the one that was asked for is the first. */
+export const MAX_CALL_DEPTH = 3;
 const MAX_NAMES = 100;
 const MAX_MESSAGES = 50;
 const MAX_EXPRESSION_CHARACTERS = 2_048;
