@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Account } from "./account.ts";
 import { endpoint } from "./endpoint.ts";
-import { paging, Timestamp } from "./envelope.ts";
+import { filter, paging, Timestamp } from "./envelope.ts";
 import { OAuthClient } from "./oauth.ts";
 import { roles } from "./permissions.ts";
 import { plans, Quotas } from "./plans.ts";
@@ -78,9 +78,9 @@ export const users = endpoint({
   query: z.strictObject({
     ...paging,
     search: z.string().trim().min(1).max(254).optional().describe("Part of an address or a name, or an id"),
-    role: z.enum(roles).optional(),
-    plan: z.enum(plans).optional(),
-    status: z.enum(["active", "banned", "closed"]).optional(),
+    role: filter(z.enum(roles)),
+    plan: filter(z.enum(plans)),
+    status: filter(z.enum(["active", "banned", "closed"])),
   }),
   data: AdminUser,
   list: true,

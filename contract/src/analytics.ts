@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { Amount, Currency } from "./envelope.ts";
+import { Amount, Currency, filter, QueryCurrency } from "./envelope.ts";
 
 /** Before it nobody sold, and the offsets of time zones were not whole quarters of an hour. */
 const FIRST_YEAR = 1980;
@@ -32,7 +32,7 @@ export const span = {
     .describe(
       "Of the days: an IANA name such as America/New_York. Views are counted by days of UTC all the same",
     ),
-  currency: Currency.optional().describe("When absent, that in which you have sold most often"),
+  currency: QueryCurrency.optional().describe("When absent, that in which you have sold most often"),
 };
 
 /** Who sells, and what may read for them. */
@@ -158,7 +158,7 @@ export type RevenueGroup = (typeof revenueGroups)[number];
 
 const ofProducts = z.strictObject({
   ...span,
-  productId: z.string().max(100).optional().describe("All of yours when absent"),
+  productId: filter(z.string().max(100), "All of yours when absent"),
 });
 const ofRevenue = z.strictObject({ ...span, groupBy: z.enum(revenueGroups).default("product") });
 

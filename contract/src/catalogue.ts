@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { Amount, Currency, paging, queryNumber } from "./envelope.ts";
+import { Amount, Currency, filter, paging, QueryCurrency, queryNumber } from "./envelope.ts";
 import { productStatuses } from "./lifecycle.ts";
 import { ProductCard } from "./products.ts";
 
@@ -22,18 +22,18 @@ const typeInAnyCase = z.string().max(40).toUpperCase();
 
 /** What a product must be, to be listed or counted. */
 const filters = {
-  type: typeInAnyCase.optional().describe("In any case: prompt, workflow"),
-  category: z.string().max(60).optional().describe("A slug; its sub-categories are included"),
-  provider: z.string().max(40).toLowerCase().optional(),
+  type: filter(typeInAnyCase, "In any case: prompt, workflow"),
+  category: filter(z.string().max(60).toLowerCase(), "A slug; its sub-categories are included"),
+  provider: filter(z.string().max(40).toLowerCase()),
   minPrice: queryNumber(z.number().min(0)).default(0),
   maxPrice: queryNumber(z.number().min(0)).optional(),
   search: z.string().trim().max(200).optional(),
   author: z.string().max(100).optional().describe("An author's id, or me"),
-  status: z.enum(productStatuses).optional().describe("Only with author=me"),
+  status: filter(z.enum(productStatuses), "Only with author=me"),
   lang: z.string().max(35).optional().describe("BCP 47, as the seller gave it: en, pt-BR"),
   tag: z.string().max(40).optional(),
   minRating: queryNumber(z.number().min(0).max(5)).optional(),
-  currency: Currency.optional().describe("What minPrice, maxPrice and sort=price speak of"),
+  currency: QueryCurrency.optional().describe("What minPrice, maxPrice and sort=price speak of"),
 };
 
 export const list = endpoint({

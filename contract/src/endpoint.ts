@@ -58,6 +58,8 @@ export interface Endpoint<
   showsSecret: boolean;
   /** Honours If-Match. */
   conditional: boolean;
+  /** Whether a request counts in the quotas of its caller, and is refused when they are used up. */
+  isCounted: boolean;
   /** The codes of its own; those that follow from its shape are added by errorsOf(). */
   errors: readonly ErrorCode[];
   /** A request body that works, for the reference. */
@@ -104,6 +106,7 @@ export function endpoint<
     freshSignIn: false,
     showsSecret: false,
     conditional: false,
+    isCounted: true,
     errors: [],
     ...draft,
   };

@@ -83,6 +83,18 @@ export const queryFlag = z
   .transform((text) => text === "true")
   .pipe(z.boolean());
 
+const filters = z.registry<{ isFilter: true }>();
+
+/** An optional filter of a list or a report. `all`, in any case, means no filter, as its absence does. */
+export function filter<T extends z.ZodType>(schema: T, description?: string): z.ZodOptional<T> {
+  const optional = schema.optional();
+  const described = description === undefined ? optional : optional.describe(description);
+  filters.add(described, { isFilter: true });
+  return described;
+}
+
+export const isFilter = (schema: z.ZodType): boolean => filters.has(schema);
+
 /** `page` and `limit` of every list. */
 export const paging = {
   page: queryNumber(z.int().min(1).max(1_000_000)).default(1).describe("Page number, from 1"),
@@ -93,5 +105,11 @@ export const paging = {
 export const Amount = z.number().min(0).describe("In the currency's unit, with its own decimals: 19.99");
 export const Currency = z
   .string()
+  .regex(/^[A-Z]{3}$/, "must be an ISO 4217 code such as USD")
+  .describe("ISO 4217");
+/** In a query, where enumerated values may have any case. */
+export const QueryCurrency = z
+  .string()
+  .toUpperCase()
   .regex(/^[A-Z]{3}$/, "must be an ISO 4217 code such as USD")
   .describe("ISO 4217");

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { Amount, Currency, paging, Timestamp } from "./envelope.ts";
+import { Amount, Currency, filter, paging, Timestamp } from "./envelope.ts";
 
 const id = z.string();
 
@@ -132,7 +132,7 @@ export const list = endpoint({
   path: "/events",
   summary: "List your events, newest first",
   access,
-  query: z.strictObject({ ...paging, type: z.string().max(60).optional() }),
+  query: z.strictObject({ ...paging, type: filter(z.string().max(60).toLowerCase()) }),
   data: Event,
   list: true,
 });
@@ -157,11 +157,15 @@ export const stream = endpoint({
     "Server-sent events: `id` is the event's id, `event` its type, `data` the very bytes that webhooks deliver. Whoever comes back with the last id as `Last-Event-ID` (or `lastEventId`, for clients that cannot set a header, which wins over it) misses nothing and hears nothing twice; the id `evt_00000000000000000000000000` stands before every event that is kept. The first block has an id and no data: where this stream begins. An id that is unknown, or of an event of more than 30 days ago, is 404: begin without one, and read at `GET /events` what may be missing. A comment is sent every 15 seconds. An account has 10 streams at a time in each process of the service; another is 429. Who takes nothing of what waits for 30 seconds is cut off, and may come back with the last id.",
   access,
   query: z.strictObject({
-    types: z
-      .union([z.array(z.string()), z.string().transform((text) => text.split(","))])
-      .pipe(types)
-      .optional()
-      .describe("Only these, with commas or repeated; all when omitted"),
+    types: filter(
+      z
+        .union([
+          z.array(z.string().toLowerCase()),
+          z.string().transform((text) => text.toLowerCase().split(",")),
+        ])
+        .pipe(types),
+      "Only these, with commas or repeated; all when omitted",
+    ),
     lastEventId: z.string().max(100).optional().describe("In the place of the header Last-Event-ID"),
   }),
   data: Event,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { paging, Timestamp } from "./envelope.ts";
+import { filter, paging, Timestamp } from "./envelope.ts";
 
 export const executionStatuses = ["queued", "running", "waiting", "completed", "failed", "canceled"] as const;
 export const executionTypes = ["PROMPT", "WORKFLOW"] as const;
@@ -184,10 +184,10 @@ export const executions = endpoint({
   access,
   query: z.strictObject({
     ...paging,
-    status: z.enum(executionStatuses).optional(),
-    productId: z.string().max(100).optional(),
-    type: z.string().max(40).toUpperCase().optional(),
-    mode: Mode.optional(),
+    status: filter(z.enum(executionStatuses)),
+    productId: filter(z.string().max(100)),
+    type: filter(z.string().max(40).toUpperCase()),
+    mode: filter(Mode, "How it was asked for: answered at once, by 202, or as a stream"),
     from: z.iso.datetime({ offset: true }).optional().describe("From this moment on"),
     to: z.iso.datetime({ offset: true }).optional().describe("Before this moment"),
   }),

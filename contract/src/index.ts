@@ -240,7 +240,7 @@ export {
   isRepeatable,
   type Method,
 } from "./endpoint.ts";
-export { Failure, ListMeta, Meta, type Ratings, type Success } from "./envelope.ts";
+export { Failure, isFilter, ListMeta, Meta, type Ratings, type Success } from "./envelope.ts";
 export { type ErrorCode, errorCatalogue, errorCodes } from "./errors.ts";
 export type { Estimate, EstimatedCall, EstimateResult } from "./estimates.ts";
 export {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { Amount, Currency, paging, Timestamp } from "./envelope.ts";
+import { Amount, Currency, filter, paging, Timestamp } from "./envelope.ts";
 import { Moderation, Move, productStatuses, suspensionReasons } from "./lifecycle.ts";
 import { ProductDetail, productTypes } from "./products.ts";
 
@@ -61,7 +61,7 @@ export const list = endpoint({
   access,
   query: z.strictObject({
     ...paging,
-    status: z.enum(productStatuses).optional(),
+    status: filter(z.enum(productStatuses)),
     author: z.string().max(100).optional().describe("The id of the seller"),
     search: z.string().trim().min(1).max(120).optional().describe("Part of a title, or a product's id"),
     order: z.enum(["newest", "oldest"]).default("newest").describe("By statusSince"),

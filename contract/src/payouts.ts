@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { Amount, Currency, paging, Timestamp } from "./envelope.ts";
+import { Amount, Currency, filter, paging, QueryCurrency, Timestamp } from "./envelope.ts";
 
 export const payoutStatuses = ["pending", "in_transit", "completed", "failed", "returned"] as const;
 
@@ -117,7 +117,7 @@ export type AdminPayout = z.input<typeof AdminPayout>;
 export type AskPayout = z.output<typeof AskPayout>;
 export type PayoutStatus = (typeof payoutStatuses)[number];
 
-const filters = { status: z.enum(payoutStatuses).optional(), currency: Currency.optional() };
+const filters = { status: filter(z.enum(payoutStatuses)), currency: filter(QueryCurrency) };
 
 export const balance = endpoint({
   name: "balance.get",

@@ -129,7 +129,8 @@ export const usage = endpoint({
   method: "GET",
   path: "/account/usage",
   summary: "Read how much of your quota is used now",
-  description: "The request counts itself, like every other.",
+  description: "The request does not count, and is answered when the quota is used up.",
+  isCounted: false,
   access: { who: "member", permission: null },
   data: Usage,
 });

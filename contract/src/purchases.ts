@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { Amount, Currency, paging, Timestamp } from "./envelope.ts";
+import { Amount, Currency, filter, paging, Timestamp } from "./envelope.ts";
 import { OrderEvent, Refund, Refundable } from "./refunds.ts";
 
 export const orderStatuses = [
@@ -142,8 +142,8 @@ export const list = endpoint({
   access: reads,
   query: z.strictObject({
     ...paging,
-    status: z.enum(orderStatuses).optional(),
-    productId: z.string().max(100).optional(),
+    status: filter(z.enum(orderStatuses)),
+    productId: filter(z.string().max(100)),
   }),
   data: Purchase,
   list: true,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { Amount, Currency, paging, Timestamp } from "./envelope.ts";
+import { Amount, Currency, filter, paging, Timestamp } from "./envelope.ts";
 
 export const refundStatuses = [
   "pending",
@@ -151,7 +151,7 @@ const decides = { who: "member", permission: "products:write" } as const;
 const admin = { who: "admin" } as const;
 const ofRefund = z.object({ refundId: z.string() });
 const ofOrder = z.object({ orderId: z.string() });
-const status = z.enum(refundStatuses).optional();
+const status = filter(z.enum(refundStatuses));
 const orderId = z.string().max(100).optional();
 
 export const create = endpoint({
@@ -178,7 +178,7 @@ export const list = endpoint({
   access: reads,
   query: z.strictObject({
     ...paging,
-    role: z.enum(["buyer", "seller"]).optional().describe("Only of your purchases, or of your sales"),
+    role: filter(z.enum(["buyer", "seller"]), "Only of your purchases, or of your sales"),
     status,
     orderId,
   }),

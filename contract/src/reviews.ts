@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { paging, queryNumber, Timestamp } from "./envelope.ts";
+import { filter, paging, queryNumber, Timestamp } from "./envelope.ts";
 
 const reads = { who: "visitor", permission: "products:read" } as const;
 const writes = { who: "member", permission: "purchases:write" } as const;
@@ -169,7 +169,7 @@ export const moderated = endpoint({
   access: admin,
   query: z.strictObject({
     ...paging,
-    status: z.enum(["reported", "hidden"]).optional().describe("Both when it is absent"),
+    status: filter(z.enum(["reported", "hidden"]), "Both when it is absent"),
   }),
   data: ModeratedReview,
   list: true,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
-import { Amount, Currency, paging, Timestamp } from "./envelope.ts";
+import { Amount, Currency, filter, paging, Timestamp } from "./envelope.ts";
 import { orderStatuses, PurchaseDetail, receiptNumber } from "./purchases.ts";
 
 const person = z.object({ id: z.string(), name: z.string() });
@@ -50,7 +50,7 @@ export type AdminOrderDetail = z.input<typeof AdminOrderDetail>;
 
 const moment = z.iso.datetime({ offset: true }).optional();
 const filters = {
-  status: z.enum(orderStatuses).optional(),
+  status: filter(z.enum(orderStatuses)),
   from: moment.describe("Made from this moment on"),
   to: moment.describe("Made before this moment"),
 };
@@ -63,7 +63,7 @@ export const list = endpoint({
   description:
     "Purchases that were paid, refunded and disputed ones too, and free copies; the others are not there under any status. Totals are exact to 10,000, above that a lower bound.",
   access: { who: "member", permission: "purchases:read", rolePermission: "manage:products" },
-  query: z.strictObject({ ...paging, ...filters, productId: z.string().max(100).optional() }),
+  query: z.strictObject({ ...paging, ...filters, productId: filter(z.string().max(100)) }),
   data: Sale,
   list: true,
 });
@@ -80,7 +80,7 @@ export const orders = endpoint({
     ...filters,
     buyer: z.string().max(100).optional().describe("The id of the account that bought"),
     seller: z.string().max(100).optional().describe("The id of the account that sold"),
-    product: z.string().max(100).optional().describe("The id of the product"),
+    product: filter(z.string().max(100), "The id of the product"),
   }),
   data: AdminOrder,
   list: true,

@@ -54,11 +54,15 @@ const MAX_PROBLEMS = 100;
 export function fieldError(code: "INVALID_REQUEST" | "VALIDATION_ERROR", problems: FieldProblem[]): ApiError {
   const [first] = problems;
   if (!first) throw new TypeError("fieldError needs at least one problem");
-  return new ApiError(code, `${first.field}: ${first.reason}`, {
+  return new ApiError(code, sentenceOf(first), {
     ...first,
     errors: problems.slice(0, MAX_PROBLEMS),
   });
 }
+
+/** Names the field once: some reasons, such as "price must be positive", begin with it. */
+const sentenceOf = ({ field, reason }: FieldProblem): string =>
+  reason === field || reason.startsWith(`${field} `) ? reason : `${field}: ${reason}`;
 
 export const invalidRequest = (field: string, reason: string) =>
   fieldError("INVALID_REQUEST", [{ field, reason }]);

@@ -279,7 +279,7 @@ export function clientOf(origin: string, key: string | null, userId = ""): Clien
       });
       const isStream = response.headers.get("content-type") === "text/event-stream";
       // A stream has no end to wait for.
-      if (isStream) await response.body!.cancel();
+      if (isStream) await response.body?.cancel();
       const text = isStream ? "" : await response.text();
       return { status: response.status, headers: response.headers, text, body: jsonOrNull(text) };
     },

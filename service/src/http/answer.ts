@@ -38,7 +38,8 @@ export function answer(door: Door, route: Route, request: FastifyRequest, reply:
     const outcome = first.again === undefined ? first : await streamAgain(door, route, request, first);
     // Whoever hears that something changed must not meet what this process remembered of before.
     if (route.endpoint.method !== "GET" && !route.leavesMemory) await door.ctx.notices.caughtUp();
-    if (outcome.stream)
+    if (outcome.stream && request.method === "HEAD") outcome.stream.ended();
+    else if (outcome.stream)
       return sendEvents(door, route.endpoint, request, reply.headers(outcome.headers), outcome.stream);
     return send(request, reply, outcome);
   });

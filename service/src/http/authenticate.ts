@@ -37,6 +37,11 @@ const BEARER = /^Bearer ([\x21-\x7e]{1,4096})$/i;
 /** The three parts of a signed JWT: base64url and two dots. */
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 const refused = () => new ApiError("INVALID_API_KEY");
+const unreadable = () =>
+  new ApiError(
+    "INVALID_API_KEY",
+    "The Authorization header must be the word Bearer, a space and an API key or token: `Authorization: Bearer <key>`.",
+  );
 
 /**
  * The only place where a credential becomes a caller. The header beats the query, which beats the cookies; a bad one
@@ -75,7 +80,7 @@ function inApiKey(value: unknown): string | null {
 }
 
 function byBearer(identify: Identify, credential: string): Promise<Caller | null> | null {
-  if (credential === "") return null;
+  if (credential === "") throw unreadable();
   if (credential.startsWith("stoa_")) return identify.key(credential);
   return JWT.test(credential) ? identify.session(credential) : identify.token(credential);
 }

@@ -1,4 +1,4 @@
-import { type Endpoint, type ErrorCode, errorsOf, OpenAiError } from "@stoa/contract";
+import { type Endpoint, type ErrorCode, errorsOf, type Failure, OpenAiError } from "@stoa/contract";
 import { type Rendered, textOf } from "./envelope.ts";
 
 /** Throws when an answer is none that the contract declares: what tests give as `inspect`. */
@@ -7,6 +7,7 @@ export function mustBeDeclared(
   answer: Pick<Rendered, "status" | "body" | "stream"> & { error?: ErrorCode },
 ): void {
   if (answer.error) {
+    mustNameItsField(endpoint, answer);
     if (endpoint.inWordsOf) strictly(endpoint, OpenAiError, JSON.parse(textOf(answer)));
     if (answer.error === "METHOD_NOT_ALLOWED" || errorsOf(endpoint).includes(answer.error)) return;
     throw new Error(`${endpoint.name} answered ${answer.error}, which it does not declare`);
@@ -20,6 +21,17 @@ export function mustBeDeclared(
   const data = endpoint.inWordsOf ? body : body.data;
   const schema = (answer.status === 202 && endpoint.accepted) || endpoint.data;
   for (const item of endpoint.list ? (data as unknown[]) : [data]) strictly(endpoint, schema, item);
+}
+
+/** The message of a request's fault names the field once, so that it helps a person who sees nothing else. */
+function mustNameItsField(endpoint: Endpoint, answer: Pick<Rendered, "body">): void {
+  const { error } = JSON.parse(textOf(answer)) as { error: Failure["error"] & { param?: string } };
+  const field = error.details?.["field"] ?? error.param;
+  if (typeof field !== "string") return;
+  if (!error.message.includes(field))
+    throw new Error(`${endpoint.name} answered a message without its field ${field}: ${error.message}`);
+  if (error.message.startsWith(`${field}: ${field} `))
+    throw new Error(`${endpoint.name} answered a message that doubles its field: ${error.message}`);
 }
 
 function strictly(endpoint: Endpoint, schema: Endpoint["data"], item: unknown): void {

@@ -13,10 +13,18 @@ export async function enter(
   gate: Gate,
   request: FastifyRequest,
   reply: FastifyReply,
-  presented = presentedBy(request, gate.ctx.links.origin()),
+  {
+    presented = presentedBy(request, gate.ctx.links.origin()),
+    isCounted = true,
+  }: { presented?: Presented; isCounted?: boolean } = {},
 ): Promise<void> {
   request.caller = await callerOf(gate, request, presented);
-  const { headers, refusal } = await gate.limits.count(request.caller, request.ip);
+  const { limits } = gate;
+  if (!isCounted) {
+    reply.headers(await limits.peek(request.caller, request.ip));
+    return;
+  }
+  const { headers, refusal } = await limits.count(request.caller, request.ip);
   reply.headers(headers);
   if (refusal) throw refusal;
 }

@@ -48,7 +48,7 @@ suite("an answer", () => {
     const problem = { field: "price", reason: "price must be positive" };
     assert.deepEqual(reply.body.error, {
       code: "INVALID_REQUEST",
-      message: "price: price must be positive",
+      message: "price must be positive",
       details: { ...problem, errors: [problem] },
       docUrl: `${market.origin}/docs/errors#INVALID_REQUEST`,
     });
@@ -159,17 +159,8 @@ suite("a page", () => {
     });
   }
 
-  const wrong = [
-    "limit=0",
-    "limit=101",
-    "limit=-1",
-    "limit=1.5",
-    "limit=",
-    "limit=ten",
-    "limit=1e1",
-    "limit=0x10",
-  ];
-  for (const query of [...wrong, "page=0", "page=-1", "page=1.5", "page=", "page=9999999999999999999"]) {
+  const wrong = ["limit=0", "limit=101", "limit=-1", "limit=1.5", "limit=ten", "limit=1e1", "limit=0x10"];
+  for (const query of [...wrong, "page=0", "page=-1", "page=1.5", "page=9999999999999999999"]) {
     test(`of ${query} is refused by the name of the parameter`, async () => {
       const [field] = query.split("=");
       assertError(await seller.get(`/v1/products?${query}`), 400, "INVALID_REQUEST", field);
@@ -221,9 +212,9 @@ suite("unknown input", () => {
       "INVALID_REQUEST",
     );
     assert.deepEqual(details.errors, [
-      { field: "title", reason: "expected string, received number" },
+      { field: "title", reason: "must be a string" },
       { field: "type", reason: "is required" },
-      { field: "price", reason: "expected number, received string" },
+      { field: "price", reason: "must be a number" },
       { field: "content", reason: "is required" },
     ]);
   });

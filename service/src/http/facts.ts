@@ -17,6 +17,7 @@ export const factsOf = (request: FastifyRequest, reply: FastifyReply, body: Inco
   cookies: request.cookies,
   bearer: inAuthorization(request.headers.authorization),
   fromPage: isFromPage(request),
+  isHead: request.method === "HEAD",
   isPrefetch: isPrefetch(request),
   rawBody: toRawBody(body, request.headers["content-type"]),
   clientGone: () => goneSignal(request, reply),

@@ -4,6 +4,7 @@ import {
   errorCatalogue,
   errorsOf,
   Failure,
+  isFilter,
   isRepeatable,
   ListMeta,
   Meta,
@@ -34,11 +35,18 @@ function parametersOf(endpoint: Endpoint, schemas: Schemas): Json[] {
       in: "query",
       required: isRequired(schema),
       ...(description ? { description } : {}),
-      schema: rest,
+      schema: isFilter(schema) ? withAll(rest) : rest,
     };
   });
   return [...path, ...query, ...headersOf(endpoint)];
 }
+
+/** A filter is `all` when it is absent. */
+const withAll = (schema: Json): Json => ({
+  ...schema,
+  ...(Array.isArray(schema["enum"]) && { enum: [...schema["enum"], "all"] }),
+  ...(schema["type"] === "string" && { default: "all" }),
+});
 
 const hasEtag = ({ method, answersFile, answersEvents }: Endpoint) =>
   method === "GET" && !answersFile && !answersEvents;
@@ -260,7 +268,7 @@ export function openApiDocument(endpoints: Endpoint[], origin: string | null, he
       version: "1.0.0",
       summary: "A marketplace for AI prompts and workflows that anyone can host",
       description:
-        "Every answer is an envelope: `success`, `data` or `error`, and `meta`. Unknown fields and parameters are refused. Of duplicate JSON keys the last counts.",
+        "Every answer is an envelope: `success`, `data` or `error`, and `meta`. Unknown fields and parameters are refused. Of duplicate JSON keys the last counts.\n\nAn empty query parameter counts as absent, and enumerated query values may have any case. `null` for an optional field of a POST or PUT body means that the field is not given. A path may end with a slash, and every GET path answers HEAD. Sign-in under `/api/auth` is also found under `/v1/api/auth`.",
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: origin ? `${origin}/v1` : "/v1" }],

@@ -41,8 +41,8 @@ test("404 of a path and 405 come before the permission", async () => {
 
 test("405 names the methods that the path takes, in Allow and in details", async () => {
   for (const [path, allow] of [
-    ["/v1/products", "GET, POST"],
-    [`/v1/products/${productId}`, "GET, PATCH, DELETE"],
+    ["/v1/products", "GET, HEAD, POST"],
+    [`/v1/products/${productId}`, "GET, HEAD, PATCH, DELETE"],
     [`/v1/products/${productId}/publish`, "POST"],
     ["/v1/ai/execute", "POST"],
   ] as const) {

@@ -5,7 +5,8 @@ import { mustNotComeFromElsewhere } from "./same-origin.ts";
 /** What a request brings that may say who asks. */
 export const presentedBy = (request: FastifyRequest, origin: string): Presented => ({
   authorization: request.headers.authorization,
-  apiKeyInQuery: (request.query as Record<string, unknown>)["api_key"],
+  // An empty parameter counts as absent, this one too.
+  apiKeyInQuery: (request.query as Record<string, unknown>)["api_key"] || undefined,
   sessionCookie: request.cookies[SESSION_COOKIE],
   guestCookie: request.cookies[GUEST_COOKIE],
   cameByCookie: () => mustNotComeFromElsewhere(request, origin, "proof"),

@@ -7,6 +7,8 @@ import { type Allowance, type Counters, isFull, type Window } from "./counters.t
 export interface RateLimits {
   /** Counts a request; answers what its caller is told in headers, and the refusal when there was nothing left. */
   count(caller: Caller, ip: string): Promise<{ headers: Record<string, string>; refusal: ApiError | null }>;
+  /** What a caller is told in headers, where the request counts in no window. */
+  peek(caller: Caller, ip: string): Promise<Record<string, string>>;
   /** Throws when too many wrong passwords or tokens came from there: no more of them are judged. */
   mustNotBeBarred(ip: string): void;
   /** Counts a wrong credential; answers the refusal when it was one too many. */
@@ -62,6 +64,10 @@ export function createRateLimits({ counters, now, allowanceOf, failedCredentials
       if (allowed) return { headers: headersOf(scarcest(windows), windows, now()), refusal: null };
       const window = lastToEnd(windows.filter(isFull)) ?? scarcest(windows);
       return { headers: headersOf(window, windows, now()), refusal: refuse(window, "requests") };
+    },
+    async peek(caller, ip) {
+      const windows = await counters.peek(allowanceOf(caller, ip));
+      return headersOf(scarcest(windows), windows, now());
     },
     mustNotBeBarred(ip) {
       const refusal = refusalFor(keyOf("sign-in", ip));

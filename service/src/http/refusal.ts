@@ -29,7 +29,7 @@ export function notFound(routes: Route[], request: FastifyRequest): ApiError {
   const path = pathOf(request);
   const allowed = routes
     .filter(({ endpoint }) => matches(endpoint.base + endpoint.path, path))
-    .map(({ endpoint }) => endpoint.method);
+    .flatMap(({ endpoint: { method } }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
   if (allowed.length === 0) return new ApiError("NOT_FOUND");
   return new ApiError("METHOD_NOT_ALLOWED", `This path takes ${[...new Set(allowed)].join(", ")}.`, {
     allowed: [...new Set(allowed)],

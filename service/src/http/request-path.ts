@@ -18,9 +18,13 @@ function isDecodable(path: string): boolean {
 export function toRoutable(target: string): string {
   const url = target.replace(ABSOLUTE_FORM, "");
   const end = endOfPath(url);
-  const path = url.slice(0, end);
-  return isDecodable(path) ? url : path.replaceAll("%", "%25") + url.slice(end);
+  const path = canonicalPath(url.slice(0, end));
+  return (isDecodable(path) ? path : path.replaceAll("%", "%25")) + url.slice(end);
 }
+
+/** A path with a slash at its end is the same route; so is sign-in below the base of the API. */
+const canonicalPath = (path: string): string =>
+  path.replace(/^\/v1(?=\/api\/auth(\/|$))/, "").replace(/(?<=[^/])\/$/, "");
 
 /** The path as the router matches it, so that `/%761/products` is no other door than `/v1/products`. */
 export const pathOf = ({ url }: FastifyRequest): string => decodeURI(url.slice(0, endOfPath(url)));

@@ -109,6 +109,8 @@ export interface RequestFacts {
   bearer: string | null;
   /** Whether a page in a browser asks: it cannot leave out the headers that say so. */
   fromPage: boolean;
+  /** Whether only headers are asked for (HEAD): nothing is shown, so nothing counts as seen. */
+  isHead: boolean;
   /** Whether a browser fetches in advance, in case that somebody will look. */
   isPrefetch: boolean;
   rawBody: RawBody;

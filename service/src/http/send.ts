@@ -1,4 +1,5 @@
 import type { OutgoingHttpHeaders } from "node:http";
+import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { isCurrent } from "./conditional.ts";
 import { type Rendered, textOf } from "./envelope.ts";
@@ -17,21 +18,30 @@ export function setCookies(reply: FastifyReply, cookies: Cookie[]): void {
   }
 }
 
+const ASKING_METHODS = new Set(["GET", "HEAD"]);
+
 /** Sends a finished answer with its cookies; 304 when the client has it already. */
 export function send(request: FastifyRequest, reply: FastifyReply, rendered: Rendered) {
-  const { status, body, file, headers, cookies = [] } = rendered;
+  const { status, body, file, stream, headers, cookies = [] } = rendered;
   reply.headers(headers);
   setCookies(reply, cookies);
   if (headers["etag"]) reply.headers({ "cache-control": "private", vary: "Authorization, Cookie" });
   if (cookies.length > 0 || "api_key" in (request.query as object)) reply.header("cache-control", "no-store");
-  if (status === 200 && request.method === "GET" && isCurrent(request, headers["etag"])) {
+  if (status === 200 && ASKING_METHODS.has(request.method) && isCurrent(request, headers["etag"])) {
     return reply.code(304).send();
   }
+  if (request.method === "HEAD" && (file || stream)) return sendHeaders(reply.code(status), file);
   if (file) return reply.code(status).send(file);
   reply.code(status).header("content-type", "application/json; charset=utf-8");
   // Who hung up is written to by Fastify, which knows that nobody reads.
   if (typeof body === "string" || reply.raw.destroyed) return reply.send(textOf(rendered));
   return sendParts(reply, body);
+}
+
+/** Of a file that is made as it is read nobody knows the length: an empty stream leaves Content-Length out. */
+function sendHeaders(reply: FastifyReply, file: Readable | undefined): FastifyReply {
+  file?.destroy();
+  return reply.send(Readable.from([]));
 }
 
 /** As they lie in memory: joining them first would copy a whole list for each request. */

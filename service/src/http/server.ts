@@ -34,7 +34,7 @@ const OPEN_TO_ALL_SITES = {
   origin: "*",
   strictPreflight: false,
   exposedHeaders: EXPOSED_HEADERS.join(", "),
-  methods: "GET, POST, PATCH, PUT, DELETE",
+  methods: "GET, HEAD, POST, PATCH, PUT, DELETE",
   maxAge: 86_400,
 };
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
@@ -125,7 +125,6 @@ function addRoute(app: FastifyInstance, door: Door, route: Route): void {
     method: endpoint.method,
     url: endpoint.base + endpoint.path,
     config: { endpoint },
-    exposeHeadRoute: false,
     bodyLimit: bodyLimitOf(endpoint),
     onRequest: async (request, reply) => {
       if (endpoint.base === "/api/auth") {
@@ -135,7 +134,7 @@ function addRoute(app: FastifyInstance, door: Door, route: Route): void {
       }
       // What everybody may know costs nobody anything: whoever asks stays unknown.
       if (endpoint.access.who === "public") return;
-      await enter(door, request, reply);
+      await enter(door, request, reply, { isCounted: endpoint.isCounted });
       mustBeAllowed(request.caller!, endpoint.access);
       if (endpoint.freshSignIn) mustBeFresh(door.ctx, request.caller!);
     },

@@ -6,7 +6,7 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Context, Member } from "../context.ts";
 import { ApiError } from "../errors.ts";
-import { parse } from "../http/validate.ts";
+import { parseNew } from "../http/validate.ts";
 import type { Call } from "./call.ts";
 import { CancelExecution, GetExecution } from "./execution-tools.ts";
 import { awaitEnd, giveUp, toResult } from "./executions.ts";
@@ -36,13 +36,13 @@ export async function callTool(
 }
 
 async function getExecution(ctx: Context, caller: Member, given: Arguments, call: Call) {
-  const wish = parse(GetExecution, given, "arguments");
+  const wish = parseNew(GetExecution, given, "arguments");
   await awaitEnd(ctx, caller, wish, call);
   return toResult(ctx, caller, wish.executionId);
 }
 
 async function cancelExecution(ctx: Context, caller: Member, given: Arguments) {
-  const { executionId } = parse(CancelExecution, given, "arguments");
+  const { executionId } = parseNew(CancelExecution, given, "arguments");
   await giveUp(ctx, caller, executionId);
   return toResult(ctx, caller, executionId);
 }

@@ -28,7 +28,7 @@ export function addMcpDoor(app: FastifyInstance, { ctx, limits, key, token }: Wa
     url: "/mcp",
     exposeHeadRoute: false,
     onRequest: async (request, reply) => {
-      await enter({ ctx, identify, limits }, request, reply, inHeader(request));
+      await enter({ ctx, identify, limits }, request, reply, { presented: inHeader(request) });
       // As the protocol wants it, against names that lead a browser to this machine.
       mustNotComeFromElsewhere(request, ctx.links.origin(), "no objection");
       mustBeAllowed(request.caller!, ACCESS);

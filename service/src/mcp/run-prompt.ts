@@ -6,7 +6,7 @@ import type { Product } from "../ai/prepare.ts";
 import type { Context, Member } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { EventStream } from "../http/route.ts";
-import { parse } from "../http/validate.ts";
+import { parseNew } from "../http/validate.ts";
 import { toId } from "../ids.ts";
 import type { Call } from "./call.ts";
 import { resultOf } from "./results.ts";
@@ -25,7 +25,7 @@ export async function runPrompt(
   call: Call,
 ): Promise<CallToolResult> {
   const { apiKeyId, variables } = apart(product, given);
-  const wish = parse(
+  const wish = parseNew(
     api.ai.execute.body!,
     {
       productId: toId("prod", product.id),

@@ -4,7 +4,7 @@ import type { Product } from "../ai/prepare.ts";
 import type { Context, Member } from "../context.ts";
 import { defaultKeysFor } from "../engine/default-keys.ts";
 import { executeWorkflow } from "../engine/start.ts";
-import { parse } from "../http/validate.ts";
+import { parseNew } from "../http/validate.ts";
 import { toId } from "../ids.ts";
 import { Workflow } from "../workflows/definition.ts";
 import type { Call } from "./call.ts";
@@ -21,7 +21,7 @@ export async function runWorkflow(
   call: Call,
 ): Promise<CallToolResult> {
   const { apiKeys, input } = apart(product, given);
-  const wish = parse(
+  const wish = parseNew(
     api.ai.executeWorkflow.body!,
     { input, ...(apiKeys !== undefined && { apiKeys }) },
     "arguments",

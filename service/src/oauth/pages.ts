@@ -64,7 +64,8 @@ function addProvider(
   const handler = answerBy(provider);
   for (const url of IN_BROWSERS)
     scope.route({ url, method, handler, exposeHeadRoute: false, onRequest: allowOwnForms });
-  for (const url of BETWEEN_PROGRAMS) scope.route({ url, method, handler, exposeHeadRoute: false });
+  for (const url of BETWEEN_PROGRAMS)
+    scope.route({ url, method: [...method, "HEAD"], handler, exposeHeadRoute: false });
   // Where anybody may begin a flow, with a page or ahead of it.
   const onRequest = [notTooMany, allowOwnForms];
   scope.route({ url: "/oauth/authorize", method, handler, exposeHeadRoute: false, onRequest });

@@ -9,7 +9,7 @@ before(async () => {
 });
 after(() => market.close());
 
-test("usage shows every window of the plan, the request itself counted", async () => {
+test("GET /account/usage: shows every window of the plan, and counts in none", async () => {
   const pro = await market.hasUser({ plan: "pro" });
   const inSeconds = (seconds: number) => new Date(market.clock.now.getTime() + seconds * 1000).toISOString();
   await pro.get("/v1/categories");
@@ -17,9 +17,9 @@ test("usage shows every window of the plan, the request itself counted", async (
   assert.deepEqual(body.data, {
     plan: "pro",
     windows: [
-      { limit: 100, seconds: 60, used: 2, remaining: 98, resetAt: inSeconds(60) },
-      { limit: 1_000, seconds: 3_600, used: 2, remaining: 998, resetAt: inSeconds(3_600) },
-      { limit: 10_000, seconds: 86_400, used: 2, remaining: 9_998, resetAt: inSeconds(86_400) },
+      { limit: 100, seconds: 60, used: 1, remaining: 99, resetAt: inSeconds(60) },
+      { limit: 1_000, seconds: 3_600, used: 1, remaining: 999, resetAt: inSeconds(3_600) },
+      { limit: 10_000, seconds: 86_400, used: 1, remaining: 9_999, resetAt: inSeconds(86_400) },
     ],
     sessionWindows: [
       { limit: 600, seconds: 60, used: 0, remaining: 600, resetAt: null },
@@ -32,7 +32,21 @@ test("a session reads the keys' usage without adding to it", async () => {
   const user = await market.hasUser();
   const session = await market.hasSession(user.userId);
   const { data } = (await session.get("/v1/account/usage")).body;
-  assert.deepEqual([data.windows[0].used, data.sessionWindows[0].used], [0, 1]);
+  assert.deepEqual([data.windows[0].used, data.sessionWindows[0].used], [0, 0]);
+});
+
+test("GET /account/usage: answers when the quota is used up, by every method and spelling of it", async () => {
+  const free = await market.hasUser();
+  for (let at = 0; at < builtInPlans.plans.free.quotas[0]!.requests; at++) await free.get("/v1/nothing");
+  assert.equal((await free.get("/v1/categories")).status, 429);
+  for (const [method, path] of [
+    ["GET", "/v1/account/usage"],
+    ["GET", "/v1/account/usage/"],
+    ["HEAD", "/v1/account/usage"],
+  ] as const) {
+    const reply = await free.request(method, path);
+    assert.deepEqual([reply.status, reply.headers.get("x-ratelimit-remaining")], [200, "0"]);
+  }
 });
 
 test("usage is for any key, whatever it may do, and not for visitors", async () => {

@@ -284,7 +284,7 @@ test("all faults of a workflow are told at once, by their places", async () => {
   assert.deepEqual(await problemsOf(asWorkflow({ steps, result: "steps.a.output", colour: "red" })), [
     "content.steps[0].needs: makes a circle: a → b → a",
     "content.steps[0].value: uses steps.c, but no step has this id",
-    "content.steps[1].seconds: expected number to be >=1",
+    "content.steps[1].seconds: must be at least 1",
     "content.colour: is not known here",
   ]);
   await assertRefused("content", { type: "WORKFLOW", content: "Step one: …" });

@@ -136,22 +136,28 @@ export async function findVisible(
   return product;
 }
 
-/** A buyer's first look at the content is its reveal, written before it is shown. */
-export async function noteReveal(ctx: Context, caller: Caller, product: ProductForReader): Promise<void> {
-  if (product.entitled && product.usedAt === null && isMember(caller))
-    await noteUse(ctx, caller.userId, product.id);
+/** A buyer's first look at the content is its reveal, written before it is shown; answers the product as it is then. */
+export async function noteReveal(
+  ctx: Context,
+  caller: Caller,
+  product: ProductForReader,
+): Promise<ProductForReader> {
+  if (!product.entitled || product.usedAt !== null || !isMember(caller)) return product;
+  await noteUse(ctx, caller.userId, product.id);
+  return { ...product, usedAt: ctx.now() };
 }
 
 export async function readDetail(
   ctx: Context,
   caller: Caller,
   productId: string,
-  visit: Visit,
+  { isHead, ...visit }: Visit & { isHead: boolean },
 ): Promise<Answer<ProductDetail>> {
   const product = await findVisible(ctx, caller, productId);
+  if (isHead) return answerWith(ctx, product, caller);
   noteView(ctx, caller, product, visit);
-  if (mayReadContent(product, caller)) await noteReveal(ctx, caller, product);
-  return answerWith(ctx, product, caller);
+  const reveals = mayReadContent(product, caller);
+  return answerWith(ctx, reveals ? await noteReveal(ctx, caller, product) : product, caller);
 }
 
 /** A product as its reviewers get it, with why they may read it, if they may. */

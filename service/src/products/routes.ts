@@ -8,8 +8,8 @@ import { deleteProduct, moveProduct } from "./states.ts";
 import { listProductVersions, readVersion } from "./versions.ts";
 
 export const productRoutes = [
-  route(api.products.get, (ctx, caller, { params }, { source, isPrefetch }) =>
-    readDetail(ctx, caller, params.productId, { userAgent: source.userAgent, isPrefetch }),
+  route(api.products.get, (ctx, caller, { params }, { source, isPrefetch, isHead }) =>
+    readDetail(ctx, caller, params.productId, { userAgent: source.userAgent, isPrefetch, isHead }),
   ),
   route(api.products.create, (ctx, caller, { body }) => createProduct(ctx, caller, body)),
   route(api.products.change, (ctx, caller, { params, body }, facts) =>
@@ -33,8 +33,8 @@ export const productRoutes = [
   route(api.products.versions, (ctx, caller, { params, query }) =>
     listProductVersions(ctx, caller, params.productId, query),
   ),
-  route(api.products.version, (ctx, caller, { params }) =>
-    readVersion(ctx, caller, params.productId, params.version),
+  route(api.products.version, (ctx, caller, { params }, { isHead }) =>
+    readVersion(ctx, caller, params.productId, { version: params.version, isHead }),
   ),
   route(api.moderation.list, (ctx, _caller, { query }) => listForModerators(ctx, query)),
   route(api.moderation.approve, (ctx, caller, { params }, { ifMatch, source }) =>

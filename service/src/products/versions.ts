@@ -39,7 +39,7 @@ export async function readVersion(
   ctx: Context,
   caller: Member,
   productId: string,
-  version: string,
+  { version, isHead }: { version: string; isHead: boolean },
 ): Promise<VersionDetail> {
   const product = await findVisible(ctx, caller, productId);
   const found = SEMANTIC_VERSION.test(version)
@@ -48,7 +48,7 @@ export async function readVersion(
   const keeps = isKeeper(product, caller);
   if (!found || (!keeps && isHeld(product, version))) throw new ApiError("VERSION_NOT_FOUND");
   if (!keeps) mustBeBuyers(product, version);
-  await noteReveal(ctx, caller, product);
+  if (!isHead) await noteReveal(ctx, caller, product);
   const { content, contentFormat, variables, files } = found;
   return {
     ...toListed(product, found),

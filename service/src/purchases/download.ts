@@ -16,7 +16,11 @@ export interface Download {
 type Version = NonNullable<Awaited<ReturnType<typeof findRunnableVersion>>>;
 
 /** The bought prompt as a file: Markdown for people, JSON for programs. Buyer and entitlement are asked after again each time. */
-export async function downloadOf(ctx: Context, order: OrderRow, format: "md" | "json"): Promise<Download> {
+export async function downloadOf(
+  ctx: Context,
+  order: OrderRow,
+  { format, isHead }: { format: "md" | "json"; isHead: boolean },
+): Promise<Download> {
   await mustHaveAccount(ctx, order.buyerId);
   const entitlement = await findEntitlementOfOrder(ctx.db, order.id);
   if (entitlement?.status !== "active") {
@@ -28,7 +32,7 @@ export async function downloadOf(ctx: Context, order: OrderRow, format: "md" | "
     pinned: undefined,
   });
   if (!version) throw new ApiError("PRODUCT_NOT_FOUND");
-  await noteUse(ctx, order.buyerId, order.productId);
+  if (!isHead) await noteUse(ctx, order.buyerId, order.productId);
   const name = `${slugOf(order.productTitle)}-${version.version}.${format}`;
   return format === "json"
     ? { name, type: "application/json; charset=utf-8", text: toJson(order, version) }

@@ -14,7 +14,10 @@ export function addPurchasePages(app: FastifyInstance, ctx: Context): void {
 
   app.get("/v1/purchases/:orderId/download", async (request, reply) => {
     const { format } = request.query as { format?: unknown };
-    const file = await downloadOf(ctx, await order(request, "download"), format === "json" ? "json" : "md");
+    const file = await downloadOf(ctx, await order(request, "download"), {
+      format: format === "json" ? "json" : "md",
+      isHead: request.method === "HEAD",
+    });
     return reply
       .header("content-disposition", `attachment; filename="${file.name}"`)
       .header("cache-control", "private, no-store")

@@ -15,13 +15,15 @@ import { flowCookie, flowCookieName, noFlowCookie, openFlow } from "./social-flo
 /** The way to a provider and back: people walk it in a browser, programs are told the same in JSON. */
 export function addSocialPages(app: FastifyInstance, ctx: Context): void {
   for (const provider of identityProviderNames) {
-    const only = { exposeHeadRoute: false };
-    app.get(`/api/auth/${provider}`, only, (request, reply) => begin(ctx, provider, request, reply));
-    app.get(`/api/auth/callback/${provider}`, only, (request, reply) =>
-      finish(ctx, provider, request, reply),
+    app.get(`/api/auth/${provider}`, (request, reply) => begin(ctx, provider, request, reply));
+    app.get(`/api/auth/callback/${provider}`, (request, reply) =>
+      request.method === "HEAD" ? sendNothing(reply) : finish(ctx, provider, request, reply),
     );
   }
 }
+
+/** The provider's code works once: only the GET redeems it. */
+const sendNothing = (reply: FastifyReply) => reply.header("cache-control", "no-store").send();
 
 async function begin(
   ctx: Context,

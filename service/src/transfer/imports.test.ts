@@ -139,10 +139,10 @@ suite("an import with a mistake", () => {
       "3 price has more decimals than USD",
       "3 variables does not declare topic, which the content uses",
       "3 variables does not declare language, which the content uses",
-      "5 title expected string to have >=1 characters",
+      "5 title must have at least 1 character",
       "5 content is required",
       "5 colour is not known here",
-      "6 product expected object, received array",
+      "6 product must be an object",
       "7 price price must be positive",
       "9 id is that of line 8 too",
       "10 id is that of line 7 too",
@@ -196,7 +196,7 @@ suite("an import with a mistake", () => {
     assert.deepEqual(
       told(assertError(await sends(seller, text, { type: MARKDOWN }), 400, "INVALID_REQUEST")).toSorted(),
       [
-        "4 price expected number, received string",
+        "4 price must be a number",
         "7 variables[1].name must be a name such as topic",
         "8 colour is not known here",
       ],
@@ -229,7 +229,7 @@ suite("an import with a mistake", () => {
       /__proto__ is not a name that can be used/,
     ],
     ["a NUL", file(front, "a\0b"), /content must not contain NUL characters/],
-    ["no content", file(front, ""), /content expected string to have >=1 characters/],
+    ["no content", file(front, ""), /content must have at least 1 character/],
     [
       "text that is no UTF-8",
       new Uint8Array([0x2d, 0x2d, 0x2d, 0x0a, 0xff, 0x0a]),
@@ -257,7 +257,7 @@ suite("an import with a mistake", () => {
     ["a name of JavaScript's", '{"__proto__":{}}', "1 __proto__ is not a name that can be used"],
     ["65 levels", `{"a":${"[".repeat(64)}${"]".repeat(64)}}`, "1 product is nested deeper than 64 levels"],
     ["text that is no UTF-8", new Uint8Array([0x7b, 0xff, 0x7d]), "1 product is not valid UTF-8"],
-    ["null", "null", "1 product expected object, received null"],
+    ["null", "null", "1 product must be an object"],
     ["a line of 5 MB", `{"title":"${"x".repeat(5_000_000)}"}`, "1 product is larger than 4194304 bytes"],
   ] as const) {
     test(`of a line is told: ${what}`, async () => {

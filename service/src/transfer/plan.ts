@@ -3,7 +3,7 @@ import { knownCategories } from "../catalogue/categories.ts";
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 import { invalidRequest } from "../errors.ts";
-import { parse } from "../http/validate.ts";
+import { parse, parseNew } from "../http/validate.ts";
 import { type Locked, ownProducts } from "../products/ownership.ts";
 import { type Change, checkedChange, checkedDraft, type Draft } from "../products/products.ts";
 import { isAfter } from "../products/version.ts";
@@ -95,7 +95,7 @@ function firstOfEach(items: Item[], named: Map<string, string>, problems: Proble
 }
 
 async function toMaking(ctx: Context, item: Item): Promise<Making> {
-  const { id: name, status: wanted, ...wish } = parse(ImportedProduct, item.value, WHOLE);
+  const { id: name, status: wanted, ...wish } = parseNew(ImportedProduct, item.value, WHOLE);
   return { item, name, wanted, draft: await checkedDraft(ctx, wish) };
 }
 

@@ -151,10 +151,10 @@ for (const [says, definition] of right) {
 }
 
 const wrong: [says: string, definition: unknown, ...problems: string[]][] = [
-  ["no object", [], "content: expected object, received array"],
-  ["another format", changed({ format: "workflow/2" }), 'content.format: expected "workflow/1"'],
+  ["no object", [], "content: must be an object"],
+  ["another format", changed({ format: "workflow/2" }), "content.format: must be workflow/1"],
   ["no result", changed({ result: undefined }), "content.result: is required"],
-  ["no steps", changed({ steps: [], result: "1" }), "content.steps: expected array to have >=1 items"],
+  ["no steps", changed({ steps: [], result: "1" }), "content.steps: must have at least 1 item"],
   ["a field that is not known", changed({ "steps.1.need": [] }), "content.steps[1].need: is not known here"],
   [
     "a field of another type of step",
@@ -180,7 +180,7 @@ const wrong: [says: string, definition: unknown, ...problems: string[]][] = [
   [
     "too long a wait",
     changed({ "steps.2.timeoutSeconds": 604_801 }),
-    "content.steps[2].timeoutSeconds: expected number to be <=604800",
+    "content.steps[2].timeoutSeconds: must be at most 604800",
   ],
   ["a great number", changed({ "steps.1.maxConcurrency": 1_000 }), "content.steps[1].maxConcurrency: "],
   [
@@ -283,7 +283,7 @@ const wrong: [says: string, definition: unknown, ...problems: string[]][] = [
   [
     "a long expression",
     withValue(`'${"x".repeat(2_047)}'`),
-    "content.steps[3].value: expected string to have <=2048 characters",
+    "content.steps[3].value: must have at most 2048 characters",
   ],
   [
     "a deep expression",
