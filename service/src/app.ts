@@ -25,11 +25,10 @@ import { eventRoutes } from "./events/routes.ts";
 import { addFilePages } from "./files/pages.ts";
 import { fileRoutes } from "./files/routes.ts";
 import { addAssets } from "./http/assets.ts";
-import type { Door } from "./http/door.ts";
+import type { Door, RequestDeadlines } from "./http/door.ts";
 import type { StreamTimes } from "./http/event-stream.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { addPages } from "./http/pages.ts";
-import type { UploadDeadlines } from "./http/patience.ts";
 import { createRateLimits, type RateLimits } from "./http/rate-limit.ts";
 import { buildServer, originOf } from "./http/server.ts";
 import { every } from "./jobs/every.ts";
@@ -106,7 +105,7 @@ export const routes = [
 
 export interface Overrides extends BaseOverrides {
   inspect?: Door["inspect"];
-  uploadDeadlines?: UploadDeadlines;
+  requestDeadlines?: RequestDeadlines;
   streamTimes?: Partial<StreamTimes>;
   /** How long requests may run after the service was told to end. */
   graceMs?: number;
@@ -174,7 +173,7 @@ export async function startService(
 function buildDoor(
   ctx: Context,
   queue: () => Queue | null,
-  { inspect, uploadDeadlines, streamTimes }: Overrides,
+  { inspect, requestDeadlines, streamTimes }: Overrides,
 ): Promise<FastifyInstance> {
   const { config } = ctx;
   const metrics = createMetrics({
@@ -204,7 +203,7 @@ function buildDoor(
       guest: (cookie) => ctx.guests.identify(cookie),
     },
     limits,
-    ...(uploadDeadlines && { uploadDeadlines }),
+    ...(requestDeadlines && { requestDeadlines }),
     ...(streamTimes && { streamTimes }),
     ...(inspect && { inspect }),
     pages: (server) => {

@@ -374,7 +374,7 @@ suite("an upload", () => {
   }
 
   test("that stands still ends soon, and leaves nothing", async () => {
-    const hasty = await openMarket({ uploadDeadlines: { idleMs: 50, totalMs: 30_000 } });
+    const hasty = await openMarket({ requestDeadlines: { upload: { idleMs: 50, totalMs: 30_000 } } });
     const client = await hasty.hasUser();
     const socket = begin(hasty.origin, client, await hasDraft(client));
     const answer = await new Promise<string>((resolve) =>

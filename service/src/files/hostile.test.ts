@@ -318,7 +318,7 @@ test("a large file is looked through in small steps, between which others are an
 });
 
 test("garbage in multipart gets answers that are declared, and never a 500", async () => {
-  const hasty = await openMarket({ uploadDeadlines: { idleMs: 100, totalMs: 30_000 } });
+  const hasty = await openMarket({ requestDeadlines: { upload: { idleMs: 100, totalMs: 30_000 } } });
   const sender = await hasty.hasUser();
   const target = await hasDraft(sender);
   const piece = fc.constantFrom(

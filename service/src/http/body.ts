@@ -1,10 +1,10 @@
 import type { Endpoint } from "@stoa/contract";
 import type { FastifyRequest } from "fastify";
 import { viewerOf } from "../context.ts";
+import { uploadDeadlines } from "./body-deadlines.ts";
 import type { Door } from "./door.ts";
 import { parseJsonBody } from "./json-body.ts";
 import { letFinish, mustBeUpload, receiveUpload, type Upload } from "./multipart.ts";
-import { uploadDeadlines } from "./patience.ts";
 import { mediaTypeOf, mustBeTaken, type RawBody, RawBodyLines, readRawBody } from "./raw-body.ts";
 import type { Route } from "./route.ts";
 import { Slots } from "./slots.ts";
@@ -55,7 +55,7 @@ async function takeUpload(door: Door, { endpoint, admit }: Route, request: Fasti
   return receiveUpload(request.raw, folder, maxBytes, deadlinesOf(door));
 }
 
-const deadlinesOf = (door: Door) => door.uploadDeadlines ?? uploadDeadlines;
+const deadlinesOf = (door: Door) => ({ ...uploadDeadlines, ...door.requestDeadlines?.upload });
 
 /** What the schema of the body is held against: JSON, or the fields beside a file; of a file alone there is nothing. */
 export function parseBody({ rawBody }: Endpoint, body: Incoming, contentType: string | undefined): unknown {

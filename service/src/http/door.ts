@@ -3,13 +3,19 @@ import type { Endpoint, ErrorCode } from "@stoa/contract";
 import type { FastifyInstance } from "fastify";
 import type { Caller, Context } from "../context.ts";
 import type { Identify } from "./authenticate.ts";
+import type { BodyDeadlines } from "./body-deadlines.ts";
 import type { Rendered } from "./envelope.ts";
 import type { StreamTimes } from "./event-stream.ts";
 import type { Guests } from "./guests.ts";
 import type { Metrics } from "./metrics.ts";
-import type { UploadDeadlines } from "./patience.ts";
 import type { RateLimits } from "./rate-limit.ts";
 import type { Route } from "./route.ts";
+
+export interface RequestDeadlines {
+  headersMs?: number;
+  body?: Partial<BodyDeadlines>;
+  upload?: Partial<BodyDeadlines>;
+}
 
 /** What the door is given by app.ts, since it knows no room. */
 export interface Door {
@@ -19,7 +25,7 @@ export interface Door {
   limits: RateLimits;
   metrics: Metrics;
   /** Tests: shorter than in truth. */
-  uploadDeadlines?: UploadDeadlines;
+  requestDeadlines?: RequestDeadlines;
   streamTimes?: Partial<StreamTimes>;
   /** Pages and documents beside the API: reference, health, signed links. */
   pages(app: FastifyInstance): void;

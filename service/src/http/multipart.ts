@@ -7,8 +7,8 @@ import { type Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Busboy, type BusboyHeaders, type BusboyInstance } from "@fastify/busboy";
 import { ApiError, invalidRequest } from "../errors.ts";
+import { type BodyDeadlines, UploadTimeout } from "./body-deadlines.ts";
 import { mustBeStorable } from "./json-body.ts";
-import { Patience, type UploadDeadlines } from "./patience.ts";
 
 /** A file as it came in. It lies in a folder of ours under a name of ours, until the request is answered. */
 export interface UploadedFile {
@@ -56,7 +56,7 @@ export async function receiveUpload(
   request: IncomingMessage,
   folder: string,
   maxBytes: number,
-  deadlines: UploadDeadlines,
+  deadlines: BodyDeadlines,
 ): Promise<Upload> {
   const path = join(folder, randomUUID());
   const discard = () => rm(path, { force: true });
@@ -72,29 +72,29 @@ async function readParts(
   request: IncomingMessage,
   path: string,
   maxBytes: number,
-  deadlines: UploadDeadlines,
+  deadlines: BodyDeadlines,
 ): Promise<Omit<Upload, "discard">> {
   const parser = parserOf(request);
   const parts = collect(parser, path, maxBytes);
-  const patience = new Patience(deadlines);
+  const timeout = new UploadTimeout(deadlines);
   const read = async () => {
-    await pipeline(request.pipe(patience.stream), bounded(maxBytes), parser);
+    await pipeline(request.pipe(timeout.stream), bounded(maxBytes), parser);
     if (parts.file === null) throw invalidRequest("file", "is required");
     return parts.file;
   };
   try {
-    const file = await Promise.race([read(), parts.failed, patience.lost, hungUp(request)]);
+    const file = await Promise.race([read(), parts.failed, timeout.late, hungUp(request)]);
     mustBeStorable(parts.fields, "body");
     return { file, fields: { ...parts.fields } };
   } catch (error) {
     // Not the request itself: that would end the connection before it has its answer.
-    request.unpipe(patience.stream);
-    for (const stream of [patience.stream, parser]) stream.destroy();
+    request.unpipe(timeout.stream);
+    for (const stream of [timeout.stream, parser]) stream.destroy();
     parts.end.abort();
     await parts.file?.catch(() => {});
     throw inOurWords(error);
   } finally {
-    patience.end();
+    timeout.end();
   }
 }
 

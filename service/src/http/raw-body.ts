@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Endpoint } from "@stoa/contract";
 import { ApiError, invalidRequest } from "../errors.ts";
+import { type BodyDeadlines, UploadTimeout } from "./body-deadlines.ts";
 import { hungUp } from "./multipart.ts";
-import { Patience, type UploadDeadlines } from "./patience.ts";
 
 /** A body as it came, and the media type that it came as. */
 export interface RawBody {
@@ -59,17 +59,17 @@ const tooLarge = (maxBytes: number) =>
 export async function readRawBody(
   request: IncomingMessage,
   maxBytes: number,
-  deadlines: UploadDeadlines,
+  deadlines: BodyDeadlines,
 ): Promise<Buffer> {
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-  const patience = new Patience(deadlines);
+  const timeout = new UploadTimeout(deadlines);
   try {
-    const stream = request.pipe(patience.stream);
-    return await Promise.race([collect(stream, maxBytes), patience.lost, hungUp(request)]);
+    const stream = request.pipe(timeout.stream);
+    return await Promise.race([collect(stream, maxBytes), timeout.late, hungUp(request)]);
   } finally {
-    request.unpipe(patience.stream);
-    patience.stream.destroy();
-    patience.end();
+    request.unpipe(timeout.stream);
+    timeout.stream.destroy();
+    timeout.end();
   }
 }
 

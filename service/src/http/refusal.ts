@@ -99,16 +99,19 @@ export function sendError(door: Door, request: FastifyRequest, reply: FastifyRep
   return send(request, reply, rendered);
 }
 
-/** What is no HTTP, or has too many headers for a request to be made of it, is told so in the envelope all the same. */
+const UNREADABLE: Record<string, ApiError> = {
+  HPE_HEADER_OVERFLOW: invalidRequest(
+    "headers",
+    `must be shorter than ${maxHeaderSize} bytes together with the path and query`,
+  ),
+  ERR_HTTP_REQUEST_TIMEOUT: invalidRequest("request", "did not arrive in time"),
+};
+const CLOSE_AFTER_MS = 2_000;
+
+/** A request that is no HTTP, has too many headers or comes too slowly is refused in the envelope, and its connection ends. */
 export function refuseUnreadable({ ctx }: Door, { code }: { code?: string }, socket: Socket): void {
   if (code === "ECONNRESET" || socket.destroyed) return;
-  const refusal =
-    code === "HPE_HEADER_OVERFLOW"
-      ? invalidRequest(
-          "headers",
-          `must be shorter than ${maxHeaderSize} bytes together with the path and query`,
-        )
-      : invalidRequest("request", "is not readable as HTTP");
+  const refusal = UNREADABLE[code ?? ""] ?? invalidRequest("request", "is not readable as HTTP");
   const meta = { timestamp: ctx.now().toISOString(), request_id: v7() };
   const { body } = renderError(refusal, docUrl(ctx, refusal.code), meta);
   const headers = {
@@ -119,5 +122,6 @@ export function refuseUnreadable({ ctx }: Door, { code }: { code?: string }, soc
     connection: "close",
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  setTimeout(() => socket.destroy(), CLOSE_AFTER_MS).unref();
   socket.end(`HTTP/1.1 400 Bad Request\r\n${lines.join("\r\n")}\r\n\r\n${body}`);
 }

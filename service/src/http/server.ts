@@ -6,11 +6,14 @@ import type { Endpoint } from "@stoa/contract";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { v7 } from "uuid";
 import { isMember } from "../context.ts";
+import { invalidRequest } from "../errors.ts";
 import { answer } from "./answer.ts";
 import { mustBeAllowed } from "./authenticate.ts";
+import { bodyDeadlines, limitBodyTime, uploadDeadlines } from "./body-deadlines.ts";
 import { type Door, SECURITY_HEADERS } from "./door.ts";
 import { enter } from "./enter.ts";
 import { mustBeFresh } from "./fresh-sign-in.ts";
+import { letFinish } from "./multipart.ts";
 import { RATE_LIMIT_HEADERS } from "./rate-limit.ts";
 import { BODY_LIMIT_BYTES, notFound, refuseUnreadable, sendError } from "./refusal.ts";
 import { isApi, toRoutable } from "./request-path.ts";
@@ -37,9 +40,14 @@ const OPEN_TO_ALL_SITES = {
   methods: "GET, HEAD, POST, PATCH, PUT, DELETE",
   maxAge: 86_400,
 };
+const HEADERS_MS = 20_000;
+const CHECK_HEADERS_MS = 5_000;
+/** Of a whole request: an upload may wait for its turn before its own deadline begins. */
+const REQUEST_MS = 2 * uploadDeadlines.totalMs;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 export async function buildServer(door: Door): Promise<FastifyInstance> {
+  const { headersMs = HEADERS_MS, body } = door.requestDeadlines ?? {};
   const app = Fastify({
     bodyLimit: BODY_LIMIT_BYTES,
     trustProxy: door.ctx.config.trustProxy ?? false,
@@ -52,6 +60,8 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
     // Node takes no longer target: an id of any length is looked for, and not found.
     routerOptions: { maxParamLength: maxHeaderSize },
     forceCloseConnections: "idle",
+    requestTimeout: REQUEST_MS,
+    http: { headersTimeout: headersMs, connectionsCheckingInterval: Math.min(headersMs, CHECK_HEADERS_MS) },
     clientErrorHandler: (error, socket) => refuseUnreadable(door, error, socket),
   });
   app.decorate("guests", door.ctx.guests);
@@ -66,6 +76,10 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
     request.startedAt = performance.now();
     request.span = startRequestSpan(request);
     reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
+    if (!isReadInTurn(request))
+      limitBodyTime({ ...bodyDeadlines, ...body }, request, reply, (reason) =>
+        sendError(door, request, reply, invalidRequest("body", reason)),
+      );
     done();
   });
   await app.register(cors, {
@@ -81,23 +95,31 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
   app.addHook("preHandler", (request, _reply, done) => withinRequest(request, done));
   app.addHook("onResponse", (request, reply, done) => {
     observe(door, request, reply, performance.now() - request.startedAt);
+    if (isReadInTurn(request)) letFinish(request.raw);
     done();
   });
   app.setErrorHandler((error, request, reply) => sendError(door, request, reply, error));
   app.setNotFoundHandler((request) => {
     throw notFound(door.routes, request);
   });
-  const isLarge = ({ endpoint }: Route) => endpoint.upload !== null || endpoint.rawBody !== null;
-  for (const route of door.routes) if (!isLarge(route)) addRoute(app, door, route);
+  for (const route of door.routes) if (!isLarge(route.endpoint)) addRoute(app, door, route);
   await app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
     // Left unread: body.ts reads it when it is known who may send it, and when it is its turn.
     scope.addContentTypeParser("*", (_request, _body, done) => done(null));
-    for (const route of door.routes) if (isLarge(route)) addRoute(scope, door, route);
+    for (const route of door.routes) if (isLarge(route.endpoint)) addRoute(scope, door, route);
     done();
   });
   door.pages(app);
   return app;
+}
+
+const isLarge = ({ upload, rawBody }: Endpoint): boolean => upload !== null || rawBody !== null;
+
+/** Its body is read by body.ts, when it is its turn. */
+function isReadInTurn(request: FastifyRequest): boolean {
+  const { endpoint } = request.routeOptions.config;
+  return endpoint !== undefined && isLarge(endpoint);
 }
 
 /** One line a request, and its time in the metrics. The route's pattern stands for the path; no query, no credential. */
