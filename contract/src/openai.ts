@@ -20,7 +20,7 @@ const wishes = {
   messages: z
     .array(RequestMessage)
     .describe(
-      "The last user message holds the variables, as a JSON object; the text of the only one that is needed may stand alone. Nothing else of them is read",
+      "The last user message holds the variables, as a JSON object; the text of the only one that is needed may stand alone. Other messages are refused (they would be ignored), unless the prompt declares a variable named conversation: it gets them as JSON text, a list of {role, content}",
     ),
   metadata: z
     .looseObject({

@@ -38,15 +38,28 @@ async function echoOf(wish: Wish, model = haiku): Promise<string> {
 const IN_RAIN = "Write a haiku about rain in English.";
 
 suite("variables are taken", () => {
-  test("of the last user message as a JSON object, whatever stands before or after it", async () => {
+  test("of the last user message as a JSON object; empty messages beside it say nothing", async () => {
     const messages: Wish["messages"] = [
-      { role: "system", content: "Be brief." },
-      { role: "user", content: '{"topic": "snow"}' },
-      { role: "assistant", content: "White." },
+      { role: "system", content: "" },
       { role: "user", content: ' {"topic": "rain"}\n' },
-      { role: "assistant", content: "…" },
+      { role: "assistant", content: " " },
     ];
     assert.equal(await echoOf({ messages }), IN_RAIN);
+  });
+
+  test("of the conversation, where the prompt declares that it takes one", async () => {
+    const takes = await hasDraft(author, { content: "{{conversation}} Then: {{question}}" });
+    const messages: Wish["messages"] = [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "What is snow?" },
+      { role: "assistant", content: "White." },
+      { role: "user", content: "And rain?" },
+    ];
+    const turns = messages.slice(0, 3).map(({ role, content }) => ({ role, content }));
+    assert.equal(await echoOf({ messages }, takes), `${JSON.stringify(turns)} Then: And rain?`);
+    assert.equal(await echoOf(user("Rain?"), takes), "[] Then: Rain?");
+    const metadata = { variables: '{"question": "Snow?"}' };
+    assert.equal(await echoOf({ messages, metadata }, takes), `${JSON.stringify([...turns])} Then: Snow?`);
   });
 
   test("of its text parts, put together", async () => {
@@ -89,8 +102,22 @@ suite("variables are refused where they stand", () => {
     return reply;
   };
 
-  test("in the message, by its number", async () => {
+  test("messages that a prompt would not see: a system message, earlier turns, a beginning of the answer", async () => {
+    const [message] = user('{"topic": "rain"}').messages!;
     const system = { role: "system" as const, content: "Be brief." };
+    const turns = [
+      { role: "user" as const, content: "Hello" },
+      { role: "assistant" as const, content: "Hi" },
+    ];
+    await refused({ messages: [system, message!] }, "messages[0]");
+    await refused({ messages: [...turns, message!] }, "messages[0]");
+    await refused({ messages: [message!, turns[1]!] }, "messages[1]");
+    const metadata = { variables: '{"topic": "rain"}' };
+    await refused({ messages: [system, message!], metadata }, "messages[0]");
+  });
+
+  test("in the message, by its number", async () => {
+    const system = { role: "system" as const, content: "" };
     const [message] = user('{"topik": "rain", "topic": 7}').messages!;
     const reply = await refused({ messages: [system, message!] }, "messages[1].content.topik");
     const { errors } = reply.body.error.details;

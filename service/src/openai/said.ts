@@ -3,21 +3,44 @@ import { invalidRequest, ruleBroken } from "../errors.ts";
 
 type Wish = Pick<CreateChatCompletion, "messages" | "metadata">;
 
+interface Turn {
+  /** Its place in the request. */
+  at: string;
+  role: string;
+  text: string;
+}
+
 /** What a request says for the variables: each by its name, or a text alone; and where that stands. */
-export type Said = { at: string } & ({ variables: Record<string, unknown> } | { text: string });
+export type Said = {
+  at: string;
+  /** The messages beside the last user message: a system message, the turns before. */
+  conversation: Turn[];
+} & ({ variables: Record<string, unknown> } | { text: string });
+
+/** A prompt that declares a variable of this name takes the conversation: as JSON text, a list of {role, content}. */
+const CONVERSATION = "conversation";
 
 /** `metadata.variables` where there are any, else the last user message. Throws where neither can be read. */
 export function saidIn({ messages, metadata }: Wish): Said {
   const given = metadata?.variables;
-  if (given !== undefined) return { variables: named(given), at: "metadata.variables" };
   const last = messages.findLastIndex(({ role }) => role === "user");
+  const conversation = turnsBeside(messages, last);
+  if (given !== undefined) return { variables: named(given), at: "metadata.variables", conversation };
   const at = `messages[${last}].content`;
   const text = last === -1 ? "" : textOf(messages[last]!.content ?? "", at);
   // An empty message is what clients send that must send one.
-  if (text.trim() === "") return { variables: {}, at };
+  if (text.trim() === "") return { variables: {}, at, conversation };
   const variables = objectIn(text);
-  return variables ? { variables, at } : { text, at };
+  return variables ? { variables, at, conversation } : { text, at, conversation };
 }
+
+/** An empty message says nothing that could be lost. */
+const turnsBeside = (messages: Wish["messages"], last: number): Turn[] =>
+  messages.flatMap(({ role, content }, index) => {
+    if (index === last) return [];
+    const text = textOf(content ?? "", `messages[${index}].content`);
+    return text.trim() === "" ? [] : [{ at: `messages[${index}]`, role, text }];
+  });
 
 function named(given: string | Record<string, unknown>): Record<string, unknown> {
   const variables = typeof given === "string" ? objectIn(given) : given;
@@ -44,8 +67,25 @@ function objectIn(text: string): Record<string, unknown> | null {
   }
 }
 
-/** A text alone is the value of the one variable that must be given, or of the only one that there is. */
+/** The values for a prompt. A conversation that it does not take is refused: without it the answer would be to another question. */
 export function variablesOf(said: Said, declared: readonly Variable[]): Record<string, unknown> {
+  if (!declared.some(({ name }) => name === CONVERSATION)) {
+    mustStandAlone(said);
+    return ownVariables(said, declared);
+  }
+  const turns = said.conversation.map(({ role, text }) => ({ role, content: text }));
+  const others = declared.filter(({ name }) => name !== CONVERSATION);
+  return { [CONVERSATION]: JSON.stringify(turns), ...ownVariables(said, others) };
+}
+
+function mustStandAlone({ conversation: [turn] }: Said): void {
+  if (!turn) return;
+  const reason = `would be ignored: this prompt takes one user message, without system message and earlier turns (a seller's prompt takes them by a variable named ${CONVERSATION})`;
+  throw ruleBroken(turn.at, reason);
+}
+
+/** A text alone is the value of the one variable that must be given, or of the only one that there is. */
+function ownVariables(said: Said, declared: readonly Variable[]): Record<string, unknown> {
   if ("variables" in said) return said.variables;
   // A prompt without variables says the same whatever it is told.
   if (declared.length === 0) return {};
