@@ -28,7 +28,7 @@ async function hasEndpoint(url: string): Promise<{ id: string; secret: string }>
 
 async function sendTest({ id }: { id: string }): Promise<void> {
   await owner.post(`/v1/webhooks/${id}/test`);
-  const courier = new Courier(market.service.ctx, () => 0);
+  const courier = new Courier(market.service.ctx, { random: () => 0 });
   while (await courier.round()) await courier.idle();
 }
 

@@ -71,7 +71,7 @@ async function hasEndpoint(url: string): Promise<{ id: string; secret: string }>
 
 async function deliveredTest(id: string): Promise<string> {
   const { body } = await owner.post(`/v1/webhooks/${id}/test`);
-  const courier = new Courier(market.service.ctx, () => 0);
+  const courier = new Courier(market.service.ctx, { random: () => 0 });
   while (await courier.round()) await courier.idle();
   return (await owner.get(`/v1/deliveries/${body.data.id}`)).body.data.status;
 }

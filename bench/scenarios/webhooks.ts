@@ -191,7 +191,7 @@ async function claims(ctx: Context): Promise<Quantiles> {
   for (let n = 0; n < CLAIMS; n++) {
     await makeDue(ctx);
     const now = new Date();
-    const lease = { now, token: newUuid(now), until: new Date(now.getTime() + 60_000) };
+    const lease = { now, token: newUuid(now), until: new Date(now.getTime() + 60_000), worker: null };
     const begun = performance.now();
     const claimed = await claimDeliveries(ctx.pool, lease, { isSlow: false, most: 256, share: 32 });
     times.push(performance.now() - begun);

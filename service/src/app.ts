@@ -17,6 +17,7 @@ import type { Context } from "./context.ts";
 import { measureSkew } from "./db/clock.ts";
 import type { Connection } from "./db/database.ts";
 import { isMigrated } from "./db/migrate.ts";
+import { WorkerPresence } from "./db/presence.ts";
 import { discountRoutes } from "./discounts/routes.ts";
 import { engine } from "./engine/engine.ts";
 import { workflowKind } from "./engine/kind.ts";
@@ -134,11 +135,13 @@ export async function startService(
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
   const kept = every(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.kept.dropOld());
   const cancels = every(HEAR_CANCELS_MS, "cancels", ctx.log, () => hearCancels(ctx));
-  const courier = new Courier(ctx);
+  const presence = new WorkerPresence(connection, ctx.log);
+  const courier = new Courier(ctx, { presence });
   const evaluator = new Evaluator();
   const workflows = engine.worker(ctx, evaluator);
   if (config.roles.worker) {
     queue = await startQueue(ctx, scheduledJobsOf(ctx), askedJobsOf(ctx));
+    await presence.start();
     courier.start();
     workflows.start();
   }
@@ -157,6 +160,7 @@ export async function startService(
         courier.stop(),
         workflows.stop(),
       ]);
+      await presence.stop();
       await ctx.live.drained();
       clearTimeout(giveUp);
       await evaluator.close();

@@ -30,7 +30,8 @@ export async function openHooks(wish: Pick<MarketWish, "postDeadlines" | "transa
 
 /** What tests of webhooks do again and again in a market. */
 export function hooksOf(market: () => Market, receiver: () => Receiver) {
-  const newCourier = () => new Courier(market().service.ctx, () => 0);
+  const newCourier = (options: ConstructorParameters<typeof Courier>[1] = {}) =>
+    new Courier(market().service.ctx, { random: () => 0, ...options });
   return {
     newCourier,
 

@@ -20,7 +20,7 @@ beforeEach(async () => {
 /** `by`: on whose connection. */
 async function claim(most: number, by: Pick<pg.Pool, "query"> = ctx.pool): Promise<Claimed[]> {
   const now = ctx.now();
-  const lease = { now, token: ctx.newId(), until: new Date(now.getTime() + MINUTE_MS) };
+  const lease = { now, token: ctx.newId(), until: new Date(now.getTime() + MINUTE_MS), worker: null };
   return claimDeliveries(by as pg.Pool, lease, { isSlow: false, most, share: most });
 }
 

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { beforeEach, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { DeliveryAttempt } from "@stoa/contract";
 import { hasProduct } from "../../test/factories.ts";
 import { HOUR_MS, MINUTE_MS, openHooks } from "../../test/hooks.ts";
 import type { Client } from "../../test/market.ts";
 import type { Receiver } from "../../test/receiver.ts";
+import { listPresent, WorkerPresence } from "../db/presence.ts";
 import { fanOut } from "./fan-out.ts";
 
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
@@ -211,6 +213,59 @@ test("what a dead worker held is attempted again under the same number, and a la
   );
 });
 
+test("a worker is killed: another one takes its leases over in two seconds, though they would last a minute", async () => {
+  const endpoint = await hasEndpoint(owner);
+  const answers: (() => void)[] = [];
+  receiver.answer = (response) => void answers.push(() => response.end());
+  await happens(owner);
+  const presence = new WorkerPresence({ target: market.target }, market.service.ctx.log);
+  await presence.start();
+  const { pool } = market.service.ctx;
+  const key = presence.key!;
+  const killed = newCourier({ presence });
+  const other = newCourier();
+  const reapTwice = async () => {
+    await other.reap();
+    market.clock.forward(1_000);
+    await other.reap();
+    await deliver(other);
+  };
+  try {
+    await killed.round();
+    while (answers.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    receiver.answer = 200;
+    await reapTwice();
+    assert.equal(receiver.received.length, 1, "it lives");
+  } finally {
+    // Of a process that is killed nothing else is left.
+    await presence.stop();
+  }
+  while ((await listPresent(pool, [key])).has(key)) await sleep(5);
+  await reapTwice();
+  const [delivery] = await deliveriesOf(owner, endpoint);
+  assert.deepEqual([delivery.status, delivery.attempt], ["succeeded", 1]);
+  answers[0]!();
+  await killed.idle();
+});
+
+test("a worker loses the connection of its session lock: it holds the lock again, under the same key", async () => {
+  const presence = new WorkerPresence({ target: market.target }, market.service.ctx.log);
+  await presence.start();
+  try {
+    const key = presence.key!;
+    assert.ok((await listPresent(market.service.ctx.pool, [key])).has(key));
+    await market.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'stoa worker' and datname = current_database()",
+    );
+    const isHeld = async () =>
+      presence.key === key && (await listPresent(market.service.ctx.pool, [key])).has(key);
+    while (await isHeld()) await sleep(5);
+    while (!(await isHeld())) await sleep(5);
+  } finally {
+    await presence.stop();
+  }
+});
+
 test("a delivery that ends every worker who takes it counts as attempted after five", async () => {
   const endpoint = await hasEndpoint(owner);
   await happens(owner);
@@ -218,7 +273,7 @@ test("a delivery that ends every worker who takes it counts as attempted after f
   const courier = newCourier();
   for (let death = 1; death <= 5; death++) {
     const until = new Date(market.clock.now.getTime() + MINUTE_MS);
-    const claim = "select id from claim_deliveries($1, false, 10, 32, gen_random_uuid(), $2)";
+    const claim = "select id from claim_deliveries($1, false, 10, 32, gen_random_uuid(), $2, null)";
     const { rows } = await market.query(claim, [market.clock.now, until]);
     assert.equal(rows.length, 1, `lease ${death}`);
     market.clock.forward(MINUTE_MS);

@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../context.ts";
+import { listPresent, type WorkerPresence } from "../db/presence.ts";
 import { attemptDelivery, type Made, unpostedAttempt } from "./attempt.ts";
 import {
   type Claimed,
   claimDeliveries,
   findWork,
   type Lease,
+  listLeasingWorkers,
   mendLanes,
   reapDeliveries,
   releaseDelivery,
@@ -39,17 +41,30 @@ const MOMENT_MS = 10;
 const LEASE_MS = 60_000;
 /** How long an event may wait for an idle worker. */
 const LOOK_EVERY_MS = 100;
-const REAP_EVERY_MS = 2_000;
+const REAP_EVERY_MS = 1_000;
+/** A worker without its session lock for so long is dead; one that only lost its connection is back sooner. */
+const DEAD_AFTER_MS = 1_000;
 const MEND_EVERY_MS = 30_000;
+
+interface CourierOptions {
+  /** Draws jitter from [0, 1). */
+  random?: () => number;
+  leaseMs?: number;
+  /** Without it a lease of a dead worker ends only when it runs out. */
+  presence?: Pick<WorkerPresence, "key">;
+}
 
 /**
  * A worker of deliveries; there may be any number. It hands events to the endpoints that want them, leases what is due, posts it, and
- * records how that went. What it holds when it is killed is due again when its lease ends.
+ * records how that went. What it holds when it is killed is due again as soon as its session lock is gone.
  */
 export class Courier {
   readonly #ctx: Context;
   readonly #random: () => number;
   readonly #leaseMs: number;
+  readonly #presence: Pick<WorkerPresence, "key"> | undefined;
+  /** Workers without their session lock, and since when. */
+  #absentSince = new Map<number, number>();
   readonly #recorder: Recorder;
   readonly #parts = newParts();
   readonly #turn: Turn = { after: null };
@@ -59,9 +74,9 @@ export class Courier {
   #hasRung = false;
   #working: Promise<unknown> = Promise.resolve();
 
-  /** `random` draws jitter from [0, 1). */
-  constructor(ctx: Context, random: () => number = Math.random, leaseMs = LEASE_MS) {
+  constructor(ctx: Context, { random = Math.random, leaseMs = LEASE_MS, presence }: CourierOptions = {}) {
     this.#ctx = ctx;
+    this.#presence = presence;
     this.#random = random;
     this.#leaseMs = leaseMs;
     this.#recorder = new Recorder(ctx, () => this.#ring());
@@ -110,9 +125,19 @@ export class Courier {
 
   /** Takes back what dead workers held; what killed several of them counts as attempted. */
   async reap(): Promise<void> {
-    const poison = await reapDeliveries(this.#ctx.pool, this.#lease());
+    const poison = await reapDeliveries(this.#ctx.pool, this.#lease(), await this.#findDead());
     const result = { answer: null, problem: "worker_lost" } as const;
     for (const delivery of poison) this.#record(delivery, { attempt: unpostedAttempt(this.#ctx), result });
+  }
+
+  async #findDead(): Promise<number[]> {
+    const { pool, now } = this.#ctx;
+    const leasing = await listLeasingWorkers(pool);
+    const present = leasing.length > 0 ? await listPresent(pool, leasing) : new Set();
+    const at = now().getTime();
+    const absent = leasing.filter((worker) => !present.has(worker));
+    this.#absentSince = new Map(absent.map((worker) => [worker, this.#absentSince.get(worker) ?? at]));
+    return absent.filter((worker) => at - this.#absentSince.get(worker)! >= DEAD_AFTER_MS);
   }
 
   async #mend(): Promise<void> {
@@ -122,7 +147,8 @@ export class Courier {
 
   #lease(): Lease {
     const now = this.#ctx.now();
-    return { now, token: this.#ctx.newId(), until: new Date(now.getTime() + this.#leaseMs) };
+    const until = new Date(now.getTime() + this.#leaseMs);
+    return { now, token: this.#ctx.newId(), until, worker: this.#presence?.key ?? null };
   }
 
   /** Answers how many. */

@@ -20,8 +20,6 @@ const ACCOUNTS = 20;
 const AT_ONCE = 500;
 /** How much a worker delivers before it is killed, however long that takes it. */
 const LIFE_DELIVERIES = 800;
-/** What the dead held is due again soon, so that this test need not wait a minute for it. */
-const LEASE_MS = 3_000;
 const PATIENCE_MS = 400_000;
 const MOST_REPEATED = 0.05;
 
@@ -47,7 +45,7 @@ after(async () => {
 async function startWorker(): Promise<ChildProcess> {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const child = fork(PROGRAM, { serialization: "advanced", execArgv: [], env });
-  const wish: CourierWish = { config: market.service.ctx.config, target: market.target, leaseMs: LEASE_MS };
+  const wish: CourierWish = { config: market.service.ctx.config, target: market.target };
   child.send(wish);
   await once(child, "message");
   return child;

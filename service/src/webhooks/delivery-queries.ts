@@ -75,6 +75,8 @@ export interface Lease {
   now: Date;
   token: string;
   until: Date;
+  /** The key of the worker's session lock; null: the lease can only run out. */
+  worker: number | null;
 }
 
 export interface Wish {
@@ -93,17 +95,25 @@ export async function claimDeliveries(
 ): Promise<Claimed[]> {
   const { rows } = await pool.query({
     name: "claim-deliveries",
-    text: "select id from claim_deliveries($1, $2, $3, $4, $5, $6)",
-    values: [lease.now, isSlow, most, share, lease.token, lease.until],
+    text: "select id from claim_deliveries($1, $2, $3, $4, $5, $6, $7)",
+    values: [lease.now, isSlow, most, share, lease.token, lease.until, lease.worker],
   });
   return readClaimed(pool, lease, rows);
 }
 
-/** Takes back what nobody answers for; leases what killed several workers, to be recorded as failed. */
-export async function reapDeliveries(pool: pg.Pool, lease: Lease): Promise<Claimed[]> {
-  const text = "select id from reap_deliveries($1, $2, $3)";
-  const { rows } = await pool.query(text, [lease.now, lease.token, lease.until]);
+/** Takes back leases that have run out, and those of the dead; leases what killed several workers, to be recorded as failed. */
+export async function reapDeliveries(pool: pg.Pool, lease: Lease, dead: number[]): Promise<Claimed[]> {
+  const text = "select id from reap_deliveries($1, $2, $3, $4, $5)";
+  const { rows } = await pool.query(text, [lease.now, dead, lease.token, lease.until, lease.worker]);
   return readClaimed(pool, lease, rows);
+}
+
+/** The workers that hold leases, by the keys of their session locks. */
+export async function listLeasingWorkers(pool: pg.Pool): Promise<number[]> {
+  const { rows } = await pool.query<{ worker: number }>(
+    "select distinct leased_by as worker from webhook_deliveries where lease_token is not null and leased_by is not null",
+  );
+  return rows.map(({ worker }) => worker);
 }
 
 /**

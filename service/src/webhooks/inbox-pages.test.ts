@@ -47,7 +47,7 @@ async function hasEndpoint(): Promise<{ id: string; secret: string }> {
 }
 
 async function deliver(): Promise<void> {
-  const courier = new Courier(market.service.ctx, () => 0);
+  const courier = new Courier(market.service.ctx, { random: () => 0 });
   while (await courier.round()) await courier.idle();
 }
 

@@ -20,7 +20,7 @@ async function claim(): Promise<Claimed[]> {
   const { ctx } = market.service;
   await fanOut(ctx);
   const now = ctx.now();
-  const lease = { now, token: ctx.newId(), until: new Date(now.getTime() + 60_000) };
+  const lease = { now, token: ctx.newId(), until: new Date(now.getTime() + 60_000), worker: null };
   return claimDeliveries(ctx.pool, lease, { isSlow: false, most: 16, share: 32 });
 }
 
@@ -86,7 +86,7 @@ test("what is in flight when the service gives up goes back, however often, and 
   await happens(owner);
   for (let restart = 0; restart < RESTARTS; restart++) {
     const giveUp = new AbortController();
-    const courier = new Courier({ ...ctx, shutdown: giveUp.signal }, () => 0);
+    const courier = new Courier({ ...ctx, shutdown: giveUp.signal }, { random: () => 0 });
     const arrived = Promise.withResolvers<void>();
     receiver.answer = () => arrived.resolve();
     await courier.reap();

@@ -17,6 +17,7 @@ const ended = (status: End, now: Date) => ({
   is_urgent: false,
   lease_token: null,
   lease_until: null,
+  leased_by: null,
   leases: 0,
   ended_at: now,
 });

@@ -58,6 +58,8 @@ create table webhook_deliveries (
   -- Whose it is while it is attempted, and until when that is believed.
   lease_token uuid,
   lease_until timestamptz,
+  -- The worker that holds it, by the key of its session lock: without that lock it is dead. Null: only the end of the lease counts.
+  leased_by integer,
   -- Leases since the last result: more than a few kill whoever takes it.
   leases smallint not null default 0,
   created_at timestamptz not null,
@@ -212,7 +214,7 @@ $$;
 -- as many in flight an endpoint as its lane is wide, 32 an account and of these lanes no more than `share`. The lanes are locked by
 -- one statement and counted by the next, whose snapshot is newer: counted by the first, what another worker had just handed out was
 -- missed, and so were wake-ups.
-create function claim_deliveries(at timestamptz, slow boolean, most integer, share integer, token uuid, until timestamptz)
+create function claim_deliveries(at timestamptz, slow boolean, most integer, share integer, token uuid, until timestamptz, worker integer)
 returns setof webhook_deliveries language plpgsql set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare
@@ -249,7 +251,7 @@ begin
                order by due_at, id limit greatest(0, room.own))
              order by is_urgent desc, due_at, id limit greatest(0, room.own)) d),
   chosen as (select id from due where nth <= of_account order by is_urgent desc, due_at, id limit most)
-  update webhook_deliveries d set lease_token = token, lease_until = until, leases = d.leases + 1
+  update webhook_deliveries d set lease_token = token, lease_until = until, leased_by = worker, leases = d.leases + 1
     from chosen where d.id = chosen.id returning d.*;
   get diagnostics handed_out = row_count;
   perform set_lanes(lanes, at, handed_out = most);
@@ -290,7 +292,7 @@ begin
   moved as (
     update webhook_deliveries d
        set status = r.status, attempts = r.n, scheduled_attempts = r.scheduled_attempts, due_at = r.due_at,
-           is_manual = false, resume_at = null, is_urgent = false, lease_token = null, lease_until = null, leases = 0,
+           is_manual = false, resume_at = null, is_urgent = false, lease_token = null, lease_until = null, leased_by = null, leases = 0,
            ended_at = case when r.due_at is null then r.ended_at end
       from result r where d.id = r.id and d.lease_token = r.token
     returning r.attempt_id, d.endpoint_id, r.ended_at, r.blocked_until, r.is_given_up, r.pace, r.error is null as is_success),
@@ -323,22 +325,24 @@ begin
   select attempt_id from moved;
 end $$;
 
--- Takes back what was leased to whoever did not say how it went. Of what killed several the last lease goes to the caller, to record
--- it as failed.
-create function reap_deliveries(at timestamptz, token uuid, until timestamptz)
+-- Takes back what was leased to a worker that did not record in time how it went, or that is one of the `dead`. Of what killed several
+-- the last lease goes to the caller, to record it as failed.
+create function reap_deliveries(at timestamptz, dead integer[], token uuid, until timestamptz, worker integer)
 returns setof webhook_deliveries language plpgsql set enable_hashjoin = off set enable_mergejoin = off as $$
 #variable_conflict use_column
 declare lanes uuid[];
 begin
   select array_agg(endpoint_id) into lanes from (
     select l.endpoint_id from webhook_lanes l
-     where l.endpoint_id in (select d.endpoint_id from webhook_deliveries d where d.lease_token is not null and d.lease_until <= at)
+     where l.endpoint_id in (select d.endpoint_id from webhook_deliveries d
+                              where d.lease_token is not null and (d.lease_until <= at or d.leased_by = any(dead)))
      order by l.endpoint_id limit 256 for no key update skip locked) stale;
   if lanes is null then return; end if;
   return query
-  update webhook_deliveries set lease_token = token, lease_until = until
-   where endpoint_id = any(lanes) and lease_token is not null and lease_until <= at and leases >= 5 returning *;
-  update webhook_deliveries set lease_token = null, lease_until = null, due_at = at
-   where endpoint_id = any(lanes) and lease_token is not null and lease_until <= at;
+  update webhook_deliveries set lease_token = token, lease_until = until, leased_by = worker
+   where endpoint_id = any(lanes) and lease_token is not null and (lease_until <= at or leased_by = any(dead)) and leases >= 5
+  returning *;
+  update webhook_deliveries set lease_token = null, lease_until = null, leased_by = null, due_at = at
+   where endpoint_id = any(lanes) and lease_token is not null and (lease_until <= at or leased_by = any(dead));
   perform set_lanes(lanes, at, true);
 end $$;

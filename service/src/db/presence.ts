@@ -1,0 +1,108 @@
+import { randomInt } from "node:crypto";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import type pg from "pg";
+import type { Logger } from "pino";
+import { type Connection, oneClient } from "./database.ts";
+
+/** Any number, but the same in every process: the first half of the lock; the second is the worker's own. */
+const PRESENCE_LOCK = 7_200_414;
+const MAX_KEY = 2 ** 31 - 1;
+const LOOK_EVERY_MS = 1_000;
+const TRY_AGAIN_MS = 250;
+const ANSWER_WITHIN_MS = 5_000;
+/** PostgreSQL ends the session of a process that is frozen or cut off for so long. */
+const FROZEN_MS = 10_000;
+
+const HOLD = `
+  select case when exists (select from pg_locks
+                            where locktype = 'advisory' and classid = $1::integer::oid and objid = $2::integer::oid and objsubid = 2 and granted
+                              and database = (select oid from pg_database where datname = current_database()))
+              then true else pg_try_advisory_lock($1::integer, $2::integer) end as held`;
+
+/**
+ * Says that a worker process lives: a lock of a session of its own, which ends with the process, however it ends. What a worker leased
+ * under its key may be taken over once nobody holds the lock.
+ */
+export class WorkerPresence {
+  readonly #connection: Connection;
+  readonly #log: Logger;
+  readonly #closing = new AbortController();
+  readonly #key = randomInt(1, MAX_KEY);
+  #isHeld = false;
+  #holding: Promise<void> = Promise.resolve();
+
+  constructor(connection: Connection, log: Logger) {
+    this.#connection = connection;
+    this.#log = log;
+  }
+
+  /** To be written into leases; null while it is not held: such a lease just runs out. */
+  get key(): number | null {
+    return this.#isHeld ? this.#key : null;
+  }
+
+  /** Resolves when the lock was asked for the first time. A lost connection is replaced, under the same key. */
+  async start(): Promise<void> {
+    const first = Promise.withResolvers<void>();
+    this.#holding = this.#keepHolding(first.resolve);
+    await first.promise;
+  }
+
+  async stop(): Promise<void> {
+    this.#closing.abort();
+    await this.#holding;
+  }
+
+  async #keepHolding(asked: () => void): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      await this.#holdOnce(asked).catch((error) => {
+        if (!signal.aborted) this.#log.warn({ err: error }, "the worker's session lock is not held");
+      });
+      asked();
+      await sleep(TRY_AGAIN_MS, null, { signal, ref: false }).catch(() => {});
+    }
+  }
+
+  /** Until the connection is lost. */
+  async #holdOnce(asked: () => void): Promise<void> {
+    const client = oneClient(this.#connection, {
+      application_name: "stoa worker",
+      query_timeout: ANSWER_WITHIN_MS,
+      options: `-c idle_session_timeout=${FROZEN_MS} -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3`,
+    });
+    client.on("error", () => {}); // told by `gone`
+    const gone = once(client, "end", { signal: this.#closing.signal });
+    gone.catch(() => {});
+    try {
+      await client.connect();
+      await Promise.race([this.#askAgainAndAgain(client, asked), gone]);
+    } finally {
+      this.#isHeld = false;
+      await client.end();
+    }
+  }
+
+  /** Behind a pooler the lock may go with a connection of the pooler's. */
+  async #askAgainAndAgain(client: pg.Client, asked: () => void): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      const { rows } = await client.query(HOLD, [PRESENCE_LOCK, this.#key]);
+      this.#isHeld = rows[0].held;
+      asked();
+      await sleep(LOOK_EVERY_MS, null, { signal, ref: false }).catch(() => {});
+    }
+  }
+}
+
+/** Which of these workers hold their lock. */
+export async function listPresent(pool: pg.Pool, keys: number[]): Promise<Set<number>> {
+  const { rows } = await pool.query<{ key: number }>(
+    `select objid::bigint as key from pg_locks
+      where locktype = 'advisory' and classid = $1::integer::oid and objid = any ($2::integer[]::oid[]) and objsubid = 2 and granted
+        and database = (select oid from pg_database where datname = current_database())`,
+    [PRESENCE_LOCK, keys],
+  );
+  return new Set(rows.map(({ key }) => key));
+}
