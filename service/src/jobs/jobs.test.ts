@@ -154,21 +154,21 @@ suite("a job that was asked for", { timeout: 300_000 }, () => {
     await jobIn(market, "completed");
   });
 
-  test("that a killed worker held is taken up by another one when its attempt has run out", async (t) => {
+  test("that a killed worker held is taken up by another one when there was no heartbeat for half a minute", async (t) => {
     const server = await openServer(t);
     const { market, ask, startWorker } = await openShop(t, { config: smtp(server.port) });
     await ask("ada@example.com");
     const boss = await isHeldByTheDead(market);
     const late =
-      "update pgboss.job set started_on = started_on - interval '1 second' * $1 where state = 'active'";
+      "update pgboss.job set heartbeat_on = heartbeat_on - interval '1 second' * $1 where state = 'active'";
     await startWorker();
     await boss.supervise(mailJob.name);
     await jobIn(market, "active");
-    await market.query(late, [mailJob.attemptSeconds]);
+    await market.query(late, [31]);
     await market.query("update pgboss.queue set monitor_claim_on = null, monitor_on = null");
     await boss.supervise(mailJob.name);
     await boss.stop({ close: false });
-    between((await jobIn(market, "retry")).wait, mailJob.attemptSeconds, mailJob.attemptSeconds + 90);
+    between((await jobIn(market, "retry")).wait, mailJob.firstWaitSeconds - 1, mailJob.firstWaitSeconds + 60);
     await hurry(market);
     assert.deepEqual((await server.received(1))[0]!.recipients, ["ada@example.com"]);
     await jobIn(market, "completed", { retries: 1 });
@@ -217,9 +217,9 @@ suite("a round by the clock", { timeout: 300_000 }, () => {
     assert.notEqual(await boss.send(job.name, {}, rows[0].options), null);
     const held = await jobIn(market, "active", { name: job.name });
     assert.equal(await boss.send(job.name, {}), null, "one at a time");
-    assert.equal(held.heartbeat_seconds, 60);
+    assert.equal(held.heartbeat_seconds, 30);
     await market.query(
-      "update pgboss.job set heartbeat_on = heartbeat_on - interval '61 seconds' where id = $1",
+      "update pgboss.job set heartbeat_on = heartbeat_on - interval '31 seconds' where id = $1",
       [held.id],
     );
     await market.query("update pgboss.queue set monitor_claim_on = null, monitor_on = null");

@@ -66,6 +66,9 @@ export async function openJobs(pool: pg.Pool, log: Logger, kinds: JobKind[]): Pr
   };
 }
 
+/** A worker that is silent for so long about a job is dead, and another one begins it anew. */
+export const HEARTBEAT_SECONDS = 30;
+
 /** Said of each job rather than of its queue, so that a queue made by an older version does not keep its older rules. */
 const optionsOf = (kind: JobKind): SendOptions => ({
   retryLimit: kind.retries,
@@ -73,6 +76,7 @@ const optionsOf = (kind: JobKind): SendOptions => ({
   retryBackoff: true,
   retryDelayMax: kind.longestWaitSeconds,
   expireInSeconds: kind.attemptSeconds,
+  heartbeatSeconds: HEARTBEAT_SECONDS,
   deleteAfterSeconds: DONE_KEPT_SECONDS,
   deadLetter: givenUp(kind.name),
 });

@@ -1,7 +1,7 @@
 import { type Job, type JobResult, PgBoss } from "pg-boss";
 import type { Context } from "../context.ts";
 import { inSpan } from "../telemetry.ts";
-import { bossDatabase, type JobKind } from "./jobs.ts";
+import { bossDatabase, HEARTBEAT_SECONDS, type JobKind } from "./jobs.ts";
 import { noteJobs, noteRound, periodOf } from "./rounds.ts";
 
 /**
@@ -30,8 +30,8 @@ export interface Queue {
 
 const AT_ONCE = 5;
 const LOOK_EVERY_SECONDS = 1;
-/** A round whose worker was silent for so long is dead, and the next one may begin. */
-const HEARTBEAT_SECONDS = 60;
+/** How often dead workers' jobs are looked for. */
+const SUPERVISE_EVERY_SECONDS = 15;
 
 /** What the queue needs of the context. */
 type Worker = Pick<Context, "pool" | "log" | "now">;
@@ -42,7 +42,11 @@ export async function startQueue(
   scheduled: ScheduledJob[],
   asked: AskedJob[],
 ): Promise<Queue> {
-  const boss = new PgBoss({ db: bossDatabase(worker.pool) });
+  const boss = new PgBoss({
+    db: bossDatabase(worker.pool),
+    superviseIntervalSeconds: SUPERVISE_EVERY_SECONDS,
+    monitorIntervalSeconds: SUPERVISE_EVERY_SECONDS,
+  });
   boss.on("error", (error) => worker.log.error({ err: error }, "job queue"));
   await boss.start();
   await forgetOthers(boss, worker, scheduled);
