@@ -945,6 +945,7 @@ export interface WebhookDeliveries {
   is_urgent: Generated<boolean>;
   lease_token: string | null;
   lease_until: Timestamp | null;
+  leased_by: number | null;
   leases: Generated<number>;
   resume_at: Timestamp | null;
   scheduled_attempts: Generated<number>;
