@@ -60,9 +60,8 @@ export async function openBase(
   pool.on("error", (error) => log.warn({ err: error }, "a database connection was lost"));
   try {
     await clock.start(log);
-    await migrate(pool, now());
-    const notices = new Notices(connection, log);
-    const base = await buildBase(config, pool, notices, { ...overrides, log, now });
+    await migrate(pool, now(), log);
+    const base = await buildBase(config, pool, connection, { ...overrides, log, now });
     return {
       ...base,
       async close() {
@@ -80,10 +79,11 @@ export async function openBase(
 async function buildBase(
   config: Config,
   pool: pg.Pool,
-  notices: Notices,
+  connection: Connection,
   { log, now, ...overrides }: BaseOverrides & { log: Logger; now: () => Date },
 ): Promise<Base> {
   const db = openDatabase(pool);
+  const notices = new Notices(connection, log);
   await claimInstallation(db, claimOf(config), now());
   await seedCategories(db);
   let origin = config.publicUrl ?? `http://${config.host}:${config.port}`;
@@ -97,6 +97,7 @@ async function buildBase(
     config,
     db,
     pool,
+    connection,
     now,
     newId: () => newUuid(now()),
     log,

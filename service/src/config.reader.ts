@@ -1,3 +1,4 @@
+import { urlsOf } from "./db/hosts.ts";
 import type { MasterKey } from "./vault.ts";
 
 export type Variables = Record<string, string | undefined>;
@@ -39,6 +40,17 @@ export class Reader {
       this.problems.push(`${name} is not a URL that begins with ${protocols.join("// or ")}//`);
     }
     return value.replace(/\/+$/, "");
+  }
+
+  /** Of PostgreSQL: libpq's form, which may name several servers. */
+  databaseUrl(name: string): string | null {
+    const value = this.text(name);
+    try {
+      if (value !== null) urlsOf(value);
+    } catch (error) {
+      this.problems.push(`${name} ${(error as Error).message}`);
+    }
+    return value;
   }
 
   /** As browsers write it, which is what their Origin header is compared with. */

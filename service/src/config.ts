@@ -5,6 +5,7 @@ import { Reader, type Variables } from "./config.reader.ts";
 import { secretsFor } from "./config.secrets.ts";
 import { taxesOf } from "./config.taxes.ts";
 import { type TelemetrySettings, telemetryOf } from "./config.telemetry.ts";
+import { DEFAULT_CONNECTIONS } from "./db/database.ts";
 import { isCurrency } from "./money/amount.ts";
 import { parseAllowedTargets } from "./outside/allowed-targets.ts";
 import { parseS3Url } from "./outside/s3-url.ts";
@@ -24,6 +25,10 @@ export interface Config {
   dataDir: string;
   /** null: the embedded PostgreSQL in the data folder. */
   databaseUrl: string | null;
+  /** The same database where databaseUrl leads through a connection pooler: for LISTEN, long locks, migrations and backups. */
+  databaseDirectUrl: string | null;
+  /** How many connections the pool of this process may open. */
+  databaseConnections: number;
   /** The origin in links that leave the service; null: where it listens. */
   publicUrl: string | null;
   roles: { api: boolean; worker: boolean };
@@ -202,7 +207,12 @@ export function readConfig(variables: Variables = process.env): Config {
   const environment = read.choice("STOA_ENVIRONMENT", ["test", "production"], "test");
   const host = read.text("HOST") ?? "127.0.0.1";
   const dataDir = resolve(read.text("STOA_DATA_DIR") ?? "./data");
-  const databaseUrl = read.url("DATABASE_URL", ["postgres:", "postgresql:"]);
+  const databaseUrl = read.databaseUrl("DATABASE_URL");
+  const databaseDirectUrl = read.databaseUrl("DATABASE_DIRECT_URL");
+  if (databaseDirectUrl && !databaseUrl)
+    read.problems.push(
+      "DATABASE_DIRECT_URL needs DATABASE_URL: it is the same database without the connection pooler",
+    );
   const roles = read.list("STOA_ROLES", (role) => role === "api" || role === "worker", ["api", "worker"]);
   const config = {
     environment,
@@ -210,6 +220,8 @@ export function readConfig(variables: Variables = process.env): Config {
     port: read.integer("PORT", 0, 65_535, 4000),
     dataDir,
     databaseUrl,
+    databaseDirectUrl,
+    databaseConnections: read.integer("STOA_DATABASE_CONNECTIONS", 2, 1_000, DEFAULT_CONNECTIONS),
     publicUrl: read.origin("STOA_PUBLIC_URL"),
     roles: { api: roles.includes("api"), worker: roles.includes("worker") },
     allowedTargets: allowedTargetsOf(read, environment === "test" && isLoopback(host) ? "loopback" : ""),

@@ -5,7 +5,7 @@ import type { LiveRuns } from "./ai/live.ts";
 import type { Kept } from "./catalogue/kept.ts";
 import type { ViewBuffer } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
-import type { Database } from "./db/database.ts";
+import type { Connection, Database } from "./db/database.ts";
 import type { Notices } from "./db/notices.ts";
 import type { RunNotices } from "./engine/run-notices.ts";
 import type { EventFeed } from "./events/feed.ts";
@@ -31,6 +31,8 @@ export interface Context {
   db: Database;
   /** For hot reads in plain SQL with named statements; everything else goes through db. */
   pool: pg.Pool;
+  /** How to reach the database, for connections beside the pool. */
+  connection: Connection;
   now(): Date;
   /** A UUIDv7 of now(). */
   newId(): string;

@@ -18,7 +18,7 @@ import { verifyLedger } from "./ledger/verify.ts";
 import { createLog } from "./log.ts";
 import { backUpTo, STDOUT } from "./operator/backup-file.ts";
 import { examine, type Finding } from "./operator/doctor.ts";
-import { openPlace, type Place } from "./operator/place.ts";
+import { connectionOf, openPlace, type Place } from "./operator/place.ts";
 import {
   type ExportWish,
   exportTo,
@@ -61,8 +61,8 @@ async function atPlace<T>(work: (place: Place) => Promise<T>): Promise<T> {
 }
 
 const withBase = <T>(work: (base: Base) => Promise<T>): Promise<T> =>
-  atPlace(async ({ config, target }) => {
-    const base = await openBase({ ...config, logLevel: "warn" }, { target });
+  atPlace(async (place) => {
+    const base = await openBase({ ...place.config, logLevel: "warn" }, connectionOf(place));
     try {
       return await work(base);
     } finally {
@@ -73,11 +73,12 @@ const withBase = <T>(work: (base: Base) => Promise<T>): Promise<T> =>
 program.command("start", { isDefault: true }).description("run the service").action(start);
 
 /** Our tables, and those of the job queue. */
-async function migrateAll(target: Place["target"]): Promise<string[]> {
-  const pool = openPool({ target, maxConnections: 2 });
+async function migrateAll({ target, direct }: Place): Promise<string[]> {
+  const pool = openPool({ target: direct ?? target, maxConnections: 2 });
+  const log = createLog("warn");
   try {
-    const applied = await migrate(pool, new Date());
-    await (await openJobs(pool, createLog("warn"), jobKinds)).close();
+    const applied = await migrate(pool, new Date(), log);
+    await (await openJobs(pool, log, jobKinds)).close();
     return applied;
   } finally {
     await pool.end();
@@ -89,8 +90,8 @@ program
   .description("bring the database to the newest migration")
   .option("--json", "print JSON")
   .action((options) =>
-    atPlace(async ({ target }) => {
-      const applied = await migrateAll(target);
+    atPlace(async (place) => {
+      const applied = await migrateAll(place);
       print({ applied: options.json ? applied : applied.join(", ") || "nothing to do" }, options);
     }),
   );
@@ -334,7 +335,7 @@ function verdictOf({ ok, warning }: Pick<Finding, "ok" | "warning">): string {
 const isTold = (error: unknown) =>
   error instanceof ConfigError ||
   error instanceof ApiError ||
-  ["MigrationMismatch", "WrongInstallation", "Error"].includes((error as Error).name);
+  ["LockHeld", "MigrationMismatch", "WrongInstallation", "Error"].includes((error as Error).name);
 
 program.parseAsync().catch((error) => {
   console.error(isTold(error) ? (error as Error).message : error);

@@ -9,8 +9,8 @@ import pg from "pg";
 import { foldSales } from "../src/analytics/sums.ts";
 import { type Overrides, type Service, startService } from "../src/app.ts";
 import type { Config } from "../src/config.ts";
+import type { TransactionTimeouts } from "../src/db/client.ts";
 import { openDatabase, openPool } from "../src/db/database.ts";
-import type { TransactionTimeouts } from "../src/db/prepared.ts";
 import { mustBeDeclared } from "../src/http/declared.ts";
 import { toId } from "../src/ids.ts";
 import { createKey } from "../src/keys/keys.ts";
@@ -116,6 +116,8 @@ const configOf = (wish: Partial<Config>): Config => ({
   port: 0,
   dataDir: "",
   databaseUrl: null,
+  databaseDirectUrl: null,
+  databaseConnections: 6,
   publicUrl: null,
   roles: { api: true, worker: false },
   masterKeys: [{ id: "test", bytes: randomBytes(32) }],

@@ -1,14 +1,7 @@
 import { sql } from "kysely";
-import type pg from "pg";
 import type { Tx } from "../db/database.ts";
 import { DAY_OF, each, MONTH_OF, SOLD_BY_QUARTERS } from "../ledger/sold.ts";
-import { KEY, SUMS_LOCK } from "./sums-queries.ts";
-
-/** Nothing is folded as long as the connection lives. */
-export async function holdSums(client: pg.PoolClient): Promise<void> {
-  await client.query("set statement_timeout = 0");
-  await client.query("select pg_advisory_lock($1)", [SUMS_LOCK]);
-}
+import { KEY } from "./sums-queries.ts";
 
 export const allowTime = (tx: Tx) =>
   sql`select set_config('statement_timeout', '0', true), set_config('work_mem', '128MB', true)`.execute(tx);

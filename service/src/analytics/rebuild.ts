@@ -1,14 +1,18 @@
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
+import { type LockWait, withLock } from "../db/locks.ts";
 import {
   allowTime,
   countSums,
   deleteMovements,
   deleteWrongSums,
   drawSums,
-  holdSums,
   insertMissingSums,
 } from "./rebuild-queries.ts";
+import { SUMS_LOCK } from "./sums-queries.ts";
+
+/** As long as a round, or another rebuild of a large shop, may take. */
+const WAIT: LockWait = { maxMs: 60_000 };
 
 export interface Rebuilt {
   /** How many sums there are now. */
@@ -23,17 +27,18 @@ export interface Rebuilt {
  * Makes all sums anew from the books, and writes those that differ. Sales go on meanwhile: the snapshot has each of them both in the
  * books and in the movements, or in neither.
  */
-export async function rebuildSums(ctx: Context): Promise<Rebuilt> {
-  const client = await ctx.pool.connect();
-  try {
-    // Before the snapshot is taken, and in a session of its own: what is folded after it would be folded twice.
-    await holdSums(client);
-    return await ctx.db.transaction().setIsolationLevel("repeatable read").execute(drawAnew);
-  } finally {
-    // Not back to the pool: the connection holds the lock, and goes with it.
-    client.release(true);
-  }
-}
+export const rebuildSums = (ctx: Context): Promise<Rebuilt> =>
+  // Before the snapshot is taken, and by a connection of its own: what is folded after it would be folded twice.
+  withLock(ctx.connection, { key: SUMS_LOCK, name: "the lock on sums of sales" }, WAIT, (mustBeHeld) =>
+    ctx.db
+      .transaction()
+      .setIsolationLevel("repeatable read")
+      .execute(async (tx) => {
+        const rebuilt = await drawAnew(tx);
+        await mustBeHeld();
+        return rebuilt;
+      }),
+  );
 
 /** In the caller's transaction, which sees nothing that others do meanwhile. */
 export async function drawAnew(tx: Tx): Promise<Rebuilt> {

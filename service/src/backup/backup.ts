@@ -9,8 +9,9 @@ import { to } from "pg-copy-streams";
 import type { Config } from "../config.ts";
 import { type Connection, transactionOn } from "../db/database.ts";
 import { claimOf, mustBelongTo } from "../db/installation.ts";
+import { withLock } from "../db/locks.ts";
 import { mustBeMigrated } from "../db/migrate.ts";
-import { holdBlobs, keptBlobs } from "../files/kept.ts";
+import { BLOBS_LOCK, keptBlobs } from "../files/kept.ts";
 import { proveLedger } from "../ledger/verify.ts";
 import { digestIn, type Storage } from "../outside/storage.ts";
 import { openStorage } from "../outside.ts";
@@ -23,11 +24,12 @@ import { wrapKeys } from "./wrapped-keys.ts";
 
 const PART_BYTES = 4 * 1024 * 1024;
 const END_OF_ROW = 0x0a;
+/** Bytes are condemned in one statement. */
+const FILES_WAIT_MS = 60_000;
 
 /** The shop whose settings these are. */
-export interface Shop {
+export interface Shop extends Connection {
   config: Config;
-  target: Connection["target"];
 }
 
 export interface Sink {
@@ -50,18 +52,21 @@ export interface BackedUp {
  * whoever reads slowly makes PostgreSQL wait.
  */
 export async function backUp(
-  { config, target }: Shop,
+  shop: Shop,
   sink: Sink,
   { passphrase, now }: { passphrase: string | null; now: Date },
 ): Promise<BackedUp> {
+  const { config } = shop;
   const storage = await openStorage(config);
   const archive = new ArchiveWriter(sink.stream, { madeAt: now, end: sink.end });
-  try {
-    return await withClient(target, "stoa backup", async (client) => {
+  const withFilesKept = (client: pg.Client) =>
+    withLock(shop, BLOBS_LOCK, { maxMs: FILES_WAIT_MS }, async () => {
       await takeSnapshot(client);
       await mustBelongTo(transactionOn(client), claimOf(config));
       return write(archive, { client, storage, config, passphrase, now });
     });
+  try {
+    return await withClient(shop, "stoa backup", withFilesKept);
   } catch (error) {
     await archive.giveUp();
     throw error;
@@ -70,9 +75,8 @@ export async function backUp(
   }
 }
 
-/** Every table as of one moment, no table changed and no bytes removed until it is over. */
+/** Every table as of one moment, no table changed until it is over. */
 async function takeSnapshot(client: pg.Client): Promise<void> {
-  await holdBlobs(client);
   const tables = await listTables(client);
   await client.query("begin isolation level repeatable read read only");
   // Locks first: PostgreSQL takes the snapshot with the first statement that reads.

@@ -52,16 +52,12 @@ export interface Restored {
  * everything is proven: killed before, it leaves a database without rows, and restoring it again begins anew.
  */
 export async function restore(shop: Shop, path: string, passphrase: string | null): Promise<Restored> {
-  await withClient(shop.target, "stoa restore", async (client) =>
-    mustBeEmpty(client, await listTables(client)),
-  );
+  await withClient(shop, "stoa restore", async (client) => mustBeEmpty(client, await listTables(client)));
   const archive = await inspect(path, shop.config, passphrase);
   await makeTables(shop);
   const storage = await openStorage(shop.config);
   try {
-    await withClient(shop.target, "stoa restore", (client) =>
-      load({ ...archive, client, storage, path, shop }),
-    );
+    await withClient(shop, "stoa restore", (client) => load({ ...archive, client, storage, path, shop }));
   } finally {
     await storage.close();
   }
@@ -89,8 +85,8 @@ async function mustBeEmpty(client: pg.Client, tables: Table[]): Promise<void> {
 }
 
 /** Our tables, and those of the job queue. */
-async function makeTables({ target }: Shop): Promise<void> {
-  const pool = openPool({ target, maxConnections: 2 });
+async function makeTables({ target, direct }: Shop): Promise<void> {
+  const pool = openPool({ target: direct ?? target, maxConnections: 2 });
   try {
     await migrate(pool, new Date());
     await (await openJobs(pool, createLog("warn"), jobKinds)).close();
@@ -108,9 +104,9 @@ interface Work extends Inspected {
 
 async function load(work: Work): Promise<void> {
   const { client, manifest, secrets, shop } = work;
+  await client.query("begin");
   // Whoever starts meanwhile waits here, and then finds a whole shop or none.
   await holdMigrations(client);
-  await client.query("begin");
   const tables = await listTables(client);
   await lockTables(client, tables, "access exclusive");
   await mustBeEmpty(client, tables);

@@ -1,6 +1,12 @@
 import { Kysely, PostgresDialect, type Transaction } from "kysely";
 import pg from "pg";
-import { PreparingClient, type TransactionTimeouts, transactionTimeouts } from "./prepared.ts";
+import {
+  ServiceClient,
+  type ServiceClientConfig,
+  type TransactionTimeouts,
+  transactionTimeouts,
+} from "./client.ts";
+import { Primary, urlsOf } from "./hosts.ts";
 import type { DB } from "./tables.gen.ts";
 
 export type Database = Kysely<DB>;
@@ -15,45 +21,87 @@ pg.types.setTypeParser(pg.types.builtins.INT8, (text) => {
   return number;
 });
 
+type Target = string | { host: string; port: number; user: string; database: string };
+
 export interface Connection {
-  /** A postgres:// URL, or the socket of the embedded server. */
-  target: string | { host: string; port: number; user: string; database: string };
+  /** A postgres:// URL, maybe of several servers, or the socket of the embedded server. */
+  target: Target;
+  /**
+   * The same database without a connection pooler in between: for LISTEN, locks that last longer than a transaction, and
+   * backups. undefined: `target`.
+   */
+  direct?: Target | undefined;
   maxConnections?: number;
   transactionTimeouts?: TransactionTimeouts;
 }
 
+export const DEFAULT_CONNECTIONS = 8;
+
 // Solid-state disks read anywhere at nearly the same cost; and of short statements several workers make long ones. The server ends the
 // session of a machine that is cut off after 11 seconds, and with it whatever it had locked.
-const SESSION_OPTIONS = `-c random_page_cost=1.1 -c timezone=UTC -c statement_timeout=30000 -c max_parallel_workers_per_gather=0\
- -c idle_in_transaction_session_timeout=${transactionTimeouts.idleMs}\
- -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c tcp_user_timeout=10000`;
+export const SESSION_SETTINGS = {
+  random_page_cost: "1.1",
+  timezone: "UTC",
+  statement_timeout: "30000",
+  max_parallel_workers_per_gather: "0",
+  idle_in_transaction_session_timeout: String(transactionTimeouts.idleMs),
+  tcp_keepalives_idle: "5",
+  tcp_keepalives_interval: "2",
+  tcp_keepalives_count: "3",
+  tcp_user_timeout: "10000",
+};
+const SESSION_OPTIONS = Object.entries(SESSION_SETTINGS)
+  .map(([name, value]) => `-c ${name}=${value}`)
+  .join(" ");
 
-const settingsOf = ({ target }: Connection): pg.ClientConfig => ({
-  ...(typeof target === "string" ? { connectionString: target } : target),
-  options: SESSION_OPTIONS,
-  connectionTimeoutMillis: 10_000,
-  // The other way round: this process notices that the server's machine is cut off.
-  keepAlive: true,
-  keepAliveInitialDelayMillis: 5_000,
-});
+function settingsOf(target: Target): ServiceClientConfig {
+  const settings = {
+    options: SESSION_OPTIONS,
+    connectionTimeoutMillis: 10_000,
+    // The other way round: this process notices that the server's machine is cut off.
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 5_000,
+  };
+  if (typeof target !== "string") return { ...settings, ...target };
+  const urls = urlsOf(target);
+  return {
+    ...settings,
+    connectionString: urls[0]!,
+    primary: urls.length > 1 ? new Primary(urls) : null,
+  };
+}
 
 export function openPool(connection: Connection): pg.Pool {
   const pool = new pg.Pool({
-    ...settingsOf(connection),
-    max: connection.maxConnections ?? 8,
+    ...settingsOf(connection.target),
+    max: connection.maxConnections ?? DEFAULT_CONNECTIONS,
     application_name: "stoa",
-    Client: PreparingClient,
+    Client: ServiceClient,
     transactionTimeouts: connection.transactionTimeouts ?? transactionTimeouts,
   } as pg.PoolConfig);
   // The pool listens to idle clients alone. Of one in use the query hears that the connection is gone; unheard, the same
   // event would end the process.
   pool.on("connect", (client) => client.on("error", () => {}));
+  // A server that became read-only stays so for its connections: the next one goes to the new primary. Of a connection that is
+  // not `_queryable` the pool takes leave (it has no other word for it).
+  pool.on("release", (_error, client) => {
+    if ((client as pg.Client as DatabaseClient).isReadOnly) Object.assign(client, { _queryable: false });
+  });
   return pool;
 }
 
+/** Of our own class, but with the types of pg's queries. */
+export type DatabaseClient = pg.Client & Pick<ServiceClient, "isPooled" | "isReadOnly">;
+
 /** One connection beside the pool, not yet connected. */
-export const oneClient = (connection: Connection, wish: pg.ClientConfig): pg.Client =>
-  new pg.Client({ ...settingsOf(connection), ...wish });
+export const oneClient = (
+  { target }: Pick<Connection, "target">,
+  settings: pg.ClientConfig,
+): DatabaseClient => new ServiceClient({ ...settingsOf(target), ...settings });
+
+/** The same without a connection pooler in between, where the settings name a way around it. */
+export const directClient = ({ target, direct }: Connection, settings: pg.ClientConfig): DatabaseClient =>
+  oneClient({ target: direct ?? target }, settings);
 
 export const openDatabase = (pool: pg.Pool): Database =>
   new Kysely<DB>({ dialect: new PostgresDialect({ pool }) });
@@ -71,11 +119,13 @@ export const transactionOn = (client: pg.Client): Tx =>
   }) as Tx;
 
 /**
- * Connection and shutdown errors: of sockets, of PostgreSQL (classes 08 and 57P, 53300) and of the pool's own waiting;
- * 57014, a statement that took too long or was stopped; 55P03, one that waited too long for a lock; and 25P03, a transaction that the
- * server ended because this process sent nothing for too long.
+ * Errors that a later try may not meet: of sockets and names; of PostgreSQL's classes 08 (connection), 53 (out of connections,
+ * memory or disk) and 57P0 (shutting down, starting); 25006 (read-only: a failover), 40001 and 40P01 (serialization failure,
+ * deadlock), 57014, a statement that took too long or was stopped; 55P03, one that waited too long for a lock; and 25P03, a
+ * transaction that the server ended because this process sent nothing for too long.
  */
-const DOWN = /^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|08\w{3}|57P0\d|57014|53300|55P03|25P03)$/;
+const DOWN =
+  /^(ECONN(REFUSED|RESET|ABORTED)|ENOENT|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|08\w{3}|53\w{3}|57P0\w|25006|25P03|40001|40P01|55P03|57014)$/;
 
 /** Raised by the triggers of 0014_closing.sql. */
 export const isAccountClosed = (error: unknown) => (error as { code?: string }).code === "ST001";

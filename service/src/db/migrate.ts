@@ -1,9 +1,13 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import type pg from "pg";
+import type { Logger } from "pino";
+import { type Lock, type LockWait, lockInTransaction } from "./locks.ts";
 
 /** Any number, but the same in every process: two that start at once migrate one after the other. */
-const MIGRATION_LOCK = 5_701_840_113;
+const MIGRATION_LOCK: Lock = { key: 5_701_840_113, name: "the migration lock" };
+/** As long as a migration of a large database may take. */
+const MIGRATION_WAIT_MS = 5 * 60_000;
 const folder = new URL("./migrations/", import.meta.url);
 
 interface Migration {
@@ -46,49 +50,85 @@ function mustAgree(migrations: Migration[], applied: { name: string; checksum: s
   }
 }
 
-async function apply(client: pg.PoolClient, migration: Migration, now: Date): Promise<void> {
-  await client.query("begin");
+/**
+ * Brings the database to the newest migration; answers the names of those that it ran. Each migration takes the lock in its
+ * own transaction: a connection pooler keeps no lock that outlives it, and a killed process leaves none.
+ */
+export async function migrate(
+  pool: pg.Pool,
+  now: Date,
+  log?: Logger,
+  maxMs = MIGRATION_WAIT_MS,
+): Promise<string[]> {
+  const wait: LockWait = { maxMs, log };
+  const migrations = await migrationsOnDisk();
+  const applied: string[] = [];
+  const client = await pool.connect();
   try {
-    await client.query(migration.sql);
-    await client.query("insert into schema_migrations values ($1, $2, $3)", [
-      migration.name,
-      migration.checksum,
-      now,
-    ]);
-    await client.query("commit");
-  } catch (error) {
-    await client.query("rollback");
-    throw new Error(`Migration ${migration.name} failed: ${(error as Error).message}`, { cause: error });
+    // Shared: a database that lacks nothing starts beside others that start.
+    const isComplete = await inTransaction(client, async () => {
+      await lockInTransaction(client, { ...MIGRATION_LOCK, isShared: true }, wait);
+      return (await findPending(client, migrations)).length === 0;
+    });
+    for (let isDone = isComplete; !isDone; ) {
+      const name = await inTransaction(client, async () => {
+        await lockInTransaction(client, MIGRATION_LOCK, wait);
+        return applyNext(client, migrations, now);
+      });
+      if (name) applied.push(name);
+      isDone = name === null;
+    }
+    return applied;
+  } finally {
+    client.release();
   }
 }
 
-/** Brings the database to the newest migration; answers the names of those that it ran. */
-export async function migrate(pool: pg.Pool, now: Date): Promise<string[]> {
-  const migrations = await migrationsOnDisk();
-  const client = await pool.connect();
+async function inTransaction<T>(client: pg.ClientBase, work: () => Promise<T>): Promise<T> {
+  await client.query("begin");
   try {
-    // Under the lock of the session, not of a transaction: each migration has a transaction of its own.
-    // Neither the wait for another process nor a migration itself is bounded like a request's statement.
-    await client.query("set statement_timeout = 0");
-    await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    const result = await work();
+    await client.query("commit");
+    return result;
+  } catch (error) {
+    await client.query("rollback").catch(() => {}); // the first error says why
+    throw error;
+  }
+}
+
+async function findPending(client: pg.ClientBase, migrations: Migration[]): Promise<Migration[]> {
+  const applied = await listApplied(client);
+  mustAgree(migrations, applied);
+  const names = new Set(applied.map(({ name }) => name));
+  return migrations.filter(({ name }) => !names.has(name));
+}
+
+async function listApplied(client: pg.ClientBase): Promise<Applied[]> {
+  const { rows: tables } = await client.query("select to_regclass('schema_migrations') as found");
+  if (!tables[0].found) return [];
+  return (await client.query<Applied>("select name, checksum from schema_migrations order by name")).rows;
+}
+
+/** Answers its name; null: none is left. */
+async function applyNext(client: pg.ClientBase, migrations: Migration[], now: Date): Promise<string | null> {
+  const [next] = await findPending(client, migrations);
+  if (!next) return null;
+  const { name, sql, checksum } = next;
+  try {
     await client.query(
       "create table if not exists schema_migrations (name text primary key, checksum text not null, applied_at timestamptz not null)",
     );
-    const { rows: applied } = await client.query("select name, checksum from schema_migrations");
-    mustAgree(migrations, applied);
-    const names = new Set(applied.map((row) => row.name));
-    const pending = migrations.filter((migration) => !names.has(migration.name));
-    for (const migration of pending) await apply(client, migration, now);
-    return pending.map((migration) => migration.name);
-  } finally {
-    // Not back to the pool: the connection holds a lock and a setting that no request should get.
-    client.release(true);
+    await client.query(sql);
+    await client.query("insert into schema_migrations values ($1, $2, $3)", [name, checksum, now]);
+    return name;
+  } catch (error) {
+    throw new Error(`Migration ${name} failed: ${(error as Error).message}`, { cause: error });
   }
 }
 
-/** Waits until nobody migrates, and lets nobody begin until this connection ends: whoever starts meanwhile waits. */
+/** In the client's transaction: waits until nobody migrates, and lets nobody migrate or start until it ends. */
 export const holdMigrations = (client: pg.ClientBase) =>
-  client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
+  lockInTransaction(client, MIGRATION_LOCK, { maxMs: MIGRATION_WAIT_MS });
 
 export type Applied = Pick<Migration, "name" | "checksum">;
 
@@ -98,12 +138,9 @@ export const knownMigrations = async (): Promise<Applied[]> =>
 
 /** Answers what made this database, which must be all that is on disk. */
 export async function mustBeMigrated(client: pg.ClientBase): Promise<Applied[]> {
-  const { rows: tables } = await client.query("select to_regclass('schema_migrations') as found");
-  const migrations = await knownMigrations();
-  const { rows: applied } = tables[0].found
-    ? await client.query<Applied>("select name, checksum from schema_migrations order by name")
-    : { rows: [] };
-  mustAgree(await migrationsOnDisk(), applied);
+  const migrations = await migrationsOnDisk();
+  const applied = await listApplied(client);
+  mustAgree(migrations, applied);
   if (applied.length < migrations.length)
     throw new MigrationMismatch(`The database has ${applied.length} of ${migrations.length} migrations`);
   return applied;

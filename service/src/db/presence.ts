@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import type { Logger } from "pino";
-import { type Connection, oneClient } from "./database.ts";
+import { type Connection, directClient } from "./database.ts";
 
 /** Any number, but the same in every process: the first half of the lock; the second is the worker's own. */
 const PRESENCE_LOCK = 7_200_414;
@@ -67,7 +67,7 @@ export class WorkerPresence {
 
   /** Until the connection is lost. */
   async #holdOnce(asked: () => void): Promise<void> {
-    const client = oneClient(this.#connection, {
+    const client = directClient(this.#connection, {
       application_name: "stoa worker",
       query_timeout: ANSWER_WITHIN_MS,
       options: `-c idle_session_timeout=${FROZEN_MS} -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3`,

@@ -3,6 +3,7 @@ import { type Provider, permissions } from "@stoa/contract";
 import { closeUnasked } from "../account/closing.ts";
 import type { Context, Member } from "../context.ts";
 import { daysAfter } from "../days.ts";
+import { withLock } from "../db/locks.ts";
 import { ApiError } from "../errors.ts";
 import { newUuid, toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
@@ -109,18 +110,14 @@ function mustBeTest(ctx: Context): void {
   throw new ApiError("INVALID_STATE", "The demo shop is for the test environment alone.");
 }
 
-async function alone<T>(ctx: Context, work: () => Promise<T>): Promise<T> {
-  const client = await ctx.pool.connect();
-  try {
-    // As long as another process loads, however slow its machine.
-    await client.query("set statement_timeout = 0");
-    await client.query("select pg_advisory_lock($1)", [DEMO_LOCK]);
-    return await work();
-  } finally {
-    // Not back to the pool: the connection holds the lock, and goes with it.
-    client.release(true);
-  }
-}
+/** Another process loads for as long as its machine takes. */
+const alone = <T>(ctx: Context, work: () => Promise<T>): Promise<T> =>
+  withLock(
+    ctx.connection,
+    { key: DEMO_LOCK, name: "the lock on the demo shop" },
+    { maxMs: 10 * 60_000, log: ctx.log },
+    work,
+  );
 
 export interface OpeningShop {
   /** Resolves when products are listed; null when there is nothing to load. */

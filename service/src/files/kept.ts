@@ -1,7 +1,7 @@
 import type { Queries } from "../db/database.ts";
 import { listKeptBlobs } from "./queries.ts";
 
-export { holdBlobs } from "./queries.ts";
+export { BLOBS_LOCK } from "./queries.ts";
 
 const AT_ONCE = 500;
 

@@ -1,6 +1,6 @@
 import { sql } from "kysely";
-import type pg from "pg";
 import type { Queries } from "../db/database.ts";
+import type { Lock } from "../db/locks.ts";
 import type { StoredFile } from "../products/attachments.ts";
 
 /** The lock under which bytes lose their key: shared by those who need them all to stay. */
@@ -57,9 +57,8 @@ export async function mayCondemnBlobs(tx: Queries): Promise<boolean> {
   return rows[0]!.may;
 }
 
-/** From now on no bytes lose their key until the connection ends. Waits for whoever condemns right now. */
-export const holdBlobs = (client: pg.ClientBase) =>
-  client.query("select pg_advisory_lock_shared(hashtext($1))", [BLOBS_HELD]);
+/** While several hold it, no bytes lose their key. */
+export const BLOBS_LOCK: Lock = { key: BLOBS_HELD, name: "the lock on stored files", isShared: true };
 
 /** In the order of their names, after the one that is given. */
 export async function listKeptBlobs(db: Queries, after: string, limit: number) {

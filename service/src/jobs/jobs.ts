@@ -47,7 +47,7 @@ export const bossDatabase = (pool: pg.Pool) => ({
 export async function openJobs(pool: pg.Pool, log: Logger, kinds: JobKind[]): Promise<Jobs> {
   const boss = new PgBoss({ db: bossDatabase(pool), supervise: false, schedule: false });
   boss.on("error", (error) => log.error({ err: error }, "job queue"));
-  await boss.start();
+  await makeTables(boss);
   const known = new Set((await boss.getQueues()).map((queue) => queue.name));
   const needed = kinds.flatMap(({ name }) => [givenUp(name), name]);
   for (const name of needed.filter((one) => !known.has(one))) await boss.createQueue(name);
@@ -68,6 +68,13 @@ export async function openJobs(pool: pg.Pool, log: Logger, kinds: JobKind[]): Pr
 
 /** A worker that is silent for so long about a job is dead, and another one begins it anew. */
 export const HEARTBEAT_SECONDS = 30;
+
+/** Unique violation, and schema, table or object that exists already. */
+const MADE_MEANWHILE = /^(23505|42P0[67]|42710)$/;
+
+/** `create schema if not exists` of two processes at once fails in one of them. */
+const makeTables = (boss: PgBoss) =>
+  boss.start().catch((error) => (MADE_MEANWHILE.test(error.code) ? boss.start() : Promise.reject(error)));
 
 /** Said of each job rather than of its queue, so that a queue made by an older version does not keep its older rules. */
 const optionsOf = (kind: JobKind): SendOptions => ({

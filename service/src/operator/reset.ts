@@ -2,9 +2,9 @@ import { openPool } from "../db/database.ts";
 import type { Place } from "./place.ts";
 
 /** Empties a test database. Refuses any other, and one that a service is using. */
-export async function reset({ config, target }: Place): Promise<void> {
+export async function reset({ config, target, direct }: Place): Promise<void> {
   if (config.environment !== "test") throw new Error("reset is for the test environment alone");
-  const pool = openPool({ target, maxConnections: 1 });
+  const pool = openPool({ target: direct ?? target, maxConnections: 1 });
   try {
     await mustBeTestDatabase((text) => pool.query(text));
     await pool.query(

@@ -8,7 +8,7 @@ import { createLog } from "../log.ts";
 import { createUser, findUser } from "../people/users.ts";
 import { startTelemetry, type Telemetry } from "../telemetry.start.ts";
 import { welcome } from "./box.ts";
-import { openPlace, type Place } from "./place.ts";
+import { connectionOf, openPlace, type Place } from "./place.ts";
 
 const HARD_END_MS = 14_500;
 const NEWCOMER = { email: "newcomer@stoa.example", name: "Newcomer", plan: "business" } as const;
@@ -26,10 +26,10 @@ export async function start(): Promise<void> {
       console.error(why);
       process.exit(1);
     });
-    const { config, target } = opened.place;
+    const { config } = opened.place;
     const log = createLog(config.logLevel);
     opened.telemetry = await startTelemetry(config, log);
-    opened.service = await startService(config, { target }, { log });
+    opened.service = await startService(config, connectionOf(opened.place), { log });
     await greet(opened.place, opened.service, startedAt);
   } catch (error) {
     await close(opened);

@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import pg from "pg";
+import { makeDatabase, TEMPLATE, type TestDatabase } from "../../test/market.ts";
+import { openPool } from "./database.ts";
+import { lockInTransaction, withLock } from "./locks.ts";
+import { migrate } from "./migrate.ts";
+
+const LOCK = { key: "a lock of a test", name: "the lock of a test" };
+
+let database: TestDatabase;
+let holder: pg.Client;
+before(async () => {
+  database = await makeDatabase(TEMPLATE);
+  holder = new pg.Client({ connectionString: database.url, application_name: "a holder" });
+  await holder.connect();
+});
+after(async () => {
+  await holder.end();
+  await database.drop();
+});
+
+const work = (ms: number, log: string[] = []) =>
+  withLock({ target: database.url }, LOCK, { maxMs: ms }, async () => log.push("worked"));
+
+test("withLock: another holder, the error names its process, application and time", async () => {
+  await holder.query("begin");
+  await lockInTransaction(holder, LOCK, { maxMs: 1 });
+  const { rows } = await holder.query("select pg_backend_pid() as pid");
+  await assert.rejects(work(50), (error: Error) => {
+    assert.equal(error.name, "LockHeld");
+    assert.match(error.message, /^The lock of a test was not free within 0\.05 s: held by process \d+ \(/);
+    assert.ok(error.message.includes(`process ${rows[0].pid} (a holder, since 2`), error.message);
+    assert.match(error.message, /pg_terminate_backend/);
+    return true;
+  });
+  const waiting = work(60_000);
+  await holder.query("rollback");
+  assert.equal(await waiting, 1);
+});
+
+test("withLock: work that throws, the lock is free", async () => {
+  const failing = withLock({ target: database.url }, LOCK, { maxMs: 1_000 }, async () => {
+    throw new Error("failed");
+  });
+  await assert.rejects(failing, /failed/);
+  await work(1_000);
+});
+
+test("withLock: connection that ends, mustBeHeld rejects", async () => {
+  await withLock({ target: database.url }, LOCK, { maxMs: 1_000 }, async (mustBeHeld) => {
+    await mustBeHeld();
+    await holder.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'stoa: the lock of a test' and datname = current_database()",
+    );
+    await assert.rejects(mustBeHeld());
+  });
+});
+
+test("migrate: lock held by another session, a complete database waits for no shared holder and names an exclusive one", async () => {
+  const pool = openPool({ target: database.url, maxConnections: 1 });
+  const hold = (isShared: boolean) =>
+    lockInTransaction(holder, { key: 5_701_840_113, name: "the migration lock", isShared }, { maxMs: 1 });
+  await holder.query("begin");
+  await hold(true);
+  assert.deepEqual(await migrate(pool, new Date()), []);
+  await hold(false);
+  await assert.rejects(
+    migrate(pool, new Date(), undefined, 50),
+    /migration lock was not free .* \(a holder, since/,
+  );
+  await holder.query("rollback");
+  assert.deepEqual(await migrate(pool, new Date(), undefined, 50), []);
+  await pool.end();
+});

@@ -1,0 +1,112 @@
+import type pg from "pg";
+import type { Logger } from "pino";
+import { type Connection, directClient } from "./database.ts";
+
+/** A lock that every process of the database knows by its key. */
+export interface Lock {
+  /** A number, or a name that PostgreSQL hashes. */
+  key: number | string;
+  /** Such as "the migration lock". */
+  name: string;
+  /** Several hold it at once, and none who wants it alone. */
+  isShared?: boolean;
+}
+
+export interface LockWait {
+  /** Whoever waits longer gets a LockHeld that names the holder. */
+  maxMs: number;
+  log?: Logger | undefined;
+}
+
+/** The lock was not free in time. */
+export class LockHeld extends Error {
+  override name = "LockHeld";
+}
+
+/** After so long the log says who holds it. */
+const SAY_AFTER_MS = 3_000;
+const NOT_AVAILABLE = "55P03";
+
+/**
+ * Takes a lock in a transaction that the client has begun, until that ends. Transactions are what a connection pooler keeps
+ * on one server connection: a lock of a session would stay with the pooler.
+ */
+export async function lockInTransaction(client: pg.ClientBase, lock: Lock, wait: LockWait): Promise<void> {
+  const first = Math.min(SAY_AFTER_MS, wait.maxMs);
+  if (await tryLock(client, lock, first)) return;
+  const holder = await holderOf(client, lock);
+  wait.log?.warn({ lock: lock.name }, `waits for ${lock.name}, held by ${holder}`);
+  if (wait.maxMs > first && (await tryLock(client, lock, wait.maxMs - first))) return;
+  throw new LockHeld(
+    `${capitalized(lock.name)} was not free within ${wait.maxMs / 1000} s: held by ${await holderOf(client, lock)}. Wait for it to end, or end it with select pg_terminate_backend(…), then try again.`,
+  );
+}
+
+const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
+async function tryLock(client: pg.ClientBase, lock: Lock, ms: number): Promise<boolean> {
+  const take = lock.isShared ? "pg_advisory_xact_lock_shared" : "pg_advisory_xact_lock";
+  await client.query("savepoint before_lock");
+  try {
+    await client.query(
+      `set local statement_timeout = 0; set local lock_timeout = ${Math.max(1, Math.ceil(ms))}`,
+    );
+    await client.query(`select ${take}(${keyOf(lock)})`, [lock.key]);
+    await client.query("set local lock_timeout = 0");
+    return true;
+  } catch (error) {
+    if ((error as { code?: string }).code !== NOT_AVAILABLE) throw error;
+    await client.query("rollback to savepoint before_lock");
+    return false;
+  }
+}
+
+const keyOf = ({ key }: Lock) => (typeof key === "number" ? "$1::bigint" : "hashtext($1)::bigint");
+
+/** Such as: process 4711 (stoa backup, 10.0.0.3, since 2026-11-21T12:00:00.000Z). */
+async function holderOf(client: pg.ClientBase, lock: Lock): Promise<string> {
+  const { rows } = await client.query<Holder>(
+    `select l.pid, a.application_name as name, host(a.client_addr) as address,
+            coalesce(a.xact_start, a.backend_start) as since
+       from pg_locks l left join pg_stat_activity a using (pid)
+      where l.locktype = 'advisory' and l.granted and l.objsubid = 1 and l.pid <> pg_backend_pid()
+        and l.database = (select oid from pg_database where datname = current_database())
+        and ((l.classid::bigint << 32) | l.objid::bigint) = ${keyOf(lock)}
+      order by since limit 1`,
+    [lock.key],
+  );
+  const [holder] = rows;
+  if (!holder) return "a process that has ended by now";
+  const { name, address, since } = holder;
+  const details = [name, address, since && `since ${since.toISOString()}`].filter(Boolean);
+  return `process ${holder.pid} (${details.join(", ")})`;
+}
+
+interface Holder {
+  pid: number;
+  name: string | null;
+  address: string | null;
+  since: Date | null;
+}
+
+/**
+ * Works while a connection of its own holds the lock, in an otherwise empty transaction. The lock ends with that connection:
+ * work that must not outlive it asks `mustBeHeld` before it commits.
+ */
+export async function withLock<T>(
+  connection: Connection,
+  lock: Lock,
+  wait: LockWait,
+  work: (mustBeHeld: () => Promise<void>) => Promise<T>,
+): Promise<T> {
+  const client = directClient(connection, { application_name: `stoa: ${lock.name}`, keepAlive: true });
+  client.on("error", () => {}); // mustBeHeld reports it
+  await client.connect();
+  try {
+    await client.query("begin; set local idle_in_transaction_session_timeout = 0");
+    await lockInTransaction(client, lock, wait);
+    return await work(async () => void (await client.query("select")));
+  } finally {
+    await client.end();
+  }
+}
