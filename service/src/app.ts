@@ -6,6 +6,7 @@ import { adminRoutes } from "./admin/routes.ts";
 import { hearCancels } from "./ai/cancel.ts";
 import { addReceiptKeys } from "./ai/receipt-pages.ts";
 import { aiRoutes } from "./ai/routes.ts";
+import { renewRuns } from "./ai/runs.ts";
 import { analyticsRoutes } from "./analytics/routes.ts";
 import { countWaiting } from "./analytics/sums.ts";
 import { auditRoutes } from "./audit/routes.ts";
@@ -17,7 +18,6 @@ import type { Context } from "./context.ts";
 import { measureSkew } from "./db/clock.ts";
 import type { Connection } from "./db/database.ts";
 import { isMigrated } from "./db/migrate.ts";
-import { WorkerPresence } from "./db/presence.ts";
 import { discountRoutes } from "./discounts/routes.ts";
 import { engine } from "./engine/engine.ts";
 import { workflowKind } from "./engine/kind.ts";
@@ -71,6 +71,7 @@ import { Evaluator } from "./workflows/evaluate.ts";
 const FLUSH_VIEWS_MS = 500;
 const DROP_OLD_MS = 5_000;
 const HEAR_CANCELS_MS = 500;
+const RENEW_RUNS_MS = 15_000;
 /** Requests may run this long after SIGTERM; then calls to the outside are given up. */
 const GRACE_MS = 10_000;
 const LAST_WORDS_MS = 3_000;
@@ -132,16 +133,16 @@ export async function startService(
   let queue: Queue | null = null;
   const app = await buildDoor(ctx, () => queue, overrides);
   ctx.notices.listen();
+  await ctx.presence.start();
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
   const kept = every(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.kept.dropOld());
   const cancels = every(HEAR_CANCELS_MS, "cancels", ctx.log, () => hearCancels(ctx));
-  const presence = new WorkerPresence(connection, ctx.log);
-  const courier = new Courier(ctx, { presence });
+  const leases = every(RENEW_RUNS_MS, "leases of runs", ctx.log, () => renewRuns(ctx));
+  const courier = new Courier(ctx, { presence: ctx.presence });
   const evaluator = new Evaluator();
   const workflows = engine.worker(ctx, evaluator);
   if (config.roles.worker) {
     queue = await startQueue(ctx, scheduledJobsOf(ctx), askedJobsOf(ctx));
-    await presence.start();
     courier.start();
     workflows.start();
   }
@@ -160,7 +161,6 @@ export async function startService(
         courier.stop(),
         workflows.stop(),
       ]);
-      await presence.stop();
       await ctx.live.drained();
       clearTimeout(giveUp);
       await evaluator.close();
@@ -168,6 +168,8 @@ export async function startService(
       await views.stop();
       await kept.stop();
       await cancels.stop();
+      await leases.stop();
+      await ctx.presence.stop();
       await base.close();
     },
   };

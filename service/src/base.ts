@@ -13,6 +13,7 @@ import { type Connection, openDatabase, openPool } from "./db/database.ts";
 import { claimInstallation, claimOf } from "./db/installation.ts";
 import { migrate } from "./db/migrate.ts";
 import { Notices } from "./db/notices.ts";
+import { WorkerPresence } from "./db/presence.ts";
 import { RunNotices } from "./engine/run-notices.ts";
 import { EventFeed } from "./events/feed.ts";
 import type { FailPoints } from "./fail-points.ts";
@@ -108,6 +109,7 @@ async function buildBase(
     counters: await openCounters(config, now, log),
     jobs,
     notices,
+    presence: new WorkerPresence(connection, log),
     keyCache: new KeyCache(notices),
     kept: new Kept(notices, now),
     views: new ViewBuffer(),
@@ -115,6 +117,7 @@ async function buildBase(
     feed: new EventFeed(pool, log),
     live: new LiveRuns(notices),
     shutdown: shutdown.signal,
+    idempotencyKey: null,
     failPoints: overrides.failPoints ?? null,
     outside: outside.ports,
   };

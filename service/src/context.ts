@@ -7,11 +7,13 @@ import type { ViewBuffer } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
 import type { Connection, Database } from "./db/database.ts";
 import type { Notices } from "./db/notices.ts";
+import type { WorkerPresence } from "./db/presence.ts";
 import type { RunNotices } from "./engine/run-notices.ts";
 import type { EventFeed } from "./events/feed.ts";
 import type { FailPoints } from "./fail-points.ts";
 import type { Counters } from "./http/counters.ts";
 import type { Guests } from "./http/guests.ts";
+import type { IdempotencyKey } from "./http/idempotency.ts";
 import type { Jobs } from "./jobs/jobs.ts";
 import type { KeyCache } from "./keys/key-cache.ts";
 import type { Links } from "./links.ts";
@@ -47,6 +49,8 @@ export interface Context {
   jobs: Jobs;
   /** What other processes change in the database. */
   notices: Notices;
+  /** The session lock by which other processes see that this one lives. */
+  presence: WorkerPresence;
   /** Kept in memory by this process alone. */
   keyCache: KeyCache;
   /** What lists show to everybody. */
@@ -60,6 +64,8 @@ export interface Context {
   live: LiveRuns;
   /** Aborts with the reason "shutdown" when the process must end: calls to the outside give up. */
   shutdown: AbortSignal;
+  /** Of the request that this context serves; null: it has none, or no request is served. */
+  idempotencyKey: IdempotencyKey | null;
   /** null, but in tests of crashes. */
   failPoints: FailPoints | null;
   outside: {

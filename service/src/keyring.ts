@@ -6,7 +6,7 @@ import type { Context } from "./context.ts";
 import { moveInstallation } from "./db/installation.ts";
 import { countSealed, type Rewrapped, rewrapColumn } from "./db/sealed.ts";
 import { sealedOutputs, sealedResults, sealedStarts } from "./engine/start-text.ts";
-import { sealedBodies } from "./http/idempotency.ts";
+import { sealedBodies, sealedResources } from "./http/idempotency.ts";
 import { sealedLetters } from "./mail/mail.ts";
 import { sealedSigningKeys } from "./oauth/signing-keys.ts";
 import { sealedAuthenticators } from "./two-factor/second-factor.ts";
@@ -16,6 +16,7 @@ import { sealedSecrets } from "./webhooks/secrets.ts";
 export const sealedColumns = [
   sealedAuthenticators,
   sealedBodies,
+  sealedResources,
   sealedKeys,
   sealedLetters,
   sealedOutputs,

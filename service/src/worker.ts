@@ -1,4 +1,4 @@
-import { tidyExecutions } from "./ai/executions.ts";
+import { endAbandonedRuns, forgetTexts } from "./ai/executions.ts";
 import { forgetOldCalls } from "./ai/provider-calls.ts";
 import { foldSales } from "./analytics/sums.ts";
 import { foldFacetCounts, weighSearchWords } from "./catalogue/upkeep.ts";
@@ -50,7 +50,8 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "fold-sales", cron: "* * * * *", run: () => foldSales(ctx) },
   { name: "verify-ledger", cron: "13 2 * * *", run: () => proveNightly(ctx) },
   { name: "weigh-search-words", cron: "47 4 * * *", run: () => weighSearchWords(ctx) },
-  { name: "tidy-executions", cron: "*/5 * * * *", run: () => tidyExecutions(ctx) },
+  { name: "end-abandoned-runs", cron: "* * * * *", run: async () => void (await endAbandonedRuns(ctx)) },
+  { name: "forget-texts-of-runs", cron: "*/5 * * * *", run: async () => void (await forgetTexts(ctx)) },
   { name: "forget-provider-calls", cron: "57 3 * * *", run: () => forgetOldCalls(ctx) },
   { name: "forget-workflow-runs", cron: "19 * * * *", run: () => forgetOldRuns(ctx) },
   { name: "forget-viewers", cron: "11 * * * *", run: () => forgetViewers(ctx) },

@@ -9,7 +9,7 @@ import {
   type Refund,
 } from "../src/outside/payments.fake-store.ts";
 import { type DoomedService, startDoomed } from "./doomed.ts";
-import { type Market, type MarketWish, openMarket } from "./market.ts";
+import { type Market, type MarketWish, openMarket, type Reply } from "./market.ts";
 
 /** A market whose processes are killed, and a payment provider that outlives them. */
 export interface CrashSite {
@@ -70,6 +70,14 @@ export async function openCrashSite(config: MarketWish["config"] = {}): Promise<
     },
   };
   return site;
+}
+
+/** The answer of a repeat, once PostgreSQL has noticed the end of the process that held the Idempotency-Key. */
+export async function answeredRepeat(repeat: () => Promise<Reply>): Promise<Reply> {
+  let reply = await repeat();
+  for (let tries = 1; tries < 100 && reply.body.error?.code === "IDEMPOTENCY_IN_PROGRESS"; tries++)
+    reply = await repeat();
+  return reply;
 }
 
 /** What is asked of a process that dies of it. */

@@ -31,6 +31,7 @@ export async function banUser(ctx: Context, by: Doer, userId: string, reason: st
     await endAllRuns(ctx, tx, id, "account_banned");
     const details = { reason, endedSessions };
     await recordDeed(ctx, tx, by, { action: "user.banned", userId: id, details });
+    await ctx.idempotencyKey?.bind(tx, userId);
   };
   // Runs that go on just now lock what this does.
   await untilNotDeadlocked(() => ctx.db.transaction().execute(ban));
@@ -48,6 +49,7 @@ export async function unbanUser(ctx: Context, by: Doer, userId: string) {
     await endSessions(ctx, tx, id);
     const details = { reason: user.banReason };
     await recordDeed(ctx, tx, by, { action: "user.unbanned", userId: id, details });
+    await ctx.idempotencyKey?.bind(tx, userId);
   });
   return readUser(ctx, userId);
 }
@@ -58,6 +60,7 @@ export async function endSessionsOf(ctx: Context, by: Doer, userId: string) {
     if (!(await findAccount(tx, id))) throw new ApiError("USER_NOT_FOUND");
     const ended = await endSessions(ctx, tx, id);
     await recordDeed(ctx, tx, by, { action: "user.signed_out", userId: id, details: { ended } });
+    await ctx.idempotencyKey?.bind(tx, JSON.stringify({ ended }));
     return { ended };
   });
 }

@@ -1,5 +1,5 @@
 import { api } from "@stoa/contract";
-import { route } from "../http/route.ts";
+import { resumedBy, route } from "../http/route.ts";
 import { banUser, endSessionsOf, unbanUser } from "./bans.ts";
 import { becomeFirstAdmin } from "./first-admin.ts";
 import { listOAuthClients } from "./oauth-clients.ts";
@@ -13,14 +13,21 @@ export const adminRoutes = [
   route(api.admin.changeUser, (ctx, caller, { params, body }, { ifMatch, source }) =>
     changeUser(ctx, { caller, source }, params.userId, body, ifMatch),
   ),
-  route(api.admin.ban, (ctx, caller, { params, body }, { source }) =>
-    banUser(ctx, { caller, source }, params.userId, body.reason),
+  resumedBy(
+    api.admin.ban,
+    (ctx, caller, { params, body }, { source }) =>
+      banUser(ctx, { caller, source }, params.userId, body.reason),
+    (ctx, _caller, userId) => readUser(ctx, userId),
   ),
-  route(api.admin.unban, (ctx, caller, { params }, { source }) =>
-    unbanUser(ctx, { caller, source }, params.userId),
+  resumedBy(
+    api.admin.unban,
+    (ctx, caller, { params }, { source }) => unbanUser(ctx, { caller, source }, params.userId),
+    (ctx, _caller, userId) => readUser(ctx, userId),
   ),
-  route(api.admin.endSessions, (ctx, caller, { params }, { source }) =>
-    endSessionsOf(ctx, { caller, source }, params.userId),
+  resumedBy(
+    api.admin.endSessions,
+    (ctx, caller, { params }, { source }) => endSessionsOf(ctx, { caller, source }, params.userId),
+    async (_ctx, _caller, ended) => JSON.parse(ended),
   ),
   route(api.admin.oauthClients, (ctx, _caller, { query }) => listOAuthClients(ctx, query)),
   route(api.admin.stats, (ctx, _caller, { query }) => readStats(ctx, query)),

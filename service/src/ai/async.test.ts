@@ -6,7 +6,8 @@ import { assertError, type Client, type Market, openMarket } from "../../test/ma
 import { type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
 import { allOf, becomes, follows, heldPieces } from "../../test/run-streams.ts";
 import { allAt, hasKey, run } from "../../test/runs.ts";
-import { tidyExecutions } from "./executions.ts";
+import { endAbandonedRuns } from "./executions.ts";
+import { RUN_LEASE_MS } from "./runs.ts";
 
 const ASYNC = { prefer: "respond-async" };
 
@@ -166,8 +167,8 @@ test("a run whose process died is told as failed, and is called by nobody again"
   for (const { id } of lost) live.remove(id);
   const reader = await follows(market.origin, owner, executionId);
   await reader.hears(1);
-  market.clock.forward(180_001);
-  await tidyExecutions(market.service.ctx);
+  market.clock.forward(RUN_LEASE_MS + 1);
+  await endAbandonedRuns(market.service.ctx);
   const { end } = await allOf(reader);
   assert.equal(end.code, "INTERNAL_ERROR");
   assert.equal(provider.requests.length, before + 1);

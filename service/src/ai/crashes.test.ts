@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { after, before, suite, test } from "node:test";
+import { answeredRepeat } from "../../test/crashes.ts";
 import { startDoomed } from "../../test/doomed.ts";
 import { hasDraft } from "../../test/factories.ts";
-import { assertError, openMarket } from "../../test/market.ts";
+import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { hasKey, newestRun, ran, run, startHeldProvider } from "../../test/runs.ts";
-import { tidyExecutions } from "./executions.ts";
+import { endAbandonedRuns } from "./executions.ts";
 import { LEASE_MS } from "./provider-calls.ts";
+import { RUN_LEASE_MS } from "./runs.ts";
 
 test("a run whose process is killed is told as failed by another one, and frees what it took of its key", async (t) => {
   const market = await openMarket();
@@ -26,13 +28,73 @@ test("a run whose process is killed is told as failed by another one, and frees 
   assert.equal(await doomed.ended, "SIGKILL");
 
   held.answer();
-  await tidyExecutions(ctx);
+  await endAbandonedRuns(ctx);
   assert.equal((await newestRun(owner)).status, "running", "it may still be slow");
   assertError(await run(owner, wish), 429, "KEY_CONCURRENCY_LIMIT");
-  market.clock.forward(LEASE_MS + 1);
-  await tidyExecutions(ctx);
+  market.clock.forward(RUN_LEASE_MS + 1);
+  await endAbandonedRuns(ctx);
   const { status, error } = await newestRun(owner);
   assert.deepEqual([status, error.code], ["failed", "INTERNAL_ERROR"]);
+  market.clock.forward(LEASE_MS - RUN_LEASE_MS);
   await ran(owner, wish);
   assert.equal(held.arrived(), 2, "and is not called again");
+});
+
+suite("POST under an Idempotency-Key whose process is killed during the provider's call", () => {
+  let market: Market;
+  let held: Awaited<ReturnType<typeof startHeldProvider>>;
+  let owner: Client;
+  let productId: string;
+  let apiKeyId: string;
+  before(async () => {
+    market = await openMarket();
+    held = await startHeldProvider();
+    owner = await market.hasUser();
+    apiKeyId = await hasKey(owner, { provider: "ollama", baseUrl: held.url });
+    productId = await hasDraft(owner);
+  });
+  after(async () => {
+    await market.close();
+    await held.close();
+  });
+
+  const runBody = () => ({
+    productId,
+    apiKeyId,
+    variables: { topic: "rain" },
+    options: { model: "some-model" },
+  });
+  const chatBody = () => ({
+    model: productId,
+    metadata: { apiKeyId, model: "some-model" },
+    messages: [{ role: "user", content: JSON.stringify({ topic: "rain" }) }],
+  });
+
+  for (const [words, path, bodyOf] of [
+    ["/ai/execute", "/v1/ai/execute", runBody],
+    ["/ai/execute, streamed", "/v1/ai/execute", () => ({ ...runBody(), stream: true })],
+    ["/openai/chat/completions", "/v1/openai/chat/completions", chatBody],
+    [
+      "/openai/chat/completions, streamed",
+      "/v1/openai/chat/completions",
+      () => ({ ...chatBody(), stream: true }),
+    ],
+  ] as const) {
+    test(`${words}: the repeat answers that execution's failure and makes no second call`, async () => {
+      const before = held.arrived();
+      const doomed = await startDoomed(market, "http://127.0.0.1:9");
+      const key = { "idempotency-key": words };
+      const asked = owner.post(`${doomed.origin}${path}`, bodyOf(), key);
+      await held.arrivals(before + 1);
+      doomed.child.kill("SIGKILL");
+      await assert.rejects(asked);
+      await doomed.ended;
+      const repeat = await answeredRepeat(() => owner.post(path, bodyOf(), key));
+      assert.equal(repeat.status, 500, repeat.text);
+      const { id, status, error } = await newestRun(owner);
+      assert.deepEqual([status, error.code], ["failed", "INTERNAL_ERROR"]);
+      assert.ok(repeat.text.includes(id), repeat.text);
+      assert.equal(held.arrived(), before + 1);
+    });
+  }
 });

@@ -7,7 +7,8 @@ import { GOOD_KEY, startProviderServer } from "../../test/provider-server.ts";
 import { becomes } from "../../test/run-streams.ts";
 import { hasKey, newestRun, ran, run, startHeldProvider } from "../../test/runs.ts";
 import { toUuid } from "../ids.ts";
-import { tidyExecutions } from "./executions.ts";
+import { endAbandonedRuns, forgetTexts } from "./executions.ts";
+import { RUN_LEASE_MS } from "./runs.ts";
 
 const DAY = 86_400_000;
 const SECOND = 1_000;
@@ -303,11 +304,11 @@ suite("texts", () => {
   test("are forgotten after 30 days, the run is not", async () => {
     const { executionId, usage } = await ran(owner, { productId });
     market.clock.forward(30 * DAY);
-    await tidyExecutions(market.service.ctx);
+    await forgetTexts(market.service.ctx);
     assert.notEqual((await read(owner, executionId)).output, null, "30 days are not over");
     const { executionId: younger } = await ran(owner, { productId });
     market.clock.forward(1);
-    await tidyExecutions(market.service.ctx);
+    await forgetTexts(market.service.ctx);
     const kept = await read(owner, executionId);
     assert.deepEqual([kept.output, kept.variables], [null, null]);
     assert.deepEqual([kept.status, kept.usage], ["completed", usage]);
@@ -322,11 +323,11 @@ test("a run whose process died is failed once its lease is over, and stays so", 
     const by = await shop.hasUser();
     const running = run(by, { productId: await hasDraft(by), apiKeyId: await hasKey(by, { key: GOOD_KEY }) });
     await held.arrivals(1);
-    shop.clock.forward(180 * SECOND);
-    await tidyExecutions(shop.service.ctx);
+    shop.clock.forward(RUN_LEASE_MS);
+    await endAbandonedRuns(shop.service.ctx);
     assert.equal((await newestRun(by)).status, "running", "the lease is not over");
     shop.clock.forward(1);
-    await tidyExecutions(shop.service.ctx);
+    await endAbandonedRuns(shop.service.ctx);
     const { status, error, completedAt } = await newestRun(by);
     assert.deepEqual([status, error.code], ["failed", "INTERNAL_ERROR"]);
     assert.equal(completedAt, shop.clock.now.toISOString());

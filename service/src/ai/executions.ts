@@ -99,9 +99,8 @@ export async function removeExecution(ctx: Context, caller: Member, executionId:
   });
 }
 
-/** Ends runs whose process died, and forgets texts after 30 days. */
-export async function tidyExecutions(ctx: Context): Promise<void> {
-  const now = ctx.now();
-  await failAbandoned(ctx.db, now);
-  await eraseTextsBefore(ctx.db, daysAfter(now, -TEXTS_KEPT_DAYS));
-}
+/** Ends runs whose process died. */
+export const endAbandonedRuns = (ctx: Context) => failAbandoned(ctx.db, ctx.now());
+
+/** After 30 days. */
+export const forgetTexts = (ctx: Context) => eraseTextsBefore(ctx.db, daysAfter(ctx.now(), -TEXTS_KEPT_DAYS));

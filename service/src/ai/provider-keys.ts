@@ -76,20 +76,29 @@ async function shown(ctx: Context, caller: Member, id: string): Promise<Provider
 export async function storeKey(ctx: Context, caller: Member, wish: CreateProviderKey): Promise<ProviderKey> {
   mustHaveGoodUrl(ctx, wish.provider, wish.baseUrl);
   const id = ctx.newId();
-  await insertKey(ctx.db, {
-    id,
-    user_id: caller.userId,
-    provider: wish.provider,
-    name: wish.name,
-    sealed_key: ctx.vault.seal(wish.key, sealContext(caller.userId, id)),
-    last4: last4Of(wish.key),
-    base_url: wish.baseUrl ?? null,
-    status: "unverified",
-    monthly_budget_usd: wish.monthlyBudget ?? null,
-    max_concurrency: wish.maxConcurrency ?? null,
-    created_at: ctx.now(),
+  await ctx.db.transaction().execute(async (tx) => {
+    await insertKey(tx, {
+      id,
+      user_id: caller.userId,
+      provider: wish.provider,
+      name: wish.name,
+      sealed_key: ctx.vault.seal(wish.key, sealContext(caller.userId, id)),
+      last4: last4Of(wish.key),
+      base_url: wish.baseUrl ?? null,
+      status: "unverified",
+      monthly_budget_usd: wish.monthlyBudget ?? null,
+      max_concurrency: wish.maxConcurrency ?? null,
+      created_at: ctx.now(),
+    });
+    await ctx.idempotencyKey?.bind(tx, toId("pkey", id));
   });
   return verifiedIfTold(ctx, caller, id);
+}
+
+/** Of a key that was stored under the same Idempotency-Key: the provider is asked about it, if it has not told. */
+export async function resumeKey(ctx: Context, caller: Member, providerKeyId: string): Promise<ProviderKey> {
+  const { id, status } = await mustFind(ctx, caller, providerKeyId);
+  return status === "unverified" ? verifiedIfTold(ctx, caller, id) : shown(ctx, caller, id);
 }
 
 export async function listOwnKeys(ctx: Context, caller: Member, query: Paging) {

@@ -180,8 +180,7 @@ export async function eraseExecution(db: Queries, id: string, now: Date): Promis
   return numUpdatedRows > 0n;
 }
 
-/** Runs whose process died: nobody will end them. */
-export const failAbandoned = (db: Queries, now: Date) =>
+const failingAsAbandoned = (db: Queries, now: Date) =>
   db
     .updateTable("executions")
     .set({
@@ -191,8 +190,22 @@ export const failAbandoned = (db: Queries, now: Date) =>
       completed_at: now,
     })
     .where("status", "=", "running")
-    .where("type", "=", "PROMPT")
-    .where("lease_until", "<", now)
+    .where("type", "=", "PROMPT");
+
+/** Runs whose process died: nobody will end them. */
+export const failAbandoned = (db: Queries, now: Date) =>
+  failingAsAbandoned(db, now).where("lease_until", "<", now).execute();
+
+export const failAbandonedRun = (db: Queries, id: string, now: Date) =>
+  failingAsAbandoned(db, now).where("id", "=", id).execute();
+
+/** As long as their process lives. */
+export const renewLeases = (db: Queries, ids: readonly string[], until: Date) =>
+  db
+    .updateTable("executions")
+    .set({ lease_until: until })
+    .where("id", "in", [...ids])
+    .where("status", "=", "running")
     .execute();
 
 /** What a run has said so far, for readers of other processes. */

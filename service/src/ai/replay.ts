@@ -46,18 +46,19 @@ export async function* followStored(
   }
 }
 
-async function outputOf(ctx: Context, row: ExecutionRow): Promise<string | null> {
+export async function outputOf(ctx: Context, row: ExecutionRow): Promise<string | null> {
   const sealed = (await findTexts(ctx.db, row.id))?.sealed;
   return sealed ? (openTexts(ctx, row, sealed).output as string) : null;
 }
 
 function endingOf(ctx: Context, row: ExecutionRow, output: string | null): Ending {
-  if (row.status === "completed") return { type: "execution.completed", data: resultOf(row, output) };
-  return { type: "execution.failed", data: errorTold(ctx, errorOf(row)) };
+  const error = errorOf(row);
+  if (error) return { type: "execution.failed", data: errorTold(ctx, error) };
+  return { type: "execution.completed", data: resultOf(row, output) };
 }
 
 /** The result as it was answered; its output is null where it is not kept. */
-const resultOf = (row: ExecutionRow, output: string | null) => ({
+export const resultOf = <Output>(row: ExecutionRow, output: Output) => ({
   executionId: toId("exec", row.id),
   output,
   usage: usageOf(row),
@@ -72,7 +73,9 @@ const resultOf = (row: ExecutionRow, output: string | null) => ({
   },
 });
 
-function errorOf(row: ExecutionRow): ApiError {
+/** null: it completed, or runs. */
+export function errorOf(row: ExecutionRow): ApiError | null {
+  if (row.status !== "failed" && row.status !== "canceled") return null;
   const executionId = toId("exec", row.id);
   const message = row.errorMessage ?? undefined;
   if (row.status === "canceled")

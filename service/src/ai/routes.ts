@@ -1,13 +1,13 @@
 import { api } from "@stoa/contract";
-import { leavingMemory, type Route, route, streamRoute } from "../http/route.ts";
+import { harmlessAgain, leavingMemory, type Route, resumedBy, route, streamRoute } from "../http/route.ts";
 import { cancelExecution } from "./cancel.ts";
 import { estimate } from "./estimate.ts";
 import { promptKind, streamExecution } from "./events.ts";
-import { executePrompt } from "./execute.ts";
+import { executePrompt, modeOf, resumePrompt } from "./execute.ts";
 import { listOwnExecutions, readExecution, removeExecution } from "./executions.ts";
 import type { ExecutionKinds } from "./kinds.ts";
 import { readProductRuns } from "./product-runs.ts";
-import { changeKey, listOwnKeys, removeKey, storeKey, verifyKey } from "./provider-keys.ts";
+import { changeKey, listOwnKeys, removeKey, resumeKey, storeKey, verifyKey } from "./provider-keys.ts";
 import { receiptOf } from "./receipt.ts";
 
 /** `others` can be executed by rooms that this one knows nothing of. */
@@ -19,15 +19,25 @@ export const aiRoutes = (others: ExecutionKinds = {}): Route[] => {
         api.ai.execute,
         (ctx, caller, { body }, facts) => executePrompt(ctx, caller, body, facts),
         (ctx, caller, executionId) => streamExecution(ctx, caller, executionId, null, kinds),
+        (ctx, caller, executionId, { body }, facts) =>
+          resumePrompt(ctx, caller, executionId, modeOf(body, facts)),
       ),
     ),
-    leavingMemory(route(api.ai.estimate, (ctx, caller, { body }) => estimate(ctx, caller, body))),
+    leavingMemory(
+      harmlessAgain(
+        "It writes nothing.",
+        route(api.ai.estimate, (ctx, caller, { body }) => estimate(ctx, caller, body)),
+      ),
+    ),
     route(api.ai.executionEvents, (ctx, caller, { params, query }, { lastEventId }) =>
       // A browser that comes back by itself asks the same address again, and knows better what it heard.
       streamExecution(ctx, caller, params.executionId, lastEventId ?? (query.lastEventId || null), kinds),
     ),
-    route(api.ai.cancelExecution, (ctx, caller, { params }) =>
-      cancelExecution(ctx, caller, params.executionId, kinds),
+    harmlessAgain(
+      "A canceled execution stays canceled.",
+      route(api.ai.cancelExecution, (ctx, caller, { params }) =>
+        cancelExecution(ctx, caller, params.executionId, kinds),
+      ),
     ),
     route(api.ai.executions, (ctx, caller, { query }) => listOwnExecutions(ctx, caller, query)),
     route(api.ai.execution, (ctx, caller, { params }) => readExecution(ctx, caller, params.executionId)),
@@ -39,11 +49,14 @@ export const aiRoutes = (others: ExecutionKinds = {}): Route[] => {
     ),
     route(api.ai.productRuns, (ctx, caller, { params }) => readProductRuns(ctx, caller, params.productId)),
     route(api.ai.keys, (ctx, caller, { query }) => listOwnKeys(ctx, caller, query)),
-    route(api.ai.createKey, (ctx, caller, { body }) => storeKey(ctx, caller, body)),
+    resumedBy(api.ai.createKey, (ctx, caller, { body }) => storeKey(ctx, caller, body), resumeKey),
     route(api.ai.changeKey, (ctx, caller, { params, body }) =>
       changeKey(ctx, caller, params.providerKeyId, body),
     ),
     route(api.ai.removeKey, (ctx, caller, { params }) => removeKey(ctx, caller, params.providerKeyId)),
-    route(api.ai.verifyKey, (ctx, caller, { params }) => verifyKey(ctx, caller, params.providerKeyId)),
+    harmlessAgain(
+      "It asks the provider whether a key is good, and runs nothing.",
+      route(api.ai.verifyKey, (ctx, caller, { params }) => verifyKey(ctx, caller, params.providerKeyId)),
+    ),
   ];
 };

@@ -8,16 +8,24 @@ import type { LiveRun } from "./live.ts";
 import type { Prepared } from "./prepare.ts";
 import {
   type CallOutcome,
-  LEASE_MS,
   mustBeWithinLimits,
   type OpenCall,
   toCallEnd,
   toOpenCall,
 } from "./provider-calls.ts";
-import type { ExecutionMode } from "./queries.ts";
+import { type ExecutionMode, renewLeases } from "./queries.ts";
 import { record } from "./recording.ts";
 import { type ExecutionEnd, endExecution, insertExecution, type NewExecution } from "./run-queries.ts";
 import { sealTexts } from "./texts.ts";
+
+/** A process renews the leases of its runs well before they are over. */
+export const RUN_LEASE_MS = 90_000;
+
+/** Of all that this process runs. */
+export async function renewRuns(ctx: Context): Promise<void> {
+  const { ids } = ctx.live;
+  if (ids.length > 0) await renewLeases(ctx.db, ids, new Date(ctx.now().getTime() + RUN_LEASE_MS));
+}
 
 /** A run that is written down as running, and must be ended by whoever began it. */
 export interface Run {
@@ -47,7 +55,7 @@ export async function startRun(
   const live = ctx.live.begin(id);
   try {
     const run = toRow(caller, prepared, { id, mode, createdAt });
-    mustBeWithinLimits(await insertExecution(ctx.db, run, call?.reservation ?? null));
+    mustBeWithinLimits(await writeRun(ctx, run, call));
   } catch (error) {
     ctx.live.remove(id);
     throw error;
@@ -57,6 +65,22 @@ export async function startRun(
     variables: prepared.options.store ? prepared.variables : null,
     startedAtMs: performance.now(),
   };
+}
+
+/** Bound to the Idempotency-Key of its request, so that no repeat calls the provider again. */
+async function writeRun(
+  ctx: Context,
+  run: NewExecution,
+  call: OpenCall | null,
+): ReturnType<typeof insertExecution> {
+  const reservation = call?.reservation ?? null;
+  const { idempotencyKey } = ctx;
+  if (!idempotencyKey) return insertExecution(ctx.db, run, reservation);
+  return ctx.db.transaction().execute(async (tx) => {
+    const refusal = await insertExecution(tx, run, reservation);
+    if (refusal === null) await idempotencyKey.bind(tx, toId("exec", run.id));
+    return refusal;
+  });
 }
 
 const toRow = (
@@ -71,7 +95,7 @@ const toRow = (
   providerKeyId: key.id,
   provider: key.provider,
   model,
-  leaseUntil: new Date(run.createdAt.getTime() + LEASE_MS),
+  leaseUntil: new Date(run.createdAt.getTime() + RUN_LEASE_MS),
 });
 
 const durationOf = (run: Run) => Math.round(performance.now() - run.startedAtMs);

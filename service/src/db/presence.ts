@@ -1,6 +1,7 @@
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type RawBuilder, sql } from "kysely";
 import type pg from "pg";
 import type { Logger } from "pino";
 import { type Connection, directClient } from "./database.ts";
@@ -21,7 +22,7 @@ const HOLD = `
               then true else pg_try_advisory_lock($1::integer, $2::integer) end as held`;
 
 /**
- * Says that a worker process lives: a lock of a session of its own, which ends with the process, however it ends. What a worker leased
+ * Says that a process lives: a lock of a session of its own, which ends with the process, however it ends. What a worker leased
  * under its key may be taken over once nobody holds the lock.
  */
 export class WorkerPresence {
@@ -95,6 +96,13 @@ export class WorkerPresence {
     }
   }
 }
+
+/** The same in SQL, of one key; null, which is not known, counts as present. */
+export const isPresent = (key: RawBuilder<unknown>) => sql<boolean>`(${key} is null or exists (
+  select from pg_locks
+   where locktype = 'advisory' and classid = ${sql.lit(PRESENCE_LOCK)}::integer::oid and objid = ${key}::integer::oid
+     and objsubid = 2 and granted
+     and database = (select oid from pg_database where datname = current_database())))`;
 
 /** Which of these workers hold their lock. */
 export async function listPresent(pool: pg.Pool, keys: number[]): Promise<Set<number>> {

@@ -293,9 +293,11 @@ export interface IdempotencyKeys {
   key: string;
   lease_token: string;
   lease_until: Timestamp;
+  process_lock: number | null;
   request_digest: Buffer;
   route: string;
   sealed_body: string | null;
+  sealed_resource: string | null;
   status: number | null;
 }
 

@@ -68,7 +68,10 @@ export async function createDiscountCode(ctx: Context, caller: Member, wish: Cre
   const id = ctx.newId();
   const values = await valuesOf(ctx, ctx.db, caller, wish);
   await unlessTaken(() =>
-    insertCode(ctx.db, { ...values, id, seller_id: caller.userId, created_at: ctx.now() }),
+    ctx.db.transaction().execute(async (tx) => {
+      await insertCode(tx, { ...values, id, seller_id: caller.userId, created_at: ctx.now() });
+      await ctx.idempotencyKey?.bind(tx, toId("disc", id));
+    }),
   );
   return readDiscountCode(ctx, caller, toId("disc", id));
 }

@@ -1,5 +1,5 @@
 import { api } from "@stoa/contract";
-import { route } from "../http/route.ts";
+import { resumedBy, route } from "../http/route.ts";
 import {
   changeDiscountCode,
   createDiscountCode,
@@ -11,7 +11,11 @@ import {
 export const discountRoutes = [
   route(api.discounts.list, (ctx, caller, { query }) => listDiscountCodes(ctx, caller, query)),
   route(api.discounts.get, (ctx, caller, { params }) => readDiscountCode(ctx, caller, params.discountCodeId)),
-  route(api.discounts.create, (ctx, caller, { body }) => createDiscountCode(ctx, caller, body)),
+  resumedBy(
+    api.discounts.create,
+    (ctx, caller, { body }) => createDiscountCode(ctx, caller, body),
+    readDiscountCode,
+  ),
   route(api.discounts.change, (ctx, caller, { params, body }, { ifMatch }) =>
     changeDiscountCode(ctx, caller, params.discountCodeId, body, ifMatch),
   ),

@@ -1,5 +1,6 @@
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
+import { toId } from "../ids.ts";
 import { StepId } from "../workflows/definition.ts";
 import { findStep, lockRun, signalRun, writeDecision } from "./queries.ts";
 import { notifyRun } from "./run-queries.ts";
@@ -21,6 +22,7 @@ export const decideApproval = (
     const now = ctx.now();
     mustWait(step, now);
     await writeDecision(tx, id, stepId, decision, now);
+    await ctx.idempotencyKey?.bind(tx, toId("exec", id));
     await signalRun(tx, id, now);
     await notifyRun(tx, id);
   });

@@ -1,6 +1,7 @@
 import { addingWorkflowExecution } from "../ai/workflow-executions.ts";
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
+import { toId } from "../ids.ts";
 import { traceparentOfNow } from "../telemetry.ts";
 import { findCalled, insertRun, type NewRun } from "./run-queries.ts";
 import { type RunStart, sealStart } from "./start-text.ts";
@@ -25,6 +26,11 @@ export async function newExecution(ctx: Context, userId: string, wish: NewExecut
     await insertRun(db, row, history, now);
     return run.id;
   };
-  if (!parent) return write(ctx.db);
-  return ctx.db.transaction().execute(async (tx) => (await findCalled(tx, parent)) ?? write(tx));
+  if (parent) return ctx.db.transaction().execute(async (tx) => (await findCalled(tx, parent)) ?? write(tx));
+  const { idempotencyKey } = ctx;
+  if (!idempotencyKey) return write(ctx.db);
+  return ctx.db.transaction().execute(async (tx) => {
+    await idempotencyKey.bind(tx, toId("exec", run.id));
+    return write(tx);
+  });
 }

@@ -1,25 +1,38 @@
 import { api } from "@stoa/contract";
-import { Answer, leavingMemory, route } from "../http/route.ts";
+import { Answer, leavingMemory, resumedBy, route } from "../http/route.ts";
 import { drawCallbackSecret } from "../webhooks/callbacks.ts";
 import { readCallbackSecret } from "./callbacks.ts";
 import { retryExecution } from "./retry.ts";
-import { executeWorkflow } from "./start.ts";
-import { decideStep, listOwnSteps } from "./steps.ts";
+import { executeWorkflow, resumeExecution } from "./start.ts";
+import { decideStep, listOwnSteps, resumeDecision } from "./steps.ts";
 
 export const engineRoutes = [
   leavingMemory(
-    route(api.ai.executeWorkflow, (ctx, caller, { params, body }, { prefer }) =>
-      executeWorkflow(ctx, caller, params.workflowId, body, prefer),
+    resumedBy(
+      api.ai.executeWorkflow,
+      (ctx, caller, { params, body }, { prefer }) =>
+        executeWorkflow(ctx, caller, params.workflowId, body, prefer),
+      resumeExecution,
     ),
   ),
   route(api.ai.steps, (ctx, caller, { params, query }) =>
     listOwnSteps(ctx, caller, params.executionId, query),
   ),
-  route(api.ai.retry, (ctx, caller, { params }, { prefer }) =>
-    retryExecution(ctx, caller, params.executionId, prefer),
+  resumedBy(
+    api.ai.retry,
+    (ctx, caller, { params }, { prefer }) => retryExecution(ctx, caller, params.executionId, prefer),
+    resumeExecution,
   ),
-  route(api.ai.approve, (ctx, caller, { params }) => decideStep(ctx, caller, params, "approved")),
-  route(api.ai.reject, (ctx, caller, { params }) => decideStep(ctx, caller, params, "rejected")),
+  resumedBy(
+    api.ai.approve,
+    (ctx, caller, { params }) => decideStep(ctx, caller, params, "approved"),
+    resumeDecision,
+  ),
+  resumedBy(
+    api.ai.reject,
+    (ctx, caller, { params }) => decideStep(ctx, caller, params, "rejected"),
+    resumeDecision,
+  ),
   route(api.account.callbackSecret, (ctx, caller) => readCallbackSecret(ctx, caller)),
   route(
     api.account.drawCallbackSecret,

@@ -2,6 +2,7 @@ import { reopenWorkflowExecution } from "../ai/workflow-executions.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
+import { toId } from "../ids.ts";
 import { Workflow } from "../workflows/definition.ts";
 import { type LockedRun, lockRun, requeueRun } from "./queries.ts";
 import { readState } from "./records.ts";
@@ -14,6 +15,7 @@ export const runOn = (ctx: Context, run: Owned): Promise<boolean> =>
   ctx.db.transaction().execute(async (tx) => {
     if (!(await reopenWorkflowExecution(tx, run.id))) return false;
     await reopen(ctx, tx, run, await lockRun(tx, run.id));
+    await ctx.idempotencyKey?.bind(tx, toId("exec", run.id));
     return true;
   });
 

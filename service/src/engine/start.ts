@@ -5,6 +5,7 @@ import type { Context, Member } from "../context.ts";
 import { fieldError, ruleBroken } from "../errors.ts";
 import type { Preference } from "../http/prefer.ts";
 import { Answer } from "../http/route.ts";
+import { toUuid } from "../ids.ts";
 import { findProductToRun } from "../products/detail.ts";
 import { toCallable } from "../webhooks/address.ts";
 import { openCallback } from "../webhooks/callbacks.ts";
@@ -26,6 +27,15 @@ export async function executeWorkflow(
 ): Promise<Answer<WorkflowExecution>> {
   return answerFor(ctx, caller, await start(ctx, caller, workflowId, wish), prefer);
 }
+
+/** Of a run that was begun, or retried, under the same Idempotency-Key: it goes on whatever became of the process that wrote it. */
+export const resumeExecution = (
+  ctx: Context,
+  caller: Member,
+  executionId: string,
+  _input: unknown,
+  { prefer }: { prefer: Preference },
+): Promise<Answer<WorkflowExecution>> => answerFor(ctx, caller, toUuid("exec", executionId)!, prefer);
 
 /** 200 if it ends while the caller likes to wait, else 202. */
 export async function answerFor(

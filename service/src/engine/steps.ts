@@ -44,6 +44,17 @@ export async function decideStep(
   return readStep(ctx, caller, id, stepId);
 }
 
+/** Of a step that was decided under the same Idempotency-Key. */
+export const resumeDecision = async (
+  ctx: Context,
+  caller: Member,
+  executionId: string,
+  { params }: { params: { stepId: string } },
+): Promise<WorkflowStep> => {
+  const { id } = await mustFindExecution(ctx, caller, executionId);
+  return readStep(ctx, caller, id, params.stepId);
+};
+
 async function readStep(ctx: Context, caller: Member, id: string, stepId: string): Promise<WorkflowStep> {
   const run = { id, userId: caller.userId };
   const step = (await findStep(ctx.db, id, stepId))!;

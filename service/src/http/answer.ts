@@ -1,6 +1,6 @@
 import { type Endpoint, isRepeatable, type Meta } from "@stoa/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { viewerOf } from "../context.ts";
+import { type Context, viewerOf } from "../context.ts";
 import type { Page, Paging } from "../db/paging.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { type Incoming, identityOf, parseBody, withBody } from "./body.ts";
@@ -32,9 +32,12 @@ const MAX_IDEMPOTENCY_KEY = 255;
 /** Runs the verb of a route, once for its Idempotency-Key, and sends what it answers. */
 export function answer(door: Door, route: Route, request: FastifyRequest, reply: FastifyReply) {
   return withBody(door, route, request, async (body) => {
-    const run = () => render(door, route, request, () => carryOut(door, route, request, reply, body));
+    const exchange = { door, route, request, reply, body };
+    const run = (ctx: Context) => render(door, route, request, () => carryOut(exchange, ctx));
     const repeatable = repeatableOf(route.endpoint, request, body);
-    const first = repeatable ? inTheirWords(request, await runOnce(door.ctx, repeatable, run)) : await run();
+    const first = repeatable
+      ? inTheirWords(request, await runOnce(door.ctx, repeatable, { run, resume: resuming(exchange) }))
+      : await run(door.ctx);
     const outcome = first.again === undefined ? first : await streamAgain(door, route, request, first);
     // Whoever hears that something changed must not meet what this process remembered of before.
     if (route.endpoint.method !== "GET" && !route.leavesMemory) await door.ctx.notices.caughtUp();
@@ -99,25 +102,59 @@ const streamAgain = (door: Door, route: Route, request: FastifyRequest, { again,
     return { ...stream, headers: { ...stream.headers, ...headers } };
   });
 
+interface Exchange {
+  door: Door;
+  route: Route;
+  request: FastifyRequest;
+  reply: FastifyReply;
+  body: Incoming;
+}
+
 /** Parses, calls the verb and renders what it answers. */
-async function carryOut(
-  door: Door,
-  { endpoint, handle }: Route,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  body: Incoming,
-): Promise<Outcome> {
-  const meta = metaOf(door.ctx, request);
+async function carryOut(exchange: Exchange, ctx: Context): Promise<Outcome> {
+  const { door, route, request } = exchange;
+  const { input, facts } = received(exchange);
+  const result = await route.handle(ctx, request.caller!, input as never, facts);
+  const outcome = rendered(exchange, input, result);
+  if (route.endpoint.showsSecret) outcome.repeat = renderRefusal(door, request, madeAlready(idOf(result)));
+  return outcome;
+}
+
+/** Of a bound Idempotency-Key: the present state of the resource; of one that shows a secret its name alone. */
+const resuming =
+  (exchange: Exchange) =>
+  async (ctx: Context, resource: string): Promise<Outcome | null> => {
+    const { door, route, request } = exchange;
+    if (route.endpoint.showsSecret) return renderRefusal(door, request, madeAlready(resource));
+    const resumed = resume(exchange, ctx, resource);
+    const [settled] = await Promise.allSettled([resumed]);
+    if (settled.status === "fulfilled" && settled.value.result === null) return null;
+    return render(door, route, request, async () => {
+      const { input, result } = await resumed;
+      return rendered(exchange, input, result);
+    });
+  };
+
+async function resume(exchange: Exchange, ctx: Context, resource: string) {
+  const { route, request } = exchange;
+  const { input, facts } = received(exchange);
+  return { input, result: await route.resume!(ctx, request.caller!, resource, input as never, facts) };
+}
+
+function received({ route: { endpoint }, request, reply, body }: Exchange) {
   const input = validate(endpoint, {
     params: request.params,
     query: queryOf(endpoint, request),
     body: parseBody(endpoint, body, request.headers["content-type"]),
   });
-  const result = await handle(door.ctx, request.caller!, input as never, factsOf(request, reply, body));
-  const outcome: Outcome = renderResult(endpoint, result, request, input.query as unknown as Paging, meta);
-  if (endpoint.showsSecret) outcome.repeat = renderRefusal(door, request, madeAlready(result));
-  return outcome;
+  return { input, facts: factsOf(request, reply, body) };
 }
+
+const rendered = (
+  { door, route: { endpoint }, request }: Exchange,
+  { query }: ReturnType<typeof validate>,
+  result: unknown,
+): Outcome => renderResult(endpoint, result, request, query as unknown as Paging, metaOf(door.ctx, request));
 
 function renderResult(
   endpoint: Endpoint,
@@ -142,13 +179,16 @@ async function countIfWrong({ limits }: Door, request: FastifyRequest, error: Ap
 }
 
 /** What a repeat hears in the place of a secret, which is kept nowhere. */
-function madeAlready(result: unknown): ApiError {
-  const { id } = (result instanceof Answer ? result.data : result) as { id?: string };
-  return new ApiError(
+const madeAlready = (id: string | undefined): ApiError =>
+  new ApiError(
     "CONFLICT",
     "This was done already, and its secret was shown then: it is not kept and cannot be shown again.",
     id === undefined ? undefined : { id },
   );
+
+function idOf(result: unknown): string | undefined {
+  const made = (result instanceof Answer ? result.data : result) as { id?: string; clientId?: string };
+  return made.id ?? made.clientId;
 }
 
 /** Every query below /v1 takes `api_key`, which the door has read already. */

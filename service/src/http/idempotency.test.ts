@@ -325,7 +325,7 @@ suite("while the first request runs", () => {
     assert.equal(slow.charged.length, 1);
   });
 
-  test("its lease ends when its process is dead: a repeat takes over, and the late answer is not kept", {
+  test("its lease ends when its process is dead: a repeat goes on with its order, and the late answer is not kept", {
     timeout: 120_000,
   }, async () => {
     const productId = await hasProduct(author);
@@ -341,10 +341,11 @@ suite("while the first request runs", () => {
     slow.letGo(2);
     const answer = await taken;
     assert.equal(answer.status, 201, answer.text);
+    assert.equal(answer.headers.get("idempotent-replayed"), "true");
     slow.letGo(1);
     const late = await lost;
     assert.notEqual(late.body.meta.request_id, answer.body.meta.request_id);
-    assertReplay(await buyer.post("/v1/purchases", { productId }, key), answer);
+    assert.equal((await buyer.post("/v1/purchases", { productId }, key)).text, answer.text);
     assert.equal(slow.charged[1], slow.charged[2], "the provider was asked twice for one order");
     assert.equal((await buyer.get("/v1/purchases")).body.meta.total, 1);
   });

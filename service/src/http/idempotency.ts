@@ -3,13 +3,16 @@ import type { ErrorCode } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
+import { isPresent } from "../db/presence.ts";
 import { sealedColumn } from "../db/sealed.ts";
 import { digestOf } from "../digest.ts";
 import { ApiError } from "../errors.ts";
+import { failPoint } from "../fail-points.ts";
 import { type Rendered, textOf } from "./envelope.ts";
 
-/** Longer than any request may run, so that a lease that ran out belongs to a dead process. */
-export const LEASE_SECONDS = 180;
+/** A running request renews its lease; so long after its last renewal its process counts as dead. */
+export const LEASE_SECONDS = 30;
+const RENEW_EVERY_MS = 10_000;
 export const KEPT_HOURS = 24;
 
 /** Errors after which money may have moved or a provider may have billed: a repeat must hear the same, and do nothing. */
@@ -20,6 +23,10 @@ const OUTCOMES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "PROVIDER_BAD_RESPONSE",
   "PROVIDER_TIMEOUT",
 ]);
+
+/** Whether a repeat may not act again after this error. Of these three nobody knows, or what was written stands. */
+export const isFinalFor = (code: ErrorCode): boolean =>
+  OUTCOMES.has(code) || ["INTERNAL_ERROR", "SERVICE_UNAVAILABLE", "INVALID_STATE"].includes(code);
 
 export interface Repeatable {
   caller: string;
@@ -36,60 +43,107 @@ export interface Outcome extends Rendered {
   again?: string;
 }
 
-interface Kept {
+/** The Idempotency-Key of the request that a context serves. */
+export interface IdempotencyKey {
+  /**
+   * Binds the key to what the request writes, in the transaction that writes it: a repeat reads that resource and never acts again.
+   * Throws, so that the transaction fails, when a repeat has taken the lease over. Of several resources the first one counts.
+   */
+  bind(tx: Queries, resource: string): Promise<void>;
+  /** Nothing came of what was bound: it is taken back, and a repeat may act. */
+  unbind(): Promise<unknown>;
+}
+
+/** What runOnce calls, each with a context that carries the key. */
+export interface Actions {
+  /** Acts, for the first time. */
+  run(ctx: Context): Promise<Outcome>;
+  /** Answers the present state of what an earlier request wrote; null: nothing came of it, so that the repeat acts. */
+  resume(ctx: Context, resource: string): Promise<Outcome | null>;
+}
+
+interface Row {
   leaseToken: string;
   digest: Buffer;
   status: number | null;
   sealedBody: string | null;
+  sealedResource: string | null;
 }
 
 const sealContext = ({ caller, route, key }: Omit<Repeatable, "body">) =>
   `idempotency|${caller}|${route}|${key}`;
+const resourceContext = (request: Omit<Repeatable, "body">) => `${sealContext(request)}|resource`;
 
-export const sealedBodies = sealedColumn({
+const ofRow = {
   table: "idempotency_keys",
-  column: "sealed_body",
   key: { caller: "text", route: "text", key: "text" },
   bound: { caller: "t.caller", route: "t.route", key: "t.key" },
+} as const;
+
+export const sealedBodies = sealedColumn({
+  ...ofRow,
+  column: "sealed_body",
   contextOf: ({ caller, route, key }) => sealContext({ caller, route, key }),
+});
+
+export const sealedResources = sealedColumn({
+  ...ofRow,
+  column: "sealed_resource",
+  contextOf: ({ caller, route, key }) => resourceContext({ caller, route, key }),
 });
 
 const afterSeconds = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000);
 
-/** Takes the key, or a dead request's lease on it: the row then carries our token. One statement, so one winner. */
-async function claim(ctx: Context, request: Repeatable, token: string): Promise<Kept> {
+/**
+ * Takes the key, or a dead request's lease on it: the row then carries our token. One statement, so one winner. A row that is in use is
+ * read without a lock, since the transaction that binds it may hold one. A process whose session lock is gone is dead.
+ */
+async function claim(ctx: Context, request: Repeatable, token: string): Promise<Row> {
   const now = ctx.now();
-  const { rows } = await sql<Kept>`
-    with taken as (
-      insert into idempotency_keys (caller, route, key, request_digest, lease_token, lease_until, created_at)
-      values (${request.caller}, ${request.route}, ${request.key}, ${digestOf(request.body)}, ${token},
-              ${afterSeconds(now, LEASE_SECONDS)}, ${now})
+  const digest = digestOf(request.body);
+  const isForgotten = sql`k.created_at < ${afterSeconds(now, -KEPT_HOURS * 3600)}`;
+  const isFree = sql`(${isForgotten} or (
+    k.status is null and (k.sealed_resource is null or k.request_digest = ${digest})
+    and (k.lease_until < ${now} or not ${isPresent(sql`k.process_lock`)})))`;
+  const columns = sql`lease_token as "leaseToken", request_digest as digest, status, sealed_body as "sealedBody",
+                      sealed_resource as "sealedResource"`;
+  const { rows } = await sql<Row>`
+    with seen as (
+      select * from idempotency_keys k
+       where caller = ${request.caller} and route = ${request.route} and key = ${request.key}),
+    taken as (
+      insert into idempotency_keys as k
+             (caller, route, key, request_digest, lease_token, lease_until, process_lock, created_at)
+      select ${request.caller}, ${request.route}, ${request.key}, ${digest}::bytea, ${token}::uuid,
+             ${afterSeconds(now, LEASE_SECONDS)}::timestamptz, ${ctx.presence.key}::integer, ${now}::timestamptz
+       where not exists (select from seen k where not ${isFree})
       on conflict (caller, route, key) do update
-        set lease_token = excluded.lease_token, lease_until = excluded.lease_until,
-            request_digest = excluded.request_digest, created_at = excluded.created_at,
-            status = null, sealed_body = null
-        where (idempotency_keys.status is null and idempotency_keys.lease_until < ${now})
-           or idempotency_keys.created_at < ${afterSeconds(now, -KEPT_HOURS * 3600)}
+        set lease_token = excluded.lease_token, lease_until = excluded.lease_until, process_lock = excluded.process_lock,
+            request_digest = excluded.request_digest, status = null, sealed_body = null,
+            sealed_resource = case when not ${isForgotten} then k.sealed_resource end,
+            created_at = case when ${isForgotten} or k.sealed_resource is null then excluded.created_at else k.created_at end
+        where ${isFree}
       returning *)
-    select lease_token as "leaseToken", request_digest as digest, status, sealed_body as "sealedBody" from taken
+    select ${columns} from taken
     union all
-    select lease_token, request_digest, status, sealed_body from idempotency_keys
-     where caller = ${request.caller} and route = ${request.route} and key = ${request.key}
-       and not exists (select 1 from taken)`.execute(ctx.db);
+    select ${columns} from seen where not exists (select from taken)`.execute(ctx.db);
   // Nothing seen: the first request released the key between our insert and our look. It may be tried at once.
-  if (!rows[0]) throw new ApiError("IDEMPOTENCY_IN_PROGRESS", undefined, undefined, 1);
-  return rows[0];
+  return rows[0] ?? inProgress();
 }
 
-function replay(ctx: Context, request: Repeatable, kept: Kept): Outcome {
-  if (!kept.digest.equals(digestOf(request.body))) throw new ApiError("IDEMPOTENCY_KEY_REUSED");
-  if (kept.status === null || kept.sealedBody === null) {
-    throw new ApiError("IDEMPOTENCY_IN_PROGRESS", undefined, undefined, 1);
-  }
-  const body = ctx.vault.open(kept.sealedBody, sealContext(request));
-  const replayed = { status: kept.status, body, headers: { "idempotent-replayed": "true" } };
+function inProgress(): never {
+  throw new ApiError("IDEMPOTENCY_IN_PROGRESS", undefined, undefined, 1);
+}
+
+function replay(ctx: Context, request: Repeatable, row: Row): Outcome {
+  if (!row.digest.equals(digestOf(request.body))) throw new ApiError("IDEMPOTENCY_KEY_REUSED");
+  if (row.status === null || row.sealedBody === null) return inProgress();
+  const body = ctx.vault.open(row.sealedBody, sealContext(request));
+  const replayed = { status: row.status, body, headers: REPLAYED };
   return body.startsWith(STREAM) ? { ...replayed, again: body.slice(STREAM.length) } : replayed;
 }
+
+const REPLAYED = { "idempotent-replayed": "true" };
 
 /** Of a stream its name is kept, by which it is found again; an envelope begins otherwise. */
 const STREAM = "stream:";
@@ -97,47 +151,88 @@ const STREAM = "stream:";
 const keptOf = ({ repeat, stream, ...outcome }: Outcome): string =>
   stream?.name ? STREAM + stream.name : textOf(repeat ?? outcome);
 
-/** Fenced by the token: a request that lost its lease neither stores nor releases. */
-const mine = (ctx: Context, request: Repeatable, token: string) => {
+/** Every statement is fenced by the token: a request that lost its lease neither binds, stores nor releases. */
+function leaseOf(ctx: Context, request: Repeatable, token: string) {
   const { caller, route, key } = request;
   const where = { caller, route, key, lease_token: token };
+  const update = (db: Queries) => db.updateTable("idempotency_keys").where((row) => row.and(where));
   return {
+    async bind(tx: Queries, resource: string): Promise<void> {
+      const sealed = ctx.vault.seal(resource, resourceContext(request));
+      const { numUpdatedRows } = await update(tx)
+        .set((row) => ({ sealed_resource: row.fn.coalesce("sealed_resource", row.val(sealed)) }))
+        .executeTakeFirst();
+      if (numUpdatedRows === 0n) inProgress();
+    },
+    unbind: () => update(ctx.db).set({ sealed_resource: null }).execute(),
+    renew: () =>
+      update(ctx.db)
+        .where("status", "is", null)
+        .set({ lease_until: afterSeconds(ctx.now(), LEASE_SECONDS) })
+        .execute(),
     keep: (outcome: Outcome) =>
-      ctx.db
-        .updateTable("idempotency_keys")
+      update(ctx.db)
         .set({
           status: (outcome.repeat ?? outcome).status,
           sealed_body: ctx.vault.seal(keptOf(outcome), sealContext(request)),
         })
-        .where((row) => row.and(where))
         .execute(),
-    release: () =>
-      ctx.db
+    /** What was written stays bound: the next repeat resumes at once. */
+    async release(): Promise<void> {
+      await ctx.db
         .deleteFrom("idempotency_keys")
         .where((row) => row.and(where))
-        .execute(),
+        .where("sealed_resource", "is", null)
+        .execute();
+      await update(ctx.db)
+        .set({ lease_until: new Date(0) })
+        .execute();
+    },
   };
-};
+}
 
-/** Runs a request once for its Idempotency-Key; repeats get the first answer. Refusals are not kept. */
-export async function runOnce(
-  ctx: Context,
-  request: Repeatable,
-  run: () => Promise<Outcome>,
-): Promise<Outcome> {
+type Lease = ReturnType<typeof leaseOf>;
+
+/**
+ * Runs a request once for its Idempotency-Key; repeats get the first answer, or how that stands which the first one wrote before its
+ * process died. Refusals are not kept.
+ */
+export async function runOnce(ctx: Context, request: Repeatable, actions: Actions): Promise<Outcome> {
   const token = randomUUID();
-  const kept = await claim(ctx, request, token);
-  if (kept.leaseToken !== token) return replay(ctx, request, kept);
-  const row = mine(ctx, request, token);
-  const outcome = await run();
+  const row = await claim(ctx, request, token);
+  if (row.leaseToken !== token) return replay(ctx, request, row);
+  const lease = leaseOf(ctx, request, token);
+  const outcome = await whileRenewed(ctx, lease, () => act(ctx, request, lease, row, actions));
+  failPoint(ctx, "idempotency: answered, not kept");
   const isRefusal = outcome.error !== undefined && !OUTCOMES.has(outcome.error);
   try {
-    await (isRefusal ? row.release() : row.keep(outcome));
+    await (isRefusal ? lease.release() : lease.keep(outcome));
   } catch (error) {
     // The work is done: its answer goes out, and the lease keeps a repeat away for a while.
     ctx.log.error({ route: request.route, err: error }, "the answer to an Idempotency-Key was not kept");
   }
   return outcome;
+}
+
+async function act(ctx: Context, request: Repeatable, lease: Lease, row: Row, { run, resume }: Actions) {
+  const serving: Context = { ...ctx, idempotencyKey: lease };
+  if (row.sealedResource === null) return run(serving);
+  const resumed = await resume(serving, ctx.vault.open(row.sealedResource, resourceContext(request)));
+  if (resumed) return { ...resumed, headers: { ...resumed.headers, ...REPLAYED } };
+  await lease.unbind();
+  return run(serving);
+}
+
+/** A failed renewal is no fault: the next one may succeed, and every write is fenced. */
+async function whileRenewed<T>(ctx: Context, lease: Lease, work: () => Promise<T>): Promise<T> {
+  const timer = setInterval(() => {
+    lease.renew().catch((error) => ctx.log.warn({ err: error }, "the lease of a request was not renewed"));
+  }, RENEW_EVERY_MS);
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+  }
 }
 
 /** Deletes what no repeat can ask for any more. */

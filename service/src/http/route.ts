@@ -140,11 +140,30 @@ export type Handler<E extends Endpoint> = (
   facts: RequestFacts,
 ) => Promise<Result<E>>;
 
+/** Answers how that stands which an earlier request under the same Idempotency-Key wrote; null: nothing came of it, act anew. */
+export type Resume<E extends Endpoint> = (
+  ctx: Context,
+  caller: CallerOf<E>,
+  resource: string,
+  input: Input<E>,
+  facts: RequestFacts,
+) => Promise<Result<E> | null>;
+
 export interface Route {
   endpoint: Endpoint;
   /** Of an upload: throws before a byte of it is read when this caller may not send it. */
   admit?(ctx: Context, caller: Caller, params: never): Promise<unknown>;
   handle(ctx: Context, caller: Caller, input: never, facts: RequestFacts): Promise<unknown>;
+  /** Why a repeat of its Idempotency-Key may act again after the first request's process died. */
+  harmlessBecause?: string;
+  /** Of a handler that binds the Idempotency-Key to what it writes. */
+  resume?(
+    ctx: Context,
+    caller: Caller,
+    resource: string,
+    input: never,
+    facts: RequestFacts,
+  ): Promise<unknown>;
   /** What it changes is nothing that a process remembers, so that its answer waits for no process to forget. */
   leavesMemory?: true;
   /** The stream that a repeat of an Idempotency-Key hears, by the name of the first one. */
@@ -157,6 +176,18 @@ export const route = <E extends Endpoint>(endpoint: E, handle: Handler<E>): Rout
   handle: handle as Route["handle"],
 });
 
+/** Of a handler that binds the Idempotency-Key: how a repeat is answered after the first request's process died. */
+export const resumedBy = <E extends Endpoint>(endpoint: E, handle: Handler<E>, resume: Resume<E>): Route => ({
+  ...route(endpoint, handle),
+  resume: resume as Route["resume"] & {},
+});
+
+/** Of a handler that binds no Idempotency-Key, because acting again does no harm. */
+export const harmlessAgain = (harmlessBecause: string, route: Route): Route => ({
+  ...route,
+  harmlessBecause,
+});
+
 /** Of what changes neither keys, nor people, nor what lists show (`Memory` in db/notices.ts): it is answered a round trip earlier. */
 export const leavingMemory = (route: Route): Route => ({ ...route, leavesMemory: true });
 
@@ -165,7 +196,8 @@ export const streamRoute = <E extends Endpoint>(
   endpoint: E,
   handle: Handler<E>,
   again: (ctx: Context, caller: CallerOf<E>, name: string) => Promise<EventStream>,
-): Route => ({ ...route(endpoint, handle), again: again as Route["again"] & {} });
+  resume: Resume<E>,
+): Route => ({ ...resumedBy(endpoint, handle, resume), again: again as Route["again"] & {} });
 
 /** Of an upload: `admit` is asked before a byte of the body is read, so that nobody fills the disk in vain. */
 export const uploadRoute = <E extends Endpoint>(

@@ -82,6 +82,7 @@ export async function createOwnKey(
     const { count } = await countWorkingKeys(tx, userId, ctx.now());
     if (count >= MAX_WORKING_KEYS) throw tooMany();
     const made = await makeKey(ctx, tx, { userId, ...key });
+    await ctx.idempotencyKey?.bind(tx, toId("key", made.id));
     const details = { permissions: granted };
     await recordKey(ctx, tx, { actorId: userId, source }, "created", { id: made.id, details });
     const canSpend = SPENDING.some((permission) => granted.includes(permission));

@@ -27,6 +27,7 @@ export const rotateKey = (
     const key = { name, permissions, expiresAt: lifeAnew(old, ctx.now()) };
     const oldExpiresAt = endOfGrace(old, ctx.now(), wish.graceHours);
     const made = await makeKey(ctx, tx, { userId, ...key });
+    await ctx.idempotencyKey?.bind(tx, toId("key", made.id));
     await replaceKeyBy(tx, old.id, ctx.now(), oldExpiresAt);
     const details = { replacedBy: toId("key", made.id), graceHours: wish.graceHours };
     await recordKey(ctx, tx, { actorId: userId, source }, "rotated", { id: old.id, details });

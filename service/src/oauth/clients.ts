@@ -65,6 +65,7 @@ export async function createClient(
       secret_digest: digestOf(secret),
       created_at: ctx.now(),
     });
+    await ctx.idempotencyKey?.bind(tx, id);
     const { name, redirectUris, grantTypes, scopes } = wish;
     await note(ctx, tx, caller, source, "created", id, { name, redirectUris, grantTypes, scopes });
     const actsAlone = grantTypes.includes("client_credentials");
@@ -93,6 +94,7 @@ export async function rotateSecret(ctx: Context, caller: SessionCaller, clientId
   const secret = newSecret();
   return ctx.db.transaction().execute(async (tx) => {
     if (!(await replaceSecret(tx, caller.userId, clientId, digestOf(secret)))) throw notFound();
+    await ctx.idempotencyKey?.bind(tx, clientId);
     await note(ctx, tx, caller, source, "secret_rotated", clientId);
     const client = await findOwnClient(tx, caller.userId, clientId);
     if (client) await mailOwner(ctx, tx, caller, clientSecretLetter(ctx, client));

@@ -1,7 +1,7 @@
 import type { ChatCompletion, CreateChatCompletion, Execute, ExecutionResult } from "@stoa/contract";
 import { defaultKeyFor } from "../ai/default-key.ts";
 import { promptKind, streamExecution } from "../ai/events.ts";
-import { executePrompt } from "../ai/execute.ts";
+import { executePrompt, resumePrompt } from "../ai/execute.ts";
 import { mustFind } from "../ai/executions.ts";
 import { mustBeBought, versionToRun } from "../ai/prepare.ts";
 import type { Context, Member } from "../context.ts";
@@ -34,6 +34,26 @@ export async function complete(
     return retold(answer, { id: answer.name!, model, created, includeUsage });
   } catch (error) {
     throw inItsTerms(error, said.at);
+  }
+}
+
+/** Of a run that was written under the same Idempotency-Key; null: the provider refused it. */
+export async function resumeCompletion(
+  ctx: Context,
+  caller: Member,
+  executionId: string,
+  body: CreateChatCompletion,
+): Promise<ChatCompletion | EventStream | null> {
+  try {
+    const answer = await resumePrompt(ctx, caller, executionId, body.stream ? "stream" : "sync");
+    if (answer === null) return null;
+    const { productId, productVersion, createdAt } = await mustFind(ctx, caller, executionId);
+    const model = modelId(toId("prod", productId), productVersion);
+    if (!(answer instanceof EventStream)) return toCompletion(answer as ExecutionResult, model, createdAt);
+    const includeUsage = body.stream_options?.include_usage ?? false;
+    return retold(answer, { id: executionId, model, created: createdAt, includeUsage });
+  } catch (error) {
+    throw inItsTerms(error, saidIn(body).at);
   }
 }
 

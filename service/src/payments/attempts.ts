@@ -183,6 +183,7 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
       failPoint(ctx, `${rows.noun}: charged, not settled`);
       if (outcome?.state === "unknown_method") {
         await rows.deleteOpen(ctx.db, row.id);
+        await ctx.idempotencyKey?.unbind();
         throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
       }
       // Without an answer, a notice may have come all the same.

@@ -101,6 +101,7 @@ export async function addPaymentMethod(ctx: Context, caller: Member, token: stri
     const kept = (await findMethod(tx, userId, found.id)) ?? (await keep(ctx, tx, userId, found));
     const defaultId = defaultOr(ctx, chosen);
     if (defaultId === null) await setDefaultMethod(tx, userId, kept.id);
+    await ctx.idempotencyKey?.bind(tx, kept.id);
     return toMethod(kept, defaultId ?? kept.id);
   });
 }
@@ -122,8 +123,16 @@ export const makeDefault = (ctx: Context, caller: Member, methodId: string): Pro
     const method = findShared(ctx, methodId) ?? (await findOwn(tx, caller.userId, methodId));
     if (!method) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
     await setDefaultMethod(tx, caller.userId, methodId);
+    await ctx.idempotencyKey?.bind(tx, methodId);
     return toMethod(method, methodId);
   });
+
+/** Of a method that was added, or became the default, under the same Idempotency-Key. */
+export async function resumeMethod(ctx: Context, caller: Member, methodId: string): Promise<PaymentMethod> {
+  const method = findShared(ctx, methodId) ?? (await findOwn(ctx.db, caller.userId, methodId));
+  if (!method) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
+  return toMethod(method, await defaultMethodOf(ctx, caller.userId));
+}
 
 export async function removePaymentMethod(ctx: Context, caller: Member, methodId: string) {
   if (findShared(ctx, methodId))

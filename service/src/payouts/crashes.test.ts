@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { type CrashSite, diesOf, openCrashSite } from "../../test/crashes.ts";
+import { answeredRepeat, type CrashSite, diesOf, openCrashSite } from "../../test/crashes.ts";
 import { type Client, clientOf, type Market } from "../../test/market.ts";
 import { hasEarned, ledgerSums } from "../../test/payouts.ts";
 import { verifyLedger } from "../ledger/verify.ts";
@@ -88,6 +88,25 @@ suite("a process that is killed", () => {
       [],
     );
   });
+});
+
+suite("POST /payouts of a part, under an Idempotency-Key", () => {
+  for (const step of steps) {
+    test(`killed at "${step}": a repeat answers the payout that was drawn`, async () => {
+      const { userId } = await hasSeller("acct_test");
+      const session = await market.hasSession(userId);
+      const ask = (client: Client) =>
+        client.post("/v1/payouts", { amount: 10 }, { "idempotency-key": "part" });
+      const doomed = await site.startDoomed(step);
+      await diesOf(doomed, ask(clientOf(doomed.origin, session.key)));
+      const before = site.done.payouts.length;
+      const reply = await answeredRepeat(() => ask(session));
+      const [only, ...others] = await payoutsOf(session);
+      assert.deepEqual([reply.status, reply.body.data?.id, others], [201, only?.id, []], reply.text);
+      assert.equal(only!.status, "completed");
+      assert.ok(site.done.payouts.length <= before + 1);
+    });
+  }
 });
 
 test("a part that is asked for again under its key, because a step failed, is paid once", async () => {

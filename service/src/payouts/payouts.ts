@@ -12,7 +12,7 @@ import { toUserId } from "../people/users.ts";
 import { minimumMinor, nothingIn } from "./balance.ts";
 import { makePayout } from "./making.ts";
 import { findOpenPayout, findOwnPayout, listPayouts as listRows, type PayoutRow } from "./queries.ts";
-import { sendOrLeave } from "./sending.ts";
+import { refreshOrLeave, sendOrLeave } from "./sending.ts";
 
 /** Pays out what is available, or some of it: drawn and written first, then the provider is asked under the payout's id. */
 export async function askPayout(ctx: Context, caller: Member, wish: AskPayout): Promise<Payout> {
@@ -20,6 +20,12 @@ export async function askPayout(ctx: Context, caller: Member, wish: AskPayout): 
   await mustBeSetUp(ctx, caller.userId);
   const payout = await ctx.db.transaction().execute((tx) => draw(ctx, tx, caller.userId, wish));
   return toPayout(await sendOrLeave(ctx, payout));
+}
+
+/** Of a payout that was drawn under the same Idempotency-Key: one that has not ended is asked about, under its own id. */
+export async function resumePayout(ctx: Context, caller: Member, payoutId: string): Promise<Payout> {
+  const payout = await mustFind(ctx, caller, payoutId);
+  return toPayout(payout.status === "pending" ? await refreshOrLeave(ctx, payout) : payout);
 }
 
 /** Asked before anything is drawn: the provider would give it back, days later perhaps. */
@@ -45,7 +51,9 @@ async function draw(ctx: Context, tx: Tx, sellerId: string, wish: AskPayout): Pr
       "account",
       "is unknown: set up where your payouts go, by POST /account/payout-account/onboarding",
     );
-  return (await makePayout(ctx, tx, { sellerId, balance, amountMinor, destination, slot: null }))!;
+  const payout = (await makePayout(ctx, tx, { sellerId, balance, amountMinor, destination, slot: null }))!;
+  await ctx.idempotencyKey?.bind(tx, toId("payout", payout.id));
+  return payout;
 }
 
 const isEmpty = ({ pendingMinor, availableMinor, reservedMinor, inTransitMinor }: Balance) =>
@@ -91,11 +99,14 @@ interface PayoutQuery extends Paging {
 export const listPayouts = async (ctx: Context, caller: Member, query: PayoutQuery): Promise<Page<Payout>> =>
   mapPage(await listRows(ctx.db, { ...query, sellerId: caller.userId }), toPayout);
 
-export async function readPayout(ctx: Context, caller: Member, payoutId: string): Promise<Payout> {
+export const readPayout = async (ctx: Context, caller: Member, payoutId: string): Promise<Payout> =>
+  toPayout(await mustFind(ctx, caller, payoutId));
+
+async function mustFind(ctx: Context, caller: Member, payoutId: string): Promise<PayoutRow> {
   const id = toUuid("payout", payoutId);
   const payout = id ? await findOwnPayout(ctx.db, caller.userId, id) : undefined;
   if (!payout) throw new ApiError("PAYOUT_NOT_FOUND");
-  return toPayout(payout);
+  return payout;
 }
 
 interface AdminQuery extends PayoutQuery {

@@ -59,13 +59,20 @@ export async function send(ctx: Context, payout: PayoutRow): Promise<PayoutRow> 
  * What is drawn is drawn, whatever goes wrong with it: the others are asked for, whoever wished it hears how it stands and asks for no
  * second one, and the reconciling job sees to it.
  */
-export async function sendOrLeave(ctx: Context, payout: PayoutRow): Promise<PayoutRow> {
+export const sendOrLeave = (ctx: Context, payout: PayoutRow): Promise<PayoutRow> =>
+  orLeave(ctx, payout, () => send(ctx, payout));
+
+/** Asks at once how a payout stands, without waiting for the reconciling job. */
+export const refreshOrLeave = (ctx: Context, payout: PayoutRow): Promise<PayoutRow> =>
+  orLeave(ctx, payout, () => refresh(ctx, payout.id));
+
+async function orLeave(ctx: Context, { id }: PayoutRow, work: () => Promise<unknown>): Promise<PayoutRow> {
   try {
-    return await send(ctx, payout);
+    await work();
   } catch (error) {
-    ctx.log.error({ payout: payout.id, err: error }, "a payout could not be sent; it is tried again");
-    return (await findPayout(ctx.db, payout.id))!;
+    ctx.log.error({ payout: id, err: error }, "a payout could not be sent; it is tried again");
   }
+  return (await findPayout(ctx.db, id))!;
 }
 
 /** The provider says that something changed: asks what. Its silence is a `PaymentUnknown`, so that it says so again. */

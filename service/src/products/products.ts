@@ -85,14 +85,18 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
   await mustBeCategory(ctx, wish.category);
   const id = await ctx.db.transaction().execute(async (tx) => {
     const author = await becomeSeller(tx, caller.userId);
-    return writeDraft(ctx, tx, { ...author, id: caller.userId }, draft);
+    const draftId = await writeDraft(ctx, tx, { ...author, id: caller.userId }, draft);
+    await ctx.idempotencyKey?.bind(tx, toId("prod", draftId));
+    return draftId;
   });
-  return {
-    id: toId("prod", id),
-    status: "draft" as const,
-    message: "The draft is saved. Publish it to offer it for sale.",
-  };
+  return savedDraft(toId("prod", id));
 }
+
+export const savedDraft = (id: string) => ({
+  id,
+  status: "draft" as const,
+  message: "The draft is saved. Publish it to offer it for sale.",
+});
 
 /** Answers the uuid of the new product. */
 export async function writeDraft(

@@ -1,28 +1,41 @@
 import { api } from "@stoa/contract";
-import { route } from "../http/route.ts";
+import { resumedBy, route } from "../http/route.ts";
 import { readDetail } from "./detail.ts";
 import { listHistory } from "./history.ts";
 import { listForModerators, suspendProduct } from "./moderation.ts";
-import { changeProduct, createProduct } from "./products.ts";
-import { deleteProduct, moveProduct } from "./states.ts";
+import { changeProduct, createProduct, savedDraft } from "./products.ts";
+import { deleteProduct, moveProduct, resumeMove } from "./states.ts";
 import { listProductVersions, readVersion } from "./versions.ts";
 
 export const productRoutes = [
   route(api.products.get, (ctx, caller, { params }, { source, isPrefetch, isHead }) =>
     readDetail(ctx, caller, params.productId, { userAgent: source.userAgent, isPrefetch, isHead }),
   ),
-  route(api.products.create, (ctx, caller, { body }) => createProduct(ctx, caller, body)),
+  resumedBy(
+    api.products.create,
+    (ctx, caller, { body }) => createProduct(ctx, caller, body),
+    async (_ctx, _caller, productId) => savedDraft(productId),
+  ),
   route(api.products.change, (ctx, caller, { params, body }, facts) =>
     changeProduct(ctx, caller, params.productId, body, facts),
   ),
-  route(api.products.publish, (ctx, caller, { params }, { source }) =>
-    moveProduct(ctx, caller, params.productId, "publish", { source }),
+  resumedBy(
+    api.products.publish,
+    (ctx, caller, { params }, { source }) =>
+      moveProduct(ctx, caller, params.productId, "publish", { source }),
+    resumeMove,
   ),
-  route(api.products.withdraw, (ctx, caller, { params }, { source }) =>
-    moveProduct(ctx, caller, params.productId, "withdraw", { source }),
+  resumedBy(
+    api.products.withdraw,
+    (ctx, caller, { params }, { source }) =>
+      moveProduct(ctx, caller, params.productId, "withdraw", { source }),
+    resumeMove,
   ),
-  route(api.products.unpublish, (ctx, caller, { params }, { source }) =>
-    moveProduct(ctx, caller, params.productId, "unpublish", { source }),
+  resumedBy(
+    api.products.unpublish,
+    (ctx, caller, { params }, { source }) =>
+      moveProduct(ctx, caller, params.productId, "unpublish", { source }),
+    resumeMove,
   ),
   route(api.products.remove, (ctx, caller, { params }, { source }) =>
     deleteProduct(ctx, caller, params.productId, source),
@@ -37,16 +50,27 @@ export const productRoutes = [
     readVersion(ctx, caller, params.productId, { version: params.version, isHead }),
   ),
   route(api.moderation.list, (ctx, _caller, { query }) => listForModerators(ctx, query)),
-  route(api.moderation.approve, (ctx, caller, { params }, { ifMatch, source }) =>
-    moveProduct(ctx, caller, params.productId, "approve", { ifMatch, source }),
+  resumedBy(
+    api.moderation.approve,
+    (ctx, caller, { params }, { ifMatch, source }) =>
+      moveProduct(ctx, caller, params.productId, "approve", { ifMatch, source }),
+    resumeMove,
   ),
-  route(api.moderation.reject, (ctx, caller, { params, body }, { ifMatch, source }) =>
-    moveProduct(ctx, caller, params.productId, "reject", { ifMatch, source, reason: body.reason }),
+  resumedBy(
+    api.moderation.reject,
+    (ctx, caller, { params, body }, { ifMatch, source }) =>
+      moveProduct(ctx, caller, params.productId, "reject", { ifMatch, source, reason: body.reason }),
+    resumeMove,
   ),
-  route(api.moderation.suspend, (ctx, caller, { params, body }, facts) =>
-    suspendProduct(ctx, caller, params.productId, body, facts),
+  resumedBy(
+    api.moderation.suspend,
+    (ctx, caller, { params, body }, facts) => suspendProduct(ctx, caller, params.productId, body, facts),
+    resumeMove,
   ),
-  route(api.moderation.reinstate, (ctx, caller, { params }, { ifMatch, source }) =>
-    moveProduct(ctx, caller, params.productId, "reinstate", { ifMatch, source }),
+  resumedBy(
+    api.moderation.reinstate,
+    (ctx, caller, { params }, { ifMatch, source }) =>
+      moveProduct(ctx, caller, params.productId, "reinstate", { ifMatch, source }),
+    resumeMove,
   ),
 ];

@@ -5,7 +5,7 @@ import type { Context, Member, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
-import { toId } from "../ids.ts";
+import { toId, toUuid } from "../ids.ts";
 import { sendMail } from "../mail/mail.ts";
 import { toDecimal } from "../money/amount.ts";
 import { findAccount } from "../people/accounts.ts";
@@ -36,6 +36,10 @@ export async function moveProduct(
   return changersView(ctx, caller, id);
 }
 
+/** Of a product that was moved under the same Idempotency-Key. */
+export const resumeMove = (ctx: Context, caller: Member, productId: string) =>
+  changersView(ctx, caller, toUuid("prod", productId)!);
+
 /** Soft: buyers keep what they bought, everybody else finds nothing here any more. */
 export async function deleteProduct(ctx: Context, caller: Member, productId: string, source: Source) {
   const { id, updatedAt } = await lockAndMove(ctx, caller, productId, "delete", { source });
@@ -63,6 +67,7 @@ async function lockAndMove(ctx: Context, caller: Member, productId: string, name
     mustBeIn(product, moves[name].from);
     mustBeAsSeen(wish.ifMatch ?? null, { ...seen, revision: product.revision }, caller);
     const way = name === "publish" && isModerated(ctx, product) ? "submit" : name;
+    await ctx.idempotencyKey?.bind(tx, toId("prod", product.id));
     return move(ctx, tx, product, way, { ...wish, actorId: caller.userId });
   });
 }

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { type CrashSite, diesOf, openCrashSite } from "../../test/crashes.ts";
+import { answeredRepeat, type CrashSite, diesOf, openCrashSite } from "../../test/crashes.ts";
 import type { DoomedService } from "../../test/doomed.ts";
 import { hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, clientOf, type Market, type Reply } from "../../test/market.ts";
-import { LEASE_SECONDS } from "../http/idempotency.ts";
 import { toUuid } from "../ids.ts";
 import { reconcileOrders } from "./payment.ts";
 
@@ -107,15 +106,32 @@ suite("a process that is killed", () => {
     await assertBoughtOnce(wish);
   });
 
-  test("with an Idempotency-Key is followed by another that gives the answer, and charges nothing more", async () => {
+  for (const step of Object.keys(steps)) {
+    test(`at "${step}", repeated at once under its Idempotency-Key: one order, charged once`, async () => {
+      const wish = await hasWish();
+      const key = { "idempotency-key": "the same" };
+      await buyOf(await site.startDoomed(step), wish, key);
+      const reply = await answeredRepeat(() => buy(wish, key));
+      assert.equal(reply.status, 201, reply.text);
+      if (step !== "order: settling") assert.equal(reply.headers.get("idempotent-replayed"), "true");
+      assert.equal((await statusesOf(wish)).length, 1);
+      assert.equal((await buy(wish, key)).text, reply.text);
+      await assertBoughtOnce(wish);
+    });
+  }
+
+  test("with an Idempotency-Key, whose purchase was refunded meanwhile: the repeat reads it and charges nothing", async () => {
     const wish = await hasWish();
-    const key = { "idempotency-key": "the same" };
-    await buyOf(await site.startDoomed("order: charged, not settled"), wish, key);
-    assertError(await buy(wish, key), 409, "IDEMPOTENCY_IN_PROGRESS");
-    market.clock.forward(LEASE_SECONDS * 1000 + 1);
-    const reply = await buy(wish, key);
-    assert.equal(reply.status, 201, reply.text);
-    await assertBoughtOnce(wish);
+    const key = { "idempotency-key": "refunded" };
+    await buyOf(await site.startDoomed("order: settled, not answered"), wish, key);
+    const [{ orderId }] = (await wish.buyer.get("/v1/purchases")).body.data;
+    const refund = await wish.buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "accidental" });
+    assert.equal(refund.body.data.status, "succeeded", refund.text);
+    const charges = site.done.charges.length;
+    const { data } = (await answeredRepeat(() => buy(wish, key))).body;
+    assert.deepEqual([data.orderId, data.status], [orderId, "refunded"]);
+    assert.deepEqual(await statusesOf(wish), ["refunded"]);
+    assert.equal(site.done.charges.length, charges);
   });
 });
 

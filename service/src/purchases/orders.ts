@@ -40,6 +40,12 @@ export async function buyProduct(ctx: Context, caller: Member, wish: CreatePurch
   return toAnswer(ctx, isOpen(order) && isAsOffered(order, offer) ? await charge(ctx, order) : order);
 }
 
+/** Of an order that was written under the same Idempotency-Key: charged under its own id, if nobody has done that; null: it was taken back. */
+export async function resumePurchase(ctx: Context, caller: Member, orderId: string) {
+  const order = await findOwnOrder(ctx.db, caller.userId, toUuid("ord", orderId)!);
+  return order ? toAnswer(ctx, isOpen(order) ? await charge(ctx, order) : order) : null;
+}
+
 function mustBeForSale(product: ForSale | undefined, caller: Member): asserts product is ForSale {
   if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
   if (product.authorId === caller.userId) throw ruleBroken("productId", "is your own product");
@@ -69,11 +75,18 @@ async function placeOrder(ctx: Context, caller: Member, offer: Offer): Promise<O
     if (order.total_minor === 0n) await complete(ctx, tx, (await findOrder(tx, order.id))!);
     // Last, as whoever moves an order locks its code behind counters and receipt number; where it is used up, nothing stays.
     if (offer.discount) await redeem(tx, offer.discount, { id: order.id, buyerId: caller.userId });
+    await ctx.idempotencyKey?.bind(tx, toId("ord", order.id));
     return (await findOrder(tx, order.id))!;
   });
-  if (!placed) return continueOpenOrder(ctx, caller, offer);
+  if (!placed) return boundToKey(ctx, await continueOpenOrder(ctx, caller, offer));
   failPoint(ctx, "order: written");
   return placed;
+}
+
+/** Before anybody is charged for it. */
+async function boundToKey(ctx: Context, order: OrderRow): Promise<OrderRow> {
+  await ctx.idempotencyKey?.bind(ctx.db, toId("ord", order.id));
+  return order;
 }
 
 /** All that an offer says, copied: a later change of a product, a code or a rate changes no order. */

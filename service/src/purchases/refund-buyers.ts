@@ -42,7 +42,7 @@ export async function refundBuyers(
   const id = await mustBeTakenFromBuyers(ctx, productId);
   const startedAt = ctx.now();
   const since = daysAfter(startedAt, -SINCE_DAYS);
-  const orders = await ctx.db.transaction().execute(async (tx) => {
+  return ctx.db.transaction().execute(async (tx) => {
     const count = await countRefundableOrders(tx, { productId: id, since, startedAt });
     const wish: RefundBuyers = {
       productId: id,
@@ -58,9 +58,10 @@ export async function refundBuyers(
       source,
       details: { orders: count, since: wish.since },
     });
-    return count;
+    const begun = { productId: toId("prod", id), orders: count, since: wish.since };
+    await ctx.idempotencyKey?.bind(tx, JSON.stringify(begun));
+    return begun;
   });
-  return { productId: toId("prod", id), orders, since: since.toISOString() };
 }
 
 async function mustBeTakenFromBuyers(ctx: Context, productId: string): Promise<string> {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
-import { type CrashSite, diesOf, openCrashSite } from "../../test/crashes.ts";
+import { answeredRepeat, type CrashSite, diesOf, openCrashSite } from "../../test/crashes.ts";
 import { hasBought, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, clientOf, type Market, type Reply } from "../../test/market.ts";
 import { toUuid } from "../ids.ts";
@@ -96,23 +96,44 @@ suite("a step that fails", () => {
   }
 });
 
-test("a part that an administrator gives is given once, whatever step fails and though they ask again under their key", async () => {
-  const { userId } = await market.hasUser({ role: "admin" });
-  for (const [at, step] of steps.entries()) {
-    const admin = await market.hasSession(userId, { secondFactor: true });
-    const { buyer, orderId } = await hasOrder();
-    const give = () =>
-      admin.post(
-        `/v1/admin/orders/${orderId}/refund`,
-        { amount: 3, reason: "other" },
-        { "idempotency-key": `part-${at}` },
-      );
-    site.failsAt = step;
-    await give();
-    site.failsAt = "";
-    assert.equal((await give()).status, 201);
+suite("POST /admin/orders/{id}/refund of a part, under an Idempotency-Key", () => {
+  const part = { amount: 3, reason: "other" };
+  let adminId: string;
+  before(async () => {
+    adminId = (await market.hasUser({ role: "admin" })).userId;
+  });
+  const hasAdmin = () => market.hasSession(adminId, { secondFactor: true });
+  const give = (client: Client, orderId: string) =>
+    client.post(`/v1/admin/orders/${orderId}/refund`, part, { "idempotency-key": orderId });
+
+  async function assertGivenOnce({ buyer, orderId }: Bought): Promise<void> {
     await reconciled();
-    assert.equal((await buyer.get(`/v1/purchases/${orderId}`)).body.data.refundedAmount, 3, step);
+    const order = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
+    assert.deepEqual([order.refundedAmount, order.refunds.length], [3, 1]);
+    const id = order.refunds[0].id;
+    assert.equal(site.done.refunds.filter(({ refundId }) => refundId === id).length, 1);
+  }
+
+  for (const step of steps) {
+    test(`killed at "${step}": a repeat answers the refund that was written`, async () => {
+      const bought = await hasOrder();
+      const doomed = await site.startDoomed(step);
+      const admin = await hasAdmin();
+      await diesOf(doomed, give(clientOf(doomed.origin, admin.key), bought.orderId));
+      const reply = await answeredRepeat(() => give(admin, bought.orderId));
+      assert.deepEqual([reply.status, reply.body.data?.status], [201, "succeeded"], reply.text);
+      await assertGivenOnce(bought);
+    });
+
+    test(`failed at "${step}": a repeat gives no second refund`, async () => {
+      const bought = await hasOrder();
+      const admin = await hasAdmin();
+      site.failsAt = step;
+      await give(admin, bought.orderId);
+      site.failsAt = "";
+      assert.equal((await give(admin, bought.orderId)).status, 201);
+      await assertGivenOnce(bought);
+    });
   }
 });
 

@@ -24,6 +24,7 @@ import {
 import {
   type AskedRefund,
   findRefundRow,
+  findUnpaidRefund,
   listAskedRefundsOf,
   listOverdueRefunds,
   listUnpaidRefunds,
@@ -195,6 +196,12 @@ const eachRefund = <Row extends { id: string }>(
   eachInTurn(rows, work, ({ id }, err) =>
     log.warn({ refund: id, err }, "a refund could not be carried on; the next round tries again"),
   );
+
+/** One that is on its way, at once: its process may have died. */
+export async function continueRefund(ctx: Context, id: string): Promise<void> {
+  const row = await findUnpaidRefund(ctx.db, id);
+  if (row) await eachRefund(ctx, [row], (refund) => reconcileRefund(ctx, refund));
+}
 
 /** The job: what is approved and not there for over a minute, whoever was killed on the way. */
 export async function reconcileRefunds(ctx: Context): Promise<void> {

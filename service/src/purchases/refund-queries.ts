@@ -196,11 +196,17 @@ export async function stampReturned(tx: Tx, id: string, failureCode: string, now
 }
 
 /** Of which the provider was last asked before a moment, or should have been; the oldest first. */
-export const listUnpaidRefunds = (db: Queries, before: Date) =>
+const unpaidRefunds = (db: Queries) =>
   db
     .selectFrom("refunds")
     .select(["id", "asked_at as askedAt"])
-    .where("status", "in", ["approved", "processing"])
+    .where("status", "in", ["approved", "processing"]);
+
+export const findUnpaidRefund = (db: Queries, id: string) =>
+  unpaidRefunds(db).where("id", "=", id).executeTakeFirst();
+
+export const listUnpaidRefunds = (db: Queries, before: Date) =>
+  unpaidRefunds(db)
     .where((row) => row(row.fn.coalesce("asked_at", "decided_at"), "<", before))
     .orderBy("decided_at")
     .execute();

@@ -25,7 +25,7 @@ import {
   startRefund,
   theService,
 } from "./refund-moves.ts";
-import { carryOut } from "./refund-payment.ts";
+import { carryOut, continueRefund } from "./refund-payment.ts";
 import { findRefundRow, listRefundRows, type RefundRow } from "./refund-queries.ts";
 import { isTooSoon, mustBeGivable, mustBeRefundable } from "./refund-rules.ts";
 
@@ -50,11 +50,22 @@ export async function requestRefund(
     const automatic = !used && !(await isTooSoon(ctx, tx, caller.userId));
     const by = { actorId: caller.userId, source };
     const started = await startRefund(ctx, tx, order, wishOfBuyer(ctx, order, wish, automatic), by);
+    await bindToRefund(ctx, tx, started.refund.id);
     if (!automatic) await tellOfRefund(ctx, tx, started.refund, "requested");
     return { ...started, approved: automatic && (await approveRefund(ctx, tx, started, theService)) };
   });
   if (approved) await carryOut(ctx, refund.id);
   return readAfresh(ctx, refund.id);
+}
+
+const bindToRefund = async (ctx: Context, tx: Tx, refundId: string) =>
+  ctx.idempotencyKey?.bind(tx, toId("refund", refundId));
+
+/** Of a refund that was written or decided under the same Idempotency-Key; one that is on its way goes on under its own id. */
+export async function resumeRefund(ctx: Context, caller: Member, refundId: string): Promise<Refund> {
+  const { id } = await findVisible(ctx, caller, refundId);
+  await continueRefund(ctx, id);
+  return readAfresh(ctx, id);
 }
 
 async function lockOwn(tx: Tx, buyerId: string, orderId: string): Promise<OrderRow> {
@@ -136,6 +147,7 @@ async function decide(
     mustBeIn(locked.refund, name);
     const moved = await move(tx, locked);
     if (!moved) throw new ApiError("INVALID_STATE");
+    await bindToRefund(ctx, tx, id);
     return moved;
   });
 }
@@ -169,7 +181,9 @@ export async function giveRefund(
     if (!found) throw new ApiError("ORDER_NOT_FOUND");
     const order = mustBeGivable(found);
     const amountMinor = amount === undefined ? remainingOf(order) : amountOf(order, amount);
-    return giveUnasked(ctx, tx, order, { amountMinor, reason, details: null }, by);
+    const given = await giveUnasked(ctx, tx, order, { amountMinor, reason, details: null }, by);
+    await bindToRefund(ctx, tx, given);
+    return given;
   });
   await carryOutOrLeave(ctx, refundId);
   return readAfresh(ctx, refundId);

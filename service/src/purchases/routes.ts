@@ -1,6 +1,6 @@
 import { api } from "@stoa/contract";
-import { route } from "../http/route.ts";
-import { buyProduct, listPurchases, readPurchase } from "./orders.ts";
+import { resumedBy, route } from "../http/route.ts";
+import { buyProduct, listPurchases, readPurchase, resumePurchase } from "./orders.ts";
 import { refundBuyers } from "./refund-buyers.ts";
 import {
   approveRequest,
@@ -11,33 +11,51 @@ import {
   readRefund,
   rejectRequest,
   requestRefund,
+  resumeRefund,
 } from "./refunds.ts";
 import { listAllOrders, listSales, readAnyOrder } from "./sales.ts";
 
 export const purchaseRoutes = [
-  route(api.purchases.create, (ctx, caller, { body }) => buyProduct(ctx, caller, body)),
+  resumedBy(
+    api.purchases.create,
+    (ctx, caller, { body }) => buyProduct(ctx, caller, body),
+    (ctx, caller, orderId) => resumePurchase(ctx, caller, orderId),
+  ),
   route(api.purchases.list, (ctx, caller, { query }) => listPurchases(ctx, caller, query)),
   route(api.purchases.get, (ctx, caller, { params }) => readPurchase(ctx, caller, params.orderId)),
-  route(api.refunds.create, (ctx, caller, { params, body }, { source }) =>
-    requestRefund(ctx, caller, params.orderId, body, source),
+  resumedBy(
+    api.refunds.create,
+    (ctx, caller, { params, body }, { source }) => requestRefund(ctx, caller, params.orderId, body, source),
+    resumeRefund,
   ),
   route(api.refunds.list, (ctx, caller, { query }) => listRefunds(ctx, caller, query)),
   route(api.refunds.get, (ctx, caller, { params }) => readRefund(ctx, caller, params.refundId)),
-  route(api.refunds.approve, (ctx, caller, { params }, { source }) =>
-    approveRequest(ctx, caller, params.refundId, source),
+  resumedBy(
+    api.refunds.approve,
+    (ctx, caller, { params }, { source }) => approveRequest(ctx, caller, params.refundId, source),
+    resumeRefund,
   ),
-  route(api.refunds.reject, (ctx, caller, { params, body }, { source }) =>
-    rejectRequest(ctx, caller, params.refundId, body.reason, source),
+  resumedBy(
+    api.refunds.reject,
+    (ctx, caller, { params, body }, { source }) =>
+      rejectRequest(ctx, caller, params.refundId, body.reason, source),
+    resumeRefund,
   ),
-  route(api.refunds.cancel, (ctx, caller, { params }, { source }) =>
-    cancelRequest(ctx, caller, params.refundId, source),
+  resumedBy(
+    api.refunds.cancel,
+    (ctx, caller, { params }, { source }) => cancelRequest(ctx, caller, params.refundId, source),
+    resumeRefund,
   ),
   route(api.refunds.listAll, (ctx, _caller, { query }) => listAllRefunds(ctx, query)),
-  route(api.refunds.give, (ctx, caller, { params, body }, { source }) =>
-    giveRefund(ctx, caller, params.orderId, body, source),
+  resumedBy(
+    api.refunds.give,
+    (ctx, caller, { params, body }, { source }) => giveRefund(ctx, caller, params.orderId, body, source),
+    resumeRefund,
   ),
-  route(api.refunds.refundBuyers, (ctx, caller, { params }, { source }) =>
-    refundBuyers(ctx, caller, params.productId, source),
+  resumedBy(
+    api.refunds.refundBuyers,
+    (ctx, caller, { params }, { source }) => refundBuyers(ctx, caller, params.productId, source),
+    async (_ctx, _caller, begun) => JSON.parse(begun),
   ),
   route(api.sales.list, (ctx, caller, { query }) => listSales(ctx, caller, query)),
   route(api.admin.orders, (ctx, _caller, { query }) => listAllOrders(ctx, query)),

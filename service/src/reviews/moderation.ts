@@ -29,9 +29,12 @@ export async function reportReview(ctx: Context, caller: Member, path: ReviewPat
     const report = { review_id: id, reporter_id: caller.userId, reason, created_at: ctx.now() };
     if (!(await insertReport(tx, report)))
       throw new ApiError("CONFLICT", "You have reported this review already.");
-    return { id: toId("rev", id), reported: true as const };
+    await ctx.idempotencyKey?.bind(tx, toId("rev", id));
+    return reported(toId("rev", id));
   });
 }
+
+export const reported = (id: string) => ({ id, reported: true as const });
 
 const toModerated = (row: ModeratedRow): ModeratedReview => ({
   ...toReview(row),
@@ -102,8 +105,16 @@ async function moderate(
     await writeReview(tx, review.id, change);
     await moveByReview(tx, review.productId, { from: review, to: { ...review, hiddenAt: change.hidden_at } });
     await recordDeed(ctx, tx, by, { action, review, details: { ...details, settledReports: settled } });
+    await ctx.idempotencyKey?.bind(tx, toId("rev", review.id));
     return toModerated((await findModerated(tx, review.id))!);
   });
+}
+
+/** Of a review that was hidden or restored under the same Idempotency-Key. */
+export async function resumeModeration(ctx: Context, reviewId: string): Promise<ModeratedReview> {
+  const review = await findModerated(ctx.db, toUuid("rev", reviewId)!);
+  if (!review) throw new ApiError("REVIEW_NOT_FOUND");
+  return toModerated(review);
 }
 
 const recordDeed = (

@@ -1,5 +1,6 @@
 import type { Context, Member } from "../context.ts";
 import { ApiError } from "../errors.ts";
+import { toId } from "../ids.ts";
 import { findProductToReview } from "../products/detail.ts";
 import { writeReview } from "./queries.ts";
 import { changedReview, findForReader, lockShown, type ReviewPath } from "./review.ts";
@@ -19,6 +20,7 @@ export async function replyToReview(ctx: Context, caller: Member, path: ReviewPa
     const now = ctx.now();
     if (reply === null) await writeReview(tx, id, { reply: comment, replied_at: now });
     else if (reply !== comment) await writeReview(tx, id, { reply: comment, reply_updated_at: now });
+    await ctx.idempotencyKey?.bind(tx, toId("rev", id));
     return changedReview(tx, id);
   });
 }

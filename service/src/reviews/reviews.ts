@@ -63,6 +63,7 @@ export async function postReview(ctx: Context, caller: Member, productId: string
       created_at: ctx.now(),
     });
     if (!written) throw new ApiError("CONFLICT", "You have reviewed this product already.");
+    await ctx.idempotencyKey?.bind(tx, toId("rev", id));
     await moveByReview(tx, product.id, { from: null, to: { ...review, hiddenAt: null, refunded: false } });
     await announce(ctx, tx, [product.authorId], "review.created", {
       review: {

@@ -1,11 +1,11 @@
-import type { ImportResult } from "@stoa/contract";
+import type { ImportResult, ProductStatus } from "@stoa/contract";
 import type { Context, Member, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError, problemsIn } from "../errors.ts";
-import { toId } from "../ids.ts";
+import { toId, toUuid } from "../ids.ts";
 import { takeTurns } from "../people/turns.ts";
 import { becomeSeller } from "../people/users.ts";
-import { lockOwnProducts } from "../products/ownership.ts";
+import { lockOwnProducts, ownProducts } from "../products/ownership.ts";
 import { writeChecked, writeDraft } from "../products/products.ts";
 import { moveProduct } from "../products/states.ts";
 import { type Item, placeOf } from "./items.ts";
@@ -47,10 +47,31 @@ export async function importProducts(
   return resultOf(outcomes, wish);
 }
 
-/** An outcome beside what its line wanted. */
+/** An outcome beside what its line wanted, and the status before anything is published. */
 interface Done {
-  step: Step;
+  wanted?: ProductStatus | undefined;
+  before: ProductStatus;
   outcome: Outcome;
+}
+
+/** Of an import that was written under the same Idempotency-Key: what it had not published yet is published. */
+export async function resumeImport(
+  ctx: Context,
+  caller: Member,
+  written: string,
+  wish: Wish,
+  source: Source | null,
+): Promise<ImportResult> {
+  const outcomes = JSON.parse(written) as Done[];
+  for (const some of inParts(outcomes)) {
+    const ids = some.map(({ outcome }) => toUuid("prod", outcome.id!)!);
+    const statuses = new Map(
+      (await ownProducts(ctx.db, caller.userId, ids)).map(({ id, status }) => [toId("prod", id), status]),
+    );
+    for (const { outcome } of some) outcome.status = statuses.get(outcome.id!) ?? outcome.status;
+  }
+  if (wish.publish) for (const one of outcomes) await publish(ctx, caller, one, source);
+  return resultOf(outcomes, wish);
 }
 
 /** Whoever is overtaken looks again: by another import of theirs, or by a change at another door. */
@@ -85,7 +106,7 @@ const foreseen = (step: Step): Done => {
           status: step.status,
           outcome: step.differs ? "updated" : "unchanged",
         };
-  return { step, outcome };
+  return { wanted: step.wanted, before: outcome.status, outcome };
 };
 
 async function carryOut(ctx: Context, tx: Tx, authorId: string, steps: Step[]): Promise<Done[]> {
@@ -97,15 +118,16 @@ async function carryOut(ctx: Context, tx: Tx, authorId: string, steps: Step[]): 
   const names: { name: string; productId: string }[] = [];
   const done: Done[] = [];
   for (const step of steps) {
-    const { outcome } = foreseen(step);
+    const one = foreseen(step);
     if ("draft" in step) {
       const productId = await writeDraft(ctx, tx, { ...author, id: authorId }, step.draft);
       if (step.name !== undefined) names.push({ name: step.name, productId });
-      outcome.id = toId("prod", productId);
+      one.outcome.id = toId("prod", productId);
     }
-    done.push({ step, outcome });
+    done.push(one);
   }
   await writeNames(tx, authorId, names);
+  await ctx.idempotencyKey?.bind(tx, JSON.stringify(done));
   return done;
 }
 
@@ -142,8 +164,8 @@ async function stillAllowed<T>(check: () => Promise<T>): Promise<T> {
 }
 
 /** The usual way, one by one: what the checklist lacks keeps no other product back. */
-async function publish(ctx: Context, caller: Member, { step, outcome }: Done, source: Source | null) {
-  const isWanted = step.wanted === undefined || step.wanted === "published";
+async function publish(ctx: Context, caller: Member, { wanted, outcome }: Done, source: Source | null) {
+  const isWanted = wanted === undefined || wanted === "published";
   if (!isWanted || ["published", "pending_review"].includes(outcome.status)) return;
   try {
     outcome.status = (await moveProduct(ctx, caller, outcome.id!, "publish", { source })).data.status;
@@ -166,5 +188,5 @@ function resultOf(done: Done[], { dryRun }: Wish): ImportResult {
   };
 }
 
-const isPublishedNow = ({ step, outcome }: Done) =>
-  outcome.status === "published" && foreseen(step).outcome.status !== "published";
+const isPublishedNow = ({ before, outcome }: Done) =>
+  outcome.status === "published" && before !== "published";

@@ -1,5 +1,5 @@
 import { api } from "@stoa/contract";
-import { route } from "../http/route.ts";
+import { harmlessAgain, route } from "../http/route.ts";
 import {
   confirmTwoFactor,
   readTwoFactor,
@@ -12,7 +12,10 @@ const { twoFactor } = api;
 
 export const twoFactorRoutes = [
   route(twoFactor.get, (ctx, caller) => readTwoFactor(ctx, caller)),
-  route(twoFactor.setUp, (ctx, caller) => setUpTwoFactor(ctx, caller)),
+  harmlessAgain(
+    "A secret counts for nothing until a code of it is given; the next one takes its place.",
+    route(twoFactor.setUp, (ctx, caller) => setUpTwoFactor(ctx, caller)),
+  ),
   route(twoFactor.confirm, (ctx, caller, { body }, { source }) =>
     confirmTwoFactor(ctx, caller, body.code, source),
   ),

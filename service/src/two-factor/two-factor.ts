@@ -80,6 +80,7 @@ export async function confirmTwoFactor(ctx: Context, caller: SessionCaller, code
   await ctx.db.transaction().execute(async (tx) => {
     await holdAccount(tx, caller);
     if (!(await confirmAuthenticator(tx, userId, judged))) throw notSetUp();
+    await ctx.idempotencyKey?.bind(tx, toUserId(userId));
     await replaceBackupCodes(tx, userId, backupCodes.map(digestOfCode));
     await endSessions(ctx, tx, userId, { but: sessionId });
     await noteSecondFactor(tx, caller);
@@ -110,6 +111,7 @@ export async function renewBackupCodes(ctx: Context, caller: SessionCaller, code
   const backupCodes = newBackupCodes();
   await ctx.db.transaction().execute(async (tx) => {
     await holdAccount(tx, caller);
+    await ctx.idempotencyKey?.bind(tx, toUserId(caller.userId));
     await replaceBackupCodes(tx, caller.userId, backupCodes.map(digestOfCode));
     await sendMail(ctx, tx, email, newBackupCodesLetter());
     await record(ctx, tx, { actorId: caller.userId, action: "two_factor.backup_codes_renewed", source });

@@ -3,6 +3,7 @@ import type { Context, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { announceApart } from "../events/outbox.ts";
 import { lockAccount } from "../people/accounts.ts";
+import { toUserId } from "../people/users.ts";
 import { toCallable } from "./address.ts";
 import { findCallback, insertCallback, switchOnCallback } from "./callback-queries.ts";
 import { insertDelivery, lockLanes } from "./delivery-queries.ts";
@@ -71,6 +72,7 @@ export const drawCallbackSecret = (ctx: Context, userId: string, source: Source)
     await lockAccount(tx, userId);
     const id = await openSigner(ctx, tx, userId);
     await lockLanes(tx, [id]);
+    await ctx.idempotencyKey?.bind(tx, toUserId(userId));
     const change = { action: "callback_secret.rotated" as const };
     await reportSecretChange(ctx, tx, { userId }, source, change, callbackSecretLetter(ctx));
     return drawAnother(ctx, tx, { id, userId }, { activatesAt: ctx.now(), overlapHours: OVERLAP_HOURS });

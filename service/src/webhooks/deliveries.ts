@@ -56,11 +56,16 @@ export async function retryDelivery(
   const { id, endpointId } = await mustFindDelivery(ctx, caller, deliveryId);
   await ctx.db.transaction().execute(async (tx) => {
     mustBeOn(await lockIfThere(tx, caller, endpointId));
+    await ctx.idempotencyKey?.bind(tx, toId("dlv", id));
     await makeDueNow(tx, id, ctx.now());
     await wakeLanes(tx, [endpointId], ctx.now(), { isUrgent: true });
   });
   return toDelivery((await findDelivery(ctx.db, caller.userId, id))!);
 }
+
+/** Of a delivery that was made, or made due, under the same Idempotency-Key. */
+export const resumeDelivery = async (ctx: Context, caller: Member, deliveryId: string) =>
+  toDelivery(await mustFindDelivery(ctx, caller, deliveryId));
 
 /** An event of its own, for this endpoint alone, whatever Retry-After asked for. */
 export async function sendTest(ctx: Context, caller: Member, webhookId: string) {
@@ -70,6 +75,7 @@ export async function sendTest(ctx: Context, caller: Member, webhookId: string) 
     mustBeOn(endpoint);
     const eventId = await announce(ctx, tx, [caller.userId], "test", { message: "Hello from Stoa" });
     const delivery = { id: deliveryId, eventId, endpointId: endpoint.id };
+    await ctx.idempotencyKey?.bind(tx, toId("dlv", deliveryId));
     await insertDelivery(tx, delivery, ctx.now(), { isUrgent: true });
   });
   return new Answer(toDelivery((await findDelivery(ctx.db, caller.userId, deliveryId))!), { status: 201 });

@@ -124,6 +124,7 @@ export async function createEndpoint(
       );
     const values = valuesOf({ ...wish, url }) as EndpointValues;
     await insertEndpoint(tx, { ...values, id: endpoint.id, user_id: caller.userId, created_at: ctx.now() });
+    await ctx.idempotencyKey?.bind(tx, toId("whk", endpoint.id));
     const change = changeOf("webhook.created", endpoint.id);
     await reportSecretChange(ctx, tx, caller, source, change, endpointCreatedLetter(ctx, { url }));
     return drawSecret(ctx, tx, endpoint, ctx.now());

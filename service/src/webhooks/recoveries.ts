@@ -42,6 +42,7 @@ export async function recover(
     mustBeOn(endpoint);
     await insertRecovery(tx, { ...span, id, endpoint_id: endpoint.id, created_at: ctx.now() });
     await ctx.jobs.send(tx, recoverJob.name, { recoveryId: id });
+    await ctx.idempotencyKey?.bind(tx, toId("rcv", id));
   });
   return readRecovery(ctx, caller, { webhookId, recoveryId: toId("rcv", id) });
 }

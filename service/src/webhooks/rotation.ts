@@ -25,6 +25,7 @@ export async function rotateSecret(
   const activatesAt = activationOf(ctx, wish.activateAt);
   const drawn = await ctx.db.transaction().execute(async (tx) => {
     const endpoint = await lockEndpoint(tx, caller, webhookId);
+    await ctx.idempotencyKey?.bind(tx, webhookId);
     const another = await drawAnother(ctx, tx, endpoint, { activatesAt, overlapHours: wish.overlapHours });
     const { activatesAt: from, oldSecretUntil } = another;
     const change = {

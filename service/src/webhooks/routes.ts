@@ -1,6 +1,6 @@
 import { api } from "@stoa/contract";
-import { route } from "../http/route.ts";
-import { listOwnDeliveries, readDelivery, retryDelivery, sendTest } from "./deliveries.ts";
+import { resumedBy, route } from "../http/route.ts";
+import { listOwnDeliveries, readDelivery, resumeDelivery, retryDelivery, sendTest } from "./deliveries.ts";
 import {
   changeEndpoint,
   createEndpoint,
@@ -28,19 +28,29 @@ export const webhookRoutes = [
   route(api.webhooks.rotateSecret, (ctx, caller, { params, body }, { source }) =>
     rotateSecret(ctx, caller, params.webhookId, body, source),
   ),
-  route(api.webhooks.test, (ctx, caller, { params }) => sendTest(ctx, caller, params.webhookId)),
+  resumedBy(
+    api.webhooks.test,
+    (ctx, caller, { params }) => sendTest(ctx, caller, params.webhookId),
+    resumeDelivery,
+  ),
   route(api.webhooks.deliveries, (ctx, caller, { params, query }) =>
     listOwnDeliveries(ctx, caller, params.webhookId, query),
   ),
   route(api.webhooks.stats, (ctx, caller, { params, query }) =>
     readStats(ctx, caller, params.webhookId, query.days),
   ),
-  route(api.webhooks.recover, (ctx, caller, { params, body }) =>
-    recover(ctx, caller, params.webhookId, body),
+  resumedBy(
+    api.webhooks.recover,
+    (ctx, caller, { params, body }) => recover(ctx, caller, params.webhookId, body),
+    (ctx, caller, recoveryId, { params }) => readRecovery(ctx, caller, { ...params, recoveryId }),
   ),
   route(api.webhooks.recovery, (ctx, caller, { params }) => readRecovery(ctx, caller, params)),
   route(api.webhooks.egress, async (ctx) => ({ addresses: ctx.config.egressAddresses })),
   route(api.admin.webhooks, (ctx, _caller, { query }) => listEndpointsOfAll(ctx, query)),
   route(api.deliveries.get, (ctx, caller, { params }) => readDelivery(ctx, caller, params.deliveryId)),
-  route(api.deliveries.retry, (ctx, caller, { params }) => retryDelivery(ctx, caller, params.deliveryId)),
+  resumedBy(
+    api.deliveries.retry,
+    (ctx, caller, { params }) => retryDelivery(ctx, caller, params.deliveryId),
+    resumeDelivery,
+  ),
 ];

@@ -91,6 +91,10 @@ create table idempotency_keys (
   -- Fences a request whose lease ran out: its late answer must not overwrite that of the one which took over.
   lease_token uuid not null,
   lease_until timestamptz not null,
+  -- The advisory lock of the process that runs the request: when it is gone, so is the process. null: not known.
+  process_lock integer,
+  -- What the request wrote, from the transaction that wrote it: a repeat reads that, and acts no second time.
+  sealed_resource text,
   status smallint,
   sealed_body text,
   created_at timestamptz not null,
