@@ -157,7 +157,8 @@ suite("while the first request runs", () => {
       await waiting(2);
     });
     assertError(await lost, 409, "IDEMPOTENCY_IN_PROGRESS");
-    assertNamed(await make("takeover", body), await taken);
+    const made = await taken;
+    assertNamed(await make("takeover", body), made);
     assert.equal(await countOf("Taken over"), 1);
   });
 
