@@ -679,7 +679,7 @@ suite("the ways to ask for an import", () => {
   }
 
   test("whose body stands still ends soon", async () => {
-    const hasty = await openMarket({ uploadDeadlines: { idleMs: 50, totalMs: 30_000 } });
+    const hasty = await openMarket({ requestDeadlines: { upload: { idleMs: 50, totalMs: 30_000 } } });
     const socket = await begin(hasty.origin, await hasty.hasUser());
     const answer = await new Promise<string>((resolve) =>
       socket.once("data", (data) => resolve(String(data))),
