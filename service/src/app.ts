@@ -15,11 +15,10 @@ import { catalogueRoutes } from "./catalogue/routes.ts";
 import { flushViews } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
 import type { Context } from "./context.ts";
-import { measureSkew } from "./db/clock.ts";
+import { describeSkew, measureSkew } from "./db/clock.ts";
 import type { Connection } from "./db/database.ts";
 import { isMigrated } from "./db/migrate.ts";
 import { discountRoutes } from "./discounts/routes.ts";
-import { engine } from "./engine/engine.ts";
 import { workflowKind } from "./engine/kind.ts";
 import { engineRoutes } from "./engine/routes.ts";
 import { eventRoutes } from "./events/routes.ts";
@@ -33,7 +32,6 @@ import { addPages } from "./http/pages.ts";
 import { createRateLimits, type RateLimits } from "./http/rate-limit.ts";
 import { buildServer, originOf } from "./http/server.ts";
 import { every } from "./jobs/every.ts";
-import { type Queue, startQueue } from "./jobs/queue.ts";
 import { identifyKey } from "./keys/identify.ts";
 import { keyRoutes } from "./keys/routes.ts";
 import { lastVerdict } from "./ledger/nightly.ts";
@@ -62,10 +60,10 @@ import { signInRoutes } from "./sign-in/routes.ts";
 import { addSocialPages } from "./sign-in/social-pages.ts";
 import { transferRoutes } from "./transfer/routes.ts";
 import { twoFactorRoutes } from "./two-factor/routes.ts";
-import { Courier } from "./webhooks/courier.ts";
 import { addInboxPages } from "./webhooks/inbox-pages.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
-import { askedJobsOf, noticeHandlers, scheduledJobsOf } from "./worker.ts";
+import { noticeHandlers } from "./worker.ts";
+import { Workers } from "./workers.ts";
 import { Evaluator } from "./workflows/evaluate.ts";
 
 const FLUSH_VIEWS_MS = 500;
@@ -130,22 +128,16 @@ export async function startService(
 ): Promise<Service> {
   const base = await openBase(config, connection, overrides);
   const { ctx } = base;
-  let queue: Queue | null = null;
-  const app = await buildDoor(ctx, () => queue, overrides);
+  const evaluator = new Evaluator();
+  const workers = new Workers(ctx, evaluator);
+  const app = await buildDoor(ctx, workers, overrides);
   ctx.notices.listen();
   await ctx.presence.start();
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
   const kept = every(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.kept.dropOld());
   const cancels = every(HEAR_CANCELS_MS, "cancels", ctx.log, () => hearCancels(ctx));
   const leases = every(RENEW_RUNS_MS, "leases of runs", ctx.log, () => renewRuns(ctx));
-  const courier = new Courier(ctx, { presence: ctx.presence });
-  const evaluator = new Evaluator();
-  const workflows = engine.worker(ctx, evaluator);
-  if (config.roles.worker) {
-    queue = await startQueue(ctx, scheduledJobsOf(ctx), askedJobsOf(ctx));
-    courier.start();
-    workflows.start();
-  }
+  if (config.roles.worker) await workers.start();
   await app.listen({ host: config.host, port: config.port });
   const origin = originOf(app);
   base.listening(app.server.address() as AddressInfo, origin);
@@ -155,16 +147,10 @@ export async function startService(
     app,
     async close() {
       const giveUp = setTimeout(() => base.giveUp(), overrides.graceMs ?? GRACE_MS);
-      await Promise.all([
-        ctx.feed.close(),
-        closeDoor(app, overrides.graceMs ?? GRACE_MS),
-        courier.stop(),
-        workflows.stop(),
-      ]);
+      await Promise.all([ctx.feed.close(), closeDoor(app, overrides.graceMs ?? GRACE_MS), workers.stop()]);
       await ctx.live.drained();
       clearTimeout(giveUp);
       await evaluator.close();
-      await queue?.stop();
       await views.stop();
       await kept.stop();
       await cancels.stop();
@@ -178,7 +164,7 @@ export async function startService(
 /** What people and programs come in by. */
 function buildDoor(
   ctx: Context,
-  queue: () => Queue | null,
+  workers: Workers,
   { inspect, requestDeadlines, streamTimes }: Overrides,
 ): Promise<FastifyInstance> {
   const { config } = ctx;
@@ -219,7 +205,7 @@ function buildDoor(
         headerPrefix: config.webhookHeaderPrefix,
         metrics,
         metricsToken: config.metricsToken,
-        whyNotReady: () => whyNotReady(ctx, queue),
+        whyNotReady: () => whyNotReady(ctx, workers),
       });
       if (config.roles.api) addRoomsPages(server, ctx, limits);
     },
@@ -247,12 +233,14 @@ function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits
   });
 }
 
-async function whyNotReady(ctx: Context, queue: () => Queue | null): Promise<string[]> {
+async function whyNotReady(ctx: Context, workers: Workers): Promise<string[]> {
   const problems: string[] = [];
   const migrated = await isMigrated(ctx.pool).catch(() => null);
   if (migrated === null) problems.push("the database does not answer");
   if (migrated === false) problems.push("the database lacks migrations");
-  if (ctx.config.roles.worker && !queue()?.isRunning()) problems.push("the job queue does not run");
+  const skew = describeSkew(ctx.clock.skewMs);
+  if (skew) problems.push(skew);
+  else if (ctx.config.roles.worker && !workers.areRunning()) problems.push("the job queue does not run");
   return problems;
 }
 

@@ -8,7 +8,7 @@ import { Kept } from "./catalogue/kept.ts";
 import { ViewBuffer } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
 import type { Context } from "./context.ts";
-import { DatabaseClock } from "./db/clock.ts";
+import { DatabaseClock, exactClock, type SkewedClock } from "./db/clock.ts";
 import { type Connection, openDatabase, openPool } from "./db/database.ts";
 import { claimInstallation, claimOf } from "./db/installation.ts";
 import { migrate } from "./db/migrate.ts";
@@ -62,7 +62,12 @@ export async function openBase(
   try {
     await clock.start(log);
     await migrate(pool, now(), log);
-    const base = await buildBase(config, pool, connection, { ...overrides, log, now });
+    const base = await buildBase(config, pool, connection, {
+      ...overrides,
+      log,
+      now,
+      clock: overrides.now ? exactClock : clock,
+    });
     return {
       ...base,
       async close() {
@@ -81,7 +86,7 @@ async function buildBase(
   config: Config,
   pool: pg.Pool,
   connection: Connection,
-  { log, now, ...overrides }: BaseOverrides & { log: Logger; now: () => Date },
+  { log, now, clock, ...overrides }: BaseOverrides & { log: Logger; now: () => Date; clock: SkewedClock },
 ): Promise<Base> {
   const db = openDatabase(pool);
   const notices = new Notices(connection, log);
@@ -100,6 +105,7 @@ async function buildBase(
     pool,
     connection,
     now,
+    clock,
     newId: () => newUuid(now()),
     log,
     figures,

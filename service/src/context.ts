@@ -5,6 +5,7 @@ import type { LiveRuns } from "./ai/live.ts";
 import type { Kept } from "./catalogue/kept.ts";
 import type { ViewBuffer } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
+import type { SkewedClock } from "./db/clock.ts";
 import type { Connection, Database } from "./db/database.ts";
 import type { Notices } from "./db/notices.ts";
 import type { WorkerPresence } from "./db/presence.ts";
@@ -36,6 +37,8 @@ export interface Context {
   /** How to reach the database, for connections beside the pool. */
   connection: Connection;
   now(): Date;
+  /** By how much the machine's clock differs from the database's, which now() tells. */
+  clock: SkewedClock;
   /** A UUIDv7 of now(). */
   newId(): string;
   log: Logger;

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { openMarket } from "../../test/market.ts";
 import { begins, hasWorkflow, transform } from "../../test/workflows.ts";
+import { startService } from "../app.ts";
 import { openBase } from "../base.ts";
 import { WorkflowWorker } from "../engine/worker.ts";
 import { createLog } from "../log.ts";
@@ -37,6 +39,39 @@ test("leases: a worker whose clock is 20 s ahead takes over no run that another 
     mock.timers.reset();
     await evaluator.close();
     await base.close();
+    await market.close();
+  }
+});
+
+test("workers: the machine's clock is more than a minute off, nothing works until it is set, as /readyz and the log say", async () => {
+  const market = await openMarket();
+  const logs: string[] = [];
+  const jobs = async () =>
+    (await market.query("select from job_rounds where period_seconds is not null")).rowCount!;
+  mock.timers.enable({ apis: ["Date"], now: Date.now() + 10 * 60_000 });
+  const service = await startService(
+    { ...market.service.ctx.config, roles: { api: true, worker: true } },
+    { target: market.target, maxConnections: 4 },
+    { log: createLog("info", { write: (line: string) => void logs.push(line) }) },
+  );
+  try {
+    const offBy = service.ctx.now().getTime() - Date.now();
+    assert.ok(Math.abs(offBy + 10 * 60_000) < 5_000, "it has the database's time all the same");
+    assert.equal(await jobs(), 0);
+    const away = await fetch(`${service.origin}/readyz`);
+    assert.equal(away.status, 503);
+    assert.match(
+      ((await away.json()) as { problems: string[] }).problems[0]!,
+      /clock of this machine is (599|600) s ahead/,
+    );
+    assert.ok(logs.some((line) => /"level":50.*workers do not run/.test(line)));
+    mock.timers.reset();
+    await service.ctx.clock.sync();
+    while ((await fetch(`${service.origin}/readyz`)).status !== 200) await sleep(20);
+    assert.ok((await jobs()) > 0);
+  } finally {
+    mock.timers.reset();
+    await service.close();
     await market.close();
   }
 });

@@ -1,7 +1,9 @@
 import type pg from "pg";
 import type { Logger } from "pino";
 
-const SYNC_EVERY_MS = 10_000;
+const SYNC_EVERY_MS = 5_000;
+/** A machine whose clock is off by more is not trusted with work: receivers and providers would refuse what it stamps. */
+export const MAX_SKEW_MS = 60_000;
 /** A smaller step back is held until the time has passed, so that what follows never seems to come before. */
 const LARGEST_HOLD_MS = 1_000;
 
@@ -28,7 +30,7 @@ export async function measureSkew(pool: pg.Pool): Promise<number> {
 }
 
 /**
- * The time of the database, which all processes share. It is read every ten seconds and goes on by the monotonic clock in
+ * The time of the database, which all processes share. It is read every five seconds and goes on by the monotonic clock in
  * between, so that neither a wrong clock of this machine nor a database that is away moves a lease.
  */
 export class DatabaseClock {
@@ -36,7 +38,9 @@ export class DatabaseClock {
   #databaseMs = Number.NaN;
   #readAt = 0;
   #lastMs = Number.NEGATIVE_INFINITY;
+  #skewMs = 0;
   #timer: NodeJS.Timeout | undefined;
+  #onSync: () => void = () => {};
 
   constructor(pool: pg.Pool) {
     this.#pool = pool;
@@ -48,7 +52,7 @@ export class DatabaseClock {
     return new Date(this.#lastMs);
   };
 
-  /** Reads the database's clock, and from then on every ten seconds. */
+  /** Reads the database's clock, and from then on every five seconds. */
   async start(log: Logger): Promise<void> {
     await this.sync();
     const sync = () =>
@@ -60,8 +64,20 @@ export class DatabaseClock {
     clearInterval(this.#timer);
   }
 
+  /** By how many milliseconds the machine's clock was ahead of the database's when that was last read. */
+  get skewMs(): number {
+    return this.#skewMs;
+  }
+
+  /** Calls back whenever the database's clock was read. */
+  onSync(listener: () => void): void {
+    this.#onSync = listener;
+  }
+
   async sync(): Promise<void> {
     const { databaseMs, roundTripMs } = await readDatabaseClock(this.#pool);
+    this.#skewMs = Date.now() - databaseMs;
+    this.#onSync();
     // What lies within the error of the reading is no difference.
     if (Math.abs(databaseMs - this.#nowMs()) <= roundTripMs / 2) return;
     this.#databaseMs = databaseMs;
@@ -69,4 +85,17 @@ export class DatabaseClock {
   }
 
   #nowMs = (): number => this.#databaseMs + (performance.now() - this.#readAt);
+}
+
+/** What a process asks of its clock. */
+export type SkewedClock = Pick<DatabaseClock, "skewMs" | "onSync" | "sync">;
+
+/** Of a process whose time is given. */
+export const exactClock: SkewedClock = { skewMs: 0, onSync: () => {}, sync: async () => {} };
+
+/** Why a process whose machine's clock is off does no work; null: it is not off by much. */
+export function describeSkew(skewMs: number): string | null {
+  if (Math.abs(skewMs) <= MAX_SKEW_MS) return null;
+  const seconds = Math.round(Math.abs(skewMs) / 1000);
+  return `the clock of this machine is ${seconds} s ${skewMs < 0 ? "behind" : "ahead of"} the database's, so its workers do not run: set both machines' clocks by NTP`;
 }

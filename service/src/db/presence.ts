@@ -15,6 +15,9 @@ const ANSWER_WITHIN_MS = 5_000;
 /** PostgreSQL ends the session of a process that is frozen or cut off for so long. */
 const FROZEN_MS = 10_000;
 
+const NEEDS_DIRECT =
+  "A worker behind a connection pooler needs DATABASE_DIRECT_URL: without it the deliveries of a killed worker wait for a minute";
+
 const HOLD = `
   select case when exists (select from pg_locks
                             where locktype = 'advisory' and classid = $1::integer::oid and objid = $2::integer::oid and objsubid = 2 and granted
@@ -78,6 +81,7 @@ export class WorkerPresence {
     gone.catch(() => {});
     try {
       await client.connect();
+      if (client.isPooled) this.#giveUp();
       await Promise.race([this.#askAgainAndAgain(client, asked), gone]);
     } finally {
       this.#isHeld = false;
@@ -85,7 +89,12 @@ export class WorkerPresence {
     }
   }
 
-  /** Behind a pooler the lock may go with a connection of the pooler's. */
+  /** The lock would stay with a connection of the pooler's, and outlive this process. */
+  #giveUp(): void {
+    this.#log.warn(NEEDS_DIRECT);
+    this.#closing.abort();
+  }
+
   async #askAgainAndAgain(client: pg.Client, asked: () => void): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {

@@ -42,6 +42,11 @@ test("the doctor and /metrics tell by how much a process's clock is off", async 
     assert.deepEqual([ok, warning], [true, true]);
     assert.match(note, new RegExp(`^\\d+\\.\\d s ${name} the database's: .* NTP$`));
   }
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() + 90_000 });
+  const { ok, note } = await findingOf("clock");
+  t.mock.timers.reset();
+  assert.equal(ok, false);
+  assert.match(note, /(89|90) s ahead of the database's, so its workers do not run: .* NTP$/);
 });
 
 test("the doctor looks for the newest files, and names S3_URL when another node has them", async () => {

@@ -1,7 +1,7 @@
 import { access, constants } from "node:fs/promises";
 import pg from "pg";
 import type { Config } from "../config.ts";
-import { measureSkew } from "../db/clock.ts";
+import { describeSkew, measureSkew } from "../db/clock.ts";
 import { openDatabase, openPool } from "../db/database.ts";
 import { isMigrated } from "../db/migrate.ts";
 import { countSealed } from "../db/sealed.ts";
@@ -25,8 +25,8 @@ export interface Finding {
 }
 
 const OLDEST_POSTGRESQL = 150_000;
-/** Leases of jobs and deliveries bear some ten seconds more between two machines. */
-const MAX_SKEW_MS = 5_000;
+/** Nothing goes wrong by it, for all processes use the database's time, but one of the two clocks is not set. */
+const TOLD_SKEW_MS = 5_000;
 /** The newest files, which another node may have just taken in. */
 const FILES_LOOKED_FOR = 20;
 
@@ -84,7 +84,9 @@ async function clock(pool: pg.Pool) {
   const skew = await measureSkew(pool);
   const seconds = (Math.abs(skew) / 1000).toFixed(1);
   const note = `${seconds} s ${skew < 0 ? "behind" : "ahead of"} the database's`;
-  const isOff = Math.abs(skew) > MAX_SKEW_MS;
+  const tooFar = describeSkew(skew);
+  if (tooFar) return { ok: false, note: tooFar };
+  const isOff = Math.abs(skew) > TOLD_SKEW_MS;
   return isOff
     ? { ok: true, warning: true, note: `${note}: have both machines' clocks set by NTP` }
     : { ok: true, note };
