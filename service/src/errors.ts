@@ -48,7 +48,7 @@ export class ApiError extends Error {
 export const statusOf = (code: ErrorCode): number => errorCatalogue[code].status;
 
 /** Enough to mend a request by; a body of a million unknown fields shall not get an answer ten times its size. */
-const MAX_PROBLEMS = 100;
+export const MAX_PROBLEMS = 100;
 
 /** A request that breaks a field rule (400) or a rule that needs state (422): the first problem on top, all in the list. */
 export function fieldError(code: "INVALID_REQUEST" | "VALIDATION_ERROR", problems: FieldProblem[]): ApiError {

@@ -86,6 +86,8 @@ for (const endpoint of [...takers, ...actions]) {
       ["nothing but a space", " "],
       ["a body that is 10,000 levels deep", deep(10_000)],
       ["a field that is 65 levels deep", `{"title":${deep(64)}}`],
+      ["2,001 fields", `{${Array.from({ length: 2_001 }, (_, at) => `"field${at}":1`)}}`],
+      ["2,001 elements in lists of a field", `{"title":[[${"1,".repeat(1_000)}1],[${"1,".repeat(996)}1]]}`],
       ["bytes that are no UTF-8", utf8(0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d)],
       ["an overlong UTF-8 form", utf8(0x7b, 0x22, 0xc0, 0xaf, 0x22, 0x3a, 0x31, 0x7d)],
       ["a NUL byte", utf8(0x7b, 0x00, 0x7d)],
@@ -95,6 +97,15 @@ for (const endpoint of [...takers, ...actions]) {
     ] as const) {
       test(`${words}, as the body's fault`, async () => assertRefused(await send(endpoint, body), "body"));
     }
+
+    test("2,000 fields by the names of the first hundred, and commas and brackets in texts are no members", async () => {
+      if (endpoint.inWordsOf) return;
+      const text = JSON.stringify("[{,".repeat(2_000));
+      const body = `{${Array.from({ length: 1_999 }, (_, at) => `"field${at}":${at ? 1 : text}`)}}`;
+      const details = assertError(await send(endpoint, body), 400, "INVALID_REQUEST");
+      assert.ok(details.errors.length <= 100, `${details.errors.length}`);
+      assert.doesNotMatch(details.reason, /members/);
+    });
 
     // OpenAI adds fields all the time: at its door they are passed over.
     const unknown = endpoint.inWordsOf ? [] : ["nonsense", "constructor", "toString", "api_key"];

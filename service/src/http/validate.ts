@@ -1,6 +1,6 @@
 import type { Endpoint, Method } from "@stoa/contract";
 import { z } from "zod";
-import { type Fault, type FieldProblem, fieldError, toPath } from "../errors.ts";
+import { type Fault, type FieldProblem, fieldError, MAX_PROBLEMS, toPath } from "../errors.ts";
 import { mustBeStorable } from "./json-body.ts";
 import { normalizeQuery, omitNulls } from "./normalize-input.ts";
 
@@ -9,9 +9,10 @@ const NO_FIELDS = z.strictObject({});
 
 /** A fault per wrong field, in the words of the schema; an unknown field is named itself, not its parent. */
 export function faultsOf(error: z.ZodError): Fault[] {
-  return error.issues.flatMap((issue) => {
+  return error.issues.slice(0, MAX_PROBLEMS).flatMap((issue) => {
     if (issue.code === "unrecognized_keys") {
-      return issue.keys.map((key) => ({ path: [...issue.path, key], reason: "is not known here" }));
+      const keys = issue.keys.slice(0, MAX_PROBLEMS);
+      return keys.map((key) => ({ path: [...issue.path, key], reason: "is not known here" }));
     }
     return [{ path: issue.path, reason: reasonOf(issue) }];
   });

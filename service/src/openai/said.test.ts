@@ -145,7 +145,10 @@ suite("variables are refused where they stand", () => {
 
   test("however deep or large they are", async () => {
     const deep = `{"topic": ${"[".repeat(200_000)}${"]".repeat(200_000)}}`;
-    await refused(user(deep), "messages[0].content.topic");
+    await refused(user(deep), "messages[0].content");
+    const names = Array.from({ length: 2_001 }, (_, at) => `"name${at}": "x"`);
+    await refused(user(`{${names.join(",")}}`), "messages[0].content");
+    await refused({ metadata: { variables: `{${names.join(",")}}` } }, "metadata.variables");
     await refused(user("x".repeat(40_000)), "messages[0].content.topic");
     await refused(user('{"topic": "a\\u0000b"}'), "messages[0].content.topic");
   });

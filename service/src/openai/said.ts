@@ -1,5 +1,6 @@
 import type { CreateChatCompletion, Variable } from "@stoa/contract";
 import { invalidRequest, ruleBroken } from "../errors.ts";
+import { MAX_MEMBERS, shapeFault } from "../http/json-body.ts";
 
 type Wish = Pick<CreateChatCompletion, "messages" | "metadata">;
 
@@ -30,7 +31,7 @@ export function saidIn({ messages, metadata }: Wish): Said {
   const text = last === -1 ? "" : textOf(messages[last]!.content ?? "", at);
   // An empty message is what clients send that must send one.
   if (text.trim() === "") return { variables: {}, at, conversation };
-  const variables = objectIn(text);
+  const variables = objectIn(text, at);
   return variables ? { variables, at, conversation } : { text, at, conversation };
 }
 
@@ -43,7 +44,7 @@ const turnsBeside = (messages: Wish["messages"], last: number): Turn[] =>
   });
 
 function named(given: string | Record<string, unknown>): Record<string, unknown> {
-  const variables = typeof given === "string" ? objectIn(given) : given;
+  const variables = typeof given === "string" ? objectIn(given, "metadata.variables") : given;
   if (!variables) throw invalidRequest("metadata.variables", "must be a JSON object");
   return variables;
 }
@@ -58,13 +59,17 @@ function textOf(content: string | { type: string; text?: string | undefined }[],
 }
 
 /** null: it is no JSON text of an object. */
-function objectIn(text: string): Record<string, unknown> | null {
+function objectIn(text: string, at: string): Record<string, unknown> | null {
   if (!/^\s*\{/.test(text)) return null;
+  const fault = shapeFault(Buffer.from(text), MAX_MEMBERS);
   try {
-    return JSON.parse(text) as Record<string, unknown>;
+    // A text that is no JSON may have any shape.
+    const value = JSON.parse(text) as Record<string, unknown>;
+    if (!fault) return value;
   } catch {
     return null;
   }
+  throw ruleBroken(at, fault);
 }
 
 /** The values for a prompt. A conversation that it does not take is refused: without it the answer would be to another question. */

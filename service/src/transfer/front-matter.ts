@@ -1,5 +1,6 @@
 import type { Event } from "js-yaml";
 import { type ApiError, invalidRequest } from "../errors.ts";
+import { MAX_ITEM_MEMBERS } from "./items.ts";
 import { WHOLE } from "./problems.ts";
 
 /** What one POST may hold, and far more than anybody says of a product. */
@@ -34,6 +35,11 @@ export interface FrontMatter {
 export async function readFrontMatter(text: string): Promise<FrontMatter> {
   if (text.length > MAX_CHARACTERS)
     throw new BadFrontMatter(1, `has more than ${MAX_CHARACTERS} characters of front matter`);
+  if (hasMoreThan(MAX_ITEM_MEMBERS, text, /[\n,]/g))
+    throw new BadFrontMatter(
+      1,
+      `has more than ${MAX_ITEM_MEMBERS.toLocaleString("en")} lines and commas of front matter`,
+    );
   const yaml = await import("js-yaml");
   const lineAt = (offset: number) => text.slice(0, offset).split("\n").length;
   try {
@@ -51,6 +57,12 @@ export async function readFrontMatter(text: string): Promise<FrontMatter> {
     const { reason, mark } = error as Partial<InstanceType<typeof yaml.YAMLException>>;
     throw new BadFrontMatter((mark?.line ?? 0) + 1, `is not plain YAML: ${reason ?? "it cannot be read"}`);
   }
+}
+
+function hasMoreThan(most: number, text: string, mark: RegExp): boolean {
+  let count = 0;
+  for (const _ of text.matchAll(mark)) if (++count > most) return true;
+  return false;
 }
 
 function mustBeMapping([value, ...others]: unknown[]): Record<string, unknown> {

@@ -235,6 +235,11 @@ suite("an import with a mistake", () => {
       new Uint8Array([0x2d, 0x2d, 0x2d, 0x0a, 0xff, 0x0a]),
       /^1 product is not valid UTF-8/,
     ],
+    [
+      "5,001 lines and commas of front matter",
+      file(`tags: [${"a,".repeat(5_000)}a]`),
+      /^2 product has more than 5,000 lines and commas/,
+    ],
     ["eleven levels", file(`title: ${"[".repeat(11)}x${"]".repeat(11)}`), /nesting exceeded/],
     ["ten thousand brackets", file(`title: ${"[".repeat(10_000)}`), /^\d+ product /],
     [
@@ -257,6 +262,11 @@ suite("an import with a mistake", () => {
     ["a name of JavaScript's", '{"__proto__":{}}', "1 __proto__ is not a name that can be used"],
     ["65 levels", `{"a":${"[".repeat(64)}${"]".repeat(64)}}`, "1 product is nested deeper than 64 levels"],
     ["text that is no UTF-8", new Uint8Array([0x7b, 0xff, 0x7d]), "1 product is not valid UTF-8"],
+    [
+      "5,001 members",
+      `{"tags":[${"1,".repeat(4_999)}1]}`,
+      "1 product has more than 5,000 members and elements together",
+    ],
     ["null", "null", "1 product must be an object"],
     ["a line of 5 MB", `{"title":"${"x".repeat(5_000_000)}"}`, "1 product is larger than 4194304 bytes"],
   ] as const) {
@@ -307,6 +317,25 @@ suite("an import of known products", () => {
     assert.deepEqual(counts(await sends(user, line)), [0, 0, 1]);
     assert.deepEqual(counts(await sends(user, jsonLines({ id, ...haiku }))), [1, 0, 0]);
     assert.equal(await countOf(user), 2);
+  });
+
+  test("of long contents that did not change keeps nobody waiting while it compares them", async () => {
+    const user = await market.hasUser();
+    const content = "Write {{topic}}. ".repeat(5_000);
+    const lines = jsonLines(...Array.from({ length: 60 }, (_, at) => ({ ...haiku, id: `p${at}`, content })));
+    await sends(user, lines);
+    let [longest, all, since] = [0, 0, process.cpuUsage()];
+    const count = () => {
+      const { user, system } = process.cpuUsage(since);
+      longest = Math.max(longest, user + system);
+      all += user + system;
+      since = process.cpuUsage();
+      turning = setImmediate(count);
+    };
+    let turning = setImmediate(count);
+    assert.deepEqual(counts(await sends(user, lines)), [0, 0, 60]);
+    clearImmediate(turning);
+    assert.ok(longest < all / 8, `${longest / 1_000} of ${all / 1_000} ms`);
   });
 
   test("keeps one seller's names apart from another's", async () => {

@@ -8,7 +8,7 @@ import { becomeSeller } from "../people/users.ts";
 import { lockOwnProducts, ownProducts } from "../products/ownership.ts";
 import { writeChecked, writeDraft } from "../products/products.ts";
 import { moveProduct } from "../products/states.ts";
-import { type Item, placeOf } from "./items.ts";
+import { breathe, type Item, placeOf } from "./items.ts";
 import { productsNamed } from "./names.ts";
 import { type Changing, changeBy, inParts, planOf, type Step } from "./plan.ts";
 import { Problems, WHOLE } from "./problems.ts";
@@ -151,6 +151,7 @@ async function change(ctx: Context, tx: Tx, authorId: string, steps: Changing[])
     const changes = await stillAllowed(() => changeBy(ctx, tx, before, step.line));
     if (changes.fields.length > 0 !== step.differs || before.status !== step.status) throw new Overtaken();
     if (step.differs) await writeChecked(ctx, tx, changes);
+    await breathe();
   }
 }
 

@@ -18,6 +18,9 @@ export type Read = Item | Unreadable;
 /** More than the content of a product and everything that is said of it. */
 export const MAX_ITEM_BYTES = 4 * 1024 * 1024;
 
+/** Of objects and arrays; in Markdown, lines and commas. Checking so many keeps the process busy for about 50 ms. */
+export const MAX_ITEM_MEMBERS = 5_000;
+
 export const placeOf = ({ line, file }: Place): Place => ({ line, ...(file !== undefined && { file }) });
 
 /** Where a field of it stands. */

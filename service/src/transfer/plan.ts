@@ -133,8 +133,8 @@ async function compared(
         const { after, fields } = await changeBy(ctx, ctx.db, before, aimed.line);
         changing.push({ ...aimed, title: after.title, status: before.status, differs: fields.length > 0 });
       });
+      await breathe();
     }
-    await breathe();
   }
   return changing;
 }

@@ -84,6 +84,7 @@ const places: [says: string, text: string, reason: string][] = [
   ["too early an end", '{"format":', "is no JSON: it ends too early"],
   ["nothing", " ", "is no JSON: it ends too early"],
   ["no JSON", "Step one: …", "is no JSON: see line 1, column 1"],
+  ["5,001 members", `[${"1,".repeat(5_000)}1]`, "has more than 5,000 members and elements together"],
   ["65 levels", "[".repeat(65) + "]".repeat(65), "is nested deeper than 64 levels"],
 ];
 for (const [says, text, reason] of places) {

@@ -1,6 +1,9 @@
 import type { Fault } from "../errors.ts";
+import { shapeFault } from "../http/json-body.ts";
 
 const MAX_DEPTH = 64;
+/** More than 50 steps need; checking so many keeps the process busy for about 50 ms. */
+const MAX_WORKFLOW_MEMBERS = 5_000;
 
 export type ReadJson = { value: unknown } | { faults: Fault[] };
 
@@ -10,7 +13,8 @@ export type ReadJson = { value: unknown } | { faults: Fault[] };
  * keep the second; and text that PostgreSQL could not keep is none.
  */
 export function readJson(text: string): ReadJson {
-  const faults = scan(text);
+  const shape = shapeFault(Buffer.from(text), MAX_WORKFLOW_MEMBERS);
+  const faults = shape ? [{ path: [], reason: shape }] : scan(text);
   return faults.length > 0 ? { faults } : { value: JSON.parse(text) };
 }
 
