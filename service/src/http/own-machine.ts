@@ -1,22 +1,27 @@
 import type { FastifyRequest } from "fastify";
+import { isLoopbackHost, isLoopbackOrigin } from "../loopback.ts";
 
 const LOOPBACK = /^(::ffff:)?127\.|^::1$/;
-const LOOPBACK_NAME = /^(localhost|127(\.\d+){3}|\[::1\])$/;
-/** What proxies say of whom they ask for: with any of them the request began elsewhere. */
-const PROXY_HEADERS = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
+/** With any of these headers a proxy asks for somebody else. */
+const PROXY_HEADER = /^(forwarded|via|x-forwarded-.*|x-real-ip|x-client-ip|cf-connecting-ip)$/;
 
 /**
  * Whether somebody on this very machine asks, by its own name and through no proxy. The name matters for browsers: a page
- * elsewhere may give its host name our address (DNS rebinding) and would then read what it is answered.
+ * elsewhere may give its host name our address (DNS rebinding) and would then read the answer. Where the service has another
+ * public address a proxy may be in front that says nothing of itself: nginx 1.29.7 asks in HTTP/1.1 for `127.0.0.1:4000`.
  */
 export function isFromThisMachine(request: FastifyRequest, origin: string): boolean {
-  const { remoteAddress = "", localAddress } = request.socket;
-  if (!LOOPBACK.test(remoteAddress) && remoteAddress !== localAddress) return false;
-  if (PROXY_HEADERS.some((name) => request.headers[name] !== undefined)) return false;
-  // nginx, unless told otherwise, says nothing of whom it asks for, but speaks as only proxies do any more.
-  if (request.raw.httpVersion === "1.0") return false;
-  const name = URL.parse(`http://${request.headers.host}`)?.hostname ?? "";
-  const own = new URL(origin);
-  // We speak no TLS: under a name of https somebody else took the call.
-  return LOOPBACK_NAME.test(name) || (own.protocol === "http:" && name === own.hostname);
+  return isLoopbackOrigin(origin) && isFromOwnAddress(request, origin);
 }
+
+/** The same at any public address; enough where nothing is shown. */
+export function isFromOwnAddress(request: FastifyRequest, origin: string): boolean {
+  const { remoteAddress = "", localAddress } = request.socket;
+  if ((!LOOPBACK.test(remoteAddress) && remoteAddress !== localAddress) || isProxied(request)) return false;
+  const name = URL.parse(`http://${request.headers.host}`)?.hostname ?? "";
+  return isLoopbackHost(name) || name === new URL(origin).hostname;
+}
+
+export const isProxied = ({ headers, raw }: FastifyRequest): boolean =>
+  // nginx before 1.29.7 asks in HTTP/1.0, unless it is configured otherwise.
+  raw.httpVersion === "1.0" || Object.keys(headers).some((name) => PROXY_HEADER.test(name));

@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { type Endpoint, type ErrorCode, errorCatalogue } from "@stoa/contract";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { digestOf, isSameDigest } from "../digest.ts";
 import { ApiError } from "../errors.ts";
 import type { Metrics } from "./metrics.ts";
 import { openApiDocument } from "./openapi.ts";
@@ -44,7 +45,7 @@ export function addPages(app: FastifyInstance, pages: Pages): void {
 /** Figures are for the operator: asked on the machine itself, or with the token. */
 function mustBeOperator(request: FastifyRequest, { metricsToken, origin }: Pages): void {
   const allowed = metricsToken
-    ? request.headers.authorization === `Bearer ${metricsToken}`
+    ? isSameDigest(digestOf(request.headers.authorization ?? ""), digestOf(`Bearer ${metricsToken}`))
     : isFromThisMachine(request, origin());
   if (!allowed) throw new ApiError("NOT_FOUND");
 }

@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { wantsJson } from "../http/accept.ts";
 import { html, sendPage } from "../http/html.ts";
-import { isFromThisMachine } from "../http/own-machine.ts";
+import { testPagesOnly } from "../http/test-pages.ts";
 import { findLetter, listLetters, type ShownLetter } from "./mail.ts";
 
 /** A letter may do nothing but open its links in another tab. */
@@ -13,13 +13,11 @@ const LETTER_POLICY = `default-src 'none'; style-src 'unsafe-inline'; frame-ance
 
 /**
  * /dev/mail: the letters that would have been sent, of a test environment without a mail server. They open everybody's
- * account, so that only somebody on the machine itself may read them; to anybody else there is no such page.
+ * account: to most there is no such page.
  */
 export function addMailPages(app: FastifyInstance, ctx: Context): void {
   if (ctx.config.environment !== "test" || ctx.config.mail !== "dev") return;
-  const onRequest = async (request: FastifyRequest) => {
-    if (!isFromThisMachine(request, ctx.links.origin())) throw new ApiError("NOT_FOUND");
-  };
+  const onRequest = testPagesOnly(ctx);
   app.get("/dev/mail", { onRequest }, async (request, reply) => {
     const letters = await listLetters(ctx);
     return wantsJson(request) ? sendJson(reply, letters.map(toJson)) : sendList(reply, letters);
@@ -75,7 +73,7 @@ const sendList = (reply: FastifyReply, letters: ShownLetter[]) =>
     scripts: ["live.js"],
     main: html`<div class="card">
 <h1>Mailbox</h1>
-<p class="lead">What a mail server would have been given, newest first: kept for a week, and shown on this machine alone.</p>
+<p class="lead">What a mail server would have been given, newest first: kept for a week, and shown on this machine alone or by the address that the start prints.</p>
 <ul class="entries dated" data-live aria-live="polite">
 ${letters.map(
   (letter) =>

@@ -1,5 +1,7 @@
 import { relative } from "node:path";
 import type { Config } from "../config.ts";
+import { testPageTokens } from "../http/test-pages.ts";
+import { isLoopbackHost, isLoopbackOrigin } from "../loopback.ts";
 
 export interface Welcome {
   config: Config;
@@ -14,13 +16,15 @@ export interface Welcome {
 
 /** What a start prints: addresses and a key, then a link and a line to paste, unframed so that they can be copied whole. */
 export function welcome({ config, origin, key, seconds, stillLoading, adminLink }: Welcome): string {
+  const isForThisMachine = isLoopbackOrigin(origin) && isLoopbackHost(config.host);
+  const token = isForThisMachine ? "" : `?token=${testPageTokens(config)[0]}`;
   const rows = [
     `Stoa is ready after ${seconds} s (${config.environment} environment)`,
     "",
     `API            ${origin}/v1`,
     `API reference  ${origin}/docs`,
     `Sign in        ${origin}/auth/sign-in`,
-    ...(config.mail === "dev" ? [`Mailbox        ${origin}/dev/mail`] : []),
+    ...(config.mail === "dev" ? [`Mailbox        ${origin}/dev/mail${token}`] : []),
     `Database       ${config.databaseUrl ? "DATABASE_URL" : `embedded, in ${relative(".", config.dataDir) || "."}`}`,
     ...(key
       ? [`API key        ${key}`, "               (for 24 hours; the next start makes a new one)"]

@@ -1,5 +1,6 @@
+import { isLoopbackHost } from "../loopback.ts";
+
 const OPTIONS = ["region", "tls"];
-const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
 
 export interface S3Place {
   endpoint: string;
@@ -20,7 +21,7 @@ export function parseS3Url(text: string): S3Place {
   if (url?.protocol !== "s3:" || !url.hostname) throw new Error("is not s3://KEY:SECRET@host/bucket");
   for (const name of url.searchParams.keys())
     if (!OPTIONS.includes(name)) throw new Error(`takes ${OPTIONS.join(" and ")}, not ${name}`);
-  const tls = url.searchParams.get("tls") ?? String(!LOOPBACK.test(url.hostname));
+  const tls = url.searchParams.get("tls") ?? String(!isLoopbackHost(url.hostname));
   if (tls !== "true" && tls !== "false") throw new Error("tls is true or false");
   const [bucket, ...prefix] = url.pathname.split("/").filter(Boolean).map(decoded);
   if (bucket === undefined) throw new Error("names no bucket: s3://KEY:SECRET@host/bucket");

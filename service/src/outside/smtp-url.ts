@@ -1,5 +1,6 @@
+import { isLoopbackHost } from "../loopback.ts";
+
 const OPTIONS = ["requireTLS", "tls.rejectUnauthorized"];
-const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
 
 export interface SmtpServer {
   host: string;
@@ -26,7 +27,7 @@ export function parseSmtpUrl(text: string): SmtpServer {
     if (value !== "true" && value !== "false") throw new Error(`${name} is true or false`);
   }
   const secure = url.protocol === "smtps:";
-  const isLocal = LOOPBACK.test(url.hostname);
+  const isLocal = isLoopbackHost(url.hostname);
   const user = decodeURIComponent(url.username);
   return {
     host: url.hostname.replace(/^\[|\]$/g, ""),

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { FastifyInstance } from "fastify";
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
-import { isFromThisMachine } from "../http/own-machine.ts";
+import { testPagesOnly } from "../http/test-pages.ts";
 import { type NoticeHandlers, type NoticeHeaders, takeNotice } from "./notices.ts";
 
 const MAX_NOTICE_BYTES = 256 * 1024;
@@ -23,10 +23,9 @@ export function addNoticeDoor(app: FastifyInstance, ctx: Context, handlers: Noti
 export function addBankPage(app: FastifyInstance, ctx: Context): void {
   const { bankPage } = ctx.outside;
   if (bankPage === null) return;
-  app.get("/dev/payments", async (request, reply) => {
-    if (!isFromThisMachine(request, ctx.links.origin())) throw new ApiError("NOT_FOUND");
-    return reply.redirect(bankPage);
-  });
+  app.get("/dev/payments", { onRequest: testPagesOnly(ctx) }, async (_request, reply) =>
+    reply.redirect(bankPage),
+  );
 }
 
 /** A header that came more than once says nothing. */

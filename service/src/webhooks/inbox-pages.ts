@@ -4,8 +4,9 @@ import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { wantsJson } from "../http/accept.ts";
 import { type Html, html, sendPage } from "../http/html.ts";
-import { isFromThisMachine } from "../http/own-machine.ts";
+import { isFromOwnAddress } from "../http/own-machine.ts";
 import { mustNotComeFromElsewhere } from "../http/same-origin.ts";
+import { testPagesOnly } from "../http/test-pages.ts";
 import { listSecretsByEnding } from "./inbox-queries.ts";
 import { type Arrival, Inboxes } from "./inboxes.ts";
 import { openSecrets } from "./secrets.ts";
@@ -17,20 +18,25 @@ const NAME = /^[\w-]{1,64}$/;
 const PATH = "/dev/hooks/";
 
 /**
- * /dev/hooks: inboxes where webhooks of a test environment can arrive without a server. Whoever is on the machine itself may
- * post to them and look into them; to anybody else there is no such page.
+ * /dev/hooks: inboxes where webhooks of a test environment can arrive without a server. Only somebody on the machine itself, or with
+ * the token that a start prints, may look into them.
  */
 export function addInboxPages(app: FastifyInstance, ctx: Context): void {
   if (ctx.config.environment !== "test") return;
   const inboxes = new Inboxes();
-  const onRequest = async (request: FastifyRequest) => {
-    if (!isFromThisMachine(request, ctx.links.origin())) throw new ApiError("NOT_FOUND");
+  const mustComeFromHere = async (request: FastifyRequest) =>
     mustNotComeFromElsewhere(request, ctx.links.origin(), "no objection");
-  };
+  const mayRead = testPagesOnly(ctx);
+  const onRequest = [mayRead, mustComeFromHere];
   const options = { onRequest, bodyLimit: MAX_BODY_BYTES };
+  // Our own deliveries come by the public name of the service, and bring no token.
+  const mayPost = async (request: FastifyRequest, reply: FastifyReply) => {
+    if (!isFromOwnAddress(request, ctx.links.origin())) await mayRead(request, reply);
+  };
+  const posting = { ...options, onRequest: [mayPost, mustComeFromHere] };
 
   app.get("/dev/hooks", { onRequest }, async (_request, reply) => sendInboxes(reply, inboxes));
-  app.post(`${PATH}:name`, options, async (request) => {
+  app.post(`${PATH}:name`, posting, async (request) => {
     const name = nameOf(request);
     inboxes.put(name, await arrivalOf(ctx, name, request));
     return { received: true };

@@ -1,0 +1,39 @@
+import { hkdfSync } from "node:crypto";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Context } from "../context.ts";
+import { digestOf, isSameDigest } from "../digest.ts";
+import { ApiError } from "../errors.ts";
+import { wantsJson } from "./accept.ts";
+import { inAuthorization } from "./authenticate.ts";
+import { isFromThisMachine } from "./own-machine.ts";
+import { pathOf } from "./request-path.ts";
+import { setCookies } from "./send.ts";
+
+const COOKIE = "__Host-test-pages";
+const COOKIE_SECONDS = 30 * 86_400;
+
+/** The tokens that open /dev/mail, /dev/hooks and /dev/payments from another machine; the first is the one that a start prints. */
+export const testPageTokens = ({ sessionKeys }: Pick<Context["config"], "sessionKeys">): string[] =>
+  sessionKeys.map((key) =>
+    Buffer.from(hkdfSync("sha256", key, "", "stoa test pages", 32)).toString("base64url"),
+  );
+
+/**
+ * For pages of a test environment that show everybody's mail and money: asked on the machine itself, or with the token. A browser
+ * brings it once in the query, and from then on in a cookie, so that no link that it follows has it.
+ */
+export function testPagesOnly(ctx: Context) {
+  const digests = testPageTokens(ctx.config).map(digestOf);
+  const isToken = (given: unknown) =>
+    typeof given === "string" && digests.some((digest) => isSameDigest(digest, digestOf(given)));
+  return async (request: FastifyRequest, reply: FastifyReply) => {
+    const given = (request.query as Record<string, unknown>)["token"];
+    if (isToken(given)) {
+      if (wantsJson(request) || request.method !== "GET") return;
+      setCookies(reply, [{ name: COOKIE, value: String(given), maxAgeSeconds: COOKIE_SECONDS }]);
+      return reply.header("cache-control", "no-store").redirect(pathOf(request), 303);
+    }
+    if (isToken(request.cookies[COOKIE]) || isToken(inAuthorization(request.headers.authorization))) return;
+    if (!isFromThisMachine(request, ctx.links.origin())) throw new ApiError("NOT_FOUND");
+  };
+}
