@@ -29,6 +29,7 @@ import type { Door, RequestDeadlines } from "./http/door.ts";
 import type { StreamTimes } from "./http/event-stream.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { addPages } from "./http/pages.ts";
+import { hasPlainCookies } from "./http/plain-cookies.ts";
 import { createRateLimits, type RateLimits } from "./http/rate-limit.ts";
 import { buildServer, originOf } from "./http/server.ts";
 import { every } from "./jobs/every.ts";
@@ -141,6 +142,8 @@ export async function startService(
   await app.listen({ host: config.host, port: config.port });
   const origin = originOf(app);
   base.listening(app.server.address() as AddressInfo, origin);
+  if (hasPlainCookies(ctx))
+    ctx.log.warn({ publicUrl: ctx.links.origin() }, "sign-in goes over plain HTTP: cookies are not Secure");
   return {
     ctx,
     origin,

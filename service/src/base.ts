@@ -25,6 +25,7 @@ import { openJobs } from "./jobs/jobs.ts";
 import { KeyCache } from "./keys/key-cache.ts";
 import { createLinks } from "./links.ts";
 import { createLog } from "./log.ts";
+import { originAt } from "./loopback.ts";
 import { type OutsideOverrides, openOutside } from "./outside.ts";
 import { Figures } from "./telemetry.figures.ts";
 import { createVault } from "./vault.ts";
@@ -92,7 +93,7 @@ async function buildBase(
   const notices = new Notices(connection, log);
   await claimInstallation(db, claimOf(config), now());
   await seedCategories(db);
-  let origin = config.publicUrl ?? `http://${config.host}:${config.port}`;
+  let origin = config.publicUrl ?? originAt(config.host, config.port);
   const shutdown = new AbortController();
   const figures = new Figures();
   const outside = await openOutside(config, { pool, now, figures }, overrides);

@@ -117,6 +117,27 @@ suite("STOA_PUBLIC_URL", () => {
     test(`takes no ${wrong}`, () => assert.throws(() => read({ STOA_PUBLIC_URL: wrong }), /STOA_PUBLIC_URL/));
 });
 
+suite("STOA_PUBLIC_URL in production", () => {
+  const production = (more: Record<string, string>) =>
+    read({ STOA_ENVIRONMENT: "production", STOA_MAIL: "off", ...KEYS, ...more });
+
+  test("begins with https://, except on the machine itself", () => {
+    for (const url of ["http://stoa.example", "http://192.168.1.5:4000", "http://127.0.0.1.evil.example"])
+      assert.throws(() => production({ STOA_PUBLIC_URL: url }), /STOA_PUBLIC_URL .* must begin with https:/);
+    for (const url of ["https://stoa.example", "http://localhost:4000", "http://127.0.0.1:4000"])
+      assert.equal(production({ STOA_PUBLIC_URL: url }).publicUrl, url);
+  });
+
+  test("is needed where other machines reach the service", () => {
+    for (const HOST of ["0.0.0.0", "::", "192.168.1.5"])
+      assert.throws(() => production({ HOST }), /STOA_PUBLIC_URL must be set in production when HOST is/);
+    for (const HOST of ["127.0.0.1", "::1", "localhost"]) assert.equal(production({ HOST }).publicUrl, null);
+  });
+
+  test("may be plain HTTP in test", () =>
+    assert.equal(read({ STOA_PUBLIC_URL: "http://stoa.lan" }).publicUrl, "http://stoa.lan"));
+});
+
 suite("STOA_TAX_RATES", () => {
   test("takes percentages by country, of at most two decimals", () => {
     const { taxRates, taxInclusive } = read({

@@ -6,6 +6,7 @@ import { secretsFor } from "./config.secrets.ts";
 import { taxesOf } from "./config.taxes.ts";
 import { type TelemetrySettings, telemetryOf } from "./config.telemetry.ts";
 import { DEFAULT_CONNECTIONS } from "./db/database.ts";
+import { isLoopbackHost, isLoopbackOrigin } from "./loopback.ts";
 import { isCurrency } from "./money/amount.ts";
 import { parseAllowedTargets } from "./outside/allowed-targets.ts";
 import { parseS3Url } from "./outside/s3-url.ts";
@@ -199,7 +200,22 @@ function s3UrlOf(read: Reader): string | null {
   return s3Url;
 }
 
-const isLoopback = (host: string) => host === "localhost" || host === "::1" || host.startsWith("127.");
+const isLoopback = (host: string) => isLoopbackHost(host === "::1" ? "[::1]" : host);
+
+/** Over plain HTTP browsers drop the session's cookie, and passwords can be read on their way. */
+function publicUrlOf(read: Reader, environment: Environment, host: string): string | null {
+  const origin = read.origin("STOA_PUBLIC_URL");
+  if (environment === "test") return origin;
+  if (origin?.startsWith("http:") && !isLoopbackOrigin(origin))
+    read.problems.push(
+      `STOA_PUBLIC_URL is "${origin}"; in production it must begin with https://, since browsers keep no sign-in over plain HTTP. Put a proxy that speaks TLS in front`,
+    );
+  if (origin === null && !isLoopback(host))
+    read.problems.push(
+      `STOA_PUBLIC_URL must be set in production when HOST is "${host}": the https:// address that browsers use`,
+    );
+  return origin;
+}
 
 /** Turns the environment into one checked value. Throws a ConfigError that lists every mistake. */
 export function readConfig(variables: Variables = process.env): Config {
@@ -222,7 +238,7 @@ export function readConfig(variables: Variables = process.env): Config {
     databaseUrl,
     databaseDirectUrl,
     databaseConnections: read.integer("STOA_DATABASE_CONNECTIONS", 2, 1_000, DEFAULT_CONNECTIONS),
-    publicUrl: read.origin("STOA_PUBLIC_URL"),
+    publicUrl: publicUrlOf(read, environment, host),
     roles: { api: roles.includes("api"), worker: roles.includes("worker") },
     allowedTargets: allowedTargetsOf(read, environment === "test" && isLoopback(host) ? "loopback" : ""),
     ...mailOf(read, environment),

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type pg from "pg";
 import type { Config, StripeSettings } from "./config.ts";
 import type { Context } from "./context.ts";
+import { originAt } from "./loopback.ts";
 import { withBreaker } from "./outside/ai-provider.breaker.ts";
 import { baseUrlOf } from "./outside/ai-provider.models.ts";
 import { createSandbox, withSandbox } from "./outside/ai-provider.sandbox.ts";
@@ -128,7 +129,7 @@ function reachable(address: string): string {
 /** Stripe's client is loaded where there is an account. */
 async function openStripe({ publicUrl, host, port }: Config, settings: StripeSettings, pool: pg.Pool) {
   const { stripePayments } = await import("./outside/payments.stripe.ts");
-  const returnUrl = () => publicUrl ?? `http://${host}:${port}`;
+  const returnUrl = () => publicUrl ?? originAt(host, port);
   return stripePayments({ ...settings, references: postgresReferences(pool), returnUrl });
 }
 

@@ -36,6 +36,8 @@ export interface Door {
 declare module "fastify" {
   interface FastifyInstance {
     guests: Guests;
+    /** Whether cookies go to browsers that keep no Secure ones. */
+    hasPlainCookies(): boolean;
   }
   interface FastifyRequest {
     caller: Caller | null;
@@ -49,6 +51,12 @@ declare module "fastify" {
     cors?: { origin: string };
   }
 }
+
+const HSTS = { "strict-transport-security": "max-age=31536000" };
+
+/** Browsers that once came by HTTPS never come without it again. */
+export const securityHeadersAt = (origin: string): Record<string, string> =>
+  origin.startsWith("https:") ? { ...SECURITY_HEADERS, ...HSTS } : SECURITY_HEADERS;
 
 export const SECURITY_HEADERS = {
   "x-content-type-options": "nosniff",

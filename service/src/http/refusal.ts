@@ -7,7 +7,7 @@ import type { Context } from "../context.ts";
 import { isAccountClosed, isDatabaseDown } from "../db/database.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { challengeOf } from "./challenge.ts";
-import { type Door, SECURITY_HEADERS } from "./door.ts";
+import { type Door, securityHeadersAt } from "./door.ts";
 import { type Rendered, renderError } from "./envelope.ts";
 import { isForPeople, sendErrorPage } from "./error-page.ts";
 import { renderOpenAiError } from "./openai-error.ts";
@@ -115,7 +115,7 @@ export function refuseUnreadable({ ctx }: Door, { code }: { code?: string }, soc
   const meta = { timestamp: ctx.now().toISOString(), request_id: v7() };
   const { body } = renderError(refusal, docUrl(ctx, refusal.code), meta);
   const headers = {
-    ...SECURITY_HEADERS,
+    ...securityHeadersAt(ctx.links.origin()),
     "x-request-id": meta.request_id,
     "content-type": "application/json; charset=utf-8",
     "content-length": Buffer.byteLength(body),

@@ -3,15 +3,17 @@ import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { isCurrent } from "./conditional.ts";
 import { type Rendered, textOf } from "./envelope.ts";
+import { toPlainName } from "./plain-cookies.ts";
 import type { Cookie } from "./route.ts";
 
 /** Cookies in our one shape. `__Host-` demands Secure, Path=/ and no Domain; browsers keep it on http://localhost too. */
 export function setCookies(reply: FastifyReply, cookies: Cookie[]): void {
+  const isPlain = reply.server.hasPlainCookies();
   for (const { name, value, maxAgeSeconds } of cookies) {
-    reply.setCookie(name, value, {
+    reply.setCookie(isPlain ? toPlainName(name) : name, value, {
       path: "/",
       httpOnly: true,
-      secure: true,
+      secure: !isPlain,
       sameSite: "lax",
       maxAge: maxAgeSeconds,
     });
@@ -26,7 +28,8 @@ export function send(request: FastifyRequest, reply: FastifyReply, rendered: Ren
   reply.headers(headers);
   setCookies(reply, cookies);
   if (headers["etag"]) reply.headers({ "cache-control": "private", vary: "Authorization, Cookie" });
-  if (cookies.length > 0 || "api_key" in (request.query as object)) reply.header("cache-control", "no-store");
+  if (cookies.length > 0 || "api_key" in (request.query as object) || mayShowSecret(request))
+    reply.header("cache-control", "no-store");
   if (status === 200 && ASKING_METHODS.has(request.method) && isCurrent(request, headers["etag"])) {
     return reply.code(304).send();
   }
@@ -42,6 +45,12 @@ export function send(request: FastifyRequest, reply: FastifyReply, rendered: Ren
 function sendHeaders(reply: FastifyReply, file: Readable | undefined): FastifyReply {
   file?.destroy();
   return reply.send(Readable.from([]));
+}
+
+/** At the sign-in paths errors too: one of them holds the challenge of the second factor. */
+function mayShowSecret({ routeOptions }: FastifyRequest): boolean {
+  const { endpoint } = routeOptions.config;
+  return endpoint !== undefined && (endpoint.showsSecret || endpoint.base === "/api/auth");
 }
 
 /** As they lie in memory: joining them first would copy a whole list for each request. */

@@ -7,13 +7,15 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { v7 } from "uuid";
 import { isMember } from "../context.ts";
 import { invalidRequest } from "../errors.ts";
+import { originAt } from "../loopback.ts";
 import { answer } from "./answer.ts";
 import { mustBeAllowed } from "./authenticate.ts";
 import { bodyDeadlines, limitBodyTime, uploadDeadlines } from "./body-deadlines.ts";
-import { type Door, SECURITY_HEADERS } from "./door.ts";
+import { type Door, securityHeadersAt } from "./door.ts";
 import { enter } from "./enter.ts";
 import { mustBeFresh } from "./fresh-sign-in.ts";
 import { letFinish } from "./multipart.ts";
+import { hasPlainCookies, readPlainCookies } from "./plain-cookies.ts";
 import { RATE_LIMIT_HEADERS } from "./rate-limit.ts";
 import { BODY_LIMIT_BYTES, notFound, refuseUnreadable, sendError } from "./refusal.ts";
 import { isApi, toRoutable } from "./request-path.ts";
@@ -65,6 +67,7 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
     clientErrorHandler: (error, socket) => refuseUnreadable(door, error, socket),
   });
   app.decorate("guests", door.ctx.guests);
+  app.decorate("hasPlainCookies", () => hasPlainCookies(door.ctx));
   app.decorateRequest("caller", null);
   app.decorateRequest("startedAt", 0);
   app.decorateRequest("span", null);
@@ -75,7 +78,7 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
   app.addHook("onRequest", (request, reply, done) => {
     request.startedAt = performance.now();
     request.span = startRequestSpan(request);
-    reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
+    reply.headers(securityHeadersAt(door.ctx.links.origin())).header("x-request-id", request.id);
     if (!isReadInTurn(request))
       limitBodyTime({ ...bodyDeadlines, ...body }, request, reply, (reason) =>
         sendError(door, request, reply, invalidRequest("body", reason)),
@@ -87,6 +90,10 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
       done(null, isApi(request) ? OPEN_TO_ALL_SITES : { origin: false }),
   });
   await app.register(cookie);
+  app.addHook("onRequest", (request, _reply, done) => {
+    if (request.headers.cookie !== undefined && app.hasPlainCookies()) readPlainCookies(request);
+    done();
+  });
   app.addHook("onRequest", (request, reply, done) => {
     if (!request.is404 || !isApi(request)) return done();
     enter(door, request, reply).then(() => done(), done);
@@ -166,6 +173,6 @@ function addRoute(app: FastifyInstance, door: Door, route: Route): void {
 
 /** The origin at which the server listens. */
 export function originOf(app: FastifyInstance): string {
-  const { address, family, port } = app.server.address() as AddressInfo;
-  return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+  const { address, port } = app.server.address() as AddressInfo;
+  return originAt(address, port);
 }

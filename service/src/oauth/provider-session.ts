@@ -2,6 +2,7 @@ import type { Provider, Session } from "oidc-provider";
 import { record } from "../audit/audit.ts";
 import type { Context, SessionCaller } from "../context.ts";
 import { SESSION_COOKIE } from "../http/authenticate.ts";
+import { hasPlainCookies, toPlainName } from "../http/plain-cookies.ts";
 import { toId } from "../ids.ts";
 import { endSessions } from "../sessions/sessions.ts";
 import { toSeconds } from "./stored.ts";
@@ -50,5 +51,6 @@ async function signOut(ctx: Context, koa: Koa, { userId, sessionId }: SessionCal
       details: { via: "oauth" },
     });
   });
-  koa.cookies.set(SESSION_COOKIE, null, { signed: false, path: "/", httpOnly: true, sameSite: "lax" });
+  const name = hasPlainCookies(ctx) ? toPlainName(SESSION_COOKIE) : SESSION_COOKIE;
+  koa.cookies.set(name, null, { signed: false, path: "/", httpOnly: true, sameSite: "lax" });
 }

@@ -2,6 +2,7 @@ import { hkdfSync } from "node:crypto";
 import { type Client, type Configuration, errors, Provider } from "oidc-provider";
 import type { Context } from "../context.ts";
 import { digestOf, isSameDigest } from "../digest.ts";
+import { hasPlainCookies } from "../http/plain-cookies.ts";
 import type { RateLimits } from "../http/rate-limit.ts";
 import { toId, toUuid } from "../ids.ts";
 import { newClientId } from "./client-id.ts";
@@ -27,7 +28,7 @@ const ACCESS = 15 * MINUTE;
 export async function openProvider(ctx: Context, limits: RateLimits): Promise<Provider> {
   const issuer = ctx.links.origin();
   const provider = new Provider(issuer, await configurationOf(ctx, issuer));
-  pinAddress(provider, new URL(issuer));
+  pinAddress(provider, new URL(issuer), !hasPlainCookies(ctx));
   compareSecretsByDigest(provider);
   keepRedirectsExact(provider);
   provider.use(followOurSession(ctx, provider));
@@ -139,12 +140,19 @@ function featuresOf(issuer: string): Configuration["features"] {
   };
 }
 
-const cookiesOf = ({ config }: Context): Configuration["cookies"] => ({
-  names: {
-    session: "__Host-oauth-session",
-    interaction: "__Secure-oauth-interaction",
-    resume: "__Secure-oauth-resume",
-  },
+const SECURE_NAMES = {
+  session: "__Host-oauth-session",
+  interaction: "__Secure-oauth-interaction",
+  resume: "__Secure-oauth-resume",
+};
+const PLAIN_NAMES = {
+  session: "stoa-oauth-session",
+  interaction: "stoa-oauth-interaction",
+  resume: "stoa-oauth-resume",
+};
+
+const cookiesOf = ({ config, links }: Context): Configuration["cookies"] => ({
+  names: hasPlainCookies({ config, links }) ? PLAIN_NAMES : SECURE_NAMES,
   long: { httpOnly: true, sameSite: "lax" },
   short: { httpOnly: true, sameSite: "lax" },
   keys: config.sessionKeys.map((key) =>
@@ -168,12 +176,12 @@ async function grantIdOf(ctx: Context, accountId: string, clientId: string): Pro
   return grant?.id;
 }
 
-/** The Host header is anybody's to write: every address that the provider tells comes from the issuer. Cookies are Secure. */
-function pinAddress({ request }: Provider, { protocol, host }: URL): void {
+/** The Host header is anybody's to write: every address that the provider reports comes from the issuer. */
+function pinAddress({ request }: Provider, { protocol, host }: URL, isSecure: boolean): void {
   Object.defineProperties(request, {
     protocol: { get: () => protocol.replace(":", "") },
     host: { get: () => host },
-    secure: { get: () => true },
+    secure: { get: () => isSecure },
   });
 }
 

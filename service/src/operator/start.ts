@@ -50,14 +50,16 @@ async function close({ service, place, telemetry }: Opened): Promise<void> {
 }
 
 /** On a first start in the test environment the shop is filled first, so that the line in the box lists products. */
-async function greet(place: Place, { ctx, origin }: Service, startedAt: number): Promise<void> {
+async function greet(place: Place, { ctx }: Service, startedAt: number): Promise<void> {
   const isTest = place.config.environment === "test";
   const stillLoading = isTest && (await fillShop(ctx));
   const key = isTest ? await printedKey(ctx) : null;
   // Where no door is, nobody could open it.
   const adminLink = place.config.roles.api ? await firstAdminLink(ctx) : null;
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-  console.log(welcome({ config: place.config, origin, key, seconds, stillLoading, adminLink }));
+  console.log(
+    welcome({ config: place.config, origin: ctx.links.origin(), key, seconds, stillLoading, adminLink }),
+  );
 }
 
 /** Waits for the products alone; whether sales still come in behind. */

@@ -10,7 +10,7 @@ export const checkMailPage = ({ config }: Context, visit: Visit): Page => ({
   main: html`<section class="card">
 <h1>Check your mail</h1>
 <p class="lead">A message with a link is on its way to <strong id="address">the address that you gave</strong>. The link works once, and for a few minutes.</p>
-${config.mail === "dev" && html`<p class="notice">This is a test environment, which mails nobody: <a href="/dev/mail">open the mailbox</a> instead.</p>`}
+${config.mail === "dev" && html`<p class="notice">This is a test environment, which mails nobody: <a href="/dev/mail">open the mailbox</a> instead. From another machine, open it by the address that the start printed.</p>`}
 ${visit.query["after"] === "registration" ? registerAgain(visit) : sendAgain(visit)}
 </section>`,
 });

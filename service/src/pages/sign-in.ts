@@ -1,9 +1,12 @@
 import type { Context } from "../context.ts";
 import { type Html, html, type Page } from "../http/html.ts";
+import { hasPlainCookies } from "../http/plain-cookies.ts";
 import { type Field, field, form, newPasswordField, passwordField } from "./form.ts";
 import { GITHUB_MARK, GOOGLE_MARK } from "./marks.ts";
 import { sayingFor } from "./sayings.ts";
 import { type Visit, withReturnTo } from "./visit.ts";
+
+const OVER_PLAIN_HTTP = html`<p class="notice warning">This test service is used over plain HTTP: others on the network can read what you type.</p>`;
 
 const mailField = (more: Pick<Field, "hint" | "autofocus">) =>
   field({
@@ -24,6 +27,7 @@ export function signInPage(ctx: Context, visit: Visit): Page {
     scripts: ["form.js", "memory.js", "sign-in.js"],
     main: html`<section class="card">
 <h1>Sign in</h1>
+${hasPlainCookies(ctx) && OVER_PLAIN_HTTP}
 ${sayingFor(visit.query["problem"])}
 ${alreadyHere(visit)}
 ${byPassword ? passwordForm(ctx, visit) : linkForm(visit)}

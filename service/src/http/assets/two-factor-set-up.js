@@ -45,7 +45,7 @@ function codeItem(code) {
 const asText = () => `Backup codes for Stoa (${location.host})\nEach works once.\n\n${codes.join("\n")}\n`;
 
 document.getElementById("copy")?.addEventListener("click", async () => {
-  const isCopied = await navigator.clipboard.writeText(asText()).then(
+  const isCopied = await navigator.clipboard?.writeText(asText()).then(
     () => true,
     () => false,
   );
