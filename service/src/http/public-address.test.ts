@@ -7,7 +7,7 @@ import { z } from "zod";
 import { lettersTo, someAddress } from "../../test/letters.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { hasOAuthClient } from "../../test/oauth.ts";
-import { testPageTokens } from "./test-pages.ts";
+import { testPageTokens } from "../test-page-tokens.ts";
 
 interface Asked {
   status: number;

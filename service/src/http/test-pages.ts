@@ -1,8 +1,8 @@
-import { hkdfSync } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Context } from "../context.ts";
 import { digestOf, isSameDigest } from "../digest.ts";
 import { ApiError } from "../errors.ts";
+import { testPageTokens } from "../test-page-tokens.ts";
 import { wantsJson } from "./accept.ts";
 import { inAuthorization } from "./authenticate.ts";
 import { isFromThisMachine } from "./own-machine.ts";
@@ -11,12 +11,6 @@ import { setCookies } from "./send.ts";
 
 const COOKIE = "__Host-test-pages";
 const COOKIE_SECONDS = 30 * 86_400;
-
-/** The tokens that open /dev/mail, /dev/hooks and /dev/payments from another machine; the first is the one that a start prints. */
-export const testPageTokens = ({ sessionKeys }: Pick<Context["config"], "sessionKeys">): string[] =>
-  sessionKeys.map((key) =>
-    Buffer.from(hkdfSync("sha256", key, "", "stoa test pages", 32)).toString("base64url"),
-  );
 
 /**
  * For pages of a test environment that show everybody's mail and money: asked on the machine itself, or with the token. A browser

@@ -1,7 +1,7 @@
 import { relative } from "node:path";
 import type { Config } from "../config.ts";
-import { testPageTokens } from "../http/test-pages.ts";
 import { isLoopbackHost, isLoopbackOrigin } from "../loopback.ts";
+import { testPageTokens } from "../test-page-tokens.ts";
 
 export interface Welcome {
   config: Config;
