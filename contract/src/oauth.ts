@@ -11,17 +11,23 @@ export const grantTypes = ["authorization_code", "refresh_token", "client_creden
 const LOOPBACK_HOSTS = new Set(["127.0.0.1", "[::1]", "localhost"]);
 const VISIBLE_ASCII = /^[\x21-\x5b\x5d-\x7e]+$/;
 
+/** Letters of a host name or an IP address, and no others: `a.example;sandbox` is a host to URL parsers, and a directive of its own in a Content-Security-Policy. */
+const HOST = /^(?:[a-z0-9-]+(?:\.[a-z0-9-]+)*\.?|\[[0-9a-f:.]+\])$/;
+
 /** https, or http to the machine of the user itself; no user:password@ and no #fragment. */
 function isRedirectUri(text: string): boolean {
   const url = VISIBLE_ASCII.test(text) && !text.includes("#") ? URL.parse(text) : null;
-  if (url === null || url.username !== "" || url.password !== "") return false;
+  if (url === null || url.username !== "" || url.password !== "" || !HOST.test(url.hostname)) return false;
   return url.protocol === "https:" || (url.protocol === "http:" && LOOPBACK_HOSTS.has(url.hostname));
 }
 
 export const RedirectUri = z
   .string()
   .max(2_000)
-  .refine(isRedirectUri, "must be an https URL, or http on 127.0.0.1, [::1] or localhost, without user or #")
+  .refine(
+    isRedirectUri,
+    "must be an https URL to a host of letters, digits, hyphens and dots, or http on 127.0.0.1, [::1] or localhost, without user or #",
+  )
   .describe("Compared letter by letter when people are sent back");
 
 const Scope = z.enum(permissions);

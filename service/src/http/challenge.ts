@@ -14,7 +14,7 @@ export function challengeOf(
 ): string | null {
   const metadata = `resource_metadata="${origin}/.well-known/oauth-protected-resource${resource}"`;
   // As MCP wants it: what a client shall ask for that knows nothing yet.
-  const wanted = resource === "/mcp" ? 'scope="ai:execute", ' : "";
+  const wanted = resource === "/mcp" ? 'scope="ai:execute offline_access", ' : "";
   if (error.code === "INVALID_API_KEY") return `Bearer realm="stoa", ${wanted}${metadata}`;
   const scope = caller?.kind === "token" ? missingScope(error) : undefined;
   return scope ? `Bearer realm="stoa", error="insufficient_scope", scope="${scope}", ${metadata}` : null;

@@ -329,3 +329,19 @@ test("consent to offline_access: a session that is 15 minutes old is sent to sig
   await consent(browser, ask());
   assert.equal((await lettersToUser(market, user.userId)).length, 1, "the same again is no news");
 });
+
+test("offline_access without prompt=consent: the consent page asks for it, and it is granted; prompt=none cannot ask", async () => {
+  const browser = await browserOf(market, (await market.hasUser()).userId);
+  for (const prompt of [undefined, ""]) {
+    const verifier = newVerifier();
+    const page = await browser.open(ask({ verifier, prompt }));
+    assert.match(page.text, /Stay connected/);
+    const { url } = await browser.press(page, "decision", "allow");
+    const { body } = await redeem(market, app, url.searchParams.get("code")!, verifier);
+    assert.ok(body.refresh_token, JSON.stringify(body));
+  }
+  const verifier = newVerifier();
+  const { url } = await browser.open(ask({ verifier, prompt: "none" }));
+  const { body } = await redeem(market, app, url.searchParams.get("code")!, verifier);
+  assert.equal(body.refresh_token, undefined);
+});

@@ -38,6 +38,26 @@ test("a stock MCP client comes in: 401, discovery, registration, PKCE, token, ca
   assert.equal((await call(desk.kept!.access_token)).status, 200);
 });
 
+test("a stock MCP client at /mcp gets a refresh token, and comes back without a browser", async () => {
+  const refused = await fetch(new URL("/mcp", market.origin), { method: "POST" });
+  const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(refused);
+  const desk = new Desk(market, alice);
+  const where = {
+    serverUrl: new URL("/mcp", market.origin),
+    resourceMetadataUrl: resourceMetadataUrl!,
+    ...(scope !== undefined && { scope }),
+  };
+  await auth(desk, where);
+  const { code, iss } = Object.fromEntries(desk.answer!);
+  await auth(desk, { ...where, authorizationCode: code!, iss: iss! });
+  assert.ok(desk.kept?.refresh_token, JSON.stringify(desk.kept?.scope));
+  const first = desk.kept.access_token;
+  desk.answer = undefined;
+  assert.equal(await auth(desk, where), "AUTHORIZED");
+  assert.notEqual(desk.kept.access_token, first);
+  assert.equal(desk.answer, undefined);
+});
+
 test("a token that lacks a scope is told which, in the words of RFC 6750", async () => {
   const desk = new Desk(market, alice);
   const where = { serverUrl: products(), scope: "products:read" };
@@ -60,6 +80,7 @@ test("every resource says which server gives tokens for it", async () => {
   ]) {
     const { body, headers } = await market.as(null).get(`/.well-known/oauth-protected-resource${path}`);
     assert.equal(body.resource, market.origin + resource);
+    assert.ok(body.scopes_supported.includes("offline_access"));
     assert.deepEqual(body.authorization_servers, [market.origin]);
     assert.equal(headers.get("access-control-allow-origin"), "*");
   }

@@ -23,6 +23,7 @@ const DAY = 86_400;
 const REFRESH_IDLE = 30 * DAY;
 const REFRESH_ABSOLUTE = 90 * DAY;
 const ACCESS = 15 * MINUTE;
+const AUTHORIZE = "/oauth/authorize";
 
 /** The OAuth 2.0 and OpenID Connect server of this origin. */
 export async function openProvider(ctx: Context, limits: RateLimits): Promise<Provider> {
@@ -33,6 +34,7 @@ export async function openProvider(ctx: Context, limits: RateLimits): Promise<Pr
   keepRedirectsExact(provider);
   provider.use(followOurSession(ctx, provider));
   provider.use(countWrongCredentials(limits));
+  provider.use(askConsentForOfflineAccess);
   provider.use(tellAllScopes);
   provider.on("server_error", (_koa, error) => ctx.log.error({ err: error }, "the OAuth server failed"));
   provider.on("error" as "server_error", (error) => ctx.log.error({ err: error }, "an OAuth answer failed"));
@@ -89,7 +91,7 @@ async function configurationOf(ctx: Context, issuer: string): Promise<Configurat
       Session: 30 * DAY,
     },
     routes: {
-      authorization: "/oauth/authorize",
+      authorization: AUTHORIZE,
       token: "/oauth/token",
       revocation: "/oauth/revoke",
       introspection: "/oauth/introspect",
@@ -199,6 +201,22 @@ function keepRedirectsExact({ Client }: Provider): void {
     return this.redirectUris!.includes(uri) || (isLoopbackAddress(uri) && allows.call(this, uri));
   };
 }
+
+/**
+ * The library drops `offline_access` without a word unless the request says `prompt=consent` (OpenID Connect Core, 11).
+ * Many clients do not know that, and would send their people to a browser every 15 minutes: for them the prompt is added. With `prompt=none`
+ * nobody can be asked, so there it is dropped.
+ */
+const askConsentForOfflineAccess: Middleware = (koa, next) => {
+  const { scope, prompt = "" } = koa.query;
+  if (koa.path === AUTHORIZE && typeof scope === "string" && typeof prompt === "string") {
+    const prompts = prompt.split(" ").filter((word) => word !== "");
+    const isAskable = !prompts.includes("none") && !prompts.includes("consent");
+    if (scope.split(" ").includes("offline_access") && isAskable)
+      koa.query = { ...koa.query, prompt: [...prompts, "consent"].join(" ") };
+  }
+  return next();
+};
 
 /** The permissions are scopes of a resource, which the provider leaves out of its metadata. */
 const tellAllScopes: Middleware = async (koa, next) => {

@@ -197,6 +197,9 @@ test("redirect URIs that are neither https nor on the own machine cannot be regi
     "https://app.example/ space",
     "http://127.0.0.1.evil.example/",
     "http://10.0.0.1/",
+    "https://app.example;sandbox/cb",
+    "https://app.example,evil.example/cb",
+    "https://*.app.example/cb",
     "not a url",
     `https://app.example/${"x".repeat(2_000)}`,
   ]) {

@@ -17,5 +17,8 @@ export const hostsOf = (uris: readonly string[]): string[] => [
   ...new Set(uris.map((uri) => new URL(uri).host)),
 ];
 
-/** As a source of the policy `form-action`, which knows no IPv6 address: there the scheme must do. */
-export const formTarget = (uri: URL): string => (uri.hostname.startsWith("[") ? uri.protocol : uri.origin);
+/** A host that stands in a Content-Security-Policy as it is: no IPv6 address, and nothing that ends the directive. */
+const PLAIN_HOST = /^[a-z0-9.-]+$/;
+
+/** As a source of the policy `form-action`; where the host cannot stand there, the scheme must do. */
+export const formTarget = (uri: URL): string => (PLAIN_HOST.test(uri.hostname) ? uri.origin : uri.protocol);

@@ -16,7 +16,8 @@ export function addResourceMetadata(app: FastifyInstance, ctx: Context): void {
 const metadataOf = (origin: string, path: ResourcePath) => ({
   resource: origin + path,
   authorization_servers: [origin],
-  scopes_supported: scopesOf(path),
+  // With offline_access a client that asks for what it finds here gets a refresh token, in place of a browser each 15 minutes.
+  scopes_supported: [...scopesOf(path), "offline_access"],
   bearer_methods_supported: ["header"],
   resource_name: "Stoa",
   resource_documentation: `${origin}/docs`,
