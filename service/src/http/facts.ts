@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { inAuthorization } from "./authenticate.ts";
+import { inAuthorization, SESSION_COOKIE } from "./authenticate.ts";
 import { type Incoming, isUpload, toRawBody } from "./body.ts";
 import { preferenceOf } from "./prefer.ts";
 import type { RequestFacts } from "./route.ts";
-import { isFromPage } from "./same-origin.ts";
+import { isFromOtherSite, isFromPage } from "./same-origin.ts";
 import { sourceOf } from "./source.ts";
 
 /** What a verb may want to know of its request beside the input. */
@@ -19,6 +19,7 @@ export const factsOf = (request: FastifyRequest, reply: FastifyReply, body: Inco
   fromPage: isFromPage(request),
   isHead: request.method === "HEAD",
   isPrefetch: isPrefetch(request),
+  isLedByOtherSite: isLedByOtherSite(request),
   rawBody: toRawBody(body, request.headers["content-type"]),
   clientGone: () => goneSignal(request, reply),
 });
@@ -33,6 +34,13 @@ const isPrefetch = ({ headers }: FastifyRequest): boolean =>
   ["sec-purpose", "purpose", "x-purpose", "x-moz"].some((name) =>
     /prefetch|preview/i.test(String(headers[name])),
   );
+
+/** By its cookie: a credential in the header or the query was given by whoever asks. */
+const isLedByOtherSite = (request: FastifyRequest): boolean =>
+  request.headers.authorization === undefined &&
+  (request.query as Record<string, unknown>)["api_key"] === undefined &&
+  request.cookies[SESSION_COOKIE] !== undefined &&
+  isFromOtherSite(request);
 
 function goneSignal(request: FastifyRequest, reply: FastifyReply): AbortSignal | null {
   return request.headers["idempotency-key"] === undefined ? hangUpOf(reply) : null;

@@ -113,6 +113,8 @@ export interface RequestFacts {
   isHead: boolean;
   /** Whether a browser fetches in advance, in case that somebody will look. */
   isPrefetch: boolean;
+  /** Whether another site led a browser here, which brought the session's cookie along: its person may not have meant to come. */
+  isLedByOtherSite: boolean;
   rawBody: RawBody;
   /**
    * Aborts when the client hangs up before it has its answer. null with an Idempotency-Key: then the work goes on

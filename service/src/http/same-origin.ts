@@ -14,14 +14,21 @@ export function mustNotComeFromElsewhere(
   need: "proof" | "no objection",
 ): void {
   if (SAFE_METHODS.has(request.method) || isFromHere(request, origin, need)) return;
-  throw new ApiError("UNAUTHORIZED", "A page of another site may not do this in your name.", {
+  throw fromElsewhere();
+}
+
+export const fromElsewhere = () =>
+  new ApiError("UNAUTHORIZED", "A page of another site may not do this in your name.", {
     required: "same-origin",
   });
-}
 
 /** Browsers send one of the two with every POST; programs that are none send neither. */
 export const isFromPage = ({ headers }: FastifyRequest): boolean =>
   headers["sec-fetch-site"] !== undefined || headers.origin !== undefined;
+
+/** A browser says that a page of another origin led here; `none` is an address that somebody typed. */
+export const isFromOtherSite = ({ headers }: FastifyRequest): boolean =>
+  ["cross-site", "same-site"].includes(String(headers["sec-fetch-site"]));
 
 function isFromHere({ headers }: FastifyRequest, origin: string, need: "proof" | "no objection"): boolean {
   const site = headers["sec-fetch-site"];

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
 import { getsAllBack, haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
@@ -74,6 +74,45 @@ test("a buyer sees the content, and only the first look is announced and stamped
   const second = await detail(buyer, id);
   assert.deepEqual(second.access, { owned: true, reason: "purchased", revealForfeitsInstantRefund: false });
   assert.deepEqual(await usedAt(id), firstLook);
+});
+
+suite("a browser that another site led to a product, with its buyer's cookie,", () => {
+  for (const site of ["cross-site", "same-site"]) {
+    test(`gets no content and counts nothing (Sec-Fetch-Site: ${site})`, async () => {
+      const buyer = await market.hasUser();
+      const id = await hasProduct(author);
+      const orderId = await hasBought(buyer, id);
+      const version = (await buyer.get(`/v1/products/${id}/versions`)).body.data[0].version;
+      const { key } = await market.hasSession(buyer.userId);
+      const led = { cookie: `__Host-session=${key}`, "sec-fetch-site": site, "sec-fetch-mode": "navigate" };
+      const browser = market.as(null);
+
+      const { data } = (await browser.get(`/v1/products/${id}`, led)).body;
+      assert.deepEqual([data.content, data.files, data.access.reason], [null, null, "none"]);
+      const refused = await browser.get(`/v1/products/${id}/versions/${version}`, led);
+      assert.equal(assertError(refused, 403, "UNAUTHORIZED").required, "same-origin");
+      await market.service.ctx.views.flush(market.service.ctx);
+      const { rows } = await market.query("select views from product_stats where product_id = $1", [
+        toUuid("prod", id),
+      ]);
+      assert.equal(rows[0]?.views ?? 0, 0);
+
+      const own = { ...led, "sec-fetch-site": "same-origin" };
+      const before = (await browser.get(`/v1/purchases/${orderId}`, own)).body.data;
+      assert.equal(before.refundable.reasonIfNot, null);
+      const shown = (await browser.get(`/v1/products/${id}`, own)).body.data;
+      assert.equal(shown.access.revealForfeitsInstantRefund, true, "this is the first look");
+      assert.notEqual(shown.content, null);
+    });
+  }
+
+  test("a key in the header: whoever asks gave it, so Sec-Fetch-Site does not matter", async () => {
+    const buyer = await market.hasUser();
+    const id = await hasProduct(author);
+    await hasBought(buyer, id);
+    const { data } = (await buyer.get(`/v1/products/${id}`, { "sec-fetch-site": "cross-site" })).body;
+    assert.notEqual(data.content, null);
+  });
 });
 
 test("looking at a list reveals nothing", async () => {

@@ -160,6 +160,15 @@ export async function readDetail(
   return answerWith(ctx, reveals ? await noteReveal(ctx, caller, product) : product, caller);
 }
 
+/**
+ * What everybody may see of a product, without a view: a link on another site must not reveal to a buyer what they bought,
+ * since that ends their instant refund.
+ */
+export async function readAsStranger(ctx: Context, productId: string): Promise<Answer<ProductDetail>> {
+  const stranger: Caller = { kind: "guest", guestId: "" };
+  return answerWith(ctx, await findVisible(ctx, stranger, productId), stranger);
+}
+
 /** A product as its reviewers get it, with why they may read it, if they may. */
 export async function findProductToReview(ctx: Context, caller: Caller, productId: string) {
   const product = await findVisible(ctx, caller, productId);

@@ -1,6 +1,7 @@
 import { api } from "@stoa/contract";
 import { resumedBy, route } from "../http/route.ts";
-import { readDetail } from "./detail.ts";
+import { fromElsewhere } from "../http/same-origin.ts";
+import { readAsStranger, readDetail } from "./detail.ts";
 import { listHistory } from "./history.ts";
 import { listForModerators, suspendProduct } from "./moderation.ts";
 import { changeProduct, createProduct, savedDraft } from "./products.ts";
@@ -8,8 +9,10 @@ import { deleteProduct, moveProduct, resumeMove } from "./states.ts";
 import { listProductVersions, readVersion } from "./versions.ts";
 
 export const productRoutes = [
-  route(api.products.get, (ctx, caller, { params }, { source, isPrefetch, isHead }) =>
-    readDetail(ctx, caller, params.productId, { userAgent: source.userAgent, isPrefetch, isHead }),
+  route(api.products.get, (ctx, caller, { params }, { source, isPrefetch, isHead, isLedByOtherSite }) =>
+    isLedByOtherSite
+      ? readAsStranger(ctx, params.productId)
+      : readDetail(ctx, caller, params.productId, { userAgent: source.userAgent, isPrefetch, isHead }),
   ),
   resumedBy(
     api.products.create,
@@ -46,9 +49,10 @@ export const productRoutes = [
   route(api.products.versions, (ctx, caller, { params, query }) =>
     listProductVersions(ctx, caller, params.productId, query),
   ),
-  route(api.products.version, (ctx, caller, { params }, { isHead }) =>
-    readVersion(ctx, caller, params.productId, { version: params.version, isHead }),
-  ),
+  route(api.products.version, (ctx, caller, { params }, { isHead, isLedByOtherSite }) => {
+    if (isLedByOtherSite) throw fromElsewhere();
+    return readVersion(ctx, caller, params.productId, { version: params.version, isHead });
+  }),
   route(api.moderation.list, (ctx, _caller, { query }) => listForModerators(ctx, query)),
   resumedBy(
     api.moderation.approve,
