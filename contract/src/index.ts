@@ -342,7 +342,15 @@ export {
 export type { ChangeReview, ModeratedReview, PostReview, Review } from "./reviews.ts";
 export { type ReceiptOfRun, RunReceipt } from "./run-receipts.ts";
 export type { AdminOrder, AdminOrderDetail, Sale } from "./sales.ts";
-export { type ChangePassword, type LogIn, NewPassword, type Register, type TwoFactor } from "./sign-in.ts";
+export {
+  type ChangePassword,
+  type LogIn,
+  MIN_PASSWORD,
+  NewPassword,
+  type Register,
+  type TwoFactor,
+  type Verify,
+} from "./sign-in.ts";
 export {
   ImportedChange,
   ImportedProduct,

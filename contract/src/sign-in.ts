@@ -5,14 +5,16 @@ import { endpoint } from "./endpoint.ts";
 const access = { who: "public" } as const;
 const atSignIn = { base: "/api/auth", tag: "sign-in", method: "POST", access } as const;
 
-const MIN_PASSWORD = 8;
+export const MIN_PASSWORD = 8;
 const MAX_PASSWORD = 200;
 
 export const NewPassword = z
   .string()
   .min(MIN_PASSWORD, `must have at least ${MIN_PASSWORD} characters`)
   .max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`)
-  .describe("Any characters; the most common passwords and your own address are refused");
+  .describe(
+    "Any characters. Refused: the most common passwords, and those with fewer than 8 characters besides your name, your address and the name of this service",
+  );
 const GivenPassword = z.string().min(1).max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`);
 const Code = z.string().min(1).max(64).describe("Of your authenticator app, or a backup code");
 
@@ -35,14 +37,23 @@ export const magicLink = endpoint({
   path: "/magic-link",
   summary: "Ask for a sign-in link by mail",
   description:
-    "The answer is the same whether or not the address has an account; the first use of a link makes one. An address gets one link in 30 seconds, 5 in 15 minutes and 20 a day.",
+    "The answer is the same whether or not the address has an account; the first use of a link makes one. An address gets one link in 30 seconds, 5 in 15 minutes and 20 a day; a browser in which its owner signed in before has as many of its own.",
   body: MagicLink,
   data: LetterSent,
   example: { email: "ada@example.com" },
 });
 
 export const Verify = z
-  .strictObject({ token: z.string().describe("What stands behind #token= in the link") })
+  .strictObject({
+    token: z.string().describe("What stands behind #token= in the link"),
+    registrationSecret: z
+      .string()
+      .max(200)
+      .optional()
+      .describe(
+        "Of a registration: what POST /register answered, from a program that keeps no cookies. Without it, or the cookie __Host-registration, the account begins without the password",
+      ),
+  })
   .meta({ id: "Verify" });
 
 export const verify = endpoint({
@@ -77,9 +88,15 @@ export const register = endpoint({
   path: "/register",
   summary: "Register with a password",
   description:
-    "The account is made when the link in the letter is used. The answer is the same whether or not the address has an account.",
+    "The account is made when the link in the letter is used. The password holds only where the registration is confirmed by who made it: the same browser, or a program that returns `registrationSecret`. The answer is the same whether or not the address has an account.",
   body: Register,
-  data: LetterSent,
+  data: LetterSent.extend({
+    registrationSecret: z
+      .string()
+      .describe(
+        "Send it to POST /verify with the token of the email, so that the password holds. The same value is in the cookie __Host-registration",
+      ),
+  }).meta({ id: "RegistrationSent" }),
   example: { email: "ada@example.com", password: "correct horse battery staple", name: "Ada" },
 });
 
@@ -164,6 +181,7 @@ export const changePassword = endpoint({
   example: { password: "correct horse battery staple", currentPassword: "the old horse" },
 });
 
+export type Verify = z.output<typeof Verify>;
 export type Register = z.output<typeof Register>;
 export type LogIn = z.output<typeof LogIn>;
 export type TwoFactor = z.output<typeof TwoFactor>;

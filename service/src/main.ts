@@ -109,7 +109,7 @@ program
   .action((options: CreateUserOptions) =>
     withBase(async ({ ctx }) => {
       const { password, ...wish } = options;
-      if (password !== undefined) mustBeGoodPassword(password, wish.email.toLowerCase());
+      if (password !== undefined) mustBeGoodPassword(password, { ...wish, email: wish.email.toLowerCase() });
       const passwordHash = password === undefined ? null : await hashPassword(password);
       const id = await createUser(ctx, { ...wish, passwordHash });
       print({ id: toId("usr", id), email: options.email }, options);

@@ -27,16 +27,18 @@ export const entrantByEmail = (db: Queries, email: string): Promise<Entrant | un
 
 export interface ProvenMailbox {
   email: string;
-  name: string;
+  /** null: a neutral one until the person chooses. */
+  name: string | null;
   passwordHash: string | null;
 }
 
 /** Makes the account of a mailbox that was proven just now; false when it has one already. */
-export const openAccount = (ctx: Context, tx: Tx, { email, name, passwordHash }: ProvenMailbox) =>
-  insertUserUnlessKnown(tx, {
-    id: ctx.newId(),
+export function openAccount(ctx: Context, tx: Tx, { email, name, passwordHash }: ProvenMailbox) {
+  const id = ctx.newId();
+  return insertUserUnlessKnown(tx, {
+    id,
     email,
-    name,
+    name: name ?? neutralName(id),
     bio: "",
     role: "user",
     plan: "free",
@@ -46,6 +48,10 @@ export const openAccount = (ctx: Context, tx: Tx, { email, name, passwordHash }:
     demo: false,
     created_at: ctx.now(),
   });
+}
+
+/** Shown beside products and reviews, so it holds no part of the address. The end of a UUIDv7 is random. */
+const neutralName = (id: string) => `Member ${id.slice(-6)}`;
 
 /** Notes the first proof of a mailbox; whoever set a password before it may be somebody else, so that is gone. */
 export async function proveMailbox(ctx: Context, tx: Tx, userId: string): Promise<boolean> {

@@ -21,6 +21,11 @@ const LIMITS = {
     { times: 5, seconds: 15 * MINUTE },
     { times: 20, seconds: DAY },
   ],
+  "magic-link in a known browser": [
+    { times: 1, seconds: 30 },
+    { times: 5, seconds: 15 * MINUTE },
+    { times: 20, seconds: DAY },
+  ],
   "registration of an address": [
     { times: 5, seconds: 15 * MINUTE },
     { times: 20, seconds: DAY },

@@ -70,6 +70,26 @@ suite("known and unknown addresses", () => {
   });
 });
 
+test("a browser in which the owner signed in before: links of its own, when strangers used up those of the address", async () => {
+  const email = someAddress();
+  const signedIn = await market.as(null).post("/api/auth/verify", { token: await linkFor(market, email) });
+  const known = signedIn.headers.getSetCookie().find((line) => line.startsWith("__Host-known="))!;
+  const cookie = known.split(";")[0]!;
+  const askKnown = (address = email) => ask(address, { cookie });
+  for (let times = 0; times < 20; times++) {
+    market.clock.forward(20 * MINUTE_MS);
+    await ask(email);
+  }
+  market.clock.forward(MINUTE_MS);
+  assertError(await ask(email), 429, "RATE_LIMIT_EXCEEDED");
+  assert.equal((await askKnown()).status, 200);
+  await assertRefused(await askKnown(), 30);
+  const other = someAddress();
+  assert.equal((await askKnown(other)).status, 200);
+  await assertRefused(await askKnown(other), 30);
+  await assertRefused(await ask(other), 30);
+});
+
 suite("an address gets", () => {
   test("one link in 30 seconds", async () => {
     const email = someAddress();

@@ -1,15 +1,25 @@
-import type { Context, Source } from "../context.ts";
+import type { Context } from "../context.ts";
+import type { RequestFacts } from "../http/route.ts";
 import { sendMail } from "../mail/mail.ts";
 import { networkOfStranger } from "../network.ts";
 import { countAttempts } from "./attempts.ts";
+import { knownFor } from "./known-browser.ts";
 import { LINK_LIFETIME_SECONDS, mintLink, signInLetter } from "./letters.ts";
 
-/** Sends a link to any address. Accounts are not even looked at, so that nothing can tell who has one. */
-export async function sendMagicLink(ctx: Context, email: string, { ip }: Source) {
+/**
+ * Sends a link to any address. Accounts are not even looked at, so that nothing can tell who has one. A browser in which
+ * the owner of the address signed in before has an allowance of its own, so that strangers who ask cannot use it up.
+ */
+export async function sendMagicLink(
+  ctx: Context,
+  email: string,
+  { source, cookies }: Pick<RequestFacts, "source" | "cookies">,
+) {
+  const browser = knownFor(ctx, cookies, email);
   await ctx.db.transaction().execute(async (tx) => {
     await countAttempts(ctx, tx, [
-      ["magic-link of an address", email],
-      ["letters for a network", networkOfStranger(ip)],
+      browser ? ["magic-link in a known browser", browser] : ["magic-link of an address", email],
+      ["letters for a network", networkOfStranger(source.ip)],
     ]);
     await sendMail(ctx, tx, email, signInLetter(await mintLink(ctx, tx, { purpose: "magic-link", email })));
   });

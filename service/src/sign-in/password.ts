@@ -24,7 +24,7 @@ export async function changePassword(
 ) {
   const account = await entrantById(ctx.db, caller.userId);
   if (!account) throw new ApiError("INVALID_API_KEY");
-  mustBeGoodPassword(wish.password, account.email);
+  mustBeGoodPassword(wish.password, account);
   await mustBeOwner(ctx, caller, account, wish.currentPassword);
   const passwordHash = await hashPassword(wish.password);
   return ctx.db.transaction().execute(async (tx) => {

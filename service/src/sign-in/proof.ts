@@ -1,3 +1,4 @@
+import type { Verify } from "@stoa/contract";
 import { record } from "../audit/audit.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
@@ -13,14 +14,16 @@ import { passwordLeftOutLetter } from "./letters.ts";
 import { type OneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
 import { hasRegistered } from "./registering-browser.ts";
 
-const MAX_NAME = 100;
-
 /** Uses a mailed link up: whoever holds it reads the mailbox, whose account is made now if there is none. */
-export async function redeemLink(ctx: Context, value: string, facts: RequestFacts) {
+export async function redeemLink(
+  ctx: Context,
+  { token: value, registrationSecret }: Verify,
+  facts: RequestFacts,
+) {
   const { source, cookies } = facts;
   const user = await ctx.db.transaction().execute(async (tx) => {
     const token = await redeemOneTimeToken(ctx, tx, value, ["magic-link", "registration"]);
-    return accountOf(ctx, tx, token, facts);
+    return accountOf(ctx, tx, token, { ...facts, registrationSecret });
   });
   const earlierToken = cookies[SESSION_COOKIE];
   const token = await completeSignIn(ctx, { user, via: "magic-link", source, earlierToken });
@@ -34,12 +37,17 @@ interface Registration {
 }
 
 /** A registration's password is for the account that it makes, and for whoever chose it: else it might be a stranger's. */
-async function accountOf(ctx: Context, tx: Tx, { email, data }: OneTimeToken, facts: RequestFacts) {
+async function accountOf(
+  ctx: Context,
+  tx: Tx,
+  { email, data }: OneTimeToken,
+  facts: Pick<RequestFacts, "source" | "cookies"> & { registrationSecret: string | undefined },
+) {
   const wish = data as Partial<Registration>;
   const withPassword = wish.browser !== undefined && hasRegistered(facts, wish.browser);
   const isNew = await openAccount(ctx, tx, {
     email: email!,
-    name: wish.name ?? nameIn(email!),
+    name: wish.name ?? null,
     passwordHash: withPassword ? wish.passwordHash! : null,
   });
   const account = await entrantByEmail(tx, email!);
@@ -55,5 +63,3 @@ async function accountOf(ctx: Context, tx: Tx, { email, data }: OneTimeToken, fa
   if (!account.mailboxProvenAt) await wipeUnproven(ctx, tx, account, { by: "magic-link", source });
   return account;
 }
-
-const nameIn = (email: string) => email.split(/[@+]/)[0]!.slice(0, MAX_NAME) || email.slice(0, MAX_NAME);

@@ -10,12 +10,22 @@ const digestOf = (mark: string) => createHash("sha256").update(mark).digest("bas
 export function markBrowser({ cookies }: RequestFacts, maxAgeSeconds: number) {
   const kept = cookies[COOKIE] ?? "";
   const value = MARK.test(kept) ? kept : randomBytes(32).toString("base64url");
-  return { cookie: { name: COOKIE, value, maxAgeSeconds } satisfies Cookie, browser: digestOf(value) };
+  return {
+    cookie: { name: COOKIE, value, maxAgeSeconds } satisfies Cookie,
+    secret: value,
+    browser: digestOf(value),
+  };
+}
+
+interface Confirmation {
+  cookies: RequestFacts["cookies"];
+  /** As a program returns it, which keeps no cookies. */
+  registrationSecret: string | undefined;
 }
 
 /**
- * Whether who confirms a registration is who chose its password. Somebody else's page would take a stranger's password along
- * (pre-account hijack); a program that reads its own mailbox has no such cookie, and clicks on no stranger's link.
+ * Whether who confirms a registration is who chose its password: by the browser's cookie, or by the secret that the
+ * registration answered. Without it a stranger's password would open the account (pre-account hijack), whatever program redeems the link.
  */
-export const hasRegistered = ({ cookies, fromPage }: RequestFacts, browser: string): boolean =>
-  !fromPage || digestOf(cookies[COOKIE] ?? "") === browser;
+export const hasRegistered = ({ cookies, registrationSecret }: Confirmation, browser: string): boolean =>
+  [cookies[COOKIE], registrationSecret].some((secret) => digestOf(secret ?? "") === browser);

@@ -25,7 +25,7 @@ test("a registration makes an account when its link is used, and then the passwo
   assert.equal((await register({ email, name: "  Ada Lovelace " })).status, 200);
   assertError(await logIn(email), 401, "INVALID_CREDENTIALS");
   const token = await tokenIn(market, email);
-  const reply = await market.as(null).post("/api/auth/verify", { token });
+  const reply = await market.as(null).post("/api/auth/verify", { token }, BROWSER);
   assert.ok(await isIn(market.as(reply.body.sessionToken)));
   assert.equal((await logIn(email)).status, 200);
   const { rows } = await market.query("select name, mailbox_proven_at from users where email = $1", [email]);
@@ -60,8 +60,8 @@ test("of two registrations the one that is confirmed first sets the password", a
   const first = await tokenIn(market, email);
   await register({ email, password: "the second one" });
   const second = await tokenIn(market, email);
-  await market.as(null).post("/api/auth/verify", { token: second });
-  await market.as(null).post("/api/auth/verify", { token: first });
+  await market.as(null).post("/api/auth/verify", { token: second }, BROWSER);
+  await market.as(null).post("/api/auth/verify", { token: first }, BROWSER);
   assert.equal((await logIn(email, "the second one")).status, 200);
   assertError(await logIn(email, "the first one"), 401, "INVALID_CREDENTIALS");
 });
@@ -89,6 +89,28 @@ suite("the password of a registration", () => {
       200,
     );
   });
+
+  test("holds when a program returns the secret that the registration answered", async () => {
+    const email = someAddress();
+    const { registrationSecret } = (await register({ email }, {})).body.data;
+    const token = await tokenIn(market, email);
+    await market.as(null).post("/api/auth/verify", { token, registrationSecret });
+    assert.equal((await logIn(email)).status, 200);
+  });
+
+  for (const [how, body] of [
+    ["no secret", {}],
+    ["the secret of another registration", { registrationSecret: "c".repeat(43) }],
+  ] as const) {
+    test(`is left out when a program redeems the link with ${how}: it may be a stranger's`, async () => {
+      const email = someAddress();
+      await register({ email }, {});
+      const token = await tokenIn(market, email);
+      const reply = await market.as(null).post("/api/auth/verify", { token, ...body });
+      assert.equal(reply.status, 200, reply.text);
+      assertError(await logIn(email), 401, "INVALID_CREDENTIALS");
+    });
+  }
 
   for (const [who, headers] of [
     ["another browser", PAGE],
@@ -119,6 +141,10 @@ test("an address gets five letters of this kind in 15 minutes", async () => {
   assert.equal((await lettersTo(market, email)).length, 5);
 });
 
+test("a password that holds the service's name, and eight characters besides, is accepted", async () => {
+  assert.equal((await register({ password: "my stoa pass phrase" })).status, 200);
+});
+
 suite("refused with the field:", () => {
   for (const [why, wish, field] of [
     ["a short password", { password: "7 chars" }, "password"],
@@ -127,6 +153,10 @@ suite("refused with the field:", () => {
     ["one character again and again", { password: "ⓧ".repeat(12) }, "password"],
     ["the address as the password", { email: "ada@example.com", password: "Ada@Example.com" }, "password"],
     ["its local part", { email: "ada.lovelace@example.com", password: "ada.Lovelace" }, "password"],
+    ["the service's name and four digits", { password: "stoa1234" }, "password"],
+    ["the service's name and a common password", { password: "Stoa12345678" }, "password"],
+    ["the own name and the year", { name: "Grace Hopper", password: "Hopper2026" }, "password"],
+    ["a part of the address", { email: "grace@analytics.example", password: "Analytics1!" }, "password"],
     ["no name", { name: "   " }, "name"],
     ["a name of two lines", { name: "Ada\r\nBcc: eve@evil.example" }, "name"],
     ["a mailbox trick", { email: "ada@example.com,eve@evil.example" }, "email"],

@@ -15,7 +15,7 @@ import { markBrowser } from "./registering-browser.ts";
  * put a password on an address that is not theirs. A known address costs the same work and gets the same answer.
  */
 export async function register(ctx: Context, { email, password, name }: Register, facts: RequestFacts) {
-  mustBeGoodPassword(password, email);
+  mustBeGoodPassword(password, { email, name });
   await ctx.db.transaction().execute((tx) =>
     countAttempts(ctx, tx, [
       ["registration of an address", email],
@@ -23,7 +23,7 @@ export async function register(ctx: Context, { email, password, name }: Register
     ]),
   );
   const passwordHash = await hashPassword(password);
-  const { cookie, browser } = markBrowser(facts, LINK_LIFETIME_SECONDS);
+  const { cookie, secret, browser } = markBrowser(facts, LINK_LIFETIME_SECONDS);
   await ctx.db.transaction().execute(async (tx) => {
     const isKnown = (await entrantByEmail(tx, email)) !== undefined;
     const link = isKnown
@@ -32,5 +32,6 @@ export async function register(ctx: Context, { email, password, name }: Register
     await sendMail(ctx, tx, email, isKnown ? knownAlreadyLetter(link) : registrationLetter(link));
   });
   const message = "A letter is on its way to this address: its link finishes the registration.";
-  return new Answer({ message, lifetimeSeconds: LINK_LIFETIME_SECONDS }, { cookies: [cookie] });
+  const data = { message, lifetimeSeconds: LINK_LIFETIME_SECONDS, registrationSecret: secret };
+  return new Answer(data, { cookies: [cookie] });
 }

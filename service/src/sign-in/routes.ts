@@ -9,8 +9,8 @@ import { redeemLink } from "./proof.ts";
 import { register } from "./registration.ts";
 
 export const signInRoutes = [
-  route(api.signIn.magicLink, (ctx, _, { body }, { source }) => sendMagicLink(ctx, body.email, source)),
-  route(api.signIn.verify, (ctx, _, { body }, facts) => redeemLink(ctx, body.token, facts)),
+  route(api.signIn.magicLink, (ctx, _, { body }, facts) => sendMagicLink(ctx, body.email, facts)),
+  route(api.signIn.verify, (ctx, _, { body }, facts) => redeemLink(ctx, body, facts)),
   route(api.signIn.register, (ctx, _, { body }, facts) => register(ctx, body, facts)),
   route(api.signIn.logIn, (ctx, _, { body }, facts) => logIn(ctx, body, facts)),
   route(api.signIn.twoFactor, (ctx, _, { body }, facts) => answerChallenge(ctx, body, facts)),

@@ -9,6 +9,7 @@ import { setCookies } from "../http/send.ts";
 import { sourceOf } from "../http/source.ts";
 import { type IdentityProviderName, identityProviderNames } from "../outside/identity-provider.ts";
 import { sessionAnswer } from "./complete.ts";
+import { knownBrowser } from "./known-browser.ts";
 import { beginSocialSignIn, finishSocialSignIn } from "./social.ts";
 import { flowCookie, flowCookieName, noFlowCookie, openFlow } from "./social-flow.ts";
 
@@ -57,7 +58,8 @@ async function finish(
     const query = new URL(request.url, ctx.links.origin()).search;
     const earlierToken = request.cookies[SESSION_COOKIE];
     const callback = { query, flowCookie: cookie, earlierToken, source: sourceOf(request) };
-    const answer = sessionAnswer(await finishSocialSignIn(ctx, provider, callback));
+    const { token, email } = await finishSocialSignIn(ctx, provider, callback);
+    const answer = sessionAnswer(token, [knownBrowser(ctx, email)]);
     setCookies(reply, answer.cookies);
     if (!wantsJson(request)) return reply.redirect(returnTo);
     return reply.send({ success: true, ...answer.beside, data: answer.data, meta: metaOf(ctx, request) });

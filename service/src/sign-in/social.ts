@@ -53,19 +53,20 @@ export interface Callback {
   source: Source;
 }
 
-/** Ends it: a session's token for whoever the provider says came back. */
+/** Ends it: a session's token, and the account's address, for whoever the provider says came back. */
 export async function finishSocialSignIn(
   ctx: Context,
   provider: IdentityProviderName,
   { query, flowCookie, earlierToken, source }: Callback,
-): Promise<string> {
+): Promise<{ token: string; email: string }> {
   const port = mustBeSetUp(ctx, provider);
   const callback = callbackUrl(ctx, provider);
   callback.search = query;
   const flow = await mustBeOwnFlow(ctx, provider, callback, flowCookie);
   const identity = await port.identify(callback, flow).catch((error) => refuse(ctx, provider, error));
   const user = await ctx.db.transaction().execute((tx) => accountOf(ctx, tx, { provider, identity, source }));
-  return completeSignIn(ctx, { user, via: provider, source, earlierToken });
+  const token = await completeSignIn(ctx, { user, via: provider, source, earlierToken });
+  return { token, email: user.email };
 }
 
 /** Only the browser that began a flow may end it, once (CSRF: else a stranger could sign it in as themselves). */
@@ -115,7 +116,7 @@ async function accountOf(ctx: Context, tx: Tx, arrival: Arrival): Promise<Entran
   if (!email.success) throw socialProblem("UNVERIFIED_EMAIL", provider);
   const isNew = await openAccount(ctx, tx, {
     email: email.data,
-    name: nameOf(identity, email.data),
+    name: publicNameOf(arrival),
     passwordHash: null,
   });
   const account = mayEnter(await entrantByEmail(tx, email.data), provider);
@@ -130,10 +131,14 @@ function mayEnter(account: Entrant | undefined, provider: IdentityProviderName):
   return account;
 }
 
-/** What stands on a profile: one line, not too long, and there for everybody. */
-function nameOf({ name }: ProvenIdentity, email: string): string {
-  const line = (name ?? "").replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ").trim();
-  return line.slice(0, MAX_NAME).trim() || email.split("@")[0]!;
+/**
+ * GitHub shows a profile's name to everybody, so its owner chose it for the public. Google's is the name of a person, which
+ * they have not published: null, a neutral name until they choose one.
+ */
+function publicNameOf({ provider, identity }: Arrival): string | null {
+  if (provider !== "github") return null;
+  const line = (identity.name ?? "").replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ").trim();
+  return line.slice(0, MAX_NAME).trim() || null;
 }
 
 async function link(
