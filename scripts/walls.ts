@@ -96,7 +96,7 @@ const mayEnter: Record<string, string[]> = {
     "referrals",
     "analytics",
   ],
-  ai: ["db", "outside", "http", "prompts", "workflows", "entitlements", "products"],
+  ai: ["db", "outside", "http", "audit", "prompts", "workflows", "entitlements", "products"],
   engine: ["db", "outside", "http", "prompts", "workflows", "products", "webhooks", "ai"],
   openai: ["db", "http", "products", "ai"],
   mcp: ["db", "outside", "http", "workflows", "products", "ai", "engine"],

@@ -89,11 +89,12 @@ export const createKey = endpoint({
   path: "/ai/keys",
   summary: "Store a provider key",
   description:
-    "It is sealed before it is written, and never shown again but for its last four characters. The provider is asked whether it takes the key, which spends no tokens: `status` is `invalid` where it says no, and `unverified` where it says nothing within 5 seconds. The key is stored in any case.",
+    "It is sealed before it is written, and never shown again but for its last four characters. The provider is asked whether it takes the key, which spends no tokens: `status` is `invalid` where it says no, and `unverified` where it says nothing within 5 seconds. The key is stored in any case. An account may have 100; the 101st is 422.",
   access,
   body: CreateProviderKey,
   data: ProviderKey,
   status: 201,
+  errors: ["VALIDATION_ERROR"],
   example: { provider: "openai", name: "My key", key: "sk-…".replace("…", "example") },
 });
 

@@ -30,7 +30,7 @@ import type { StreamTimes } from "./http/event-stream.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { addPages } from "./http/pages.ts";
 import { hasPlainCookies } from "./http/plain-cookies.ts";
-import { createRateLimits, type RateLimits } from "./http/rate-limit.ts";
+import { createRateLimits, type Entrance, type RateLimits } from "./http/rate-limit.ts";
 import { buildServer, originOf } from "./http/server.ts";
 import { every } from "./jobs/every.ts";
 import { identifyKey } from "./keys/identify.ts";
@@ -38,6 +38,7 @@ import { keyRoutes } from "./keys/routes.ts";
 import { lastVerdict } from "./ledger/nightly.ts";
 import { addMailPages } from "./mail/pages.ts";
 import { addMcpDoor } from "./mcp/door.ts";
+import { networkOf } from "./network.ts";
 import { addOAuthPages } from "./oauth/pages.ts";
 import { oauthRoutes } from "./oauth/routes.ts";
 import { identifyToken } from "./oauth/tokens.ts";
@@ -57,6 +58,7 @@ import { referralRoutes } from "./referrals/routes.ts";
 import { reviewRoutes } from "./reviews/routes.ts";
 import { sessionRoutes } from "./sessions/routes.ts";
 import { identifySession } from "./sessions/sessions.ts";
+import { reportFailure } from "./sign-in/failures.ts";
 import { signInRoutes } from "./sign-in/routes.ts";
 import { addSocialPages } from "./sign-in/social-pages.ts";
 import { transferRoutes } from "./transfer/routes.ts";
@@ -185,6 +187,7 @@ function buildDoor(
     now: ctx.now,
     allowanceOf: (caller, ip) => allowanceOf(config.planBook, caller, ip),
     failedCredentials: config.planBook.failedCredentials,
+    barred: (entrance, ip) => reportBarred(ctx, entrance, ip),
   });
   return buildServer({
     ctx,
@@ -199,6 +202,14 @@ function buildDoor(
     },
     limits,
     ...(requestDeadlines && { requestDeadlines }),
+    adminRefused: (caller, { method, path }, source) =>
+      reportFailure(ctx, {
+        action: "admin.refused",
+        subject: caller.userId,
+        accountId: caller.userId,
+        source,
+        details: { endpoint: `${method} ${path}`, credential: caller.kind },
+      }),
     ...(streamTimes && { streamTimes }),
     ...(inspect && { inspect }),
     pages: (server) => {
@@ -213,6 +224,15 @@ function buildDoor(
       if (config.roles.api) addRoomsPages(server, ctx, limits);
     },
   });
+}
+
+/** Beside the request that was one too many, which does not wait for it. */
+function reportBarred(ctx: Context, entrance: Entrance, ip: string): void {
+  const source = { ip, userAgent: null, requestId: "" };
+  const failure = { subject: networkOf(ip), accountId: null, source, details: { entrance } };
+  reportFailure(ctx, { action: "sign_in.network_barred", ...failure }).catch((error) =>
+    ctx.log.warn({ err: error }, "a barred network is missing in the audit log"),
+  );
 }
 
 function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits): void {

@@ -1,6 +1,6 @@
 import type { Provider } from "@stoa/contract";
 import { type RawBuilder, sql } from "kysely";
-import type { Queries } from "../db/database.ts";
+import type { Queries, Tx } from "../db/database.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 import { prepared } from "../db/prepared.ts";
 
@@ -71,6 +71,18 @@ export async function listKeys(db: Queries, userId: string, paging: Paging): Pro
     .select((row) => row.fn.countAll<number>().as("total"))
     .executeTakeFirstOrThrow();
   return { items, total };
+}
+
+/** Under the lock of the account, so that parallel requests are counted one after another. */
+export async function countKeys(tx: Tx, userId: string): Promise<number> {
+  await tx.selectFrom("users").select("id").where("id", "=", userId).forNoKeyUpdate().execute();
+  const { count } = await tx
+    .selectFrom("provider_keys")
+    .where("user_id", "=", userId)
+    .where("deleted_at", "is", null)
+    .select((row) => row.fn.countAll<number>().as("count"))
+    .executeTakeFirstOrThrow();
+  return count;
 }
 
 export interface KeyValues {

@@ -120,6 +120,34 @@ suite("a stored key", () => {
   });
 });
 
+test("an account stores 100 keys, in parallel too; each key stored, replaced and removed stands in the audit log", async () => {
+  const by = await market.hasUser();
+  const wish = { provider: "ollama", baseUrl: "http://127.0.0.1:9" };
+  const { id } = (await create(wish, by)).body.data;
+  await market.query(
+    `insert into provider_keys (id, user_id, provider, name, sealed_key, last4, base_url, status, created_at)
+     select gen_random_uuid(), user_id, provider, name, sealed_key, last4, base_url, status, created_at
+       from provider_keys, generate_series(1, 98) where id = $1`,
+    [uuidOf(id)],
+  );
+  const replies = await Promise.all([1, 2, 3].map(() => create(wish, by)));
+  assert.deepEqual(replies.map(({ status }) => status).sort(), [201, 422, 422]);
+  for (const reply of replies)
+    if (reply.status !== 201) assert.equal(assertError(reply, 422, "VALIDATION_ERROR").limit, 100);
+  await patch(id, { name: "Renamed" }, by);
+  await patch(id, { key: "another-secret" }, by);
+  await by.delete(`/v1/ai/keys/${id}`);
+  assert.equal((await create(wish, by)).status, 201, "a removed key gives its place free");
+  const { rows } = await market.query(
+    "select action from audit_log where actor_id = $1 and target_id = $2 order by id",
+    [by.userId, id],
+  );
+  assert.deepEqual(
+    rows.map(({ action }) => action),
+    ["provider_key.stored", "provider_key.replaced", "provider_key.removed"],
+  );
+});
+
 suite("the list of keys", () => {
   test("holds one's own, newest first, by pages", async () => {
     const by = await market.hasUser();

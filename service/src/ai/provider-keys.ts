@@ -1,11 +1,14 @@
 import type { ChangeProviderKey, CreateProviderKey, ProviderKey } from "@stoa/contract";
-import type { Context, Member } from "../context.ts";
+import { record } from "../audit/audit.ts";
+import type { Context, Member, Source } from "../context.ts";
+import type { Tx } from "../db/database.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { sealedColumn } from "../db/sealed.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
 import type { KeyVerdict } from "../outside/ai-provider.ts";
 import {
+  countKeys,
   eraseKey,
   findKey,
   insertKey,
@@ -15,6 +18,8 @@ import {
   updateKey,
 } from "./key-queries.ts";
 import { countSpent } from "./spent.ts";
+
+const MAX_KEYS = 100;
 
 /** Whose servers are wherever the owner of the key says; the others have one address. */
 const WITH_BASE_URL = new Set(["openai-compatible", "ollama"]);
@@ -73,10 +78,25 @@ async function shown(ctx: Context, caller: Member, id: string): Promise<Provider
   return toProviderKey(key);
 }
 
-export async function storeKey(ctx: Context, caller: Member, wish: CreateProviderKey): Promise<ProviderKey> {
+/** Each change of a stored secret stands in the audit log; the secret itself does not. */
+const recordKey = (ctx: Context, tx: Tx, { userId }: Member, source: Source, deed: string, id: string) =>
+  record(ctx, tx, {
+    actorId: userId,
+    action: `provider_key.${deed}`,
+    target: { type: "provider_key", id: toId("pkey", id) },
+    source,
+  });
+
+export async function storeKey(
+  ctx: Context,
+  caller: Member,
+  wish: CreateProviderKey,
+  source: Source,
+): Promise<ProviderKey> {
   mustHaveGoodUrl(ctx, wish.provider, wish.baseUrl);
   const id = ctx.newId();
   await ctx.db.transaction().execute(async (tx) => {
+    if ((await countKeys(tx, caller.userId)) >= MAX_KEYS) throw tooMany();
     await insertKey(tx, {
       id,
       user_id: caller.userId,
@@ -90,6 +110,7 @@ export async function storeKey(ctx: Context, caller: Member, wish: CreateProvide
       max_concurrency: wish.maxConcurrency ?? null,
       created_at: ctx.now(),
     });
+    await recordKey(ctx, tx, caller, source, "stored", id);
     await ctx.idempotencyKey?.bind(tx, toId("pkey", id));
   });
   return verifiedIfTold(ctx, caller, id);
@@ -101,6 +122,13 @@ export async function resumeKey(ctx: Context, caller: Member, providerKeyId: str
   return status === "unverified" ? verifiedIfTold(ctx, caller, id) : shown(ctx, caller, id);
 }
 
+const tooMany = () =>
+  new ApiError(
+    "VALIDATION_ERROR",
+    `An account may have ${MAX_KEYS} provider keys. Remove one that nothing uses.`,
+    { limit: MAX_KEYS },
+  );
+
 export async function listOwnKeys(ctx: Context, caller: Member, query: Paging) {
   return mapPage(await listKeys(ctx.db, caller.userId, query), toProviderKey);
 }
@@ -110,6 +138,7 @@ export async function changeKey(
   caller: Member,
   providerKeyId: string,
   change: ChangeProviderKey,
+  source: Source,
 ) {
   const key = await mustFind(ctx, caller, providerKeyId);
   if (change.baseUrl !== undefined) mustHaveGoodUrl(ctx, key.provider, change.baseUrl);
@@ -129,13 +158,20 @@ export async function changeKey(
     }),
   };
   if (key.monthlyBudgetUsd === null && values.monthly_budget_usd) await countSpent(ctx, key.id);
-  if (Object.keys(values).length > 0) await updateKey(ctx.db, key.id, values);
+  if (Object.keys(values).length > 0)
+    await ctx.db.transaction().execute(async (tx) => {
+      await updateKey(tx, key.id, values);
+      if (change.key !== undefined) await recordKey(ctx, tx, caller, source, "replaced", key.id);
+    });
   return change.key === undefined ? shown(ctx, caller, key.id) : verifiedIfTold(ctx, caller, key.id);
 }
 
-export async function removeKey(ctx: Context, caller: Member, providerKeyId: string) {
+export async function removeKey(ctx: Context, caller: Member, providerKeyId: string, source: Source) {
   const key = await mustFind(ctx, caller, providerKeyId);
-  await eraseKey(ctx.db, key.id, ctx.now());
+  await ctx.db.transaction().execute(async (tx) => {
+    await eraseKey(tx, key.id, ctx.now());
+    await recordKey(ctx, tx, caller, source, "removed", key.id);
+  });
   return { id: toId("pkey", key.id), deleted: true as const };
 }
 

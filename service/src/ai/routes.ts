@@ -49,11 +49,17 @@ export const aiRoutes = (others: ExecutionKinds = {}): Route[] => {
     ),
     route(api.ai.productRuns, (ctx, caller, { params }) => readProductRuns(ctx, caller, params.productId)),
     route(api.ai.keys, (ctx, caller, { query }) => listOwnKeys(ctx, caller, query)),
-    resumedBy(api.ai.createKey, (ctx, caller, { body }) => storeKey(ctx, caller, body), resumeKey),
-    route(api.ai.changeKey, (ctx, caller, { params, body }) =>
-      changeKey(ctx, caller, params.providerKeyId, body),
+    resumedBy(
+      api.ai.createKey,
+      (ctx, caller, { body }, { source }) => storeKey(ctx, caller, body, source),
+      resumeKey,
     ),
-    route(api.ai.removeKey, (ctx, caller, { params }) => removeKey(ctx, caller, params.providerKeyId)),
+    route(api.ai.changeKey, (ctx, caller, { params, body }, { source }) =>
+      changeKey(ctx, caller, params.providerKeyId, body, source),
+    ),
+    route(api.ai.removeKey, (ctx, caller, { params }, { source }) =>
+      removeKey(ctx, caller, params.providerKeyId, source),
+    ),
     harmlessAgain(
       "It asks the provider whether a key is good, and runs nothing.",
       route(api.ai.verifyKey, (ctx, caller, { params }) => verifyKey(ctx, caller, params.providerKeyId)),

@@ -5,6 +5,7 @@ import { hasBought, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { firstAdminLink } from "../admin/first-admin.ts";
 import { toId } from "../ids.ts";
+import { builtInPlans } from "../plans/plan-book.ts";
 import { record } from "./audit.ts";
 
 let market: Market;
@@ -126,6 +127,86 @@ suite("the audit log", () => {
     );
     const { rows } = await market.query("select a::text as row from audit_log a");
     assert.ok(rows.every(({ row }) => !row.includes("LEAVERMARK") && !row.includes(email)));
+  });
+});
+
+suite("refusals", () => {
+  const refusalsOf = async (action: string, since: number) => {
+    const { rows } = await market.query(
+      "select action, target_id, ip, details from audit_log where action = $1 order by id offset $2",
+      [action, since],
+    );
+    return rows.map(({ target_id, details }) => [target_id, details.failures]);
+  };
+  const countOf = async (action: string) => (await refusalsOf(action, 0)).length;
+  const linesOf = (action: string) =>
+    market.logs.map((line) => JSON.parse(line)).filter((line) => line.action === action);
+
+  test("wrong passwords: the 1st and the 10th stand in the log with their account, the lock too, each in the log lines with address and account", async () => {
+    const user = await market.hasUser();
+    const id = toId("usr", user.userId);
+    const { email } = (await user.get("/v1/account")).body.data;
+    const logIn = (address: string) =>
+      market.as(null).post("/api/auth/login", { email: address, password: "not the password" });
+    for (let tries = 0; tries < 10; tries++) assertError(await logIn(email), 401, "INVALID_CREDENTIALS");
+    for (let tries = 0; tries < 3; tries++) assertError(await logIn(email), 429, "RATE_LIMIT_EXCEEDED");
+    await logIn("nobody@example.com");
+    assert.deepEqual(await refusalsOf("sign_in.password_refused", 0), [
+      [id, 1],
+      [id, 10],
+      [null, 1],
+    ]);
+    assert.deepEqual(await refusalsOf("sign_in.locked", 0), [[id, 1]]);
+    const lines = linesOf("sign_in.password_refused");
+    assert.deepEqual(
+      lines.map(({ ip, account }) => [ip, account]),
+      [...Array.from({ length: 10 }, () => ["127.0.0.1", id]), ["127.0.0.1", null]],
+    );
+    market.clock.forward(16 * 60_000);
+    await logIn(email);
+    assert.deepEqual(await refusalsOf("sign_in.password_refused", 3), [[id, 1]], "a new window");
+  });
+
+  test("wrong links and challenges: counted by network", async () => {
+    for (let tries = 0; tries < 6; tries++) {
+      await market.as(null).post("/api/auth/verify", { token: "x".repeat(43) });
+      await market.as(null).post("/api/auth/two-factor", { challenge: "x".repeat(43), code: "123456" });
+    }
+    assert.deepEqual(await refusalsOf("sign_in.link_refused", 0), [
+      [null, 1],
+      [null, 10],
+    ]);
+  });
+
+  test("a wrong current password, and access that only administrators have", async () => {
+    const user = await market.hasUser();
+    const id = toId("usr", user.userId);
+    const session = await market.hasSession(user.userId);
+    await session.put("/v1/account/password", { password: "a good enough one", currentPassword: "wrong" });
+    assert.deepEqual(await refusalsOf("password.refused", 0), [[id, 1]]);
+    const before = await countOf("admin.refused");
+    for (const client of [session, user]) assert.equal((await client.get("/v1/admin/users")).status, 403);
+    assert.deepEqual(await refusalsOf("admin.refused", before), [[id, 1]]);
+    assert.equal(linesOf("admin.refused").at(-1).endpoint, "GET /admin/users");
+  });
+
+  test("a network that is barred from sign-in", async () => {
+    const limited = await openMarket({
+      config: {
+        planBook: { ...builtInPlans, failedCredentials: { requests: 2, seconds: 600 } },
+      },
+    });
+    try {
+      for (let tries = 0; tries < 3; tries++)
+        await limited.as(null).post("/api/auth/verify", { token: "x".repeat(43) });
+      let found: string[] = [];
+      while (found.length === 0)
+        found = (await limited.query("select ip from audit_log where action = 'sign_in.network_barred'"))
+          .rows;
+      assert.deepEqual(found, [{ ip: "127.0.0.1" }]);
+    } finally {
+      await limited.close();
+    }
   });
 });
 

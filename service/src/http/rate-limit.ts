@@ -38,9 +38,17 @@ interface Rules {
   now(): Date;
   allowanceOf(caller: Caller, ip: string): Allowance;
   failedCredentials: Quota;
+  /** Called once when a network is barred from sign-in. */
+  barred?(entrance: Entrance, ip: string): void;
 }
 
-export function createRateLimits({ counters, now, allowanceOf, failedCredentials }: Rules): RateLimits {
+export function createRateLimits({
+  counters,
+  now,
+  allowanceOf,
+  failedCredentials,
+  ...on
+}: Rules): RateLimits {
   const barred = new Map<string, Window>();
   const refuse = (window: Window, what: string) => tooMany(window, what, now());
 
@@ -79,7 +87,10 @@ export function createRateLimits({ counters, now, allowanceOf, failedCredentials
       if (known) return known;
       const taken = await counters.take({ key, quotas: [failedCredentials] });
       const window = taken.windows[0]!;
-      if (isFull(window)) bar(key, window);
+      if (isFull(window)) {
+        bar(key, window);
+        on.barred?.(entrance, ip);
+      }
       return taken.allowed ? null : refuse(window, "wrong credentials");
     },
   };

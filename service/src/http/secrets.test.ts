@@ -80,9 +80,10 @@ async function mailedToken(address: string, n: number): Promise<string> {
 
 /** Registration, links used and unused, right and wrong passwords, the visitor's cookie and the operator's link. */
 async function signIn(email: string): Promise<Client> {
-  await knock("register", { email, password: PASSWORD, name: "Ada" });
+  const asked = await knock("register", { email, password: PASSWORD, name: "Ada" });
+  const { registrationSecret } = asked.body.data;
   const used = await mailedToken(email, 1);
-  const { body } = await knock("verify", { token: used });
+  const { body } = await knock("verify", { token: used, registrationSecret });
   await knock("magic-link", { email });
   const second = await knock("login", { email, password: PASSWORD });
   await nobody.post("/api/auth/login", { email, password: `${PASSWORD}!` });
@@ -96,6 +97,7 @@ async function signIn(email: string): Promise<Client> {
   const adminLink = new URL((await firstAdminLink(market.service.ctx))!);
   await nobody.post("/api/auth/first-admin", { token: adminLink.hash.slice("#token=".length) });
   Object.assign(secrets, {
+    "a registration's secret": registrationSecret,
     "a password": PASSWORD,
     "a new password": NEW_PASSWORD,
     "a used link": used,

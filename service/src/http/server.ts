@@ -21,6 +21,7 @@ import { BODY_LIMIT_BYTES, notFound, refuseUnreadable, sendError } from "./refus
 import { isApi, toRoutable } from "./request-path.ts";
 import type { Route } from "./route.ts";
 import { mustNotComeFromElsewhere } from "./same-origin.ts";
+import { sourceOf } from "./source.ts";
 import { endRequestSpan, startRequestSpan, traceIdOf, withinRequest } from "./trace.ts";
 
 const SIGN_IN_BODY_LIMIT_BYTES = 256 * 1024;
@@ -164,11 +165,22 @@ function addRoute(app: FastifyInstance, door: Door, route: Route): void {
       // What everybody may know costs nobody anything: whoever asks stays unknown.
       if (endpoint.access.who === "public") return;
       await enter(door, request, reply, { isCounted: endpoint.isCounted });
-      mustBeAllowed(request.caller!, endpoint.access);
+      await mustBeLetIn(door, endpoint, request);
       if (endpoint.freshSignIn) mustBeFresh(door.ctx, request.caller!);
     },
     handler: (request, reply) => answer(door, route, request, reply),
   });
+}
+
+async function mustBeLetIn(door: Door, endpoint: Endpoint, request: FastifyRequest): Promise<void> {
+  const caller = request.caller!;
+  try {
+    mustBeAllowed(caller, endpoint.access);
+  } catch (error) {
+    if (endpoint.access.who === "admin" && isMember(caller))
+      await door.adminRefused?.(caller, endpoint, sourceOf(request));
+    throw error;
+  }
 }
 
 /** The origin at which the server listens. */

@@ -1,7 +1,8 @@
-import type { Context } from "../context.ts";
+import type { Context, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { digestOf } from "../digest.ts";
 import { ApiError } from "../errors.ts";
+import { reportFailure } from "./failures.ts";
 import { addAttempt, dropAttempt, listAttempts } from "./queries.ts";
 
 export interface Window {
@@ -42,6 +43,15 @@ type Kind = keyof typeof LIMITS;
 /** A subject of null is nobody who could be told apart from others, and is not limited. */
 type Tried = [kind: Kind, subject: string | null];
 
+/** RATE_LIMIT_EXCEEDED, with the limit that was reached, for the audit log and not for the caller. */
+class TooManyAttempts extends ApiError {
+  readonly kind: Kind;
+  constructor(kind: Kind, retryAfterSeconds: number) {
+    super("RATE_LIMIT_EXCEEDED", undefined, undefined, retryAfterSeconds);
+    this.kind = kind;
+  }
+}
+
 /** What was counted, to be given back when it turns out not to have been one of those that are limited. */
 export interface Attempt {
   at: Date;
@@ -59,9 +69,34 @@ export async function countAttempts(ctx: Context, tx: Tx, tried: Tried[]): Promi
     if (subject === null) continue;
     if (await addAttempt(tx, { kind, subject: digestOf(subject), at, windows: LIMITS[kind] })) continue;
     const times = await listAttempts(tx, kind, digestOf(subject));
-    throw new ApiError("RATE_LIMIT_EXCEEDED", undefined, undefined, waitSeconds(times, LIMITS[kind], at));
+    throw new TooManyAttempts(kind, waitSeconds(times, LIMITS[kind], at));
   }
   return { at, tried };
+}
+
+interface Locked {
+  subject: string;
+  /** Asked for only when a limit was reached. */
+  account(): Promise<{ id: string } | undefined>;
+  source: Source;
+}
+
+/** Runs what counts attempts in a transaction of its own; a limit that is reached stands in the audit log. */
+export async function withinLimits<T>(
+  ctx: Context,
+  { subject, account, source }: Locked,
+  work: (tx: Tx) => Promise<T>,
+): Promise<T> {
+  try {
+    return await ctx.db.transaction().execute(work);
+  } catch (error) {
+    if (error instanceof TooManyAttempts) {
+      const accountId = (await account())?.id ?? null;
+      const details = { limit: error.kind };
+      await reportFailure(ctx, { action: "sign_in.locked", subject, accountId, source, details });
+    }
+    throw error;
+  }
 }
 
 export async function giveBack(tx: Tx, { at, tried }: Attempt): Promise<void> {

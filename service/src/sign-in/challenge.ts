@@ -5,12 +5,15 @@ import { SESSION_COOKIE } from "../http/authenticate.ts";
 import type { RequestFacts } from "../http/route.ts";
 import { entrantById } from "../people/credentials.ts";
 import { type Entry, enter, mustBeRightCode, sessionAnswer } from "./complete.ts";
+import { reportIfRefused } from "./failures.ts";
 import { knownBrowser } from "./known-browser.ts";
 import { mustFindOneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
 
 /** The second half of a sign-in. A wrong code leaves the challenge; the right one uses it up, and so does one of parallel calls. */
 export async function answerChallenge(ctx: Context, { challenge, code }: TwoFactor, facts: RequestFacts) {
-  const { userId, data } = await mustFindOneTimeToken(ctx, challenge, "two-factor");
+  const { userId, data } = await reportIfRefused(ctx, facts.source, () =>
+    mustFindOneTimeToken(ctx, challenge, "two-factor"),
+  );
   const user = await entrantById(ctx.db, userId!);
   if (!user) throw new ApiError("INVALID_TOKEN");
   const entry: Entry = {

@@ -6,8 +6,9 @@ import type { RequestFacts } from "../http/route.ts";
 import { networkOfStranger } from "../network.ts";
 import { entrantByEmail } from "../people/credentials.ts";
 import { passwordFits } from "../people/password-hash.ts";
-import { countAttempts, giveBack } from "./attempts.ts";
+import { countAttempts, giveBack, withinLimits } from "./attempts.ts";
 import { completeSignIn, sessionAnswer } from "./complete.ts";
+import { reportFailure } from "./failures.ts";
 import { knownBrowser, knownFor } from "./known-browser.ts";
 
 const refused = () => new ApiError("INVALID_CREDENTIALS");
@@ -16,17 +17,20 @@ const refused = () => new ApiError("INVALID_CREDENTIALS");
 export async function logIn(ctx: Context, { email, password, code }: LogIn, facts: RequestFacts) {
   const { source, cookies } = facts;
   const browser = knownFor(ctx, cookies, email);
-  const attempt = await ctx.db
-    .transaction()
-    .execute((tx) =>
-      countAttempts(ctx, tx, [
-        browser ? ["login in a known browser", browser] : ["login of an address", email],
-        ["login from a network", networkOfStranger(source.ip)],
-      ]),
-    );
+  const limited = { subject: email, account: () => entrantByEmail(ctx.db, email), source };
+  const attempt = await withinLimits(ctx, limited, (tx) =>
+    countAttempts(ctx, tx, [
+      browser ? ["login in a known browser", browser] : ["login of an address", email],
+      ["login from a network", networkOfStranger(source.ip)],
+    ]),
+  );
   const account = await entrantByEmail(ctx.db, email);
   const isRight = await passwordFits(account?.passwordHash, password);
-  if (!account?.mailboxProvenAt || !isRight) throw refused();
+  if (!account?.mailboxProvenAt || !isRight) {
+    const accountId = account?.id ?? null;
+    await reportFailure(ctx, { action: "sign_in.password_refused", subject: email, accountId, source });
+    throw refused();
+  }
   await ctx.db.transaction().execute((tx) => giveBack(tx, attempt));
   const token = await completeSignIn(ctx, {
     user: account,

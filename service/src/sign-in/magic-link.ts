@@ -2,12 +2,13 @@ import type { Context } from "../context.ts";
 import type { RequestFacts } from "../http/route.ts";
 import { sendMail } from "../mail/mail.ts";
 import { networkOfStranger } from "../network.ts";
-import { countAttempts } from "./attempts.ts";
+import { entrantByEmail } from "../people/credentials.ts";
+import { countAttempts, withinLimits } from "./attempts.ts";
 import { knownFor } from "./known-browser.ts";
 import { LINK_LIFETIME_SECONDS, mintLink, signInLetter } from "./letters.ts";
 
 /**
- * Sends a link to any address. Accounts are not even looked at, so that nothing can tell who has one. A browser in which
+ * Sends a link to any address. Accounts are not even looked at before a limit is reached, so that nothing can tell who has one. A browser in which
  * the owner of the address signed in before has an allowance of its own, so that strangers who ask cannot use it up.
  */
 export async function sendMagicLink(
@@ -16,7 +17,8 @@ export async function sendMagicLink(
   { source, cookies }: Pick<RequestFacts, "source" | "cookies">,
 ) {
   const browser = knownFor(ctx, cookies, email);
-  await ctx.db.transaction().execute(async (tx) => {
+  const limited = { subject: email, account: () => entrantByEmail(ctx.db, email), source };
+  await withinLimits(ctx, limited, async (tx) => {
     await countAttempts(ctx, tx, [
       browser ? ["magic-link in a known browser", browser] : ["magic-link of an address", email],
       ["letters for a network", networkOfStranger(source.ip)],

@@ -10,7 +10,8 @@ import { revokeGrantsAndSecrets } from "../oauth/forgetting.ts";
 import { type Entrant, entrantById, setPassword } from "../people/credentials.ts";
 import { hashPassword, passwordFits } from "../people/password-hash.ts";
 import { endSessions, mustStillBeIn } from "../sessions/sessions.ts";
-import { countAttempts, giveBack } from "./attempts.ts";
+import { countAttempts, giveBack, withinLimits } from "./attempts.ts";
+import { reportFailure } from "./failures.ts";
 import { passwordChangedLetter } from "./letters.ts";
 import { mustBeGoodPassword } from "./password-rules.ts";
 import { deleteChallengesOf } from "./queries.ts";
@@ -25,7 +26,7 @@ export async function changePassword(
   const account = await entrantById(ctx.db, caller.userId);
   if (!account) throw new ApiError("INVALID_API_KEY");
   mustBeGoodPassword(wish.password, account);
-  await mustBeOwner(ctx, caller, account, wish.currentPassword);
+  await mustBeOwner(ctx, caller, account, wish.currentPassword, source);
   const passwordHash = await hashPassword(wish.password);
   return ctx.db.transaction().execute(async (tx) => {
     await setPassword(tx, account.id, passwordHash);
@@ -54,17 +55,27 @@ async function mustBeOwner(
   caller: SessionCaller,
   account: Entrant,
   currentPassword: string | undefined,
+  source: Source,
 ): Promise<void> {
   if (currentPassword === undefined) mustBeFresh(ctx, caller);
-  else await mustBePassword(ctx, account, currentPassword);
+  else await mustBePassword(ctx, account, currentPassword, source);
 }
 
 /** A session that was left open must not be a place to guess the password at. */
-async function mustBePassword(ctx: Context, account: Entrant, currentPassword: string): Promise<void> {
-  const attempt = await ctx.db
-    .transaction()
-    .execute((tx) => countAttempts(ctx, tx, [["password of an account", account.id]]));
-  if (!(await passwordFits(account.passwordHash, currentPassword)))
+async function mustBePassword(
+  ctx: Context,
+  account: Entrant,
+  currentPassword: string,
+  source: Source,
+): Promise<void> {
+  const limited = { subject: account.id, account: async () => account, source };
+  const attempt = await withinLimits(ctx, limited, (tx) =>
+    countAttempts(ctx, tx, [["password of an account", account.id]]),
+  );
+  if (!(await passwordFits(account.passwordHash, currentPassword))) {
+    const { id } = account;
+    await reportFailure(ctx, { action: "password.refused", subject: id, accountId: id, source });
     throw ruleBroken("currentPassword", "is not your password");
+  }
   await ctx.db.transaction().execute((tx) => giveBack(tx, attempt));
 }

@@ -8,6 +8,7 @@ import type { RequestFacts } from "../http/route.ts";
 import { sendMail } from "../mail/mail.ts";
 import { entrantByEmail, openAccount } from "../people/credentials.ts";
 import { completeSignIn, sessionAnswer } from "./complete.ts";
+import { reportIfRefused } from "./failures.ts";
 import { wipeUnproven } from "./first-proof.ts";
 import { knownBrowser } from "./known-browser.ts";
 import { passwordLeftOutLetter } from "./letters.ts";
@@ -21,10 +22,11 @@ export async function redeemLink(
   facts: RequestFacts,
 ) {
   const { source, cookies } = facts;
-  const user = await ctx.db.transaction().execute(async (tx) => {
+  const redeem = async (tx: Tx) => {
     const token = await redeemOneTimeToken(ctx, tx, value, ["magic-link", "registration"]);
     return accountOf(ctx, tx, token, { ...facts, registrationSecret });
-  });
+  };
+  const user = await reportIfRefused(ctx, source, () => ctx.db.transaction().execute(redeem));
   const earlierToken = cookies[SESSION_COOKIE];
   const token = await completeSignIn(ctx, { user, via: "magic-link", source, earlierToken });
   return sessionAnswer(token, [knownBrowser(ctx, user.email)]);

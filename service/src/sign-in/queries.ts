@@ -33,6 +33,25 @@ export async function addAttempt(db: Queries, { kind, subject, at, windows }: Ne
   return rows.length === 1;
 }
 
+interface NewFailure {
+  kind: string;
+  subject: Buffer;
+  at: Date;
+  seconds: number;
+}
+
+/** Answers how many there were in the window, this one included. */
+export async function addFailure(db: Queries, { kind, subject, at, seconds }: NewFailure): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    insert into sign_in_attempts as a (kind, subject, tried_at, last_at)
+    values (${kind}, ${subject}, array[${at}::timestamptz], ${at})
+    on conflict (kind, subject) do update
+      set tried_at = array(select t from unnest(a.tried_at) t where t > ${before(at, seconds)}) || ${at}::timestamptz,
+          last_at = ${at}
+    returning cardinality(a.tried_at) as count`.execute(db);
+  return rows[0]!.count;
+}
+
 export async function listAttempts(db: Queries, kind: string, subject: Buffer): Promise<Date[]> {
   const row = await db
     .selectFrom("sign_in_attempts")

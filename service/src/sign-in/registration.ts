@@ -5,7 +5,7 @@ import { sendMail } from "../mail/mail.ts";
 import { networkOfStranger } from "../network.ts";
 import { entrantByEmail } from "../people/credentials.ts";
 import { hashPassword } from "../people/password-hash.ts";
-import { countAttempts } from "./attempts.ts";
+import { countAttempts, withinLimits } from "./attempts.ts";
 import { knownAlreadyLetter, LINK_LIFETIME_SECONDS, mintLink, registrationLetter } from "./letters.ts";
 import { mustBeGoodPassword } from "./password-rules.ts";
 import { markBrowser } from "./registering-browser.ts";
@@ -16,7 +16,8 @@ import { markBrowser } from "./registering-browser.ts";
  */
 export async function register(ctx: Context, { email, password, name }: Register, facts: RequestFacts) {
   mustBeGoodPassword(password, { email, name });
-  await ctx.db.transaction().execute((tx) =>
+  const limited = { subject: email, account: () => entrantByEmail(ctx.db, email), source: facts.source };
+  await withinLimits(ctx, limited, (tx) =>
     countAttempts(ctx, tx, [
       ["registration of an address", email],
       ["letters for a network", networkOfStranger(facts.source.ip)],
