@@ -12,7 +12,11 @@ import { enter, type Seeded, seed } from "./seed.ts";
 const PRODUCTS = 10_000;
 const AMPLE = [{ requests: 1_000_000_000, seconds: 86_400 }];
 /** The limiter works as ever, and refuses nothing. */
-export const WITHOUT_LIMITS = { plans: { enterprise: { quotas: AMPLE } }, sessions: AMPLE, guests: AMPLE };
+export const WITHOUT_LIMITS = {
+  plans: { enterprise: { quotas: AMPLE, concurrentRuns: 10_000 } },
+  sessions: AMPLE,
+  guests: AMPLE,
+};
 const CURRENCIES = "USD,EUR,GBP,INR,JPY,BRL";
 /** For a database that is loaded from nothing: what a crash leaves of it is thrown away. */
 export const LOADING = {

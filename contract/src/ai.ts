@@ -12,7 +12,9 @@ const limits = {
     .multipleOf(0.01, "has more decimals than USD")
     .max(1_000_000)
     .nullable()
-    .describe("USD a calendar month (UTC), by our estimate"),
+    .describe(
+      "USD a calendar month (UTC), at list prices. A call reserves the most that it may cost until it has ended; one without maxTokens gets a limit of its own that fits what is left",
+    ),
   maxConcurrency: z.int().min(1).max(100).nullable().describe("Calls at the same time"),
 };
 

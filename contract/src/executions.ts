@@ -47,6 +47,15 @@ export const AcceptedExecution = z
 /** USD, at the list prices of providers. */
 export const CostLimit = z.number().min(0.00000001).max(1_000_000);
 
+/** Of a call of a provider. */
+export const TimeoutSeconds = z
+  .int()
+  .min(1)
+  .max(1_800)
+  .describe(
+    "How long the provider may take in all, repeats included; left out, 600 seconds in all and 300 of silence. Where it is given, silence has no other limit",
+  );
+
 export const Execute = z
   .strictObject({
     productId: z.string().min(1).max(100),
@@ -75,6 +84,7 @@ export const Execute = z
         maxTokens: z.int().min(1).max(1_000_000).optional().describe("The most tokens that it may answer"),
         version: z.string().max(40).optional().describe("Pin a version that you are entitled to"),
         store: z.boolean().default(true).describe("false: keep neither variables nor output"),
+        timeoutSeconds: TimeoutSeconds.optional(),
         maxCost: CostLimit.optional().describe(
           "USD, at the provider's list price. maxTokens is lowered so far that a run cannot cost more; where that leaves nothing for an answer, or no price is known, nothing is called",
         ),
@@ -140,7 +150,7 @@ export const execute = endpoint({
   path: "/ai/execute",
   summary: "Run a prompt that you bought with your own provider key",
   description:
-    "Answers when the run has ended. With `stream: true` or `Accept: text/event-stream` it answers events: `execution.started`, `output.delta` ({text}), and at last either `execution.completed` (the whole result) or `execution.failed` (the error, as in the envelope); a stream without one of the two was cut off.\n\nThe status line waits for the first piece of output: what fails before is an ordinary error. The id of an event is how much output was sent with it: come back to `GET /ai/executions/{executionId}/events` with it as `Last-Event-ID`.\n\nWho hangs up ends the run, unless the request had an `Idempotency-Key`. With `Prefer: respond-async` it answers 202 and the run goes on without its caller.",
+    "Answers when the run has ended. With `stream: true` or `Accept: text/event-stream` it answers events: `execution.started`, `output.delta` ({text}), and at last either `execution.completed` (the whole result) or `execution.failed` (the error, as in the envelope); a stream without one of the two was cut off.\n\nThe status line waits for the first piece of output, at most 20 seconds: what fails before is an ordinary error. The id of an event is how much output was sent with it: come back to `GET /ai/executions/{executionId}/events` with it as `Last-Event-ID`.\n\nIf the client disconnects, or reads nothing for 30 seconds, the run is canceled, unless the request had an `Idempotency-Key`. An account may have as many runs under way at once as its plan allows (`concurrentRuns`); one more is refused with 429. With `Prefer: respond-async` it answers 202 and the run goes on without its caller.",
   access,
   body: Execute,
   data: ExecutionResult,

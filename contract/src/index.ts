@@ -264,6 +264,7 @@ export {
   executionStatuses,
   executionTypes,
   type ProductRuns,
+  TimeoutSeconds,
 } from "./executions.ts";
 export { MAX_FILE_BYTES, MAX_IMAGE_BYTES, type ProductFile, type ProductImage } from "./files.ts";
 export type { ApiKey, ApiKeyStatus, CreateApiKey, NewApiKey, RotatedApiKey } from "./keys.ts";

@@ -54,6 +54,9 @@ const Offer = z.object({
   ),
   currency: Currency,
   quotas: z.array(Quota),
+  concurrentRuns: z
+    .int()
+    .describe("Runs of prompts that an account may have under way at once; one more is refused with 429"),
 });
 
 const Subscription = z

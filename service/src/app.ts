@@ -4,9 +4,9 @@ import type { FastifyInstance } from "fastify";
 import { accountRoutes } from "./account/routes.ts";
 import { adminRoutes } from "./admin/routes.ts";
 import { hearCancels } from "./ai/cancel.ts";
+import { RENEW_EVERY_MS, renewLeases } from "./ai/leases.ts";
 import { addReceiptKeys } from "./ai/receipt-pages.ts";
 import { aiRoutes } from "./ai/routes.ts";
-import { renewRuns } from "./ai/runs.ts";
 import { analyticsRoutes } from "./analytics/routes.ts";
 import { countWaiting } from "./analytics/sums.ts";
 import { auditRoutes } from "./audit/routes.ts";
@@ -72,7 +72,6 @@ import { Evaluator } from "./workflows/evaluate.ts";
 const FLUSH_VIEWS_MS = 500;
 const DROP_OLD_MS = 5_000;
 const HEAR_CANCELS_MS = 500;
-const RENEW_RUNS_MS = 15_000;
 /** Requests may run this long after SIGTERM; then calls to the outside are given up. */
 const GRACE_MS = 10_000;
 const LAST_WORDS_MS = 3_000;
@@ -139,7 +138,7 @@ export async function startService(
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
   const kept = every(DROP_OLD_MS, "kept lists", ctx.log, async () => ctx.kept.dropOld());
   const cancels = every(HEAR_CANCELS_MS, "cancels", ctx.log, () => hearCancels(ctx));
-  const leases = every(RENEW_RUNS_MS, "leases of runs", ctx.log, () => renewRuns(ctx));
+  const leases = every(RENEW_EVERY_MS, "leases of runs", ctx.log, () => renewLeases(ctx));
   if (config.roles.worker) await workers.start();
   await app.listen({ host: config.host, port: config.port });
   const origin = originOf(app);

@@ -32,6 +32,8 @@ import type { Figures } from "./telemetry.figures.ts";
 import { serverOf } from "./telemetry.ts";
 
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+/** Each word comes in a frame of some 250 bytes: a long answer is 30 MB of them. */
+const MAX_STREAM_BYTES = 256 * 1024 * 1024;
 const IDENTITY_PROVIDER_MS = 5_000;
 
 /** Whom tests put in the place of the world. */
@@ -158,6 +160,7 @@ function openProviders(guard: Guard, figures: Figures, overrides: OutsideOverrid
     headersMs: deadlines.firstByteMs,
     bodyIdleMs: deadlines.idleMs,
     maxResponseBytes: MAX_ANSWER_BYTES,
+    maxStreamBytes: MAX_STREAM_BYTES,
   });
   const sdk = createSdkProviders({ fetch: safe.fetch, deadlines, ...overrides.providers });
   const addressOf = (key: ProviderKey) => baseUrlOf({ baseUrls: overrides.providers?.baseUrls ?? {} }, key);

@@ -97,10 +97,10 @@ const wide = [{ requests: 1_000_000, seconds: 3_600 }];
 const generousPlans: PlanBook = {
   ...builtInPlans,
   plans: {
-    free: { ...builtInPlans.plans.free, quotas: wide },
-    pro: { ...builtInPlans.plans.pro, quotas: wide },
-    business: { ...builtInPlans.plans.business, quotas: wide },
-    enterprise: { ...builtInPlans.plans.enterprise, quotas: wide },
+    free: { ...builtInPlans.plans.free, quotas: wide, concurrentRuns: 1_000 },
+    pro: { ...builtInPlans.plans.pro, quotas: wide, concurrentRuns: 1_000 },
+    business: { ...builtInPlans.plans.business, quotas: wide, concurrentRuns: 1_000 },
+    enterprise: { ...builtInPlans.plans.enterprise, quotas: wide, concurrentRuns: 1_000 },
   },
   sessions: wide,
   guests: wide,

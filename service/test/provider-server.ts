@@ -63,6 +63,8 @@ export interface ProviderServer {
   requests: RecordedRequest[];
   /** What the next request gets; several calls line up. Without any, requests get a plain answer. */
   next(reply: Next): void;
+  /** What requests get when nothing lines up; null: a plain answer again. */
+  always(reply: Next | null): void;
   /** What the next request for a list of models gets, which is how a key is verified; without any, an empty list. */
   nextListing(reply: Raw): void;
   /** Resolves with the next request that comes in, answered or not. */
@@ -85,6 +87,7 @@ export async function startProviderServer({
 }: ProviderServerOptions = {}): Promise<ProviderServer> {
   const requests: RecordedRequest[] = [];
   const replies: Next[] = [];
+  let usual: Next | null = null;
   const listings: Raw[] = [];
   const sockets = new Set<Socket>();
   let arrival = Promise.withResolvers<RecordedRequest>();
@@ -100,7 +103,7 @@ export async function startProviderServer({
     arrival = Promise.withResolvers();
     if (keyOf(request.headers) !== key) send(response, refusal(request, "bad-key"));
     else if (request.method === "GET") send(response, listings.shift() ?? NO_MODELS);
-    else reply(request, response, replies.shift() ?? { answer: {} });
+    else reply(request, response, replies.shift() ?? usual ?? { answer: {} });
   });
   server.on("connection", (socket) => {
     sockets.add(socket);
@@ -112,6 +115,9 @@ export async function startProviderServer({
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     requests,
     next: (next) => void replies.push(next),
+    always: (reply) => {
+      usual = reply;
+    },
     nextListing: (listing) => void listings.push(listing),
     nextRequest: () => arrival.promise,
     clientGone: gone.promise,
@@ -186,8 +192,19 @@ function replyInPieces(
   response: ServerResponse,
   streamed: Streamed,
 ): Promise<void> {
-  const { stop = "stop", usage = USAGE, model = modelOf(request) } = streamed;
+  const { stop = "stop", model = modelOf(request) } = streamed;
+  const { usage = USAGE } = streamed.endless
+    ? { usage: { input: 12, output: allowedBy(request) } }
+    : streamed;
   return sendStream(response, formatOf(request), { stop, usage, model }, streamed);
+}
+
+/** More than most models write, where the request names no limit. */
+const ENDLESS_TOKENS = 100_000;
+
+function allowedBy({ body }: RecordedRequest): number {
+  const { max_tokens, max_completion_tokens } = body as Record<string, number | undefined>;
+  return max_tokens ?? max_completion_tokens ?? ENDLESS_TOKENS;
 }
 
 function toRaw(

@@ -24,6 +24,8 @@ export interface Streamed extends Omit<Answer, "text"> {
   /** How it goes wrong, once `after` pieces are sent (all of them, unless told). */
   breaks?: Break;
   after?: number;
+  /** A model that never stops by itself: it counts as many tokens as the request allows. */
+  endless?: boolean;
   /** Sends it in chunks of so many bytes, wherever letters end. */
   chunk?: number;
   /** Awaited before each piece, and before the end. */
@@ -65,6 +67,7 @@ const framesIn: Record<WireFormat, (answer: ToldStream) => Frames> = {
       completion_tokens: usage.output,
       total_tokens: usage.input + usage.output,
       prompt_tokens_details: { cached_tokens: usage.cached ?? 0 },
+      completion_tokens_details: { reasoning_tokens: usage.reasoning ?? 0 },
     };
     return {
       begin: [chunk([choice({ role: "assistant", content: "" })])],

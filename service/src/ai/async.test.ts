@@ -100,25 +100,6 @@ suite("Prefer: respond-async", () => {
     assert.equal(provider.requests.length, before + 1);
   });
 
-  test("is for a hundred runs at a time", async () => {
-    const held = heldPieces();
-    const somebody = await market.hasUser();
-    const wish = { productId: await hasDraft(somebody), apiKeyId: await hasKey(somebody) };
-    const replies = [];
-    for (let at = 0; at < 101; at++) {
-      provider.next({ stream: { gate: held.gate } });
-      replies.push(await run(somebody, wish, ASYNC));
-    }
-    assert.ok(replies.slice(0, 100).every(({ status }) => status === 202));
-    assertError(replies.at(-1)!, 429, "RATE_LIMIT_EXCEEDED");
-    held.allowAll();
-    await becomes(
-      async () => (await somebody.get("/v1/ai/executions?status=completed")).body.meta.total,
-      (total) => total === 100,
-    );
-    assert.equal((await run(somebody, wish, ASYNC)).status, 202);
-  });
-
   test("the history tells runs by their mode", async () => {
     const { executionId } = (await accepted()).body.data;
     await run(owner, { productId });

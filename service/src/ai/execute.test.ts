@@ -347,7 +347,7 @@ suite("the model", () => {
     const asked = lastBody() as unknown as Record<string, unknown>;
     assert.deepEqual([asked["temperature"], asked["max_tokens"]], [0, 9]);
     await ran(author, { productId, apiKeyId, options: { model: "m" } });
-    assert.deepEqual(Object.keys(lastBody()).sort(), ["messages", "model"]);
+    assert.deepEqual(Object.keys(lastBody()).sort(), ["messages", "model", "stream", "stream_options"]);
   });
 });
 

@@ -7,16 +7,19 @@ import { Slots } from "../http/slots.ts";
 import { toId } from "../ids.ts";
 import { promptKind, streamExecution } from "./events.ts";
 import { mustFind } from "./executions.ts";
-import { type Prepared, prepare } from "./prepare.ts";
+import { prepare } from "./prepare.ts";
 import { failAbandonedRun } from "./queries.ts";
 import { errorOf, outputOf, resultOf } from "./replay.ts";
-import { carryOut } from "./run.ts";
+import { carryOut, type Outcome } from "./run.ts";
 import { type Run, startRun } from "./runs.ts";
 import { streamRun } from "./stream.ts";
 
-const MAX_ALONE = 100;
-/** They hold their text in memory, and no connection limits them. */
-const alone = new Slots(MAX_ALONE, `${MAX_ALONE} executions of yours go on without you already.`);
+/** Each holds its answer in memory until it has ended; the plan says how many an account may have. */
+const running = new Slots(
+  Number.POSITIVE_INFINITY,
+  (most) =>
+    `${most} runs of your account are under way, which is the most that its plan allows at once. Wait until one has ended, or choose a larger plan.`,
+);
 
 type Facts = Pick<RequestFacts, "acceptsEvents" | "prefer" | "clientGone">;
 
@@ -29,17 +32,32 @@ export async function executePrompt(
 ): Promise<ExecutionResult | Accepted | EventStream> {
   const prepared = await prepare(ctx, caller, wish);
   const mode = modeOf(wish, facts);
-  if (mode === "async") return goOnAlone(ctx, caller, prepared);
-  const run = await startRun(ctx, caller, prepared, mode);
+  const leave = enter(ctx, caller);
+  const run = await startRun(ctx, caller, prepared, mode).catch((error) => {
+    leave();
+    throw error;
+  });
+  const clientGone = mode === "async" ? null : facts.clientGone();
+  run.live.giveUpOn(clientGone);
+  const outcome = carryOut(ctx, run, prepared).finally(leave);
+  if (mode === "async") return new Accepted(toAccepted(ctx, run, "running"), true);
   try {
-    if (mode === "stream") return await streamRun(ctx, run, prepared, facts.clientGone());
-    return await waitFor(ctx, run, prepared, facts.clientGone());
+    if (mode === "stream") return await streamRun(ctx, run, outcome, clientGone);
+    return resultOfOutcome(await outcome);
   } catch (error) {
     // The provider refused the call, so that nobody is billed: the same request may be sent again.
     if (error instanceof ApiError && !isFinalFor(error.code)) await ctx.idempotencyKey?.unbind();
     throw error;
   }
 }
+
+function enter(ctx: Context, { userId, plan }: Member): () => void {
+  if (ctx.live.isFull) throw new ApiError("SERVICE_UNAVAILABLE", TOO_MUCH_HELD, undefined, 1);
+  return running.enter(userId, ctx.config.planBook.plans[plan].concurrentRuns);
+}
+
+const TOO_MUCH_HELD =
+  "The answers of all runs that are under way fill the memory of this process. Try again soon.";
 
 /**
  * Of a run that was written under the same Idempotency-Key: how it stands, without another call of the provider. One that still runs
@@ -81,28 +99,9 @@ export function modeOf({ stream }: Pick<Execute, "stream">, { acceptsEvents, pre
   return prefer.respondAsync ? "async" : "sync";
 }
 
-async function waitFor(
-  ctx: Context,
-  run: Run,
-  prepared: Prepared,
-  clientGone: AbortSignal | null,
-): Promise<ExecutionResult> {
-  run.live.giveUpOn(clientGone);
-  const outcome = await carryOut(ctx, run, prepared);
+function resultOfOutcome(outcome: Outcome): ExecutionResult {
   if ("error" in outcome) throw outcome.error;
   return outcome.result;
-}
-
-async function goOnAlone(ctx: Context, caller: Member, prepared: Prepared): Promise<Accepted> {
-  const leave = alone.enter(caller.userId);
-  try {
-    const run = await startRun(ctx, caller, prepared, "async");
-    void carryOut(ctx, run, prepared).finally(leave);
-    return new Accepted(toAccepted(ctx, run, "running"), true);
-  } catch (error) {
-    leave();
-    throw error;
-  }
 }
 
 function toAccepted(

@@ -133,29 +133,52 @@ export const eraseKeysOf = (db: Queries, userId: string, now: Date) =>
     .where("user_id", "=", userId)
     .execute();
 
+/** What a call costs at most, in USD, for a key with a budget. */
+export interface CallPrice {
+  promptUsd: number;
+  tokenUsd: number;
+  /** Of the answer: as many as it may have, and as few as it may be lowered to. */
+  mostTokens: number;
+  leastTokens: number;
+  /** The prompt as it is likely to be billed, for a call whose process dies. */
+  deadUsd: number;
+}
+
 /** What a call takes of its key's limits before it is made. */
 export interface Reservation {
   callId: string;
   providerKeyId: string;
   executionId: string;
-  expectedUsd: number;
+  /** null: the key has no budget, or nobody knows the price. */
+  price: CallPrice | null;
   startedAt: Date;
   monthStart: Date;
   leaseUntil: Date;
 }
 
-/** What stands against a call. `forgotten`: its owner removed the key meanwhile. */
-export type KeyRefusal = "budget" | "concurrency" | "forgotten";
+/**
+ * What stands against a call. `reserved`: what is left of the budget is held by calls under way. `forgotten`: its owner removed
+ * the key meanwhile.
+ */
+export type KeyRefusal = "budget" | "reserved" | "concurrency" | "forgotten";
+
+/** What became of a reservation: refused, or so many tokens of an answer that the rest of a budget pays for. */
+export interface Reserved<Refusal = KeyRefusal> {
+  refusedBy?: Refusal;
+  /** null: nobody limits them. */
+  maxTokens?: number | null;
+}
 
 /** An expression, so that what belongs to the call is written in the same statement. */
-export const reserveCall = (reservation: Reservation) => sql<KeyRefusal | null>`
+export const reserveCall = ({ price, ...reservation }: Reservation) => sql<Reserved>`
   reserve_provider_call(${reservation.callId}, ${reservation.providerKeyId}, ${reservation.executionId},
-    ${reservation.expectedUsd}, ${reservation.startedAt}, ${reservation.monthStart}, ${reservation.leaseUntil})`;
+    ${price?.promptUsd ?? null}, ${price?.tokenUsd ?? null}, ${price?.mostTokens ?? null}, ${price?.leastTokens ?? null},
+    ${price?.deadUsd ?? 0}, ${reservation.startedAt}, ${reservation.monthStart}, ${reservation.leaseUntil})`;
 
-export async function reserveCallAlone(db: Queries, reservation: Reservation): Promise<KeyRefusal | null> {
-  const { rows } = await sql<{ refusedBy: KeyRefusal | null }>`${prepared("reserve_provider_call")}
-    select ${reserveCall(reservation)} as "refusedBy"`.execute(db);
-  return rows[0]!.refusedBy;
+export async function reserveCallAlone(db: Queries, reservation: Reservation): Promise<Reserved> {
+  const { rows } = await sql<{ reserved: Reserved }>`${prepared("reserve_provider_call")}
+    select ${reserveCall(reservation)} as reserved`.execute(db);
+  return rows[0]!.reserved;
 }
 
 /** A key as it was read. One that was removed reads otherwise, and an address changes only with its secret. */
@@ -180,7 +203,7 @@ export const movingCalls = (
 ) => {
   const ends = ended.map(({ callId, costUsd, endedAt }) => ({ callId, costUsd, endedAt }));
   const opens = opened
-    .map(({ reservation, key }) => ({ ...key, ...reservation }))
+    .map(({ reservation: { price, ...reservation }, key }) => ({ ...key, ...reservation, ...price }))
     .toSorted((a, b) => (a.providerKeyId < b.providerKeyId ? -1 : 1));
   return sql`
   ended_calls as (
@@ -193,18 +216,19 @@ export const movingCalls = (
            case when exists (select from provider_keys k
                               where k.id = opened."providerKeyId" and k.sealed_key = opened."sealedKey"
                                 and k.status = opened.status and (k.monthly_budget_usd is not null) = opened."hasBudget")
-                then reserve_provider_call(opened."callId", opened."providerKeyId", opened."executionId", opened."expectedUsd", opened."startedAt",
+                then reserve_provider_call(opened."callId", opened."providerKeyId", opened."executionId", opened."promptUsd", opened."tokenUsd",
+                                           opened."mostTokens", opened."leastTokens", coalesce(opened."deadUsd", 0), opened."startedAt",
                                            opened."monthStart", opened."leaseUntil")
-                else 'changed' end as "refusedBy"
+                else '{"refusedBy": "changed"}' end as reserved
       from jsonb_to_recordset(${JSON.stringify(opens)}::jsonb) as opened (
-             "callId" uuid, "providerKeyId" uuid, "executionId" uuid, "expectedUsd" numeric, "startedAt" timestamptz,
-             "monthStart" timestamptz, "leaseUntil" timestamptz, "sealedKey" text, status text, "hasBudget" boolean)
+             "callId" uuid, "providerKeyId" uuid, "executionId" uuid, "promptUsd" numeric, "tokenUsd" numeric,
+             "mostTokens" integer, "leastTokens" integer, "deadUsd" numeric, "startedAt" timestamptz, "monthStart" timestamptz, "leaseUntil" timestamptz, "sealedKey" text, status text, "hasBudget" boolean)
      where ${condition} and (select count(*) from ended_calls) >= 0)`;
 };
 
-/** What stands against calls of `movingCalls`, by their ids; a column of that statement. */
-export const refusalsOfCalls = sql`
-  (select coalesce(jsonb_object_agg("callId", "refusedBy") filter (where "refusedBy" is not null), '{}') from opened_calls)`;
+/** What became of the reservations of `movingCalls`, by the ids of their calls; a column of that statement. */
+export const reservedCalls = sql`
+  (select coalesce(jsonb_object_agg("callId", reserved), '{}') from opened_calls)`;
 
 /** Of the calls that ended since the month began, at most so many; answers how many are counted now that were not. */
 export async function countCalls(

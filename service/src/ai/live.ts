@@ -1,5 +1,5 @@
 import type { Notices } from "../db/notices.ts";
-import { GrowingText } from "./growing-text.ts";
+import { GrowingText } from "../growing-text.ts";
 
 /** Why a run is given up before its provider has answered. */
 export type GivenUp = "client_gone" | "canceled" | LeavingReason;
@@ -18,6 +18,13 @@ const LOOK_AGAIN_MS = 1_000;
 
 const never = new AbortController().signal;
 
+/** In UTF-16 units: a run is not read of its provider while its reader is so far behind. */
+export const MOST_UNREAD = 256 * 1024;
+/** The answers of all runs of a process together; past that none begins. */
+const MOST_HELD = 64 * 1024 * 1024;
+/** In milliseconds: a stream whose run says nothing is opened all the same, so that its reader hears that it is alive. */
+const OPENS_AFTER_MS = 20_000;
+
 /** A run that this process carries out: what it has said so far, and who waits for more. */
 export class LiveRun {
   readonly id: string;
@@ -28,10 +35,44 @@ export class LiveRun {
   /** Called when another process has a reader of it. */
   onWatch: () => void = () => {};
   readonly #giveUp = new AbortController();
+  readonly #noteHeld: (characters: number) => void;
+  /** How much the reader has taken whom the run waits for; null: it waits for nobody. */
+  #readTo: number | null = null;
+  #wakeRun: () => void = () => {};
   readonly #waiting = new Set<() => void>();
 
-  constructor(id: string) {
+  constructor(id: string, noteHeld: (characters: number) => void = () => {}) {
     this.id = id;
+    this.#noteHeld = noteHeld;
+  }
+
+  get hasMoved(): boolean {
+    return this.text.length > 0 || this.ending !== null;
+  }
+
+  /** From now on the run goes no faster than its reader. */
+  keepPace(): void {
+    this.#readTo ??= 0;
+  }
+
+  readTo(place: number): void {
+    if (this.#readTo === null) return;
+    this.#readTo = place;
+    if (!this.isAhead) this.#wakeRun();
+  }
+
+  /** What its reader has not taken is as much as may be held for them. */
+  get isAhead(): boolean {
+    return this.#readTo !== null && this.text.length - this.#readTo > MOST_UNREAD;
+  }
+
+  /** Resolves when its reader has come nearer, or the run was given up. */
+  async untilRead(): Promise<void> {
+    while (this.isAhead && !this.signal.aborted) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#wakeRun = resolve;
+      await promise;
+    }
   }
 
   /** Aborts when the run is given up. */
@@ -43,6 +84,7 @@ export class LiveRun {
     if (this.ending) return;
     this.givenUp ??= why;
     this.#giveUp.abort();
+    this.#wakeRun();
   }
 
   /** Nobody waits for it once that aborts; null: it goes on without them. */
@@ -53,6 +95,7 @@ export class LiveRun {
 
   say(piece: string): void {
     this.text.add(piece);
+    this.#noteHeld(piece.length);
     this.#tell();
   }
 
@@ -92,9 +135,13 @@ export class LiveRun {
  */
 export class LiveRuns {
   readonly #runs = new Map<string, LiveRun>();
+  /** Calls with stored keys that are under way here, of prompts and of workflows. */
+  readonly callIds = new Set<string>();
   /** Readers of runs of other processes. */
   readonly #readers = new Map<string, Set<() => void>>();
   #empty = Promise.withResolvers<void>();
+  #held = 0;
+  opensAfterMs = OPENS_AFTER_MS;
 
   constructor(notices: Notices) {
     notices.keep({
@@ -124,13 +171,21 @@ export class LiveRuns {
     return [...this.#runs.keys()];
   }
 
+  /** The answers that are held here leave no room for another. */
+  get isFull(): boolean {
+    return this.#held > MOST_HELD;
+  }
+
   begin(id: string): LiveRun {
-    const run = new LiveRun(id);
+    const run = new LiveRun(id, (characters) => {
+      this.#held += characters;
+    });
     this.#runs.set(id, run);
     return run;
   }
 
   remove(id: string): void {
+    this.#held -= this.#runs.get(id)?.text.length ?? 0;
     this.#runs.delete(id);
     if (this.#runs.size > 0) return;
     this.#empty.resolve();

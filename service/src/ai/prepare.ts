@@ -6,7 +6,7 @@ import { findProductToRun } from "../products/detail.ts";
 import { findRunnableVersion } from "../products/goods.ts";
 import { parseMessages, renderMessages } from "../prompts/template.ts";
 import { checkVariables } from "../prompts/variables.ts";
-import { withinCost } from "./max-cost.ts";
+import { type RunOptions, withinCost } from "./max-cost.ts";
 import { keyToRunWith, type UsableKey } from "./provider-keys.ts";
 
 export type Product = Awaited<ReturnType<typeof findProductToRun>>;
@@ -19,7 +19,7 @@ export interface Prepared {
   version: string;
   messages: Message[];
   variables: Record<string, string>;
-  options: Execute["options"];
+  options: RunOptions;
 }
 
 /** What the caller may run, checked and rendered. Nothing is written. */

@@ -3,12 +3,16 @@ import type { Context } from "../context.ts";
 import { daysAfter } from "../days.ts";
 import { ApiError } from "../errors.ts";
 import {
+  CallProgress,
+  estimateAbandoned,
   type Message,
   type ProviderAnswer,
   type ProviderCall,
   ProviderFault,
+  type TokenUsage,
 } from "../outside/ai-provider.ts";
-import { type Cost, costOf, expectedCostOf } from "./cost.ts";
+import { type AnswerLimits, priceOfCall } from "./call-price.ts";
+import { type Cost, costOf } from "./cost.ts";
 import {
   type CallEnd,
   endCallAlone,
@@ -17,15 +21,16 @@ import {
   type LateRefusal,
   movingCalls,
   type Reservation,
-  refusalsOfCalls,
+  type Reserved,
   reserveCallAlone,
+  reservedCalls,
 } from "./key-queries.ts";
 import { type SealedKey, toUsable } from "./provider-keys.ts";
 import { record } from "./recording.ts";
 import { monthOf } from "./spent.ts";
 
-/** Past the last deadline of any call: whoever holds such a lease is dead. */
-export const LEASE_MS = 180_000;
+/** Renewed as long as the process lives (leases.ts): a call may take half an hour. */
+export const LEASE_MS = 90_000;
 /** Budgets count one month; the one before may still be looked at. */
 const CALLS_KEPT_DAYS = 62;
 
@@ -33,6 +38,8 @@ const CALLS_KEPT_DAYS = 62;
 export interface OpenCall {
   reservation: Reservation;
   key: SealedKey;
+  /** What is left of the budget pays for an answer of so many; undefined: no budget limits it, or not known yet. */
+  maxTokens?: number | undefined;
 }
 
 export interface CallWish {
@@ -40,7 +47,7 @@ export interface CallWish {
   executionId: string;
   model: string;
   messages: readonly Message[];
-  options: { maxTokens?: number | undefined };
+  options: AnswerLimits;
 }
 
 /** What a call takes of its key's limits; the sandbox has neither. Nothing is written yet. */
@@ -52,8 +59,7 @@ export function toOpenCall(ctx: Context, key: SealedKey, wish: CallWish): OpenCa
     providerKeyId: key.id,
     executionId: wish.executionId,
     // Only a budget asks, and looking a price up takes longer than all the rest.
-    expectedUsd:
-      key.monthlyBudgetUsd === null ? 0 : expectedCostOf({ ...wish, provider: key.provider, at: now }),
+    price: key.monthlyBudgetUsd === null ? null : priceOfCall({ ...wish, provider: key.provider, at: now }),
     startedAt: now,
     monthStart: monthOf(now),
     leaseUntil: new Date(now.getTime() + LEASE_MS),
@@ -61,10 +67,15 @@ export function toOpenCall(ctx: Context, key: SealedKey, wish: CallWish): OpenCa
   return { reservation, key };
 }
 
+const RESERVED =
+  "What is left of the stored key's monthly budget is reserved by calls under way. Wait until one has ended, lower maxTokens, or raise monthlyBudget.";
+
 /** Throws KEY_BUDGET_EXCEEDED, KEY_CONCURRENCY_LIMIT or PROVIDER_KEY_NOT_FOUND where something stands against a call. */
-export function mustBeWithinLimits(refusedBy: KeyRefusal | null): void {
-  if (refusedBy === null) return;
+export function mustBeWithinLimits(refusedBy: KeyRefusal | undefined): void {
+  if (refusedBy === undefined) return;
   const details = { source: "marketplace" };
+  if (refusedBy === "reserved")
+    throw new ApiError("KEY_BUDGET_EXCEEDED", RESERVED, { ...details, reason: "reserved" }, 1);
   if (refusedBy === "forgotten") throw new ApiError("PROVIDER_KEY_NOT_FOUND", undefined, details);
   if (refusedBy === "concurrency") throw new ApiError("KEY_CONCURRENCY_LIMIT", undefined, details, 1);
   throw new ApiError("KEY_BUDGET_EXCEEDED", undefined, details);
@@ -98,7 +109,7 @@ export const movingCallsOf = (
   condition: RawBuilder<unknown>,
 ) => ({
   parts: movingCalls(ended, opened.map(toOpening), condition),
-  refusals: refusalsOfCalls,
+  reserved: reservedCalls,
 });
 
 const toOpening = ({ reservation, key: { sealedKey, status, monthlyBudgetUsd } }: OpenCall) => ({
@@ -106,20 +117,45 @@ const toOpening = ({ reservation, key: { sealedKey, status, monthlyBudgetUsd } }
   key: { sealedKey, status, hasBudget: monthlyBudgetUsd !== null },
 });
 
-export type { CallEnd, LateRefusal };
+export type { CallEnd, LateRefusal, Reserved };
 
 export type KeyedCall = CallWish &
-  Pick<ProviderCall, "options" | "signal" | "versionId" | "sample"> & { key: SealedKey };
+  Pick<ProviderCall, "options" | "signal" | "timeoutMs" | "versionId" | "sample"> & { key: SealedKey };
 
 /** Takes its part of the key's limits for a call that stands in no other statement. Throws what `mustBeWithinLimits` does. */
 export async function openCall(ctx: Context, key: SealedKey, wish: CallWish): Promise<OpenCall | null> {
   const call = toOpenCall(ctx, key, wish);
-  if (call) mustBeWithinLimits(await reserveCallAlone(ctx.db, call.reservation));
-  return call;
+  return call && withReserved(call, await reserveCallAlone(ctx.db, call.reservation));
 }
 
+/** The call with what it was given of its key's limits. Throws what `mustBeWithinLimits` does. */
+export function withReserved(call: OpenCall, { refusedBy, maxTokens }: Reserved): OpenCall {
+  mustBeWithinLimits(refusedBy);
+  return { ...call, maxTokens: maxTokens ?? undefined };
+}
+
+/** `usage`: what the call has used although it gave no answer; null: nothing that anybody bills. */
+type Failed = { cause: unknown; usage: TokenUsage | null };
+
 /** What came of a call; `end` is what its key is still to be told, null where it has no limits. */
-export type Made = ({ answer: ProviderAnswer; cost: Cost } | { cause: unknown }) & { end: CallEnd | null };
+export type Made = ({ answer: ProviderAnswer; cost: Cost } | Failed) & { end: CallEnd | null };
+
+/**
+ * What a call that gave no answer has used: by the provider's count, else by our estimate where it was abandoned once the
+ * provider had it (its caller went, its time was over), or broke off after the model had begun to write. null: nothing.
+ */
+export function usageOfFailed(
+  cause: unknown,
+  messages: readonly Message[],
+  progress: CallProgress,
+): TokenUsage | null {
+  if (!(cause instanceof ProviderFault))
+    return progress.isSent ? estimateAbandoned(messages, progress) : null;
+  const { code, facts } = cause;
+  if (facts.usage) return facts.usage;
+  const isTimeout = code === "PROVIDER_TIMEOUT" && facts.phase !== "connect" && progress.isSent;
+  return isTimeout || progress.outputBytes > 0 ? estimateAbandoned(messages, progress) : null;
+}
 
 /**
  * Makes a call that was opened, as a part of an execution: priced, and with what it showed of the key. Whoever makes it has `end`
@@ -131,20 +167,32 @@ export async function makeCall(
   { key, executionId: _, ...wish }: KeyedCall,
 ): Promise<Made> {
   const { provider, baseUrl } = key;
+  const progress = new CallProgress();
+  const leave = hold(ctx, call);
   const priceOf = (model: string, usage: ProviderAnswer["usage"]) =>
     costOf({ provider, model, askedModel: wish.model, usage, at: ctx.now() });
   try {
     const answer = await ctx.outside.ai.run({
       ...{ provider, baseUrl, apiKey: toUsable(ctx, key).secret },
-      ...wish,
+      ...{ ...wish, progress, options: { ...wish.options, capTokens: call?.maxTokens } },
     });
     const cost = priceOf(answer.model, answer.usage);
     return { answer, cost, end: toCallEnd(ctx, call, { cost }) };
   } catch (cause) {
-    const counted = cause instanceof ProviderFault ? cause.facts.usage : undefined;
-    const cost = counted ? priceOf(wish.model, counted) : null;
-    return { cause, end: toCallEnd(ctx, call, { cause, cost }) };
+    const usage = usageOfFailed(cause, wish.messages, progress);
+    const cost = usage && priceOf(wish.model, usage);
+    return { cause, usage, end: toCallEnd(ctx, call, { cause, cost }) };
+  } finally {
+    leave();
   }
+}
+
+/** Has a call's lease renewed until what is answered is called. */
+export function hold({ live }: Context, call: OpenCall | null): () => void {
+  if (!call) return () => {};
+  const { callId } = call.reservation;
+  live.callIds.add(callId);
+  return () => void live.callIds.delete(callId);
 }
 
 /** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */

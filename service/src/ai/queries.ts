@@ -199,15 +199,6 @@ export const failAbandoned = (db: Queries, now: Date) =>
 export const failAbandonedRun = (db: Queries, id: string, now: Date) =>
   failingAsAbandoned(db, now).where("id", "=", id).execute();
 
-/** As long as their process lives. */
-export const renewLeases = (db: Queries, ids: readonly string[], until: Date) =>
-  db
-    .updateTable("executions")
-    .set({ lease_until: until })
-    .where("id", "in", [...ids])
-    .where("status", "=", "running")
-    .execute();
-
 /** What a run has said so far, for readers of other processes. */
 export const sharePartial = (db: Queries, id: string, sealed: string) =>
   sql`

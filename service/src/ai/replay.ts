@@ -1,10 +1,10 @@
 import { errorCodes } from "@stoa/contract";
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
+import { GrowingText } from "../growing-text.ts";
 import { errorTold } from "../http/refusal.ts";
 import type { StreamedEvent } from "../http/route.ts";
 import { toId } from "../ids.ts";
-import { GrowingText } from "./growing-text.ts";
 import type { Ending } from "./live.ts";
 import { type ExecutionRow, findExecution, findTexts, tellOf } from "./queries.ts";
 import { delta, ended, started } from "./stream.ts";
@@ -30,20 +30,32 @@ export async function* followStored(
     const row = await findExecution(ctx.db, execution.userId, execution.id);
     // Deleted while it was read: nobody may hear more of it.
     if (!row) return;
-    const output = await outputOf(ctx, row);
-    const text = new GrowingText(output ?? "");
-    const isAll = row.completedAt !== null;
-    for (let piece = text.after(place, isAll); piece !== ""; piece = text.after(place, isAll)) {
+    const hasEnded = row.completedAt !== null;
+    const { text, isLast } = sliceOf(await outputOf(ctx, row), place);
+    const begin = place;
+    const pieceAt = () => text.after(place - begin, hasEnded && isLast);
+    for (let piece = pieceAt(); piece !== ""; piece = pieceAt()) {
       place += piece.length;
       yield delta(piece, place);
     }
-    if (isAll) return yield ended(endingOf(ctx, row, output));
+    if (!isLast) continue;
+    if (hasEnded) return yield ended(endingOf(ctx, row, await outputOf(ctx, row)));
     if (performance.now() - watchedAt > WATCH_EVERY_MS) {
       await tellOf(ctx.db, "execution_watch", row.id);
       watchedAt = performance.now();
     }
     await ctx.live.movedElsewhere(row.id, signal);
   }
+}
+
+/** In UTF-16 units: a reader who is slow holds no more of a text, which is read again for the next slice. */
+const SLICE = 512 * 1024;
+
+function sliceOf(output: string | null, place: number): { text: GrowingText; isLast: boolean } {
+  const left = output?.slice(place) ?? "";
+  // A copy: a part of a string would hold all of it.
+  const copy = Buffer.from(left.slice(0, SLICE), "utf16le").toString("utf16le");
+  return { text: new GrowingText(copy), isLast: left.length <= SLICE };
 }
 
 export async function outputOf(ctx: Context, row: ExecutionRow): Promise<string | null> {

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Queries } from "../db/database.ts";
 import { prepared } from "../db/prepared.ts";
-import { type CallEnd, endingCall, type KeyRefusal, type Reservation, reserveCall } from "./key-queries.ts";
+import { type CallEnd, endingCall, type Reservation, type Reserved, reserveCall } from "./key-queries.ts";
 import type { ExecutionMode } from "./queries.ts";
 
 export interface NewExecution {
@@ -17,23 +17,23 @@ export interface NewExecution {
   leaseUntil: Date;
 }
 
-/** Writes the run as running, unless a limit of its key stands against its call; then answers what does. */
+/** Writes the run as running, unless a limit of its key stands against its call. */
 export async function insertExecution(
   db: Queries,
   run: NewExecution,
   reservation: Reservation | null,
-): Promise<KeyRefusal | null> {
+): Promise<Reserved> {
   const name = reservation ? "begin_run" : "begin_run_without_key";
-  const refusal = reservation ? reserveCall(reservation) : sql<null>`null::text`;
-  const { rows } = await sql<{ refusedBy: KeyRefusal | null }>`${prepared(name)}
-    with reserved as materialized (select ${refusal} as "refusedBy"),
+  const reserving = reservation ? reserveCall(reservation) : sql<Reserved>`'{}'::jsonb`;
+  const { rows } = await sql<{ call: Reserved }>`${prepared(name)}
+    with reserved as materialized (select ${reserving} as call),
     written as (
       insert into executions (id, user_id, product_id, product_version, provider_key_id, provider, model, mode, status, lease_until, created_at)
       select ${run.id}::uuid, ${run.userId}::uuid, ${run.productId}::uuid, ${run.productVersion}, ${run.providerKeyId}::uuid,
              ${run.provider}, ${run.model}, ${run.mode}, 'running', ${run.leaseUntil}::timestamptz, ${run.createdAt}::timestamptz
-        from reserved where "refusedBy" is null)
-    select "refusedBy" from reserved`.execute(db);
-  return rows[0]!.refusedBy;
+        from reserved where call ->> 'refusedBy' is null)
+    select call from reserved`.execute(db);
+  return rows[0]!.call;
 }
 
 export interface ExecutionEnd {

@@ -5,15 +5,15 @@ import { ApiError } from "../errors.ts";
 import { errorTold } from "../http/refusal.ts";
 import { toId } from "../ids.ts";
 import {
-  estimateTokens,
+  CallProgress,
   type ProviderAnswer,
   type ProviderCall,
-  ProviderFault,
   type TokenUsage,
 } from "../outside/ai-provider.ts";
 import { costOf } from "./cost.ts";
 import type { LiveRun } from "./live.ts";
 import type { Prepared } from "./prepare.ts";
+import { hold, usageOfFailed } from "./provider-calls.ts";
 import type { UsableKey } from "./provider-keys.ts";
 import { completed, failed, type Run, type Spent } from "./runs.ts";
 import { shareWhenWatched } from "./sharing.ts";
@@ -24,6 +24,7 @@ export type Outcome = { result: ExecutionResult } | { error: ApiError };
 /** Calls the provider for a run that was started, records what came of it and tells whoever follows. Never rejects. */
 export async function carryOut(ctx: Context, run: Run, prepared: Prepared): Promise<Outcome> {
   shareWhenWatched(ctx, run);
+  const leave = hold(ctx, run.call);
   const outcome = await traceRun(ctx, run, prepared, () =>
     callAndRecord(ctx, run, prepared).catch((cause) => toUnexpected(ctx, run, cause)),
   );
@@ -32,6 +33,7 @@ export async function carryOut(ctx: Context, run: Run, prepared: Prepared): Prom
       ? { type: "execution.completed", data: outcome.result }
       : { type: "execution.failed", data: errorTold(ctx, outcome.error) },
   );
+  leave();
   ctx.live.remove(run.id);
   return outcome;
 }
@@ -42,13 +44,14 @@ function toUnexpected(ctx: Context, { id }: Run, cause: unknown): Outcome {
 }
 
 async function callAndRecord(ctx: Context, run: Run, prepared: Prepared): Promise<Outcome> {
+  const progress = new CallProgress();
   try {
     mustLetThrough(ctx, prepared.key);
     await noteFirstUse(ctx, run, prepared);
-    const answer = await ask(ctx, run, prepared);
+    const answer = await ask(ctx, run, prepared, progress);
     return { result: await finish(ctx, run, prepared, answer) };
   } catch (cause) {
-    return { error: await failed(ctx, run, cause, spentBy(ctx, run.live, prepared, cause)) };
+    return { error: await failed(ctx, run, cause, spentBy(ctx, prepared, cause, progress)) };
   }
 }
 
@@ -65,9 +68,19 @@ export async function noteFirstUse(
   if (product.reason === "purchased" && !product.usedAt) await noteUse(ctx, userId, product.id);
 }
 
-/** Whole for who waits for all of it, which is the cheaper way; else in pieces. */
-async function ask(ctx: Context, { live, mode }: Run, prepared: Prepared): Promise<ProviderAnswer> {
-  const call = toCall(prepared, AbortSignal.any([ctx.shutdown, live.signal]));
+/** Whole for who waits for all of it; else in pieces. */
+async function ask(
+  ctx: Context,
+  { live, mode, call: opened }: Run,
+  prepared: Prepared,
+  progress: CallProgress,
+): Promise<ProviderAnswer> {
+  const asked = toCall(prepared, AbortSignal.any([ctx.shutdown, live.signal]));
+  const call = {
+    ...asked,
+    progress,
+    options: { ...asked.options, capTokens: opened?.maxTokens ?? prepared.options.capTokens },
+  };
   if (mode !== "sync") return inPieces(ctx.outside.ai.stream(call), live);
   const answer = await ctx.outside.ai.run(call);
   live.say(answer.output);
@@ -82,6 +95,7 @@ async function inPieces(
     const { done, value } = await pieces.next();
     if (done) return value;
     live.say(value);
+    if (live.isAhead) await live.untilRead();
   }
 }
 
@@ -100,6 +114,7 @@ function toCall(
       ...(options.maxTokens !== undefined && { maxTokens: options.maxTokens }),
     },
     signal,
+    timeoutMs: options.timeoutSeconds && options.timeoutSeconds * 1_000,
     versionId: `${product.id}@${version}`,
   };
 }
@@ -107,17 +122,10 @@ function toCall(
 const priceOf = (ctx: Context, { key, model }: Prepared, usage: TokenUsage, answeredModel = model) =>
   costOf({ provider: key.provider, model: answeredModel, askedModel: model, usage, at: ctx.now() });
 
-/** A provider may count, and bill, although it gave no answer. Where words came and no count, we estimate. */
-function spentBy(ctx: Context, live: LiveRun, prepared: Prepared, cause: unknown): Spent | null {
-  const counted = cause instanceof ProviderFault ? cause.facts.usage : undefined;
-  const usage = counted ?? (live.text.length === 0 ? null : estimateOf(prepared, String(live.text)));
+/** A provider may bill although it gave no answer. */
+function spentBy(ctx: Context, prepared: Prepared, cause: unknown, progress: CallProgress): Spent | null {
+  const usage = usageOfFailed(cause, prepared.messages, progress);
   return usage && { usage, cost: priceOf(ctx, prepared, usage) };
-}
-
-function estimateOf({ messages }: Prepared, output: string): TokenUsage {
-  const promptTokens = estimateTokens(messages.map(({ content }) => content).join("\n\n"));
-  const completionTokens = estimateTokens(output);
-  return { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens, estimated: true };
 }
 
 async function finish(

@@ -8,24 +8,18 @@ import type { LiveRun } from "./live.ts";
 import type { Prepared } from "./prepare.ts";
 import {
   type CallOutcome,
-  mustBeWithinLimits,
   type OpenCall,
   toCallEnd,
   toOpenCall,
+  withReserved,
 } from "./provider-calls.ts";
-import { type ExecutionMode, renewLeases } from "./queries.ts";
+import type { ExecutionMode } from "./queries.ts";
 import { record } from "./recording.ts";
 import { type ExecutionEnd, endExecution, insertExecution, type NewExecution } from "./run-queries.ts";
 import { sealTexts } from "./texts.ts";
 
 /** A process renews the leases of its runs well before they are over. */
 export const RUN_LEASE_MS = 90_000;
-
-/** Of all that this process runs. */
-export async function renewRuns(ctx: Context): Promise<void> {
-  const { ids } = ctx.live;
-  if (ids.length > 0) await renewLeases(ctx.db, ids, new Date(ctx.now().getTime() + RUN_LEASE_MS));
-}
 
 /** A run that is written down as running, and must be ended by whoever began it. */
 export interface Run {
@@ -50,12 +44,13 @@ export async function startRun(
 ): Promise<Run> {
   const id = ctx.newId();
   const createdAt = ctx.now();
-  const call = toOpenCall(ctx, prepared.key, { ...prepared, executionId: id });
+  let call = toOpenCall(ctx, prepared.key, { ...prepared, executionId: id });
   // Known before its row is: whoever finds that can cancel it.
   const live = ctx.live.begin(id);
   try {
     const run = toRow(caller, prepared, { id, mode, createdAt });
-    mustBeWithinLimits(await writeRun(ctx, run, call));
+    const reserved = await writeRun(ctx, run, call);
+    call &&= withReserved(call, reserved);
   } catch (error) {
     ctx.live.remove(id);
     throw error;
@@ -77,9 +72,9 @@ async function writeRun(
   const { idempotencyKey } = ctx;
   if (!idempotencyKey) return insertExecution(ctx.db, run, reservation);
   return ctx.db.transaction().execute(async (tx) => {
-    const refusal = await insertExecution(tx, run, reservation);
-    if (refusal === null) await idempotencyKey.bind(tx, toId("exec", run.id));
-    return refusal;
+    const reserved = await insertExecution(tx, run, reservation);
+    if (!reserved.refusedBy) await idempotencyKey.bind(tx, toId("exec", run.id));
+    return reserved;
   });
 }
 

@@ -15,11 +15,11 @@ import {
 } from "../../test/run-streams.ts";
 import { allAt, hasKey, newestRun, run } from "../../test/runs.ts";
 import type { Member } from "../context.ts";
+import { BLOCK, GrowingText } from "../growing-text.ts";
 import { EventStream, type StreamedEvent } from "../http/route.ts";
-import { newUuid } from "../ids.ts";
+import { newUuid, toUuid } from "../ids.ts";
 import { executePrompt } from "./execute.ts";
-import { BLOCK, GrowingText } from "./growing-text.ts";
-import { LiveRun } from "./live.ts";
+import { LiveRun, MOST_UNREAD } from "./live.ts";
 import { followLive } from "./stream.ts";
 
 const MARKER = "the-authors-secret-prompt";
@@ -289,6 +289,25 @@ test("nothing is lost or heard twice over any reconnects, at whichever process",
   );
 });
 
+test("a stream of a run that says nothing is opened after a while, and ends with its fault", async () => {
+  const { live } = market.service.ctx;
+  const { opensAfterMs } = live;
+  live.opensAfterMs = 0;
+  provider.next("reset");
+  const { types, end } = await allOf(await opens("openai"));
+  live.opensAfterMs = opensAfterMs;
+  assert.deepEqual([types, end.code], [["execution.started", "execution.failed"], "PROVIDER_BAD_RESPONSE"]);
+});
+
+test("a process whose memory is full of answers begins no run until some have ended", async () => {
+  const { ctx } = market.service;
+  const held = ctx.live.begin(ctx.newId());
+  for (let megabytes = 0; megabytes < 65; megabytes++) held.say("x".repeat(1_048_576));
+  assertError(await run(owner, { productId }), 503, "SERVICE_UNAVAILABLE");
+  ctx.live.remove(held.id);
+  assert.equal((await run(owner, { productId })).status, 200);
+});
+
 suite("whoever goes away", () => {
   test("ends the provider's call within a second; what was said is kept, its tokens estimated", async (t) => {
     const server = await startProviderServer();
@@ -310,13 +329,12 @@ suite("whoever goes away", () => {
     assert.deepEqual([usage.completionTokens, usage.estimated], [1, true]);
   });
 
-  test("is whoever takes nothing for too long, too", async () => {
-    const { ctx } = market.service;
-    provider.next({ stream: { breaks: "stall", after: 1 } });
-    const caller = { kind: "key", userId: owner.userId, role: "user" } as unknown as Member;
+  /** A stream that nobody reads. */
+  const opensUnread = async () => {
+    const caller = { kind: "key", userId: owner.userId, role: "user", plan: "free" } as unknown as Member;
     const wish = { ...wishOf("openai"), variables: { topic: "rain" }, stream: true };
     const stream = await executePrompt(
-      ctx,
+      market.service.ctx,
       caller,
       { ...wish, options: { ...wish.options, store: true } },
       {
@@ -326,6 +344,29 @@ suite("whoever goes away", () => {
       },
     );
     assert.ok(stream instanceof EventStream);
+    return stream;
+  };
+
+  test("reads nothing: the run is read of its provider no further than 256 KiB ahead, and whole afterwards", async () => {
+    const pieces = Array.from({ length: 30 }, () => "x".repeat(100_000));
+    provider.next({ stream: { pieces } });
+    const stream = await opensUnread();
+    const { text } = market.service.ctx.live.get(toUuid("exec", stream.name!)!)!;
+    for (let last = -1; last !== text.length; await new Promise((resolve) => setTimeout(resolve, 100)))
+      last = text.length;
+    assert.ok(text.length <= MOST_UNREAD + 100_000, `${text.length} characters are held for nobody`);
+    let told = "";
+    const events: string[] = [];
+    for await (const { type, data } of stream.events(new AbortController().signal)) {
+      events.push(type!);
+      if (type === "output.delta") told += JSON.parse(data!).text;
+    }
+    assert.deepEqual([told, events.at(-1)], [pieces.join(""), "execution.completed"]);
+  });
+
+  test("is whoever takes nothing for too long, too", async () => {
+    provider.next({ stream: { breaks: "stall", after: 1 } });
+    const stream = await opensUnread();
     stream.ended();
     const { error } = await becomes(
       () => newestRun(owner),

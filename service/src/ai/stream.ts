@@ -2,8 +2,7 @@ import type { Context } from "../context.ts";
 import { EventStream, type StreamedEvent } from "../http/route.ts";
 import { toId } from "../ids.ts";
 import type { Ending, LiveRun } from "./live.ts";
-import type { Prepared } from "./prepare.ts";
-import { carryOut } from "./run.ts";
+import type { Outcome } from "./run.ts";
 import type { Run } from "./runs.ts";
 
 /** The id of the event that ends a stream: whoever heard it heard all. */
@@ -13,19 +12,19 @@ const END = "end";
 const never = new AbortController().signal;
 
 /**
- * The run as it is carried out. The answer waits for its first words: what fails before is thrown. With a caller that can
- * go away it ends when they do.
+ * The run as it is carried out. The answer waits for its first words, but not for long: what fails before is thrown. With a
+ * caller that can go away it ends when they do, and is read of its provider no faster than they take it.
  */
 export async function streamRun(
   ctx: Context,
   run: Run,
-  prepared: Prepared,
+  outcome: Promise<Outcome>,
   clientGone: AbortSignal | null,
 ): Promise<EventStream> {
   const { live } = run;
-  live.giveUpOn(clientGone);
-  const outcome = carryOut(ctx, run, prepared);
-  await live.moved(never);
+  if (clientGone) live.keepPace();
+  // A proxy between would take a longer silence for the end of the connection.
+  if (!live.hasMoved) await live.moved(AbortSignal.timeout(ctx.live.opensAfterMs));
   if (live.ending && live.text.length === 0) {
     const ended = await outcome;
     if ("error" in ended) throw ended.error;
@@ -35,7 +34,7 @@ export async function streamRun(
     until: never,
     // Of a reader who takes nothing, too; one who heard all changes nothing any more.
     ended: () => clientGone && live.giveUp("client_gone"),
-    events: (signal) => followLive(live, 0, signal),
+    events: (signal) => followLive(live, 0, signal, (place) => live.readTo(place)),
   });
 }
 
@@ -44,9 +43,11 @@ export async function* followLive(
   live: LiveRun,
   place: number,
   signal: AbortSignal,
+  read: (place: number) => void = () => {},
 ): AsyncGenerator<StreamedEvent> {
   if (place === 0) yield started(live.id);
   while (!signal.aborted) {
+    read(place);
     const piece = live.text.after(place, live.ending !== null);
     place += piece.length;
     if (piece !== "") yield delta(piece, place);

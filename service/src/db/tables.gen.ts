@@ -643,6 +643,7 @@ export interface ProviderCalls {
   expected_usd: Numeric;
   id: string;
   lease_until: Timestamp;
+  prompt_usd: Generated<Numeric>;
   provider_key_id: string;
   started_at: Timestamp;
 }

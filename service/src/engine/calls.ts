@@ -73,8 +73,7 @@ export async function callOnce(
     );
     // Before what it was expected to cost is released: nothing of it may seem to be left in between.
     if ("answer" in made) count(made.answer.model, made.answer.usage);
-    else if (made.cause instanceof ProviderFault && made.cause.facts.usage)
-      count(call.model, made.cause.facts.usage);
+    else if (made.usage) count(call.model, made.usage);
     return made;
   }).catch(async (cause): Promise<never> => {
     // It was not made.
@@ -100,6 +99,10 @@ async function withinCost<T>(
   }
 }
 
+/** A budget that calls under way hold limits how many run at once: the step waits for one of them to end. */
+const isReserved = ({ code, details }: ProviderFault | ApiError): boolean =>
+  code === "KEY_BUDGET_EXCEEDED" && details?.["reason"] === "reserved";
+
 /** What anything thrown says of a step. Nothing of it quotes a prompt, an output or a key. */
 export async function guarded(
   ctx: Context,
@@ -110,9 +113,9 @@ export async function guarded(
   try {
     return await work(tally);
   } catch (error) {
-    if (signal.aborted) return { kind: "given_up" };
+    if (signal.aborted) return { kind: "given_up", facts: tally.facts };
     if (error instanceof ProviderFault || error instanceof ApiError)
-      return failed(error.code, error.message, {
+      return failed(isReserved(error) ? "KEY_CONCURRENCY_LIMIT" : error.code, error.message, {
         isFinal: FINAL.has(error.code),
         retryAfterSeconds: error.retryAfterSeconds,
         facts: tally.facts,

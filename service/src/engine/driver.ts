@@ -149,7 +149,10 @@ export class Driver {
     ))
       this.#dropItems(map);
     const ending = this.#intake.cancel ?? (await this.#ending());
-    if (ending) return this.#goesOn(await this.#record.end(this.#progress, ending));
+    if (ending) {
+      await this.#countAbandoned();
+      return this.#goesOn(await this.#record.end(this.#progress, ending));
+    }
     if (!this.#isStopping) this.#beginReady();
     if (this.#tasks.isEmpty) return this.#goesOn(await this.#leave());
     if (this.#progress.mustBeWritten || this.#calls.mustBeWritten || this.#tasks.hasCalls) {
@@ -166,6 +169,12 @@ export class Driver {
     }
     this.#nextDueAt = this.#progress.nextDueAt();
     return true;
+  }
+
+  /** What runs when the run ends is broken off, and its cost is the run's. */
+  async #countAbandoned(): Promise<void> {
+    await this.#tasks.giveUpAndCount();
+    this.#intake.takeResults();
   }
 
   /** What calls have cost does not wait for a result that takes its time to be worked out. */

@@ -75,6 +75,7 @@ export class Intake {
     const { run } = task;
     switch (prepared.kind) {
       case "given_up":
+        this.#progress.noteSpent(run, prepared.facts);
         return;
       case "call":
         this.#progress.noteCall(run);

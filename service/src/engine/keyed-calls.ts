@@ -1,4 +1,10 @@
-import { type CallEnd, endCall, type LateRefusal, type OpenCall } from "../ai/provider-calls.ts";
+import {
+  type CallEnd,
+  endCall,
+  type LateRefusal,
+  type OpenCall,
+  type Reserved,
+} from "../ai/provider-calls.ts";
 import type { Context } from "../context.ts";
 
 export interface MovedCalls {
@@ -12,7 +18,7 @@ export interface MovedCalls {
  */
 export class KeyedCalls {
   readonly #ctx: Context;
-  readonly #refusals = new Map<string, LateRefusal>();
+  readonly #reserved = new Map<string, Reserved<LateRefusal>>();
   #ended: CallEnd[] = [];
   #isOver = false;
 
@@ -44,16 +50,16 @@ export class KeyedCalls {
     this.#ended.unshift(...ended);
   }
 
-  /** What stood against those that were to be opened, by their ids. */
-  noteRefusals(refusals: Record<string, LateRefusal>): void {
-    for (const [callId, refusal] of Object.entries(refusals)) this.#refusals.set(callId, refusal);
+  /** What became of those that were to be opened, by their ids. */
+  noteReserved(reserved: Record<string, Reserved<LateRefusal>>): void {
+    for (const [callId, became] of Object.entries(reserved)) this.#reserved.set(callId, became);
   }
 
-  /** What stood against one; null: nothing, and it is open. */
-  takeRefusal({ reservation: { callId } }: OpenCall): LateRefusal | null {
-    const refusal = this.#refusals.get(callId) ?? null;
-    this.#refusals.delete(callId);
-    return refusal;
+  /** What became of one. */
+  takeReserved({ reservation: { callId } }: OpenCall): Reserved<LateRefusal> {
+    const became = this.#reserved.get(callId) ?? {};
+    this.#reserved.delete(callId);
+    return became;
   }
 
   /** Writes by itself what waits to be written. */

@@ -29,8 +29,8 @@ export type Outcome =
   | End
   /** Another execution does its work, and says so when it has ended. */
   | { kind: "called"; executionId: string }
-  /** Broken off: nothing is known of how it ended, and nobody asks any more. */
-  | { kind: "given_up" };
+  /** Broken off: nobody asks any more how it ended, but for what its calls have used. */
+  | { kind: "given_up"; facts?: CallFacts | undefined };
 
 /** What a step comes to before anybody outside is asked. */
 export type Prepared =

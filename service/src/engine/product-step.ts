@@ -37,7 +37,8 @@ export const callProduct = (
     mustBeBought(product);
     const version = await versionToRun(ctx, product, work.version);
     const goods = { ...product, ...version };
-    if (product.type === "PROMPT") return callPromptOf(ctx, run, goods, values, { signal, tally });
+    const timeoutMs = work.timeoutSeconds && work.timeoutSeconds * 1_000;
+    if (product.type === "PROMPT") return callPromptOf(ctx, run, goods, values, { signal, timeoutMs, tally });
     return callWorkflowOf(ctx, run, step, goods, values);
   });
 
@@ -46,7 +47,7 @@ async function callPromptOf(
   run: Surroundings,
   product: Product,
   values: Record<string, unknown>,
-  { signal, tally }: { signal: AbortSignal; tally: Tally },
+  { tally, ...limits }: { signal: AbortSignal; timeoutMs: number | undefined; tally: Tally },
 ): Promise<Outcome> {
   const texts = toTexts(values);
   const checked = checkVariables(product.variables, texts);
@@ -63,7 +64,7 @@ async function callPromptOf(
     messages: renderMessages(parseMessages(product.contentFormat, product.content), checked.values),
     options: {},
     versionId: `${product.id}@${product.version}`,
-    signal,
+    ...limits,
   };
   return counted(ctx, run, product, call, () => callForText(ctx, run, call, tally));
 }

@@ -178,6 +178,14 @@ export class Progress {
     return inMs(Math.min(MAX_BACKOFF_MS, Math.max(backoffMs, retryAfterSeconds * 1000)));
   }
 
+  /** What calls have used that were given up, though the step may have ended by then. */
+  noteSpent(run: StepRun, facts: Failure["facts"]): void {
+    if (!facts) return;
+    this.#note(run, facts);
+    this.#changed.add(run);
+    this.mustBeWritten = true;
+  }
+
   #note(run: StepRun, facts: Failure["facts"]): void {
     if (!facts) return;
     const { provider, model, spent } = facts;

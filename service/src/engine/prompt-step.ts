@@ -1,4 +1,4 @@
-import { mustBeWithinLimits, type OpenCall, toOpenCall } from "../ai/provider-calls.ts";
+import { type OpenCall, toOpenCall, withReserved } from "../ai/provider-calls.ts";
 import type { Context } from "../context.ts";
 import { renderMessages } from "../prompts/template.ts";
 import { sampleOf } from "../workflows/json-schema-sample.ts";
@@ -36,7 +36,7 @@ export async function preparePrompt(ctx: Context, run: Surroundings, prompt: Pro
 
 async function toAsked({ keys, start }: Surroundings, { work, values }: Prompt): Promise<Asked> {
   const key = await keys.find(work.provider);
-  const { temperature, maxTokens } = work.options;
+  const { temperature, maxTokens, timeoutSeconds = work.timeoutSeconds } = work.options;
   return {
     key,
     model: modelFor(key, work.provider, work.model),
@@ -45,6 +45,7 @@ async function toAsked({ keys, start }: Surroundings, { work, values }: Prompt):
       ...(temperature !== undefined && { temperature }),
       ...(maxTokens !== undefined && { maxTokens }),
     },
+    timeoutMs: timeoutSeconds && timeoutSeconds * 1_000,
     versionId: `${start.productId}@${start.version}`,
     ...(work.output &&
       key.provider === "sandbox" && { sample: JSON.stringify(sampleOf(work.output) ?? null) }),
@@ -59,10 +60,17 @@ async function callPrompt(
   tally: Tally,
 ): Promise<Outcome> {
   const { output, provider } = prompt.work;
-  const refusal = call.opened && run.calls.takeRefusal(call.opened);
-  const current = refusal === "changed" ? await askedAnew() : call;
-  if (refusal !== "changed") mustBeWithinLimits(refusal);
+  const current = call.opened ? await withOpened(call.opened) : call;
   return output ? callForJson(ctx, run, current, output, tally) : callForText(ctx, run, current, tally);
+
+  async function withOpened(opened: OpenCall): Promise<Call> {
+    const { refusedBy, maxTokens } = run.calls.takeReserved(opened);
+    if (refusedBy === "changed") return askedAnew();
+    return {
+      ...call,
+      opened: withReserved(opened, { ...(refusedBy && { refusedBy }), maxTokens: maxTokens ?? null }),
+    };
+  }
 
   /** With the key as it is now. */
   async function askedAnew(): Promise<Call> {

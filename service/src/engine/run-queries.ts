@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from "kysely";
 import type { LeavingReason } from "../ai/live.ts";
-import { type LateRefusal, movingCallsOf } from "../ai/provider-calls.ts";
+import { type LateRefusal, movingCallsOf, type Reserved } from "../ai/provider-calls.ts";
 import type { Queries, Tx } from "../db/database.ts";
 import { prepared } from "../db/prepared.ts";
 import type { MovedCalls } from "./keyed-calls.ts";
@@ -215,7 +215,7 @@ export interface WrittenCheckpoint {
   /** `signaled`: there is more to hear. `lost`: somebody else drives it. Neither writes anything. */
   written: "written" | "signaled" | "lost";
   /** What stands against calls that were to be opened, by their ids. */
-  refusals: Record<string, LateRefusal>;
+  reserved: Record<string, Reserved<LateRefusal>>;
 }
 
 /** Writes how far a run is, by whoever holds its lease and has heard all that it was told. */
@@ -228,7 +228,7 @@ export async function writeCheckpoint(
   const name = move ? "write_checkpoint_and_move" : "write_checkpoint";
   const history = move ? sql`history as (select from executions where id = ${id} for no key update),` : sql``;
   const { rows } = await sql<
-    { isHeld: boolean; isWritten: boolean } & Pick<WrittenCheckpoint, "refusals">
+    { isHeld: boolean; isWritten: boolean } & Pick<WrittenCheckpoint, "reserved">
   >`${prepared(name)}
     with ${history}
     held as (
@@ -259,14 +259,14 @@ export async function writeCheckpoint(
       select held.execution_id, seq, type, data, "createdAt"
         from held, jsonb_to_recordset(${JSON.stringify(events)}::jsonb) as event (seq integer, type text, data jsonb, "createdAt" timestamptz)),
     ${moving.parts}
-    select exists (select from held) as "isWritten", ${moving.refusals} as refusals,
+    select exists (select from held) as "isWritten", ${moving.reserved} as reserved,
            (select pg_notify('workflow_end', execution_id::text) from held where ${tellsEnd}),
            exists (select from workflow_runs where execution_id = ${id} and lease_token = ${token}) as "isHeld"`.execute(
     db,
   );
-  const { isWritten, isHeld, refusals } = rows[0]!;
+  const { isWritten, isHeld, reserved } = rows[0]!;
   const written = isWritten ? "written" : isHeld ? "signaled" : "lost";
-  return { written, refusals };
+  return { written, reserved };
 }
 
 interface KeptStep extends Omit<StepRow, "type" | "costUsd"> {

@@ -154,7 +154,7 @@ export class RunRecord {
       events,
     };
     const calls = this.#calls.take(opens);
-    const { written, refusals } = await this.#writeAll(
+    const { written, reserved } = await this.#writeAll(
       lease,
       { ...checkpoint, calls },
       turn?.also,
@@ -165,7 +165,7 @@ export class RunRecord {
     });
     if (written === "written") {
       this.#row.lastSeq += events.length;
-      this.#calls.noteRefusals(refusals);
+      this.#calls.noteReserved(reserved);
     } else {
       progress?.putBack(taken);
       this.#calls.putBack(calls);
@@ -207,7 +207,7 @@ async function unlessDeadlocked(write: () => Promise<WrittenCheckpoint>): Promis
   try {
     return await write();
   } catch (error) {
-    if ((error as { code?: string }).code === DEADLOCK) return { written: "signaled", refusals: {} };
+    if ((error as { code?: string }).code === DEADLOCK) return { written: "signaled", reserved: {} };
     throw error;
   }
 }

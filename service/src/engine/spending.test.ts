@@ -4,15 +4,17 @@ import { assertError } from "../../test/market.ts";
 import {
   asks,
   asksToExecute,
+  begins,
   executes,
   hasWorkflow,
   openWorkflows,
   says,
   stepOf,
+  untilStatus,
 } from "../../test/workflows.ts";
 import { CostLimit } from "./cost-limit.ts";
 
-const { provider, author, withOpenai } = await openWorkflows();
+const { provider, market, author, withOpenai } = await openWorkflows();
 
 /** gpt-4o: 2.5 USD for a million tokens that go in, and 10 for one that comes out. */
 const model = "gpt-4o";
@@ -41,6 +43,38 @@ suite("what a call that failed has used", () => {
     const run = await executes(author, workflowId, withOpenai());
     assert.deepEqual([run.status, run.error.code], ["failed", "PROVIDER_KEY_INVALID"]);
     assert.deepEqual([run.usage.totalTokens, run.usage.estimatedCost], [1_100, COST_USD]);
+  });
+
+  test("counts at least its prompt where the step gave it up, and the call after it", async () => {
+    const step = asks("a", "x".repeat(4_000), {
+      model,
+      timeoutSeconds: 5,
+      retry: { max: 1, backoffSeconds: 0 },
+    });
+    const workflowId = await hasWorkflow(author, { steps: [step] });
+    provider.next("hang");
+    const arrival = provider.nextRequest();
+    const id = await begins(author, workflowId, withOpenai());
+    await arrival;
+    provider.next({ answer: { usage } });
+    market.clock.forward(6_000);
+    const run = await untilStatus(author, id, "completed");
+    const { promptTokens, estimatedCost, estimated, costKnown } = run.usage;
+    assert.deepEqual(
+      [promptTokens, estimatedCost, estimated, costKnown],
+      [2_000, 0.0025 + COST_USD, true, true],
+    );
+  });
+
+  test("counts at least the prompt of what was under way when its run was canceled", async () => {
+    const workflowId = await hasWorkflow(author, { steps: [asks("a", "x".repeat(4_000), { model })] });
+    provider.next("hang");
+    const arrival = provider.nextRequest();
+    const id = await begins(author, workflowId, withOpenai());
+    await arrival;
+    await author.post(`/v1/ai/executions/${id}/cancel`);
+    const { usage } = await untilStatus(author, id, "canceled");
+    assert.deepEqual([usage.promptTokens, usage.estimatedCost, usage.estimated], [1_000, 0.0025, true]);
   });
 
   test("is nothing where the provider told nothing", async () => {

@@ -6,6 +6,9 @@ import { comesWithin, SOON_MS } from "./soon.ts";
 import { keyOf, type StepRun, type Work } from "./state.ts";
 import { StepTrace } from "./trace.ts";
 
+/** A call that was aborted ends at once, unless somebody does not listen. */
+const ABORT_MS = 1_000;
+
 type Call = Extract<Prepared, { kind: "call" }>;
 
 /** Something that is under way for a step or an item. */
@@ -29,6 +32,8 @@ export class Tasks {
   readonly #tasks = new Map<string, Task>();
   /** What becomes of steps before anybody outside is asked. */
   readonly #preparing = new Set<Promise<void>>();
+  /** All that has begun and has not ended, given up or not. */
+  readonly #running = new Set<Promise<void>>();
   /** In milliseconds of performance.now(). */
   #heldBackUntil: number | null = null;
   /** Written down as begun before they are called. */
@@ -41,8 +46,9 @@ export class Tasks {
     this.#ring = ring;
   }
 
+  /** Nothing is under way, and what was given up has said what it used. */
   get isEmpty(): boolean {
-    return this.#tasks.size === 0;
+    return this.#tasks.size === 0 && this.#running.size === 0;
   }
 
   get hasCalls(): boolean {
@@ -75,13 +81,17 @@ export class Tasks {
       void this.#launch(task, () => call(AbortSignal.any([task.stop.signal, this.#ctx.shutdown])));
   }
 
-  /** What came of tasks since it was last taken. Of those that were given up meanwhile nothing counts any more. */
+  /** What came of tasks since it was last taken. Of those that were given up meanwhile only what they have used counts. */
   *take(): Generator<Result> {
     for (const result of this.#results.splice(0)) {
-      const { stepId, item } = result.task.run;
-      if (this.#tasks.get(keyOf(stepId, item)) !== result.task) continue;
-      this.#tasks.delete(keyOf(stepId, item));
-      yield result;
+      const { task, prepared } = result;
+      const { stepId, item } = task.run;
+      if (this.#tasks.get(keyOf(stepId, item)) === task) {
+        this.#tasks.delete(keyOf(stepId, item));
+        yield result;
+      } else if ("facts" in prepared && prepared.facts) {
+        yield { task, prepared: { kind: "given_up", facts: prepared.facts } };
+      }
     }
   }
 
@@ -94,6 +104,14 @@ export class Tasks {
 
   giveUpAll(): void {
     for (const { stop } of this.#tasks.values()) stop.abort();
+    this.#tasks.clear();
+    this.#calls = [];
+  }
+
+  /** Gives up all, and resolves when it is known what that has used. */
+  async giveUpAndCount(): Promise<void> {
+    this.giveUpAll();
+    if (this.#running.size > 0) await comesWithin(ABORT_MS, Promise.allSettled(this.#running));
   }
 
   /** What begins is mostly known at once, and is then written in one go with what had ended: a commit less for each step. */
@@ -105,23 +123,27 @@ export class Tasks {
   }
 
   #launch(task: Task, work: () => Promise<Prepared>): Promise<void> {
-    return task.trace
-      .within(work)
-      .catch((error): Prepared => {
-        this.#ctx.log.error(
-          { execution: this.#executionId, err: error },
-          "a step of a workflow could not be run",
-        );
-        return {
-          kind: "failed",
-          error: { code: "INTERNAL_ERROR", message: "Something went wrong on our side." },
-          isFinal: true,
-        };
-      })
-      .then((prepared) => {
-        task.trace.cameTo(prepared);
-        this.#results.push({ task, prepared });
-        this.#ring();
-      });
+    const running: Promise<void> = this.#run(task, work).then((prepared) => {
+      this.#running.delete(running);
+      task.trace.cameTo(prepared);
+      this.#results.push({ task, prepared });
+      this.#ring();
+    });
+    this.#running.add(running);
+    return running;
+  }
+
+  #run({ trace }: Task, work: () => Promise<Prepared>): Promise<Prepared> {
+    return trace.within(work).catch((error): Prepared => {
+      this.#ctx.log.error(
+        { execution: this.#executionId, err: error },
+        "a step of a workflow could not be run",
+      );
+      return {
+        kind: "failed",
+        error: { code: "INTERNAL_ERROR", message: "Something went wrong on our side." },
+        isFinal: true,
+      };
+    });
   }
 }

@@ -29,8 +29,8 @@ const small: PlanBook = {
   ...builtInPlans,
   plans: {
     ...builtInPlans.plans,
-    free: { monthlyPrice: 0, quotas: [quota(4, 3_600)] },
-    pro: { monthlyPrice: 29, quotas: [quota(4, 60), quota(7, 3_600)] },
+    free: { monthlyPrice: 0, concurrentRuns: 50, quotas: [quota(4, 3_600)] },
+    pro: { monthlyPrice: 29, concurrentRuns: 50, quotas: [quota(4, 60), quota(7, 3_600)] },
   },
   sessions: [quota(6, 60)],
   guests: [quota(3, 60)],

@@ -23,6 +23,11 @@ const Chunk = z.object({
   choices: z.array(z.object({ delta: Delta.nullish(), finish_reason: Words })),
   usage: Usage.nullish(),
 });
+const Completion = z.object({
+  model: Words,
+  choices: z.array(z.object({ message: Delta.nullish(), finish_reason: Words })).min(1),
+  usage: Usage.nullish(),
+});
 type Delta = z.infer<typeof Delta>;
 type Usage = z.infer<typeof Usage>;
 
@@ -47,10 +52,27 @@ export async function* chatParts(body: ReadableStream<Uint8Array>): AsyncGenerat
       const chunk = Chunk.parse(rawValue);
       end.note(chunk);
       const delta = chunk.choices[0]?.delta;
-      if (delta && saysSomething(delta)) yield { type: "text-delta", id: "", delta: textOf(delta) };
+      if (delta) yield* partsOf(delta);
     }
   }
   yield* end.parts();
+}
+
+/** The same of an answer that came whole, because the server does not stream. */
+export async function* wholeChatParts(completion: unknown): AsyncGenerator<Part, void, undefined> {
+  const { choices, ...told } = Completion.parse(completion);
+  const [choice] = choices.map(({ message, finish_reason }) => ({ delta: message, finish_reason }));
+  const end = new End();
+  end.note({ ...told, choices: [choice!] });
+  if (choice!.delta) yield* partsOf(choice!.delta);
+  yield* end.parts();
+}
+
+/** What a model reasons is no text, but somebody is billed for it. */
+function* partsOf(delta: Delta): Generator<Part, void, undefined> {
+  const reasoning = delta["reasoning_content"] ?? delta["reasoning"];
+  if (isText(reasoning)) yield { type: "reasoning-delta", id: "", delta: reasoning };
+  if (saysSomething(delta)) yield { type: "text-delta", id: "", delta: textOf(delta) };
 }
 
 const isText = (value: unknown): value is string => typeof value === "string" && value !== "";

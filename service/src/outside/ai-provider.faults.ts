@@ -1,5 +1,6 @@
 import type { ErrorCode } from "@stoa/contract";
 import {
+  type ProviderCall,
   ProviderFault,
   type ProviderFaultFacts,
   type ProviderId,
@@ -13,6 +14,8 @@ export type Repeat = "never" | "soon" | "when-told";
 export interface Failure {
   fault: ProviderFault;
   repeat: Repeat;
+  /** The provider refused the call for the length of the answer that `capTokens` allows: it may be made again with this one. */
+  capTokens?: number | undefined;
 }
 
 /** Told when a provider limits the rate and does not say for how long. */
@@ -89,7 +92,7 @@ const byStatus: ReadonlyMap<number, Verdict> = new Map<number, Verdict>([
 /** Makes our fault of whatever the SDK threw; nothing of the thrown object is kept but numbers. */
 export function toFailure(
   thrown: unknown,
-  call: { provider: ProviderId; model: string },
+  call: { provider: ProviderId; model: string; options?: ProviderCall["options"] },
   attempts: number,
 ): Failure {
   const upstream = readUpstream(thrown);
@@ -107,8 +110,27 @@ export function toFailure(
   );
   return {
     fault,
+    capTokens: lowerCap(upstream, call.options),
     repeat: repeat === "when-told" && upstream.retryAfterSeconds === undefined ? "never" : repeat,
   };
+}
+
+/** How providers name what is too long, in lower case. */
+const ABOUT_MAX_TOKENS = /max_\w*tokens|maxoutputtokens|in the completion/;
+/** Below that no maximum of a model lies. */
+const LEAST_CAP = 500;
+const CAP_DIVISOR = 8;
+
+/** The largest number of the refusal that is below what was asked for is the model's maximum; some mean it exclusively. */
+function lowerCap(
+  { status, words }: Upstream,
+  { maxTokens, capTokens }: ProviderCall["options"] = {},
+): number | undefined {
+  if (status !== 400 || maxTokens !== undefined || capTokens === undefined || !ABOUT_MAX_TOKENS.test(words))
+    return undefined;
+  const numbers = (words.match(/\d+/g) ?? []).map(Number);
+  const told = Math.max(...numbers.filter((number) => number > LEAST_CAP && number < capTokens)) - 1;
+  return Number.isFinite(told) ? told : Math.ceil(capTokens / CAP_DIVISOR);
 }
 
 const waitOf = (upstream: Upstream) => upstream.retryAfterSeconds ?? UNTOLD_RETRY_AFTER_SECONDS;

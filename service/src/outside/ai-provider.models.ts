@@ -71,9 +71,14 @@ export const callOptions = ({ messages, options }: ProviderCall, signal: AbortSi
     role === "system" ? { role, content } : { role, content: [{ type: "text", text: content }] },
   ),
   ...(options.temperature !== undefined && { temperature: options.temperature }),
-  ...(options.maxTokens !== undefined && { maxOutputTokens: options.maxTokens }),
+  ...maxOutputTokensOf(options),
   abortSignal: signal,
 });
+
+function maxOutputTokensOf({ maxTokens, capTokens }: ProviderCall["options"]) {
+  const maxOutputTokens = maxTokens ?? capTokens;
+  return maxOutputTokens === undefined ? {} : { maxOutputTokens };
+}
 
 function unusable(provider: ProviderId): ProviderFault {
   const facts = { provider, attempts: 0, reason: "no_base_url" };

@@ -25,7 +25,11 @@ class TotalTimeout extends Error {
   readonly phase = "total";
 }
 
-export function startDeadline(callerSignal: AbortSignal, totalMs: number): Deadline {
+export function startDeadline(
+  { signal: callerSignal, timeoutMs }: Pick<ProviderCall, "signal" | "timeoutMs">,
+  { deadlines }: Pick<Patience, "deadlines">,
+): Deadline {
+  const totalMs = timeoutMs ?? deadlines.totalMs;
   const startedAt = performance.now();
   const total = new AbortController();
   const timer = setTimeout(() => total.abort(new TotalTimeout()), totalMs);

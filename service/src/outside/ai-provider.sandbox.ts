@@ -36,6 +36,7 @@ export function createSandbox({
   return {
     async run(call) {
       call.signal.throwIfAborted();
+      if (call.progress) call.progress.isSent = true;
       if (call.model === "sandbox-slow") await sleepOrGiveUp(sleep, call.signal);
       return answer(call);
     },
@@ -73,6 +74,8 @@ const SLOW_PIECES = 10;
 /** The same answer word by word; `sandbox-slow` takes its time between them. */
 async function* stream(call: ProviderCall, sleep: Sleep): AsyncGenerator<string, ProviderAnswer, undefined> {
   call.signal.throwIfAborted();
+  const { progress } = call;
+  if (progress) progress.isSent = true;
   const isBroken = breakMidway.has(call.model);
   const whole = answer(isBroken ? { ...call, model: "sandbox" } : call);
   const pieces = whole.output.match(/\S*\s*/g)!.filter((piece) => piece !== "");
@@ -81,6 +84,7 @@ async function* stream(call: ProviderCall, sleep: Sleep): AsyncGenerator<string,
     if (call.model === "sandbox-slow" && at % Math.ceil(pieces.length / SLOW_PIECES) === 0)
       await sleepOrGiveUp(sleep, call.signal, SLOW_MS / SLOW_PIECES);
     call.signal.throwIfAborted();
+    if (progress) progress.outputBytes += Buffer.byteLength(piece);
     yield piece;
   }
   return isBroken ? answer(call) : whole;

@@ -1,18 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { type Generated, toAnswer } from "./ai-provider.answer.ts";
-import { type Failure, toFailure } from "./ai-provider.faults.ts";
-import { callOptions, languageModel } from "./ai-provider.models.ts";
-import { type Deadline, startDeadline, untilRepeat } from "./ai-provider.patience.ts";
 import { streamInTime } from "./ai-provider.stream.ts";
-import {
-  type AiProviders,
-  defaultDeadlines,
-  type ProviderAnswer,
-  type ProviderCall,
-  ProviderFault,
-  type ProviderId,
-} from "./ai-provider.ts";
-import { brokenIn } from "./ai-provider.upstream.ts";
+import { type AiProviders, defaultDeadlines, type ProviderAnswer, type ProviderId } from "./ai-provider.ts";
 import { VERIFY_MS, verifyKey } from "./ai-provider.verify.ts";
 
 export interface SdkProvidersOptions {
@@ -45,73 +33,19 @@ export function createSdkProviders(options: SdkProvidersOptions): AiProviders {
     ...options,
   };
   return {
-    run: (call) => runInTime(providers, call),
+    run: (call) => whole(streamInTime(providers, call)),
     stream: (call) => streamInTime(providers, call),
     verify: (key, signal) => verifyKey(providers, key, signal),
   };
 }
 
-async function runInTime(providers: SdkProviders, call: ProviderCall): Promise<ProviderAnswer> {
-  const deadline = startDeadline(call.signal, providers.deadlines.totalMs);
-  try {
-    return await runWithRepeats(providers, call, deadline);
-  } finally {
-    deadline.stop();
+/**
+ * A whole answer is asked for in pieces, too: a provider that thinks for minutes shows by its events that it is there, and
+ * what an abandoned call has used is known.
+ */
+async function whole(pieces: AsyncGenerator<string, ProviderAnswer, undefined>): Promise<ProviderAnswer> {
+  for (;;) {
+    const { done, value } = await pieces.next();
+    if (done) return value;
   }
-}
-
-async function runWithRepeats(
-  providers: SdkProviders,
-  call: ProviderCall,
-  deadline: Deadline,
-): Promise<ProviderAnswer> {
-  for (let attempts = 1; ; attempts++) {
-    call.signal.throwIfAborted();
-    const attempt = await tryOnce(providers, call, deadline.signal, attempts);
-    if ("answer" in attempt) return attempt.answer;
-    await untilRepeat(providers, call, deadline, attempt, attempts);
-  }
-}
-
-async function tryOnce(
-  providers: SdkProviders,
-  call: ProviderCall,
-  signal: AbortSignal,
-  attempts: number,
-): Promise<{ answer: ProviderAnswer } | Failure> {
-  let status: number | undefined;
-  const fetch: typeof globalThis.fetch = async (input, init) => {
-    const response = await providers.fetch(input, init);
-    status = response.status;
-    return response;
-  };
-  try {
-    return { answer: await ask({ ...providers, fetch }, call, signal, attempts) };
-  } catch (error) {
-    call.signal.throwIfAborted();
-    if (error instanceof ProviderFault) return { fault: error, repeat: "never" };
-    // After an abort the SDK and fetch each throw something of their own; the reason says what happened.
-    return toFailure(signal.aborted ? signal.reason : brokenIn(status, error), call, attempts);
-  }
-}
-
-async function ask(
-  providers: SdkProviders,
-  call: ProviderCall,
-  signal: AbortSignal,
-  attempts: number,
-): Promise<ProviderAnswer> {
-  const model = await languageModel(providers, call);
-  const generated = await model.doGenerate(callOptions(call, signal));
-  mustBeNoError(generated);
-  const output = generated.content.map((part) => (part.type === "text" ? part.text : "")).join("");
-  return toAnswer({ ...generated, output, model: generated.response?.modelId }, call, attempts);
-}
-
-/** Google's package takes a 200 with an error in it for an answer without words; the others throw what is thrown here. */
-function mustBeNoError({ finishReason, response }: Generated): void {
-  const body = response?.body as { error?: unknown } | undefined;
-  if (finishReason.raw || !body?.error) return;
-  const told = { statusCode: 200, responseBody: JSON.stringify(body) };
-  throw Object.assign(new Error("an error in a 200"), told);
 }

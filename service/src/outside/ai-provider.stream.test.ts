@@ -54,8 +54,7 @@ for (const provider of formats) {
     assert.deepEqual(pieces, ["Hel", "lo ", "you"]);
     assert.deepEqual(answer, {
       output: "Hello you",
-      // Google's stream names no model.
-      model: provider === "google" ? "some-model" : "some-model-2026",
+      model: "some-model-2026",
       finishReason: "stop",
       usage: { promptTokens: 100, completionTokens: 20, totalTokens: 120 },
       attempts: 1,
@@ -207,8 +206,44 @@ test("a provider that is not read from sends no further than the buffers hold", 
   await stream.next();
   const reached = await settled(() => sent);
   assert.ok(reached < pieces.length, `${reached} pieces of 100 kB were taken for nobody`);
-  for (let at = 1; at < pieces.length; at++) assert.equal((await stream.next()).value, pieces[at]);
-  assert.equal((await stream.next()).done, true);
+  let characters = pieces[0]!.length;
+  const readOn = async () => {
+    for (; ; characters += pieces[0]!.length) assert.equal((await stream.next()).value, pieces[0]);
+  };
+  await assert.rejects(readOn(), ({ code, facts }: ProviderFault) => {
+    assert.deepEqual([code, facts.reason], ["PROVIDER_BAD_RESPONSE", "answer_too_long"]);
+    return true;
+  });
+  assert.ok(characters > 4_000_000 && characters <= 4 * 1024 * 1024, `${characters} characters were taken`);
+});
+
+test("a server that answers a stream with a whole completion is read, and billed for its reasoning", async (t) => {
+  const { server, providers } = await providersOn(t);
+  const completion = {
+    model: "m-2",
+    choices: [
+      { message: { role: "assistant", content: "Whole.", reasoning_content: "Hm." }, finish_reason: "stop" },
+    ],
+    usage: { prompt_tokens: 3, completion_tokens: 2 },
+  };
+  server.next({ status: 200, body: completion });
+  const { answer, pieces } = await heard(providers, callTo("openai-compatible"));
+  assert.deepEqual([pieces, answer?.model, answer?.usage.totalTokens], [["Whole."], "m-2", 5]);
+});
+
+test("a provider may be silent for as long as the call may take, where that is said", async (t) => {
+  const setting = { limits: { headersMs: 20, bodyIdleMs: 20 } };
+  const gate = () => new Promise((resolve) => setTimeout(resolve, 60));
+  const { server, providers } = await providersOn(t, setting);
+  server.next({ stream: { gate } });
+  assert.equal((await heard(providers, callTo("openai"))).fault?.facts.phase, "idle");
+  server.next({ stream: { gate } });
+  assert.equal(
+    (await heard(providers, callTo("openai", { timeoutMs: 10_000 }))).answer?.output,
+    "An answer.",
+  );
+  server.next("hang");
+  assert.equal((await heard(providers, callTo("openai", { timeoutMs: 50 }))).fault?.facts.phase, "total");
 });
 
 /** The value once it has stood still for a while. */

@@ -1,17 +1,22 @@
+import { GrowingText } from "../growing-text.ts";
 import { type Finished, toAnswer } from "./ai-provider.answer.ts";
-import { chatParts, type Part } from "./ai-provider.chat-stream.ts";
+import { chatParts, type Part, wholeChatParts } from "./ai-provider.chat-stream.ts";
 import { type Failure, toFailure } from "./ai-provider.faults.ts";
 import { type Access, callOptions, languageModel, speaksChat } from "./ai-provider.models.ts";
 import { type Deadline, type Patience, startDeadline, untilRepeat } from "./ai-provider.patience.ts";
-import { type ProviderAnswer, type ProviderCall, ProviderFault } from "./ai-provider.ts";
+import { type ProviderAnswer, type ProviderCall, ProviderFault, type ProviderId } from "./ai-provider.ts";
 import { brokenIn } from "./ai-provider.upstream.ts";
+import type { CallWish } from "./safe-fetch.ts";
 
 type Pieces = AsyncGenerator<string, ProviderAnswer, undefined>;
 type Providers = Access & Patience;
 
+/** In UTF-16 units, several times what the largest models answer. A run holds its output in memory until it has ended. */
+const MAX_OUTPUT = 4 * 1024 * 1024;
+
 /** The output as it comes, and at last the answer; a ProviderFault where it does not come whole. */
 export async function* streamInTime(providers: Providers, call: ProviderCall): Pieces {
-  const deadline = startDeadline(call.signal, providers.deadlines.totalMs);
+  const deadline = startDeadline(call, providers);
   try {
     return yield* streamWithRepeats(providers, call, deadline);
   } finally {
@@ -19,7 +24,12 @@ export async function* streamInTime(providers: Providers, call: ProviderCall): P
   }
 }
 
-async function* streamWithRepeats(providers: Providers, call: ProviderCall, deadline: Deadline): Pieces {
+/** A model whose maximum is not known is found by at most so many refusals, which cost nothing. */
+const MAX_LOWERED = 2;
+
+async function* streamWithRepeats(providers: Providers, asked: ProviderCall, deadline: Deadline): Pieces {
+  let call = asked;
+  let lowered = 0;
   for (let attempts = 1; ; attempts++) {
     call.signal.throwIfAborted();
     const attempt = new Attempt(providers, call, deadline.signal, attempts);
@@ -27,7 +37,14 @@ async function* streamWithRepeats(providers: Providers, call: ProviderCall, dead
       return yield* attempt.pieces();
     } catch (error) {
       call.signal.throwIfAborted();
-      await untilRepeat(providers, call, deadline, attempt.failureOf(error), attempts);
+      const failure = attempt.failureOf(error);
+      // Only what nobody bills is repeated.
+      if (failure.repeat !== "never") call.progress?.reset();
+      if (failure.capTokens !== undefined && lowered++ < MAX_LOWERED) {
+        call = { ...call, options: { ...call.options, capTokens: failure.capTokens } };
+        continue;
+      }
+      await untilRepeat(providers, call, deadline, failure, attempts);
     } finally {
       attempt.hangUp();
     }
@@ -59,20 +76,24 @@ class Attempt {
   }
 
   async *pieces(): Pieces {
-    let output = "";
+    const output = new GrowingText();
+    const { progress } = this.#call;
     let modelName: string | undefined;
     let end: Pick<Finished, "finishReason" | "usage" | "providerMetadata"> | undefined;
     for await (const part of await this.#parts()) {
       this.#mustGoOn(part);
-      if (part.type === "response-metadata") modelName = part.modelId;
+      if (progress && "delta" in part) progress.outputBytes += Buffer.byteLength(part.delta);
+      if (part.type === "raw") modelName ??= modelVersionIn(part.rawValue);
+      if (part.type === "response-metadata") modelName = part.modelId ?? modelName;
       else if (part.type === "finish") end = part;
       else if (part.type === "text-delta" && part.delta !== "") {
-        output += part.delta;
+        output.add(part.delta);
+        if (output.length > MAX_OUTPUT) throw this.#tooLong();
         yield part.delta;
       }
     }
     if (!end) throw new Error("the stream has no end");
-    return toAnswer({ ...end, output, model: modelName }, this.#call, this.#attempts);
+    return toAnswer({ ...end, output: String(output), model: modelName }, this.#call, this.#attempts);
   }
 
   async #parts(): Promise<AsyncIterable<Part>> {
@@ -82,8 +103,15 @@ class Attempt {
       return (await model.doStream(options)).stream;
     } catch (error) {
       if (error instanceof TakenOver) return chatParts(error.body);
+      if (error instanceof ToldWhole) return wholeChatParts(error.completion);
       throw error;
     }
+  }
+
+  #tooLong(): ProviderFault {
+    const facts = { provider: this.#call.provider, attempts: this.#attempts, reason: "answer_too_long" };
+    const message = `The provider's answer is longer than ${MAX_OUTPUT} characters: set maxTokens.`;
+    return new ProviderFault("PROVIDER_BAD_RESPONSE", facts, message);
   }
 
   /** An error in the stream ends it: the SDK would go on, and might call its end a clean one. */
@@ -102,13 +130,27 @@ class Attempt {
   }
 
   readonly #fetch: typeof globalThis.fetch = async (input, init) => {
-    const response = await this.#providers.fetch(input, init);
+    const { provider, timeoutMs, progress } = this.#call;
+    const wish: RequestInit & CallWish = {
+      ...init,
+      silenceMs: timeoutMs,
+      onSent: () => {
+        if (progress) progress.isSent = true;
+      },
+    };
+    const response = await this.#providers.fetch(input, wish);
     this.#status = response.status;
     if (!response.ok) return response;
-    await mustNotBeJson(response);
-    if (response.body && speaksChat(this.#call.provider)) throw new TakenOver(response.body);
+    if (isJson(response)) throw toldByJson(provider, response.status, await response.text());
+    if (response.body && speaksChat(provider)) throw new TakenOver(response.body);
     return response;
   };
+}
+
+/** Google's, which its package drops. */
+function modelVersionIn(frame: unknown): string | undefined {
+  const told = (frame as { modelVersion?: unknown } | null)?.modelVersion;
+  return typeof told === "string" && told !== "" ? told : undefined;
 }
 
 /** A stream that we read ourselves: the request was the SDK's, and its part is over. */
@@ -131,10 +173,31 @@ class ToldInstead extends Error {
   }
 }
 
-/** Some tell a fault by 200, as JSON in the place of the stream that was asked for. */
-async function mustNotBeJson(response: Response): Promise<void> {
-  if (!/^application\/json\b/i.test(response.headers.get("content-type") ?? "")) return;
-  throw new ToldInstead(response.status, await response.text());
+/** An answer that came whole, from a server that does not stream. */
+class ToldWhole extends Error {
+  readonly completion: unknown;
+  constructor(completion: unknown) {
+    super("the provider does not stream");
+    this.completion = completion;
+  }
+}
+
+const isJson = (response: Response): boolean =>
+  /^application\/json\b/i.test(response.headers.get("content-type") ?? "");
+
+/** Some tell a fault by 200, as JSON in the place of the stream that was asked for, and some know no streams. */
+function toldByJson(provider: ProviderId, status: number, text: string): ToldInstead | ToldWhole {
+  const completion = speaksChat(provider) ? completionIn(text) : undefined;
+  return completion === undefined ? new ToldInstead(status, text) : new ToldWhole(completion);
+}
+
+function completionIn(text: string): unknown {
+  try {
+    const body = JSON.parse(text);
+    return body?.error || !body?.choices?.[0]?.message ? undefined : body;
+  } catch {
+    return undefined;
+  }
 }
 
 /** An error frame in any provider's words. */

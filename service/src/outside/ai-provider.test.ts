@@ -310,7 +310,8 @@ test("a caller who gives up while a repeat is waited for gets back the own reaso
 
 test("Google's refusal of a prompt is CONTENT_FILTERED at the input", async (t) => {
   const { server, providers } = await providersOn(t);
-  server.next({ status: 200, body: { promptFeedback: { blockReason: "SAFETY" } } });
+  const body = `data: ${JSON.stringify({ promptFeedback: { blockReason: "SAFETY" } })}\n\n`;
+  server.next({ status: 200, headers: { "content-type": "text/event-stream" }, body });
   const fault = await faultOf(providers, callTo("google"));
   assert.deepEqual([fault.code, fault.details.stage], ["CONTENT_FILTERED", "input"]);
 });
@@ -379,7 +380,7 @@ test("a model of Google's is a name in a path, and never another path", async (t
   for (const model of ["gemini-2.5-pro", "models/gemini-2.5-pro", "tunedModels/my_own-1"]) {
     await providers.run(callTo("google", { model }));
     const path = model.includes("/") ? model : `models/${model}`;
-    assert.equal(server.requests.at(-1)!.url, `/v1/${path}:generateContent`);
+    assert.equal(server.requests.at(-1)!.url, `/v1/${path}:streamGenerateContent?alt=sse`);
   }
 });
 

@@ -57,13 +57,36 @@ export interface ProviderKey {
 export interface ProviderCall extends ProviderKey {
   model: string;
   messages: readonly Message[];
-  options: { temperature?: number; maxTokens?: number };
+  options: {
+    temperature?: number;
+    maxTokens?: number;
+    /** Stands in for `maxTokens` where the caller named none; lowered to what the provider says that the model takes. */
+    capTokens?: number | undefined;
+  };
   /** Gives the call up. The run then rejects with the signal's reason, as `fetch` does. */
   signal: AbortSignal;
+  /** How long it may take in all, and its provider may be silent; undefined: the deadlines of all calls. */
+  timeoutMs?: number | undefined;
+  /** Is told how far the call comes. */
+  progress?: CallProgress | undefined;
   /** The product version that runs; the sandbox's answer depends on it, other providers never see it. */
   versionId?: string;
   /** What the sandbox says in the place of words of its own: JSON, where that is asked for. */
   sample?: string;
+}
+
+/** How far a call has come, so that one that is abandoned is counted for what it used. */
+export class CallProgress {
+  /** The provider has the request: it may bill for it. */
+  isSent = false;
+  /** UTF-8 bytes that the model has written so far, reasoning included. */
+  outputBytes = 0;
+
+  /** The attempt came to nothing that anybody bills. */
+  reset(): void {
+    this.isSent = false;
+    this.outputBytes = 0;
+  }
 }
 
 export type FinishReason = "stop" | "length" | "content_filter" | "other";
@@ -121,12 +144,15 @@ export interface Deadlines {
   totalMs: number;
 }
 
-/** The first three are kept by the fetch that the providers are given, the last by the call itself. */
+/**
+ * The first three are kept by the fetch that the providers are given, the last by the call itself. Reasoning models may
+ * say nothing for minutes, before the first byte and after it (docs/decisions/0050-deadlines-of-calls.md).
+ */
 export const defaultDeadlines: Deadlines = {
   connectMs: 5_000,
-  firstByteMs: 60_000,
-  idleMs: 30_000,
-  totalMs: 120_000,
+  firstByteMs: 300_000,
+  idleMs: 300_000,
+  totalMs: 600_000,
 };
 
 export interface ProviderFaultFacts {
@@ -179,5 +205,14 @@ export class ProviderFault extends Error {
   }
 }
 
+const BYTES_OF_A_TOKEN = 4;
+
 /** Tokens by rule of thumb, where nobody counts them: a quarter of the UTF-8 bytes, rounded up. */
-export const estimateTokens = (text: string) => Math.ceil(Buffer.byteLength(text) / 4);
+export const estimateTokens = (text: string) => Math.ceil(Buffer.byteLength(text) / BYTES_OF_A_TOKEN);
+
+/** What an abandoned call has used by our estimate: its whole prompt, and what the model had written. */
+export function estimateAbandoned(messages: readonly Message[], { outputBytes }: CallProgress): TokenUsage {
+  const promptTokens = estimateTokens(messages.map(({ content }) => content).join("\n\n"));
+  const completionTokens = Math.ceil(outputBytes / BYTES_OF_A_TOKEN);
+  return { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens, estimated: true };
+}

@@ -19,6 +19,16 @@ export interface Limits {
   /** Between two chunks of the body; a reader who is slow itself is not counted. */
   bodyIdleMs: number;
   maxResponseBytes: number;
+  /** The same of an event stream, which is read as it comes and held nowhere; undefined: `maxResponseBytes`. */
+  maxStreamBytes?: number;
+}
+
+/** What one call may set for itself, beside what `fetch` knows. */
+export interface CallWish {
+  /** In the place of `headersMs` and `bodyIdleMs`. */
+  silenceMs?: number | undefined;
+  /** The request is on its way to a target that took the connection. */
+  onSent?: (() => void) | undefined;
 }
 
 export type Phase = "connect" | "first_byte" | "idle";
@@ -86,19 +96,21 @@ export function createSafeFetch(
 ): { fetch: typeof fetch; close(): Promise<void> } {
   // Two pools: a connection to the service itself, opened for an allowed path, must not serve another path later.
   const outside = guardedAgent(guard, limits, false);
-  const own = guardedAgent(guard, limits, true);
+  const ownPool = guardedAgent(guard, limits, true);
 
-  async function safeFetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+  async function safeFetch(input: string | URL | Request, init?: RequestInit & CallWish): Promise<Response> {
     const url = mustBeCallable(guard, input instanceof Request ? input.url : String(input));
     const signal = init?.signal ?? (input instanceof Request ? input.signal : null);
     const options = await toDispatch(url, new Request(input, { ...init, signal: null }));
     signal?.throwIfAborted();
-    const exchange = new Exchange(limits, signal);
-    (toTarget(guard, url).mayBeOwn ? own : outside).dispatch(options, exchange);
+    const silenceMs = init?.silenceMs;
+    const own = silenceMs === undefined ? limits : { ...limits, headersMs: silenceMs, bodyIdleMs: silenceMs };
+    const exchange = new Exchange(own, signal, init?.onSent);
+    (toTarget(guard, url).mayBeOwn ? ownPool : outside).dispatch(options, exchange);
     return exchange.response;
   }
 
-  const close = async () => void (await Promise.all([outside.destroy(), own.destroy()]));
+  const close = async () => void (await Promise.all([outside.destroy(), ownPool.destroy()]));
   return { fetch: safeFetch, close };
 }
 
@@ -198,16 +210,20 @@ async function systemResolve(host: string): Promise<string[]> {
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #limits: Limits;
   readonly #signal: AbortSignal | null;
+  readonly #onSent: (() => void) | undefined;
   readonly #reply = Promise.withResolvers<Response>();
   #controller: Dispatcher.DispatchController | null = null;
   #body: ReadableStreamDefaultController<Uint8Array> | null = null;
   #timer: NodeJS.Timeout | undefined;
   #receivedBytes = 0;
+  #maxBytes: number;
   #failure: Error | null = null;
 
-  constructor(limits: Limits, signal: AbortSignal | null) {
+  constructor(limits: Limits, signal: AbortSignal | null, onSent: (() => void) | undefined) {
     this.#limits = limits;
     this.#signal = signal;
+    this.#onSent = onSent;
+    this.#maxBytes = limits.maxResponseBytes;
     signal?.addEventListener("abort", this.#onAbort);
   }
 
@@ -218,7 +234,10 @@ class Exchange implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (this.#failure) controller.abort(this.#failure);
-    else this.#await("first_byte", this.#limits.headersMs);
+    else {
+      this.#onSent?.();
+      this.#await("first_byte", this.#limits.headersMs);
+    }
   }
 
   onResponseStart(
@@ -228,6 +247,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   ): void {
     if (status < 200) return;
     this.#await("idle", this.#limits.bodyIdleMs);
+    if (isEventStream(headers)) this.#maxBytes = this.#limits.maxStreamBytes ?? this.#maxBytes;
     const body = BODILESS_STATUSES.includes(status) ? null : this.#openBody();
     // Without the reason, which says nothing, and of which a Response refuses all but Latin letters.
     this.#reply.resolve(new Response(body, { status, headers: toHeaders(headers) }));
@@ -237,7 +257,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     // Undici hands on an empty chunk when it resumes with nothing read: pausing for that would never end.
     if (chunk.length === 0) return;
     this.#receivedBytes += chunk.length;
-    if (this.#receivedBytes > this.#limits.maxResponseBytes) throw new TargetFailure("RESPONSE_TOO_LARGE");
+    if (this.#receivedBytes > this.#maxBytes) throw new TargetFailure("RESPONSE_TOO_LARGE");
     this.#await("idle", this.#limits.bodyIdleMs);
     this.#body?.enqueue(chunk);
     if (this.#body && (this.#body.desiredSize ?? 0) <= 0) this.#pause(controller);
@@ -295,6 +315,9 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#signal?.removeEventListener("abort", this.#onAbort);
   }
 }
+
+const isEventStream = (headers: NodeJS.Dict<string | string[]>): boolean =>
+  /^text\/event-stream\b/i.test(String(headers["content-type"] ?? ""));
 
 function toHeaders(raw: NodeJS.Dict<string | string[]>): Headers {
   const headers = new Headers();

@@ -51,7 +51,7 @@ test("a file changes what it names, and leaves the rest as it is", () => {
     ...builtInPlans,
     plans: {
       ...builtInPlans.plans,
-      free: { monthlyPrice: 0, quotas: [{ requests: 7, seconds: 60 }] },
+      free: { ...builtInPlans.plans.free, quotas: [{ requests: 7, seconds: 60 }] },
       pro: { ...builtInPlans.plans.pro, monthlyPrice: 19.5 },
     },
     guests: [{ requests: 1, seconds: 1 }],

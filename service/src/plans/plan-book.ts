@@ -7,6 +7,8 @@ const Offer = z.strictObject({
   /** null: by agreement with the operator, neither chosen nor left by the account itself. */
   monthlyPrice: z.number().min(0).nullable(),
   quotas: Quotas,
+  /** Runs of prompts under way at once, of an account and in each process: they hold their answers in memory. */
+  concurrentRuns: z.int().min(1).max(10_000),
 });
 
 const eachPlan = <S extends z.ZodType>(offer: S) =>

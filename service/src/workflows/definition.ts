@@ -1,4 +1,4 @@
-import { providers, SemanticVersion, VARIABLE_NAME } from "@stoa/contract";
+import { providers, SemanticVersion, TimeoutSeconds, VARIABLE_NAME } from "@stoa/contract";
 import { z } from "zod";
 import { messageRoles } from "../outside/ai-provider.ts";
 import { conversationFaults } from "../prompts/template.ts";
@@ -76,6 +76,7 @@ const prompt = {
     .strictObject({
       temperature: z.number().min(0).max(2).optional(),
       maxTokens: z.int().min(1).max(1_000_000).optional(),
+      timeoutSeconds: TimeoutSeconds.optional(),
     })
     .default({}),
 };

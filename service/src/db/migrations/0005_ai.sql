@@ -25,8 +25,10 @@ create table provider_calls (
   -- No reference: a prompt's is written right behind, by the same statement.
   execution_id uuid not null,
   started_at timestamptz not null,
-  -- Counts until the call has ended.
+  -- Counts until the call has ended: the most that it may cost.
   expected_usd numeric(16, 8) not null,
+  -- Counts where it never ended, because its process died: the provider may bill its prompt.
+  prompt_usd numeric(16, 8) not null default 0,
   cost_usd numeric(16, 8),
   ended_at timestamptz,
   -- One that did not end by then is of a process that died, and counts no more.
@@ -37,26 +39,33 @@ create table provider_calls (
 create index provider_calls_month on provider_calls (provider_key_id, started_at) where not counted;
 create index provider_calls_open on provider_calls (provider_key_id) where ended_at is null;
 
--- Takes the call's place within the limits of its key, or says what stands against it: budget, concurrency, or forgotten.
+-- Takes the call's place within the limits of its key. Returns {"refusedBy"} where a limit stands against it: budget,
+-- reserved (calls under way hold what is left of the budget), concurrency, or forgotten; else {"maxTokens"}, of the answer,
+-- which are as many of `most_tokens` as the rest of a budget pays for. Fewer than `least_tokens` are refused. `call_usd` is the
+-- most that the prompt may cost and `token_usd` the price of a token of the answer; all four are null where no price is known.
 -- A function, because each of its queries sees what was committed before that query began: one query that waited for
 -- the key would count as of before it waited, and parallel calls would slip through together.
 create function reserve_provider_call(
-  call uuid, stored_key uuid, execution uuid, expected numeric, at timestamptz, month_start timestamptz, lease timestamptz
-) returns text language plpgsql as $$
+  call uuid, stored_key uuid, execution uuid, call_usd numeric, token_usd numeric, most_tokens integer, least_tokens integer,
+  dead_usd numeric, at timestamptz, month_start timestamptz, lease timestamptz
+) returns jsonb language plpgsql as $$
 declare
   most smallint;
   budget numeric;
   spent numeric;
+  held numeric;
+  least_usd numeric := coalesce(call_usd + least_tokens * token_usd, 0);
+  tokens integer := most_tokens;
 begin
   select max_concurrency, monthly_budget_usd into most, budget
     from provider_keys where id = stored_key and deleted_at is null;
-  if not found then return 'forgotten'; end if;
+  if not found then return '{"refusedBy": "forgotten"}'; end if;
   if most is not null or budget is not null then
     select max_concurrency, monthly_budget_usd into most, budget
       from provider_keys where id = stored_key for no key update;
     if most <= (select count(*) from provider_calls
                  where provider_key_id = stored_key and ended_at is null and lease_until > at) then
-      return 'concurrency';
+      return '{"refusedBy": "concurrency"}';
     end if;
     if budget is not null then
       -- One statement: what ends between two of them would be in neither sum. A clock that is behind changes no month.
@@ -67,25 +76,28 @@ begin
          where c.provider_key_id = stored_key and not c.counted and c.started_at >= m.start and c.ended_at is not null
          returning c.cost_usd
       ), open as (
-        select coalesce(sum(c.expected_usd), 0) as usd from provider_calls c, budget_month m
-         where c.provider_key_id = stored_key and not c.counted and c.started_at >= m.start
-           and c.ended_at is null and c.lease_until > at
+        select coalesce(sum(c.expected_usd) filter (where c.lease_until > at), 0) as usd,
+               coalesce(sum(c.prompt_usd) filter (where c.lease_until <= at), 0) as dead
+          from provider_calls c, budget_month m
+         where c.provider_key_id = stored_key and not c.counted and c.started_at >= m.start and c.ended_at is null
       )
       update provider_keys k
          set spent_usd = case when k.spent_month = m.start then k.spent_usd else 0 end
                        + (select coalesce(sum(cost_usd), 0) from ended),
              spent_month = m.start
         from budget_month m, open where k.id = stored_key
-        returning k.spent_usd + open.usd into spent;
-      if spent >= budget or spent + expected > budget then return 'budget'; end if;
+        returning k.spent_usd + open.dead, open.usd into spent, held;
+      if spent >= budget or spent + least_usd > budget then return '{"refusedBy": "budget"}'; end if;
+      if spent + held >= budget or spent + held + least_usd > budget then return '{"refusedBy": "reserved"}'; end if;
+      if token_usd > 0 then tokens := least(most_tokens, floor((budget - spent - held - call_usd) / token_usd)); end if;
     end if;
   end if;
   -- When it was last used is not worth waiting for: whoever holds the row writes the same.
   update provider_keys set last_used_at = at
    where id = (select id from provider_keys where id = stored_key for no key update skip locked);
-  insert into provider_calls (id, provider_key_id, execution_id, started_at, expected_usd, lease_until)
-  values (call, stored_key, execution, at, expected, lease);
-  return null;
+  insert into provider_calls (id, provider_key_id, execution_id, started_at, expected_usd, prompt_usd, lease_until)
+  values (call, stored_key, execution, at, coalesce(call_usd + tokens * token_usd, 0), dead_usd, lease);
+  return jsonb_build_object('maxTokens', tokens);
 end $$;
 
 -- Adds some of the month's ended calls, at most so many, to what their key has spent, and answers how many. For a key that is
