@@ -90,7 +90,8 @@ suite("POST under an Idempotency-Key whose process is killed during the provider
       await assert.rejects(asked);
       await doomed.ended;
       const repeat = await answeredRepeat(() => owner.post(path, bodyOf(), key));
-      assert.equal(repeat.status, 500, repeat.text);
+      // Behind OpenAI's door its clients would repeat a 500.
+      assert.equal(repeat.status, path.includes("openai") ? 406 : 500, repeat.text);
       const { executionId } = repeat.body.error.details;
       const { status, error } = (await owner.get(`/v1/ai/executions/${executionId}`)).body.data;
       assert.deepEqual([status, error.code], ["failed", "INTERNAL_ERROR"]);

@@ -6,13 +6,7 @@ import { type ProviderAnswer, ProviderFault, type TokenUsage } from "../outside/
 import { type Cost, PRICE_LIST } from "./cost.ts";
 import type { LiveRun } from "./live.ts";
 import type { Prepared } from "./prepare.ts";
-import {
-  type CallOutcome,
-  type OpenCall,
-  toCallEnd,
-  toOpenCall,
-  withReserved,
-} from "./provider-calls.ts";
+import { type CallOutcome, type OpenCall, toCallEnd, toOpenCall, withReserved } from "./provider-calls.ts";
 import type { ExecutionMode } from "./queries.ts";
 import { record } from "./recording.ts";
 import { type ExecutionEnd, endExecution, insertExecution, type NewExecution } from "./run-queries.ts";

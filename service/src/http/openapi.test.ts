@@ -13,6 +13,7 @@ import {
   isRepeatable,
 } from "@stoa/contract";
 import { type Market, openMarket } from "../../test/market.ts";
+import { openAiStatusOf } from "./openai-error.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a document whose parts are asserted one by one
 type Json = any;
@@ -171,7 +172,8 @@ for (const endpoint of endpoints) {
     test("has every error that it can answer with, under its status, with an example", () => {
       const { responses } = operationOf(endpoint);
       for (const code of errorsOf(endpoint)) {
-        const { content } = responses[errorCatalogue[code].status];
+        const status = endpoint.inWordsOf ? openAiStatusOf(code) : errorCatalogue[code].status;
+        const { content } = responses[status];
         const { schema, examples } = content["application/json"];
         const shape = endpoint.inWordsOf ? "OpenAiError" : "Failure";
         assert.equal(schema.$ref, `#/components/schemas/${shape}`);

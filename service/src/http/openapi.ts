@@ -12,7 +12,7 @@ import {
 } from "@stoa/contract";
 import type { z } from "zod";
 import { FRESH_MINUTES } from "./fresh-sign-in.ts";
-import { inOpenAiWords } from "./openai-error.ts";
+import { inOpenAiWords, openAiStatusOf } from "./openai-error.ts";
 import { type Json, Schemas } from "./openapi.schemas.ts";
 import { webhooksOf } from "./openapi.webhooks.ts";
 
@@ -140,7 +140,7 @@ function exampleOf({ inWordsOf }: Endpoint, code: ErrorCode): Json {
 function failuresOf(endpoint: Endpoint, schemas: Schemas): Json {
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of errorsOf(endpoint).sort(REFUSALS_FIRST)) {
-    const { status } = errorCatalogue[code];
+    const status = endpoint.inWordsOf ? openAiStatusOf(code) : errorCatalogue[code].status;
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
   const schema = schemas.of(endpoint.inWordsOf ? OpenAiError : Failure, "output");

@@ -62,7 +62,7 @@ suite("the official client throws", () => {
     assert.equal(nowhere.code, "NOT_FOUND");
   });
 
-  test("BadRequestError and UnprocessableEntityError with the field", async () => {
+  test("BadRequestError with the field", async () => {
     const bad = await refusalOf(create(author, { n: 2 }));
     assert.ok(bad instanceof OpenAI.BadRequestError);
     assert.equal(bad.param, "n");
@@ -71,7 +71,7 @@ suite("the official client throws", () => {
       { field: "stop", reason: "cannot be honoured: it is not passed on" },
     ]);
     const rule = await refusalOf(create(author, { messages: [{ role: "user", content: "{}" }] }));
-    assert.ok(rule instanceof OpenAI.UnprocessableEntityError);
+    assert.ok(rule instanceof OpenAI.BadRequestError);
     assert.deepEqual([rule.code, rule.param], ["VALIDATION_ERROR", "messages[0].content.topic"]);
   });
 
@@ -89,11 +89,13 @@ suite("the official client throws", () => {
   });
 
   for (const [next, status, code] of [
-    ["bad-key", 424, "PROVIDER_KEY_INVALID"],
-    ["quota", 424, "PROVIDER_QUOTA_EXHAUSTED"],
-    ["context", 422, "CONTEXT_LENGTH_EXCEEDED"],
-    ["filter", 422, "CONTENT_FILTERED"],
-    [{ status: 200, body: "<html>" }, 502, "PROVIDER_BAD_RESPONSE"],
+    ["bad-key", 403, "PROVIDER_KEY_INVALID"],
+    ["quota", 402, "PROVIDER_QUOTA_EXHAUSTED"],
+    ["context", 400, "CONTEXT_LENGTH_EXCEEDED"],
+    ["filter", 400, "CONTENT_FILTERED"],
+    [{ status: 418 }, 406, "PROVIDER_ERROR"],
+    [{ status: 200, body: "<html>" }, 406, "PROVIDER_BAD_RESPONSE"],
+    ["cut", 406, "PROVIDER_BAD_RESPONSE"],
     [{ status: 429, headers: { "retry-after": "3600" } }, 429, "PROVIDER_RATE_LIMITED"],
   ] as const) {
     test(`${code} of the provider at once, without asking it again`, async () => {
@@ -101,7 +103,8 @@ suite("the official client throws", () => {
       await hasBought(owner, productId);
       // Named, since one that was refused is no valid one any more.
       const metadata = { apiKeyId: await hasKey(owner) };
-      for (const streamed of [false, true]) {
+      // A stream that is cut has begun, and tells its fault as an event.
+      for (const streamed of next === "cut" ? [false] : [false, true]) {
         const before = provider.requests.length;
         provider.next(next as Next);
         const wish = { ...wishOf(productId), metadata, stream: streamed };
@@ -236,7 +239,7 @@ suite("a repeat of an Idempotency-Key", () => {
     const error = await refusalOf(
       create(author, { temperature: 1 }, { headers: { "idempotency-key": "used" } }),
     );
-    assert.deepEqual([error.status, error.code], [422, "IDEMPOTENCY_KEY_REUSED"]);
+    assert.deepEqual([error.status, error.code], [400, "IDEMPOTENCY_KEY_REUSED"]);
   });
 });
 
@@ -248,7 +251,7 @@ suite("at this door", () => {
       [await author.get(path), 405, "METHOD_NOT_ALLOWED"],
       [
         await author.request("POST", path, { body: "{}", headers: { "content-type": "text/plain" } }),
-        415,
+        400,
         "UNSUPPORTED_MEDIA_TYPE",
       ],
       [await author.request("POST", path, { body: "{", headers: asJson }), 400, "INVALID_REQUEST"],

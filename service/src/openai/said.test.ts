@@ -97,7 +97,7 @@ suite("variables are taken", () => {
 suite("variables are refused where they stand", () => {
   const refused = async (wish: Wish, field: string, model = haiku) => {
     const reply = await post(wish, model);
-    assertError(reply, 422, "VALIDATION_ERROR", field);
+    assertError(reply, 400, "VALIDATION_ERROR", field);
     assert.equal(reply.body.error.param, field);
     return reply;
   };
@@ -259,7 +259,7 @@ suite("the key of a run", () => {
     const owner = await shop.hasUser();
     const reply = await owner.post("/v1/openai/chat/completions", wishOf(await hasDraft(owner)));
     await shop.close();
-    assertError(reply, 422, "VALIDATION_ERROR", "metadata.apiKeyId");
+    assertError(reply, 400, "VALIDATION_ERROR", "metadata.apiKeyId");
     assert.match(reply.body.error.message, /openai, anthropic/);
   });
 });
@@ -283,7 +283,7 @@ suite("the history", () => {
     for (const version of ["1.0.0", "1.1.0"])
       assert.equal((await post({}, `${sold}@${version}`)).body.model, `${sold}@${version}`);
     assert.equal((await post({}, sold)).body.model, `${sold}@1.1.0`);
-    assertError(await post({}, `${haiku}@9.0.0`), 422, "VALIDATION_ERROR", "model");
+    assertError(await post({}, `${haiku}@9.0.0`), 400, "VALIDATION_ERROR", "model");
     assertError(await post({}, "gpt-5-mini"), 404, "PRODUCT_NOT_FOUND", "model");
   });
 });

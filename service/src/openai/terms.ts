@@ -32,7 +32,9 @@ export function inItsTerms(error: unknown, variablesAt: string): unknown {
     );
   const field = faultOf[code];
   const said = code === "PRODUCT_NOT_FOUND" ? NO_MODEL : message;
-  return field ? new ApiError(code, said, { ...details, field }, retryAfterSeconds) : error;
+  if (!field) return error;
+  const named = said.includes(field) ? said : `${field}: ${said}`;
+  return new ApiError(code, named, { ...details, field }, retryAfterSeconds);
 }
 
 function renamed({ field, ...problem }: FieldProblem, variablesAt: string): FieldProblem {
