@@ -284,6 +284,8 @@ export {
   type NewOAuthClient,
   type OAuthClient,
   RedirectUri,
+  type Scope,
+  scopeDescriptions,
 } from "./oauth.ts";
 export { type ChatCompletion, type CreateChatCompletion, OpenAiError, type OpenAiModel } from "./openai.ts";
 export type { PaymentMethod } from "./payment-methods.ts";

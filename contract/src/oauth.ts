@@ -1,10 +1,26 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { paging, Timestamp } from "./envelope.ts";
-import { permissions } from "./permissions.ts";
+import { type Permission, permissions } from "./permissions.ts";
 
 /** Beside the permissions: who somebody is, and staying connected (OpenID Connect). */
 export const identityScopes = ["openid", "profile", "email", "offline_access"] as const;
+export type Scope = Permission | (typeof identityScopes)[number];
+
+/** What a scope lets an application do, as people read it on the consent page. */
+export const scopeDescriptions: Record<Scope, string> = {
+  openid: "Know which account you have here",
+  profile: "See your name",
+  email: "See your mail address",
+  offline_access: "Stay connected while you are away, for up to 90 days",
+  "products:read": "Look at products, and at your own drafts",
+  "products:write": "Create, change, publish and delete your products",
+  "purchases:read": "See what you bought and sold",
+  "purchases:write": "Buy products with your payment method, ask for refunds and post reviews",
+  "analytics:read": "See the figures of your sales",
+  "ai:execute": "Run prompts with your stored provider keys, which costs you money there",
+  "webhooks:write": "Manage your webhooks and read your events",
+};
 
 export const grantTypes = ["authorization_code", "refresh_token", "client_credentials"] as const;
 

@@ -11,6 +11,7 @@ import {
   eventData,
   eventTypes,
   isRepeatable,
+  permissions,
 } from "@stoa/contract";
 import { type Market, openMarket } from "../../test/market.ts";
 import { openAiStatusOf } from "./openai-error.ts";
@@ -109,7 +110,14 @@ for (const endpoint of endpoints) {
       const isForPeople = access.who === "session" || access.who === "admin";
       assert.deepEqual(
         operation.security,
-        isForPeople ? session : [{ bearer: [] }, { apiKeyInQuery: [] }, ...session],
+        isForPeople
+          ? session
+          : [
+              { bearer: [] },
+              { oauth2: access.permission === null ? [] : [access.permission] },
+              { apiKeyInQuery: [] },
+              ...session,
+            ],
       );
       if (isForPeople) assert.match(operation.description, /session/);
       else
@@ -238,6 +246,38 @@ for (const type of callbackTypes)
 
 test("the webhooks of the OpenAPI document are the types of events and of callbacks", () =>
   assert.deepEqual(Object.keys(served.webhooks), [...eventTypes, ...callbackTypes]));
+
+test("OAuth 2.0 is described with both flows, every scope and the URLs that the server's metadata names", async () => {
+  const { oauth2 } = served.components.securitySchemes;
+  const metadata = (await market.as(null).get("/.well-known/oauth-authorization-server")).body;
+  const { authorizationCode, clientCredentials } = oauth2.flows;
+  assert.equal(authorizationCode.authorizationUrl, metadata.authorization_endpoint);
+  for (const { tokenUrl } of [authorizationCode, clientCredentials])
+    assert.equal(tokenUrl, metadata.token_endpoint);
+  assert.deepEqual(Object.keys(authorizationCode.scopes).sort(), metadata.scopes_supported.toSorted());
+  assert.deepEqual(Object.keys(clientCredentials.scopes), permissions);
+});
+
+test("every response names its headers: the request id, the quota where one counts, and when to come back", () => {
+  for (const endpoint of endpoints) {
+    const isLimited = endpoint.base === "/v1" && endpoint.access.who !== "public";
+    const { responses } = operationOf(endpoint);
+    for (const [status, response] of Object.entries<Json>(responses)) {
+      if (status === "304") continue;
+      const names = Object.keys(response.headers);
+      assert.ok(names.includes("X-Request-Id"), endpoint.name);
+      for (const name of names) assert.ok(resolved(response.headers[name]).schema, name);
+      const hasQuota = names.includes("X-RateLimit-Remaining");
+      if (Number(status) < 300 || status === "429") assert.equal(hasQuota, isLimited, endpoint.name);
+      if (status === "429" || status === "503") assert.ok(names.includes("Retry-After"), endpoint.name);
+    }
+  }
+});
+
+test("the document has the version of the package", async () => {
+  const manifest = await readFile(new URL("../../package.json", import.meta.url), "utf8");
+  assert.equal(served.info.version, JSON.parse(manifest).version);
+});
 
 test("everything below /openai is in OpenAI's words, and nothing else is", () => {
   for (const { path, inWordsOf, name } of endpoints)

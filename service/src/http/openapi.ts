@@ -11,9 +11,16 @@ import {
   OpenAiError,
 } from "@stoa/contract";
 import type { z } from "zod";
+import { VERSION } from "../version.ts";
 import { FRESH_MINUTES } from "./fresh-sign-in.ts";
+<<<<<<< HEAD
 import { inOpenAiWords, openAiStatusOf } from "./openai-error.ts";
+=======
+import { inOpenAiWords } from "./openai-error.ts";
+import { failureHeadersOf, responseHeaders, successHeadersOf } from "./openapi.headers.ts";
+>>>>>>> 5da3c21 (Describe OAuth 2.0 and the response headers in the OpenAPI document)
 import { type Json, Schemas } from "./openapi.schemas.ts";
+import { securityOf, securitySchemes } from "./openapi.security.ts";
 import { webhooksOf } from "./openapi.webhooks.ts";
 
 const REFUSALS_FIRST = (a: ErrorCode, b: ErrorCode) => errorCatalogue[a].status - errorCatalogue[b].status;
@@ -90,9 +97,10 @@ function headersOf(endpoint: Endpoint): Json[] {
 }
 
 function successOf(endpoint: Endpoint, schemas: Schemas): Json {
-  if (endpoint.answersFile) return { description: "A file", content: filesOf(endpoint.answersFile) };
+  const { headers } = successHeadersOf(endpoint, hasEtag(endpoint));
+  if (endpoint.answersFile) return { description: "A file", headers, content: filesOf(endpoint.answersFile) };
   const data = schemas.of(endpoint.data, "output");
-  if (endpoint.answersEvents) return { description: "Events as they come", content: eventsContent };
+  if (endpoint.answersEvents) return { description: "Events as they come", headers, content: eventsContent };
   const whole = endpoint.list ? { type: "array", items: data } : data;
   const content = {
     ...(endpoint.inWordsOf ? bare(data) : enveloped(whole, endpoint.list ? ListMeta : Meta, schemas)),
@@ -101,7 +109,7 @@ function successOf(endpoint: Endpoint, schemas: Schemas): Json {
   const description = endpoint.eventsWhenAsked
     ? "Success; or events as they come, when asked for"
     : "Success";
-  return { description, content };
+  return { description, headers, content };
 }
 
 const eventsContent: Json = {
@@ -120,10 +128,12 @@ const enveloped = (data: Json, meta: z.ZodType, schemas: Schemas): Json => ({
   },
 });
 
-function acceptedOf({ accepted }: Endpoint, schemas: Schemas): Json {
+function acceptedOf(endpoint: Endpoint, schemas: Schemas): Json {
+  const { accepted } = endpoint;
   if (!accepted) return {};
   const content = enveloped(schemas.of(accepted, "output"), Meta, schemas);
-  return { 202: { description: "Accepted: it goes on without its caller", content } };
+  const { headers } = successHeadersOf(endpoint, false);
+  return { 202: { description: "Accepted: it goes on without its caller", headers, content } };
 }
 
 function exampleOf({ inWordsOf }: Endpoint, code: ErrorCode): Json {
@@ -149,7 +159,11 @@ function failuresOf(endpoint: Endpoint, schemas: Schemas): Json {
       const examples = Object.fromEntries(codes.map((code) => [code, exampleOf(endpoint, code)]));
       return [
         status,
-        { description: codes.join(", "), content: { "application/json": { schema, examples } } },
+        {
+          description: codes.join(", "),
+          ...failureHeadersOf(endpoint, codes),
+          content: { "application/json": { schema, examples } },
+        },
       ];
     }),
   );
@@ -167,14 +181,6 @@ function whoMayCall({ access, freshSignIn }: Endpoint): string | null {
   if (access.who === "session") return `Needs a session; API keys and OAuth tokens are refused.${role}`;
   if (access.permission === null) return `Takes any credential of an account.${role}`;
   return `Needs the permission \`${access.permission}\`.${role}`;
-}
-
-function securityOf({ access: { who }, errors }: Endpoint): Json[] {
-  const session = [{ sessionToken: [] }, { sessionCookie: [] }];
-  // Here nobody is asked at the door; some of /api/auth look for a session themselves.
-  if (who === "public") return errors.includes("INVALID_SESSION") ? session : [];
-  if (who === "session" || who === "admin") return session;
-  return [{ bearer: [] }, { apiKeyInQuery: [] }, ...session];
 }
 
 function requestOf({ body, rawBody, upload, example }: Endpoint, schemas: Schemas): Json {
@@ -265,7 +271,7 @@ export function openApiDocument(endpoints: Endpoint[], origin: string | null, he
     openapi: "3.1.1",
     info: {
       title: "Stoa",
-      version: "1.0.0",
+      version: VERSION,
       summary: "A marketplace for AI prompts and workflows that anyone can host",
       description:
         "Every answer is an envelope: `success`, `data` or `error`, and `meta`. Unknown fields and parameters are refused. Of duplicate JSON keys the last counts.\n\nAn empty query parameter counts as absent, and enumerated query values may have any case. `null` for an optional field of a POST or PUT body means that the field is not given. A path may end with a slash, and every GET path answers HEAD. Sign-in under `/api/auth` is also found under `/v1/api/auth`.",
@@ -278,25 +284,8 @@ export function openApiDocument(endpoints: Endpoint[], origin: string | null, he
     webhooks: webhooksOf(headerPrefix, schemas),
     components: {
       schemas: schemas.components,
-      securitySchemes: {
-        bearer: {
-          type: "http",
-          scheme: "bearer",
-          description: "An API key (stoa_test_… or stoa_live_…) or an OAuth access token",
-        },
-        sessionToken: {
-          type: "http",
-          scheme: "bearer",
-          description: "What signing in answers as sessionToken",
-        },
-        sessionCookie: { type: "apiKey", in: "cookie", name: "__Host-session" },
-        apiKeyInQuery: {
-          type: "apiKey",
-          in: "query",
-          name: "api_key",
-          description: "Accepted, but queries end up in logs: prefer the header",
-        },
-      },
+      headers: responseHeaders,
+      securitySchemes: securitySchemes(origin ?? ""),
     },
   };
 }

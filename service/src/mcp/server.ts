@@ -8,13 +8,14 @@ import {
 import type { Context, Member } from "../context.ts";
 import { isDatabaseDown } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
+import { VERSION } from "../version.ts";
 import { toCall } from "./call.ts";
 import { callTool } from "./call-tool.ts";
 import { completeArgument, getPrompt, listPrompts } from "./prompts.ts";
 import { wordsOf } from "./results.ts";
 import { listTools } from "./tools.ts";
 
-const ABOUT = { name: "stoa", title: "Stoa", version: "1.0.0" };
+const ABOUT = { name: "stoa", title: "Stoa", version: VERSION };
 const OPTIONS = {
   // No listChanged: nothing is kept between two requests that could tell of a change.
   capabilities: { tools: {}, prompts: {}, completions: {} },

@@ -1,7 +1,7 @@
+import { scopeDescriptions } from "@stoa/contract";
 import { html, type Page } from "../http/html.ts";
 import type { Consent } from "./consent.ts";
 import { formTarget, isLoopback } from "./redirects.ts";
-import { scopeWords } from "./scopes.ts";
 
 /** Who asks for what, and where the answer goes: a name can be anybody's, the address cannot. */
 export function consentPage({ client, account, redirectUri, identity, resources }: Consent): Page {
@@ -14,7 +14,7 @@ export function consentPage({ client, account, redirectUri, identity, resources 
 <p>You are signed in as <strong>${account.name}</strong> (${account.email}).
 <strong>${client.name}</strong> asks to do this in your name:</p>
 <ul class="permissions">
-${scopes.map((scope) => html`<li>${scopeWords[scope]} <code>${scope}</code></li>\n`)}</ul>
+${scopes.map((scope) => html`<li>${scopeDescriptions[scope]} <code>${scope}</code></li>\n`)}</ul>
 <p>Your answer goes to ${destination(redirectUri)}.</p>
 <p class="notice warning">Nobody has checked this application's name: go on only if you started this yourself.</p>
 <form method="post">

@@ -1,9 +1,10 @@
+import type { Scope } from "@stoa/contract";
 import type { Client, Provider } from "oidc-provider";
 import type { Context, SessionCaller } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { toId } from "../ids.ts";
 import { findAccount, findLiveGrant } from "./queries.ts";
-import { isIdentityScope, type Scope, scopesAt } from "./scopes.ts";
+import { isIdentityScope, scopesAt } from "./scopes.ts";
 
 type Interaction = Awaited<ReturnType<Provider["interactionDetails"]>>;
 interface Where {

@@ -1,0 +1,47 @@
+import { type Endpoint, type ErrorCode, errorCatalogue } from "@stoa/contract";
+import type { Json } from "./openapi.schemas.ts";
+
+const header = (description: string, type: "string" | "integer" = "string", example?: unknown): Json => ({
+  description,
+  schema: { type },
+  ...(example !== undefined && { example }),
+});
+
+/** The headers of responses, by the names under which responses refer to them. */
+export const responseHeaders: Record<string, Json> = {
+  "X-Request-Id": header("The id of this request, as in `meta.request_id` and in the logs"),
+  "X-RateLimit-Limit": header("How many requests the scarcest quota allows", "integer", 1000),
+  "X-RateLimit-Remaining": header("How many of them are left", "integer", 998),
+  "X-RateLimit-Reset": header("When that quota begins anew, in Unix seconds", "integer", 1_767_225_600),
+  "Retry-After": header("How many seconds to wait before the next try", "integer", 30),
+  ETag: header("The state that was answered: for If-None-Match and If-Match"),
+  Link: header("The first, previous, next and last page (RFC 8288)"),
+};
+
+const RATE_LIMIT = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
+
+const refer = (names: string[]): Json => ({
+  headers: Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
+});
+
+const isLimited = ({ base, access }: Endpoint) => base === "/v1" && access.who !== "public";
+
+/** Of a success. */
+export const successHeadersOf = (endpoint: Endpoint, hasEtag: boolean): Json =>
+  refer([
+    "X-Request-Id",
+    ...(isLimited(endpoint) ? RATE_LIMIT : []),
+    ...(hasEtag ? ["ETag"] : []),
+    ...(endpoint.list ? ["Link"] : []),
+  ]);
+
+/** Of a failure: Retry-After where a code of this status knows when to come back. */
+export function failureHeadersOf(endpoint: Endpoint, codes: ErrorCode[]): Json {
+  const status = errorCatalogue[codes[0]!].status;
+  const isLater = status === 429 || status === 503 || codes.includes("IDEMPOTENCY_IN_PROGRESS");
+  return refer([
+    "X-Request-Id",
+    ...(isLimited(endpoint) && status === 429 ? RATE_LIMIT : []),
+    ...(isLater ? ["Retry-After"] : []),
+  ]);
+}
