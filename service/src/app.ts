@@ -1,4 +1,5 @@
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { endpoints } from "@stoa/contract";
 import type { FastifyInstance } from "fastify";
 import { accountRoutes } from "./account/routes.ts";
@@ -17,7 +18,7 @@ import type { Config } from "./config.ts";
 import type { Context } from "./context.ts";
 import { describeSkew, measureSkew } from "./db/clock.ts";
 import type { Connection } from "./db/database.ts";
-import { isMigrated } from "./db/migrate.ts";
+import { acceptsWrites, isMigrated } from "./db/migrate.ts";
 import { discountRoutes } from "./discounts/routes.ts";
 import { workflowKind } from "./engine/kind.ts";
 import { engineRoutes } from "./engine/routes.ts";
@@ -109,6 +110,8 @@ export interface Overrides extends BaseOverrides {
   inspect?: Door["inspect"];
   requestDeadlines?: RequestDeadlines;
   streamTimes?: Partial<StreamTimes>;
+  /** Resolves when load balancers have seen that `/readyz` is 503. */
+  drain?: () => Promise<void>;
   /** How long requests may run after the service was told to end. */
   graceMs?: number;
 }
@@ -118,7 +121,7 @@ export interface Service {
   /** The address at which it listens. */
   origin: string;
   app: FastifyInstance;
-  /** Ends what runs, then everything else; within 15 seconds. */
+  /** Is not ready for STOA_DRAIN_SECONDS, then ends what runs and everything else within 15 seconds. */
   close(): Promise<void>;
 }
 
@@ -132,7 +135,8 @@ export async function startService(
   const { ctx } = base;
   const evaluator = new Evaluator();
   const workers = new Workers(ctx, evaluator);
-  const app = await buildDoor(ctx, workers, overrides);
+  const state: State = { workers, isEnding: false };
+  const app = await buildDoor(ctx, state, overrides);
   ctx.notices.listen();
   await ctx.presence.start();
   const views = every(FLUSH_VIEWS_MS, "views", ctx.log, () => flushViews(ctx));
@@ -145,11 +149,14 @@ export async function startService(
   base.listening(app.server.address() as AddressInfo, origin);
   if (hasPlainCookies(ctx))
     ctx.log.warn({ publicUrl: ctx.links.origin() }, "sign-in goes over plain HTTP: cookies are not Secure");
+  const drain = overrides.drain ?? (() => sleep(config.drainSeconds * 1_000));
   return {
     ctx,
     origin,
     app,
     async close() {
+      state.isEnding = true;
+      await drain();
       const giveUp = setTimeout(() => base.giveUp(), overrides.graceMs ?? GRACE_MS);
       await Promise.all([ctx.feed.close(), closeDoor(app, overrides.graceMs ?? GRACE_MS), workers.stop()]);
       await ctx.live.drained();
@@ -168,7 +175,7 @@ export async function startService(
 /** What people and programs come in by. */
 function buildDoor(
   ctx: Context,
-  workers: Workers,
+  state: State,
   { inspect, requestDeadlines, streamTimes }: Overrides,
 ): Promise<FastifyInstance> {
   const { config } = ctx;
@@ -218,7 +225,8 @@ function buildDoor(
         headerPrefix: config.webhookHeaderPrefix,
         metrics,
         metricsToken: config.metricsToken,
-        whyNotReady: () => whyNotReady(ctx, workers),
+        whyNotReady: () => whyNotReady(ctx, state),
+        warnings: () => (ctx.notices.problem ? [`Nothing is cached: ${ctx.notices.problem}`] : []),
       });
       if (config.roles.api) addRoomsPages(server, ctx, limits);
     },
@@ -255,8 +263,18 @@ function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits
   });
 }
 
-async function whyNotReady(ctx: Context, workers: Workers): Promise<string[]> {
+/** What of the service `/readyz` looks at. */
+interface State {
+  workers: Workers;
+  isEnding: boolean;
+}
+
+async function whyNotReady(ctx: Context, { workers, isEnding }: State): Promise<string[]> {
+  if (isEnding) return ["the service is ending"];
   const problems: string[] = [];
+  const writable = await acceptsWrites(ctx.pool).catch(() => null);
+  const refused = writable === false ? "the database is read-only" : ctx.refusedWrites.recent;
+  if (refused) problems.push(refused);
   const migrated = await isMigrated(ctx.pool).catch(() => null);
   if (migrated === null) problems.push("the database does not answer");
   if (migrated === false) problems.push("the database lacks migrations");

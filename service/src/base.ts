@@ -14,6 +14,7 @@ import { claimInstallation, claimOf } from "./db/installation.ts";
 import { migrate } from "./db/migrate.ts";
 import { Notices } from "./db/notices.ts";
 import { WorkerPresence } from "./db/presence.ts";
+import { RefusedWrites } from "./db/refused-writes.ts";
 import { RunNotices } from "./engine/run-notices.ts";
 import { EventFeed } from "./events/feed.ts";
 import type { FailPoints } from "./fail-points.ts";
@@ -117,6 +118,7 @@ async function buildBase(
     jobs,
     notices,
     presence: new WorkerPresence(connection, log),
+    refusedWrites: new RefusedWrites(now),
     keyCache: new KeyCache(notices),
     kept: new Kept(notices, now),
     views: new ViewBuffer(),
@@ -149,6 +151,12 @@ async function buildBase(
 async function openCounters({ redisUrl }: Config, now: () => Date, log: Logger): Promise<Counters> {
   const own = memoryCounters(now);
   if (!redisUrl) return own;
-  const { redisCounters } = await import("./http/counters.redis.ts");
+  const { pingRedis, redisCounters } = await import("./http/counters.redis.ts");
+  pingRedis(redisUrl).catch((error) =>
+    log.error(
+      { err: error },
+      "REDIS_URL: Redis does not answer, so this process counts rate limits for itself until it does",
+    ),
+  );
   return insuredCounters(redisCounters(redisUrl, now), own, { now, log });
 }

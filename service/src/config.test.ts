@@ -256,3 +256,17 @@ suite("OTEL_* variables", () => {
     );
   });
 });
+
+test("DATABASE_URL may name several servers; DATABASE_DIRECT_URL needs it", () => {
+  const url = "postgres://stoa@one:5432,two:5432/stoa?target_session_attrs=read-write";
+  const config = read({ ...KEYS, DATABASE_URL: url, DATABASE_DIRECT_URL: "postgres://three/stoa" });
+  assert.deepEqual([config.databaseUrl, config.databaseDirectUrl], [url, "postgres://three/stoa"]);
+  assert.throws(
+    () => read({ DATABASE_DIRECT_URL: "postgres://three/stoa" }),
+    /DATABASE_DIRECT_URL needs DATABASE_URL/,
+  );
+  assert.throws(
+    () => read({ ...KEYS, DATABASE_URL: "postgres://one,two:x/stoa" }),
+    /DATABASE_URL has the host "two:x"/,
+  );
+});

@@ -30,6 +30,8 @@ export interface Config {
   databaseDirectUrl: string | null;
   /** How many connections the pool of this process may open. */
   databaseConnections: number;
+  /** After SIGTERM `/readyz` is 503 for so long before the listener closes. */
+  drainSeconds: number;
   /** The origin in links that leave the service; null: where it listens. */
   publicUrl: string | null;
   roles: { api: boolean; worker: boolean };
@@ -238,6 +240,7 @@ export function readConfig(variables: Variables = process.env): Config {
     databaseUrl,
     databaseDirectUrl,
     databaseConnections: read.integer("STOA_DATABASE_CONNECTIONS", 2, 1_000, DEFAULT_CONNECTIONS),
+    drainSeconds: read.integer("STOA_DRAIN_SECONDS", 0, 300, 0),
     publicUrl: publicUrlOf(read, environment, host),
     roles: { api: roles.includes("api"), worker: roles.includes("worker") },
     allowedTargets: allowedTargetsOf(read, environment === "test" && isLoopback(host) ? "loopback" : ""),

@@ -9,6 +9,7 @@ import type { SkewedClock } from "./db/clock.ts";
 import type { Connection, Database } from "./db/database.ts";
 import type { Notices } from "./db/notices.ts";
 import type { WorkerPresence } from "./db/presence.ts";
+import type { RefusedWrites } from "./db/refused-writes.ts";
 import type { RunNotices } from "./engine/run-notices.ts";
 import type { EventFeed } from "./events/feed.ts";
 import type { FailPoints } from "./fail-points.ts";
@@ -54,6 +55,8 @@ export interface Context {
   notices: Notices;
   /** The session lock by which other processes see that this one lives. */
   presence: WorkerPresence;
+  /** Writes that the database refused lately, for `/readyz`. */
+  refusedWrites: RefusedWrites;
   /** Kept in memory by this process alone. */
   keyCache: KeyCache;
   /** What lists show to everybody. */

@@ -5,8 +5,9 @@ import { type DestinationStream, type Logger, pino } from "pino";
  * and all.
  */
 function withoutValues(error: unknown): unknown {
-  if (!(error instanceof Error)) return { message: String(error) };
-  const { name, message, stack, cause } = error;
+  // Libraries throw objects that are no Error, and pg-boss emits copies of its errors.
+  if (typeof (error as Error | null)?.message !== "string") return { message: String(error) };
+  const { name, message, stack, cause } = error as Error;
   const { code } = error as { code?: unknown };
   return {
     name,

@@ -18,7 +18,7 @@ import { verifyLedger } from "./ledger/verify.ts";
 import { createLog } from "./log.ts";
 import { backUpTo, STDOUT } from "./operator/backup-file.ts";
 import { examine, type Finding } from "./operator/doctor.ts";
-import { connectionOf, openPlace, type Place } from "./operator/place.ts";
+import { connectionOf, mustAnswer, openPlace, type Place } from "./operator/place.ts";
 import {
   type ExportWish,
   exportTo,
@@ -54,6 +54,7 @@ function print(data: object, { json }: { json?: boolean }): void {
 async function atPlace<T>(work: (place: Place) => Promise<T>): Promise<T> {
   const place = await openPlace();
   try {
+    await mustAnswer(place);
     return await work(place);
   } finally {
     await place.leave();
@@ -318,8 +319,9 @@ program
   .description("look at everything that a start depends on, and at what workers do")
   .option("--json", "print JSON")
   .action((options) =>
-    atPlace(async (place) => {
-      const findings = await examine(place);
+    openPlace().then(async (place) => {
+      // It says itself what does not answer.
+      const findings = await examine(place).finally(() => place.leave());
       if (options.json) console.log(JSON.stringify(findings));
       else for (const { check, note, ...how } of findings) console.log(`${verdictOf(how)} ${check}: ${note}`);
       if (findings.some((finding) => !finding.ok)) process.exitCode = 1;

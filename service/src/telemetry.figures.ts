@@ -33,8 +33,22 @@ export class Figures {
   readonly runs: Tell;
   /** Seconds from its start to its end, all waits included. */
   readonly workflowDuration: Tell;
+  /** At /metrics alone, by the job's name. */
+  readonly jobRuns: Counter<"name">;
+  readonly jobFailures: Counter<"name">;
 
   constructor() {
+    const ofJob = { labelNames: ["name"] as const, registers: [this.registry] };
+    this.jobRuns = new Counter({
+      name: "job_runs_total",
+      help: "Attempts at a job by this process",
+      ...ofJob,
+    });
+    this.jobFailures = new Counter({
+      name: "job_failures_total",
+      help: "Attempts at a job by this process that failed",
+      ...ofJob,
+    });
     const histogram = histogramsOf(this.registry);
     const counter = countersOf(this.registry);
     this.callDuration = histogram(SECONDS, {

@@ -118,6 +118,7 @@ const configOf = (wish: Partial<Config>): Config => ({
   databaseUrl: null,
   databaseDirectUrl: null,
   databaseConnections: 6,
+  drainSeconds: 0,
   publicUrl: null,
   roles: { api: true, worker: false },
   masterKeys: [{ id: "test", bytes: randomBytes(32) }],

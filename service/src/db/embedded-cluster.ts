@@ -28,8 +28,8 @@ export interface Place {
   sockets: string;
   /** Held while PostgreSQL is being started or stopped. */
   changeLock: string;
-  /** Held by the process that stops PostgreSQL, as long as that process lives. */
-  ownerLock: string;
+  /** Shared by the processes that use PostgreSQL, as long as they live: the last one to leave stops it. */
+  usersLock: string;
 }
 
 export interface Connection {
@@ -57,7 +57,7 @@ export async function placeOf(dataDir: string): Promise<Place> {
     log: join(absolute, "postgres.log"),
     sockets: socketFolder(absolute),
     changeLock: join(absolute, "postgres.change.lock"),
-    ownerLock: join(absolute, "postgres.owner.lock"),
+    usersLock: join(absolute, "postgres.users.lock"),
   };
 }
 

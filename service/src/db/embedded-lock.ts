@@ -24,6 +24,13 @@ export function tryLock(file: string): FileLock | undefined {
   }
 }
 
+/** Held by several at once, while nobody has it alone. Only under a lock of all changes: it waits for nobody. */
+export function shareLock(file: string): FileLock {
+  const database = new DatabaseSync(file);
+  database.exec("PRAGMA journal_mode = MEMORY; BEGIN; SELECT count(*) FROM sqlite_schema");
+  return { release: () => database.isOpen && database.close() };
+}
+
 /** Waits for the lock; undefined when patience ends first. */
 export async function waitForLock(file: string, patienceMs: number): Promise<FileLock | undefined> {
   const giveUpAt = Date.now() + patienceMs;

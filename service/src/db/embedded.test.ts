@@ -73,7 +73,7 @@ const OTHER_PROCESS = `
   const { startEmbedded } = await import(${JSON.stringify(new URL("./embedded.ts", import.meta.url).href)});
   const database = await startEmbedded(process.argv[1], ${JSON.stringify(throwAway)});
   database.onLost((why) => console.log(JSON.stringify({ why })));
-  console.log(JSON.stringify({ owned: database.owned, connection: database.connection }));
+  console.log(JSON.stringify({ started: database.started, connection: database.connection }));
   process.stdin.once("data", async () => {
     process.stdin.destroy();
     await database.stop();
@@ -107,7 +107,7 @@ function otherProcess(folder: string) {
 test("a first start makes the cluster, a later start finds its data", async () => {
   const folder = await freshFolder();
   const first = await start(folder);
-  assert.equal(first.owned, true);
+  assert.equal(first.started, true);
   await writeNote(first);
   await first.stop();
   assert.equal(await postmasterPid(folder), undefined);
@@ -162,7 +162,7 @@ test("two processes that start at once on a fresh folder share one cluster", asy
   const folder = await freshFolder();
   const both = [otherProcess(folder), otherProcess(folder)];
   const [one, two] = await Promise.all(both.map((process) => process.says()));
-  assert.deepEqual([one.owned, two.owned].sort(), [false, true]);
+  assert.deepEqual([one.started, two.started].sort(), [false, true]);
   const identity = "SELECT system_identifier FROM pg_control_system()";
   assert.deepEqual(await query(one.connection, identity), await query(two.connection, identity));
   assert.deepEqual(
@@ -171,15 +171,27 @@ test("two processes that start at once on a fresh folder share one cluster", asy
   );
 });
 
-test("a second process joins, and is told when the first one stops PostgreSQL", async () => {
+test("a second process joins, outlives the one that started PostgreSQL, and stops it at its own end", async () => {
   const folder = await freshFolder();
-  const owner = otherProcess(folder);
-  assert.equal((await owner.says()).owned, true);
+  const first = otherProcess(folder);
+  assert.equal((await first.says()).started, true);
   const joined = await start(folder);
-  assert.equal(joined.owned, false);
-  const loss = nextLoss(joined);
-  assert.equal(await owner.stop(), 0);
-  assert.equal(await loss, "The process that started PostgreSQL stopped it.");
+  assert.equal(joined.started, false);
+  const losses: string[] = [];
+  joined.onLost((why) => losses.push(why));
+  await writeNote(joined);
+  assert.equal(await first.stop(), 0);
+  assert.deepEqual(await readNote(joined), written);
+  assert.deepEqual(losses, []);
+  await joined.stop();
+  assert.equal(await postmasterPid(folder), undefined);
+});
+
+test("two processes that leave at once leave no PostgreSQL behind", async () => {
+  const folder = await freshFolder();
+  const [first, second] = [await start(folder), await start(folder)];
+  await Promise.all([first.stop(), second.stop()]);
+  assert.equal(await postmasterPid(folder), undefined);
 });
 
 test("a joined process that stops leaves PostgreSQL running", async () => {
@@ -187,7 +199,7 @@ test("a joined process that stops leaves PostgreSQL running", async () => {
   const owner = await start(folder);
   await writeNote(owner);
   const joined = otherProcess(folder);
-  assert.equal((await joined.says()).owned, false);
+  assert.equal((await joined.says()).started, false);
   assert.equal(await joined.stop(), 0);
   assert.deepEqual(await joined.says(), { stopped: true });
   assert.deepEqual(await readNote(owner), written);
@@ -227,18 +239,18 @@ test("after kill -9 of the service and PostgreSQL the next start recovers every 
   process.kill((await postmasterPid(folder))!, "SIGKILL");
   await victim.kill();
   const survivor = await start(folder);
-  assert.equal(survivor.owned, true);
+  assert.equal(survivor.started, true);
   assert.deepEqual(await readNote(survivor), written);
 });
 
-test("after kill -9 of the service alone the next start adopts the running PostgreSQL", async () => {
+test("after kill -9 of the service alone the next start joins the running PostgreSQL, and stops it at its end", async () => {
   const folder = await freshFolder();
   const victim = otherProcess(folder);
   await victim.says();
   const pid = await postmasterPid(folder);
   await victim.kill();
   const heir = await start(folder);
-  assert.equal(heir.owned, true);
+  assert.equal(heir.started, false);
   assert.equal(await postmasterPid(folder), pid);
   await heir.stop();
   assert.equal(await postmasterPid(folder), undefined);

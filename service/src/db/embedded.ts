@@ -13,16 +13,16 @@ import {
   prepareCluster,
   wasShutDown,
 } from "./embedded-cluster.ts";
-import { alone, type FileLock, tryLock, waitForLock } from "./embedded-lock.ts";
+import { alone, type FileLock, shareLock, tryLock, waitForLock } from "./embedded-lock.ts";
 
 export interface EmbeddedDatabase {
   /** For `pg`; `host` is the folder of the socket. */
   connection: Connection;
-  /** True when this process started PostgreSQL, or adopted one whose owner died, and therefore stops it. */
-  owned: boolean;
+  /** Whether this process started PostgreSQL, and did not join one that ran already. */
+  started: boolean;
   /** Tells in a sentence that PostgreSQL went away without us asking. */
   onLost(callback: (why: string) => void): void;
-  /** Shuts PostgreSQL down when it is ours; one that was only joined runs on. */
+  /** Leaves PostgreSQL, and shuts it down when no other process uses it. */
   stop(): Promise<void>;
 }
 
@@ -36,40 +36,40 @@ export interface EmbeddedOptions {
 const LEFTOVERS_SECONDS = 10;
 const ASK_AGAIN_MS = 15;
 
-/** Joins the PostgreSQL of this data folder, adopts it when its owner died, or starts it. */
+/** Joins the PostgreSQL of this data folder, or starts it. */
 export async function startEmbedded(
   dataDir: string,
   options: EmbeddedOptions = {},
 ): Promise<EmbeddedDatabase> {
   const place = await placeOf(dataDir);
-  return alone(place.changeLock, async () => (await joinOrAdopt(place)) ?? start(place, options));
+  return alone(place.changeLock, async () => (await join(place)) ?? start(place, options));
 }
 
-async function joinOrAdopt(place: Place): Promise<EmbeddedDatabase | undefined> {
+async function join(place: Place): Promise<EmbeddedDatabase | undefined> {
   const running = await findPostmaster(place);
   const client = running && (await connectWhile(() => isRunning(place), running.connection));
-  return client && supervise(place, running.connection, client, tryLock(place.ownerLock));
+  return client && supervise(place, running.connection, client, false);
 }
 
 async function start(place: Place, options: EmbeddedOptions): Promise<EmbeddedDatabase> {
-  const owner = await becomeOwner(place);
+  const alone = await waitForUsers(place);
   try {
     const binaries = await findBinaries(options.ways);
     await prepareCluster(place, binaries, options.settings?.fsync !== "off");
     const client = await launchUntilUp(place, binaries, options.settings ?? {});
-    return supervise(place, connectionOf(place), client, owner);
-  } catch (error) {
-    owner.release();
-    throw error;
+    alone.release();
+    return supervise(place, connectionOf(place), client, true);
+  } finally {
+    alone.release();
   }
 }
 
-// An owner whose PostgreSQL has just died lets go at once. One that does not is alive where we cannot see its
+// Users whose PostgreSQL has just died let go at once. One that does not is alive where we cannot see its
 // PostgreSQL, such as in another container: a second one on the same files would destroy them.
-async function becomeOwner(place: Place): Promise<FileLock> {
-  const owner = await waitForLock(place.ownerLock, LEFTOVERS_SECONDS * 1000);
-  if (owner) return owner;
-  throw new Error(`Another process holds ${place.ownerLock}, but its PostgreSQL is out of sight.`);
+async function waitForUsers(place: Place): Promise<FileLock> {
+  const alone = await waitForLock(place.usersLock, LEFTOVERS_SECONDS * 1000);
+  if (alone) return alone;
+  throw new Error(`Another process holds ${place.usersLock}, but its PostgreSQL is out of sight.`);
 }
 
 // After kill -9 the children of the old PostgreSQL need a moment to notice; the new one refuses until then.
@@ -158,29 +158,25 @@ function hold(client: Client, alive: boolean): void {
   (alive ? ref : unref).call(client);
 }
 
-function supervise(
-  place: Place,
-  connection: Connection,
-  client: Client,
-  owner: FileLock | undefined,
-): EmbeddedDatabase {
+function supervise(place: Place, connection: Connection, client: Client, started: boolean): EmbeddedDatabase {
+  const use = shareLock(place.usersLock);
   const callbacks: ((why: string) => void)[] = [];
   const watch = watchOver(place, connection, client);
   let lost: string | undefined;
   let stopping: Promise<void> | undefined;
   void watch.gone.then(async () => {
     if (stopping !== undefined) return;
-    lost = await explainLoss(place, owner !== undefined);
-    owner?.release();
+    lost = await explainLoss(place);
+    use.release();
     for (const tell of callbacks) tell(lost);
   });
   const leave = async () => {
-    if (owner && !lost) await shutDown(place, connection, owner);
+    if (!lost) await leavePostgres(place, connection, use);
     await watch.end();
   };
   return {
     connection,
-    owned: owner !== undefined,
+    started,
     onLost: (callback) => void (lost ? callback(lost) : callbacks.push(callback)),
     stop: () => (stopping ??= leave()),
   };
@@ -206,18 +202,21 @@ function watchOver(place: Place, connection: Connection, first: Client) {
   return { gone: untilGone().catch(() => {}), end };
 }
 
-async function explainLoss(place: Place, owned: boolean): Promise<string> {
+async function explainLoss(place: Place): Promise<string> {
   if (!(await wasShutDown(place))) return `PostgreSQL ended unexpectedly; see ${place.log}.`;
-  if (owned) return `PostgreSQL was shut down by someone else; see ${place.log}.`;
-  return "The process that started PostgreSQL stopped it.";
+  return `PostgreSQL was shut down by someone else; see ${place.log}.`;
 }
 
-async function shutDown(place: Place, connection: Connection, owner: FileLock): Promise<void> {
+/** The last one shuts it down. Nobody joins or leaves meanwhile. */
+async function leavePostgres(place: Place, connection: Connection, use: FileLock): Promise<void> {
   await alone(place.changeLock, async () => {
+    use.release();
+    const last = tryLock(place.usersLock);
+    if (!last) return;
     interrupt((await findPostmaster(place))?.pid);
     while (await isRunning(place)) await sleep(ASK_AGAIN_MS);
     await rmdir(connection.host).catch(() => {}); // PostgreSQL has emptied it
-    owner.release();
+    last.release();
   });
 }
 

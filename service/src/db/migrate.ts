@@ -136,11 +136,17 @@ export type Applied = Pick<Migration, "name" | "checksum">;
 export const knownMigrations = async (): Promise<Applied[]> =>
   (await migrationsOnDisk()).map(({ name, checksum }) => ({ name, checksum }));
 
+/** Answers what made this database so far, none of which may differ from what is on disk. */
+export async function mustAgreeWithDisk(client: pg.ClientBase): Promise<Applied[]> {
+  const applied = await listApplied(client);
+  mustAgree(await migrationsOnDisk(), applied);
+  return applied;
+}
+
 /** Answers what made this database, which must be all that is on disk. */
 export async function mustBeMigrated(client: pg.ClientBase): Promise<Applied[]> {
   const migrations = await migrationsOnDisk();
-  const applied = await listApplied(client);
-  mustAgree(migrations, applied);
+  const applied = await mustAgreeWithDisk(client);
   if (applied.length < migrations.length)
     throw new MigrationMismatch(`The database has ${applied.length} of ${migrations.length} migrations`);
   return applied;
@@ -151,4 +157,10 @@ export async function isMigrated(pool: pg.Pool): Promise<boolean> {
   const migrations = await migrationsOnDisk();
   const { rows } = await pool.query("select count(*)::int as count from schema_migrations");
   return rows[0]?.count === migrations.length;
+}
+
+/** Whether PostgreSQL takes writes: a standby, or a primary that is being replaced, takes none. */
+export async function acceptsWrites(pool: pg.Pool): Promise<boolean> {
+  const { rows } = await pool.query("show transaction_read_only");
+  return rows[0].transaction_read_only === "off";
 }

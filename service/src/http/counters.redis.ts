@@ -34,6 +34,18 @@ const clientOf = (url: string) =>
     },
   });
 
+/** Rejects where Redis does not answer. */
+export async function pingRedis(url: string): Promise<void> {
+  const client = createClient({ url, socket: { connectTimeout: CONNECT_MS, reconnectStrategy: false } });
+  client.on("error", () => {}); // connect() rejects
+  try {
+    await client.connect();
+    await client.ping();
+  } finally {
+    client.destroy();
+  }
+}
+
 /** One limiter a quota; those of one length share a window, so that it goes on when the plan changes. */
 function limitersOn(client: Client) {
   const limiters = new Map<string, RateLimiterRedis>();

@@ -134,3 +134,19 @@ test("every request has one line, refused ones and those to no path too", async 
   }
   assert.equal(lineOf("line-401").caller, undefined);
 });
+
+test("health checks that succeed log nothing at info, and errors that are no Error keep their message", async () => {
+  for (const path of ["/healthz", "/readyz"]) {
+    const { headers } = await market.as(null).get(path, { "x-request-id": `health${path.slice(1)}` });
+    assert.ok(headers.get("x-request-id"));
+  }
+  await market.as(null).get("/v1/nothing");
+  assert.ok(!market.logs.some((line) => /"request":"health(healthz|readyz)"/.test(line)));
+  // As pg-boss emits them.
+  market.service.ctx.log.error(
+    { err: { code: "57P01", message: "terminated", queue: "send-mail" } },
+    "job queue",
+  );
+  const { err } = JSON.parse(market.logs.at(-1)!);
+  assert.deepEqual(err, { message: "terminated", code: "57P01" });
+});

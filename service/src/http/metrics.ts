@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, type Registry } from "prom-client";
+import { collectDefaultMetrics, Gauge, Histogram, type Registry } from "prom-client";
 
 export interface Metrics {
   observeRequest(method: string, route: string, status: number, ms: number): void;
@@ -9,8 +9,6 @@ export interface Metrics {
 
 interface JobFigures {
   name: string;
-  runs: number;
-  failures: number;
   lastSuccessAt: Date | null;
   waiting: number;
   givenUp: number;
@@ -79,37 +77,28 @@ const orNone = <T>(read: () => Promise<T[]>): Promise<T[]> => read().catch(() =>
 const secondsSince = (moment: Date | null, now: Date) =>
   moment ? (now.getTime() - moment.getTime()) / 1000 : 0;
 
-/** Of all processes together, because the database keeps them; answers what reads them anew. */
+/** Of all processes together, because the database keeps them (Figures counts those of this one); answers what reads them anew. */
 function jobFigures(registry: Registry, { jobs }: MetricSources): () => Promise<void> {
   const registers = [registry];
   const labelNames = ["name"] as const;
   const states = new Gauge({
     name: "jobs",
-    help: "Jobs that wait to be done, and those that were given up in the last week",
+    help: "Jobs that wait to be done, and those that were given up in the last week, the same on every process",
     labelNames: ["name", "state"],
     registers,
   });
   const lastSuccess = new Gauge({
     name: "job_last_success_timestamp_seconds",
-    help: "When a job was last done",
-    labelNames,
-    registers,
-  });
-  const runs = new Counter({ name: "job_runs_total", help: "Attempts at a job", labelNames, registers });
-  const failures = new Counter({
-    name: "job_failures_total",
-    help: "Attempts at a job that failed",
+    help: "When a job was last done by any process",
     labelNames,
     registers,
   });
   return async () => {
     const found = await orNone(jobs);
-    for (const metric of [states, lastSuccess, runs, failures]) metric.reset();
+    for (const metric of [states, lastSuccess]) metric.reset();
     for (const { name, ...job } of found) {
       states.set({ name, state: "waiting" }, job.waiting);
       states.set({ name, state: "given up" }, job.givenUp);
-      runs.inc({ name }, job.runs);
-      failures.inc({ name }, job.failures);
       if (job.lastSuccessAt) lastSuccess.set({ name }, job.lastSuccessAt.getTime() / 1000);
     }
   };

@@ -45,6 +45,8 @@ test("405 names the methods that the path takes, in Allow and in details", async
     [`/v1/products/${productId}`, "GET, HEAD, PATCH, DELETE"],
     [`/v1/products/${productId}/publish`, "POST"],
     ["/v1/ai/execute", "POST"],
+    // Not those of /v1/products/:productId, which the same path would match.
+    ["/v1/products/facets", "GET, HEAD"],
   ] as const) {
     const reply = await reader.request("PUT", path);
     const details = assertError(reply, 405, "METHOD_NOT_ALLOWED");

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { get } from "node:http";
+import { connect } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { errorCatalogue, errorCodes } from "@stoa/contract";
+import pg from "pg";
 import { hasProduct } from "../../test/factories.ts";
-import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 
 let market: Market;
 let nobody: Client;
@@ -22,7 +24,7 @@ suite("health", () => {
 
   test("/readyz tells that the database is there and up to date", async () => {
     const reply = await nobody.get("/readyz");
-    assert.deepEqual([reply.status, reply.body], [200, { status: "ready", problems: [] }]);
+    assert.deepEqual([reply.status, reply.body], [200, { status: "ready", problems: [], warnings: [] }]);
   });
 
   test("/readyz is 503 with the reason when a migration is missing, while /healthz stays 200", async (t) => {
@@ -33,8 +35,107 @@ suite("health", () => {
     );
     const reply = await unready.as(null).get("/readyz");
     assert.equal(reply.status, 503);
-    assert.deepEqual(reply.body, { status: "not ready", problems: ["the database lacks migrations"] });
+    assert.equal(reply.body.status, "not ready");
+    assert.deepEqual(reply.body.problems, ["the database lacks migrations"]);
     assert.equal((await unready.as(null).get("/healthz")).status, 200);
+  });
+});
+
+/** Whatever creates a product fails as PostgreSQL fails with this code. */
+const refuseProducts = (shop: Market, code: string) =>
+  shop.query(
+    `create or replace function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused' using errcode = '${code}'; end $$;
+     create or replace trigger refuse before insert on products for each row execute function refuse()`,
+  );
+const createProduct = (by: Client) =>
+  by.post("/v1/products", { type: "PROMPT", title: "One", price: 1, content: "Say {{word}}." });
+
+suite("a database that refuses writes", () => {
+  test("POST: transient PostgreSQL errors, 503 with Retry-After; /readyz names a full disk for a while", async (t) => {
+    const shop = await openMarket();
+    t.after(() => shop.close());
+    const member = await shop.hasUser();
+    for (const code of ["25006", "53100", "53200", "57P03", "08006", "40001", "40P01", "55P03"]) {
+      await refuseProducts(shop, code);
+      const reply = await createProduct(member);
+      assertError(reply, 503, "SERVICE_UNAVAILABLE");
+      assert.ok(Number(reply.headers.get("retry-after")) > 0, code);
+    }
+    await refuseProducts(shop, "53100");
+    await createProduct(member);
+    const full = await shop.as(null).get("/readyz");
+    assert.deepEqual([full.status, full.body.problems], [503, ["the disk of the database is full"]]);
+    shop.clock.forward(10_000);
+    assert.equal((await shop.as(null).get("/readyz")).status, 200);
+  });
+
+  test("/readyz: database that became read-only, 503 until it takes writes", async (t) => {
+    const shop = await openMarket();
+    t.after(() => shop.close());
+    const operator = new pg.Client({ connectionString: shop.target });
+    await operator.connect();
+    await operator.query("set default_transaction_read_only = off");
+    const { pathname } = new URL(shop.target);
+    for (const [value, status] of [
+      ["on", 503],
+      ["off", 200],
+    ] as const) {
+      await operator.query(
+        `alter database ${pathname.slice(1)} set default_transaction_read_only = ${value}`,
+      );
+      await operator.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'stoa' and datname = current_database()",
+      );
+      // Until PostgreSQL has ended the connections, and the pool has noticed.
+      let reply: Reply;
+      const isSettled = () =>
+        reply.status === status && !reply.body.problems.includes("the database does not answer");
+      let tries = 0;
+      do reply = await shop.as(null).get("/readyz");
+      while (!isSettled() && ++tries < 1_000);
+      assert.deepEqual(
+        [reply.status, reply.body.problems],
+        [status, value === "on" ? ["the database is read-only"] : []],
+      );
+    }
+    await operator.end();
+  });
+
+  test("POST: database away while the body arrives, 503", async (t) => {
+    const shop = await openMarket();
+    t.after(() => shop.close());
+    const { key } = await shop.hasUser();
+    const away = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+    const connecting = t.mock.method(shop.service.ctx.pool, "connect", (callback?: (error: Error) => void) =>
+      callback ? callback(away) : Promise.reject(away),
+    );
+    assert.equal(await halfPost(shop, key), "HTTP/1.1 503 Service Unavailable");
+    connecting.mock.restore();
+  });
+});
+
+/** Sends the headers of a POST and a part of its body; answers the status line. */
+async function halfPost(shop: Market, key: string): Promise<string> {
+  const { hostname, port } = new URL(shop.origin);
+  const socket = connect(Number(port), hostname);
+  socket.write(
+    `POST /v1/api-keys HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{`,
+  );
+  const [bytes] = await once(socket, "data");
+  socket.destroy();
+  return String(bytes).split("\r\n")[0]!;
+}
+
+suite("an end of the service", () => {
+  test("/readyz is 503 while the listener still answers, then requests of open connections get their answers", async (t) => {
+    const draining = Promise.withResolvers<void>();
+    const shop = await openMarket({ drain: () => draining.promise });
+    const closed = shop.close();
+    t.after(() => closed);
+    const reply = await shop.as(null).get("/readyz");
+    assert.deepEqual([reply.status, reply.body.problems], [503, ["the service is ending"]]);
+    assert.equal((await shop.as(null).get("/healthz")).status, 200);
+    draining.resolve();
   });
 });
 

@@ -19,15 +19,19 @@ export interface Pages {
   metricsToken: string | null;
   /** What keeps the service from answering, in words; empty when it is ready. */
   whyNotReady(): Promise<string[]>;
+  /** What does not work as it should, though the service answers. */
+  warnings(): string[];
 }
 
 export function addPages(app: FastifyInstance, pages: Pages): void {
   app.get("/healthz", async () => ({ status: "ok" }));
   app.get("/readyz", async (_request, reply) => {
     const problems = await pages.whyNotReady();
-    return reply
-      .code(problems.length === 0 ? 200 : 503)
-      .send({ status: problems.length === 0 ? "ready" : "not ready", problems });
+    return reply.code(problems.length === 0 ? 200 : 503).send({
+      status: problems.length === 0 ? "ready" : "not ready",
+      problems,
+      warnings: pages.warnings(),
+    });
   });
   app.get("/metrics", async (request, reply) => {
     mustBeOperator(request, pages);

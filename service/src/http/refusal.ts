@@ -27,14 +27,19 @@ const docUrl = (ctx: Context, code: ErrorCode) => `${ctx.links.origin()}/docs/er
 /** No route takes this path, or none takes it with this method. */
 export function notFound(routes: Route[], request: FastifyRequest): ApiError {
   const path = pathOf(request);
-  const allowed = routes
-    .filter(({ endpoint }) => matches(endpoint.base + endpoint.path, path))
+  const matching = routes.filter(({ endpoint }) => matches(endpoint.base + endpoint.path, path));
+  // As the router: /products/facets is its own path, though /products/:productId would match it, too.
+  const fewest = Math.min(...matching.map(({ endpoint }) => countParameters(endpoint.path)));
+  const allowed = matching
+    .filter(({ endpoint }) => countParameters(endpoint.path) === fewest)
     .flatMap(({ endpoint: { method } }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
   if (allowed.length === 0) return new ApiError("NOT_FOUND");
   return new ApiError("METHOD_NOT_ALLOWED", `This path takes ${[...new Set(allowed)].join(", ")}.`, {
     allowed: [...new Set(allowed)],
   });
 }
+
+const countParameters = (pattern: string): number => pattern.split("/:").length - 1;
 
 function matches(pattern: string, path: string): boolean {
   const wanted = pattern.split("/");
@@ -58,8 +63,11 @@ export function toApiError({ ctx }: Door, request: FastifyRequest, error: unknow
   const known = FRAMEWORK_ERRORS[(error as { code?: string }).code ?? ""];
   if (known) return known(request.routeOptions?.bodyLimit ?? BODY_LIMIT_BYTES);
   if (isAccountClosed(error)) return nobodysRequest(request);
-  if (!request.raw.complete) return invalidRequest("body", "ended before it was whole");
+  // The socket of a client that left fails like one of the database; while it is open, the error is not the body's.
+  if (request.raw.destroyed && !request.raw.complete)
+    return invalidRequest("body", "ended before it was whole");
   if (isDatabaseDown(error)) {
+    ctx.refusedWrites.note(error);
     ctx.log.error({ request: request.id, err: error }, "the database does not answer");
     return new ApiError("SERVICE_UNAVAILABLE", undefined, undefined, 1);
   }

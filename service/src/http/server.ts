@@ -22,7 +22,7 @@ import { isApi, toRoutable } from "./request-path.ts";
 import type { Route } from "./route.ts";
 import { mustNotComeFromElsewhere } from "./same-origin.ts";
 import { sourceOf } from "./source.ts";
-import { endRequestSpan, startRequestSpan, traceIdOf, withinRequest } from "./trace.ts";
+import { endRequestSpan, startRequestSpan, traceIdOf, UNTOLD, withinRequest } from "./trace.ts";
 
 const SIGN_IN_BODY_LIMIT_BYTES = 256 * 1024;
 const EXPOSED_HEADERS = [
@@ -63,6 +63,8 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
     // Node takes no longer target: an id of any length is looked for, and not found.
     routerOptions: { maxParamLength: maxHeaderSize },
     forceCloseConnections: "idle",
+    // What comes over a connection that is open is answered until it closes, and then in our envelope.
+    return503OnClosing: false,
     requestTimeout: REQUEST_MS,
     http: { headersTimeout: headersMs, connectionsCheckingInterval: Math.min(headersMs, CHECK_HEADERS_MS) },
     clientErrorHandler: (error, socket) => refuseUnreadable(door, error, socket),
@@ -134,7 +136,9 @@ function isReadInTurn(request: FastifyRequest): boolean {
 function observe({ ctx, metrics }: Door, request: FastifyRequest, reply: FastifyReply, ms: number): void {
   const route = request.routeOptions.url ?? "unknown";
   metrics.observeRequest(request.method, route, reply.statusCode, ms);
-  ctx.log.info({
+  // Health checks that succeed say nothing, twice a second.
+  const level = UNTOLD.has(route) && reply.statusCode < 400 ? "debug" : "info";
+  ctx.log[level]({
     request: request.id,
     trace: traceIdOf(request),
     method: request.method,

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { markFailed, tracer, within } from "../telemetry.ts";
 
 /** Asked every few seconds, by machines. */
-const UNTOLD: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"]);
+export const UNTOLD: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"]);
 
 /**
  * The span of a request, which goes on with its caller's trace. Its name and attributes tell the route's pattern: paths and

@@ -34,7 +34,7 @@ const LOOK_EVERY_SECONDS = 1;
 const SUPERVISE_EVERY_SECONDS = 15;
 
 /** What the queue needs of the context. */
-type Worker = Pick<Context, "pool" | "log" | "now">;
+type Worker = Pick<Context, "pool" | "log" | "now" | "figures">;
 
 /** Starts the durable queue (pg-boss, docs/decisions/0006-jobs.md) in the service's own database and its pool. */
 export async function startQueue(
@@ -87,10 +87,13 @@ async function workByTheClock(boss: PgBoss, worker: Worker, job: ScheduledJob): 
 }
 
 /** What was done is done, whether or not it can be noted. */
-const note = ({ pool, log, now }: Worker, name: string, succeeded: boolean) =>
-  noteRound(pool, name, succeeded, now()).catch((error) =>
+function note({ pool, log, now, figures }: Worker, name: string, succeeded: boolean): Promise<void> {
+  figures.jobRuns.inc({ name });
+  if (!succeeded) figures.jobFailures.inc({ name });
+  return noteRound(pool, name, succeeded, now()).catch((error) =>
     log.warn({ job: name, err: error }, "how a job went could not be noted"),
   );
+}
 
 /** Each job of a handful ends by itself: one that fails takes no other along. */
 async function workWhenAsked(boss: PgBoss, worker: Worker, job: AskedJob): Promise<void> {

@@ -58,7 +58,7 @@ suite("how jobs go", () => {
   const note = (name: string, succeeded: boolean) =>
     noteRound(market.service.ctx.pool, name, succeeded, market.clock.now);
 
-  test("is told by /metrics: runs, failures and the last success of each", async () => {
+  test("is told by /metrics: the last success of each", async () => {
     const { ctx } = market.service;
     const scheduled = scheduledJobsOf(ctx).map(({ name, cron }) => ({ name, periodSeconds: periodOf(cron) }));
     await noteJobs(ctx.pool, [...scheduled, { name: "old", periodSeconds: 60 }], market.clock.now);
@@ -67,15 +67,12 @@ suite("how jobs go", () => {
     market.clock.forward(MINUTE_MS);
     await note("pay-out", false);
     const text = await metrics();
-    assert.match(text, /^job_runs_total\{name="pay-out"\} 2$/m);
-    assert.match(text, /^job_failures_total\{name="pay-out"\} 1$/m);
+    assert.doesNotMatch(text, /^job_runs_total\{name="pay-out"\}/m, "this process ran none");
     const succeededAt = (market.clock.now.getTime() - MINUTE_MS) / 1000;
     assert.match(
       text,
       new RegExp(`^job_last_success_timestamp_seconds\\{name="pay-out"\\} ${succeededAt}$`, "m"),
     );
-    for (const { name } of scheduled)
-      assert.match(text, new RegExp(`^job_runs_total\\{name="${name}"\\} \\d+$`, "m"));
     assert.match(text, /^jobs\{name="send-mail",state="waiting"\} 0$/m);
     assert.doesNotMatch(text, /name="old"/);
   });

@@ -69,3 +69,36 @@ test("the doctor says whether telemetry is on, and where it goes", async () => {
   };
   assert.equal((await findingOf("telemetry")).note, "traces to http://collector:4318, metrics to none");
 });
+
+test("the doctor: migration that was changed after it ran, named as a start does", async () => {
+  assert.equal((await findingOf("migrations")).note, "all have run");
+  const setChecksum = (text: string) =>
+    market.query(
+      "update schema_migrations set checksum = $1 where name = '0001_people.sql' returning checksum",
+      [text],
+    );
+  const { rows } = await market.query(
+    "select checksum from schema_migrations where name = '0001_people.sql'",
+  );
+  await setChecksum("other");
+  const { ok, note } = await findingOf("migrations");
+  await setChecksum(rows[0].checksum);
+  assert.equal(ok, false);
+  assert.match(note, /^Migration 0001_people\.sql was changed after it ran/);
+});
+
+test("the doctor: Redis and public URL that do not answer, and disk and connections that are well", async () => {
+  const { config } = market.service.ctx;
+  assert.match((await findingOf("disk")).note, /^\d+\.\d GB free \(\d+ %\) for the data folder/);
+  assert.deepEqual(await findingOf("connections"), {
+    ...{ check: "connections", ok: true, note: "PostgreSQL itself, notifications arrive" },
+  });
+  for (const url of ["http://127.0.0.1:1", market.origin]) {
+    Object.assign(config, { publicUrl: url, redisUrl: "redis://127.0.0.1:1" });
+    const [publicUrl, redis] = [await findingOf("public URL"), await findingOf("Redis")];
+    Object.assign(config, { publicUrl: null, redisUrl: null });
+    assert.equal(publicUrl.warning === true, url !== market.origin, publicUrl.note);
+    assert.match(redis.note, /^REDIS_URL does not answer, .*ECONNREFUSED/);
+  }
+  assert.equal((await findingOf("Redis")).note, "not used: each process counts rate limits for itself");
+});

@@ -1,9 +1,11 @@
-import { access, constants } from "node:fs/promises";
+import { access, constants, statfs } from "node:fs/promises";
 import pg from "pg";
 import type { Config } from "../config.ts";
 import { describeSkew, measureSkew } from "../db/clock.ts";
-import { openDatabase, openPool } from "../db/database.ts";
-import { isMigrated } from "../db/migrate.ts";
+import { openDatabase, openPool, SESSION_SETTINGS } from "../db/database.ts";
+import { messageOf } from "../db/hosts.ts";
+import { knownMigrations, mustAgreeWithDisk } from "../db/migrate.ts";
+import { openLine } from "../db/notices.ts";
 import { countSealed } from "../db/sealed.ts";
 import { countJobs } from "../jobs/jobs.ts";
 import { hasFailed, isLate } from "../jobs/rounds.ts";
@@ -27,11 +29,20 @@ export interface Finding {
 const OLDEST_POSTGRESQL = 150_000;
 /** Nothing goes wrong by it, for all processes use the database's time, but one of the two clocks is not set. */
 const TOLD_SKEW_MS = 5_000;
+/** Of the disk; below either somebody should look. */
+const FREE_GB = 1;
+const FREE_SHARE = 0.05;
+const FETCH_MS = 3_000;
+const NEEDED_OF_ROLE: Record<string, string> = {
+  statement_timeout: `${SESSION_SETTINGS.statement_timeout}ms`,
+  random_page_cost: SESSION_SETTINGS.random_page_cost,
+};
 /** The newest files, which another node may have just taken in. */
 const FILES_LOOKED_FOR = 20;
 
 /** Looks at everything that a start depends on and at what workers do, and says how to mend what is not well. */
-export async function examine({ config, target }: Place, now = new Date()): Promise<Finding[]> {
+export async function examine(place: Place, now = new Date()): Promise<Finding[]> {
+  const { config, target } = place;
   const pool = openPool({ target, maxConnections: 2 });
   // Of a connection that is cut while it waits: the next look tells.
   pool.on("error", () => {});
@@ -42,13 +53,17 @@ export async function examine({ config, target }: Place, now = new Date()): Prom
   try {
     return [
       await finding("data folder", () => dataFolder(config)),
+      await finding("disk", () => disk(config)),
+      await finding("public URL", () => publicUrl(config)),
       await finding("database", () => serverVersion(pool)),
+      await finding("connections", () => connections(pool, place)),
       await finding("clock", () => clock(pool)),
       await finding("locale", () => trigrams(pool)),
       await finding("migrations", () => migrations(pool)),
       await finding("environment", () => environment(pool, config)),
       await finding("keyring", () => keyring(pool, config)),
       await finding("mail", () => mail(pool, config)),
+      await finding("Redis", () => redis(config)),
       await finding("files", () => files(pool, config)),
       await finding("jobs", () => jobs(pool, now)),
       await finding("money", () => money(pool, now)),
@@ -100,9 +115,91 @@ async function trigrams(pool: pg.Pool) {
   return { ok, note: ok ? "knows letters beyond ASCII" : "create the database with LC_CTYPE C.UTF-8" };
 }
 
+/** As a start does: names and checksums. */
 async function migrations(pool: pg.Pool) {
-  const ok = await isMigrated(pool).catch(() => false);
-  return { ok, note: ok ? "all have run" : "some are missing: run stoa-server migrate" };
+  const client = await pool.connect();
+  try {
+    const [applied, known] = [await mustAgreeWithDisk(client), await knownMigrations()];
+    const missing = known.length - applied.length;
+    const ok = missing === 0;
+    return { ok, note: ok ? "all have run" : `${missing} are missing: run stoa-server migrate` };
+  } finally {
+    client.release();
+  }
+}
+
+/** Where the data folder is, or would be: backups, uploads and the embedded PostgreSQL need it. */
+async function disk({ dataDir }: Config) {
+  const { bavail, blocks, bsize } = await statfs(dataDir).catch(() => statfs("."));
+  const [free, share] = [(bavail * bsize) / 2 ** 30, bavail / blocks];
+  const note = `${free.toFixed(1)} GB free (${Math.round(share * 100)} %) for the data folder`;
+  const isShort = free < FREE_GB || share < FREE_SHARE;
+  return told(isShort ? [`${note}: make room before writes fail`] : [], note);
+}
+
+/** What others reach this service by: links, webhooks of Stripe and OAuth depend on it. */
+async function publicUrl({ publicUrl, environment }: Config) {
+  if (!publicUrl)
+    return told(
+      environment === "production"
+        ? ["STOA_PUBLIC_URL is not set: links lead to where this process listens"]
+        : [],
+      "not set: links lead to where this process listens",
+    );
+  const problems = publicUrl.startsWith("http:") && environment === "production" ? ["it is not https"] : [];
+  const reply = await fetch(`${publicUrl}/healthz`, { signal: AbortSignal.timeout(FETCH_MS) }).catch(
+    (error) => error,
+  );
+  if (!(reply instanceof Response))
+    problems.push(`it does not answer from here: ${messageOf(reply.cause ?? reply)}`);
+  else if (!/"status": ?"ok"/.test(await reply.text()))
+    problems.push(`its /healthz answers ${reply.status}, but not as Stoa does: does the proxy lead here?`);
+  return told(
+    problems.map((problem) => `${publicUrl}: ${problem}`),
+    `${publicUrl} answers`,
+  );
+}
+
+async function redis({ redisUrl }: Config) {
+  if (!redisUrl) return { ok: true, note: "not used: each process counts rate limits for itself" };
+  const { pingRedis } = await import("../http/counters.redis.ts");
+  try {
+    await pingRedis(redisUrl);
+    return { ok: true, note: "answers" };
+  } catch (error) {
+    return told(
+      [`REDIS_URL does not answer, each process counts rate limits for itself: ${messageOf(error)}`],
+      "",
+    );
+  }
+}
+
+/** Whether a pooler stands between, and what then does not work as it should. */
+async function connections(pool: pg.Pool, place: Place) {
+  const line = await openLine(place, [], () => {}).catch((error: Error) => error);
+  if (!(line instanceof Error)) await line.end();
+  const client = (await pool.connect()) as pg.PoolClient & { isPooled: boolean };
+  const { isPooled } = client;
+  client.release();
+  const problems = line instanceof Error ? [`nothing is cached: ${line.message}`] : [];
+  if (isPooled) problems.push(...(await lostSettings(pool)));
+  const way = place.direct === undefined ? "" : ", with DATABASE_DIRECT_URL beside it";
+  return told(
+    problems,
+    isPooled ? `through a connection pooler${way}` : `PostgreSQL itself${way}, notifications arrive`,
+  );
+}
+
+/** A pooler ignores what a connection asks for, so that the role must bring it along. */
+async function lostSettings(pool: pg.Pool): Promise<string[]> {
+  const names = Object.keys(NEEDED_OF_ROLE);
+  const { rows } = await pool.query(
+    "select name, case when unit = 'ms' then setting || 'ms' else setting end as value, current_user as role from pg_settings where name = any ($1)",
+    [names],
+  );
+  const lost = rows.filter(({ name, value }) => value !== NEEDED_OF_ROLE[name]);
+  const lines = lost.map(({ name, role }) => `alter role "${role}" set ${name} = '${NEEDED_OF_ROLE[name]}'`);
+  return lines.length > 0 ? [`the pooler drops settings, have the role bring them: ${lines.join("; ")}`] : [];
 }
 
 async function environment(pool: pg.Pool, config: Config) {

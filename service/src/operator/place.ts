@@ -1,6 +1,7 @@
 import { type Config, readConfig } from "../config.ts";
-import type { Connection } from "../db/database.ts";
+import { type Connection, oneClient } from "../db/database.ts";
 import { type EmbeddedDatabase, startEmbedded } from "../db/embedded.ts";
+import { hostsIn, messageOf } from "../db/hosts.ts";
 
 /** The database that the settings name: an outside one, or the embedded one of the data folder. */
 export interface Place extends Connection {
@@ -25,4 +26,31 @@ export async function openPlace(): Promise<Place> {
   }
   const embedded = await startEmbedded(config.dataDir);
   return { config, target: embedded.connection, maxConnections, embedded, leave: () => embedded.stop() };
+}
+
+/** Both ways to the database answer, or an error says which setting leads nowhere. */
+export async function mustAnswer({ config, target, direct }: Place): Promise<void> {
+  if (config.databaseUrl) await mustConnect("DATABASE_URL", target);
+  if (direct !== undefined) await mustConnect("DATABASE_DIRECT_URL", direct);
+}
+
+async function mustConnect(setting: string, target: Connection["target"]): Promise<void> {
+  const client = oneClient({ target }, { application_name: "stoa" });
+  client.on("error", () => {}); // the connect() in hand rejects
+  try {
+    await client.connect();
+  } catch (error) {
+    const where = typeof target === "string" ? hostsIn(target) : target.host;
+    throw new Error(
+      `PostgreSQL does not answer at ${where} (${setting}): ${messageOf(error)}.${hintFor(error)}`,
+    );
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+function hintFor(error: unknown): string {
+  if (!/unsupported startup parameter/.test(messageOf(error)))
+    return " Is it running, and is the address right?";
+  return " A connection pooler refuses what it does not know: in PgBouncer set ignore_startup_parameters = extra_float_digits,options.";
 }

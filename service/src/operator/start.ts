@@ -8,7 +8,7 @@ import { createLog } from "../log.ts";
 import { createUser, findUser } from "../people/users.ts";
 import { startTelemetry, type Telemetry } from "../telemetry.start.ts";
 import { welcome } from "./box.ts";
-import { connectionOf, openPlace, type Place } from "./place.ts";
+import { connectionOf, mustAnswer, openPlace, type Place } from "./place.ts";
 
 const HARD_END_MS = 14_500;
 const NEWCOMER = { email: "newcomer@stoa.example", name: "Newcomer", plan: "business" } as const;
@@ -22,6 +22,7 @@ export async function start(): Promise<void> {
   endOnSignal(opened);
   try {
     opened.place = await openPlace();
+    await mustAnswer(opened.place);
     opened.place.embedded?.onLost((why) => {
       console.error(why);
       process.exit(1);
@@ -95,7 +96,8 @@ function endOnSignal(opened: Opened): void {
     if (ending) return;
     ending = true;
     opened.service?.ctx.log.info({ signal }, "shutting down");
-    setTimeout(() => process.exit(1), HARD_END_MS).unref();
+    const drainMs = (opened.place?.config.drainSeconds ?? 0) * 1_000;
+    setTimeout(() => process.exit(1), drainMs + HARD_END_MS).unref();
     await close(opened);
     process.exit(0);
   };
