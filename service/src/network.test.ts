@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { networkOf, networkOfStranger } from "./network.ts";
+import { networkOf, networkOfStranger, removePorts } from "./network.ts";
 
 test("an IPv4 address stands for itself, also when it is written as IPv6", () => {
   assert.equal(networkOf("203.0.113.7"), "203.0.113.7");
@@ -27,4 +27,18 @@ test("strangers come from elsewhere than this machine", () => {
     assert.equal(networkOfStranger(ip), null);
   for (const ip of ["203.0.113.7", "2001:db8:1:2::1", "_hidden"])
     assert.equal(networkOfStranger(ip), networkOf(ip));
+});
+
+test("X-Forwarded-For loses the ports that some proxies write, and nothing else", () => {
+  for (const [given, expected] of [
+    ["203.0.113.7:51234", "203.0.113.7"],
+    ["203.0.113.7:51234, 10.0.0.1:80", "203.0.113.7, 10.0.0.1"],
+    ["[2001:db8::1]:443, [2001:db8::2]", "2001:db8::1, 2001:db8::2"],
+    ["2001:db8::1,203.0.113.7", "2001:db8::1, 203.0.113.7"],
+    ["_hidden, unknown", "_hidden, unknown"],
+  ]) {
+    const headers = { "x-forwarded-for": given! };
+    removePorts(headers);
+    assert.equal(headers["x-forwarded-for"], expected);
+  }
 });

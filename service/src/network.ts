@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import ipaddr from "ipaddr.js";
 
 /** Who shares an allowance: an IPv4 address, or of IPv6 the /64 that one subscriber has at least. */
@@ -16,3 +17,18 @@ export function networkOf(ip: string): string {
 export const networkOfStranger = (ip: string): string | null => (isLoopback(ip) ? null : networkOf(ip));
 
 const isLoopback = (ip: string) => ipaddr.isValid(ip) && ipaddr.process(ip).range() === "loopback";
+
+const WITH_PORT = /^(?:\[([^\]]+)\]|([^:]+))(?::\d+)?$/;
+
+/** Some proxies write `203.0.113.7:51234` or `[2001:db8::1]:443`, which is no address: all clients would share one allowance. */
+export function removePorts(headers: IncomingHttpHeaders): void {
+  const given = headers["x-forwarded-for"];
+  if (given === undefined) return;
+  const addresses = String(given).split(",");
+  headers["x-forwarded-for"] = addresses
+    .map((entry) => {
+      const [, v6, v4] = WITH_PORT.exec(entry.trim()) ?? [];
+      return v6 ?? v4 ?? entry.trim();
+    })
+    .join(", ");
+}

@@ -8,6 +8,7 @@ import { v7 } from "uuid";
 import { isMember } from "../context.ts";
 import { invalidRequest } from "../errors.ts";
 import { originAt } from "../loopback.ts";
+import { removePorts } from "../network.ts";
 import { answer } from "./answer.ts";
 import { mustBeAllowed } from "./authenticate.ts";
 import { bodyDeadlines, limitBodyTime, uploadDeadlines } from "./body-deadlines.ts";
@@ -59,7 +60,10 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
       const given = request.headers["x-request-id"];
       return typeof given === "string" && REQUEST_ID.test(given) ? given : v7();
     },
-    rewriteUrl: (request) => toRoutable(request.url ?? "/"),
+    rewriteUrl: (request) => {
+      if (door.ctx.config.trustProxy) removePorts(request.headers);
+      return toRoutable(request.url ?? "/");
+    },
     // Node takes no longer target: an id of any length is looked for, and not found.
     routerOptions: { maxParamLength: maxHeaderSize },
     forceCloseConnections: "idle",
