@@ -13,12 +13,8 @@ import {
 import type { z } from "zod";
 import { VERSION } from "../version.ts";
 import { FRESH_MINUTES } from "./fresh-sign-in.ts";
-<<<<<<< HEAD
 import { inOpenAiWords, openAiStatusOf } from "./openai-error.ts";
-=======
-import { inOpenAiWords } from "./openai-error.ts";
 import { failureHeadersOf, responseHeaders, successHeadersOf } from "./openapi.headers.ts";
->>>>>>> 5da3c21 (Describe OAuth 2.0 and the response headers in the OpenAPI document)
 import { type Json, Schemas } from "./openapi.schemas.ts";
 import { securityOf, securitySchemes } from "./openapi.security.ts";
 import { webhooksOf } from "./openapi.webhooks.ts";
