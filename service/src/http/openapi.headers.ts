@@ -1,4 +1,4 @@
-import { type Endpoint, type ErrorCode, errorCatalogue } from "@stoa/contract";
+import type { Endpoint, ErrorCode } from "@stoa/contract";
 import type { Json } from "./openapi.schemas.ts";
 
 const header = (description: string, type: "string" | "integer" = "string", example?: unknown): Json => ({
@@ -36,8 +36,7 @@ export const successHeadersOf = (endpoint: Endpoint, hasEtag: boolean): Json =>
   ]);
 
 /** Of a failure: Retry-After where a code of this status knows when to come back. */
-export function failureHeadersOf(endpoint: Endpoint, codes: ErrorCode[]): Json {
-  const status = errorCatalogue[codes[0]!].status;
+export function failureHeadersOf(endpoint: Endpoint, status: number, codes: ErrorCode[]): Json {
   const isLater = status === 429 || status === 503 || codes.includes("IDEMPOTENCY_IN_PROGRESS");
   return refer([
     "X-Request-Id",

@@ -157,7 +157,7 @@ function failuresOf(endpoint: Endpoint, schemas: Schemas): Json {
         status,
         {
           description: codes.join(", "),
-          ...failureHeadersOf(endpoint, codes),
+          ...failureHeadersOf(endpoint, status, codes),
           content: { "application/json": { schema, examples } },
         },
       ];
