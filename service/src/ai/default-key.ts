@@ -3,11 +3,13 @@ import type { Context, Member } from "../context.ts";
 import { ruleBroken } from "../errors.ts";
 import { toId } from "../ids.ts";
 import { defaultModels, fitsEverything, type ProviderId } from "../outside/ai-provider.ts";
-import { findNewestValid, listNewestValid } from "./key-queries.ts";
+import { type KeyRow, listValidKeys } from "./key-queries.ts";
 import type { Product } from "./prepare.ts";
+import { toUsable } from "./provider-keys.ts";
+import { mustLetThrough } from "./run.ts";
 
 /**
- * The key of a run that names none: the caller's newest valid one that the product and a known model fit, else in the test
+ * The key of a run that names none: the caller's newest valid and reachable one that the product and a known model fit, else in the test
  * environment the sandbox.
  */
 export async function defaultKeyFor(
@@ -20,7 +22,7 @@ export async function defaultKeyFor(
   const fits = (provider: ProviderId) =>
     fitsEverything.has(provider) || product.compatibility.includes(provider);
   const fitting = providers.filter((provider) => fits(provider) && isKnown(provider));
-  const key = await findNewestValid(ctx.db, caller.userId, fitting);
+  const key = firstReachable(ctx, await listValidKeys(ctx.db, caller.userId, fitting));
   if (key) return toId("pkey", key.id);
   if (sandboxStandsIn(ctx)) return "sandbox";
   throw ruleBroken("apiKeyId", `is needed: you have no valid key of ${fitting.join(", ")}`);
@@ -32,6 +34,21 @@ export const sandboxStandsIn = ({ config }: Context): boolean =>
 
 /** The caller's newest valid key of each provider, by the provider. */
 export async function newestKeysOf(ctx: Context, caller: Member): Promise<Record<string, string>> {
-  const keys = await listNewestValid(ctx.db, caller.userId);
-  return Object.fromEntries(keys.map(({ provider, id }) => [provider, toId("pkey", id)]));
+  const byProvider = Map.groupBy(await listValidKeys(ctx.db, caller.userId), ({ provider }) => provider);
+  return Object.fromEntries(
+    [...byProvider].map(([provider, keys]) => [provider, toId("pkey", firstReachable(ctx, keys)!.id)]),
+  );
+}
+
+/** The first whose provider is not left alone for now; where all are, the first, so that its caller is told so. */
+function firstReachable(ctx: Context, keys: KeyRow[]): KeyRow | undefined {
+  const isReachable = (key: KeyRow) => {
+    try {
+      mustLetThrough(ctx, toUsable(ctx, key));
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  return keys.find(isReachable) ?? keys[0];
 }

@@ -44,20 +44,11 @@ export async function findKey(db: Queries, userId: string, id: string): Promise<
   return rows[0];
 }
 
-export const findNewestValid = (db: Queries, userId: string, providers: Provider[]) =>
-  ownKeys(db, userId)
-    .where("status", "=", "valid")
-    .where("provider", "in", providers)
-    .orderBy("id", "desc")
-    .limit(1)
-    .executeTakeFirst();
-
-/** One of each provider, the newest key first. */
-export async function listNewestValid(db: Queries, userId: string) {
-  const keys = await ownKeys(db, userId).where("status", "=", "valid").orderBy("id", "desc").execute();
-  return [...Map.groupBy(keys, ({ provider }) => provider).values()].map(([newest]) => newest!);
-}
-
+/** The newest first. */
+export const listValidKeys = (db: Queries, userId: string, providers?: Provider[]) => {
+  const keys = ownKeys(db, userId).where("status", "=", "valid");
+  return (providers ? keys.where("provider", "in", providers) : keys).orderBy("id", "desc").execute();
+};
 export async function listKeys(db: Queries, userId: string, paging: Paging): Promise<Page<KeyRow>> {
   const items = await ownKeys(db, userId)
     .orderBy("id", "desc")

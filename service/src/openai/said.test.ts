@@ -254,6 +254,20 @@ suite("the key of a run", () => {
     assertError(reply, 404, "PROVIDER_KEY_NOT_FOUND", "metadata.apiKeyId");
   });
 
+  test("is no key whose provider is left alone for now, where another one fits", async () => {
+    const shop = await openMarket({ providers: allAt(provider), breaker: { faultsToOpen: 1 } });
+    const owner = await shop.hasUser();
+    const model = await hasDraft(owner);
+    for (const name of ["openai", "anthropic"]) await hasKey(owner, { provider: name });
+    const ask = () => owner.post("/v1/openai/chat/completions", wishOf(model));
+    for (let attempt = 0; attempt < 3; attempt++) provider.next({ status: 500 });
+    const failed = await ask();
+    const [second, { provider: called }] = [await ask(), await newestRun(owner)];
+    await shop.close();
+    assert.equal(failed.body.error.code, "PROVIDER_ERROR");
+    assert.deepEqual([second.status, called], [200, "openai"]);
+  });
+
   test("is asked for where there is neither a valid one nor a sandbox", async () => {
     const shop = await openMarket({ config: { sandbox: false } });
     const owner = await shop.hasUser();

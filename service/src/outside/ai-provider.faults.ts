@@ -35,6 +35,10 @@ interface Refusal {
   verdict: Verdict;
 }
 
+/** Anthropic's whole sentence, which it tells with 400 or in the middle of a stream. */
+const OUTPUT_BLOCKED = /^output blocked by content filtering policy/;
+const outputFiltered: Verdict = { code: "CONTENT_FILTERED", facts: { stage: "output" } };
+
 /**
  * Asked in this order, as providers answer several of these with one status: OpenAI tells an empty account by 429,
  * Anthropic by 400, Google a wrong key by 400. The sentences may quote the prompt, so a prompt can at worst make
@@ -59,10 +63,15 @@ const refusals: readonly Refusal[] = [
     verdict: { code: "PROVIDER_QUOTA_EXHAUSTED" },
   },
   {
-    codes: new Set(["content_filter", "content_policy_violation", "moderation_blocked", "invalid_prompt"]),
-    words: /requires moderation|was flagged|content management policy|violates usage guidelines/,
+    codes: new Set([
+      ...["content_filter", "content_policy_violation", "moderation_blocked", "invalid_prompt"],
+      "data_inspection_failed",
+    ]),
+    words:
+      /requires moderation|was flagged|content management policy|violates usage guidelines|rejected as a result of our safety system|^content exists risk/,
     verdict: { code: "CONTENT_FILTERED", facts: { stage: "input" } },
   },
+  { codes: new Set(), words: OUTPUT_BLOCKED, verdict: outputFiltered },
   {
     codes: new Set(["context_length_exceeded", "exceed_context_size_error", "request_too_large", "3051"]),
     words:
@@ -154,8 +163,9 @@ const failureCodes = new Set([
   ...["internal", "unavailable", "internal_server_error", "service_unavailable"],
 ]);
 
-/** By its codes alone: the sentence of what is no refusal may be anything. */
+/** By its codes, or a whole sentence that is known: that of what is no refusal may be anything. */
 function toldIn200(upstream: Upstream, model: string): Verdict {
+  if (OUTPUT_BLOCKED.test(upstream.words)) return outputFiltered;
   if (upstream.codes.some((code) => failureCodes.has(code)))
     return { code: "PROVIDER_ERROR", repeat: "soon" };
   const known = refusals.find(({ codes }) => upstream.codes.some((code) => codes.has(code)));

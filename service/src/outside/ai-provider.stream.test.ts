@@ -232,7 +232,7 @@ test("a server that answers a stream with a whole completion is read, and billed
 });
 
 test("a provider may be silent for as long as the call may take, where that is said", async (t) => {
-  const setting = { limits: { headersMs: 20, bodyIdleMs: 20 } };
+  const setting = { limits: { bodyIdleMs: 20 } };
   const gate = () => new Promise((resolve) => setTimeout(resolve, 60));
   const { server, providers } = await providersOn(t, setting);
   server.next({ stream: { gate } });

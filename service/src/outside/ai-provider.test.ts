@@ -257,6 +257,15 @@ test("a Retry-After may be a date, milliseconds, or Google's retryDelay", async 
   assert.equal((await faultOf(providers, callTo("google"))).retryAfterSeconds, 42);
 });
 
+test("a negative Retry-After says nothing", async (t) => {
+  const { server, providers, sleeps } = await providersOn(t);
+  for (const header of [{ "retry-after": "-5" }, { "retry-after": "-0.5" }, { "retry-after-ms": "-1" }]) {
+    server.next({ status: 429, headers: header });
+    assert.equal((await faultOf(providers, callTo("openai"))).retryAfterSeconds, 10);
+  }
+  assert.deepEqual(sleeps, [], "and nothing is asked again at once");
+});
+
 test("a Retry-After of more than a day is a day", async (t) => {
   const { server, providers } = await providersOn(t);
   const headers = [
@@ -314,6 +323,30 @@ test("Google's refusal of a prompt is CONTENT_FILTERED at the input", async (t) 
   server.next({ status: 200, headers: { "content-type": "text/event-stream" }, body });
   const fault = await faultOf(providers, callTo("google"));
   assert.deepEqual([fault.code, fault.details.stage], ["CONTENT_FILTERED", "input"]);
+});
+
+test("Anthropic's block of an output is CONTENT_FILTERED at the output, with 400 and in a stream", async (t) => {
+  const { server, providers } = await providersOn(t);
+  const error = { type: "invalid_request_error", message: "Output blocked by content filtering policy" };
+  const event = `event: error\ndata: ${JSON.stringify({ type: "error", error })}\n\n`;
+  server.next({ status: 400, body: { type: "error", error } });
+  server.next({ status: 200, headers: { "content-type": "text/event-stream" }, body: event });
+  for (const _ of [400, 200]) {
+    const fault = await faultOf(providers, callTo("anthropic"));
+    assert.deepEqual([fault.code, fault.details.stage], ["CONTENT_FILTERED", "output"]);
+  }
+});
+
+test("a refusal of DeepSeek, Alibaba or OpenAI's safety system is CONTENT_FILTERED", async (t) => {
+  const { server, providers } = await providersOn(t);
+  for (const error of [
+    { message: "Content Exists Risk", type: "invalid_request_error" },
+    { message: "Input data may contain inappropriate content.", code: "data_inspection_failed" },
+    { message: "Your request was rejected as a result of our safety system." },
+  ]) {
+    server.next({ status: 400, body: { error } });
+    assert.equal((await faultOf(providers, callTo("openai"))).code, "CONTENT_FILTERED");
+  }
 });
 
 test("OpenAI's refusal of a prompt is CONTENT_FILTERED at the input", async (t) => {

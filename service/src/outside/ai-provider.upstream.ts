@@ -167,9 +167,9 @@ function retryAfterOf(headers: Record<string, string>, body: Told | undefined): 
   return seconds === undefined ? undefined : Math.min(Math.ceil(seconds), LONGEST_RETRY_AFTER_SECONDS);
 }
 
-/** `Retry-After` is a number of seconds or a date. */
+/** `Retry-After` is a number of seconds or a date; a negative number is neither. */
 function secondsOf(header: string | undefined): number {
-  if (header === undefined) return Number.NaN;
+  if (header === undefined || !/^(\d|[a-z]{3})/i.test(header.trim())) return Number.NaN;
   if (/^\d+(\.\d+)?$/.test(header.trim())) return Number(header);
   return Math.max(0, (Date.parse(header) - Date.now()) / 1000);
 }
