@@ -113,3 +113,82 @@ export const errorCatalogue = {
 
 export type ErrorCode = keyof typeof errorCatalogue;
 export const errorCodes = Object.keys(errorCatalogue) as ErrorCode[];
+
+/** What a client or a person does about each code, as the page /docs/errors shows it. */
+export const errorRemedies: Record<ErrorCode, string> = {
+  INVALID_REQUEST: "Correct the fields that `details.errors` names, then send the request again.",
+  VALIDATION_ERROR:
+    "Read `details.errors`: it names what the state of the resource lacks. Fix that, then repeat.",
+  INVALID_API_KEY:
+    "Send `Authorization: Bearer <key>` with a key of this environment that is neither revoked nor expired. Create one in your account.",
+  INVALID_SESSION: "Sign in again.",
+  INVALID_CREDENTIALS: "Check the address and the password, or sign in with a mailed link.",
+  INVALID_TOKEN: "Request a new link or code, and use it once, within its time.",
+  TWO_FACTOR_REQUIRED:
+    "Send the code of your authenticator app with `details.challenge` to POST /api/auth/two-factor.",
+  UNAUTHORIZED:
+    "Use a credential with what `details.required` names: a permission, a role, a session or a second factor.",
+  INSUFFICIENT_FUNDS: "Read `details.declineCode`, then pay with another payment method.",
+  NOT_FOUND: "Check the path and the method against the API reference.",
+  PRODUCT_NOT_FOUND: "Take the id from GET /products. A draft of another account is not found either.",
+  REVIEW_NOT_FOUND: "Take the id from GET /products/{id}/reviews.",
+  VERSION_NOT_FOUND: "Take the version from GET /products/{id}/versions.",
+  FILE_NOT_FOUND: "Take the id from `files` of GET /products/{id}.",
+  IMAGE_NOT_FOUND: "Take the id from `gallery` of GET /products/{id}.",
+  DISCOUNT_CODE_NOT_FOUND: "Take the id from GET /discount-codes.",
+  ORDER_NOT_FOUND: "Take the id from GET /purchases, or as the seller from GET /sales.",
+  REFUND_NOT_FOUND: "Take the id from GET /refunds.",
+  PAYOUT_NOT_FOUND: "Take the id from GET /payouts.",
+  EVENT_NOT_FOUND: "Take the id from GET /events. A stream begins anew without `Last-Event-ID`.",
+  WEBHOOK_NOT_FOUND: "Take the id from GET /webhooks.",
+  DELIVERY_NOT_FOUND: "Take the id from GET /webhooks/{id}/deliveries, which keeps 30 days.",
+  RECOVERY_NOT_FOUND: "Take the id from the answer of POST /webhooks/{id}/recover.",
+  EXECUTION_NOT_FOUND: "Take the id from GET /ai/executions, which keeps 30 days.",
+  STEP_NOT_FOUND: "Take the id from GET /ai/executions/{id}/steps.",
+  PAYMENT_METHOD_NOT_FOUND:
+    "Take the id from GET /payment-methods, or omit it to pay with the default method.",
+  API_KEY_NOT_FOUND: "Take the id from GET /api-keys.",
+  SESSION_NOT_FOUND: "Take the id from GET /account/sessions.",
+  OAUTH_CLIENT_NOT_FOUND: "Take the id from GET /oauth-clients.",
+  GRANT_NOT_FOUND: "Take the id from GET /account/grants.",
+  USER_NOT_FOUND: "Take the id from GET /admin/users.",
+  PROVIDER_KEY_NOT_FOUND: "Take the id from GET /ai/keys.",
+  METHOD_NOT_ALLOWED: "Use a method that the `Allow` header lists.",
+  PAYLOAD_TOO_LARGE: "Send less: the message names the limit in bytes.",
+  UNSUPPORTED_MEDIA_TYPE:
+    "Set `Content-Type` to `application/json`, or for uploads to `multipart/form-data`.",
+  PRECONDITION_FAILED:
+    "Read the resource again, apply your change to it, and send its new ETag in `If-Match`.",
+  INVALID_STATE:
+    "Compare `details.current` with `details.allowed`, and bring the resource into an allowed state first.",
+  ALREADY_PURCHASED: "Use the purchase that `details.orderId` names.",
+  ALREADY_REFUNDED: "Nothing is left to do: GET /purchases/{id} shows the refund.",
+  PRODUCT_UNAVAILABLE: "Choose another product, or wait until the seller publishes this one again.",
+  PRICE_CHANGED: "Show the buyer the price in `details`, then send it as `expectedPrice`.",
+  CONFLICT:
+    "Read the existing resource that `details` names, and change or remove it, or choose another value.",
+  IDEMPOTENCY_IN_PROGRESS: "Wait for `Retry-After`, then repeat the request with the same key.",
+  IDEMPOTENCY_KEY_REUSED: "Use a new `Idempotency-Key` for each different request.",
+  RATE_LIMIT_EXCEEDED:
+    "Wait for `Retry-After`. GET /account/usage shows your quota, and a larger plan raises it.",
+  INTERNAL_ERROR: "Try again with backoff. If it stays, report `meta.request_id` to the operator.",
+  SERVICE_UNAVAILABLE: "Wait for `Retry-After`, then repeat the request.",
+  PROVIDER_NOT_SUPPORTED: "Run with a key of a provider that `compatibility` of the product lists.",
+  CONTENT_FILTERED: "Change your variables, or choose another model.",
+  CONTEXT_LENGTH_EXCEEDED: "Shorten your variables, or choose a model with a larger context window.",
+  PROVIDER_KEY_INVALID:
+    "Store a valid key with PATCH /ai/keys/{id}, then check it with POST /ai/keys/{id}/verify.",
+  PROVIDER_PERMISSION_DENIED:
+    "Allow the key to use this model in the provider's console, or run with another key.",
+  PROVIDER_QUOTA_EXHAUSTED: "Add credit to your account at the provider, or run with another key.",
+  PROVIDER_RATE_LIMITED: "Wait for `Retry-After`, or run with another key.",
+  KEY_BUDGET_EXCEEDED: "Lower `maxTokens`, or raise `monthlyBudget` with PATCH /ai/keys/{id}.",
+  KEY_CONCURRENCY_LIMIT: "Wait until a call has ended, or raise `maxConcurrency` with PATCH /ai/keys/{id}.",
+  PROVIDER_ERROR: "Try again later, or run with a key of another provider.",
+  PROVIDER_BAD_RESPONSE: "Check the provider's bill before you try again: the call may have been charged.",
+  PROVIDER_UNAVAILABLE: "Wait for `Retry-After`, or run with a key of another provider.",
+  OUTPUT_SCHEMA_MISMATCH:
+    "Run again, choose a model that keeps to schemas, or loosen the schema of the step.",
+  PROVIDER_TIMEOUT:
+    "Check the provider's bill before you try again. Lower `maxTokens`, or stream the answer.",
+};

@@ -241,7 +241,7 @@ export {
   type Method,
 } from "./endpoint.ts";
 export { Failure, isFilter, ListMeta, Meta, type Ratings, type Success } from "./envelope.ts";
-export { type ErrorCode, errorCatalogue, errorCodes } from "./errors.ts";
+export { type ErrorCode, errorCatalogue, errorCodes, errorRemedies } from "./errors.ts";
 export type { Estimate, EstimatedCall, EstimateResult } from "./estimates.ts";
 export {
   type CallbackData,

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { extname } from "node:path";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ApiError } from "../errors.ts";
-import { isCurrent } from "./conditional.ts";
+import { StaticContent, sendStatic } from "./static-content.ts";
 
 const FOLDER = new URL("./assets/", import.meta.url);
 const TYPES: Record<string, string> = {
@@ -13,25 +13,18 @@ const TYPES: Record<string, string> = {
 };
 const YEAR_SECONDS = 31_536_000;
 
-interface Asset {
-  bytes: Buffer;
-  type: string;
-  etag: string;
-}
-
 const digestOf = (text: string | Buffer) =>
   createHash("sha256").update(text).digest("base64url").slice(0, 16);
 
 /** Every file of the folder: a few kilobytes, kept from the start. */
-const assets: ReadonlyMap<string, Asset> = new Map(readdirSync(FOLDER).sort().map(readAsset));
+const assets: ReadonlyMap<string, StaticContent> = new Map(readdirSync(FOLDER).sort().map(readAsset));
 
-function readAsset(name: string): [string, Asset] {
-  const bytes = readFileSync(new URL(name, FOLDER));
-  return [name, { bytes, type: TYPES[extname(name)]!, etag: `"${digestOf(bytes)}"` }];
+function readAsset(name: string): [string, StaticContent] {
+  return [name, new StaticContent(readFileSync(new URL(name, FOLDER)), TYPES[extname(name)]!)];
 }
 
 /** Of all files together, so that modules that import each other by relative paths are always of one edition. */
-const edition = digestOf([...assets].map(([name, { etag }]) => name + etag).join());
+const edition = digestOf([...assets].map(([name, content]) => name + content.etag(null)).join());
 
 /** Where a page finds a file: a path that means these bytes for ever. */
 export function assetPath(name: string): string {
@@ -51,7 +44,5 @@ export function addAssets(app: FastifyInstance): void {
 function sendAsset(request: FastifyRequest, reply: FastifyReply, caching: string) {
   const asset = assets.get((request.params as { name: string }).name);
   if (!asset) throw new ApiError("NOT_FOUND");
-  reply.headers({ etag: asset.etag, "cache-control": caching });
-  if (isCurrent(request, asset.etag)) return reply.code(304).send();
-  return reply.type(asset.type).send(asset.bytes);
+  return sendStatic(request, reply, asset, caching);
 }

@@ -1,3 +1,31 @@
+/** Swagger UI's own filter knows tags alone: this one looks for every word in an operation's method, path, summary and tag. */
+function filterOperations() {
+  const textOf = (operation, tag) =>
+    [
+      operation.get("method"),
+      operation.get("path"),
+      operation.getIn(["operation", "summary"]),
+      operation.getIn(["operation", "operationId"]),
+      tag,
+    ]
+      .join(" ")
+      .toLowerCase();
+  return {
+    fn: {
+      opsFilter(taggedOperations, phrase) {
+        const words = phrase.toLowerCase().split(/\s+/).filter(Boolean);
+        return taggedOperations
+          .map((group, tag) =>
+            group.update("operations", (operations) =>
+              operations.filter((operation) => words.every((word) => textOf(operation, tag).includes(word))),
+            ),
+          )
+          .filter((group) => group.get("operations").size > 0);
+      },
+    },
+  };
+}
+
 // Swagger UI on our own document. The key that is typed in stays in this page.
 window.SwaggerUIBundle({
   url: "/v1/openapi.json",
@@ -8,5 +36,17 @@ window.SwaggerUIBundle({
   displayRequestDuration: true,
   tryItOutEnabled: true,
   validatorUrl: null,
+  filter: true,
+  plugins: [filterOperations],
   presets: [window.SwaggerUIBundle.presets.apis],
 });
+
+// The input comes with the operations, and has no label of its own.
+const labelled = new MutationObserver(() => {
+  const input = document.querySelector("#reference .operation-filter-input");
+  if (!input) return;
+  input.placeholder = "Filter operations: refund, post purchases, webhooks …";
+  input.setAttribute("aria-label", "Filter operations by method, path, summary or tag");
+  labelled.disconnect();
+});
+labelled.observe(document.getElementById("reference"), { childList: true, subtree: true });

@@ -4,13 +4,18 @@ import { wantsHtml } from "./accept.ts";
 import { html, sendPage } from "./html.ts";
 import { pathOf } from "./request-path.ts";
 
-/** Ours to look at, and what signed links lead to. */
-const PAGES =
-  /^\/(auth|oauth\/interaction|dev)(\/|$)|^\/v1\/purchases\/[^/]+\/(download|receipt|receipt\.pdf)$/;
+/** What programs ask: the API, sign-in, OAuth but for its pages, MCP, discovery, health and figures. */
+const FOR_PROGRAMS =
+  /^\/(v1|api|oauth(?!\/interaction)|mcp|\.well-known|assets|images|healthz|readyz|metrics)(\/|$)/;
+/** What signed links lead to, below the API. */
+const SIGNED_PAGES =
+  /^\/v1\/(purchases|account\/subscription\/payments)\/[^/]+\/(download|receipt|receipt\.pdf)$/;
 
 /** Whether somebody looks at this through a browser, so that a page says it better than JSON. */
-export const isForPeople = (request: FastifyRequest): boolean =>
-  PAGES.test(pathOf(request)) && wantsHtml(request);
+export function isForPeople(request: FastifyRequest): boolean {
+  const path = pathOf(request);
+  return wantsHtml(request) && (!FOR_PROGRAMS.test(path) || SIGNED_PAGES.test(path));
+}
 
 /** An error as a page. */
 export function sendErrorPage(request: FastifyRequest, reply: FastifyReply, error: ApiError) {

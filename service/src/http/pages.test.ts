@@ -1,12 +1,16 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { get } from "node:http";
+import { readdirSync } from "node:fs";
+import { get, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http";
 import { connect } from "node:net";
+import { buffer } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { errorCatalogue, errorCodes } from "@stoa/contract";
 import pg from "pg";
 import { hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
+import { assetPath } from "./assets.ts";
 
 let market: Market;
 let nobody: Client;
@@ -200,8 +204,20 @@ suite("/metrics", () => {
   });
 });
 
+/** As `fetch` does, but the body as it came over the wire. */
+const send = (path: string, headers: OutgoingHttpHeaders) =>
+  new Promise<{ status: number; headers: IncomingHttpHeaders; bytes: Buffer }>((resolve, reject) => {
+    get(market.origin + path, { headers }, (response) => {
+      const { statusCode, headers: answered } = response;
+      buffer(response).then((bytes) => resolve({ status: statusCode!, headers: answered, bytes }), reject);
+    }).on("error", reject);
+  });
+
 suite("the reference", () => {
-  const pages = ["/docs", "/docs/errors"];
+  const guides = readdirSync(new URL("../../../docs/guides/", import.meta.url)).map((file) =>
+    file.slice(0, -3),
+  );
+  const pages = ["/docs", "/docs/errors", "/docs/guides", "/docs/guides/webhooks", "/docs/decisions"];
 
   test("is where the root leads to", async () => {
     const reply = await nobody.get("/");
@@ -225,9 +241,10 @@ suite("the reference", () => {
 
     test(`${path} names no other place on the web, and every file that it names is here`, async () => {
       const { text } = await nobody.get(path);
-      assert.doesNotMatch(text, /(https?:)?\/\/\w/);
+      // Addresses in examples are text; none is loaded or led to.
+      assert.doesNotMatch(text, /(?:src|<link[^>]* href)="(https?:)?\/\/\w/);
       const named = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, target]) => target!);
-      const files = named.filter((target) => !target.startsWith("data:"));
+      const files = named.filter((target) => !/^(data:|#|https:)/.test(target));
       assert.ok(files.length >= 3);
       for (const file of files) {
         const { status, headers } = await nobody.get(file);
@@ -245,6 +262,73 @@ suite("the reference", () => {
     }
   });
 
+  test("gives one remedy for each error code", async () => {
+    const { text } = await nobody.get("/docs/errors");
+    const rows = [...text.matchAll(/<tr id="(\w+)">(.*?)<\/tr>/g)];
+    assert.equal(rows.length, errorCodes.length);
+    for (const [, code, row] of rows) assert.match(row!, /(<td>.+?<\/td>){3}<td>[^<].+\.<\/td>$/, code);
+  });
+
+  for (const guide of guides) {
+    test(`/docs/guides/${guide}: is rendered, and every link in it leads to a page and a heading`, async () => {
+      const { status, text } = await nobody.get(`/docs/guides/${guide}`);
+      assert.equal(status, 200);
+      assert.match(text, /<h1 id="[\w-]+">/);
+      assert.doesNotMatch(text, /href="[^"]*\.md/);
+      const main = text.slice(text.indexOf("<main"));
+      for (const [, href] of main.matchAll(/href="([^"]+)"/g)) {
+        if (/^https?:/.test(href!)) continue;
+        const [path, anchor] = href!.split("#");
+        const target = path ? await nobody.get(path) : { status: 200, text };
+        assert.equal(target.status, 200, href);
+        if (anchor) assert.ok(target.text.includes(` id="${anchor}"`), href);
+      }
+    });
+  }
+
+  test("/docs/guides: lists every guide with its title and what it is about", async () => {
+    const { text } = await nobody.get("/docs/guides");
+    for (const guide of guides) assert.ok(text.includes(`<h2><a href="/docs/guides/${guide}">`), guide);
+    assert.equal([...text.matchAll(/<li><h2>.*?<\/h2><p>/g)].length, guides.length);
+  });
+
+  test("/docs/guides/{name}: of a name that is no guide, is 404 however it is written", async () => {
+    for (const name of ["none", "..%2farchitecture", "__proto__", "webhooks.md", "%00"])
+      assert.equal((await nobody.get(`/docs/guides/${name}`)).status, 404, name);
+  });
+
+  for (const path of [
+    "/docs/swagger-ui.js",
+    "/docs/swagger-ui.css",
+    "/v1/openapi.json",
+    "/docs/guides/webhooks",
+    "/docs/errors",
+    assetPath("stoa.css"),
+  ]) {
+    test(`${path}: is compressed as the client accepts it, with an ETag of its own`, async () => {
+      const ask = (encoding: string, more = {}) => send(path, { "accept-encoding": encoding, ...more });
+      const plain = await ask("identity");
+      assert.equal(plain.headers["content-encoding"], undefined);
+      const etags = new Set([plain.headers.etag]);
+      for (const [accepted, encoding, decompress] of [
+        ["gzip, deflate, br", "br", brotliDecompressSync],
+        ["gzip", "gzip", gunzipSync],
+        ["br;q=0, gzip", "gzip", gunzipSync],
+      ] as const) {
+        const reply = await ask(accepted);
+        assert.deepEqual(
+          [reply.headers["content-encoding"], reply.headers.vary?.includes("Accept-Encoding")],
+          [encoding, true],
+        );
+        assert.ok(reply.bytes.length < plain.bytes.length / 2);
+        assert.deepEqual(decompress(reply.bytes), plain.bytes);
+        etags.add(reply.headers.etag);
+        assert.equal((await ask(accepted, { "if-none-match": reply.headers.etag })).status, 304);
+      }
+      assert.equal(etags.size, 3);
+    });
+  }
+
   for (const [file, type] of [
     ["/docs/docs.js", "text/javascript"],
     ["/docs/docs.css", "text/css"],
@@ -260,6 +344,34 @@ suite("the reference", () => {
       assert.equal((await nobody.get(file, { "if-none-match": '"other"' })).status, 200);
     });
   }
+});
+
+suite("an error that a browser is shown", () => {
+  const inBrowser = { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
+
+  for (const path of ["/nothing", "/docs/nothing", "/docs/guides/nothing", "/auth/nothing", "/favicon.ico"]) {
+    test(`${path}: is a page for a browser, and the envelope for a program`, async () => {
+      const page = await nobody.get(path, inBrowser);
+      assert.deepEqual([page.status, page.headers.get("content-type")], [404, "text/html; charset=utf-8"]);
+      assert.match(page.text, /There is no such page/);
+      assertError(await nobody.get(path, { accept: "*/*" }), 404, "NOT_FOUND");
+      assertError(await nobody.get(path), 404, "NOT_FOUND");
+    });
+  }
+
+  test("below /v1, /api, /oauth and /mcp: is the envelope, whoever asks", async () => {
+    for (const path of ["/v1/nothing", "/v1/products", "/api/auth/nothing", "/mcp"])
+      assert.match(
+        (await nobody.get(path, inBrowser)).headers.get("content-type")!,
+        /^application\/json/,
+        path,
+      );
+  });
+
+  test("/auth: leads to the sign-in page", async () => {
+    const reply = await nobody.get("/auth/", inBrowser);
+    assert.deepEqual([reply.status, reply.headers.get("location")], [302, "/auth/signed-in"]);
+  });
 });
 
 test("a worker alone answers for its health and figures, and shows nobody a page of the rooms", async (t) => {

@@ -272,7 +272,7 @@ suite("an error below /auth", () => {
   const asBrowser = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
 
   test("is a page for a browser, with a way on and a number to name", async () => {
-    for (const path of ["/auth/nothing", "/auth", "/auth/sign-in/x", "/oauth/interaction/x/y"]) {
+    for (const path of ["/auth/nothing", "/authx", "/auth/sign-in/x", "/oauth/interaction/x/y"]) {
       const reply = await nobody.get(path, asBrowser);
       assert.equal(reply.status, 404, path);
       assert.match(reply.headers.get("content-type")!, /^text\/html/);
@@ -283,12 +283,12 @@ suite("an error below /auth", () => {
     }
   });
 
-  test("stays JSON for a program, and outside /auth for a browser too", async () => {
+  test("stays JSON for a program, and at the API for a browser too", async () => {
     for (const [path, headers] of [
       ["/auth/nothing", { accept: "application/json" }],
       ["/auth/nothing", {}],
       ["/v1/nothing", asBrowser],
-      ["/authx", asBrowser],
+      ["/api/auth/nothing", asBrowser],
     ] as const) {
       const reply = await nobody.get(path, headers);
       assert.match(reply.headers.get("content-type")!, /^application\/json/, path);

@@ -35,6 +35,7 @@ export function addSignInPages(app: FastifyInstance, ctx: Context): void {
       return sendPage(reply, await page(ctx, { ...visit, person: visit.person }));
     });
 
+  app.get("/auth", async (_request, reply) => reply.redirect("/auth/signed-in"));
   forAnybody("/auth/sign-in", signInPage);
   forAnybody("/auth/register", registerPage);
   forAnybody("/auth/check-mail", checkMailPage);

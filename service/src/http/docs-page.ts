@@ -1,0 +1,26 @@
+import { StaticContent } from "./static-content.ts";
+
+/** Pages of documents run scripts and styles of this origin alone, and none that stand in the page. */
+export const DOCS_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const document = (title: string, body: string, styles: string[]) => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} · Stoa</title>
+<link rel="icon" href="data:,">
+${styles.map((href) => `<link rel="stylesheet" href="${href}">`).join("\n")}
+</head>
+<body>
+<header class="top"><strong>Stoa</strong><nav><a href="/docs">API reference</a><a href="/docs/guides">Guides</a><a href="/docs/errors">Errors</a><a href="/v1/openapi.json">openapi.json</a><a href="/auth/signed-in">Your account</a></nav></header>
+${body}
+</body>
+</html>
+`;
+
+/** A page of documents, which is the same for everybody. */
+export const docsPage = (title: string, body: string, styles = ["/docs/docs.css"]): StaticContent =>
+  new StaticContent(document(title, body, styles), "text/html; charset=utf-8");

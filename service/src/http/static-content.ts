@@ -1,0 +1,65 @@
+import { createHash } from "node:crypto";
+import { promisify } from "node:util";
+import { brotliCompress, constants, gzip } from "node:zlib";
+import { negotiate } from "@fastify/accept-negotiator";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { isCurrent } from "./conditional.ts";
+
+type Encoding = "br" | "gzip";
+/** Below this a compressed answer fits into as many packets as the plain one. */
+const MIN_BYTES = 1_024;
+/** Higher qualities take seconds of the first request for a few per cent. */
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } };
+
+const compressors: Record<Encoding, (bytes: Buffer) => Promise<Buffer>> = {
+  br: (bytes) => promisify(brotliCompress)(bytes, BROTLI),
+  gzip: (bytes) => promisify(gzip)(bytes),
+};
+
+/** Bytes that every caller is sent alike, compressed once for each encoding that somebody asks for. */
+export class StaticContent {
+  readonly bytes: Buffer;
+  readonly type: string;
+  readonly #digest: string;
+  readonly #encoded = new Map<Encoding, Promise<Buffer>>();
+
+  constructor(content: Buffer | string, type: string) {
+    this.bytes = Buffer.from(content);
+    this.type = type;
+    this.#digest = createHash("sha256").update(this.bytes).digest("base64url").slice(0, 27);
+  }
+
+  /** Of the bytes as they are, or as they are compressed: a cache must not take one for the other. */
+  etag(encoding: Encoding | null): string {
+    return `"${this.#digest}${encoding ? `-${encoding}` : ""}"`;
+  }
+
+  encoded(encoding: Encoding): Promise<Buffer> {
+    const made = this.#encoded.get(encoding) ?? compressors[encoding](this.bytes);
+    this.#encoded.set(encoding, made);
+    return made;
+  }
+}
+
+/** null: as it is. */
+function encodingFor({ headers }: FastifyRequest, { bytes }: StaticContent): Encoding | null {
+  const accepted = headers["accept-encoding"];
+  if (typeof accepted !== "string" || bytes.length < MIN_BYTES) return null;
+  const negotiated = negotiate(accepted, ["br", "gzip", "identity"]);
+  return negotiated === "identity" ? null : negotiated;
+}
+
+/** Sends it compressed where the client takes that; 304 when the client has it already. */
+export async function sendStatic(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  content: StaticContent,
+  cacheControl = "no-cache",
+): Promise<FastifyReply> {
+  const encoding = encodingFor(request, content);
+  const etag = content.etag(encoding);
+  reply.headers({ etag, "cache-control": cacheControl, vary: "Accept-Encoding" });
+  if (isCurrent(request, etag)) return reply.code(304).send();
+  if (encoding) reply.header("content-encoding", encoding);
+  return reply.type(content.type).send(encoding ? await content.encoded(encoding) : content.bytes);
+}
