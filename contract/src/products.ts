@@ -159,7 +159,12 @@ export const CreateProduct = z
   .meta({ id: "CreateProduct" });
 
 export const ChangeProduct = z
-  .strictObject({ ...fields, type: fields.type.describe("May be sent as it is; cannot be changed") })
+  .strictObject({
+    ...fields,
+    type: fields.type.describe(
+      "May change until the product is first published; the content is checked again",
+    ),
+  })
   .partial()
   .meta({ id: "ChangeProduct" });
 

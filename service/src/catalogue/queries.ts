@@ -40,7 +40,7 @@ export async function writeListing(tx: Tx, listing: ListingRow): Promise<void> {
            s.rating_score, s.trending
       from (select * from product_stats where product_id = ${id} for update) s
     on conflict (product_id) do update set
-           status = excluded.status, category = excluded.category, section = excluded.section, lang = excluded.lang,
+           status = excluded.status, type = excluded.type, category = excluded.category, section = excluded.section, lang = excluded.lang,
            currency = excluded.currency, price_minor = excluded.price_minor, compatibility = excluded.compatibility,
            tags = excluded.tags, title = excluded.title, updated_at = excluded.updated_at,
            published_at = excluded.published_at, purchases = excluded.purchases, views = excluded.views,

@@ -288,8 +288,30 @@ test("a workflow stays one that can be run, and its inputs follow the definition
   );
 });
 
-test("the type may be sent as it is, and stays", async () => {
-  const id = await hasDraft(author);
+test("PATCH /products/{id}: a draft that was never published, its type changes and its content is checked again", async () => {
+  const id = await hasDraft(author, { variables: undefined });
+  await assertRefused(id, 400, "content", { type: "WORKFLOW" });
+  const content = JSON.stringify(workflow);
+  const changed = await change(id, { type: "WORKFLOW", content });
+  assert.deepEqual([changed.type, changed.content], ["WORKFLOW", content]);
+  assert.deepEqual(
+    changed.variables.map(({ name }: { name: string }) => name),
+    ["topic", "parts"],
+  );
+  assert.deepEqual((await changesOf(id)).at(-1)!["type"], { old: "PROMPT", new: "WORKFLOW" });
+  const listed = await author.get("/v1/products?author=me&type=workflow&limit=100");
+  assert.ok(
+    listed.body.data.some((card: { id: string; type: string }) => card.id === id && card.type === "WORKFLOW"),
+  );
+  await change(id, { type: "PROMPT", content: "Write about {{topic}}." });
+  assert.equal((await author.post(`/v1/products/${id}/publish`)).status, 200);
+  await assertRefused(id, 422, "type", { type: "WORKFLOW", content });
+  await author.post(`/v1/products/${id}/unpublish`);
+  await assertRefused(id, 422, "type", { type: "WORKFLOW", content });
+});
+
+test("the type of a published product may be sent as it is, and stays", async () => {
+  const id = await hasProduct(author);
   const { updatedAt } = (await author.get(`/v1/products/${id}`)).body.data;
   const same = await author.patch(`/v1/products/${id}`, { type: "PROMPT" });
   assert.deepEqual([same.status, same.body.data.updatedAt], [200, updatedAt]);

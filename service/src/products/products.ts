@@ -124,7 +124,7 @@ export async function writeDraft(
     publishedAt: null,
     released: null,
   };
-  const row = { id, author_id: author.id, type: draft.type, created_at: now };
+  const row = { id, author_id: author.id, created_at: now };
   await insertProduct(tx, { ...row, ...toValues(product) });
   await insertVersion(tx, id, product, now);
   await relist(tx, product);
@@ -142,6 +142,7 @@ const toValues = (product: Kept): ProductValues => ({
   title: product.title,
   description: product.description,
   lang: product.lang,
+  type: product.type,
   category: product.category,
   price_minor: product.priceMinor,
   currency: product.currency,
@@ -160,7 +161,16 @@ const toValues = (product: Kept): ProductValues => ({
 
 /** What an author changes, in the order in which it is told. */
 const AUTHORS_FIELDS: readonly (keyof Locked)[] = [
-  ...(["title", "description", "lang", "category", "priceMinor", "currency", "compatibility"] as const),
+  ...([
+    "title",
+    "description",
+    "lang",
+    "type",
+    "category",
+    "priceMinor",
+    "currency",
+    "compatibility",
+  ] as const),
   "commissionBasisPoints",
   ...(["tags", "requirements", "features", "models", "preview"] as const),
   ...(["content", "contentFormat", "variables", "files", "images"] as const),
@@ -177,10 +187,12 @@ async function applied(ctx: Context, product: Locked, change: ChangeProduct): Pr
   const currency = change.currency ? currencyOf(ctx, change.currency) : product.currency;
   const after = { ...product, ...rest, currency } as Locked;
   after.priceMinor = priceOf(price ?? toDecimal(product.priceMinor, product.currency), currency);
-  const touchesContent = change.content !== undefined || change.contentFormat !== undefined;
+  const isOfAnotherType = after.type !== product.type;
+  const touchesContent =
+    change.content !== undefined || change.contentFormat !== undefined || isOfAnotherType;
   if (touchesContent || change.variables) {
-    // What its author described is kept over a change of content; what was derived is derived anew.
-    const declared = change.variables ?? (await declaredOf(product));
+    // What its author described is kept over a change of content; what was derived is derived anew, and for another type all is.
+    const declared = change.variables ?? (isOfAnotherType ? undefined : await declaredOf(product));
     after.variables = (await readContent(after, declared)).variables;
   }
   return after;
@@ -277,8 +289,8 @@ export async function checkedChange(
   change: ChangeProduct,
   by: "author" | "admin" = "author",
 ): Promise<Change> {
-  if (change.type && change.type !== before.type)
-    throw ruleBroken("type", "cannot be changed after creation");
+  if (change.type && change.type !== before.type && before.firstPublishedAt)
+    throw ruleBroken("type", "cannot be changed once the product has been published: create another one");
   if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
     throw ruleBroken("currency", "is fixed once the product has been published");
   }

@@ -227,6 +227,7 @@ export interface ProductValues {
   title: string;
   description: string;
   lang: string | null;
+  type: string;
   category: string | null;
   price_minor: number;
   currency: string;
@@ -245,7 +246,7 @@ export interface ProductValues {
 
 export async function insertProduct(
   tx: Tx,
-  product: ProductValues & { id: string; author_id: string; type: string; created_at: Date },
+  product: ProductValues & { id: string; author_id: string; created_at: Date },
 ): Promise<void> {
   const at = product.created_at;
   await tx
