@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { Kysely, PostgresDialect, type Transaction } from "kysely";
 import pg from "pg";
 import {
@@ -140,6 +141,27 @@ export function isDatabaseDown(error: unknown): boolean {
       message ?? "",
     )
   );
+}
+
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 2_000;
+const HELD_FOR_MS = 10 * 60_000;
+
+/**
+ * Work that fails because the database is away, done again until it is back: what it holds in memory is not lost with a connection. It
+ * may be done twice. Given up when the signal aborts, or after ten minutes.
+ */
+export async function retryWhileAway<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  const begunAt = performance.now();
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+    try {
+      return await work();
+    } catch (error) {
+      const isOver = signal.aborted || performance.now() - begunAt > HELD_FOR_MS;
+      if (isOver || !isDatabaseDown(error)) throw error;
+      await sleep(pauseMs, null, { signal, ref: false }).catch(() => {});
+    }
+  }
 }
 
 const DEADLOCK = "40P01";

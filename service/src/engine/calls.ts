@@ -8,6 +8,7 @@ import {
 } from "../ai/provider-calls.ts";
 import type { SealedKey } from "../ai/provider-keys.ts";
 import type { Context } from "../context.ts";
+import { retryWhileAway } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { defaultModels, type ProviderAnswer, ProviderFault } from "../outside/ai-provider.ts";
 import { failed, type Outcome } from "./outcome.ts";
@@ -68,7 +69,7 @@ export async function callOnce(
   const made = await withinCost(ctx, run, call, async () => {
     const made = await makeCall(
       ctx,
-      opened === undefined ? await openCall(ctx, call.key, call) : opened,
+      opened === undefined ? await retryWhileAway(call.signal, () => openCall(ctx, call.key, call)) : opened,
       call,
     );
     // Before what it was expected to cost is released: nothing of it may seem to be left in between.

@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { after, afterEach, before, test } from "node:test";
+import pg from "pg";
 import type { WorkerWish } from "../../test/doomed-worker.ts";
+import { somebodyWaits } from "../../test/locks.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
 import { allAt, hasKey, startHeldProvider } from "../../test/runs.ts";
@@ -240,4 +242,33 @@ test("what ends one process after the other is given up, as a step and as a whol
   assert.equal((await untilStatus(author, other, "failed")).error.code, "INTERNAL_ERROR");
   assert.deepEqual(await callbacksOf(other), ["execution.failed"]);
   assert.equal(askedSince(before).length, 0);
+});
+
+test("a workflow whose PostgreSQL backend is killed while an answer is written keeps the answer and calls nothing again", async () => {
+  const held = await startHeldProvider();
+  const local = await hasKey(author, { provider: "ollama", baseUrl: held.url });
+  const workflowId = await hasWorkflow(author, {
+    steps: [asks("one", "1"), asks("two", "2", { needs: ["one"] })],
+    result: "steps.two.output",
+  });
+  const locker = new pg.Client({ connectionString: market.target });
+  await locker.connect();
+  survivor = startWorker(market);
+  const id = await begins(author, workflowId, { apiKeys: { openai: local } });
+  await held.arrivals(1);
+  await locker.query("begin");
+  await locker.query("select from workflow_runs where execution_id = $1 for update", [toUuid("exec", id)]);
+  held.answer();
+  // The renewal of the lease, and the checkpoint with the answer.
+  await somebodyWaits(market, 2);
+  await locker.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+  );
+  await locker.query("commit");
+  await locker.end();
+  await untilStatus(author, id, "completed");
+  assert.equal(held.arrived(), 2);
+  for (const step of await stepsOf(author, id))
+    assert.deepEqual([step.possiblyRepeated, step.attempt], [false, 1]);
+  await held.close();
 });

@@ -1,4 +1,5 @@
 import type { Context } from "../context.ts";
+import { retryWhileAway } from "../db/database.ts";
 import { Workflow } from "../workflows/definition.ts";
 import type { Evaluator } from "../workflows/evaluate.ts";
 import { Bell } from "./bell.ts";
@@ -224,7 +225,7 @@ export class Driver {
 
   async #hear(): Promise<boolean> {
     this.#isTold = false;
-    const heard = await hear(this.#ctx.db, this.#claimed);
+    const heard = await retryWhileAway(this.#ctx.shutdown, () => hear(this.#ctx.db, this.#claimed));
     if (heard) this.#takeHeard(heard);
     return heard !== undefined;
   }

@@ -3,6 +3,7 @@ import { countRun } from "../ai/product-runs.ts";
 import { keyToRunWith } from "../ai/provider-keys.ts";
 import { mustLetThrough, noteFirstUse } from "../ai/run.ts";
 import type { Context } from "../context.ts";
+import { retryWhileAway } from "../db/database.ts";
 import { ApiError, fieldError, ruleBroken } from "../errors.ts";
 import { fitsEverything, ProviderFault } from "../outside/ai-provider.ts";
 import { findProductToRun } from "../products/detail.ts";
@@ -33,13 +34,14 @@ export const callProduct = (
 ): Promise<Outcome> =>
   guarded(ctx, signal, async (tally) => {
     const caller = memberOf(run.userId);
-    const product = await findProductToRun(ctx, caller, work.productId);
-    mustBeBought(product);
-    const version = await versionToRun(ctx, product, work.version);
-    const goods = { ...product, ...version };
+    const goods = await retryWhileAway(signal, async () => {
+      const product = await findProductToRun(ctx, caller, work.productId);
+      mustBeBought(product);
+      return { ...product, ...(await versionToRun(ctx, product, work.version)) };
+    });
     const timeoutMs = work.timeoutSeconds && work.timeoutSeconds * 1_000;
-    if (product.type === "PROMPT") return callPromptOf(ctx, run, goods, values, { signal, timeoutMs, tally });
-    return callWorkflowOf(ctx, run, step, goods, values);
+    if (goods.type === "PROMPT") return callPromptOf(ctx, run, goods, values, { signal, timeoutMs, tally });
+    return retryWhileAway(signal, () => callWorkflowOf(ctx, run, step, goods, values));
   });
 
 async function callPromptOf(
@@ -55,9 +57,9 @@ async function callPromptOf(
   const provider = providerFor(product.compatibility, run.start.apiKeys);
   if (!provider) throw new ApiError("PROVIDER_NOT_SUPPORTED");
   const caller = memberOf(run.userId);
-  const key = await keyToRunWith(ctx, caller, run.start.apiKeys[provider]!);
+  const key = await retryWhileAway(signal, () => keyToRunWith(ctx, caller, run.start.apiKeys[provider]!));
   mustLetThrough(ctx, key);
-  await noteFirstUse(ctx, caller, { product });
+  await retryWhileAway(signal, () => noteFirstUse(ctx, caller, { product }));
   const call = {
     key,
     model: modelFor(key, provider, product.models[key.provider]),

@@ -1,7 +1,7 @@
 import type { OpenCall } from "../ai/provider-calls.ts";
 import { askToCancel, movingWorkflowExecution, type WorkflowMove } from "../ai/workflow-executions.ts";
 import type { Context } from "../context.ts";
-import type { Tx } from "../db/database.ts";
+import { retryWhileAway, type Tx } from "../db/database.ts";
 import { failPoint } from "../fail-points.ts";
 import { tellCaller } from "./callbacks.ts";
 import type { Ending } from "./ending.ts";
@@ -180,18 +180,19 @@ export class RunRecord {
     also: Turn["also"] | undefined,
     abandoned: string[],
   ): Promise<WrittenCheckpoint> {
-    const { db } = this.#ctx;
-    if (!also && abandoned.length === 0)
-      return unlessDeadlocked(() => writeCheckpoint(db, lease, checkpoint));
-    return unlessDeadlocked(() =>
-      db.transaction().execute(async (tx) => {
-        const result = await writeCheckpoint(tx, lease, checkpoint);
-        if (result.written !== "written") return result;
-        await also?.(tx);
-        await askToCancel(tx, abandoned, this.#ctx.now());
-        return result;
-      }),
-    );
+    const { db, shutdown } = this.#ctx;
+    const write = () =>
+      !also && abandoned.length === 0
+        ? writeCheckpoint(db, lease, checkpoint)
+        : db.transaction().execute(async (tx) => {
+            const result = await writeCheckpoint(tx, lease, checkpoint);
+            if (result.written !== "written") return result;
+            await also?.(tx);
+            await askToCancel(tx, abandoned, this.#ctx.now());
+            return result;
+          });
+    // What providers have answered is held meanwhile: somebody was billed for it.
+    return retryWhileAway(shutdown, () => unlessDeadlocked(write));
   }
 
   #toRows(events: Told[]): EventRow[] {

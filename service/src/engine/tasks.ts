@@ -1,5 +1,6 @@
 import type { OpenCall } from "../ai/provider-calls.ts";
 import type { Context } from "../context.ts";
+import { retryWhileAway } from "../db/database.ts";
 import type { Prepared } from "./outcome.ts";
 import type { Place } from "./plan.ts";
 import { comesWithin, SOON_MS } from "./soon.ts";
@@ -133,8 +134,9 @@ export class Tasks {
     return running;
   }
 
-  #run({ trace }: Task, work: () => Promise<Prepared>): Promise<Prepared> {
-    return trace.within(work).catch((error): Prepared => {
+  #run({ trace, stop }: Task, work: () => Promise<Prepared>): Promise<Prepared> {
+    const over = AbortSignal.any([stop.signal, this.#ctx.shutdown]);
+    return trace.within(() => retryWhileAway(over, work)).catch((error): Prepared => {
       this.#ctx.log.error(
         { execution: this.#executionId, err: error },
         "a step of a workflow could not be run",
