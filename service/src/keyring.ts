@@ -6,6 +6,7 @@ import type { Context } from "./context.ts";
 import { moveInstallation } from "./db/installation.ts";
 import { countSealed, type Rewrapped, rewrapColumn } from "./db/sealed.ts";
 import { sealedOutputs, sealedResults, sealedStarts } from "./engine/start-text.ts";
+import { sealedEvents } from "./events/outbox.ts";
 import { sealedBodies, sealedResources } from "./http/idempotency.ts";
 import { sealedLetters } from "./mail/mail.ts";
 import { sealedSigningKeys } from "./oauth/signing-keys.ts";
@@ -16,6 +17,7 @@ import { sealedSecrets } from "./webhooks/secrets.ts";
 export const sealedColumns = [
   sealedAuthenticators,
   sealedBodies,
+  sealedEvents,
   sealedResources,
   sealedKeys,
   sealedLetters,

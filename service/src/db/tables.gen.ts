@@ -148,7 +148,9 @@ export interface EventRecipients {
 export interface Events {
   body: string;
   created_at: Timestamp;
+  execution_id: string | null;
   id: string;
+  sealed_body: string | null;
   seq: ColumnType<number, bigint | number, bigint | number> | null;
   type: string;
 }

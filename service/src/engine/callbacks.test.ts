@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, beforeEach, test } from "node:test";
+import { dumpOf } from "../../test/dump.ts";
 import { hooksOf } from "../../test/hooks.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { type Received, type Receiver, startReceiver } from "../../test/receiver.ts";
@@ -12,8 +13,11 @@ import {
   hasWorkflow,
   says,
   startWorker,
+  transform,
   untilStatus,
 } from "../../test/workflows.ts";
+import { toId } from "../ids.ts";
+import { rotateKeyring } from "../keyring.ts";
 
 let market: Market;
 let receiver: Receiver;
@@ -65,6 +69,37 @@ test("the end of a run is posted once, in the envelope of events, signed with th
   assert.deepEqual([type, received!.headers["x-service-event-id"]], ["execution.completed", id]);
   const { executionId, statusUrl, eventsUrl: _, ...told } = run;
   assert.deepEqual(data, { execution: { id: executionId, ...told, outputUrl: statusUrl, waitingFor: [] } });
+});
+
+test("the output in a callback is sealed in the database, delivered and shown whole, and erased with its run", async () => {
+  await draws();
+  const workflowId = await hasWorkflow(author, {
+    input: { type: "object", properties: { word: { type: "string" } } },
+    steps: [transform("a", "input.word")],
+    result: "steps.a.output",
+  });
+  receiver.answer = 500;
+  const input = { word: "PLUMBLOSSOM" };
+  const { executionId, output } = await executes(author, workflowId, { webhookUrl: webhookUrl(), input });
+  assert.equal(output, "PLUMBLOSSOM");
+  assert.ok(!(await dumpOf(market)).includes("PLUMBLOSSOM"));
+  await rotateKeyring(market.service.ctx);
+  await deliver();
+  assert.deepEqual(bodies()[0].data.execution.output, output);
+  const { rows } = await market.query("select id from webhook_deliveries order by id desc limit 1");
+  const deliveryId = toId("dlv", rows[0].id);
+  const shownIn = async () =>
+    JSON.parse((await author.get(`/v1/deliveries/${deliveryId}`)).body.data.attempts[0].request.body);
+  assert.deepEqual((await shownIn()).data.execution.output, output);
+  assert.equal((await author.delete(`/v1/ai/executions/${executionId}`)).status, 200);
+  assert.equal((await shownIn()).data.execution.output, null);
+  const left = await market.query("select count(*)::int as count from events where sealed_body is not null");
+  assert.equal(left.rows[0].count, 0);
+  // What is still to be attempted goes out without the output.
+  receiver.answer = 200;
+  market.clock.forward(3_600_000);
+  await deliver();
+  assert.equal(bodies().at(-1).data.execution.output, null);
 });
 
 test("what failed, was canceled, and waits for an approval is told, too; a delay is not", async () => {

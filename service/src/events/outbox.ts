@@ -1,7 +1,8 @@
 import type { CallbackData, CallbackType, EventData, EventType } from "@stoa/contract";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { toId } from "../ids.ts";
+import { sealedColumn } from "../db/sealed.ts";
+import { toId, toUuid } from "../ids.ts";
 import { insertEvent } from "./queries.ts";
 
 /**
@@ -18,18 +19,65 @@ export async function announce<T extends EventType>(
   return write(ctx, tx, to, type, data);
 }
 
-/** An event that is in nobody's list: whoever writes it says where it is delivered. */
-export const announceApart = (
+/**
+ * An event of a run that is in nobody's list: its writer delivers it. Where it has the run's output it is sealed, and readable
+ * without the output once the run is erased.
+ */
+export async function announceApart(
   ctx: Context,
   tx: Tx,
   type: CallbackType,
   data: CallbackData,
-): Promise<string> => write(ctx, tx, [], type, data);
+): Promise<string> {
+  const { execution } = data;
+  const execution_id = toUuid("exec", execution.id);
+  if (execution.output === null || execution.output === undefined)
+    return write(ctx, tx, [], type, data, { execution_id });
+  const erased = { execution: { ...execution, output: null } };
+  return write(ctx, tx, [], type, erased, { execution_id, whole: data });
+}
 
-async function write(ctx: Context, tx: Tx, to: string[], type: string, data: object): Promise<string> {
+async function write(
+  ctx: Context,
+  tx: Tx,
+  to: string[],
+  type: string,
+  data: object,
+  { execution_id = null, whole }: { execution_id?: string | null; whole?: object } = {},
+): Promise<string> {
   const id = ctx.newId();
   const now = ctx.now();
-  const body = JSON.stringify({ id: toId("evt", id), type, created: now.toISOString(), data });
-  await insertEvent(tx, { id, type, body, created_at: now }, [...new Set(to)]);
+  const bodyOf = (told: object) =>
+    JSON.stringify({ id: toId("evt", id), type, created: now.toISOString(), data: told });
+  const sealed_body = whole ? ctx.vault.seal(bodyOf(whole), sealContext(id)) : null;
+  const event = { id, type, body: bodyOf(data), sealed_body, execution_id, created_at: now };
+  await insertEvent(tx, event, [...new Set(to)]);
   return id;
+}
+
+const sealContext = (eventId: string) => `event|${eventId}`;
+
+export const sealedEvents = sealedColumn({
+  table: "events",
+  column: "sealed_body",
+  key: { id: "uuid" },
+  bound: { id: "t.id" },
+  contextOf: ({ id }) => sealContext(id),
+});
+
+export interface StoredBody {
+  eventId: string;
+  body: string;
+  sealedBody: string | null;
+}
+
+/** The bytes of an event; of one whose run is erased, or whose seal cannot be opened, without the run's output. */
+export function bodyOf({ vault, log }: Context, { eventId, body, sealedBody }: StoredBody): string {
+  if (sealedBody === null) return body;
+  try {
+    return vault.open(sealedBody, sealContext(eventId));
+  } catch (error) {
+    log.error({ event: eventId, err: error }, "the output in an event cannot be opened: it is left out");
+    return body;
+  }
 }

@@ -6,6 +6,8 @@ export interface NewEvent {
   id: string;
   type: string;
   body: string;
+  sealed_body: string | null;
+  execution_id: string | null;
   created_at: Date;
 }
 
@@ -13,8 +15,9 @@ export interface NewEvent {
 export async function insertEvent(tx: Tx, event: NewEvent, recipients: string[]): Promise<void> {
   await sql`
     with written as (
-      insert into events (id, type, body, created_at)
-      values (${event.id}, ${event.type}, ${event.body}, ${event.created_at}) returning id, type)
+      insert into events (id, type, body, sealed_body, execution_id, created_at)
+      values (${event.id}, ${event.type}, ${event.body}, ${event.sealed_body}, ${event.execution_id}::uuid, ${event.created_at})
+      returning id, type)
     insert into event_recipients (user_id, event_id, type)
     select recipient, written.id, written.type
       from written, unnest(${recipients}::uuid[]) as recipient`.execute(tx);

@@ -1,4 +1,5 @@
 import type { Context } from "../context.ts";
+import { bodyOf } from "../events/outbox.ts";
 import { toId } from "../ids.ts";
 import type { Attempt, Claimed } from "./delivery-queries.ts";
 import type { Result } from "./outcome.ts";
@@ -22,11 +23,12 @@ export async function attemptDelivery(ctx: Context, delivery: Claimed): Promise<
   );
   if (secrets.length === 0)
     return { attempt: unpostedAttempt(ctx), result: { answer: null, problem: "secret_unreadable" } };
-  const headers = headersOf(ctx, delivery, secrets);
+  const body = bodyOf(ctx, delivery);
+  const headers = headersOf(ctx, { ...delivery, body }, secrets);
   const startedAt = ctx.now();
   const start = performance.now();
   const result = await tracePost(delivery, () =>
-    ctx.outside.poster.post(delivery.url, headers, delivery.body, ctx.shutdown),
+    ctx.outside.poster.post(delivery.url, headers, body, ctx.shutdown),
   );
   const durationMs = Math.round(performance.now() - start);
   const attempt = { id: ctx.newId(), startedAt, endedAt: ctx.now(), durationMs, requestHeaders: headers };

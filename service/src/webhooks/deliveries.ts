@@ -2,7 +2,7 @@ import type { DeliveryAttempt, DeliveryStatus, WebhookDelivery, WebhookDeliveryD
 import type { Context, Member } from "../context.ts";
 import { mapPage, type Paging } from "../db/paging.ts";
 import { ApiError } from "../errors.ts";
-import { announce } from "../events/outbox.ts";
+import { announce, bodyOf } from "../events/outbox.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { insertDelivery, wakeLanes } from "./delivery-queries.ts";
@@ -37,7 +37,8 @@ export async function readDelivery(
 ): Promise<WebhookDeliveryDetail> {
   const delivery = await mustFindDelivery(ctx, caller, deliveryId);
   const attempts = await listAttempts(ctx.db, delivery.id);
-  return { ...toDelivery(delivery), attempts: attempts.map((attempt) => toAttempt(attempt, delivery.body)) };
+  const body = bodyOf(ctx, delivery);
+  return { ...toDelivery(delivery), attempts: attempts.map((attempt) => toAttempt(attempt, body)) };
 }
 
 async function mustFindDelivery(ctx: Context, caller: Member, deliveryId: string): Promise<DeliveryRow> {

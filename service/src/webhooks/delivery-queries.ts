@@ -62,7 +62,9 @@ export const unblockLane = (tx: Tx, endpointId: string) =>
 
 /** A delivery with all that one attempt of it needs. */
 export interface Claimed extends Leased {
+  /** The event's, as it is stored. */
   body: string;
+  sealedBody: string | null;
   userId: string;
   url: string;
   content: "timestamp_body" | "body";
@@ -131,7 +133,7 @@ async function readClaimed(
     text: `
       select d.id, d.event_id as "eventId", d.endpoint_id as "endpointId", d.status, d.attempts, d.scheduled_attempts as "scheduledAttempts",
              d.is_manual as "isManual", d.resume_at as "resumeAt", d.lease_token as "leaseToken",
-             e.body, p.user_id as "userId", p.url, p.signature_content as content, p.signature_prefix as prefix,
+             e.body, e.sealed_body as "sealedBody", p.user_id as "userId", p.url, p.signature_content as content, p.signature_prefix as prefix,
              (select coalesce(json_agg(json_build_object('id', s.id, 'sealed', s.sealed_secret) order by s.activates_at desc, s.id desc), '[]')
                 from webhook_secrets s
                where s.endpoint_id = coalesce(p.signs_as, p.id) and s.activates_at <= $1 and (s.expires_at is null or s.expires_at > $1)) as secrets

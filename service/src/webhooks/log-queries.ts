@@ -8,8 +8,9 @@ export interface DeliveryRow {
   endpointId: string;
   eventId: string;
   eventType: EventType | CallbackType;
-  /** The event's bytes. */
+  /** The event's, as it is stored. */
   body: string;
+  sealedBody: string | null;
   status: DeliveryStatus;
   attempts: number;
   dueAt: Date | null;
@@ -22,6 +23,7 @@ const deliveries = (db: Queries) =>
     .selectFrom("webhook_deliveries as d")
     .innerJoin("events as e", "e.id", "d.event_id")
     .select(["d.id", "d.endpoint_id as endpointId", "d.event_id as eventId", "e.type as eventType", "e.body"])
+    .select("e.sealed_body as sealedBody")
     .select([
       "d.status",
       "d.attempts",
