@@ -72,7 +72,7 @@ function headersOf(endpoint: Endpoint): Json[] {
         "Idempotency-Key",
         endpoint.showsSecret
           ? "Makes a repeat safe for 24 hours: it is 409 CONFLICT and names what was made, since the secret is not kept"
-          : "Makes a repeat safe for 24 hours: the first answer is sent again",
+          : "Makes a repeat safe for 24 hours: the first answer is sent again; after a crash, the present state of what was written",
       ),
     );
   }
