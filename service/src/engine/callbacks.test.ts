@@ -16,7 +16,7 @@ import {
   transform,
   untilStatus,
 } from "../../test/workflows.ts";
-import { toId } from "../ids.ts";
+import { toId, toUuid } from "../ids.ts";
 import { rotateKeyring } from "../keyring.ts";
 
 let market: Market;
@@ -93,7 +93,10 @@ test("the output in a callback is sealed in the database, delivered and shown wh
   assert.deepEqual((await shownIn()).data.execution.output, output);
   assert.equal((await author.delete(`/v1/ai/executions/${executionId}`)).status, 200);
   assert.equal((await shownIn()).data.execution.output, null);
-  const left = await market.query("select count(*)::int as count from events where sealed_body is not null");
+  const left = await market.query(
+    "select count(*)::int as count from events where sealed_body is not null and execution_id = $1",
+    [toUuid("exec", executionId)],
+  );
   assert.equal(left.rows[0].count, 0);
   // What is still to be attempted goes out without the output.
   receiver.answer = 200;
