@@ -57,7 +57,9 @@ async function callPromptOf(
   const provider = providerFor(product.compatibility, run.start.apiKeys);
   if (!provider) throw new ApiError("PROVIDER_NOT_SUPPORTED");
   const caller = memberOf(run.userId);
-  const key = await retryWhileAway(limits.signal, () => keyToRunWith(ctx, caller, run.start.apiKeys[provider]!));
+  const key = await retryWhileAway(limits.signal, () =>
+    keyToRunWith(ctx, caller, run.start.apiKeys[provider]!),
+  );
   mustLetThrough(ctx, key);
   await retryWhileAway(limits.signal, () => noteFirstUse(ctx, caller, { product }));
   const call = {

@@ -136,16 +136,18 @@ export class Tasks {
 
   #run({ trace, stop }: Task, work: () => Promise<Prepared>): Promise<Prepared> {
     const over = AbortSignal.any([stop.signal, this.#ctx.shutdown]);
-    return trace.within(() => retryWhileAway(over, work)).catch((error): Prepared => {
-      this.#ctx.log.error(
-        { execution: this.#executionId, err: error },
-        "a step of a workflow could not be run",
-      );
-      return {
-        kind: "failed",
-        error: { code: "INTERNAL_ERROR", message: "Something went wrong on our side." },
-        isFinal: true,
-      };
-    });
+    return trace
+      .within(() => retryWhileAway(over, work))
+      .catch((error): Prepared => {
+        this.#ctx.log.error(
+          { execution: this.#executionId, err: error },
+          "a step of a workflow could not be run",
+        );
+        return {
+          kind: "failed",
+          error: { code: "INTERNAL_ERROR", message: "Something went wrong on our side." },
+          isFinal: true,
+        };
+      });
   }
 }
