@@ -219,12 +219,20 @@ function publicUrlOf(read: Reader, environment: Environment, host: string): stri
   return origin;
 }
 
+const dataDirOf = (read: Reader) => resolve(read.text("STOA_DATA_DIR") ?? "./data");
+
+/** Where the database is, before anything is made there. */
+export function readPlace(variables: Variables = process.env) {
+  const read = new Reader(variables);
+  return { dataDir: dataDirOf(read), databaseUrl: read.text("DATABASE_URL") };
+}
+
 /** Turns the environment into one checked value. Throws a ConfigError that lists every mistake. */
 export function readConfig(variables: Variables = process.env): Config {
   const read = new Reader(variables);
   const environment = read.choice("STOA_ENVIRONMENT", ["test", "production"], "test");
   const host = read.text("HOST") ?? "127.0.0.1";
-  const dataDir = resolve(read.text("STOA_DATA_DIR") ?? "./data");
+  const dataDir = dataDirOf(read);
   const databaseUrl = read.databaseUrl("DATABASE_URL");
   const databaseDirectUrl = read.databaseUrl("DATABASE_DIRECT_URL");
   if (databaseDirectUrl && !databaseUrl)

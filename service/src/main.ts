@@ -5,7 +5,7 @@ import { readKeys } from "./backup/inspect.ts";
 import { restore } from "./backup/restore.ts";
 import { type Base, openBase } from "./base.ts";
 import type { KeptSecrets } from "./config.secrets.ts";
-import { ConfigError, readPassphrase } from "./config.ts";
+import { type Config, ConfigError, readConfig, readPassphrase } from "./config.ts";
 import { openPool } from "./db/database.ts";
 import { migrate } from "./db/migrate.ts";
 import { loadDemo, removeDemo } from "./demo/demo.ts";
@@ -18,7 +18,13 @@ import { verifyLedger } from "./ledger/verify.ts";
 import { createLog } from "./log.ts";
 import { backUpTo, STDOUT } from "./operator/backup-file.ts";
 import { examine, type Finding } from "./operator/doctor.ts";
-import { connectionOf, mustAnswer, openPlace, type Place } from "./operator/place.ts";
+import {
+  connectionOf,
+  mustAnswer,
+  openPlace,
+  type Place,
+  readConfigOfExisting,
+} from "./operator/place.ts";
 import {
   type ExportWish,
   exportTo,
@@ -51,8 +57,14 @@ function print(data: object, { json }: { json?: boolean }): void {
   else for (const [name, value] of Object.entries(data)) console.log(`${name}: ${value}`);
 }
 
-async function atPlace<T>(work: (place: Place) => Promise<T>): Promise<T> {
-  const place = await openPlace();
+const atPlace = <T>(work: (place: Place) => Promise<T>): Promise<T> =>
+  withPlace(readConfigOfExisting(), work);
+
+/** Of the few commands that may make a database. */
+const atNewPlace = <T>(work: (place: Place) => Promise<T>): Promise<T> => withPlace(readConfig(), work);
+
+async function withPlace<T>(config: Config, work: (place: Place) => Promise<T>): Promise<T> {
+  const place = await openPlace(config);
   try {
     await mustAnswer(place);
     return await work(place);
@@ -63,6 +75,7 @@ async function atPlace<T>(work: (place: Place) => Promise<T>): Promise<T> {
 
 const withBase = <T>(work: (base: Base) => Promise<T>): Promise<T> =>
   atPlace(async (place) => {
+    await mustHaveTables(place);
     const base = await openBase({ ...place.config, logLevel: "warn" }, connectionOf(place));
     try {
       return await work(base);
@@ -70,6 +83,20 @@ const withBase = <T>(work: (base: Base) => Promise<T>): Promise<T> =>
       await base.close();
     }
   });
+
+/** `openBase` would make them: in a database that DATABASE_URL names by mistake. */
+async function mustHaveTables(place: Place): Promise<void> {
+  const pool = openPool({ ...connectionOf(place), maxConnections: 1 });
+  try {
+    const { rows } = await pool.query("select to_regclass('schema_migrations') as found");
+    if (rows[0].found === null)
+      throw new Error(
+        "The database holds no tables of Stoa: set DATABASE_URL or STOA_DATA_DIR to the service's own, or run `stoa-server migrate` first.",
+      );
+  } finally {
+    await pool.end();
+  }
+}
 
 program.command("start", { isDefault: true }).description("run the service").action(start);
 
@@ -91,7 +118,7 @@ program
   .description("bring the database to the newest migration")
   .option("--json", "print JSON")
   .action((options) =>
-    atPlace(async (place) => {
+    atNewPlace(async (place) => {
       const applied = await migrateAll(place);
       print({ applied: options.json ? applied : applied.join(", ") || "nothing to do" }, options);
     }),
@@ -293,7 +320,7 @@ program
   .action(async (file: string, options: { keys?: boolean; json?: boolean }) => {
     const passphrase = readPassphrase();
     if (options.keys) return printSettings(await readKeys(file, passphrase), options);
-    await atPlace(async (place) => print(await restore(place, file, passphrase), options));
+    await atNewPlace(async (place) => print(await restore(place, file, passphrase), options));
   });
 
 function printSettings({ masterKeys, sessionKeys }: KeptSecrets, { json }: { json?: boolean }): void {
@@ -308,7 +335,7 @@ program
   .description("empty the database (test environment)")
   .option("--json", "print JSON")
   .action((options) =>
-    atPlace(async (place) => {
+    atNewPlace(async (place) => {
       await reset(place);
       print({ reset: true }, options);
     }),

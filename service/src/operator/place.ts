@@ -1,4 +1,6 @@
-import { type Config, readConfig } from "../config.ts";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { type Config, readConfig, readPlace } from "../config.ts";
 import { type Connection, oneClient } from "../db/database.ts";
 import { type EmbeddedDatabase, startEmbedded } from "../db/embedded.ts";
 import { hostsIn, messageOf } from "../db/hosts.ts";
@@ -17,8 +19,17 @@ export const connectionOf = ({ target, direct, maxConnections }: Place): Connect
   ...(maxConnections !== undefined && { maxConnections }),
 });
 
-export async function openPlace(): Promise<Place> {
-  const config = readConfig();
+/** For a command that works with a database: a mistyped data folder shall not silently become a new, empty one. */
+export function readConfigOfExisting(): Config {
+  const { dataDir, databaseUrl } = readPlace();
+  if (databaseUrl === null && !existsSync(join(dataDir, "postgres", "PG_VERSION")))
+    throw new Error(
+      `There is no database in ${dataDir}: set STOA_DATA_DIR to the data folder of the service, or DATABASE_URL to its database. A new one is made by start, migrate and restore alone.`,
+    );
+  return readConfig();
+}
+
+export async function openPlace(config: Config): Promise<Place> {
   const { databaseUrl, databaseDirectUrl, databaseConnections: maxConnections } = config;
   if (databaseUrl) {
     const direct = databaseDirectUrl ?? undefined;
