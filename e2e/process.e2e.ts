@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startCollector } from "@stoa/service/test/collector.ts";
@@ -68,6 +71,7 @@ test("a second service on the same data folder joins the database, and outlives 
   const first = await npmStart(folder.path);
   const second = await npmStart(folder.path);
   assert.equal(second.postgresPid, first.postgresPid);
+  assert.equal(second.key, first.key);
   assert.equal((await stop(first)).code, 0);
   const reply = await fetch(`${second.origin}/v1/products`, { headers: auth(second) });
   assert.equal(reply.status, 200);
@@ -84,6 +88,28 @@ test("every mistake in the settings is told at once, and nothing starts", async 
   });
   assert.equal(code, 1);
   for (const name of ["PORT", "STOA_ENVIRONMENT", "STOA_CURRENCIES"]) assert.match(stderr, new RegExp(name));
+});
+
+test("a start on a taken port ends with one line that names PORT, before a database is made", async () => {
+  const other = createServer();
+  await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+  const { port } = other.address() as AddressInfo;
+  const missing = join(folder.path, "missing");
+  const ended = await shell(`${STOA} start`, { STOA_DATA_DIR: missing, PORT: String(port) });
+  other.close();
+  assert.equal(ended.code, 1);
+  assert.match(ended.stderr, new RegExp(`^Another program listens on port ${port} .*set PORT.*\n$`));
+  assert.ok(!existsSync(join(missing, "postgres")));
+});
+
+test("a command without a database names the folder, and makes none; start, migrate, restore and reset may", async () => {
+  const missing = join(folder.path, "mistyped");
+  for (const command of ["key create --user a@example.com --name A", "ledger verify", "doctor"]) {
+    const { code, stderr } = await shell(`${STOA} ${command}`, { STOA_DATA_DIR: missing });
+    assert.equal(code, 1, command);
+    assert.match(stderr, new RegExp(`^There is no database in ${missing}: set STOA_DATA_DIR .*\n$`));
+  }
+  assert.ok(!existsSync(missing));
 });
 
 test("production refuses to start without its secrets", async () => {

@@ -112,6 +112,8 @@ export interface Overrides extends BaseOverrides {
   streamTimes?: Partial<StreamTimes>;
   /** Resolves when load balancers have seen that `/readyz` is 503. */
   drain?: () => Promise<void>;
+  /** When all is prepared but the door. */
+  beforeListening?(): Promise<void>;
   /** How long requests may run after the service was told to end. */
   graceMs?: number;
 }
@@ -144,6 +146,7 @@ export async function startService(
   const cancels = every(HEAR_CANCELS_MS, "cancels", ctx.log, () => hearCancels(ctx));
   const leases = every(RENEW_EVERY_MS, "leases of runs", ctx.log, () => renewLeases(ctx));
   if (config.roles.worker) await workers.start();
+  await overrides.beforeListening?.();
   await app.listen({ host: config.host, port: config.port });
   const origin = originOf(app);
   base.listening(app.server.address() as AddressInfo, origin);

@@ -15,7 +15,6 @@ import {
   lockAnyKey,
   type OwnKey,
   revokeKey,
-  revokeKeysNamed,
   revokeKeysOf,
 } from "./queries.ts";
 
@@ -75,21 +74,10 @@ export async function makeKey(ctx: Context, tx: Tx, wish: CreateKey): Promise<Ma
 
 /** Makes a key as the operator wishes. */
 export const createKey = (ctx: Context, wish: CreateKey): Promise<{ id: string; key: string }> =>
-  ctx.db.transaction().execute((tx) => createByOperator(ctx, tx, wish));
-
-async function createByOperator(ctx: Context, tx: Tx, wish: CreateKey) {
-  const { id, key } = await makeKey(ctx, tx, wish);
-  await recordKey(ctx, tx, OPERATOR, "created", { id, details: { permissions: wish.permissions } });
-  return { id: toId("key", id), key };
-}
-
-/** Makes a key in the place of all of that name: what was printed at the last start stops working. */
-export const replaceKey = (ctx: Context, wish: CreateKey): Promise<{ id: string; key: string }> =>
   ctx.db.transaction().execute(async (tx) => {
-    for (const { id } of await revokeKeysNamed(tx, wish.userId, wish.name, ctx.now())) {
-      await recordKey(ctx, tx, OPERATOR, "revoked", { id });
-    }
-    return createByOperator(ctx, tx, wish);
+    const { id, key } = await makeKey(ctx, tx, wish);
+    await recordKey(ctx, tx, OPERATOR, "created", { id, details: { permissions: wish.permissions } });
+    return { id: toId("key", id), key };
   });
 
 /** Ends a key in the caller's transaction; false when it was revoked already. */

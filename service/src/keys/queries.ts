@@ -139,16 +139,6 @@ export const replaceKeyBy = (tx: Tx, id: string, replacedAt: Date, expiresAt: Da
 export const revokeKey = (tx: Tx, id: string, now: Date) =>
   tx.updateTable("api_keys").set({ revoked_at: now }).where("id", "=", id).execute();
 
-export const revokeKeysNamed = (tx: Tx, userId: string, name: string, now: Date) =>
-  tx
-    .updateTable("api_keys")
-    .set({ revoked_at: now })
-    .where("user_id", "=", userId)
-    .where("name", "=", name)
-    .where("revoked_at", "is", null)
-    .returning("id")
-    .execute();
-
 export interface ExpiringKey {
   name: string;
   lookup: string;

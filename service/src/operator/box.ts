@@ -3,11 +3,13 @@ import type { Config } from "../config.ts";
 import { isLoopbackHost, isLoopbackOrigin } from "../loopback.ts";
 import { testPageTokens } from "../test-page-tokens.ts";
 
+import type { PrintedKey } from "./printed-key.ts";
+
 export interface Welcome {
   config: Config;
   origin: string;
   /** null in production. */
-  key: string | null;
+  key: PrintedKey | null;
   seconds: string;
   stillLoading: boolean;
   /** Makes whoever opens it the first administrator; null when there is one. */
@@ -27,7 +29,10 @@ export function welcome({ config, origin, key, seconds, stillLoading, adminLink 
     ...(config.mail === "dev" ? [`Mailbox        ${origin}/dev/mail${token}`] : []),
     `Database       ${config.databaseUrl ? "DATABASE_URL" : `embedded, in ${relative(".", config.dataDir) || "."}`}`,
     ...(key
-      ? [`API key        ${key}`, "               (for 24 hours; the next start makes a new one)"]
+      ? [
+          `API key        ${key.key}`,
+          `               (until ${key.expiresAt.toISOString().slice(0, 16).replace("T", " ")} UTC)`,
+        ]
       : []),
     ...(stillLoading
       ? ["", "The demo shop's sales and reviews are still being loaded in the background."]
@@ -38,7 +43,9 @@ export function welcome({ config, origin, key, seconds, stillLoading, adminLink 
         `\nTo become its administrator, open this (within 30 minutes, once); it asks you to sign in:\n${adminLink}`,
       ]
     : [];
-  const curl = key ? [`\ncurl -s '${origin}/v1/products?limit=3' -H 'Authorization: Bearer ${key}'\n`] : [];
+  const curl = key
+    ? [`\ncurl -s '${origin}/v1/products?limit=3' -H 'Authorization: Bearer ${key.key}'\n`]
+    : [];
   return [framed(rows), ...admin, ...curl].join("\n");
 }
 

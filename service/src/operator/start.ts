@@ -1,63 +1,72 @@
-import { permissions } from "@stoa/contract";
 import { firstAdminLink } from "../admin/first-admin.ts";
 import { type Service, startService } from "../app.ts";
+import { readConfig } from "../config.ts";
 import type { Context } from "../context.ts";
 import { openShop } from "../demo/demo.ts";
-import { replaceKey } from "../keys/keys.ts";
 import { createLog } from "../log.ts";
-import { createUser, findUser } from "../people/users.ts";
 import { startTelemetry, type Telemetry } from "../telemetry.start.ts";
 import { welcome } from "./box.ts";
+import { type HeldPort, holdPort } from "./held-port.ts";
 import { connectionOf, mustAnswer, openPlace, type Place } from "./place.ts";
+import { printedKey } from "./printed-key.ts";
 
 const HARD_END_MS = 14_500;
-const NEWCOMER = { email: "newcomer@stoa.example", name: "Newcomer", plan: "business" } as const;
-const PRINTED_KEY = "printed at the start";
-const PRINTED_KEY_HOURS = 24;
 
 /** `stoa-server start`: runs until SIGTERM or SIGINT. */
 export async function start(): Promise<void> {
-  const startedAt = performance.now();
-  const opened: Opened = { place: null, service: null, telemetry: null };
+  const config = readConfig();
+  const opened: Opened = { port: null, place: null, service: null, telemetry: null };
   endOnSignal(opened);
   try {
-    opened.place = await openPlace();
+    opened.port = await holdPort(config);
+    report(`starting ${config.databaseUrl ? "with DATABASE_URL" : `PostgreSQL in ${config.dataDir}`}`);
+    opened.place = await openPlace(config);
     await mustAnswer(opened.place);
     opened.place.embedded?.onLost((why) => {
       console.error(why);
       process.exit(1);
     });
-    const { config } = opened.place;
     const log = createLog(config.logLevel);
     opened.telemetry = await startTelemetry(config, log);
-    opened.service = await startService(config, connectionOf(opened.place), { log });
-    await greet(opened.place, opened.service, startedAt);
+    report("the database is up: running migrations");
+    opened.service = await startService(config, connectionOf(opened.place), {
+      log,
+      beforeListening: () => opened.port!.release(),
+    });
+    report("the service listens");
+    await greet(opened.place, opened.service);
   } catch (error) {
     await close(opened);
     throw error;
   }
 }
 
+/** Progress goes to stderr, as logs do: stdout has the box. */
+const report = (what: string) => console.error(`${secondsSoFar().padStart(6)} s  ${what}`);
+const secondsSoFar = () => (performance.now() / 1000).toFixed(1);
+
 /** What a signal has to close, however far the start has come. */
 interface Opened {
+  port: HeldPort | null;
   place: Place | null;
   service: Service | null;
   telemetry: Telemetry | null;
 }
 
-async function close({ service, place, telemetry }: Opened): Promise<void> {
+async function close({ port, service, place, telemetry }: Opened): Promise<void> {
+  await port?.release();
   await service?.close();
   await Promise.all([telemetry?.stop(), place?.leave()]);
 }
 
 /** On a first start in the test environment the shop is filled first, so that the line in the box lists products. */
-async function greet(place: Place, { ctx }: Service, startedAt: number): Promise<void> {
+async function greet(place: Place, { ctx }: Service): Promise<void> {
   const isTest = place.config.environment === "test";
   const stillLoading = isTest && (await fillShop(ctx));
   const key = isTest ? await printedKey(ctx) : null;
   // Where no door is, nobody could open it.
   const adminLink = place.config.roles.api ? await firstAdminLink(ctx) : null;
-  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+  const seconds = secondsSoFar();
   console.log(
     welcome({ config: place.config, origin: ctx.links.origin(), key, seconds, stillLoading, adminLink }),
   );
@@ -65,6 +74,7 @@ async function greet(place: Place, { ctx }: Service, startedAt: number): Promise
 
 /** Waits for the products alone; whether sales still come in behind. */
 async function fillShop(ctx: Context): Promise<boolean> {
+  report("loading the demo shop, where it is not there yet");
   const shop = openShop(ctx);
   shop.done.then(
     (figures) => figures && ctx.log.info(figures, "the demo shop is loaded"),
@@ -74,20 +84,6 @@ async function fillShop(ctx: Context): Promise<boolean> {
     },
   );
   return (await shop.stocked) !== null;
-}
-
-/** A fresh key for the newcomer; the one of the last start stops working. */
-async function printedKey(ctx: Context): Promise<string> {
-  const account = await findUser(ctx, NEWCOMER.email).catch(() => null);
-  const userId = account?.id ?? (await createUser(ctx, NEWCOMER));
-  const expiresAt = new Date(ctx.now().getTime() + PRINTED_KEY_HOURS * 3_600_000);
-  const { key } = await replaceKey(ctx, {
-    userId,
-    name: PRINTED_KEY,
-    permissions: [...permissions],
-    expiresAt,
-  });
-  return key;
 }
 
 function endOnSignal(opened: Opened): void {
