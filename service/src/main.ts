@@ -18,13 +18,7 @@ import { verifyLedger } from "./ledger/verify.ts";
 import { createLog } from "./log.ts";
 import { backUpTo, STDOUT } from "./operator/backup-file.ts";
 import { examine, type Finding } from "./operator/doctor.ts";
-import {
-  connectionOf,
-  mustAnswer,
-  openPlace,
-  type Place,
-  readConfigOfExisting,
-} from "./operator/place.ts";
+import { connectionOf, mustAnswer, openPlace, type Place, readConfigOfExisting } from "./operator/place.ts";
 import {
   type ExportWish,
   exportTo,
@@ -345,15 +339,14 @@ program
   .command("doctor")
   .description("look at everything that a start depends on, and at what workers do")
   .option("--json", "print JSON")
-  .action((options) =>
-    openPlace().then(async (place) => {
-      // It says itself what does not answer.
-      const findings = await examine(place).finally(() => place.leave());
-      if (options.json) console.log(JSON.stringify(findings));
-      else for (const { check, note, ...how } of findings) console.log(`${verdictOf(how)} ${check}: ${note}`);
-      if (findings.some((finding) => !finding.ok)) process.exitCode = 1;
-    }),
-  );
+  .action(async (options) => {
+    const place = await openPlace(readConfigOfExisting());
+    // It says itself what does not answer.
+    const findings = await examine(place).finally(() => place.leave());
+    if (options.json) console.log(JSON.stringify(findings));
+    else for (const { check, note, ...how } of findings) console.log(`${verdictOf(how)} ${check}: ${note}`);
+    if (findings.some((finding) => !finding.ok)) process.exitCode = 1;
+  });
 
 function verdictOf({ ok, warning }: Pick<Finding, "ok" | "warning">): string {
   if (!ok) return "FAIL";
