@@ -11,6 +11,7 @@ import { addGuides } from "./guides.ts";
 import type { Metrics } from "./metrics.ts";
 import { openApiDocument } from "./openapi.ts";
 import { isFromThisMachine } from "./own-machine.ts";
+import { setCookies } from "./send.ts";
 import { StaticContent, sendStatic } from "./static-content.ts";
 
 export interface Pages {
@@ -48,10 +49,24 @@ export function addPages(app: FastifyInstance, pages: Pages): void {
     );
     return sendStatic(request, reply, document);
   });
-  app.get("/", async (_request, reply) => reply.redirect("/docs"));
+  app.get("/", async (request, reply) => {
+    const { ref } = request.query as { ref?: unknown };
+    if (typeof ref === "string" && REFERRAL_CODE.test(ref)) {
+      setCookies(reply, [
+        { name: REFERRAL_COOKIE, value: ref.toUpperCase(), maxAgeSeconds: REFERRAL_SECONDS },
+      ]);
+      reply.header("cache-control", "no-store");
+    }
+    return reply.redirect("/docs");
+  });
   addReference(app);
   addGuides(app);
 }
+
+/** The code of GET /account/referral's link, for the purchases of this browser. */
+export const REFERRAL_COOKIE = "__Host-ref";
+const REFERRAL_SECONDS = 30 * 86_400;
+const REFERRAL_CODE = /^[A-Za-z0-9]{1,32}$/;
 
 /** Figures are for the operator: asked on the machine itself, or with the token. */
 function mustBeOperator(request: FastifyRequest, { metricsToken, origin }: Pages): void {

@@ -32,11 +32,14 @@ export async function offerTo(
   caller: Member,
   product: ForSale,
   wish: CreatePurchase,
+  followedCode?: string | undefined,
 ): Promise<Offer> {
   const priced = { ...product, priceMinor: BigInt(product.priceMinor) };
   const discount = wish.discountCode ? await findDiscount(ctx, priced, wish.discountCode) : null;
   const sides = { buyerId: caller.userId, sellerId: product.authorId };
-  const referrer = wish.referralCode ? await findReferrer(ctx, wish.referralCode, sides) : null;
+  const referrer = wish.referralCode
+    ? await findReferrer(ctx, wish.referralCode, sides)
+    : await referrerOfLink(ctx, followedCode, sides);
   const discountMinor = discount?.amountMinor ?? 0n;
   mustCost(priced.priceMinor - discountMinor, product.currency, wish.expectedPrice);
   const tax = await ctx.outside.taxes.taxOf({
@@ -51,6 +54,21 @@ export async function offerTo(
   const split = splitSale({ priceMinor: priced.priceMinor, discountMinor, tax, ...rates });
   const methodId = split.totalMinor === 0n ? null : await methodOf(ctx, caller, wish.paymentMethodId);
   return { product, discount, referrer, tax, ...rates, split, methodId };
+}
+
+/** The buyer followed a link and typed nothing: a code that cannot be used, such as their own, is no reason to refuse. */
+async function referrerOfLink(
+  ctx: Context,
+  code: string | undefined,
+  sides: Parameters<typeof findReferrer>[2],
+): Promise<Referrer | null> {
+  if (code === undefined) return null;
+  try {
+    return await findReferrer(ctx, code, sides);
+  } catch (error) {
+    if (error instanceof ApiError && error.code === "VALIDATION_ERROR") return null;
+    throw error;
+  }
 }
 
 /** `costs`: the price less the discount, before tax is added. */

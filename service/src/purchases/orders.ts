@@ -6,6 +6,7 @@ import { redeem } from "../discounts/redemption.ts";
 import { findLiveEntitlement, majorOf } from "../entitlements/entitlements.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
 import { failPoint } from "../fail-points.ts";
+import { REFERRAL_COOKIE } from "../http/pages.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
@@ -31,13 +32,27 @@ import {
 import { receiptNumberOf } from "./receipt-number.ts";
 
 /** Buys a product: the order is written first, then the provider is asked under its id, then it is settled. */
-export async function buyProduct(ctx: Context, caller: Member, wish: CreatePurchase) {
+/** `followedCode`: of the referral link by which this browser came here, up to 30 days ago. A purchase uses it up. */
+export async function buyProduct(
+  ctx: Context,
+  caller: Member,
+  wish: CreatePurchase,
+  followedCode?: string | undefined,
+) {
   const product = await findProductForSale(ctx, wish.productId);
   mustBeForSale(product, caller);
   await mustNotOwn(ctx, caller, product.id);
-  const offer = await offerTo(ctx, caller, product, wish);
+  const offer = await offerTo(
+    ctx,
+    caller,
+    product,
+    wish,
+    caller.kind === "session" ? followedCode : undefined,
+  );
   const order = await placeOrder(ctx, caller, offer);
-  return toAnswer(ctx, isOpen(order) && isAsOffered(order, offer) ? await charge(ctx, order) : order);
+  const answer = toAnswer(ctx, isOpen(order) && isAsOffered(order, offer) ? await charge(ctx, order) : order);
+  if (followedCode !== undefined) answer.cookies.push({ name: REFERRAL_COOKIE, value: "", maxAgeSeconds: 0 });
+  return answer;
 }
 
 /** Of an order that was written under the same Idempotency-Key: charged under its own id, if nobody has done that; null: it was taken back. */

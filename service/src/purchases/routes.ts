@@ -1,4 +1,5 @@
 import { api } from "@stoa/contract";
+import { REFERRAL_COOKIE } from "../http/pages.ts";
 import { resumedBy, route } from "../http/route.ts";
 import { buyProduct, listPurchases, readPurchase, resumePurchase } from "./orders.ts";
 import { refundBuyers } from "./refund-buyers.ts";
@@ -18,7 +19,8 @@ import { listAllOrders, listSales, readAnyOrder } from "./sales.ts";
 export const purchaseRoutes = [
   resumedBy(
     api.purchases.create,
-    (ctx, caller, { body }) => buyProduct(ctx, caller, body),
+    (ctx, caller, { body }, { bearer, cookies }) =>
+      buyProduct(ctx, caller, body, bearer === null ? cookies[REFERRAL_COOKIE] : undefined),
     (ctx, caller, orderId) => resumePurchase(ctx, caller, orderId),
   ),
   route(api.purchases.list, (ctx, caller, { query }) => listPurchases(ctx, caller, query)),

@@ -44,6 +44,58 @@ test("a code is made at the first look, by many at once too, and stays", async (
   assert.deepEqual(rest, { commissionBasisPoints: 1_000, sales: 0, earnings: [] });
 });
 
+suite("the link of a referral", () => {
+  const follow = async (code: string) => {
+    const reply = await market.as(null).get(`/?ref=${code}`);
+    assert.equal(reply.status, 302);
+    return reply.headers.getSetCookie().find((line) => line.startsWith("__Host-ref="));
+  };
+  const buyInBrowser = async (buyer: Client, cookie: string, wish: object = {}) => {
+    const { key } = await market.hasSession(buyer.userId);
+    const headers = {
+      cookie: `__Host-session=${key}; ${cookie.split(";")[0]}`,
+      "sec-fetch-site": "same-origin",
+    };
+    const reply = await market
+      .as(null)
+      .post("/v1/purchases", { productId: await hasProduct(seller), ...wish }, headers);
+    assert.equal(reply.status, 201, reply.text);
+    return reply;
+  };
+
+  test("keeps its code in a cookie of 30 days until a purchase in that browser uses it up", async () => {
+    const { code } = await referralOf(await market.hasUser());
+    const cookie = (await follow(code.toLowerCase()))!;
+    assert.match(cookie, new RegExp(`^__Host-ref=${code}; Max-Age=2592000; .*HttpOnly`));
+    const reply = await buyInBrowser(await market.hasUser(), cookie);
+    assert.equal((await partsOf(reply.body.data.orderId)).referral_code, code);
+    assert.match(reply.headers.getSetCookie().join(), /__Host-ref=; Max-Age=0/);
+  });
+
+  test("yields to a code in the request, and is ignored where it is the buyer's own, unknown or came with a key", async () => {
+    const referrer = await market.hasUser();
+    const { code } = await referralOf(referrer);
+    const { code: other } = await referralOf(await market.hasUser());
+    const cookie = (await follow(code))!;
+    const chosen = await buyInBrowser(await market.hasUser(), cookie, { referralCode: other });
+    assert.equal((await partsOf(chosen.body.data.orderId)).referral_code, other);
+    for (const [buyer, given] of [
+      [referrer, cookie],
+      [await market.hasUser(), "__Host-ref=UNKNOWN99"],
+    ] as const) {
+      const reply = await buyInBrowser(buyer, given);
+      assert.equal((await partsOf(reply.body.data.orderId)).referral_code, null);
+    }
+    const byKey = await (await market.hasUser()).post(
+      "/v1/purchases",
+      { productId: await hasProduct(seller) },
+      { cookie: cookie.split(";")[0]! },
+    );
+    assert.equal((await partsOf(byKey.body.data.orderId)).referral_code, null);
+    assert.equal(await follow("%0d%0aSet-Cookie:x"), undefined);
+  });
+});
+
 test("a sale by a code pays its owner from the seller's part, and is copied onto the order", async () => {
   const referrer = await market.hasUser();
   const { code } = await referralOf(referrer);
