@@ -223,6 +223,12 @@ suite("an archive is refused that", () => {
     ["is packed by another method", zipOf([{ ...plain, method: 9 }]), /method 9/],
     ["is said to unpack to 4 GB", zipOf([{ ...plain, size: 0xfffffffe }]), /more than 500 MiB/],
     ["is stored in another size than it has", zipOf([{ ...plain, method: 0, size: 3 }]), /contradict/],
+    [
+      "inflates past what its headers say",
+      zipOf([{ ...plain, data: Buffer.alloc(20_000_000), size: 1_000 }]),
+      /does not unpack/,
+    ],
+    ["inflates to less than its headers say", zipOf([{ ...plain, size: 100_000 }]), /does not unpack/],
     ["is a zip64", zipOf([{ ...plain, size: 0xffffffff }]), /zip64/],
     [
       "unpacks to a thousand times its size",

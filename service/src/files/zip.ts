@@ -1,4 +1,6 @@
 import type { FileHandle } from "node:fs/promises";
+import { pipeline } from "node:stream/promises";
+import { createInflateRaw } from "node:zlib";
 
 /** An entry as the central directory tells it. */
 export interface ZipEntry {
@@ -28,6 +30,7 @@ const OTHER_NAME = 0x7075;
 const OTHER_NAME_FROM = 5;
 
 const MIB = 1024 * 1024;
+const INFLATE_CHUNK_BYTES = 256 * 1024;
 const MAX_ENTRIES = 2_000;
 const MAX_UNPACKED_BYTES = 500 * MIB;
 /** Small archives of text may shrink a lot; this is asked of what unpacks to more than so much. */
@@ -45,7 +48,7 @@ const MACROS = /(^|\/)(vbaproject\.bin|macrosheets\/)/i;
 export class BadArchive extends Error {}
 
 /**
- * The entries of an archive, by its central directory alone: nothing is unpacked. It must be of the plainest form, one
+ * The entries of an archive, by its central directory; what they unpack to is counted, and stored nowhere. It must be of the plainest form, one
  * that every program reads in the same way: from the first byte to the last, without gaps for something else to hide in.
  */
 export async function readZip(file: FileHandle, size: number): Promise<ZipEntry[]> {
@@ -59,8 +62,9 @@ export async function readZip(file: FileHandle, size: number): Promise<ZipEntry[
     at += entry.length;
   }
   if (at !== length) throw new BadArchive("has a broken list of entries");
-  await mustBeWhole(file, entries, offset);
+  const placed = await mustBeWhole(file, entries, offset);
   mustBeHarmless(entries, size);
+  for (const entry of placed) await mustUnpackAsListed(file, entry);
   return entries;
 }
 
@@ -141,7 +145,8 @@ function mustHaveOneName(name: string, extra: Buffer): void {
 }
 
 /** The entries lie one after the other from the first byte on: none is inside another, which is how small bombs unpack to terabytes. */
-async function mustBeWhole(file: FileHandle, entries: Listed[], directoryAt: number): Promise<void> {
+async function mustBeWhole(file: FileHandle, entries: Listed[], directoryAt: number): Promise<Placed[]> {
+  const placed: Placed[] = [];
   let end = 0;
   for (const entry of entries.toSorted((a, b) => a.offset - b.offset)) {
     mustFollow(end, entry.offset, end === 0 ? 0 : DESCRIPTOR_BYTES);
@@ -154,9 +159,40 @@ async function mustBeWhole(file: FileHandle, entries: Listed[], directoryAt: num
     if (names.toString("utf8", 0, nameLength) !== entry.name)
       throw new BadArchive("has an entry under two names");
     mustHaveOneName(entry.name, names.subarray(nameLength));
-    end = entry.offset + LOCAL_BYTES + nameLength + extra + entry.packed;
+    const dataAt = entry.offset + LOCAL_BYTES + nameLength + extra;
+    placed.push({ ...entry, dataAt });
+    end = dataAt + entry.packed;
   }
   mustFollow(end, directoryAt, DESCRIPTOR_BYTES);
+  return placed;
+}
+
+interface Placed extends Listed {
+  /** Where its bytes begin. */
+  dataAt: number;
+}
+
+const lies = () => new BadArchive("has an entry that does not unpack to the size that it names");
+
+/** The headers may lie about sizes, and the limits above rest on them: inflated to the byte that is one too many. */
+async function mustUnpackAsListed(file: FileHandle, { method, packed, size, dataAt }: Placed): Promise<void> {
+  if (method === STORED) return;
+  if (packed === 0) throw lies();
+  let unpacked = 0;
+  const source = file.createReadStream({ start: dataAt, end: dataAt + packed - 1, autoClose: false });
+  try {
+    await pipeline(source, createInflateRaw({ chunkSize: INFLATE_CHUNK_BYTES }), async (chunks) => {
+      for await (const chunk of chunks as AsyncIterable<Buffer>) {
+        unpacked += chunk.length;
+        if (unpacked > size) throw lies();
+      }
+    });
+  } catch (error) {
+    if (error instanceof BadArchive) throw error;
+    if ((error as { code?: string }).code?.startsWith("Z_")) throw lies();
+    throw error;
+  }
+  if (unpacked !== size) throw lies();
 }
 
 /** Some programs read an archive from its beginning, and never see the list. */
