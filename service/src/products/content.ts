@@ -46,11 +46,23 @@ export interface ReadContent {
 /** What a product's content says of itself. Its faults are 400 by field. */
 export async function readContent(product: Content, declared: Variable[] | undefined): Promise<ReadContent> {
   const { used, open, providers } = await (product.type === "WORKFLOW" ? readWorkflow : readPrompt)(product);
+  mustBeGivable(used);
   if (!declared) return { variables: used, providers };
   mustBeDistinct(declared);
   const problems = [...undeclared(declared, used), ...(open ? [] : unused(declared, used))];
   if (problems.length > 0) throw fieldError("INVALID_REQUEST", problems);
   return { variables: declared, providers };
+}
+
+const MAX_VARIABLES = 100;
+
+/** What a content names must be something that a buyer can give, in a request and in a form. */
+function mustBeGivable(used: Variable[]): void {
+  if (used.length > MAX_VARIABLES)
+    throw invalidRequest("content", `names ${used.length} variables; at most ${MAX_VARIABLES} are allowed`);
+  // As a key of a JSON object it is refused, so a buyer could never send a value for it.
+  if (used.some(({ name }) => name === "__proto__"))
+    throw invalidRequest("content", "names the variable __proto__, which no request can give: rename it");
 }
 
 interface Used {
