@@ -2,6 +2,7 @@ import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { paging, Timestamp } from "./envelope.ts";
 import { Provider } from "./providers.ts";
+import { visibleLine } from "./visible-line.ts";
 
 const access = { who: "member", permission: "ai:execute" } as const;
 
@@ -48,7 +49,7 @@ const baseUrl = z.string().max(2_048).describe("Only for openai-compatible and o
 export const CreateProviderKey = z
   .strictObject({
     provider: Provider.exclude(["sandbox"]),
-    name: z.string().trim().min(1).max(100),
+    name: visibleLine(100),
     key: secret,
     baseUrl: baseUrl.optional(),
     monthlyBudget: limits.monthlyBudget.optional(),
@@ -58,7 +59,7 @@ export const CreateProviderKey = z
 
 export const ChangeProviderKey = z
   .strictObject({
-    name: z.string().trim().min(1).max(100),
+    name: visibleLine(100),
     key: secret,
     baseUrl,
     ...limits,

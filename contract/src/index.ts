@@ -363,6 +363,7 @@ export {
 } from "./transfer.ts";
 export { VARIABLE_NAME, type Variable } from "./variables.ts";
 export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } from "./versions.ts";
+export { visibleLine } from "./visible-line.ts";
 export type {
   AdminWebhookEndpoint,
   ChangeWebhookEndpoint,

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { paging, Timestamp } from "./envelope.ts";
 import { type Permission, permissions } from "./permissions.ts";
+import { visibleLine } from "./visible-line.ts";
 
 export const apiKeyStatuses = ["active", "replaced", "expired", "revoked"] as const;
 
@@ -52,7 +53,7 @@ export const RotatedApiKey = NewApiKey.extend({
 
 export const CreateApiKey = z
   .strictObject({
-    name: z.string().trim().min(1).max(100),
+    name: visibleLine(100),
     permissions: wanted,
     expiresAt: z.iso
       .datetime({ offset: true })

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { paging, Timestamp } from "./envelope.ts";
 import { type Permission, permissions } from "./permissions.ts";
+import { visibleLine } from "./visible-line.ts";
 
 /** Beside the permissions: who somebody is, and staying connected (OpenID Connect). */
 export const identityScopes = ["openid", "profile", "email", "offline_access"] as const;
@@ -66,13 +67,7 @@ export const NewOAuthClient = OAuthClient.extend({
 
 export const CreateOAuthClient = z
   .strictObject({
-    name: z
-      .string()
-      .trim()
-      .min(1)
-      .max(100)
-      .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u, "must be one line of visible characters")
-      .describe("People read it when they are asked for consent"),
+    name: visibleLine(100).describe("People read it when they are asked for consent"),
     redirectUris: z.array(RedirectUri).max(10).default([]).describe("Needed for authorization_code"),
     postLogoutRedirectUris: z.array(RedirectUri).max(10).default([]),
     grantTypes: z

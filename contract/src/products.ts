@@ -6,10 +6,11 @@ import { Moderation, Move, ProductStatus } from "./lifecycle.ts";
 import { Provider, providers } from "./providers.ts";
 import { Variable } from "./variables.ts";
 import { SemanticVersion } from "./versions.ts";
+import { visibleLine } from "./visible-line.ts";
 
 export const productTypes = ["PROMPT", "WORKFLOW"] as const;
 const ProductType = z.enum(productTypes).describe("An open set for readers");
-const line = (max: number) => z.string().trim().min(1).max(max);
+const line = visibleLine;
 const author = z.object({ id: z.string(), name: z.string(), verified: z.boolean() });
 const shared = {
   id: z.string(),

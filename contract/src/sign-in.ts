@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Address } from "./address.ts";
 import { endpoint } from "./endpoint.ts";
+import { visibleLine } from "./visible-line.ts";
 
 const access = { who: "public" } as const;
 const atSignIn = { base: "/api/auth", tag: "sign-in", method: "POST", access } as const;
@@ -73,12 +74,7 @@ export const Register = z
   .strictObject({
     email: Address,
     password: NewPassword,
-    name: z
-      .string()
-      .trim()
-      .min(1)
-      .max(100)
-      .regex(/^[^\p{Cc}\p{Zl}\p{Zp}]*$/u, "must not contain line breaks or control characters"),
+    name: visibleLine(100),
   })
   .meta({ id: "Register" });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { rolePermissions, roles } from "@stoa/contract";
-import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
+import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { toId } from "../ids.ts";
 
@@ -207,4 +207,39 @@ test("a change is in the audit log by its fields, without what stands in them; n
     session.userId,
   ]);
   assert.deepEqual(rows, [{ action: "account.changed", details: { fields: ["name", "bio"] } }]);
+});
+
+test("a name, title or tag with control, bidirectional or tag characters is refused; emoji with joiners are accepted", async () => {
+  const user = await market.hasUser();
+  const session = await market.hasSession(user.userId);
+  const family = "\u{1f468}\u200d\u{1f469}\u200d\u{1f467}";
+  for (const hidden of [
+    "\u202eevil",
+    "a\u2066b",
+    "a\u0007b",
+    "a\u{e0041}b",
+    "a\u200bb",
+    "two\nlines",
+    "a\u2028b",
+  ]) {
+    assertError(
+      await session.patch("/v1/account", { name: `Ada ${hidden} x` }),
+      400,
+      "INVALID_REQUEST",
+      "name",
+    );
+    const product = { ...haiku, title: `Haiku ${hidden} x` };
+    assertError(await user.post("/v1/products", product), 400, "INVALID_REQUEST", "title");
+    const tagged = { ...haiku, tags: ["good", `tag ${hidden} x`] };
+    assertError(await user.post("/v1/products", tagged), 400, "INVALID_REQUEST", "tags[1]");
+  }
+  assert.equal((await session.patch("/v1/account", { name: `Ada ${family}` })).status, 200);
+  assert.equal((await user.post("/v1/products", { ...haiku, title: `Family ${family}` })).status, 201);
+});
+
+test("a prompt with a variable that no request can give, or with more than 100, is refused", async () => {
+  const user = await market.hasUser();
+  const many = Array.from({ length: 101 }, (_, at) => `{{v${at}}}`).join(" ");
+  for (const content of ["Say {{__proto__}}", many])
+    assertError(await user.post("/v1/products", { ...haiku, content }), 400, "INVALID_REQUEST", "content");
 });

@@ -13,7 +13,7 @@ import { type Product, renderedFor } from "../ai/prepare.ts";
 import type { Context, Member } from "../context.ts";
 import type { Message } from "../outside/ai-provider.ts";
 import { noteReveal } from "../products/detail.ts";
-import { shortened } from "./descriptions.ts";
+import { sellersText, visibleText } from "./descriptions.ts";
 import { promptNameOf } from "./names.ts";
 import { findNamed, listPage } from "./products.ts";
 import type { Runnable } from "./queries.ts";
@@ -30,14 +30,16 @@ export async function listPrompts(
 
 const toPrompt = (product: Runnable): Prompt => ({
   name: promptNameOf(product),
-  title: product.title,
-  description: shortened(product.description),
+  title: visibleText(product.title),
+  description: sellersText(product.description),
   arguments: product.variables.map(toArgument),
 });
 
 const toArgument = ({ name, description, required, default: standard, enum: choices }: Variable) => ({
   name,
-  description: [description, choices && `One of: ${choices.join(", ")}`].filter(Boolean).join(" "),
+  description: visibleText(
+    [description, choices && `One of: ${choices.join(", ")}`].filter(Boolean).join(" "),
+  ),
   required: required && standard === undefined,
 });
 
@@ -50,7 +52,7 @@ export async function getPrompt(
   const product = await mustFindPrompt(ctx, caller, name);
   const { messages } = await renderedFor(ctx, product, { variables, options: {} });
   await noteReveal(ctx, caller, product);
-  return { description: shortened(product.description), messages: messages.map(toPromptMessage) };
+  return { description: sellersText(product.description), messages: messages.map(toPromptMessage) };
 }
 
 /** MCP has no system's messages. */

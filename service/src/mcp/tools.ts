@@ -1,7 +1,7 @@
 import type { ListToolsResult, Tool } from "@modelcontextprotocol/server";
 import type { Variable } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
-import { shortened } from "./descriptions.ts";
+import { sellersText, visibleText, withVisibleTexts } from "./descriptions.ts";
 import { executionSchema, executionTools } from "./execution-tools.ts";
 import { toolNameOf } from "./names.ts";
 import { listPage } from "./products.ts";
@@ -28,8 +28,8 @@ const annotations = {
 
 const toTool = (product: Runnable): Tool => ({
   name: toolNameOf(product),
-  title: product.title,
-  description: `${shortened(product.description)}\n\nA ${product.type.toLowerCase()} by ${product.authorName}. A run takes your own provider key, which may cost you money there.`,
+  title: visibleText(product.title),
+  description: `A ${product.type.toLowerCase()} by ${visibleText(product.authorName)}. A run takes your own provider key, which may cost you money there.\n\n${sellersText(product.description)}`,
   annotations,
   ...(product.type === "PROMPT" ? promptSchemas(product) : workflowSchemas(product)),
 });
@@ -51,7 +51,9 @@ const promptSchemas = ({ variables }: Runnable): Schemas => ({
     properties: {
       apiKeyId: API_KEY_ID,
       // A variable of the same name is the author's, and then there is no choice of keys.
-      ...Object.fromEntries(variables.map((variable) => [variable.name, toSchema(variable)])),
+      ...Object.fromEntries(
+        variables.map((variable) => [variable.name, withVisibleTexts(toSchema(variable))]),
+      ),
     },
     required: variables.filter(isNeeded).map(({ name }) => name),
     additionalProperties: false,
@@ -73,7 +75,7 @@ const isNeeded = ({ required, default: standard }: Variable) => required && stan
 const toSchema = ({ name: _, required: __, ...schema }: Variable) => ({ type: "string", ...schema });
 
 function workflowSchemas({ definition }: Runnable): Schemas {
-  const { input } = JSON.parse(definition!) as { input: Schema };
+  const { input } = withVisibleTexts(JSON.parse(definition!)) as { input: Schema };
   return {
     inputSchema: { ...input, properties: { apiKeys: API_KEYS, ...input.properties } },
     outputSchema: executionSchema,

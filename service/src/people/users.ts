@@ -1,4 +1,4 @@
-import { Address, type Plan, type Role } from "@stoa/contract";
+import { Address, type Plan, type Role, visibleLine } from "@stoa/contract";
 import pg from "pg";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
@@ -19,20 +19,21 @@ export interface CreateUser {
   demo?: boolean;
 }
 
+const Name = visibleLine(100);
 const UNIQUE_VIOLATION = "23505";
 
 /** Makes an account; answers its uuid. 409 when the address has one already. */
 export async function createUser(ctx: Context, wish: CreateUser): Promise<string> {
   const email = Address.safeParse(wish.email);
   if (!email.success) throw invalidRequest("email", email.error.issues[0]!.message);
-  if (!wish.name.trim() || wish.name.length > 100)
-    throw invalidRequest("name", "must have 1 to 100 characters");
+  const name = Name.safeParse(wish.name);
+  if (!name.success) throw invalidRequest("name", name.error.issues[0]!.message);
   const id = ctx.newId();
   try {
     await insertUser(ctx.db, {
       id,
       email: email.data,
-      name: wish.name.trim(),
+      name: name.data,
       bio: wish.bio ?? "",
       role: wish.role ?? "user",
       plan: wish.plan ?? "free",
