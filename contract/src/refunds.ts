@@ -49,8 +49,10 @@ export const Refund = z
     reasonCode: z.enum(refundReasons).describe("The reason where it is one of these, else other"),
     details: z.string().nullable(),
     requestedBy: z
-      .enum(["buyer", "admin", "service"])
-      .describe("service: a payment came that bought nothing, and goes back by itself"),
+      .enum(["buyer", "admin", "service", "provider"])
+      .describe(
+        "service: a payment came that bought nothing, and goes back by itself. provider: it was made at the payment provider's own dashboard",
+      ),
     decideBy: Timestamp.nullable().describe(
       "Until then the seller decides; afterwards it is approved. null: nobody had to decide",
     ),

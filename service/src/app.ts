@@ -185,7 +185,7 @@ function buildDoor(
   const metrics = createMetrics({
     registry: ctx.figures.registry,
     jobs: () => ctx.jobs.count(),
-    openMoney: () => listOpenMoney(ctx.db),
+    openMoney: () => listOpenMoney(ctx.db, ctx.now()),
     verdict: () => lastVerdict(ctx.db),
     waitingSales: () => countWaiting(ctx.db),
     clockSkew: () => measureSkew(ctx.pool),

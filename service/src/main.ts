@@ -1,5 +1,5 @@
 import { type Plan, plans, type Role, roles } from "@stoa/contract";
-import { Command, Option } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { rebuildSums } from "./analytics/rebuild.ts";
 import { readKeys } from "./backup/inspect.ts";
 import { restore } from "./backup/restore.ts";
@@ -28,6 +28,7 @@ import {
 } from "./operator/product-files.ts";
 import { reset } from "./operator/reset.ts";
 import { start } from "./operator/start.ts";
+import { reconcileProvider } from "./payments/provider-reconciliation.ts";
 import { hashPassword } from "./people/password-hash.ts";
 import { createUser, findUser } from "./people/users.ts";
 import { startOperatorSession } from "./sign-in/operator-session.ts";
@@ -243,6 +244,35 @@ program
       tell(problems);
     }),
   );
+
+interface ReconcileOptions {
+  since?: Date;
+  json?: boolean;
+}
+
+program
+  .command("payments")
+  .description("the payment provider")
+  .command("reconcile")
+  .description(
+    "compare every charge, refund, dispute and payout at the payment provider with the books, and name each difference; changes nothing",
+  )
+  .option("--since <date>", "only what was made there since, as 2026-06-01 (default: all)", toMoment)
+  .option("--json", "print JSON")
+  .action(({ since, json }: ReconcileOptions) =>
+    withBase(async ({ ctx }) => {
+      const { differences, ...compared } = await reconcileProvider(ctx, since ?? new Date(0));
+      print(json ? { ...compared, differences } : compared, { json: json ?? false });
+      tell(differences);
+    }),
+  );
+
+function toMoment(text: string): Date {
+  const moment = new Date(text);
+  if (Number.isNaN(moment.getTime()))
+    throw new InvalidArgumentError("It must be a date, such as 2026-06-01 or 2026-06-01T12:00:00Z.");
+  return moment;
+}
 
 program
   .command("analytics")

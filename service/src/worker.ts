@@ -13,16 +13,20 @@ import { tellOfExpiry } from "./keys/expiry.ts";
 import { proveNightly } from "./ledger/nightly.ts";
 import { carryMail, forgetOldMails, mailJob } from "./mail/mail.ts";
 import { tidyOAuth } from "./oauth/forgetting.ts";
+import { type DisputeRoom, reconcileDisputes, syncDispute } from "./payments/disputes.ts";
 import { type ForgottenMethod, forgetAtProvider, forgetMethodJob } from "./payments/methods.ts";
 import type { NoticeHandlers } from "./payments/notices.ts";
+import { reconcileNightly } from "./payments/provider-reconciliation.ts";
 import { forgetPaidOff } from "./payouts/leaving.ts";
 import { payOutBySchedule } from "./payouts/schedule.ts";
 import { hearOfPayout, reconcilePayouts } from "./payouts/sending.ts";
+import { applyPlanDispute } from "./plans/disputes.ts";
 import { hearOfPlanPayment, reconcilePayments } from "./plans/payment.ts";
 import { renewSubscriptions } from "./plans/renewal.ts";
 import { applyDueDowngrades } from "./plans/subscription.ts";
-import { hearOfDispute, reconcileDisputes } from "./purchases/disputes.ts";
+import { applyOrderDispute } from "./purchases/disputes.ts";
 import { hearOfOrder, reconcileOrders } from "./purchases/payment.ts";
+import { syncProviderRefunds } from "./purchases/provider-refunds.ts";
 import { carryOutRefundBuyers, type RefundBuyers, refundBuyersJob } from "./purchases/refund-buyers.ts";
 import { approveOverdueRefunds, hearOfRefund, reconcileRefunds } from "./purchases/refund-payment.ts";
 import { tidySignIn } from "./sign-in/tidy.ts";
@@ -39,7 +43,10 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileOrders(ctx) },
   { name: "approve-overdue-refunds", cron: "* * * * *", run: () => approveOverdueRefunds(ctx) },
   { name: "reconcile-refunds", cron: "* * * * *", run: () => reconcileRefunds(ctx) },
-  { name: "reconcile-disputes", cron: "7 * * * *", run: () => reconcileDisputes(ctx) },
+  {
+    ...{ name: "reconcile-disputes", cron: "*/10 * * * *", atStart: true as const },
+    run: () => reconcileDisputes(ctx, disputeRooms),
+  },
   { name: "reconcile-subscription-payments", cron: "* * * * *", run: () => reconcilePayments(ctx) },
   { name: "reconcile-payouts", cron: "* * * * *", run: () => reconcilePayouts(ctx) },
   { name: "forget-last-addresses", cron: "31 * * * *", run: async () => void (await forgetPaidOff(ctx)) },
@@ -49,6 +56,7 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "fold-facet-counts", cron: "* * * * *", run: () => foldFacetCounts(ctx) },
   { name: "fold-sales", cron: "* * * * *", run: () => foldSales(ctx) },
   { name: "verify-ledger", cron: "13 2 * * *", run: () => proveNightly(ctx) },
+  { name: "reconcile-payments", cron: "37 2 * * *", run: () => reconcileNightly(ctx) },
   { name: "weigh-search-words", cron: "47 4 * * *", run: () => weighSearchWords(ctx) },
   { name: "end-abandoned-runs", cron: "* * * * *", run: async () => void (await endAbandonedRuns(ctx)) },
   { name: "forget-texts-of-runs", cron: "*/5 * * * *", run: async () => void (await forgetTexts(ctx)) },
@@ -88,13 +96,21 @@ export const askedJobsOf = (ctx: Context): AskedJob[] => [
   },
 ];
 
+/** Whose rows a dispute may be about. */
+export const disputeRooms: DisputeRoom[] = [applyOrderDispute, applyPlanDispute];
+
 /** Who asks the payment provider when it says that something changed. */
 export const noticeHandlers: NoticeHandlers = {
   payment: async (ctx, { orderId }) => {
     await hearOfOrder(ctx, orderId);
     await hearOfPlanPayment(ctx, orderId);
   },
+  "refunds of a payment": async (ctx, { orderId }) => {
+    await hearOfOrder(ctx, orderId);
+    await hearOfPlanPayment(ctx, orderId);
+    await syncProviderRefunds(ctx, orderId);
+  },
   refund: (ctx, { refundId }) => hearOfRefund(ctx, refundId),
   payout: (ctx, { payoutId }) => hearOfPayout(ctx, payoutId),
-  dispute: (ctx, { disputeId }) => hearOfDispute(ctx, disputeId),
+  dispute: (ctx, { disputeId }) => syncDispute(ctx, disputeRooms, disputeId),
 };

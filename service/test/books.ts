@@ -18,7 +18,9 @@ export interface People {
 /** An order with what became of it. */
 export interface BookOrder extends BookedOrder {
   refundedMinor: bigint;
-  dispute: { id: string; heldMinor: bigint } | null;
+  dispute: { id: string; amountMinor: bigint; heldMinor: bigint } | null;
+  /** What the payment provider has of it for the marketplace. */
+  atProviderMinor: bigint;
 }
 
 export const DISPUTE_FEE = 1_500n;
@@ -49,8 +51,10 @@ export function booksOf(ctx: Context, people: People) {
       ...{ ...split, id: ctx.newId(), currency },
       ...{ sellerId: people.sellerId, productId: people.productId, referrerId: people.referrerId },
       ...{ maturesAt: new Date(ctx.now().getTime() + 14 * DAY_MS), refundedMinor: 0n, dispute: null },
+      atProviderMinor: 0n,
     };
     const processorFeeMinor = split.totalMinor < feeMinor ? 0n : feeMinor;
+    order.atProviderMinor = split.totalMinor - processorFeeMinor;
     await tx
       .insertInto("orders")
       .values({
@@ -152,6 +156,7 @@ export function booksOf(ctx: Context, people: People) {
       ...turned(parts ? shares(order, parts) : sharesOf(order, takenOf(order), amount - fromHold)),
     ]);
     order.refundedMinor += amount;
+    order.atProviderMinor -= amount;
     if (order.dispute) await hold(tx, order, order.dispute.heldMinor - fromHold);
     await settleStatus(tx, order);
     return refundId;
@@ -201,7 +206,7 @@ export function booksOf(ctx: Context, people: People) {
       { account: "dispute_hold", amountMinor: heldMinor, orderId: order.id },
       ...turned(sharesOf(order, takenOf(order), heldMinor)),
     ]);
-    order.dispute = { id, heldMinor };
+    order.dispute = { id, amountMinor: amount, heldMinor };
     await settleStatus(tx, order);
     return id;
   }
@@ -216,21 +221,25 @@ export function booksOf(ctx: Context, people: People) {
   }
 
   async function loses(tx: Tx, order: BookOrder): Promise<void> {
-    const { id, heldMinor } = order.dispute!;
+    const { id, amountMinor, heldMinor } = order.dispute!;
     const of = { orderId: order.id };
     order.refundedMinor += heldMinor;
-    await close(tx, order, "lost");
-    await move(tx, order, "dispute_lost", id, [
+    order.atProviderMinor -= amountMinor + DISPUTE_FEE;
+    const excessMinor = amountMinor - heldMinor;
+    await close(tx, order, "lost", `, lost_minor = ${amountMinor}, excess_minor = ${excessMinor}`);
+    const entries: Entry[] = [
       { ...of, account: "dispute_hold", amountMinor: -heldMinor },
-      { ...of, account: "provider_clearing", amountMinor: heldMinor + DISPUTE_FEE },
+      { ...of, account: "dispute_losses", amountMinor: -excessMinor },
+      { ...of, account: "provider_clearing", amountMinor: amountMinor + DISPUTE_FEE },
       { ...of, account: "seller", ownerId: order.sellerId, amountMinor: -DISPUTE_FEE },
-    ]);
+    ];
+    await move(tx, order, "dispute_lost", id, entries);
   }
 
-  async function close(tx: Tx, order: BookOrder, status: "won" | "lost"): Promise<void> {
+  async function close(tx: Tx, order: BookOrder, status: "won" | "lost", lost = ""): Promise<void> {
     const { id } = order.dispute!;
     order.dispute = null;
-    const closed = `status = '${status}', held_minor = 0, closed_at = '${ctx.now().toISOString()}'`;
+    const closed = `status = '${status}', held_minor = 0, closed_at = '${ctx.now().toISOString()}'${lost}`;
     await write(tx, `update disputes set ${closed} where id = '${id}'`);
     await settleStatus(tx, order);
   }

@@ -7,7 +7,8 @@ import { toDecimal, toMinor } from "../src/money/amount.ts";
 import { fakePayments } from "../src/outside/payments.fake.ts";
 import { startFakeProvider } from "../src/outside/payments.fake-server.ts";
 import { memoryStore } from "../src/outside/payments.fake-store.ts";
-import { hearOfDispute } from "../src/purchases/disputes.ts";
+import { syncDispute } from "../src/payments/disputes.ts";
+import { disputeRooms } from "../src/worker.ts";
 import { hasProduct } from "./factories.ts";
 import { type Client, type Market, openMarket } from "./market.ts";
 import { dispute, type RefundBook, refundBook, withRefunds } from "./refunds.ts";
@@ -246,12 +247,12 @@ async function contest(scene: Scene, { which, share, isWon }: Of<"dispute">): Pr
     const [orderId, disputeId] = open;
     disputes.delete(orderId);
     dispute(book, orderId, { disputeId, state: isWon ? "won" : "lost" });
-    return hearOfDispute(market.service.ctx, disputeId);
+    return syncDispute(market.service.ctx, disputeRooms, disputeId);
   }
   const some = await someOf(scene, anyOrder(scene, which), share);
   if (!some) return;
   const disputeId = `dp_${some.order.id}_${market.clock.now.getTime()}`;
   dispute(book, some.order.id, { disputeId, amountMinor: some.amountMinor, feeMinor: DISPUTE_FEE });
   disputes.set(some.order.id, disputeId);
-  await hearOfDispute(market.service.ctx, disputeId);
+  await syncDispute(market.service.ctx, disputeRooms, disputeId);
 }

@@ -13,13 +13,22 @@ export function behind(line: PaymentLine, payments: Payments): Payments {
     if (line.trouble === "answers get lost") throw new PaymentUnknown("no answer");
     return answer;
   };
+  async function* list<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
+    await ask(async () => {});
+    yield* items;
+  }
   return {
     ...payments,
+    listCharges: (since) => list(payments.listCharges(since)),
+    listRefunds: (since) => list(payments.listRefunds(since)),
+    listDisputes: (since) => list(payments.listDisputes(since)),
+    listPayouts: (since) => list(payments.listPayouts(since)),
     charge: (request) => ask(() => payments.charge(request)),
     find: (orderId) => ask(() => payments.find(orderId)),
     cancel: (orderId) => ask(() => payments.cancel(orderId)),
     refund: (request) => ask(() => payments.refund(request)),
     findRefund: (refundId) => ask(() => payments.findRefund(refundId)),
+    listRefundsOf: (paymentId) => ask(() => payments.listRefundsOf(paymentId)),
     payOut: (request) => ask(() => payments.payOut(request)),
     findPayout: (payoutId) => ask(() => payments.findPayout(payoutId)),
     findPayoutAccount: (accountId) => ask(() => payments.findPayoutAccount(accountId)),

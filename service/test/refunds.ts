@@ -60,6 +60,10 @@ export function withRefunds(book: RefundBook, payments: Payments): Payments {
       if (book.trouble === "down") throw new PaymentUnknown("nobody is there");
       return book.disputes.get(disputeId) ?? null;
     },
+    async *listDisputes(since) {
+      if (book.trouble === "down") throw new PaymentUnknown("nobody is there");
+      for (const dispute of book.disputes.values()) if (dispute.createdAt >= since) yield dispute;
+    },
   };
 }
 
@@ -96,6 +100,7 @@ export function dispute(book: RefundBook, orderId: string, wish: Partial<Dispute
     feeMinor: 0n,
     reason: "fraudulent",
     answerBy: null,
+    createdAt: new Date("2026-06-15T12:00:00.000Z"),
     ...known,
     ...wish,
   });

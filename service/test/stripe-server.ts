@@ -24,8 +24,11 @@ export interface StripeServer {
   change(id: string, change: StripeObject): void;
   /** The buyer approved at their bank. */
   approve(intentId: string): void;
-  openDispute(intentId: string): string;
-  closeDispute(disputeId: string, status: "won" | "lost"): void;
+  /** Of all of it, unless an amount is given. */
+  openDispute(intentId: string, wish?: { status?: string; amount?: number }): string;
+  closeDispute(disputeId: string, status: string): void;
+  /** Somebody gives money back at Stripe's dashboard. */
+  refundByHand(intentId: string, amount: number): string;
   intentsOf(orderId: string): StripeObject[];
   close(): Promise<void>;
 }
@@ -91,7 +94,13 @@ const TOKENS: Record<string, { brand: string; last4: string }> = {
   pm_card_refundFail: { brand: "visa", last4: "5126" },
 };
 
-export async function startStripeServer(secretKey: string): Promise<StripeServer> {
+/** So few that a test of a handful of objects reads several pages. */
+const PAGE_SIZE = 3;
+
+export async function startStripeServer(
+  secretKey: string,
+  now: () => Date = () => new Date(),
+): Promise<StripeServer> {
   const objects = new Map<string, StripeObject>();
   const replies = new Map<string, { asked: string; status: number; body: StripeObject }>();
   const asked: string[] = [];
@@ -100,17 +109,24 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
   let count = 0;
   let funds = Number.POSITIVE_INFINITY;
   const make = (prefix: string, object: StripeObject) => {
-    const made: StripeObject = { ...object, id: `${prefix}_${++count}` };
+    const created = Math.floor(now().getTime() / 1000);
+    const made: StripeObject = { created, ...object, id: `${prefix}_${++count}` };
     objects.set(made["id"], made);
     return made;
   };
   const get = (id: string, what: string) => objects.get(id) ?? raise(missing(what));
   const all = (kind: string) => [...objects.values()].filter(({ object }) => object === kind);
-  const list = (data: StripeObject[]) => ({
-    object: "list",
-    data: data.reverse(),
-    has_more: false,
-    url: "/v1",
+  /** A page, the newest first, of what was created since a moment. */
+  const list = (data: StripeObject[], form: StripeObject = {}) => {
+    const since = Number(form["created"]?.gte ?? 0);
+    const found = data.filter(({ created }) => created >= since).reverse();
+    const start = found.findIndex(({ id }) => id === form["starting_after"]) + 1;
+    const rows = found.slice(start, start + PAGE_SIZE);
+    return { object: "list", data: rows, has_more: start + PAGE_SIZE < found.length, url: "/v1" };
+  };
+  const withIntent = (one: StripeObject) => ({
+    ...one,
+    payment_intent: get(one["payment_intent"], "PaymentIntent"),
   });
 
   /** By its token, or the id that it got when it was attached. */
@@ -206,9 +222,11 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
     if (refunded + amount > intent["amount"])
       throw new Refusal(400, { type: "invalid_request_error", code: "charge_already_refunded" });
     const fails = methodOf(intent["payment_method"])["token"] === "pm_card_refundFail";
+    if (refunded + amount === intent["amount"]) intent["refunded"] = true;
     return make("re", {
       object: "refund",
       amount,
+      currency: intent["currency"],
       payment_intent: intent["id"],
       metadata: form["metadata"],
       status: fails ? "failed" : "succeeded",
@@ -283,7 +301,11 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
     [
       "GET",
       /^\/v1\/refunds$/,
-      (form) => list(all("refund").filter((one) => one["payment_intent"] === form["payment_intent"])),
+      (form) => {
+        const intent = form["payment_intent"];
+        const refunds = all("refund").filter((one) => !intent || one["payment_intent"] === intent);
+        return list(form["expand"] ? refunds.map(withIntent) : refunds, form);
+      },
     ],
     [
       "POST",
@@ -308,16 +330,17 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
     [
       "GET",
       /^\/v1\/transfers$/,
-      (form) => list(all("transfer").filter((one) => one["transfer_group"] === form["transfer_group"])),
-    ],
-    [
-      "GET",
-      /^\/v1\/disputes\/(\w+)$/,
-      (_form, id) => {
-        const dispute = get(id, "dispute");
-        return { ...dispute, payment_intent: get(dispute["payment_intent"], "PaymentIntent") };
+      (form) => {
+        const group = form["transfer_group"];
+        return list(
+          all("transfer").filter((one) => !group || one["transfer_group"] === group),
+          form,
+        );
       },
     ],
+    ["GET", /^\/v1\/disputes\/(\w+)$/, (_form, id) => withIntent(get(id, "dispute"))],
+    ["GET", /^\/v1\/disputes$/, (form) => list(all("dispute").map(withIntent), form)],
+    ["GET", /^\/v1\/payment_intents$/, (form) => list(all("payment_intent").map(shown), form)],
     ["POST", /^\/v1\/payment_methods\/(\w+)\/attach$/, (form, id) => attach(id, form["customer"])],
     ["GET", /^\/v1\/payment_methods\/(\w+)$/, (_form, id) => methodOf(id)],
     ["POST", /^\/v1\/payment_methods\/(\w+)\/detach$/, (_form, id) => detach(id)],
@@ -384,20 +407,21 @@ export async function startStripeServer(secretKey: string): Promise<StripeServer
       lost = path;
     },
     approve: (id) => succeed(get(id, "PaymentIntent")),
-    openDispute: (id) =>
-      make("dp", {
-        object: "dispute",
-        amount: get(id, "PaymentIntent")["amount"],
-        payment_intent: id,
-        reason: "fraudulent",
-        status: "needs_response",
-        evidence_details: { due_by: DISPUTE_DUE_SECONDS },
-        currency: get(id, "PaymentIntent")["currency"],
-        balance_transactions: [
-          { fee: 1_500, currency: get(id, "PaymentIntent")["currency"] },
-          { fee: 900, currency: "chf" },
-        ],
-      }).id,
+    openDispute: (id, { status = "needs_response", amount } = {}) => {
+      const intent = get(id, "PaymentIntent");
+      const { currency } = intent;
+      return make("dp", {
+        ...{ object: "dispute", amount: amount ?? intent["amount"], payment_intent: id },
+        ...{ reason: "fraudulent", status, evidence_details: { due_by: DISPUTE_DUE_SECONDS }, currency },
+        balance_transactions: status.startsWith("warning")
+          ? []
+          : [
+              { fee: 1_500, currency },
+              { fee: 900, currency: "chf" },
+            ],
+      })["id"];
+    },
+    refundByHand: (id, amount) => refund({ payment_intent: id, amount: String(amount), metadata: {} })["id"],
     closeDispute: (id, status) => Object.assign(get(id, "dispute"), { status }),
     intentsOf: (orderId) => all("payment_intent").filter((one) => one["metadata"]?.order_id === orderId),
     close: () =>

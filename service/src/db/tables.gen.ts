@@ -118,9 +118,11 @@ export interface Disputes {
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
   answer_by: Timestamp | null;
   closed_at: Timestamp | null;
+  excess_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   fee_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   held_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
   id: string;
+  lost_minor: ColumnType<number, bigint | number, bigint | number> | null;
   opened_at: Timestamp;
   order_id: string;
   provider_dispute_id: string;
@@ -650,6 +652,11 @@ export interface ProviderCalls {
   started_at: Timestamp;
 }
 
+export interface ProviderCursors {
+  list: string;
+  read_until: Timestamp;
+}
+
 export interface ProviderKeys {
   base_url: string | null;
   created_at: Timestamp;
@@ -666,6 +673,15 @@ export interface ProviderKeys {
   spent_usd: Generated<Numeric>;
   status: Generated<string>;
   user_id: string;
+}
+
+export interface ProviderReconciliations {
+  begun_at: Timestamp;
+  compared: ColumnType<number, bigint | number, bigint | number>;
+  compared_since: Timestamp;
+  differences: number;
+  ended_at: Timestamp;
+  examples: Json;
 }
 
 export interface ReceiptCounters {
@@ -689,6 +705,7 @@ export interface ReferralCodes {
 
 export interface Refunds {
   amount_minor: ColumnType<number, bigint | number, bigint | number>;
+  approval_reason: string | null;
   asked_at: Timestamp | null;
   completed_at: Timestamp | null;
   created_at: Timestamp;
@@ -705,6 +722,8 @@ export interface Refunds {
   provider_refund_id: string | null;
   reason: string;
   returned_at: Timestamp | null;
+  settled_at: Timestamp | null;
+  settlement_reference: string | null;
   status: string;
 }
 
@@ -836,6 +855,21 @@ export interface SignInAttempts {
 export interface StripeReferences {
   our_id: string;
   stripe_id: string;
+}
+
+export interface SubscriptionDisputes {
+  amount_minor: ColumnType<number, bigint | number, bigint | number>;
+  answer_by: Timestamp | null;
+  closed_at: Timestamp | null;
+  excess_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  fee_minor: Generated<ColumnType<number, bigint | number, bigint | number>>;
+  id: string;
+  lost_minor: ColumnType<number, bigint | number, bigint | number> | null;
+  opened_at: Timestamp;
+  payment_id: string;
+  provider_dispute_id: string;
+  reason: string;
+  status: string;
 }
 
 export interface SubscriptionPayments {
@@ -1072,7 +1106,9 @@ export interface DB {
   product_views: ProductViews;
   products: Products;
   provider_calls: ProviderCalls;
+  provider_cursors: ProviderCursors;
   provider_keys: ProviderKeys;
+  provider_reconciliations: ProviderReconciliations;
   receipt_counters: ReceiptCounters;
   receipt_keys: ReceiptKeys;
   referral_codes: ReferralCodes;
@@ -1089,6 +1125,7 @@ export interface DB {
   sessions: Sessions;
   sign_in_attempts: SignInAttempts;
   stripe_references: StripeReferences;
+  subscription_disputes: SubscriptionDisputes;
   subscription_payments: SubscriptionPayments;
   subscription_receipt_counters: SubscriptionReceiptCounters;
   subscriptions: Subscriptions;

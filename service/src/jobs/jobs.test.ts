@@ -13,6 +13,7 @@ import { mailJob, sendMail } from "../mail/mail.ts";
 import { devMail } from "../outside/mail.dev.ts";
 import { bossDatabase, openJobs } from "./jobs.ts";
 import { startQueue } from "./queue.ts";
+import { noteJobs, noteRound, periodOf } from "./rounds.ts";
 
 const letter = composeLetter({ subject: "News", paragraphs: ["Something changed."] });
 const ALONE = { api: true, worker: false };
@@ -226,6 +227,35 @@ suite("a round by the clock", { timeout: 300_000 }, () => {
     await boss.supervise(job.name);
     await jobIn(market, "failed", { name: job.name });
     assert.notEqual(await boss.send(job.name, {}), null);
+  });
+
+  test("runs when a worker starts: what says so, and what nobody ran for a whole period", async (t) => {
+    const { market } = await openShop(t);
+    const { ctx } = market.service;
+    const ran: string[] = [];
+    const job = (name: string, cron: string, atStart?: true) => ({
+      ...{ name, cron, ...(atStart && { atStart }) },
+      run: async () => void ran.push(name),
+    });
+    const jobs = [
+      job("at-start", "*/10 * * * *", true),
+      job("hourly", "11 * * * *"),
+      job("recent", "12 * * * *"),
+      job("nightly", "11 3 * * *"),
+    ];
+    await (await startQueue(ctx, [], [])).stop();
+    await noteJobs(
+      ctx.pool,
+      jobs.map(({ name, cron }) => ({ name, periodSeconds: periodOf(cron) })),
+      ctx.now(),
+    );
+    market.clock.forward(3_600_000);
+    await noteRound(ctx.pool, "recent", true, ctx.now());
+    const queue = await startQueue(ctx, jobs, []);
+    t.after(() => queue.stop());
+    await until(async () => ran.includes("hourly") || undefined);
+    await until(async () => ran.includes("at-start") || undefined);
+    assert.deepEqual(ran.toSorted(), ["at-start", "hourly"]);
   });
 
   test("that is done no more is asked for no more", async (t) => {

@@ -2,16 +2,18 @@ import { type Job, type JobResult, PgBoss } from "pg-boss";
 import type { Context } from "../context.ts";
 import { inSpan } from "../telemetry.ts";
 import { bossDatabase, HEARTBEAT_SECONDS, type JobKind } from "./jobs.ts";
-import { noteJobs, noteRound, periodOf } from "./rounds.ts";
+import { listMissed, noteJobs, noteRound, periodOf } from "./rounds.ts";
 
 /**
- * A job that runs by the clock on one of all worker processes. A round that nobody ran is not made up for: the next one does its work.
+ * A job that runs by the clock on one of all worker processes. Rounds that nobody ran are made up for by one, when a worker starts.
  * Where that is not enough, it carries out slots (slots.ts).
  */
 export interface ScheduledJob {
   name: string;
   /** Five fields, UTC. */
   cron: string;
+  /** It runs whenever a worker starts, because what was reported to a service that was down is lost. */
+  atStart?: true;
   run(): Promise<void>;
 }
 
@@ -32,6 +34,7 @@ const AT_ONCE = 5;
 const LOOK_EVERY_SECONDS = 1;
 /** How often dead workers' jobs are looked for. */
 const SUPERVISE_EVERY_SECONDS = 15;
+const HEARTBEAT = { heartbeatSeconds: HEARTBEAT_SECONDS };
 
 /** What the queue needs of the context. */
 type Worker = Pick<Context, "pool" | "log" | "now" | "figures">;
@@ -50,7 +53,11 @@ export async function startQueue(
   boss.on("error", (error) => worker.log.error({ err: error }, "job queue"));
   await boss.start();
   await forgetOthers(boss, worker, scheduled);
-  for (const job of scheduled) await workByTheClock(boss, worker, job);
+  const missed = await listMissed(worker.pool, worker.now());
+  for (const job of scheduled) {
+    await workByTheClock(boss, worker, job);
+    if (job.atStart || missed.has(job.name)) await boss.send(job.name, null, HEARTBEAT);
+  }
   for (const job of asked) await workWhenAsked(boss, worker, job);
   let running = true;
   return {
@@ -73,7 +80,7 @@ async function forgetOthers(boss: PgBoss, { pool, now }: Worker, scheduled: Sche
 async function workByTheClock(boss: PgBoss, worker: Worker, job: ScheduledJob): Promise<void> {
   // One at a time on all nodes and none in store.
   await boss.createQueue(job.name, { policy: "exclusive", retryLimit: 0 });
-  await boss.schedule(job.name, job.cron, null, { heartbeatSeconds: HEARTBEAT_SECONDS });
+  await boss.schedule(job.name, job.cron, null, HEARTBEAT);
   await boss.work(job.name, async () => {
     try {
       await inSpan(`job ${job.name}`, {}, () => job.run());

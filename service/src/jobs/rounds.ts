@@ -65,3 +65,19 @@ export async function noteRound(pool: pg.Pool, name: string, succeeded: boolean,
     [name, now, succeeded],
   );
 }
+
+const MINUTE_MS = 60_000;
+
+/**
+ * Which jobs a worker runs as it starts: those that run less often than each minute, and have not succeeded for a whole period. While
+ * no worker ran, nobody did their rounds; and one that is restarted before each full hour would never do them.
+ */
+export async function listMissed(pool: pg.Pool, now: Date): Promise<Set<string>> {
+  const { rows } = await pool.query<{ job: string }>(
+    `select job from job_rounds
+      where period_seconds * 1000 > $2
+        and coalesce(last_success_at, known_since) <= $1::timestamptz - period_seconds * interval '1 second'`,
+    [now, MINUTE_MS],
+  );
+  return new Set(rows.map(({ job }) => job));
+}

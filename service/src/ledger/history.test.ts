@@ -89,7 +89,9 @@ async function play(tx: Tx, history: Step[]): Promise<{ orders: BookOrder[]; los
     if (rest > 0n && what === "refund the rest") await books.refunds(tx, order, rest);
     if (rest > 0n && what === "refund")
       await books.refunds(tx, order, 1n + ((rest - 1n) * BigInt(share)) / 10_000n);
-    if (freeOf(order) > 0n && what === "dispute" && !order.dispute) await books.disputes(tx, order);
+    // Every other bank takes all of it, whatever was refunded before.
+    const amount = which % 2 === 0 ? order.totalMinor : freeOf(order);
+    if (amount > 0n && what === "dispute" && !order.dispute) await books.disputes(tx, order, amount);
   }
   return { orders, lost };
 }
@@ -156,6 +158,14 @@ test("any history of sales, refunds, disputes, payouts and commissions sums to z
         for (const currency of ["JPY", "USD", "KWD"]) {
           const mine = rows.filter((row) => row.currency === currency);
           assert.equal(sum(mine), 0n, currency);
+          const atProvider = orders
+            .filter((order) => order.currency === currency)
+            .reduce((total, order) => total + order.atProviderMinor, 0n);
+          assert.equal(
+            -sum(mine.filter(({ account, order }) => account === "provider_clearing" && order !== null)),
+            atProvider,
+            `what the provider has in ${currency}`,
+          );
           const held = orders
             .filter((order) => order.currency === currency)
             .map(({ dispute }) => dispute?.heldMinor ?? 0n);

@@ -2,13 +2,15 @@ import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { insertTransaction } from "./queries.ts";
 
-/** The accounts; docs/guides/money.md tells what each is for. On the last four of them people have money of their own. */
+/** The accounts; docs/guides/money.md tells what each is for. On four of them people have money of their own. */
 export const accounts = [
   "provider_clearing",
   "platform_revenue",
   "processor_fees",
   "tax_payable",
   "dispute_hold",
+  "dispute_losses",
+  "bank",
   "seller",
   "referrer",
   "in_transit",
@@ -20,10 +22,12 @@ export type PostingKind =
   | "sale"
   | "refund"
   | "refund_returned"
+  | "refund_settled"
   | "dispute_opened"
   | "dispute_won"
   | "dispute_lost"
   | "subscription"
+  | "subscription_dispute_lost"
   | "payout"
   | "payout_completed"
   | "payout_failed"

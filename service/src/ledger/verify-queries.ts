@@ -128,17 +128,25 @@ export const listWrongRefunds = (tx: Tx) =>
           join orders o on o.id = r.order_id
          cross join lateral (values ('provider_clearing', null::uuid, -r.amount_minor), ('buyer_credit', o.buyer_id, r.amount_minor))
                as side (account, owner_id, amount)
-         where r.returned_at is not null`,
+         where r.returned_at is not null
+        union all
+        select 'refund_settled', r.id, side.account, side.owner_id, r.currency, side.amount
+          from refunds r
+          join orders o on o.id = r.order_id
+         cross join lateral (values ('bank', null::uuid, r.amount_minor), ('buyer_credit', o.buyer_id, -r.amount_minor))
+               as side (account, owner_id, amount)
+         where r.settled_at is not null`,
     sql`select t.kind, t.source_id, case e.account when 'provider_clearing' then e.account else 'shares' end as account,
                null::uuid as owner_id, e.currency, e.amount_minor as amount
           from ${ENTRIES} where t.kind = 'refund'
         union all
-        select ${ENTRY} from ${ENTRIES} where t.kind = 'refund_returned'`,
+        select ${ENTRY} from ${ENTRIES} where t.kind in ('refund_returned', 'refund_settled')`,
   );
 
 /**
  * What disputes hold of an order is what its open ones say, and no less: a refund that reached the buyer meanwhile took from them, and
- * what was decided is held no longer. A lost one costs the seller the provider's charge.
+ * what was decided is held no longer. A lost one takes what it held and costs the seller the provider's charge; what the bank took
+ * beyond that is the marketplace's loss.
  */
 export const listWrongDisputes = (tx: Tx) =>
   differences(
@@ -150,15 +158,16 @@ export const listWrongDisputes = (tx: Tx) =>
         select 'dispute_lost', d.id, side.account, side.owner_id, o.currency, side.amount
           from disputes d
           join orders o on o.id = d.order_id
-         cross join lateral (values ('seller', o.seller_id, -d.fee_minor), ('provider_clearing', null, d.fee_minor))
-               as side (account, owner_id, amount)
-         where d.status = 'lost'`,
+         cross join lateral (values
+           ('seller', o.seller_id, -d.fee_minor),
+           ('dispute_hold', null, d.excess_minor - d.lost_minor),
+           ('dispute_losses', null, -d.excess_minor),
+           ('provider_clearing', null, d.lost_minor + d.fee_minor)) as side (account, owner_id, amount)
+         where d.status = 'lost' and side.amount <> 0`,
     sql`select 'held' as kind, e.order_id as source_id, e.account, e.owner_id, e.currency, e.amount_minor as amount
           from ledger_entries e where e.account = 'dispute_hold' and e.order_id is not null
         union all
-        select t.kind, t.source_id, case e.account when 'dispute_hold' then 'provider_clearing' else e.account end,
-               e.owner_id, e.currency, e.amount_minor
-          from ${ENTRIES} where t.kind = 'dispute_lost'`,
+        select ${ENTRY} from ${ENTRIES} where t.kind = 'dispute_lost'`,
   );
 
 /** Of an order, what its parts are reckoned from. */
@@ -232,6 +241,40 @@ export const listWrongPayments = (tx: Tx) =>
     sql`select ${ENTRY} from ${ENTRIES} where t.kind = 'subscription'`,
   );
 
+/**
+ * What lost disputes of payments for plans took: of revenue and tax what is due of all that was taken back, and what exceeds the
+ * payment is a loss.
+ */
+export const listWrongPlanDisputes = (tx: Tx) =>
+  differences(
+    tx,
+    sql`select 'subscription_dispute_lost' as kind, d.id as source_id, side.account, null::uuid as owner_id, p.currency, side.amount
+          from subscription_disputes d
+          join subscription_payments p on p.id = d.payment_id
+         cross join lateral (values
+           ('provider_clearing', d.lost_minor + d.fee_minor),
+           ('processor_fees', -d.fee_minor),
+           ('shares', d.excess_minor - d.lost_minor),
+           ('dispute_losses', -d.excess_minor)) as side (account, amount)
+         where d.status = 'lost' and side.amount <> 0
+        union all
+        select 'plan_taken_back', id, side.account, null, currency, side.amount::bigint
+          from (select p.*, sum(d.lost_minor) as lost, least(sum(d.lost_minor), p.amount_minor) as back
+                  from subscription_payments p join subscription_disputes d on d.payment_id = p.id and d.status = 'lost'
+                 group by p.id) as p
+         cross join lateral (values
+           ('tax_payable', -div(2 * p.tax_minor::numeric * p.back + p.amount_minor, 2 * p.amount_minor::numeric)),
+           ('dispute_losses', p.back - p.lost)) as side (account, amount)
+         where side.amount <> 0`,
+    sql`select t.kind, t.source_id, case when e.account in ('platform_revenue', 'tax_payable') then 'shares' else e.account end
+                 as account, e.owner_id, e.currency, e.amount_minor as amount
+          from ${ENTRIES} where t.kind = 'subscription_dispute_lost'
+        union all
+        select 'plan_taken_back', d.payment_id, e.account, e.owner_id, e.currency, e.amount_minor
+          from ${ENTRIES} join subscription_disputes d on d.id = t.source_id
+         where t.kind = 'subscription_dispute_lost' and e.account in ('tax_payable', 'dispute_losses')`,
+  );
+
 export const listWrongPayouts = (tx: Tx) =>
   differences(
     tx,
@@ -301,7 +344,7 @@ export const listStrays = (tx: Tx) =>
                     when t.kind like 'payout%' then 'epoch'
                     else t.occurred_at end as "rightMaturesAt"
           from ${ENTRIES}
-          left join refunds r on t.kind in ('refund', 'refund_returned') and r.id = t.source_id
+          left join refunds r on t.kind like 'refund%' and r.id = t.source_id
           left join disputes d on t.kind like 'dispute%' and d.id = t.source_id
           left join orders o on o.id = e.order_id) as entries
        where "orderId" is distinct from "rightOrderId" or "maturesAt" <> "rightMaturesAt"`,

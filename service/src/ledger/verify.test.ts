@@ -159,7 +159,7 @@ suite("a ledger is proved", () => {
 /** The dispute is over, and nobody told the books. */
 const closed = (tx: Tx, id: string, status: "won" | "lost") =>
   does(
-    `update disputes set status = '${status}', held_minor = 0 where id = '${id}';
+    `update disputes set status = '${status}', held_minor = 0${status === "lost" ? ", lost_minor = 1999" : ""} where id = '${id}';
      update orders set status = '${status === "won" ? "completed" : "refunded"}'
       where id = (select order_id from disputes where id = '${id}')`,
   )(tx);
@@ -472,10 +472,26 @@ suite("a problem is told", () => {
       deeds: [async (tx) => closed(tx, await books.disputes(tx, await books.sells(tx)), "lost")],
       said: [
         /^The disputes of order ord_\w{26} book 1999 on dispute_hold, where 0 is due/,
-        /^Dispute [\w-]{36}, when lost, books 0 on provider_clearing, where 1500 is due/,
+        /^Dispute [\w-]{36}, when lost, books 0 on dispute_hold, where -1999 is due/,
+        /^Dispute [\w-]{36}, when lost, books 0 on provider_clearing, where 3499 is due/,
         /^Dispute [\w-]{36}, when lost, books 0 on seller of usr_\w{26}, where -1500 is due/,
         ...FOUR_SHARES,
         /^Order ord_\w{26} is refunded and should be completed\.$/,
+      ],
+    },
+    "a loss of the marketplace that its dispute does not have": {
+      deeds: [
+        async (tx) => {
+          const order = await books.sells(tx);
+          await books.refunds(tx, order, 700n);
+          const id = await books.disputes(tx, order, 1_999n);
+          await books.loses(tx, order);
+          await does(`update disputes set excess_minor = 0 where id = '${id}'`)(tx);
+        },
+      ],
+      said: [
+        /^Dispute \S+, when lost, books -700 on dispute_losses, where 0 is due/,
+        /^Dispute \S+, when lost, books -1299 on dispute_hold, where -1999 is due/,
       ],
     },
     "a dispute that is open and was booked as won": {

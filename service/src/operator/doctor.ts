@@ -14,6 +14,7 @@ import { lastVerdict } from "../ledger/nightly.ts";
 import { mailJob } from "../mail/mail.ts";
 import { openMail, openStorage } from "../outside.ts";
 import { isOverdue, listOpenMoney, mendOf, type OpenMoney } from "../payments/open-money.ts";
+import { lastReconciliation } from "../payments/provider-reconciliation.ts";
 import { jobKinds } from "../worker.ts";
 import type { Place } from "./place.ts";
 
@@ -68,6 +69,7 @@ export async function examine(place: Place, now = new Date()): Promise<Finding[]
       await finding("jobs", () => jobs(pool, now)),
       await finding("money", () => money(pool, now)),
       await finding("books", () => books(pool)),
+      await finding("payment provider", () => reconciled(pool)),
       await finding("telemetry", async () => telemetry(config)),
     ];
   } finally {
@@ -261,7 +263,7 @@ async function jobs(pool: pg.Pool, now: Date) {
 
 /** Whether money waits for longer than it should. */
 async function money(pool: pg.Pool, now: Date) {
-  const open = await listOpenMoney(openDatabase(pool)).catch(noneYet);
+  const open = await listOpenMoney(openDatabase(pool), now).catch(noneYet);
   const problems = open.filter((one) => isOverdue(one, now)).map(overdueNote);
   const waiting = open.reduce((sum, { count }) => sum + count, 0);
   return told(problems, `${waiting} open, none for too long`);
@@ -274,6 +276,17 @@ async function books(pool: pg.Pool) {
   const problems =
     last.problems > 0 ? [`${last.problems} problems: \`stoa-server ledger verify\` tells them`] : [];
   return told(problems, `all was well on ${last.endedAt.toISOString()}`);
+}
+
+/** What the last comparison of the payment provider's books with ours found. */
+async function reconciled(pool: pg.Pool) {
+  const last = await lastReconciliation(openDatabase(pool)).catch(() => undefined);
+  if (!last) return { ok: true, note: "not compared yet: `stoa-server payments reconcile` does" };
+  const { differences, endedAt } = last;
+  const examples = last.examples as string[];
+  const more = differences > examples.length ? [`and ${differences - examples.length} more`] : [];
+  const problems = differences > 0 ? [`${differences} differences: ${[...examples, ...more].join(" ")}`] : [];
+  return told(problems, `agreed with the books on ${endedAt.toISOString()}`);
 }
 
 const overdueNote = (open: OpenMoney) =>

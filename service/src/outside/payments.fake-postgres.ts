@@ -6,6 +6,7 @@ import {
   declineCodeOf,
   type FakeStore,
   failureCodeOf,
+  PAGE_SIZE,
   type Payout,
   type Refund,
 } from "./payments.fake-store.ts";
@@ -56,6 +57,8 @@ export function postgresStore(pool: Pool): FakeStore {
       refunds: await refunds.list(pool, "processing"),
       payouts: await payouts.list(pool, "in_transit"),
     }),
+    list: (kind, since, afterId) =>
+      ({ charges, refunds, disputes, payouts })[kind].page(pool, since, afterId) as Promise<never>,
   };
 }
 
@@ -83,6 +86,16 @@ function tableOf<Row extends object>(name: string, key: string) {
       const { rows } = await db.query(`select * from ${table} where state = $1 order by created_at, id`, [
         state,
       ]);
+      return rows.map((row) => toRow<Row>(row));
+    },
+    async page(db: Connection, since: Date, afterId: string | null): Promise<Row[]> {
+      const { rows } = await db.query(
+        `select * from ${table}
+          where created_at >= $1
+            and ($2::text is null or (created_at, id) > (select created_at, id from ${table} where id = $2))
+          order by created_at, id limit $3`,
+        [since, afterId, PAGE_SIZE],
+      );
       return rows.map((row) => toRow<Row>(row));
     },
     async insertOrGet(db: Connection, row: Row): Promise<Row> {

@@ -5,6 +5,7 @@ import { accountEndpoints } from "./payments.fake-accounts.ts";
 import { bankEndpoints } from "./payments.fake-bank.ts";
 import { chargeEndpoints } from "./payments.fake-charges.ts";
 import { type Provider, type Reply, refusal, send } from "./payments.fake-http.ts";
+import { listEndpoints } from "./payments.fake-lists.ts";
 import { type NoticeWaits, noticePost } from "./payments.fake-notices.ts";
 import type { FakeStore } from "./payments.fake-store.ts";
 import { transferEndpoints } from "./payments.fake-transfers.ts";
@@ -61,7 +62,13 @@ export async function startFakeProvider({
   };
 }
 
-const endpoints = [...accountEndpoints, ...chargeEndpoints, ...transferEndpoints, ...bankEndpoints];
+const endpoints = [
+  ...accountEndpoints,
+  ...chargeEndpoints,
+  ...transferEndpoints,
+  ...listEndpoints,
+  ...bankEndpoints,
+];
 
 async function answer(provider: Provider, request: IncomingMessage): Promise<Reply> {
   const url = new URL(request.url ?? "/", `http://${request.headers.host}`);

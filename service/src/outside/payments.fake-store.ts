@@ -88,7 +88,19 @@ export interface FakeStore {
   /** Ends an open dispute, and answers it as it then stands. */
   closeDispute(id: string, state: "won" | "lost"): Promise<Dispute | null>;
   listUndecided(): Promise<Undecided>;
+  /** A page of what was made since a moment, in the order of time, after the row of an id. */
+  list<Kind extends keyof Listed>(kind: Kind, since: Date, afterId: string | null): Promise<Listed[Kind][]>;
 }
+
+/** What the provider lists of itself. */
+export interface Listed {
+  charges: Charge;
+  refunds: Refund;
+  disputes: Dispute;
+  payouts: Payout;
+}
+
+export const PAGE_SIZE = 100;
 
 /** What a bank has not decided yet. */
 export interface Undecided {
@@ -147,8 +159,19 @@ export function memoryStore(): FakeStore {
       refunds: refunds.all().filter(({ state }) => state === "processing"),
       payouts: payouts.all().filter(({ state }) => state === "in_transit"),
     }),
+    async list(kind, since, afterId) {
+      const tables = { charges, refunds, disputes, payouts };
+      const rows = (tables[kind].all() as Listed[typeof kind][])
+        .filter(({ createdAt }) => createdAt >= since)
+        .toSorted(inTime);
+      const start = rows.findIndex(({ id }) => id === afterId) + 1;
+      return rows.slice(start, start + PAGE_SIZE);
+    },
   };
 }
+
+const inTime = (one: { createdAt: Date; id: string }, other: { createdAt: Date; id: string }) =>
+  one.createdAt.getTime() - other.createdAt.getTime() || (one.id < other.id ? -1 : 1);
 
 /** Rows of which each key has one. */
 function keptBy<Row extends { id: string; state: string } & Record<Key, string>, Key extends string>(

@@ -11,6 +11,7 @@ import {
   readKeyed,
   refusal,
 } from "./payments.fake-http.ts";
+import { toDispute } from "./payments.fake-lists.ts";
 import { methodOfCharge, payoutAccounts } from "./payments.fake-methods.ts";
 import type { Charge, Dispute, Payout, Refund } from "./payments.fake-store.ts";
 
@@ -162,8 +163,5 @@ export async function endDispute({ store, notices }: Provider, id: string, outco
 }
 
 function disputeReply(dispute: Dispute | null): Reply {
-  if (!dispute) return refusal(404, "dispute_not_found");
-  const { id, orderId, state, amountMinor, feeMinor, reason } = dispute;
-  const amounts = { amountMinor: Number(amountMinor), feeMinor: Number(feeMinor) };
-  return jsonReply(200, { id, orderId, state, ...amounts, reason });
+  return dispute ? jsonReply(200, toDispute(dispute)) : refusal(404, "dispute_not_found");
 }

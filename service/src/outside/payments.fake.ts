@@ -37,6 +37,18 @@ export function fakePayments({
     askProvider(answer, new URL(path, origin), { method, signal: deadline(), order });
   const find = <T>(answer: z.ZodType<T>, path: string, by: Record<string, string>) =>
     ask(answer, "GET", `${path}?${new URLSearchParams(by)}`);
+  /** Page after page. */
+  async function* list<T extends { id: string }>(item: z.ZodType<T>, kind: string, since: Date) {
+    const answer = z.object({ items: z.array(item) });
+    for (let after: string | undefined; ; ) {
+      const by = { since: since.toISOString(), ...(after !== undefined && { after }) };
+      const { items } = answered(await find(answer, `/v1/lists/${kind}`, by));
+      yield* items;
+      if (items.length === 0) return;
+      after = items.at(-1)!.id;
+    }
+  }
+
   return {
     name: "fake",
     async charge({ orderId, amountMinor, currency, methodId, userId, description }) {
@@ -85,7 +97,29 @@ export function fakePayments({
     },
     async findDispute(disputeId) {
       const reply = await find(DisputeReply, "/v1/disputes", { dispute: disputeId });
-      return isRefusal(reply, "dispute_not_found") ? null : disputeOf(reply);
+      return isRefusal(reply, "dispute_not_found") ? null : disputeOf(answered(reply));
+    },
+    async *listCharges(since) {
+      for await (const { id: paymentId, ...charge } of list(ListedCharge, "charges", since))
+        yield { paymentId, ...charge, isGivenBack: false };
+    },
+    // It has no dashboard: all its refunds are ours.
+    listRefundsOf: async () => [],
+    async *listRefunds(since) {
+      for await (const { id, refundId, chargeId, ...refund } of list(ListedRefund, "refunds", since))
+        yield {
+          ...refund,
+          providerRefundId: id,
+          refundId: refundId.startsWith("refund_") ? refundId : null,
+          paymentId: chargeId,
+        };
+    },
+    async *listDisputes(since) {
+      for await (const dispute of list(DisputeReply, "disputes", since)) yield disputeOf(dispute);
+    },
+    async *listPayouts(since) {
+      for await (const { id, ...payout } of list(ListedPayout, "payouts", since))
+        yield { ...payout, providerPayoutId: id, reversedMinor: 0n };
     },
     async findMethod(userId, token) {
       const reply = await find(MethodReply, "/v1/methods", { token, customer: userId });
@@ -127,13 +161,35 @@ const PayoutReply = z.union([
   z.object({ id: z.string(), state: z.enum(["completed", "in_transit", "returned"]) }),
 ]);
 const AccountReply = z.object({ id: z.string(), payoutsEnabled: z.boolean(), onboardingUrl: z.url() });
+const minor = z.int().transform(BigInt);
+const createdAt = z.iso.datetime().transform((text) => new Date(text));
 const DisputeReply = z.object({
   id: z.string(),
   orderId: z.string(),
   state: z.enum(["open", "won", "lost"]),
-  amountMinor: z.int().transform(BigInt),
-  feeMinor: z.int().transform(BigInt),
+  amountMinor: minor,
+  feeMinor: minor,
   reason: z.string(),
+  createdAt,
+});
+const moved = { id: z.string(), amountMinor: minor, currency: z.string(), createdAt };
+const ListedCharge = z.object({
+  ...moved,
+  orderId: z.string(),
+  state: z.enum(["succeeded", "declined", "requires_action", "canceled"]),
+  feeMinor: minor,
+});
+const ListedRefund = z.object({
+  ...moved,
+  refundId: z.string(),
+  chargeId: z.string(),
+  orderId: z.string(),
+  state: z.enum(["processing", "succeeded", "failed"]),
+});
+const ListedPayout = z.object({
+  ...moved,
+  payoutId: z.string(),
+  state: z.enum(["in_transit", "completed", "returned", "failed"]),
 });
 const MethodReply = method.extend({ id: z.string() });
 const Refusal = z.object({ error: z.string() });
@@ -238,9 +294,8 @@ function payoutOf(reply: z.infer<typeof PayoutReply> | Refusal): PayoutOutcome {
   return { ...payout, providerPayoutId };
 }
 
-function disputeOf(reply: z.infer<typeof DisputeReply> | Refusal): Dispute {
-  const { id: disputeId, ...dispute } = answered(reply);
-  return { disputeId, ...dispute, answerBy: null };
-}
+const disputeOf = ({ id: disputeId, ...dispute }: z.infer<typeof DisputeReply>): Dispute => ({
+  ...{ disputeId, ...dispute, answerBy: null },
+});
 
 const methodOf = (reply: z.infer<typeof MethodReply> | Refusal): PaymentMethod => answered(reply);

@@ -4,6 +4,8 @@ const nobody = async () => {
   throw new PaymentUnknown("there is no payment provider");
 };
 
+async function* nothing(): AsyncGenerator<never> {}
+
 /** Production without a payment provider: nothing can be bought, and no test method buys anything for nothing. */
 export const noPayments: Payments = {
   name: "none",
@@ -12,11 +14,16 @@ export const noPayments: Payments = {
   cancel: async () => null,
   refund: nobody,
   findRefund: async () => null,
+  listRefundsOf: async () => [],
   payOut: nobody,
   findPayout: async () => null,
   findPayoutAccount: async () => null,
   onboard: nobody,
   findDispute: async () => null,
+  listCharges: nothing,
+  listRefunds: nothing,
+  listDisputes: nothing,
+  listPayouts: nothing,
   findMethod: async () => null,
   forgetMethod: async () => {},
   whyNoMethod: () => null,

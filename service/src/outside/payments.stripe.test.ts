@@ -7,12 +7,14 @@ import { asOneLine, lettersToUser } from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { hasEarned } from "../../test/payouts.ts";
 import { type StripeServer, startStripeServer } from "../../test/stripe-server.ts";
+import { verifyLedger } from "../ledger/verify.ts";
 import { currencies } from "../money/amount.ts";
 import { forgetAtProvider } from "../payments/methods.ts";
 import { hearOfPayout, reconcilePayouts } from "../payouts/sending.ts";
 import { reconcilePayments } from "../plans/payment.ts";
 import { renewSubscriptions } from "../plans/renewal.ts";
 import { reconcileOrders } from "../purchases/payment.ts";
+import { noticeHandlers } from "../worker.ts";
 import { stripePayments } from "./payments.stripe.ts";
 import { fromStripe, toStripe } from "./payments.stripe-amounts.ts";
 import type { References } from "./payments.stripe-references.ts";
@@ -339,10 +341,86 @@ test("a dispute tells the order, what it costs and how it ended", async () => {
     feeMinor: 1500n,
     reason: "fraudulent",
     answerBy: new Date("2026-07-01T23:59:59Z"),
+    createdAt: new Date(server.objectOf(disputeId)["created"] * 1000),
   });
   server.closeDispute(disputeId, "lost");
   assert.equal((await payments.findDispute(disputeId))?.state, "lost");
   assert.equal(await payments.findDispute("dp_unheard_of"), null);
+});
+
+test("a dispute that is an inquiry yet says so, and when it is closed or becomes a dispute", async () => {
+  const { paymentId } = (await payments.charge(request())) as { paymentId: string };
+  const disputeId = server.openDispute(paymentId, { status: "warning_needs_response" });
+  const states = [];
+  for (const status of [
+    "warning_needs_response",
+    "warning_under_review",
+    "warning_closed",
+    "needs_response",
+  ]) {
+    server.closeDispute(disputeId, status);
+    states.push((await payments.findDispute(disputeId))!.state);
+  }
+  assert.deepEqual(states, ["inquiry", "inquiry", "inquiry_closed", "open"]);
+});
+
+suite("a list", () => {
+  let clock = new Date("2026-06-15T12:00:00Z");
+  let own: StripeServer;
+  let listed: Payments;
+  before(async () => {
+    own = await startStripeServer(secretKey, () => clock);
+    listed = clientOf(own);
+  });
+  after(() => own.close());
+
+  const idsOf = async <T>(items: AsyncIterable<T>, idOf: (item: T) => string) => {
+    const ids: string[] = [];
+    for await (const item of items) ids.push(idOf(item));
+    return ids.toSorted();
+  };
+
+  test("tells all that was made since a moment, page after page, and nothing of another's", async () => {
+    const made: { at: Date; ids: Record<string, string> }[] = [];
+    for (let hour = 0; hour < 7; hour++) {
+      clock = new Date(clock.getTime() + 3_600_000);
+      const order = request();
+      const { paymentId } = (await listed.charge(order)) as { paymentId: string };
+      const refundId = `refund_list_${hour}`;
+      await listed.refund({ refundId, paymentId, amountMinor: 100n, currency: "USD" });
+      const byHand = own.refundByHand(paymentId, 200);
+      const dispute = own.openDispute(paymentId);
+      const payoutId = `payout_list_${hour}`;
+      const destination = "acct_seller";
+      await listed.payOut({ payoutId, destination, amountMinor: 100n, currency: "USD" });
+      made.push({ at: clock, ids: { charge: order.orderId, refundId, byHand, dispute, payoutId } });
+    }
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 0, max: 7 }), async (from) => {
+        const since = made[from]?.at ?? new Date(clock.getTime() + 1_000);
+        const due = (name: string) => made.slice(from).map(({ ids }) => ids[name]!);
+        assert.deepEqual(await idsOf(listed.listCharges(since), ({ orderId }) => orderId), due("charge"));
+        assert.deepEqual(
+          await idsOf(listed.listRefunds(since), (one) => one.refundId ?? one.providerRefundId),
+          [...due("refundId"), ...due("byHand")].toSorted(),
+        );
+        assert.deepEqual(
+          await idsOf(listed.listDisputes(since), ({ disputeId }) => disputeId),
+          due("dispute").toSorted(),
+        );
+        assert.deepEqual(await idsOf(listed.listPayouts(since), ({ payoutId }) => payoutId), due("payoutId"));
+      }),
+      { numRuns: 8 },
+    );
+  });
+
+  test("that is not answered is unknown", async () => {
+    own.loseAnswer(/GET .*disputes/);
+    const read = async () => {
+      for await (const _ of listed.listDisputes(new Date(0))) break;
+    };
+    await read().catch((error) => assert.ok(error instanceof PaymentUnknown));
+  });
 });
 
 test("a method is attached to its owner; one that does not exist is none", async () => {
@@ -372,7 +450,10 @@ suite("a notice", () => {
     const intent = { object: "payment_intent", metadata: { order_id: "ord_7" } };
     assert.deepEqual(await about("payment_intent.succeeded", intent), { about: "payment", orderId: "ord_7" });
     const charge = { object: "charge", metadata: { order_id: "ord_7" } };
-    assert.deepEqual(await about("charge.refunded", charge), { about: "payment", orderId: "ord_7" });
+    assert.deepEqual(await about("charge.refunded", charge), {
+      about: "refunds of a payment",
+      orderId: "ord_7",
+    });
     assert.equal(await about("charge.succeeded", charge), null);
     const refund = { object: "refund", metadata: { refund_id: "refund_7" } };
     assert.deepEqual(await about("refund.failed", refund), { about: "refund", refundId: "refund_7" });
@@ -437,6 +518,31 @@ suite("a shop that is paid through Stripe", () => {
     const { data } = (await buyer.get(`/v1/purchases/${reply.body.data.orderId}`)).body;
     assert.partialDeepStrictEqual(data, { status: "completed", paymentMethod: { last4: "4242" } });
     assert.equal(server.intentsOf(reply.body.data.orderId).length, 1);
+  });
+
+  test("books what was refunded at Stripe's dashboard, once", async () => {
+    const seller = await market.hasUser();
+    const buyer = await market.hasUser();
+    await buyer.post("/v1/payment-methods", { token: "pm_card_visa" });
+    const productId = await hasProduct(seller, { price: 10 });
+    const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
+    const intentId: string = server.intentsOf(orderId)[0]!["id"];
+    const isTold = () =>
+      noticeHandlers["refunds of a payment"](market.service.ctx, { about: "refunds of a payment", orderId });
+    const standing = async () => {
+      const { status, refundedAmount, entitlement, refunds } = (await buyer.get(`/v1/purchases/${orderId}`))
+        .body.data;
+      return [status, refundedAmount, entitlement.status, refunds.length];
+    };
+    server.refundByHand(intentId, 400);
+    await Promise.all([isTold(), isTold()]);
+    assert.deepEqual(await standing(), ["partially_refunded", 4, "active", 1]);
+    server.refundByHand(intentId, 600);
+    for (let times = 0; times < 2; times++) await isTold();
+    assert.deepEqual(await standing(), ["refunded", 10, "revoked", 2]);
+    const [refund] = (await buyer.get("/v1/refunds")).body.data;
+    assert.partialDeepStrictEqual(refund, { requestedBy: "provider", amount: 6, status: "succeeded" });
+    assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
   });
 
   /** Somebody who pays for a plan with a card, and confirms it where their bank asks. */

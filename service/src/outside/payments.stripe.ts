@@ -3,6 +3,7 @@ import { fromStripe, toStripe } from "./payments.stripe-amounts.ts";
 import type { References } from "./payments.stripe-references.ts";
 import {
   type Dispute,
+  type ListedRefund,
   NoticeRefused,
   type PaymentMethod,
   type PaymentOutcome,
@@ -197,6 +198,13 @@ export function stripePayments({
       );
       return refund && refundOutcomeOf(refund);
     },
+    listRefundsOf: (paymentId) =>
+      answered(async () => {
+        const refunds: ListedRefund[] = [];
+        const list = { payment_intent: paymentId, limit: 100, expand: ["data.payment_intent"] };
+        for await (const refund of stripe.refunds.list(list)) refunds.push(...listedRefund(refund));
+        return refunds;
+      }),
     payOut: (request) => answered(() => transfer(request)),
     async findPayout(payoutId) {
       const { data } = await answered(() => stripe.transfers.list({ transfer_group: payoutId, limit: 1 }));
@@ -224,6 +232,25 @@ export function stripePayments({
         );
         return dispute && disputeOf(dispute);
       }),
+    async *listCharges(since) {
+      const intents = stripe.paymentIntents.list({ ...page(since), expand: EXPANDED_LIST });
+      for await (const intent of answering(intents)) yield* listedCharge(intent);
+    },
+    async *listRefunds(since) {
+      const refunds = stripe.refunds.list({ ...page(since), expand: ["data.payment_intent"] });
+      for await (const refund of answering(refunds)) yield* listedRefund(refund);
+    },
+    async *listDisputes(since) {
+      const disputes = stripe.disputes.list({ ...page(since), expand: ["data.payment_intent"] });
+      for await (const one of answering(disputes)) {
+        const dispute = disputeOf(one);
+        if (dispute) yield dispute;
+      }
+    },
+    async *listPayouts(since) {
+      for await (const transfer of answering(stripe.transfers.list(page(since))))
+        yield* listedPayout(transfer);
+    },
     findMethod: (userId, token) =>
       answered(async () => {
         if (!IS_ID.test(token)) return null;
@@ -253,6 +280,8 @@ const NOT_STRIPES =
 const IS_ID = /^\w+$/;
 
 const EXPANDED = ["payment_method", "latest_charge.balance_transaction"];
+const EXPANDED_LIST = ["data.latest_charge.balance_transaction"];
+const page = (since: Date) => ({ limit: 100, created: { gte: Math.floor(since.getTime() / 1000) } });
 const CANCELABLE = new Set<Intent["status"]>([
   "requires_payment_method",
   "requires_confirmation",
@@ -291,6 +320,16 @@ async function answered<T>(ask: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (!isUnanswered(error)) throw error;
     throw new PaymentUnknown("No answer of Stripe", { cause: error });
+  }
+}
+
+/** What a list yields, page after page, each of which may not be answered. */
+async function* answering<T>(list: AsyncIterable<T>): AsyncGenerator<T> {
+  const items = list[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await answered(() => items.next());
+    if (next.done) return;
+    yield next.value;
   }
 }
 
@@ -414,6 +453,51 @@ function payoutOutcomeOf({ id, reversed, amount_reversed, currency }: Stripe.Tra
   return { state: "completed", providerPayoutId: id, ...(reversedMinor > 0n && { reversedMinor }) };
 }
 
+/** What names none of our rows, or was never confirmed, is no charge of ours. */
+function* listedCharge(intent: Intent) {
+  const orderId = intent.metadata["order_id"];
+  if (!orderId || intent.status === "requires_confirmation") return;
+  const { state } = outcomeOf(intent);
+  const succeeded = state === "succeeded";
+  yield {
+    ...{ paymentId: intent.id, orderId, state, createdAt: momentOf(intent.created) },
+    amountMinor: fromStripe(succeeded ? intent.amount_received : intent.amount, intent.currency),
+    currency: intent.currency.toUpperCase(),
+    feeMinor: feeOf(intent),
+    isGivenBack: capturedOf(intent).givenBack,
+  };
+}
+
+/** Of a charge of ours, whoever made it. */
+function* listedRefund(refund: Stripe.Refund) {
+  const intent = refund.payment_intent;
+  const orderId = intent && typeof intent === "object" ? intent.metadata["order_id"] : undefined;
+  if (!orderId) return;
+  yield {
+    providerRefundId: refund.id,
+    refundId: refund.metadata?.["refund_id"] ?? null,
+    ...{ paymentId: (intent as Intent).id, orderId, state: refundOutcomeOf(refund).state },
+    amountMinor: fromStripe(refund.amount, refund.currency),
+    currency: refund.currency.toUpperCase(),
+    createdAt: momentOf(refund.created),
+  };
+}
+
+function* listedPayout(transfer: Stripe.Transfer) {
+  const payoutId = transfer.metadata["payout_id"];
+  if (!payoutId) return;
+  yield {
+    ...{ providerPayoutId: transfer.id, payoutId },
+    state: transfer.reversed ? ("returned" as const) : ("completed" as const),
+    amountMinor: fromStripe(transfer.amount, transfer.currency),
+    reversedMinor: transfer.reversed ? 0n : fromStripe(transfer.amount_reversed, transfer.currency),
+    currency: transfer.currency.toUpperCase(),
+    createdAt: momentOf(transfer.created),
+  };
+}
+
+const momentOf = (seconds: number) => new Date(seconds * 1000);
+
 function disputeOf(dispute: Stripe.Dispute): Dispute | null {
   const intent = dispute.payment_intent;
   const orderId = intent && typeof intent === "object" ? intent.metadata["order_id"] : undefined;
@@ -426,6 +510,7 @@ function disputeOf(dispute: Stripe.Dispute): Dispute | null {
     feeMinor: disputeFeeOf(dispute),
     reason: dispute.reason,
     answerBy: answerByOf(dispute),
+    createdAt: momentOf(dispute.created),
   };
 }
 
@@ -440,10 +525,11 @@ const disputeFeeOf = ({ balance_transactions: booked, currency }: Stripe.Dispute
     .filter((one) => one.currency === currency)
     .reduce((sum, { fee }) => sum + fromStripe(fee, currency), 0n);
 
-/** An inquiry that ends without a dispute takes nothing, as one that is won. */
 const endings: Partial<Record<Stripe.Dispute.Status, Dispute["state"]>> = {
+  warning_needs_response: "inquiry",
+  warning_under_review: "inquiry",
+  warning_closed: "inquiry_closed",
   won: "won",
-  warning_closed: "won",
   prevented: "won",
   lost: "lost",
 };
@@ -467,7 +553,8 @@ function noticeOf({ type, data: { object } }: Stripe.Event): ProviderNotice | nu
     return { about: "dispute", disputeId: (object as Stripe.Dispute).id };
   if (about["refund_id"]) return { about: "refund", refundId: about["refund_id"] };
   if (about["payout_id"]) return { about: "payout", payoutId: about["payout_id"] };
-  if ((type.startsWith("payment_intent.") || type === "charge.refunded") && about["order_id"])
-    return { about: "payment", orderId: about["order_id"] };
+  if (!about["order_id"]) return null;
+  if (type.startsWith("payment_intent.")) return { about: "payment", orderId: about["order_id"] };
+  if (type === "charge.refunded") return { about: "refunds of a payment", orderId: about["order_id"] };
   return null;
 }

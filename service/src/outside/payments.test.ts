@@ -303,6 +303,7 @@ test("a method that is disputed is so right after its charge, until the bank dec
       feeMinor: 1_500n,
       reason: "fraudulent",
       answerBy: null,
+      createdAt: now(),
     };
     const found = await payments.findDispute(dispute.disputeId);
     assert.deepEqual(found, { ...dispute, state: "open", answerBy: null });

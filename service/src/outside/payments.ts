@@ -87,15 +87,58 @@ export interface PayoutAccount {
 /** What a buyer's bank takes back of a charge until it is decided. */
 export interface Dispute {
   disputeId: string;
-  /** Our order's id. */
+  /** Our order's id, or that of a payment for a plan. */
   orderId: string;
-  state: "open" | "won" | "lost";
+  /** An inquiry is a question of the bank's, which takes nothing; it is closed, or becomes a dispute. */
+  state: "inquiry" | "inquiry_closed" | "open" | "won" | "lost";
   amountMinor: bigint;
   /** What the provider charges for it. */
   feeMinor: bigint;
   reason: string;
   /** Until when the bank hears the other side; null: nobody says, or it does not. */
   answerBy: Date | null;
+  createdAt: Date;
+}
+
+/** A charge as the provider lists it. */
+export interface ListedCharge {
+  paymentId: string;
+  /** Our order's id, or that of a payment for a plan. */
+  orderId: string;
+  state: PaymentOutcome["state"];
+  amountMinor: bigint;
+  currency: string;
+  /** What the provider kept of it for itself; null until it says. */
+  feeMinor: bigint | null;
+  /** All of it went back since. */
+  isGivenBack: boolean;
+  createdAt: Date;
+}
+
+/** A refund as the provider lists it. */
+export interface ListedRefund {
+  providerRefundId: string;
+  /** Our refund's id; null: it was made at the provider's own dashboard. */
+  refundId: string | null;
+  paymentId: string;
+  /** Of the charge: our order's id, or that of a payment for a plan. */
+  orderId: string;
+  state: RefundOutcome["state"];
+  amountMinor: bigint;
+  currency: string;
+  createdAt: Date;
+}
+
+/** A payout as the provider lists it. */
+export interface ListedPayout {
+  providerPayoutId: string;
+  payoutId: string;
+  state: "in_transit" | "completed" | "returned" | "failed";
+  amountMinor: bigint;
+  /** What of it the provider took back, without taking back all. */
+  reversedMinor: bigint;
+  currency: string;
+  createdAt: Date;
 }
 
 /**
@@ -104,6 +147,8 @@ export interface Dispute {
  */
 export type ProviderNotice =
   | { about: "payment"; orderId: string }
+  /** Some of a charge was given back, by us or at the provider's own dashboard. */
+  | { about: "refunds of a payment"; orderId: string }
   | { about: "refund"; refundId: string }
   | { about: "payout"; payoutId: string }
   | { about: "dispute"; disputeId: string };
@@ -126,6 +171,8 @@ export interface Payments {
   /** Gives back once per refund. */
   refund(request: RefundRequest): Promise<RefundOutcome>;
   findRefund(refundId: string): Promise<RefundOutcome | null>;
+  /** All refunds of a charge, whoever made them. */
+  listRefundsOf(paymentId: string): Promise<ListedRefund[]>;
   /** Pays out once per payout. */
   payOut(request: PayoutRequest): Promise<PayoutOutcome>;
   findPayout(payoutId: string): Promise<PayoutOutcome | null>;
@@ -134,6 +181,11 @@ export interface Payments {
   /** A person's account for payouts, made when they have none, and a page of the provider's on which they set it up: once, and soon. */
   onboard(userId: string): Promise<{ accountId: string; url: string }>;
   findDispute(disputeId: string): Promise<Dispute | null>;
+  /** Everything of ours that was made there since a moment, in any order; what names none of our rows is another's. */
+  listCharges(since: Date): AsyncIterable<ListedCharge>;
+  listRefunds(since: Date): AsyncIterable<ListedRefund>;
+  listDisputes(since: Date): AsyncIterable<Dispute>;
+  listPayouts(since: Date): AsyncIterable<ListedPayout>;
   /** A method by the token or id that the provider gave the person; null when there is none of that name. */
   findMethod(userId: string, token: string): Promise<PaymentMethod | null>;
   /** The method is charged no more: the provider keeps it for nobody. One that it does not have, or not any more, is forgotten too. */

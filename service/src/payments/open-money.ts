@@ -14,7 +14,7 @@ export interface OpenMoney {
   dueAt: Date | null;
 }
 
-type Kind = "order" | "plan payment" | "refund" | "payout" | "dispute";
+type Kind = "order" | "plan payment" | "refund" | "payout" | "dispute" | "plan dispute";
 
 /** How long something may stay as it is before somebody should look, and what they can do then. */
 interface Patience {
@@ -38,6 +38,24 @@ const mismatched: Patience = {
 const unneeded: Patience = {
   ms: 0,
   mend: "the money came late, and the plan was not to be had by it any more: give it back at the payment provider",
+};
+
+const disputed: Patience = { ms: 0, mend: "answer it at the payment provider before the bank's date" };
+
+const asksAbout: Patience = {
+  ms: 0,
+  mend: "the buyer's bank asks about it: refund it, or answer at the payment provider before the bank's date",
+};
+
+/** Shown for 30 days. */
+const lostInExcess: Patience = {
+  ms: -1,
+  mend: "the bank took what was refunded before: the marketplace bears it, unless the buyer gives it back",
+};
+
+const lostPlan: Patience = {
+  ms: -1,
+  mend: "the marketplace bears it, and the plan has ended or ends with its period",
 };
 
 const patience: Record<Kind, Record<string, Patience>> = {
@@ -68,12 +86,13 @@ const patience: Record<Kind, Record<string, Patience>> = {
     },
   },
   // The bank's date is counted from the first moment.
-  dispute: { open: { ms: 0, mend: "answer it at the payment provider before the bank's date" } },
+  dispute: { inquiry: asksAbout, open: disputed, lost_in_excess: lostInExcess },
+  "plan dispute": { inquiry: asksAbout, open: disputed, lost: lostPlan },
 };
 
 /** Every state in which money can be open, those without a row too. */
-export async function listOpenMoney(db: Queries): Promise<OpenMoney[]> {
-  const found = await countOpen(db);
+export async function listOpenMoney(db: Queries, now: Date): Promise<OpenMoney[]> {
+  const found = await countOpen(db, now);
   return (Object.keys(patience) as Kind[]).flatMap((kind) =>
     Object.keys(patience[kind]).map((state) => {
       const row = found.find((one) => one.kind === kind && one.state === state);
@@ -83,13 +102,14 @@ export async function listOpenMoney(db: Queries): Promise<OpenMoney[]> {
   );
 }
 
-/** A dispute has no id of ours: it is told by its order's. */
+/** A dispute has no id of ours: it is told by its order's, or its payment's. */
 const prefixes: Record<Kind, Prefix> = {
   order: "ord",
   "plan payment": "pay",
   refund: "refund",
   payout: "payout",
   dispute: "ord",
+  "plan dispute": "pay",
 };
 
 export const isOverdue = ({ kind, state, oldest }: OpenMoney, now: Date): boolean =>

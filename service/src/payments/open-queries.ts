@@ -1,5 +1,9 @@
 import { sql } from "kysely";
+import { DAY_MS } from "../days.ts";
 import type { Queries } from "../db/database.ts";
+
+/** What is lost for good is reported for so long. */
+const REPORTED_FOR_MS = 30 * DAY_MS;
 
 interface OpenRow {
   kind: string;
@@ -15,7 +19,8 @@ interface OpenRow {
  * Each part reads an index of what is open, which is short. What is wrong with a row is a state of its own, so that nothing counts
  * twice. What is on its way counts from when it was decided on: `asked_at` moves with every time that the provider is asked again.
  */
-export async function countOpen(db: Queries): Promise<OpenRow[]> {
+export async function countOpen(db: Queries, now: Date): Promise<OpenRow[]> {
+  const lately = new Date(now.getTime() - REPORTED_FOR_MS);
   const { rows } = await sql<OpenRow>`
     select kind, state, count(*), min(since) as "oldestAt", (array_agg(id order by since, id))[1] as "oldestId", min(due) as "dueAt"
       from (
@@ -43,7 +48,16 @@ export async function countOpen(db: Queries): Promise<OpenRow[]> {
         from payouts where status = 'completed' and reversed_minor > 0
       union all
       select 'dispute', status, opened_at, order_id, answer_by
-        from disputes where status = 'open'
+        from disputes where status in ('inquiry', 'open')
+      union all
+      select 'dispute', 'lost_in_excess', closed_at, order_id, null
+        from disputes where excess_minor > 0 and closed_at > ${lately}
+      union all
+      select 'plan dispute', status, opened_at, payment_id, answer_by
+        from subscription_disputes where status in ('inquiry', 'open')
+      union all
+      select 'plan dispute', 'lost', closed_at, payment_id, null
+        from subscription_disputes where status = 'lost' and closed_at > ${lately}
     ) as open group by kind, state`.execute(db);
   return rows;
 }

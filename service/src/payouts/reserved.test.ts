@@ -7,8 +7,9 @@ import { dispute, refundBook, withRefunds } from "../../test/refunds.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { memoryStore } from "../outside/payments.fake-store.ts";
-import { hearOfDispute } from "../purchases/disputes.ts";
+import { syncDispute } from "../payments/disputes.ts";
 import { reconcileRefunds } from "../purchases/refund-payment.ts";
+import { disputeRooms } from "../worker.ts";
 import { payOutBySchedule } from "./schedule.ts";
 
 const MINUTE_MS = 60_000;
@@ -141,11 +142,11 @@ test("what the provider charges for a dispute is reserved until the bank has dec
   await hasBought(await market.hasUser(), await hasProduct(sold.seller, { price: 20 }));
   matures();
   const disputeId = dispute(book, sold.orderId, { amountMinor: 10_000n, feeMinor: 1_500n });
-  await hearOfDispute(market.service.ctx, disputeId);
+  await syncDispute(market.service.ctx, disputeRooms, disputeId);
   await isBalance(sold.seller, { available: 3, reserved: 15 });
   assertError(await pays(sold.seller, { amount: 18 }), 422, "VALIDATION_ERROR", "amount");
   dispute(book, sold.orderId, { state: "lost" });
-  await hearOfDispute(market.service.ctx, disputeId);
+  await syncDispute(market.service.ctx, disputeRooms, disputeId);
   await isBalance(sold.seller, { available: 3, reserved: 0 });
 });
 

@@ -45,3 +45,16 @@ export const confirmLetter = (due: Due, url: string): Letter =>
     action: { label: "Confirm the payment", url },
     footnotes: ["Within 24 hours, please: afterwards we try again in some days."],
   });
+
+/** `until`: when the plan ends, where a later payment paid for it; null: it has ended. */
+export const disputeLostLetter = ({ plan, amountMinor, currency }: Due, until: Date | null): Letter =>
+  composeLetter({
+    subject: until ? `Your plan ${plan} will not be renewed` : `Your plan ${plan} has ended`,
+    paragraphs: [
+      `Your bank took back the ${formatMoney(amountMinor, currency)} that you paid for a month of your plan ${plan}.`,
+      until
+        ? `The plan ends on ${until.toUTCString()}, and nothing is charged for it any more.`
+        : "Your account has the free plan now, with its quotas, and nothing is charged any more.",
+      "Nothing of yours is gone. Choose a plan whenever you like.",
+    ],
+  });

@@ -268,7 +268,8 @@ suite("an upgrade", () => {
 
   /** The oldest payment that came in vain, as the operator is told of it. */
   const unneeded = async () =>
-    (await listOpenMoney(market.service.ctx.db)).find(({ state }) => state === "unneeded")!.oldest;
+    (await listOpenMoney(market.service.ctx.db, market.clock.now)).find(({ state }) => state === "unneeded")!
+      .oldest;
 
   test("that is charged late when another was paid changes nothing, and the operator hears of it", async (t) => {
     const person = await hasPerson();

@@ -169,13 +169,17 @@ export const bookDisputeWon = (
     ],
   });
 
-/** The bank took it, and the provider a fee for that, which the seller bears. */
+/**
+ * The bank took it, and the provider a fee for that, which the seller bears. What the order no longer had (`excessMinor`: it was
+ * refunded before) is the marketplace's loss.
+ */
 export async function bookDisputeLost(
   ctx: Context,
   tx: Tx,
   order: BookedOrder,
-  { disputeId, at, heldMinor, feeMinor }: Omit<BookedDispute, "takenMinor"> & { feeMinor: bigint },
+  lost: Omit<BookedDispute, "takenMinor"> & { excessMinor: bigint; feeMinor: bigint },
 ): Promise<void> {
+  const { disputeId, at, heldMinor, excessMinor, feeMinor } = lost;
   const of = { orderId: order.id };
   await bookOf(ctx, tx, order, {
     kind: "dispute_lost",
@@ -183,8 +187,9 @@ export async function bookDisputeLost(
     at,
     entries: [
       { ...of, account: "dispute_hold", amountMinor: -heldMinor },
+      { ...of, account: "dispute_losses", amountMinor: -excessMinor },
       { ...of, account: "seller", ownerId: order.sellerId, amountMinor: -feeMinor },
-      { ...of, account: "provider_clearing", amountMinor: heldMinor + feeMinor },
+      { ...of, account: "provider_clearing", amountMinor: heldMinor + excessMinor + feeMinor },
     ],
   });
 }

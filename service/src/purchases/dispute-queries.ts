@@ -4,7 +4,7 @@ import { type Drawn, exact } from "../db/exact.ts";
 export interface DisputeRow {
   id: string;
   orderId: string;
-  status: "open" | "won" | "lost";
+  status: "inquiry" | "inquiry_closed" | "open" | "won" | "lost";
   amountMinor: bigint;
   /** What of it is held back of the order now. */
   heldMinor: bigint;
@@ -30,8 +30,15 @@ export async function findDisputeOf(db: Queries, providersId: string): Promise<D
   return drawn && toRow(drawn);
 }
 
+/** Inquiries that a bank made of it are none. */
 export const listDisputesOfOrder = async (db: Queries, orderId: string): Promise<DisputeRow[]> =>
-  (await disputes(db).where("order_id", "=", orderId).orderBy("id").execute()).map(toRow);
+  (
+    await disputes(db)
+      .where("order_id", "=", orderId)
+      .where("status", "in", ["open", "won", "lost"])
+      .orderBy("id")
+      .execute()
+  ).map(toRow);
 
 /** The open ones of a locked order, by what they hold of it. */
 export const listHolds = async (tx: Tx, orderId: string): Promise<DisputeRow[]> =>
@@ -39,6 +46,7 @@ export const listHolds = async (tx: Tx, orderId: string): Promise<DisputeRow[]> 
 
 export interface NewDispute {
   id: string;
+  status: "inquiry" | "open";
   order_id: string;
   provider_dispute_id: string;
   amount_minor: bigint;
@@ -50,31 +58,31 @@ export interface NewDispute {
 }
 
 export const insertDispute = (tx: Tx, dispute: NewDispute) =>
+  tx.insertInto("disputes").values(dispute).execute();
+
+/** An inquiry becomes a dispute. */
+export const escalateInquiry = (tx: Tx, { id, ...dispute }: NewDispute) =>
   tx
-    .insertInto("disputes")
-    .values({ ...dispute, status: "open" })
+    .updateTable("disputes")
+    .set({ ...dispute, closed_at: null })
+    .where("id", "=", id)
     .execute();
 
 export const setHold = (tx: Tx, id: string, heldMinor: bigint) =>
   tx.updateTable("disputes").set({ held_minor: heldMinor }).where("id", "=", id).execute();
 
+export interface DisputeClose {
+  status: "inquiry_closed" | "won" | "lost";
+  fee_minor: bigint;
+  lost_minor?: bigint;
+  excess_minor?: bigint;
+  closed_at: Date;
+}
+
 /** What it held is settled, and held no longer. */
-export const closeDispute = (
-  tx: Tx,
-  id: string,
-  close: { status: "won" | "lost"; fee_minor: bigint; closed_at: Date },
-) =>
+export const closeDispute = (tx: Tx, providersId: string, close: DisputeClose) =>
   tx
     .updateTable("disputes")
     .set({ ...close, held_minor: 0n })
-    .where("id", "=", id)
-    .execute();
-
-/** By what the provider calls them. */
-export const listOpenDisputes = (db: Queries) =>
-  db
-    .selectFrom("disputes")
-    .select("provider_dispute_id as id")
-    .where("status", "=", "open")
-    .orderBy("opened_at")
+    .where("provider_dispute_id", "=", providersId)
     .execute();

@@ -9,10 +9,12 @@ import { accountsOf, dispute, givenBack, refundBook, withRefunds } from "../../t
 import { toUuid } from "../ids.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 import { roundHalfUp } from "../money/amount.ts";
+import { examine } from "../operator/doctor.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { memoryStore } from "../outside/payments.fake-store.ts";
-import { hearOfDispute, reconcileDisputes } from "./disputes.ts";
+import { reconcileDisputes, syncDispute } from "../payments/disputes.ts";
+import { disputeRooms } from "../worker.ts";
 import { reconcileRefunds } from "./refund-payment.ts";
 
 const book = refundBook();
@@ -50,7 +52,13 @@ async function hasOrder(wish: ProductWish = {}): Promise<Bought> {
   return { buyer, productId, orderId: await hasBought(buyer, productId) };
 }
 
-const refresh = (disputeId: string) => hearOfDispute(market.service.ctx, disputeId);
+const refresh = (disputeId: string) => syncDispute(market.service.ctx, disputeRooms, disputeId);
+const findings = async () => {
+  const { config, pool } = market.service.ctx;
+  const target = String(pool.options.connectionString);
+  const all = await examine({ config, target, embedded: null, leave: async () => {} }, market.clock.now);
+  return Object.fromEntries(all.map(({ check, ...finding }) => [check, finding]));
+};
 const give = (orderId: string, amount?: number) =>
   admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other", ...(amount && { amount }) });
 const ask = (buyer: Client, orderId: string) =>
@@ -178,13 +186,32 @@ suite("a dispute", () => {
     assert.deepEqual(await accountsOf(market, orderId), {});
   });
 
+  test("lost dispute of the whole price after a refund: the excess is the marketplace's loss", async () => {
+    const buyer = await market.hasUser();
+    const orderId = await hasBought(buyer, await hasProduct(seller, { price: 30 }));
+    await give(orderId, 10);
+    const disputeId = dispute(book, orderId, { amountMinor: 3_000n, feeMinor: 1_500n });
+    await refresh(disputeId);
+    await decide({ orderId, disputeId }, "lost");
+    // The provider took 10.00, 30.00 and its charge of 15.00 of the 30.00 that it had.
+    assert.deepEqual(await accountsOf(market, orderId), {
+      dispute_losses: -1_000,
+      provider_clearing: 2_500,
+      seller: -1_500,
+    });
+    assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
+    assert.equal((await orderOf(buyer, orderId)).status, "refunded");
+    const all = await findings();
+    assert.match(all["money"]!.note, new RegExp(`1 lost_in_excess as dispute, .*${orderId}`));
+  });
+
   test("is told of before the payment is: the payment is asked for first", async () => {
     const buyer = await market.hasUser();
     const productId = await hasProduct(seller, { price: 10 });
     line.trouble = "answers get lost";
     const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
     const disputeId = dispute(book, orderId);
-    await assert.rejects(refresh(disputeId), /not paid yet/);
+    await assert.rejects(refresh(disputeId), /no answer/);
     line.trouble = "none";
     await refresh(disputeId);
     assert.equal((await orderOf(buyer, orderId)).status, "disputed");
@@ -235,8 +262,66 @@ suite("what is told of a dispute", () => {
   test("by no notice, is found by the job", async () => {
     const { buyer, orderId, disputeId } = await hasDispute();
     dispute(book, orderId, { disputeId, state: "won" });
-    await reconcileDisputes(market.service.ctx);
+    await reconcileDisputes(market.service.ctx, disputeRooms);
     assert.equal((await orderOf(buyer, orderId)).status, "completed");
+  });
+
+  test("by no notice, though it was opened and lost meanwhile, is listed by the job", async () => {
+    const [one, two] = [await hasOrder(), await hasOrder()];
+    const createdAt = market.clock.now;
+    dispute(book, one.orderId, { createdAt });
+    dispute(book, two.orderId, { createdAt, state: "lost" });
+    await reconcileDisputes(market.service.ctx, disputeRooms);
+    assert.equal((await orderOf(one.buyer, one.orderId)).status, "disputed");
+    assert.equal((await orderOf(two.buyer, two.orderId)).status, "refunded");
+  });
+
+  test("by no notice and before its payment is settled, is listed again until it can be applied", async () => {
+    const buyer = await market.hasUser();
+    const productId = await hasProduct(seller, { price: 10 });
+    line.trouble = "answers get lost";
+    const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
+    dispute(book, orderId, { createdAt: market.clock.now });
+    for (let hours = 0; hours < 3; hours++) {
+      await reconcileDisputes(market.service.ctx, disputeRooms);
+      market.clock.forward(3_600_000);
+    }
+    assert.notEqual((await orderOf(buyer, orderId)).status, "disputed");
+    line.trouble = "none";
+    await reconcileDisputes(market.service.ctx, disputeRooms);
+    assert.equal((await orderOf(buyer, orderId)).status, "disputed");
+  });
+});
+
+suite("an inquiry of a bank", () => {
+  test("holds no money and refuses no refund, which ends it", async () => {
+    const { buyer, orderId, disputeId } = await hasDispute({ state: "inquiry" });
+    assert.deepEqual(await accountsOf(market, orderId), SALE);
+    assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
+      status: "completed",
+      refundable: { reasonIfNot: null },
+    });
+    market.clock.forward(1);
+    assert.match((await findings())["money"]!.note, /inquiry as dispute, .*the buyer's bank asks about it/);
+    assert.equal((await give(orderId)).body.data.status, "succeeded");
+    dispute(book, orderId, { disputeId, state: "inquiry_closed" });
+    await reconcileDisputes(market.service.ctx, disputeRooms);
+    const { status, events } = await orderOf(buyer, orderId);
+    assert.equal(status, "refunded");
+    assert.ok(!JSON.stringify(events).includes("dispute"));
+    assert.doesNotMatch((await findings())["money"]!.note, /inquiry as dispute/);
+  });
+
+  test("that becomes a dispute without a notice is found by the job", async () => {
+    const bought = await hasDispute({ state: "inquiry" });
+    dispute(book, bought.orderId, { disputeId: bought.disputeId, state: "open" });
+    await reconcileDisputes(market.service.ctx, disputeRooms);
+    assert.deepEqual(await accountsOf(market, bought.orderId), {
+      dispute_hold: 1_000,
+      provider_clearing: -1_000,
+    });
+    await decide(bought, "lost");
+    assert.equal((await orderOf(bought.buyer, bought.orderId)).status, "refunded");
   });
 });
 
@@ -285,16 +370,18 @@ suite("a refund and a dispute of one order", () => {
     assert.partialDeepStrictEqual(await orderOf(buyer, orderId), { status: "disputed", refundedAmount: 4 });
     await decide({ orderId, disputeId }, "lost");
     assert.partialDeepStrictEqual(await orderOf(buyer, orderId), { status: "refunded", refundedAmount: 10 });
-    assert.deepEqual(await accountsOf(market, orderId), { provider_clearing: 1_500, seller: -1_500 });
+    const lost = { dispute_losses: -400, provider_clearing: 1_900, seller: -1_500 };
+    assert.deepEqual(await accountsOf(market, orderId), lost, "the buyer got 4.00 twice");
   });
 
-  test("a refund of all that succeeds leaves a lost dispute nothing but its fee", async () => {
+  test("a refund of all that succeeds leaves a lost dispute to the marketplace, and its fee to the seller", async () => {
     const { buyer, orderId, disputeId, ends } = await hasBoth();
     await ends("succeeded");
     assert.equal((await orderOf(buyer, orderId)).entitlement.status, "revoked");
     await decide({ orderId, disputeId }, "lost");
     assert.partialDeepStrictEqual(await orderOf(buyer, orderId), { status: "refunded", refundedAmount: 10 });
-    assert.deepEqual(await accountsOf(market, orderId), { provider_clearing: 1_500, seller: -1_500 });
+    const lost = { dispute_losses: -1_000, provider_clearing: 2_500, seller: -1_500 };
+    assert.deepEqual(await accountsOf(market, orderId), lost);
   });
 
   test("a dispute that is lost while a refund is under way waits for how that ends", async () => {
@@ -303,12 +390,15 @@ suite("a refund and a dispute of one order", () => {
       await decide({ orderId, disputeId }, "lost");
       assert.equal((await orderOf(buyer, orderId)).status, "disputed");
       await ends(end);
-      await reconcileDisputes(market.service.ctx);
+      await reconcileDisputes(market.service.ctx, disputeRooms);
       assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
         status: "refunded",
         refundedAmount: 10,
       });
-      assert.deepEqual(await accountsOf(market, orderId), { provider_clearing: 1_500, seller: -1_500 });
+      const excess = end === "succeeded" ? { dispute_losses: -1_000, provider_clearing: 2_500 } : {};
+      assert.deepEqual(await accountsOf(market, orderId), {
+        ...{ provider_clearing: 1_500, seller: -1_500, ...excess },
+      });
     }
   });
 
@@ -366,7 +456,7 @@ suite("a refund and a dispute of one order", () => {
       if (now.do === "open") await this.#open(now.percent);
       if (now.do === "decide" && this.#disputes[0]) {
         dispute(book, orderId, { disputeId: this.#disputes.shift()!, state: now.state });
-        await reconcileDisputes(market.service.ctx);
+        await reconcileDisputes(market.service.ctx, disputeRooms);
       }
       if (now.do === "again") await this.#again();
     }
@@ -403,7 +493,21 @@ suite("a refund and a dispute of one order", () => {
     async finish(): Promise<void> {
       await this.end("succeeded");
       while (this.#disputes.length > 0) await this.take({ do: "decide", state: "lost" });
-      await reconcileDisputes(market.service.ctx);
+      await reconcileDisputes(market.service.ctx, disputeRooms);
+    }
+
+    /** In the end, what the provider has of the order is what the books say. */
+    async checkProvider(): Promise<void> {
+      const { orderId } = this.#bought;
+      const lost = [...book.disputes.values()].filter(
+        (one) => one.orderId === orderId && one.state === "lost",
+      );
+      const taken = lost.reduce(
+        (sum, { amountMinor }) => sum + amountMinor,
+        await givenBack(market, book, orderId),
+      );
+      const { provider_clearing: clearing = 0 } = await accountsOf(market, orderId);
+      assert.equal(clearing, Number(taken) - this.#totalMinor);
     }
 
     /** Whatever happened: each has what the sale gave, less the share of what was taken, to the cent. */
@@ -412,11 +516,12 @@ suite("a refund and a dispute of one order", () => {
         `select o.status, o.total_minor as total, o.refunded_minor as refunded, o.refunding_minor as refunding,
                 o.fee_minor as fee, e.status as use,
                 (select coalesce(sum(held_minor), 0)::int from disputes where order_id = o.id) as held,
-                (select count(*) from disputes where order_id = o.id and status = 'open') as open
+                (select count(*) from disputes where order_id = o.id and status = 'open') as open,
+                (select coalesce(sum(excess_minor), 0)::int from disputes where order_id = o.id) as excess
            from orders o join entitlements e on e.order_id = o.id where o.id = $1`,
         [toUuid("ord", this.#bought.orderId)],
       );
-      const { status, total, refunded, refunding, fee, use, held, open } = rows[0];
+      const { status, total, refunded, refunding, fee, use, held, open, excess } = rows[0];
       const accounts = await accountsOf(market, this.#bought.orderId);
       const taken = BigInt(refunded + held);
       const feeLeft = fee - Number(roundHalfUp(BigInt(fee) * taken, BigInt(total)));
@@ -424,7 +529,8 @@ suite("a refund and a dispute of one order", () => {
         [accounts["dispute_hold"] ?? 0, accounts["platform_revenue"] ?? 0, accounts["seller"] ?? 0],
         [held, feeLeft, total - refunded - held - feeLeft],
       );
-      assert.equal(accounts["provider_clearing"] ?? 0, refunded - total);
+      assert.equal(accounts["provider_clearing"] ?? 0, refunded - total + excess);
+      assert.equal(accounts["dispute_losses"] ?? 0, 0 - excess);
       assert.ok(refunded + refunding <= total && refunded + held <= total);
       assert.equal(status === "disputed", open > 0);
       assert.equal(use, refunded === total ? "revoked" : refunded + refunding === total ? "held" : "active");
@@ -447,6 +553,7 @@ suite("a refund and a dispute of one order", () => {
       }
       await story.finish();
       const { refunded, ...undone } = await story.check();
+      await story.checkProvider();
       assert.deepEqual(undone, { refunding: 0, open: 0 }, "everything comes to an end");
       ends.add(refunded === 0 ? "paid" : refunded === minor ? "refunded" : "in part");
     });

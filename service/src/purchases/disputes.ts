@@ -3,7 +3,6 @@ import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { ApiError } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
-import { eachInTurn } from "../jobs/in-turn.ts";
 import { toDecimal } from "../money/amount.ts";
 import type { Dispute } from "../outside/payments.ts";
 import { bookDisputeLost, bookDisputeOpened, bookDisputeWon } from "./books.ts";
@@ -11,33 +10,27 @@ import { tellOfDispute } from "./dispute-letters.ts";
 import {
   closeDispute,
   type DisputeRow,
+  escalateInquiry,
   findDisputeOf,
   insertDispute,
   listHolds,
-  listOpenDisputes,
 } from "./dispute-queries.ts";
 import { isPaid, noteGivenBack, type PaidOrder, statusByMoney } from "./giving-back.ts";
-import { refresh } from "./payment.ts";
+import { hearOfOrder } from "./payment.ts";
 import { findOrder, lockOrder, moveOrder } from "./queries.ts";
 import { withdrawRefunds } from "./refund-moves.ts";
 import { reconcileRefundsOf } from "./refund-payment.ts";
 
-/**
- * Reads a dispute from the provider and moves ours to it. Whatever was told of it before, how often and in which order: it ends as
- * the provider has it.
- */
-export async function hearOfDispute(ctx: Context, disputeId: string): Promise<void> {
-  const told = await ctx.outside.payments.findDispute(disputeId);
-  const orderId = told && toUuid("ord", told.orderId);
+/** Moves the dispute of an order to what the provider has; false: it is about no order of ours. */
+export async function applyOrderDispute(ctx: Context, told: Dispute): Promise<boolean> {
+  const orderId = toUuid("ord", told.orderId);
   const order = orderId ? await findOrder(ctx.db, orderId) : undefined;
-  if (!told || !order) {
-    ctx.log.warn({ dispute: disputeId }, "a dispute that concerns no order of ours");
-    return;
-  }
+  if (!order) return false;
   // A bank may be faster than the provider's answer to our charge.
-  await refresh(ctx, order);
+  if (!isPaid(order)) await hearOfOrder(ctx, told.orderId);
   if (told.state === "lost") await reconcileRefundsOf(ctx, order.id);
   await ctx.db.transaction().execute((tx) => follow(ctx, tx, order.id, told));
+  return true;
 }
 
 /** Goes the way from what we know of a dispute to what is told of it; what is decided stays. */
@@ -48,11 +41,51 @@ async function follow(ctx: Context, tx: Tx, orderId: string, told: Dispute): Pro
       current: order?.status,
     });
   const known = await findDisputeOf(tx, told.disputeId);
-  const open = known ? { order, dispute: known } : await openDispute(ctx, tx, order, told);
+  if (isInquiry(told)) return followInquiry(ctx, tx, order, { known, told });
+  const isOpened = known !== undefined && known.status !== "inquiry";
+  const open = isOpened ? { order, dispute: known } : await openDispute(ctx, tx, order, { known, told });
   if (open.dispute.status !== "open" || told.state === "open") return;
   if (told.state === "won") await win(ctx, tx, open, told);
   else await lose(ctx, tx, open, told);
 }
+
+const isInquiry = ({ state }: Dispute) => state === "inquiry" || state === "inquiry_closed";
+
+interface Followed {
+  known: DisputeRow | undefined;
+  told: Dispute;
+}
+
+/** The bank asks, and takes nothing: no money is held, and a refund, which ends it, goes on as any other. */
+async function followInquiry(
+  ctx: Context,
+  tx: Tx,
+  order: PaidOrder,
+  { known, told }: Followed,
+): Promise<void> {
+  const now = ctx.now();
+  if (!known) {
+    await insertDispute(tx, { ...newDispute(ctx, order, told), status: "inquiry", held_minor: 0n });
+    await recordDispute(ctx, tx, order, told, "inquiry");
+  }
+  if (told.state === "inquiry_closed" && (known?.status ?? "inquiry") === "inquiry")
+    await closeDispute(tx, told.disputeId, {
+      status: "inquiry_closed",
+      fee_minor: told.feeMinor,
+      closed_at: now,
+    });
+}
+
+const newDispute = (ctx: Context, order: PaidOrder, told: Dispute) => ({
+  id: ctx.newId(),
+  order_id: order.id,
+  provider_dispute_id: told.disputeId,
+  amount_minor: told.amountMinor,
+  fee_minor: told.feeMinor,
+  reason: told.reason,
+  answer_by: told.answerBy,
+  opened_at: ctx.now(),
+});
 
 interface Disputed {
   order: PaidOrder;
@@ -60,26 +93,23 @@ interface Disputed {
 }
 
 /** What the bank may take of the order is nobody's until it is decided; the buyer keeps the product meanwhile. */
-async function openDispute(ctx: Context, tx: Tx, paid: PaidOrder, told: Dispute): Promise<Disputed> {
+async function openDispute(
+  ctx: Context,
+  tx: Tx,
+  paid: PaidOrder,
+  { known, told }: Followed,
+): Promise<Disputed> {
   const order = await withdrawRefunds(ctx, tx, paid, "The payment is disputed at the bank.");
   const takenMinor = order.refundedMinor + (await heldOf(tx, order));
   const free = order.totalMinor - takenMinor;
   const heldMinor = told.amountMinor < free ? told.amountMinor : free;
-  const id = ctx.newId();
-  const now = ctx.now();
-  await insertDispute(tx, {
-    id,
-    order_id: order.id,
-    provider_dispute_id: told.disputeId,
-    amount_minor: told.amountMinor,
-    held_minor: heldMinor,
-    fee_minor: told.feeMinor,
-    reason: told.reason,
-    answer_by: told.answerBy,
-    opened_at: now,
-  });
+  const written = { ...newDispute(ctx, order, told), status: "open" as const, held_minor: heldMinor };
+  const dispute = known ? { ...written, id: known.id } : written;
+  await (known ? escalateInquiry(tx, dispute) : insertDispute(tx, dispute));
   await moveOrder(tx, order.id, { status: "disputed" });
-  await bookDisputeOpened(ctx, tx, order, { disputeId: id, at: now, takenMinor, heldMinor });
+  await bookDisputeOpened(ctx, tx, order, {
+    ...{ disputeId: dispute.id, at: dispute.opened_at, takenMinor, heldMinor },
+  });
   const opened: Disputed = {
     order: { ...order, status: "disputed" },
     dispute: (await findDisputeOf(tx, told.disputeId))!,
@@ -110,10 +140,19 @@ async function lose(ctx: Context, tx: Tx, { order, dispute }: Disputed, told: Di
     return;
   }
   const { id: disputeId, heldMinor } = dispute;
+  const { feeMinor } = told;
   const at = ctx.now();
-  await bookDisputeLost(ctx, tx, order, { disputeId, at, heldMinor, feeMinor: told.feeMinor });
+  // What was refunded before, or since the bank took it, is the buyer's twice.
+  const excessMinor = told.amountMinor > heldMinor ? told.amountMinor - heldMinor : 0n;
+  await bookDisputeLost(ctx, tx, order, { disputeId, at, heldMinor, excessMinor, feeMinor });
   const after = await noteGivenBack(tx, order, heldMinor);
-  await close(ctx, tx, { order: after, dispute }, told, { status: "lost", at });
+  const lost = { lost_minor: heldMinor + excessMinor, excess_minor: excessMinor };
+  await close(ctx, tx, { order: after, dispute }, told, { status: "lost", at, ...lost });
+  if (excessMinor > 0n)
+    ctx.log.warn(
+      { order: order.id, dispute: told.disputeId, excessMinor },
+      "a lost dispute took more than the order had left: the excess is booked as the marketplace's loss",
+    );
 }
 
 /** The order is as before, or as what the bank took makes it; unless another dispute of it is open. */
@@ -121,10 +160,10 @@ async function close(
   ctx: Context,
   tx: Tx,
   { order, dispute }: Disputed,
-  { feeMinor }: Dispute,
-  { status, at }: { status: "won" | "lost"; at: Date },
+  told: Dispute,
+  { status, at, ...lost }: { status: "won" | "lost"; at: Date; lost_minor?: bigint; excess_minor?: bigint },
 ): Promise<void> {
-  await closeDispute(tx, dispute.id, { status, fee_minor: feeMinor, closed_at: at });
+  await closeDispute(tx, told.disputeId, { status, fee_minor: told.feeMinor, closed_at: at, ...lost });
   const others = await listHolds(tx, order.id);
   if (others.length === 0) await moveOrder(tx, order.id, { status: statusByMoney(order) });
   await tellAll(ctx, tx, { order, dispute }, status);
@@ -136,25 +175,21 @@ async function tellAll(
   { order, dispute }: Disputed,
   what: "opened" | "won" | "lost",
 ): Promise<void> {
-  await record(ctx, tx, {
+  await recordDispute(ctx, tx, order, dispute, what);
+  await tellOfDispute(ctx, tx, order, dispute, what);
+}
+
+const recordDispute = (
+  ctx: Context,
+  tx: Tx,
+  order: PaidOrder,
+  { amountMinor, reason }: Pick<Dispute, "amountMinor" | "reason">,
+  what: "inquiry" | "opened" | "won" | "lost",
+) =>
+  record(ctx, tx, {
     actorId: null,
     action: `dispute.${what}`,
     target: { type: "order", id: toId("ord", order.id) },
     source: null,
-    details: {
-      amount: toDecimal(dispute.amountMinor, order.currency),
-      currency: order.currency,
-      reason: dispute.reason,
-    },
+    details: { amount: toDecimal(amountMinor, order.currency), currency: order.currency, reason },
   });
-  await tellOfDispute(ctx, tx, order, dispute, what);
-}
-
-/** The job: notices get lost, and one dispute waits for a refund. */
-export const reconcileDisputes = async (ctx: Context): Promise<void> =>
-  eachInTurn(
-    await listOpenDisputes(ctx.db),
-    ({ id }) => hearOfDispute(ctx, id),
-    ({ id }, err) =>
-      ctx.log.warn({ dispute: id, err }, "a dispute could not be read; the next round tries again"),
-  );

@@ -8,8 +8,9 @@ import { toId } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { memoryStore } from "../outside/payments.fake-store.ts";
+import { syncDispute } from "../payments/disputes.ts";
 import { payOutBySchedule } from "../payouts/schedule.ts";
-import { hearOfDispute } from "./disputes.ts";
+import { disputeRooms } from "../worker.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -67,13 +68,13 @@ async function buyAndGiveBack(
   if (which % 3 > 0) await hears(buyer.get(`/v1/products/${productId}`));
   await hears(buyer.post(`/v1/products/${productId}/reviews`, { rating: 4, comment: "Yes." }));
   const disputeId = which % 4 === 3 && amount > 0 ? dispute(book, orderId) : null;
-  if (disputeId) await hearOfDispute(market.service.ctx, disputeId);
+  if (disputeId) await syncDispute(market.service.ctx, disputeRooms, disputeId);
   if (disputeId) dispute(book, orderId, { state: "lost" });
   await hears(
     buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "other" }),
     admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other" }),
   );
-  if (disputeId) await hearOfDispute(market.service.ctx, disputeId);
+  if (disputeId) await syncDispute(market.service.ctx, disputeRooms, disputeId);
 }
 
 /** What its seller, an administrator and the clock do with a shop meanwhile. */

@@ -581,7 +581,7 @@ async function isTakenInPart(order: Omit<Waiting, "url">, { givenBack }: { given
 }
 
 const mismatched = async () =>
-  (await listOpenMoney(market.service.ctx.db)).find(
+  (await listOpenMoney(market.service.ctx.db, market.clock.now)).find(
     ({ kind, state }) => kind === "order" && state === "mismatched",
   )!.count;
 

@@ -52,6 +52,8 @@ const askProvider = (ctx: Context, { id, ...request }: AskedRefund): Promise<Ref
     ctx.outside.payments.refund({ refundId: toId("refund", id), ...request }),
   );
 
+/** What is not processing any more. */
+export type SettledRefund = Failed | { state: "succeeded"; providerRefundId: string };
 type Failed = Extract<RefundOutcome, { state: "failed" }>;
 
 /**
@@ -60,13 +62,23 @@ type Failed = Extract<RefundOutcome, { state: "failed" }>;
  */
 export async function settleRefund(ctx: Context, refundId: string, outcome: RefundOutcome): Promise<void> {
   if (outcome.state === "processing") return;
+  const settled = outcome as SettledRefund;
   await ctx.db.transaction().execute(async (tx) => {
     const locked = await lockRefund(tx, refundId);
-    if (!locked) return;
-    if (outcome.state !== "failed") await succeed(ctx, tx, locked, outcome.providerRefundId);
-    else if (locked.refund.status === "succeeded") await comeBack(ctx, tx, locked, outcome);
-    else await fail(ctx, tx, locked, outcome);
+    if (locked) await settleLocked(ctx, tx, locked, settled);
   });
+}
+
+/** In the transaction of the caller, who holds the order's lock. */
+export async function settleLocked(
+  ctx: Context,
+  tx: Tx,
+  locked: Locked,
+  outcome: SettledRefund,
+): Promise<void> {
+  if (outcome.state !== "failed") await succeed(ctx, tx, locked, outcome.providerRefundId);
+  else if (locked.refund.status === "succeeded") await comeBack(ctx, tx, locked, outcome);
+  else await fail(ctx, tx, locked, outcome);
 }
 
 /**

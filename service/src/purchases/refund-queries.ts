@@ -16,7 +16,8 @@ export interface RefundRow {
   productId: string;
   productTitle: string;
   status: RefundStatus;
-  origin: "buyer" | "admin" | "service";
+  /** `provider`: it was made at the payment provider's own dashboard. */
+  origin: "buyer" | "admin" | "service" | "provider";
   amountMinor: bigint;
   currency: string;
   reason: string;
@@ -56,6 +57,15 @@ const toRow = (drawn: Drawn<RefundRow>): RefundRow => exact(drawn);
 
 export async function findRefundRow(db: Queries, id: string): Promise<RefundRow | undefined> {
   const drawn = await refunds(db).where("r.id", "=", id).executeTakeFirst();
+  return drawn && toRow(drawn);
+}
+
+/** One that was made at the provider's dashboard, by the provider's id. */
+export async function findProviderRefund(tx: Tx, providersId: string): Promise<RefundRow | undefined> {
+  const drawn = await refunds(tx)
+    .where("r.provider_refund_id", "=", providersId)
+    .where("r.origin", "=", "provider")
+    .executeTakeFirst();
   return drawn && toRow(drawn);
 }
 

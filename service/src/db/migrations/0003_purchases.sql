@@ -185,8 +185,9 @@ create view runnable_products as
 create table refunds (
   id uuid primary key,
   order_id uuid not null references orders,
-  -- The buyer asked, an administrator gave it unasked, or the service did, after a payment that bought nothing.
-  origin text not null check (origin in ('buyer', 'admin', 'service')),
+  -- The buyer asked, an administrator gave it unasked, or the service did, after a payment that bought nothing, or somebody did at the
+  -- payment provider's own dashboard.
+  origin text not null check (origin in ('buyer', 'admin', 'service', 'provider')),
   status text not null check (status in ('pending', 'approved', 'processing', 'succeeded', 'failed', 'rejected', 'canceled')),
   amount_minor bigint not null check (amount_minor > 0),
   currency text not null,
@@ -205,10 +206,17 @@ create table refunds (
   created_at timestamptz not null,
   -- When it succeeded, failed, or was rejected or canceled.
   completed_at timestamptz,
+  -- Why the rules approved it at once, or left it to the seller; null: an administrator or the service gave it.
+  approval_reason text check (approval_reason in ('unused', 'used', 'recent_instant_refund')),
   -- When the buyer's bank sent back what had succeeded: the provider has it, and the buyer is owed it.
   returned_at timestamptz,
+  -- When the operator gave the buyer that in another way, and by which reference, such as that of a bank transfer.
+  settled_at timestamptz,
+  settlement_reference text,
   check ((completed_at is null) = (status in ('pending', 'approved', 'processing'))),
-  check (returned_at is null or status = 'succeeded')
+  check (returned_at is null or status = 'succeeded'),
+  check (settled_at is null or returned_at is not null),
+  check ((settled_at is null) = (settlement_reference is null))
 );
 create index refunds_order on refunds (order_id, id desc);
 -- A buyer asks once at a time; administrators may give several parts meanwhile, as long as they are of what remains.
@@ -216,7 +224,9 @@ create unique index refunds_one_open on refunds (order_id)
   where origin = 'buyer' and status in ('pending', 'approved', 'processing');
 -- What payouts must leave of a seller's balance.
 create index refunds_open on refunds (order_id) include (amount_minor) where status in ('pending', 'approved', 'processing');
-create index refunds_returned on refunds (returned_at) where returned_at is not null;
+create index refunds_returned on refunds (returned_at) where returned_at is not null and settled_at is null;
+-- What was refunded at the provider's own dashboard is booked once.
+create unique index refunds_provider on refunds (provider_refund_id) where origin = 'provider';
 create index refunds_undecided on refunds (decide_by) where status = 'pending';
 create index refunds_unpaid on refunds (decided_at) where status in ('approved', 'processing');
 
@@ -225,10 +235,15 @@ create table disputes (
   id uuid primary key,
   order_id uuid not null references orders,
   provider_dispute_id text not null unique,
-  status text not null check (status in ('open', 'won', 'lost')),
+  -- An inquiry is a question of the bank's, which takes nothing: a refund ends it, or it becomes a dispute.
+  status text not null check (status in ('inquiry', 'inquiry_closed', 'open', 'won', 'lost')),
   amount_minor bigint not null check (amount_minor > 0),
   -- What of it is held back of the order now: less than the amount where some of that was refunded.
   held_minor bigint not null default 0 check (held_minor between 0 and amount_minor),
+  -- What the bank took in the end; null unless the dispute is lost.
+  lost_minor bigint check (lost_minor > 0),
+  -- What of that the order no longer had, because it was refunded before: the marketplace's loss.
+  excess_minor bigint not null default 0 check (excess_minor >= 0),
   -- What the provider charges for it, which the seller bears unless the dispute is won.
   fee_minor bigint not null default 0,
   reason text not null,
@@ -236,8 +251,11 @@ create table disputes (
   answer_by timestamptz,
   opened_at timestamptz not null,
   closed_at timestamptz,
-  check ((closed_at is null) = (status = 'open')),
-  check (status = 'open' or held_minor = 0)
+  check ((closed_at is null) = (status in ('inquiry', 'open'))),
+  check (status = 'open' or held_minor = 0),
+  check ((lost_minor is not null) = (status = 'lost')),
+  check (excess_minor <= coalesce(lost_minor, 0))
 );
 create index disputes_order on disputes (order_id);
-create index disputes_open on disputes (opened_at) where status = 'open';
+create index disputes_open on disputes (opened_at) where status in ('inquiry', 'open');
+create index disputes_in_excess on disputes (closed_at) where excess_minor > 0;

@@ -90,3 +90,28 @@ create unique index subscription_payments_once on subscription_payments (user_id
   where status in ('pending', 'requires_action', 'completed');
 -- Two parallel upgrades of one account cannot both be charged.
 create unique index subscription_payments_one_open on subscription_payments (user_id) where status in ('pending', 'requires_action');
+
+-- What a bank takes back of a payment for a plan; the provider reports it. Nothing is held: the money is the marketplace's own.
+create table subscription_disputes (
+  id uuid primary key,
+  payment_id uuid not null references subscription_payments,
+  provider_dispute_id text not null unique,
+  status text not null check (status in ('inquiry', 'inquiry_closed', 'open', 'won', 'lost')),
+  amount_minor bigint not null check (amount_minor > 0),
+  -- What the bank took in the end; null unless the dispute is lost.
+  lost_minor bigint check (lost_minor > 0),
+  -- What of that others had taken of the payment before.
+  excess_minor bigint not null default 0 check (excess_minor >= 0),
+  fee_minor bigint not null default 0,
+  reason text not null,
+  -- Until when the bank hears the other side; null: not known.
+  answer_by timestamptz,
+  opened_at timestamptz not null,
+  closed_at timestamptz,
+  check ((closed_at is null) = (status in ('inquiry', 'open'))),
+  check ((lost_minor is not null) = (status = 'lost')),
+  check (excess_minor <= coalesce(lost_minor, 0))
+);
+create index subscription_disputes_payment on subscription_disputes (payment_id);
+create index subscription_disputes_open on subscription_disputes (opened_at) where status in ('inquiry', 'open');
+create index subscription_disputes_lost on subscription_disputes (closed_at) where status = 'lost';

@@ -4,8 +4,8 @@ create table ledger_transactions (
   id uuid primary key,
   -- In which order an order's money moved: whoever books it holds its lock, whatever the clocks of two processes say.
   number bigint not null generated always as identity,
-  kind text not null check (kind in ('sale', 'refund', 'refund_returned', 'dispute_opened', 'dispute_won', 'dispute_lost', 'subscription',
-    'payout', 'payout_completed', 'payout_failed', 'payout_returned')),
+  kind text not null check (kind in ('sale', 'refund', 'refund_returned', 'refund_settled', 'dispute_opened', 'dispute_won', 'dispute_lost',
+    'subscription', 'subscription_dispute_lost', 'payout', 'payout_completed', 'payout_failed', 'payout_returned')),
   -- The row that it is about: an order, a refund, a dispute, a payout, a payment of a plan. Each is booked once for each kind.
   source_id uuid not null,
   -- How many entries it has, once and for all: none can be added later.
@@ -21,7 +21,7 @@ create table ledger_entries (
   position smallint not null,
   entry_count smallint not null,
   account text not null check (account in ('provider_clearing', 'platform_revenue', 'processor_fees', 'tax_payable',
-    'seller', 'referrer', 'in_transit', 'buyer_credit', 'dispute_hold')),
+    'seller', 'referrer', 'in_transit', 'buyer_credit', 'dispute_hold', 'dispute_losses', 'bank')),
   -- Whose money it is, on the accounts that people have.
   owner_id uuid references users on delete restrict,
   currency text not null,
@@ -81,4 +81,22 @@ create table ledger_verdicts (
   entries bigint not null,
   -- How many were told.
   problems integer not null
+);
+
+-- Until when the provider's lists have been read, so that a lost notice is made up for.
+create table provider_cursors (
+  list text primary key,
+  read_until timestamptz not null
+);
+
+-- What a comparison of the provider's books with ours found, a row each.
+create table provider_reconciliations (
+  begun_at timestamptz primary key,
+  ended_at timestamptz not null,
+  -- Since when what was made there was compared.
+  compared_since timestamptz not null,
+  compared bigint not null,
+  differences integer not null,
+  -- The first of them, a sentence each.
+  examples jsonb not null
 );

@@ -1,0 +1,171 @@
+import type { Plan } from "@stoa/contract";
+import { record } from "../audit/audit.ts";
+import type { Context } from "../context.ts";
+import type { Tx } from "../db/database.ts";
+import { ApiError } from "../errors.ts";
+import { toId, toUuid } from "../ids.ts";
+import { post } from "../ledger/ledger.ts";
+import { sendMail } from "../mail/mail.ts";
+import { toDecimal } from "../money/amount.ts";
+import { splitRefund } from "../money/split.ts";
+import type { Dispute } from "../outside/payments.ts";
+import { findAccount } from "../people/accounts.ts";
+import { lockPlan, toUserId } from "../people/users.ts";
+import { findPlanDispute, insertPlanDispute, movePlanDispute, sumTakenBack } from "./dispute-queries.ts";
+import { disputeLostLetter } from "./letters.ts";
+import { giveUpOpen, hearOfPlanPayment } from "./payment.ts";
+import {
+  changeSubscriptionRow,
+  findOpenPayment,
+  findPayment,
+  findSubscription,
+  type PaymentRow,
+} from "./queries.ts";
+import { endSubscription } from "./subscription.ts";
+
+/** Moves the dispute of a payment for a plan to what the provider has; false: it is about none of ours. */
+export async function applyPlanDispute(ctx: Context, told: Dispute): Promise<boolean> {
+  const id = toUuid("pay", told.orderId);
+  const known = id ? await findPayment(ctx.db, id) : undefined;
+  if (!known) return false;
+  if (known.status !== "completed") await hearOfPlanPayment(ctx, told.orderId);
+  if (told.state === "lost") await giveUpRenewal(ctx, known.userId);
+  await ctx.db.transaction().execute(async (tx) => {
+    await lockPlan(tx, known.userId);
+    await follow(ctx, tx, (await findPayment(tx, known.id))!, told);
+  });
+  return true;
+}
+
+/** Whose bank takes the money back is not charged for the next month. */
+async function giveUpRenewal(ctx: Context, userId: string): Promise<void> {
+  if ((await findOpenPayment(ctx.db, userId))?.renewsFrom) await giveUpOpen(ctx, userId);
+}
+
+const isDecided = ({ state }: Dispute) => state === "inquiry_closed" || state === "won" || state === "lost";
+
+/** Nothing is held while it is open, because the money is the marketplace's own; what is decided stays. */
+async function follow(ctx: Context, tx: Tx, payment: PaymentRow, told: Dispute): Promise<void> {
+  if (payment.status !== "completed")
+    throw new ApiError("INVALID_STATE", "Its payment is not completed yet: report it again later.", {
+      current: payment.status,
+    });
+  const known = await findPlanDispute(tx, told.disputeId);
+  if (known?.closedAt) return;
+  const now = ctx.now();
+  const id = known?.id ?? ctx.newId();
+  if (!known) await insertPlanDispute(tx, { ...toRow(payment, told), id, opened_at: now });
+  else if (told.state === "open") await movePlanDispute(tx, id, { status: "open" });
+  if (!known || (told.state === "open" && known.status !== "open"))
+    await recordDispute(ctx, tx, payment, told, told.state === "inquiry" ? "inquiry" : "opened");
+  if (!isDecided(told)) return;
+  if (told.state === "lost") await lose(ctx, tx, payment, told, id);
+  else
+    await movePlanDispute(tx, id, {
+      ...{ status: told.state as "won" | "inquiry_closed", fee_minor: told.feeMinor, closed_at: now },
+    });
+  if (told.state === "won") await recordDispute(ctx, tx, payment, told, "won");
+}
+
+const toRow = (payment: PaymentRow, told: Dispute) => ({
+  payment_id: payment.id,
+  provider_dispute_id: told.disputeId,
+  status: told.state.startsWith("inquiry") ? ("inquiry" as const) : ("open" as const),
+  amount_minor: told.amountMinor,
+  fee_minor: told.feeMinor,
+  reason: told.reason,
+  answer_by: told.answerBy,
+});
+
+/** The month is unpaid: the marketplace gives up its revenue, and the plan ends. */
+async function lose(ctx: Context, tx: Tx, payment: PaymentRow, told: Dispute, id: string): Promise<void> {
+  const now = ctx.now();
+  const takenMinor = await sumTakenBack(tx, payment.id);
+  const left = payment.amountMinor - takenMinor;
+  const backMinor = told.amountMinor < left ? told.amountMinor : left;
+  const excessMinor = told.amountMinor - backMinor;
+  await bookLost(ctx, tx, payment, { id, takenMinor, backMinor, excessMinor, feeMinor: told.feeMinor });
+  await movePlanDispute(tx, id, {
+    ...{ status: "lost", fee_minor: told.feeMinor, closed_at: now },
+    ...{ lost_minor: told.amountMinor, excess_minor: excessMinor },
+  });
+  await recordDispute(ctx, tx, payment, told, "lost");
+  const { isOver, until } = await endPlan(ctx, tx, payment);
+  ctx.log.warn(
+    { payment: payment.id, dispute: told.disputeId },
+    "a dispute of a payment for a plan is lost: the marketplace bears it, and the plan ends",
+  );
+  const account = await findAccount(tx, payment.userId);
+  if (account && !account.closedAt)
+    await sendMail(ctx, tx, account.email, disputeLostLetter(payment, isOver ? null : until));
+}
+
+interface Lost {
+  id: string;
+  takenMinor: bigint;
+  backMinor: bigint;
+  excessMinor: bigint;
+  feeMinor: bigint;
+}
+
+/** Revenue and tax go back by their share; what exceeds the payment is a loss, and the provider's charge an expense. */
+async function bookLost(ctx: Context, tx: Tx, payment: PaymentRow, lost: Lost): Promise<void> {
+  const { id, takenMinor, backMinor, excessMinor, feeMinor } = lost;
+  const { amountMinor: totalMinor, taxMinor, currency } = payment;
+  const parts = {
+    totalMinor,
+    taxMinor,
+    feeMinor: totalMinor - taxMinor,
+    commissionMinor: 0n,
+    sellerMinor: 0n,
+  };
+  const back = backMinor === 0n ? { taxMinor: 0n } : splitRefund(parts, takenMinor, backMinor);
+  await post(ctx, tx, {
+    kind: "subscription_dispute_lost",
+    sourceId: id,
+    currency,
+    entries: [
+      { account: "provider_clearing", amountMinor: backMinor + excessMinor + feeMinor },
+      { account: "platform_revenue", amountMinor: back.taxMinor - backMinor },
+      { account: "tax_payable", amountMinor: -back.taxMinor },
+      { account: "dispute_losses", amountMinor: -excessMinor },
+      { account: "processor_fees", amountMinor: -feeMinor },
+    ],
+  });
+}
+
+/**
+ * Ends the plan at once where the payment paid for the present period. A later payment is honored: then the plan ends with the period
+ * that it paid for.
+ */
+async function endPlan(
+  ctx: Context,
+  tx: Tx,
+  { userId, period }: PaymentRow,
+): Promise<{ isOver: boolean; until: Date | null }> {
+  const subscription = await findSubscription(tx, userId);
+  if (!subscription) return { isOver: true, until: null };
+  if (period && period.end < subscription.periodEnd) {
+    await changeSubscriptionRow(tx, userId, { next_plan: FREE });
+    return { isOver: false, until: subscription.periodEnd };
+  }
+  await endSubscription(ctx, tx, userId, FREE);
+  return { isOver: true, until: null };
+}
+
+const FREE: Plan = "free";
+
+const recordDispute = (
+  ctx: Context,
+  tx: Tx,
+  { userId, id, currency }: PaymentRow,
+  { amountMinor, reason }: Dispute,
+  what: "inquiry" | "opened" | "won" | "lost",
+) =>
+  record(ctx, tx, {
+    actorId: null,
+    action: `dispute.${what}`,
+    target: { type: "user", id: toUserId(userId) },
+    source: null,
+    details: { paymentId: toId("pay", id), amount: toDecimal(amountMinor, currency), currency, reason },
+  });
