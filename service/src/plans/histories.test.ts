@@ -207,15 +207,20 @@ function mustFollowEachOther(paid: Paid[]): void {
   for (const one of paid) {
     if (one.renewsFrom) {
       assert.ok(last && one.start >= last.end, "a renewal begins when what was paid has ended");
-      const isOver = monthLater(last.end, anchor) <= one.createdAt;
-      assert.deepEqual(one.start, isOver ? one.createdAt : last.end);
+      const wasOver = monthLater(last.end, anchor) <= one.createdAt;
+      const due = wasOver ? one.createdAt : last.end;
+      const isOver = monthLater(due, wasOver ? due.getUTCDate() : anchor) <= one.settledAt;
+      assert.deepEqual(one.start, isOver ? one.settledAt : due);
       assert.equal(one.credit, 0);
+      if (wasOver || isOver) anchor = one.start.getUTCDate();
     } else {
       assert.deepEqual(one.start, one.settledAt);
       assert.equal(one.credit, unusedOf(last, one.createdAt));
       anchor = one.start.getUTCDate();
     }
     assert.deepEqual(one.end, monthLater(one.start, anchor));
+    const days = (one.end.getTime() - one.start.getTime()) / DAY_MS;
+    assert.ok(days >= 28 && days <= 31, `a month of ${days} days`);
     last = one;
   }
 }

@@ -169,7 +169,7 @@ async function isNeededNoMore(tx: Tx, payment: PaymentRow): Promise<boolean> {
 async function complete(ctx: Context, tx: Tx, payment: PaymentRow, paid: Paid): Promise<void> {
   const now = ctx.now();
   const { start, end } = payment.renewsFrom
-    ? await continuePeriod(tx, payment, payment.renewsFrom)
+    ? await continuePeriod(ctx, tx, payment, payment.renewsFrom)
     : await startPeriod(ctx, tx, payment);
   await book(ctx, tx, payment, paid.feeMinor ?? 0n);
   await movePayment(tx, payment.id, {

@@ -129,7 +129,7 @@ suite("a plan whose month ends", () => {
     );
   });
 
-  test("is not charged for months in which nobody asked", async () => {
+  test("is not charged for months in which nobody asked, and goes on with a month from then", async () => {
     const person = await hasPaying("pro");
     at("2027-07-10T12:00:00.000Z");
     await renew();
@@ -137,7 +137,37 @@ suite("a plan whose month ends", () => {
     assert.deepEqual(amounts(person), [2_900n]);
     assert.partialDeepStrictEqual(await standing(person), {
       periodStart: "2027-07-10T12:00:00.000Z",
-      periodEnd: "2027-08-31T12:00:00.000Z",
+      periodEnd: "2027-08-10T12:00:00.000Z",
+    });
+    at("2027-08-10T12:00:00.000Z");
+    await renew();
+    assert.deepEqual(amounts(person), [2_900n, 2_900n]);
+    assert.equal((await standing(person)).periodEnd, "2027-09-10T12:00:00.000Z");
+  });
+
+  test("after a standstill shortly before its old day: the next one is charged a month later, not at that day", async () => {
+    const person = await hasPaying("pro", "2027-03-01T10:00:00.000Z");
+    at("2027-05-30T10:00:00.000Z");
+    await renew();
+    at("2027-06-01T10:00:00.000Z");
+    await renew();
+    assert.deepEqual(amounts(person), [2_900n]);
+    assert.equal((await standing(person)).periodEnd, "2027-06-30T10:00:00.000Z");
+  });
+
+  test("that was asked for before a standstill and is paid after it: the month begins when it is paid", async () => {
+    const person = await hasPaying("pro");
+    at("2027-02-28T10:00:00.000Z");
+    line.trouble = "down";
+    await renew();
+    line.trouble = "none";
+    at("2027-04-15T09:00:00.000Z");
+    await reconcilePayments(market.service.ctx);
+    await renew();
+    assert.deepEqual(amounts(person), [2_900n]);
+    assert.partialDeepStrictEqual(await standing(person), {
+      periodStart: "2027-04-15T09:00:00.000Z",
+      periodEnd: "2027-05-15T09:00:00.000Z",
     });
   });
 
@@ -384,6 +414,34 @@ suite("a renewal that cannot be paid", () => {
       payment: null,
     });
   });
+});
+
+test("any standstills: each price pays for one month, and no two months overlap", async () => {
+  const waits = fc.array(fc.integer({ min: 1, max: 100 }), { minLength: 2, maxLength: 6 });
+  const begins = fc.constantFrom(
+    "2027-01-31T10:00:00.000Z",
+    "2028-02-29T23:00:00.000Z",
+    "2027-03-01T00:00:00.000Z",
+  );
+  await fc.assert(
+    fc.asyncProperty(begins, waits, async (since, days) => {
+      const { key } = await hasPaying("pro", since);
+      for (const some of days) {
+        market.clock.forward(some * DAY_MS);
+        await renew();
+      }
+      const { rows: paid } = await market.query(
+        `select period_start as start, period_end as end, extract(epoch from period_end - period_start) / 86400 as days
+           from subscription_payments where user_id = $1 and status = 'completed' order by id`,
+        [key.userId],
+      );
+      for (const [at, month] of paid.entries()) {
+        assert.ok(Number(month.days) >= 28 && Number(month.days) <= 31, `a month of ${month.days} days`);
+        if (at > 0) assert.ok(month.start >= paid[at - 1].end);
+      }
+    }),
+    { numRuns: 12 },
+  );
 });
 
 test("periods begin on the same day of every month that has it, and leave no gap", () => {

@@ -51,10 +51,23 @@ export async function startPeriod(ctx: Context, tx: Tx, bought: Bought): Promise
   return period;
 }
 
-/** The plan goes on for the month that was paid; it holds already. */
-export async function continuePeriod(tx: Tx, bought: Bought, start: Date): Promise<Period> {
+/**
+ * The plan goes on for the month that was paid; it holds already. A month that was over before it was paid, because nobody asked for
+ * so long, is skipped: the paid one begins now. What does not begin where the last one ended has an anchor of its own, so that
+ * each price pays for one month.
+ */
+export async function continuePeriod(
+  ctx: Context,
+  tx: Tx,
+  bought: Bought,
+  renewsFrom: Date,
+): Promise<Period> {
   const subscription = await findSubscription(tx, bought.userId);
-  return writePeriod(tx, bought, start, subscription?.anchorDay ?? start.getUTCDate());
+  const continues = subscription?.periodEnd.getTime() === renewsFrom.getTime();
+  const anchorDay = continues ? subscription!.anchorDay : renewsFrom.getUTCDate();
+  const now = ctx.now();
+  if (monthAfter(renewsFrom, anchorDay) <= now) return writePeriod(tx, bought, now, now.getUTCDate());
+  return writePeriod(tx, bought, renewsFrom, anchorDay);
 }
 
 async function writePeriod(tx: Tx, bought: Bought, start: Date, anchorDay: number): Promise<Period> {

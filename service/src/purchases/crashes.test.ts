@@ -4,6 +4,7 @@ import { answeredRepeat, type CrashSite, diesOf, openCrashSite } from "../../tes
 import type { DoomedService } from "../../test/doomed.ts";
 import { hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, clientOf, type Market, type Reply } from "../../test/market.ts";
+import { foldSales } from "../analytics/sums.ts";
 import { toUuid } from "../ids.ts";
 import { reconcileOrders } from "./payment.ts";
 
@@ -165,6 +166,33 @@ suite("a step that fails", () => {
     );
     assert.deepEqual(rows, [{ sales: 50, receipts: 50 }]);
   });
+});
+
+/** Last: over all that was killed, failed, reconciled and bought again above. */
+test("GET /admin/stats after kills at every step: it counts each order once, as the list and the books do", async () => {
+  const { userId } = await market.hasUser({ role: "admin" });
+  const admin = await market.hasSession(userId, { secondFactor: true });
+  const listed = new Map<string, string>();
+  for (let page = 1; ; page++) {
+    const { data } = (await admin.get(`/v1/admin/orders?limit=100&page=${page}`)).body;
+    for (const { orderId, status } of data) listed.set(orderId, status);
+    if (data.length < 100) break;
+  }
+  const byStatus: Record<string, number> = {};
+  for (const status of listed.values()) byStatus[status] = (byStatus[status] ?? 0) + 1;
+  const { rows } = await market.query(
+    "select count(*) as sales from ledger_transactions where kind = 'sale'",
+  );
+  const days = "startDate=2026-01-01&endDate=2026-12-31";
+  const check = async () => {
+    const { orders, funnel, currencies } = (await admin.get(`/v1/admin/stats?${days}`)).body.data;
+    assert.deepEqual(orders, { total: listed.size, byStatus });
+    assert.deepEqual([funnel.orders, funnel.paid], [listed.size, rows[0].sales]);
+    assert.equal(currencies[0].sales, rows[0].sales);
+  };
+  await check();
+  await foldSales(market.service.ctx);
+  await check();
 });
 
 async function hasCharge({ buyer }: Purchase): Promise<boolean> {
