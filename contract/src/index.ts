@@ -332,6 +332,7 @@ export type { CreatePurchase, NewPurchase, OrderStatus, Purchase, PurchaseDetail
 export type { Referral } from "./referrals.ts";
 export {
   type AdminRefund,
+  type ApprovalReason,
   type GiveRefund,
   type OrderEvent,
   type Refund,

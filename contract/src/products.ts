@@ -69,12 +69,18 @@ export const ProductDetail = z
     images: z.array(z.string()).describe("The widest of each of the gallery"),
     gallery: z.array(ProductImage),
     stats: z.object({ views: z.int(), purchases: z.int(), rating: z.number(), reviews: z.int() }),
-    refundDays: z.int(),
+    refundDays: z
+      .int()
+      .describe(
+        "How long a buyer may ask for the money back. What they never revealed, downloaded or ran is refunded at once, but not twice within 30 days: then, and after any use, the author decides",
+      ),
     commissionBasisPoints: z.int().describe("What a referrer gets of the net price, from the author's part"),
     access: z.object({
       owned: z.boolean(),
       reason: z.enum(["author", "purchased", "none"]),
-      revealForfeitsInstantRefund: z.boolean(),
+      revealForfeitsInstantRefund: z
+        .boolean()
+        .describe("The first reveal, download or run leaves a refund to the author"),
     }),
     dependencies: z
       .array(Dependency)

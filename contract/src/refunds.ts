@@ -33,6 +33,16 @@ export const refundObstacles = [
   "refund_window_expired",
 ] as const;
 
+/** Why the rules approve a request at once, or leave it to the seller. */
+export const approvalReasons = ["unused", "used", "recent_instant_refund"] as const;
+
+const approvalReason = z
+  .enum(approvalReasons)
+  .nullable()
+  .describe(
+    "unused: never revealed, downloaded or run, so that it is approved at once. used: the seller decides. recent_instant_refund: never used, but the buyer had another refund at once lately, so that the seller decides. null: nobody asked, or nobody can",
+  );
+
 export const Refund = z
   .object({
     id: z.string(),
@@ -60,6 +70,7 @@ export const Refund = z
       .enum(["rules", "seller", "admin"])
       .nullable()
       .describe("rules: it was never used, its seller let the time pass, or the payment had bought nothing"),
+    approvalReason,
     decisionNote: z.string().nullable().describe("Why it was rejected, or canceled by the service"),
     failureCode: z.string().nullable().describe("Why the payment provider could not give it back"),
     createdAt: Timestamp,
@@ -81,6 +92,16 @@ export const Refundable = z
     until: Timestamp.nullable().describe("The end of the refund window; null until completed"),
     amount: Amount.describe("What would be given back; 0 where reasonIfNot says why nothing is"),
     reasonIfNot: z.enum(refundObstacles).nullable(),
+    approval: z
+      .enum(["instant", "seller"])
+      .nullable()
+      .describe(
+        "Who approves it if you ask now: the rules at once, or the seller; null where reasonIfNot says why nobody can",
+      ),
+    approvalReason,
+    instantFrom: Timestamp.nullable().describe(
+      "From when it would be approved at once, where approvalReason is recent_instant_refund and the window is open then; else null",
+    ),
   })
   .meta({ id: "Refundable" });
 
@@ -137,6 +158,7 @@ export const RefundedBuyers = z
   .meta({ id: "RefundedBuyers" });
 
 export type RefundStatus = (typeof refundStatuses)[number];
+export type ApprovalReason = (typeof approvalReasons)[number];
 export type RefundObstacle = (typeof refundObstacles)[number];
 export type Refund = z.input<typeof Refund>;
 export type AdminRefund = z.input<typeof AdminRefund>;
@@ -162,7 +184,7 @@ export const create = endpoint({
   path: "/purchases/:orderId/refund",
   summary: "Ask for the money of a purchase back",
   description:
-    "What was never revealed, downloaded or run is approved at once, within the refund window; of anything else the seller decides, and after 7 days it is approved. Outside the window: 422 with the reason refund_window_expired. Whoever had such a refund lately waits for the seller, too: 30 days after the first, 90 after the second, 180 after each later one. One at a time: while another refund of it is open, 409 CONFLICT names it as refundId; while its payment is disputed, 409 INVALID_STATE.",
+    "What was never revealed, downloaded or run is approved at once, within the refund window; of anything else the seller decides, and after 7 days it is approved. Outside the window: 422 with the reason refund_window_expired. Whoever had such a refund lately waits for the seller, too: 30 days after the first, 90 after the second, 180 after each later one. approvalReason says which it is, here and in refundable of the purchase. One at a time: while another refund of it is open, 409 CONFLICT names it as refundId; while its payment is disputed, 409 INVALID_STATE.",
   access: writes,
   params: ofOrder,
   body: RequestRefund,

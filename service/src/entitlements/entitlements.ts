@@ -39,10 +39,7 @@ export const lockLiveEntitlement = (tx: Tx, userId: string, productId: string) =
 export const findEntitlementOfOrder = (db: Queries, orderId: string) => findOfOrder(db, orderId);
 
 /** Whether it was ever revealed, downloaded or run, which nobody can begin before the transaction ends. */
-export async function lockUse(tx: Tx, orderId: string): Promise<{ used: boolean }> {
-  const entitlement = await lockOfOrder(tx, orderId);
-  return { used: entitlement?.usedAt != null };
-}
+export const lockUse = (tx: Tx, orderId: string) => lockOfOrder(tx, orderId);
 
 /** The money is on its way back: nothing is used until it is there, or turns out not to come. */
 export const holdUse = (tx: Tx, orderId: string) => setStatus(tx, orderId, "held");

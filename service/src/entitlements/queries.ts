@@ -37,7 +37,7 @@ export const lockActive = (tx: Tx, buyerId: string, productId: string) =>
 export const findOfOrder = (db: Queries, orderId: string) =>
   db
     .selectFrom("entitlements")
-    .select(["buyer_id", "product_id", "major", "status"])
+    .select(["buyer_id", "product_id", "major", "status", "used_at as usedAt"])
     .where("order_id", "=", orderId)
     .executeTakeFirst();
 

@@ -21,12 +21,15 @@ const quoted = (text: string | null) => (text ? [text] : []);
 
 const letters: Record<Occasion, Letters> = {
   requested: {
-    seller: ({ productTitle, reason, details, decideBy }, amount) => ({
+    seller: ({ productTitle, reason, details, decideBy, approvalReason }, amount) => ({
       subject: `A buyer asks for their money back: ${productTitle}`,
       paragraphs: [
         `A buyer of “${productTitle}” asks for ${amount} back. They say:`,
         reason,
         ...quoted(details),
+        approvalReason === "recent_instant_refund"
+          ? "They have not used it. You decide because they had another refund at once lately."
+          : "They have used it.",
         `Approve or reject it by ${toLongDate(decideBy!)}; after that it is approved by itself.`,
       ],
     }),

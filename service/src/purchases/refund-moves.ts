@@ -38,7 +38,10 @@ export async function lockRefund(tx: Tx, id: string): Promise<Locked | undefined
   return { order, refund: (await findRefundRow(tx, id))! };
 }
 
-type Wish = Pick<NewRefund, "origin" | "amount_minor" | "reason" | "details" | "decide_by">;
+type Wish = Pick<
+  NewRefund,
+  "origin" | "amount_minor" | "reason" | "details" | "decide_by" | "approval_reason"
+>;
 
 /** Writes a refund of a locked order, which nobody has decided yet. */
 export async function startRefund(

@@ -1,4 +1,4 @@
-import type { RefundStatus } from "@stoa/contract";
+import type { ApprovalReason, RefundStatus } from "@stoa/contract";
 import type { ExpressionBuilder } from "kysely";
 import type { Queries, Tx } from "../db/database.ts";
 import { type Drawn, exact } from "../db/exact.ts";
@@ -26,6 +26,7 @@ export interface RefundRow {
   /** null: the rules decided. */
   decidedBy: string | null;
   decidedAt: Date | null;
+  approvalReason: ApprovalReason | null;
   decisionNote: string | null;
   failureCode: string | null;
   createdAt: Date;
@@ -47,7 +48,11 @@ const refunds = (db: Queries) =>
       ...(["o.product_id as productId", "o.product_title as productTitle"] as const),
       ...(["r.amount_minor as amountMinor", "r.reason", "r.details"] as const),
       ...(["r.decide_by as decideBy", "r.decided_by as decidedBy", "r.decided_at as decidedAt"] as const),
-      ...(["r.decision_note as decisionNote", "r.failure_code as failureCode"] as const),
+      ...([
+        "r.approval_reason as approvalReason",
+        "r.decision_note as decisionNote",
+        "r.failure_code as failureCode",
+      ] as const),
       ...(["r.created_at as createdAt", "r.completed_at as completedAt"] as const),
       "r.returned_at as returnedAt",
     ])
@@ -132,6 +137,7 @@ export interface NewRefund {
   currency: string;
   reason: string;
   details: string | null;
+  approval_reason?: ApprovalReason;
   decide_by: Date | null;
   created_at: Date;
 }

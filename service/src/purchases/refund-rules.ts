@@ -1,7 +1,8 @@
-import type { Refundable, RefundObstacle } from "@stoa/contract";
+import type { ApprovalReason, Refundable, RefundObstacle } from "@stoa/contract";
 import type { Context } from "../context.ts";
 import { daysAfter } from "../days.ts";
 import type { Queries, Tx } from "../db/database.ts";
+import { findEntitlementOfOrder } from "../entitlements/entitlements.ts";
 import { ApiError, ruleBroken } from "../errors.ts";
 import { toId } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
@@ -32,11 +33,33 @@ const buyersObstacle = (ctx: Context, order: OrderRow, openId: string | undefine
 export async function refundableOf(ctx: Context, order: OrderRow): Promise<Refundable> {
   const open = await findOpenRefund(ctx.db, order.id);
   const reasonIfNot = buyersObstacle(ctx, order, open?.id);
+  const approval = reasonIfNot ? null : await approvalOf(ctx, ctx.db, order);
+  const instantFrom = approval?.instantFrom ?? null;
   return {
     until: isPaid(order) ? windowEnd(order).toISOString() : null,
     amount: reasonIfNot ? 0 : toDecimal(remainingOf(order), order.currency),
     reasonIfNot,
+    approval: approval && (approval.reason === "unused" ? "instant" : "seller"),
+    approvalReason: approval?.reason ?? null,
+    instantFrom:
+      instantFrom && instantFrom <= windowEnd(order as PaidOrder) ? instantFrom.toISOString() : null,
   };
+}
+
+interface Approval {
+  reason: ApprovalReason;
+  /** From when the rules would approve it at once; null: they do, or never will. */
+  instantFrom: Date | null;
+}
+
+/** Who would approve a request now, and why. Inside a transaction, the buyer's account and the use are locked. */
+export async function approvalOf(ctx: Context, db: Queries, order: OrderRow): Promise<Approval> {
+  const entitlement = await findEntitlementOfOrder(db, order.id);
+  if (entitlement?.usedAt != null) return { reason: "used", instantFrom: null };
+  const from = await instantRefundsFrom(db, order.buyerId);
+  return from && ctx.now() < from
+    ? { reason: "recent_instant_refund", instantFrom: from }
+    : { reason: "unused", instantFrom: null };
 }
 
 const inState = (order: OrderRow, message: string) =>
@@ -80,9 +103,9 @@ export function mustBeGivable(order: OrderRow): PaidOrder {
   return order as PaidOrder;
 }
 
-/** Whoever often gives back what they looked at must ask the seller. The buyer's account is locked. */
-export async function isTooSoon(ctx: Context, db: Queries, buyerId: string): Promise<boolean> {
+/** A buyer who often returns what they never used must ask the seller. null: they had no refund at once yet. */
+async function instantRefundsFrom(db: Queries, buyerId: string): Promise<Date | null> {
   const { count, last } = await findAutomaticRefunds(db, buyerId);
   const days = BETWEEN_AUTOMATIC_DAYS[Math.min(count, BETWEEN_AUTOMATIC_DAYS.length - 1)]!;
-  return last !== null && ctx.now() < daysAfter(last, days);
+  return last && daysAfter(last, days);
 }

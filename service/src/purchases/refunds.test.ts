@@ -455,11 +455,36 @@ test("a second automatic refund comes after 30 days, a third after 90 more, then
     await forward(1);
     return [early.body.data.status, (await ask(buyer, orderId)).body.data.status];
   };
-  assertStatus(await ask(buyer, (await hasOrder({}, buyer)).orderId), "succeeded");
+  const first = await ask(buyer, (await hasOrder({}, buyer)).orderId);
+  assertStatus(first, "succeeded");
+  assert.equal(first.body.data.approvalReason, "unused");
   assert.deepEqual(await askAfter(30), ["pending", "succeeded"]);
   assert.deepEqual(await askAfter(90), ["pending", "succeeded"]);
   assert.deepEqual(await askAfter(180), ["pending", "succeeded"]);
   assert.deepEqual(await askAfter(180), ["pending", "succeeded"]);
+});
+
+test("refundable and the refund name why it is approved at once, or why the seller decides", async () => {
+  const buyer = await market.hasUser();
+  const refundableOf = async (orderId: string) => {
+    const { refundable } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
+    return [refundable.approval, refundable.approvalReason, refundable.instantFrom];
+  };
+  const unused = await hasOrder({}, buyer);
+  assert.deepEqual(await refundableOf(unused.orderId), ["instant", "unused", null]);
+  const used = await hasOrder({}, buyer);
+  await buyer.get(`/v1/products/${used.productId}`);
+  assert.deepEqual(await refundableOf(used.orderId), ["seller", "used", null]);
+  assert.equal((await ask(buyer, used.orderId)).body.data.approvalReason, "used");
+  const { data: instant } = (await ask(buyer, unused.orderId)).body;
+  assert.deepEqual([instant.status, instant.approvalReason], ["succeeded", "unused"]);
+  assert.deepEqual(await refundableOf(unused.orderId), [null, null, null]);
+  await forward(20 * DAY_MS);
+  const second = await hasOrder({}, buyer);
+  const instantFrom = new Date(Date.parse(instant.createdAt) + 30 * DAY_MS).toISOString();
+  assert.deepEqual(await refundableOf(second.orderId), ["seller", "recent_instant_refund", instantFrom]);
+  const { data } = (await ask(buyer, second.orderId)).body;
+  assert.deepEqual([data.status, data.approvalReason], ["pending", "recent_instant_refund"]);
 });
 
 test("of many purchases that one buyer gives back at once, one is automatic", async () => {

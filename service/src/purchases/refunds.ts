@@ -1,4 +1,11 @@
-import type { AdminRefund, GiveRefund, Refund, RefundStatus, RequestRefund } from "@stoa/contract";
+import type {
+  AdminRefund,
+  ApprovalReason,
+  GiveRefund,
+  Refund,
+  RefundStatus,
+  RequestRefund,
+} from "@stoa/contract";
 import { refundReasons } from "@stoa/contract";
 import type { Context, Member, SessionCaller, Source } from "../context.ts";
 import { daysAfter } from "../days.ts";
@@ -9,6 +16,7 @@ import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
 import { isAdmin } from "../http/authenticate.ts";
 import { toId, toUuid } from "../ids.ts";
 import { formatMoney, toDecimal, toMinor } from "../money/amount.ts";
+import { whyNotOnStep } from "../money/chargeable.ts";
 import { lockAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { type PaidOrder, remainingOf } from "./giving-back.ts";
@@ -27,7 +35,7 @@ import {
 } from "./refund-moves.ts";
 import { carryOut, continueRefund } from "./refund-payment.ts";
 import { findRefundRow, listRefundRows, type RefundRow } from "./refund-queries.ts";
-import { isTooSoon, mustBeGivable, mustBeRefundable } from "./refund-rules.ts";
+import { approvalOf, mustBeGivable, mustBeRefundable } from "./refund-rules.ts";
 
 /** How long a seller may think about it. */
 const DECISION_DAYS = 7;
@@ -46,10 +54,11 @@ export async function requestRefund(
   const { refund, approved } = await ctx.db.transaction().execute(async (tx) => {
     await lockAccount(tx, caller.userId);
     const order = await mustBeRefundable(ctx, tx, await lockOwn(tx, caller.userId, orderId));
-    const { used } = await lockUse(tx, order.id);
-    const automatic = !used && !(await isTooSoon(ctx, tx, caller.userId));
+    await lockUse(tx, order.id);
+    const { reason } = await approvalOf(ctx, tx, order);
+    const automatic = reason === "unused";
     const by = { actorId: caller.userId, source };
-    const started = await startRefund(ctx, tx, order, wishOfBuyer(ctx, order, wish, automatic), by);
+    const started = await startRefund(ctx, tx, order, wishOfBuyer(ctx, order, wish, reason), by);
     await bindToRefund(ctx, tx, started.refund.id);
     if (!automatic) await tellOfRefund(ctx, tx, started.refund, "requested");
     return { ...started, approved: automatic && (await approveRefund(ctx, tx, started, theService)) };
@@ -75,12 +84,13 @@ async function lockOwn(tx: Tx, buyerId: string, orderId: string): Promise<OrderR
   return order;
 }
 
-const wishOfBuyer = (ctx: Context, order: PaidOrder, wish: RequestRefund, automatic: boolean) => ({
+const wishOfBuyer = (ctx: Context, order: PaidOrder, wish: RequestRefund, reason: ApprovalReason) => ({
   origin: "buyer" as const,
   amount_minor: remainingOf(order),
   reason: wish.reason,
   details: wish.details ?? null,
-  decide_by: automatic ? null : daysAfter(ctx.now(), DECISION_DAYS),
+  approval_reason: reason,
+  decide_by: reason === "unused" ? null : daysAfter(ctx.now(), DECISION_DAYS),
 });
 
 /** The seller gives in, or an administrator decides so. */
@@ -180,7 +190,7 @@ export async function giveRefund(
     const found = id ? await lockOrder(tx, id) : undefined;
     if (!found) throw new ApiError("ORDER_NOT_FOUND");
     const order = mustBeGivable(found);
-    const amountMinor = amount === undefined ? remainingOf(order) : amountOf(order, amount);
+    const amountMinor = amount === undefined ? remainingOf(order) : amountOf(ctx, order, amount);
     const given = await giveUnasked(ctx, tx, order, { amountMinor, reason, details: null }, by);
     await bindToRefund(ctx, tx, given);
     return given;
@@ -201,9 +211,12 @@ async function carryOutOrLeave(ctx: Context, refundId: string): Promise<void> {
   }
 }
 
-function amountOf(order: PaidOrder, amount: number): bigint {
+function amountOf(ctx: Context, order: PaidOrder, amount: number): bigint {
   const minor = toMinor(amount, order.currency);
   if (minor === null) throw invalidRequest("amount", `is no amount of ${order.currency}`);
+  const { stepMinor } = ctx.outside.payments.limitsOf(order.currency);
+  const why = whyNotOnStep(stepMinor, minor, order.currency);
+  if (why) throw invalidRequest("amount", why);
   const remaining = remainingOf(order);
   if (minor <= remaining) return minor;
   throw ruleBroken("amount", `is more than the ${formatMoney(remaining, order.currency)} that remain`);
@@ -278,6 +291,7 @@ export function toRefund(refund: RefundRow): Refund {
     requestedBy: refund.origin,
     decideBy: time(refund.decideBy),
     decidedBy: deciderOf(refund),
+    approvalReason: refund.approvalReason,
     decisionNote: refund.decisionNote,
     failureCode: refund.failureCode,
     returnedAt: refund.returnedAt?.toISOString() ?? null,
