@@ -9,6 +9,7 @@ import { etagOf } from "../http/envelope.ts";
 import { Answer } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
+import { whyNotOnStep } from "../money/chargeable.ts";
 import { toBasisPoints, toPercent } from "../money/percent.ts";
 import { ownProducts } from "../products/ownership.ts";
 import {
@@ -171,6 +172,8 @@ function offOf(ctx: Context, wish: CreateDiscountCode, product: Product | null) 
   const currency = currencyOf(ctx, wish.currency, product);
   const minor = toMinor(amountOff, currency);
   if (minor === null) throw invalidRequest("amountOff", `is no amount of ${currency}`);
+  const why = whyNotOnStep(ctx.outside.payments.limitsOf(currency).stepMinor, minor, currency);
+  if (why) throw invalidRequest("amountOff", why);
   return { percent_basis_points: null, amount_off_minor: minor, currency };
 }
 

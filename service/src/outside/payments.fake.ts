@@ -3,6 +3,7 @@ import { z } from "zod";
 import { payoutAccounts, sharedMethods } from "./payments.fake-methods.ts";
 import { mustBeSigned } from "./payments.fake-signature.ts";
 import {
+  anyAmount,
   type Dispute,
   NoticeRefused,
   type PaymentMethod,
@@ -51,6 +52,7 @@ export function fakePayments({
 
   return {
     name: "fake",
+    limitsOf: anyAmount,
     async charge({ orderId, amountMinor, currency, methodId, userId, description }) {
       const body = { amountMinor: Number(amountMinor), currency, customerId: userId, methodId, description };
       const reply = await ask(ChargeReply, "POST", "/v1/charges", { key: orderId, body });

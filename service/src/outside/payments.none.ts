@@ -1,4 +1,4 @@
-import { NoticeRefused, type Payments, PaymentUnknown } from "./payments.ts";
+import { anyAmount, NoticeRefused, type Payments, PaymentUnknown } from "./payments.ts";
 
 const nobody = async () => {
   throw new PaymentUnknown("there is no payment provider");
@@ -9,6 +9,7 @@ async function* nothing(): AsyncGenerator<never> {}
 /** Production without a payment provider: nothing can be bought, and no test method buys anything for nothing. */
 export const noPayments: Payments = {
   name: "none",
+  limitsOf: anyAmount,
   charge: async () => ({ state: "unknown_method" }),
   find: async () => null,
   cancel: async () => null,

@@ -2,14 +2,16 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
 import Stripe from "stripe";
-import { hasProduct } from "../../test/factories.ts";
+import { haiku, hasDraft, hasProduct } from "../../test/factories.ts";
 import { asOneLine, lettersToUser } from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { hasEarned } from "../../test/payouts.ts";
 import { type StripeServer, startStripeServer } from "../../test/stripe-server.ts";
+import { toUuid } from "../ids.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 import { currencies } from "../money/amount.ts";
 import { forgetAtProvider } from "../payments/methods.ts";
+import { payOutBySchedule } from "../payouts/schedule.ts";
 import { hearOfPayout, reconcilePayouts } from "../payouts/sending.ts";
 import { reconcilePayments } from "../plans/payment.ts";
 import { renewSubscriptions } from "../plans/renewal.ts";
@@ -705,6 +707,83 @@ suite("a shop that is paid through Stripe", () => {
         assert.equal(await mismatch(), null);
       });
     }
+  });
+});
+
+suite("a shop with amounts that Stripe has not", () => {
+  let market: Market;
+  let seller: Client;
+  let session: Client;
+  before(async () => {
+    market = await openMarket({ payments, config: { currencies: ["USD", "KWD", "JPY"] } });
+    seller = await market.hasUser({ role: "seller" });
+    session = await market.hasSession(seller.userId);
+    await session.put("/v1/account/payout-account", { account: "acct_seller" });
+  });
+  after(() => market.close());
+
+  test("POST and PATCH /products: a price that cannot be charged is refused by the field price", async () => {
+    for (const [currency, price, reason] of [
+      ["KWD", 1.234, /multiple of 0\.010 KWD/],
+      ["USD", 0.49, /must be 0 or at least 0\.50 USD/],
+      ["JPY", 49, /at least 50 JPY/],
+    ] as const) {
+      const refused = await seller.post("/v1/products", { ...haiku, price, currency });
+      assert.match(assertError(refused, 400, "INVALID_REQUEST", "price").reason, reason);
+    }
+    for (const [currency, price] of [
+      ["KWD", 1.23],
+      ["USD", 0.5],
+      ["USD", 0],
+    ] as const) {
+      const id = await hasProduct(seller, { price, currency });
+      const patched = await seller.patch(`/v1/products/${id}`, { price: currency === "KWD" ? 2.345 : 0.01 });
+      assertError(patched, 400, "INVALID_REQUEST", "price");
+      assert.equal((await seller.patch(`/v1/products/${id}`, { tags: ["new"] })).status, 200);
+    }
+  });
+
+  test("POST /products/{id}/publish: a price of before Stripe is refused by the field price", async () => {
+    const id = await hasDraft(seller, { price: 5 });
+    await market.query("update products set price_minor = 10 where id = $1", [toUuid("prod", id)]);
+    assertError(await seller.post(`/v1/products/${id}/publish`), 422, "VALIDATION_ERROR", "price");
+  });
+
+  test("POST /purchases: a discount that leaves too little is refused by the field discountCode", async () => {
+    const buyer = await market.hasUser();
+    await buyer.post("/v1/payment-methods", { token: "pm_card_visa" });
+    await seller.post("/v1/discount-codes", { code: "MOST", percentOff: 95 });
+    const productId = await hasProduct(seller, { price: 5 });
+    const reply = await buyer.post("/v1/purchases", { productId, discountCode: "MOST" });
+    const { reason } = assertError(reply, 422, "VALIDATION_ERROR", "discountCode");
+    assert.match(reason, /leaves 0\.25 USD to pay, which must be 0 or at least 0\.50 USD/);
+    assert.deepEqual((await buyer.get("/v1/purchases")).body.data, []);
+    assert.equal((await buyer.post("/v1/purchases", { productId })).status, 201);
+  });
+
+  test("payouts in KWD: what Stripe takes is paid, by the schedule too, and the rest stays", async () => {
+    const available = async () => (await seller.get("/v1/balance")).body.data[0].available;
+    await hasEarned(market, seller, { amountMinor: 12_345n, currency: "KWD" });
+    assertError(await session.post("/v1/payouts", { amount: 10.001 }), 400, "INVALID_REQUEST", "amount");
+    const asked = (await session.post("/v1/payouts", {})).body.data;
+    assert.deepEqual([asked.status, asked.amount], ["completed", 12.34]);
+    assert.equal(await available(), 0.005);
+    await hasEarned(market, seller, { amountMinor: 15_008n, currency: "KWD" });
+    await payOutBySchedule(market.service.ctx, "daily");
+    market.clock.forward(86_400_000);
+    await payOutBySchedule(market.service.ctx, "daily");
+    const [scheduled] = (await seller.get("/v1/payouts")).body.data;
+    assert.deepEqual([scheduled.status, scheduled.amount], ["completed", 15.01]);
+    assert.equal(await available(), 0.003);
+  });
+
+  test("an upgrade that costs less than Stripe charges: the rest is waived", async () => {
+    const buyer = await market.hasSession((await market.hasUser()).userId);
+    await buyer.post("/v1/payment-methods", { token: "pm_card_visa" });
+    assert.equal((await buyer.put(PLAN, { plan: "pro" })).status, 200);
+    await market.query("update subscriptions set price_minor = 9880 where user_id = $1", [buyer.userId]);
+    assert.equal((await buyer.put(PLAN, { plan: "business" })).status, 200);
+    assert.equal((await buyer.get(PLAN)).body.data.plan, "business");
   });
 });
 

@@ -1,5 +1,5 @@
 import Stripe from "stripe";
-import { fromStripe, toStripe } from "./payments.stripe-amounts.ts";
+import { fromStripe, limitsOfStripe, toStripe } from "./payments.stripe-amounts.ts";
 import type { References } from "./payments.stripe-references.ts";
 import {
   type Dispute,
@@ -146,6 +146,7 @@ export function stripePayments({
 
   return {
     name: "stripe",
+    limitsOf: limitsOfStripe,
     async charge(request) {
       try {
         return outcomeOf(await answered(async () => confirm(await intentOf(request), request)));

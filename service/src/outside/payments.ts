@@ -1,3 +1,5 @@
+import type { AmountLimits } from "../money/chargeable.ts";
+
 /**
  * The port for payments: what the service asks of a payment provider, whichever it is. All ids that we give are our rows' own
  * (TypeIDs); they are the provider's idempotency keys too, so that asking twice moves money once.
@@ -159,6 +161,8 @@ export interface PaymentMethod extends CardSummary {
 
 export interface Payments {
   readonly name: string;
+  /** Which amounts of a currency it charges, gives back and pays out. */
+  limitsOf(currency: string): AmountLimits;
   /** Charges once per order; a repeat answers with the first charge as it stands now. */
   charge(request: PaymentRequest): Promise<PaymentOutcome>;
   /** The order's charge as it stands now; null when the provider never heard of it. */
@@ -215,3 +219,6 @@ export class NoticeRefused extends Error {
     this.name = "NoticeRefused";
   }
 }
+
+/** Every amount, as of a provider that has no limits. */
+export const anyAmount = (): AmountLimits => ({ stepMinor: 1n, minimumMinor: 1n });

@@ -14,6 +14,10 @@ export function minimumMinor(currency: string): bigint {
   return exponent === 0 ? MINIMUM_WITHOUT_DECIMALS : MINIMUM_WITH_DECIMALS * 10n ** BigInt(exponent);
 }
 
+/** As much of an amount as the payment provider pays out: what is left of its step waits for the next payout. */
+export const payableOf = (ctx: Context, currency: string, minor: bigint): bigint =>
+  minor - (minor % ctx.outside.payments.limitsOf(currency).stepMinor);
+
 /** Of somebody who never earned anything in it. */
 export const nothingIn = (currency: string): Balance => ({
   currency,

@@ -6,10 +6,11 @@ import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
 import { type Balance, balancesOf } from "../ledger/balances.ts";
 import { formatMoney, isCurrency, toDecimal, toMinor } from "../money/amount.ts";
+import { whyNotOnStep } from "../money/chargeable.ts";
 import { lacksSetUp, payoutAccountOf } from "../payments/payout-account.ts";
 import { lockAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
-import { minimumMinor, nothingIn } from "./balance.ts";
+import { minimumMinor, nothingIn, payableOf } from "./balance.ts";
 import { makePayout } from "./making.ts";
 import { findOpenPayout, findOwnPayout, listPayouts as listRows, type PayoutRow } from "./queries.ts";
 import { refreshOrLeave, sendOrLeave } from "./sending.ts";
@@ -42,7 +43,7 @@ async function draw(ctx: Context, tx: Tx, sellerId: string, wish: AskPayout): Pr
   const seller = await lockAccount(tx, sellerId);
   if (!seller || seller.closedAt || seller.bannedAt) throw new ApiError("INVALID_API_KEY");
   const balance = await chooseBalance(ctx, tx, sellerId, wish);
-  const amountMinor = amountOf(wish, balance);
+  const amountMinor = amountOf(ctx, wish, balance);
   await mustHaveNoOpen(tx, sellerId, balance.currency);
   mustBePayable(balance, amountMinor);
   const destination = await payoutAccountOf(ctx, tx, sellerId);
@@ -67,10 +68,12 @@ async function chooseBalance(ctx: Context, tx: Tx, sellerId: string, wish: AskPa
   return balances.find((balance) => balance.currency === currency) ?? nothingIn(currency);
 }
 
-function amountOf({ amount }: AskPayout, { currency, availableMinor }: Balance): bigint {
-  if (amount === undefined) return availableMinor;
+function amountOf(ctx: Context, { amount }: AskPayout, { currency, availableMinor }: Balance): bigint {
+  if (amount === undefined) return payableOf(ctx, currency, availableMinor);
   const minor = toMinor(amount, currency);
   if (minor === null) throw invalidRequest("amount", `is no amount of ${currency}`);
+  const why = whyNotOnStep(ctx.outside.payments.limitsOf(currency).stepMinor, minor, currency);
+  if (why) throw invalidRequest("amount", why);
   return minor;
 }
 

@@ -6,7 +6,7 @@ import { type Balance, balancesOf } from "../ledger/balances.ts";
 import { lacksSetUp, payoutAccountOf } from "../payments/payout-account.ts";
 import { type AccountRow, lockAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
-import { minimumMinor } from "./balance.ts";
+import { minimumMinor, payableOf } from "./balance.ts";
 import { makePayout } from "./making.ts";
 import { listPayable, type PayoutRow } from "./queries.ts";
 import { sendOrLeave } from "./sending.ts";
@@ -86,8 +86,10 @@ async function drawAvailable(
   const balances = await balancesOf(tx, sellerId, ctx.now());
   const balance = balances.find((one) => one.currency === currency);
   const destination = await payoutAccountOf(ctx, tx, sellerId);
-  if (!destination || !balance || balance.availableMinor < leastOf(seller, balance)) return null;
-  return makePayout(ctx, tx, { sellerId, balance, amountMinor: balance.availableMinor, destination, slot });
+  if (!destination || !balance) return null;
+  const amountMinor = payableOf(ctx, currency, balance.availableMinor);
+  if (amountMinor < leastOf(seller, balance)) return null;
+  return makePayout(ctx, tx, { sellerId, balance, amountMinor, destination, slot });
 }
 
 /** Whoever has left has no later sales to wait for: the last of it is paid, however little. */

@@ -9,7 +9,7 @@ import { toDecimal } from "../money/amount.ts";
 import type { Tax } from "../outside/taxes.ts";
 import { methodFor } from "../payments/methods.ts";
 import { lockPlan, toUserId } from "../people/users.ts";
-import { taxOf, writePayment } from "./bill.ts";
+import { billOf, taxOf, writePayment } from "./bill.ts";
 import { charge, giveUp, isOpen, refresh } from "./payment.ts";
 import { type PlanBook, priceMinorOf } from "./plan-book.ts";
 import {
@@ -129,12 +129,16 @@ async function begin(
 ): Promise<PaymentRow | null> {
   const { currency } = ctx.config.planBook;
   const priceMinor = priceMinorOf(ctx.config.planBook, plan)!;
+  const { stepMinor, minimumMinor } = ctx.outside.payments.limitsOf(currency);
+  // Up to what the provider charges: a part of its step is the owner's.
+  const creditedMinor = credit + (credit < priceMinor ? (priceMinor - credit) % stepMinor : 0n);
   if (priceMinor === 0n) {
     await endSubscription(ctx, tx, userId, plan);
     return null;
   }
   if (!methodId) throw ruleBroken("paymentMethodId", "is needed: you have no default payment method");
-  if (credit >= priceMinor) {
+  // What is too little to be charged is waived.
+  if (creditedMinor >= priceMinor || billOf(priceMinor, creditedMinor, tax).totalMinor < minimumMinor) {
     await startPeriod(ctx, tx, { userId, plan, priceMinor, currency, paymentMethodId: methodId });
     return null;
   }
@@ -142,7 +146,7 @@ async function begin(
     userId,
     plan,
     priceMinor,
-    creditMinor: credit,
+    creditMinor: creditedMinor,
     tax,
     methodId,
     renewsFrom: null,

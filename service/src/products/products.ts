@@ -18,6 +18,7 @@ import { isAdmin } from "../http/authenticate.ts";
 import type { RequestFacts } from "../http/route.ts";
 import { toId } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
+import { whyNotChargeable } from "../money/chargeable.ts";
 import { becomeSeller } from "../people/users.ts";
 import { mustAcceptOldInputs } from "./breaking-changes.ts";
 import { mustStayComplete } from "./checklist.ts";
@@ -36,12 +37,14 @@ import { isAfter, nextMinor, numbersOf } from "./version.ts";
 
 const MAX_PRICE_MINOR = 99_999_999;
 
-function priceOf(price: number, currency: string): number {
+function priceOf(ctx: Context, price: number, currency: string): number {
   const minor = toMinor(price, currency);
   if (minor === null) throw invalidRequest("price", `has more decimals than ${currency}`);
   if (minor > MAX_PRICE_MINOR) {
     throw invalidRequest("price", `must be at most ${toDecimal(MAX_PRICE_MINOR, currency)} ${currency}`);
   }
+  const why = whyNotChargeable(ctx.outside.payments.limitsOf(currency), minor, currency);
+  if (why) throw invalidRequest("price", why);
   return Number(minor);
 }
 
@@ -53,7 +56,7 @@ function currencyOf(ctx: Context, currency: string | undefined): string {
 
 function moneyOf(ctx: Context, wish: Pick<CreateProduct, "price" | "currency">) {
   const currency = currencyOf(ctx, wish.currency);
-  return { currency, priceMinor: priceOf(wish.price, currency) };
+  return { currency, priceMinor: priceOf(ctx, wish.price, currency) };
 }
 
 async function mustBeCategory(ctx: Context, slug: string | undefined | null): Promise<void> {
@@ -186,7 +189,8 @@ async function applied(ctx: Context, product: Locked, change: ChangeProduct): Pr
   const { price, ...rest } = withoutUndefined(change);
   const currency = change.currency ? currencyOf(ctx, change.currency) : product.currency;
   const after = { ...product, ...rest, currency } as Locked;
-  after.priceMinor = priceOf(price ?? toDecimal(product.priceMinor, product.currency), currency);
+  if (price !== undefined || currency !== product.currency)
+    after.priceMinor = priceOf(ctx, price ?? toDecimal(product.priceMinor, product.currency), currency);
   const isOfAnotherType = after.type !== product.type;
   const touchesContent =
     change.content !== undefined || change.contentFormat !== undefined || isOfAnotherType;

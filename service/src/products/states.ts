@@ -3,11 +3,12 @@ import { renderCard } from "../catalogue/card.ts";
 import { relist } from "../catalogue/listing.ts";
 import type { Context, Member, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { ApiError } from "../errors.ts";
+import { ApiError, ruleBroken } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
 import { toId, toUuid } from "../ids.ts";
 import { sendMail } from "../mail/mail.ts";
 import { toDecimal } from "../money/amount.ts";
+import { whyNotChargeable } from "../money/chargeable.ts";
 import { findAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { mustBeComplete } from "./checklist.ts";
@@ -87,7 +88,7 @@ async function move(
   { actorId, source, reasonCode = null, reason = null }: Wish & { actorId: string },
 ): Promise<Locked> {
   const { to, complete, deed } = moves[name];
-  if (complete) await mustBeFitForSale(tx, product);
+  if (complete) await mustBeFitForSale(ctx, tx, product);
   const said = { reasonCode, reason };
   const after = { ...afterMove(ctx, product, name), ...verdictAfter(ctx, name, said) };
   await writeMove(tx, after, renderCard(after));
@@ -104,10 +105,18 @@ async function move(
   return after;
 }
 
-async function mustBeFitForSale(tx: Tx, product: Locked): Promise<void> {
+async function mustBeFitForSale(ctx: Context, tx: Tx, product: Locked): Promise<void> {
   if (product.authorClosedAt !== null)
     throw new ApiError("INVALID_STATE", "Its author's account is closed.", { current: "closed" });
   await mustBeComplete(tx, product);
+  mustBeChargeable(ctx, product);
+}
+
+/** Its price may be older than the payment provider. */
+function mustBeChargeable(ctx: Context, { priceMinor, currency }: Locked): void {
+  const limits = ctx.outside.payments.limitsOf(currency);
+  const why = whyNotChargeable(limits, BigInt(priceMinor), currency);
+  if (why) throw ruleBroken("price", why);
 }
 
 function afterMove(ctx: Context, product: Locked, name: MoveName): Locked {

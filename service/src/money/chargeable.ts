@@ -1,0 +1,24 @@
+import { formatMoney } from "./amount.ts";
+
+/** Which amounts of a currency a payment provider moves: multiples of a step, charges from a minimum on. */
+export interface AmountLimits {
+  stepMinor: bigint;
+  minimumMinor: bigint;
+}
+
+/** Why the provider cannot charge an amount, as the rest of a sentence about it; null where it can. Nothing is charged for 0. */
+export function whyNotChargeable(
+  { stepMinor, minimumMinor }: AmountLimits,
+  minor: bigint,
+  currency: string,
+): string | null {
+  if (minor === 0n) return null;
+  if (minor < minimumMinor)
+    return `must be 0 or at least ${formatMoney(minimumMinor, currency)}, the minimum that the payment provider charges`;
+  return whyNotOnStep(stepMinor, minor, currency);
+}
+
+export const whyNotOnStep = (stepMinor: bigint, minor: bigint, currency: string): string | null =>
+  minor % stepMinor === 0n
+    ? null
+    : `must be a multiple of ${formatMoney(stepMinor, currency)}, the smallest amount of the payment provider`;
