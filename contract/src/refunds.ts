@@ -79,6 +79,7 @@ export const Refund = z
     returnedAt: Timestamp.nullable().describe(
       "When the buyer's bank sent back what had succeeded: they are still owed it, and get it in another way",
     ),
+    settledAt: Timestamp.nullable().describe("When they got that in another way"),
   })
   .meta({ id: "Refund" });
 

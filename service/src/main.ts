@@ -16,6 +16,7 @@ import { type Rotation, rotateKeyring } from "./keyring.ts";
 import { createKey, parsePermissions, revokeAnyKey } from "./keys/keys.ts";
 import { verifyLedger } from "./ledger/verify.ts";
 import { createLog } from "./log.ts";
+import { formatMoney } from "./money/amount.ts";
 import { backUpTo, STDOUT } from "./operator/backup-file.ts";
 import { examine, type Finding } from "./operator/doctor.ts";
 import { connectionOf, mustAnswer, openPlace, type Place, readConfigOfExisting } from "./operator/place.ts";
@@ -31,6 +32,7 @@ import { start } from "./operator/start.ts";
 import { reconcileProvider } from "./payments/provider-reconciliation.ts";
 import { hashPassword } from "./people/password-hash.ts";
 import { createUser, findUser } from "./people/users.ts";
+import { settleReturnedRefund } from "./purchases/returned-refunds.ts";
 import { startOperatorSession } from "./sign-in/operator-session.ts";
 import { mustBeGoodPassword } from "./sign-in/password-rules.ts";
 import { jobKinds } from "./worker.ts";
@@ -273,6 +275,25 @@ function toMoment(text: string): Date {
     throw new InvalidArgumentError("It must be a date, such as 2026-06-01 or 2026-06-01T12:00:00Z.");
   return moment;
 }
+
+program
+  .command("refunds")
+  .description("what buyers were given back")
+  .command("settle")
+  .description("note that a buyer got in another way what their bank had sent back")
+  .requiredOption("--refund <id>", "the refund that came back, as doctor names it")
+  .requiredOption("--reference <text>", "how it was paid, such as the reference of a bank transfer")
+  .option("--json", "print JSON")
+  .action((options: { refund: string; reference: string; json?: boolean }) =>
+    withBase(async ({ ctx }) => {
+      const { amountMinor, currency, refundId } = await settleReturnedRefund(
+        ctx,
+        options.refund,
+        options.reference,
+      );
+      print({ refundId, settled: true, amount: formatMoney(amountMinor, currency) }, options);
+    }),
+  );
 
 program
   .command("analytics")

@@ -241,6 +241,25 @@ test("an order that waits holds its code; given up for another, it gives the cod
   assert.equal(await redemptionsOf(id), 1);
 });
 
+test("an unconfirmed payment holds the last redemption of a code for half an hour, not for a day", async () => {
+  const { ctx } = market.service;
+  const productId = await hasProduct(seller, { price: 10 });
+  const { id, code } = await hasCode({ maxRedemptions: 1 });
+  const unlimited = await hasCode();
+  const [buyer, other, patient] = [await market.hasUser(), await market.hasUser(), await market.hasUser()];
+  const waiting = await buy(buyer, productId, { discountCode: code, paymentMethodId: WAITS });
+  const kept = await buy(patient, productId, { discountCode: unlimited.code, paymentMethodId: WAITS });
+  market.clock.forward(30 * MINUTE_MS);
+  await reconcileOrders(ctx);
+  refuse(await buy(other, productId, { discountCode: code }), /used up/);
+  market.clock.forward(MINUTE_MS + 1);
+  await reconcileOrders(ctx);
+  assert.equal((await orderOf(buyer, waiting.body.data.orderId)).status, "canceled");
+  assert.equal((await orderOf(patient, kept.body.data.orderId)).status, "requires_action");
+  assert.equal(await redemptionsOf(id), 0);
+  assert.equal((await buy(other, productId, { discountCode: code })).status, 201);
+});
+
 test("an open order is not charged for another wish: with a code or without one it is another", async () => {
   const productId = await hasProduct(seller, { price: 10 });
   const { id, code } = await hasCode();

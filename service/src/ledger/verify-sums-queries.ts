@@ -21,13 +21,14 @@ export const listMisdated = (tx: Tx) =>
                case t.kind when 'sale' then o.completed_at
                            when 'refund' then r.completed_at
                            when 'refund_returned' then r.returned_at
+                           when 'refund_settled' then r.settled_at
                            when 'dispute_opened' then d.opened_at
                            else d.closed_at end as "rightAt"
           from ledger_transactions t
           left join orders o on t.kind = 'sale' and o.id = t.source_id
-          left join refunds r on t.kind in ('refund', 'refund_returned') and r.id = t.source_id
+          left join refunds r on t.kind in ('refund', 'refund_returned', 'refund_settled') and r.id = t.source_id
           left join disputes d on t.kind like 'dispute%' and d.id = t.source_id
-         where t.kind in ('sale', 'refund', 'refund_returned', 'dispute_opened', 'dispute_won', 'dispute_lost')) as bookings
+         where t.kind in ('sale', 'refund', 'refund_returned', 'refund_settled', 'dispute_opened', 'dispute_won', 'dispute_lost')) as bookings
        where "occurredAt" <> "rightAt"`,
   );
 

@@ -9,10 +9,12 @@ import { ANSWERED_WITHIN_MS, orLeftOpen } from "./silence.ts";
 const GIVE_UP_UNHEARD_MS = 10 * 60_000;
 /** How long somebody may take to confirm. */
 const GIVE_UP_UNCONFIRMED_MS = 24 * 3_600_000;
+/** The same, where others want what the row holds: a redemption of a discount code that has few. */
+const GIVE_UP_SCARCE_MS = 30 * 60_000;
 
 /** Whether what waits to be confirmed is given up by now, because nobody does. */
-export const isLeftUnconfirmed = (createdAt: Date, now: Date): boolean =>
-  now.getTime() - createdAt.getTime() > GIVE_UP_UNCONFIRMED_MS;
+export const isLeftUnconfirmed = (createdAt: Date, now: Date, holdsScarce = false): boolean =>
+  now.getTime() - createdAt.getTime() > (holdsScarce ? GIVE_UP_SCARCE_MS : GIVE_UP_UNCONFIRMED_MS);
 
 /** What the provider said of a charge that it knows. */
 type Known = Exclude<PaymentOutcome, { state: "unknown_method" }>;
@@ -46,6 +48,8 @@ interface Open {
   id: string;
   createdAt: Date;
   askedAt: Date;
+  /** It holds what others want, such as the last redemption of a discount code. */
+  holdsScarce?: boolean;
 }
 
 /** Rows that are paid for by one charge each: what a room that takes money tells of its own. */
@@ -138,13 +142,14 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
     if (row) await settle(ctx, row, known);
   }
 
-  async function reconcileOne(ctx: Context, { id, createdAt, askedAt }: Open): Promise<void> {
+  async function reconcileOne(ctx: Context, { id, createdAt, askedAt, holdsScarce }: Open): Promise<void> {
     const { payments } = ctx.outside;
     const sinceMs = (moment: Date) => ctx.now().getTime() - moment.getTime();
     try {
       const found = await payments.find(rows.providersId(id));
       // From the first asking on: whoever asks again holds a discount code no longer for it.
-      const outdated = found?.state === "requires_action" && isLeftUnconfirmed(createdAt, ctx.now());
+      const outdated =
+        found?.state === "requires_action" && isLeftUnconfirmed(createdAt, ctx.now(), holdsScarce);
       const outcome = outdated ? await payments.cancel(rows.providersId(id)) : found;
       if (outcome && outcome.state !== "unknown_method") await settleById(ctx, id, outcome);
       else if (sinceMs(askedAt) > GIVE_UP_UNHEARD_MS) await rows.abandon(ctx, id);

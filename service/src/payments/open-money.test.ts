@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { hasBought, hasProduct } from "../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
+import { hasEarned } from "../../test/payouts.ts";
 import { type Prefix, toId, toUuid } from "../ids.ts";
 import { examine } from "../operator/doctor.ts";
 
@@ -272,7 +273,20 @@ const cases: Case[] = [
     })),
     ends: "delete from refunds",
     patienceMs: 0,
-    mend: /the bank sent it back: see to it that the buyer gets it in another way/,
+    mend: /the bank sent it back: give it to the buyer in another way, and then run stoa-server refunds settle/,
+  },
+  {
+    kind: "balance",
+    state: "owed_by_closed_account",
+    opens: told("usr", async (now) => {
+      const leaver = await market.hasUser();
+      await hasEarned(market, leaver, { amountMinor: -500n });
+      await market.query("update users set closed_at = $2 where id = $1", [leaver.userId, now]);
+      return leaver.userId;
+    }),
+    ends: "update users set closed_at = null where closed_at is not null",
+    patienceMs: 0,
+    mend: /they left, and a refund or dispute took more since than they had/,
   },
   {
     kind: "payout",

@@ -14,7 +14,7 @@ export interface OpenMoney {
   dueAt: Date | null;
 }
 
-type Kind = "order" | "plan payment" | "refund" | "payout" | "dispute" | "plan dispute";
+type Kind = "order" | "plan payment" | "refund" | "payout" | "dispute" | "plan dispute" | "balance";
 
 /** How long something may stay as it is before somebody should look, and what they can do then. */
 interface Patience {
@@ -58,6 +58,11 @@ const lostPlan: Patience = {
   mend: "the marketplace bears it, and the plan has ended or ends with its period",
 };
 
+const owed: Patience = {
+  ms: 0,
+  mend: "they left, and a refund or dispute took more since than they had: collect it, or bear it",
+};
+
 const patience: Record<Kind, Record<string, Patience>> = {
   order: { pending: asked, requires_action: confirmed, mismatched },
   "plan payment": { pending: asked, requires_action: confirmed, mismatched, unneeded },
@@ -70,7 +75,10 @@ const patience: Record<Kind, Record<string, Patience>> = {
       ms: DAY_MS,
       mend: "does the payment provider answer? If it does, it tells what the bank waits for",
     },
-    returned: { ms: 0, mend: "the bank sent it back: see to it that the buyer gets it in another way" },
+    returned: {
+      ms: 0,
+      mend: "the bank sent it back: give it to the buyer in another way, and then run stoa-server refunds settle",
+    },
   },
   payout: {
     pending: asked,
@@ -88,6 +96,7 @@ const patience: Record<Kind, Record<string, Patience>> = {
   // The bank's date is counted from the first moment.
   dispute: { inquiry: asksAbout, open: disputed, lost_in_excess: lostInExcess },
   "plan dispute": { inquiry: asksAbout, open: disputed, lost: lostPlan },
+  balance: { owed_by_closed_account: owed },
 };
 
 /** Every state in which money can be open, those without a row too. */
@@ -110,6 +119,7 @@ const prefixes: Record<Kind, Prefix> = {
   payout: "payout",
   dispute: "ord",
   "plan dispute": "pay",
+  balance: "usr",
 };
 
 export const isOverdue = ({ kind, state, oldest }: OpenMoney, now: Date): boolean =>

@@ -39,7 +39,8 @@ export async function countOpen(db: Queries, now: Date): Promise<OpenRow[]> {
       select 'refund', status, coalesce(decided_at, created_at), id, null
         from refunds where status in ('pending', 'approved', 'processing')
       union all
-      select 'refund', 'returned', returned_at, id, null from refunds where returned_at is not null
+      select 'refund', 'returned', returned_at, id, null
+        from refunds where returned_at is not null and settled_at is null
       union all
       select 'payout', case when waits_for is null then status else 'waits_for_balance' end, created_at, id, null
         from payouts where status in ('pending', 'in_transit')
@@ -58,6 +59,13 @@ export async function countOpen(db: Queries, now: Date): Promise<OpenRow[]> {
       union all
       select 'plan dispute', 'lost', closed_at, payment_id, null
         from subscription_disputes where status = 'lost' and closed_at > ${lately}
+      union all
+      select 'balance', 'owed_by_closed_account', closed_at, id, null
+        from users u
+       where closed_at is not null
+         and exists (select from ledger_entries e
+                      where e.owner_id = u.id and e.account in ('seller', 'referrer')
+                      group by e.currency having sum(e.amount_minor) < 0)
     ) as open group by kind, state`.execute(db);
   return rows;
 }

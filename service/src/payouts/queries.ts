@@ -6,8 +6,10 @@ import { type Drawn, exact } from "../db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../db/paging.ts";
 
 export const OPEN: PayoutStatus[] = ["pending", "in_transit"];
-/** Until then a bank sends back what it cannot take. */
+/** Until then a bank sends back what it cannot take, as a rule. */
 export const RETURNED_WITHIN_MS = 14 * DAY_MS;
+/** Until then it was seen to come back all the same, or was taken back by hand. */
+export const RETURNED_LATE_WITHIN_MS = 180 * DAY_MS;
 
 export interface PayoutRow {
   id: string;

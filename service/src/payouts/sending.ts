@@ -13,6 +13,7 @@ import {
   listReturnable,
   listWaiting,
   type PayoutRow,
+  RETURNED_LATE_WITHIN_MS,
   RETURNED_WITHIN_MS,
   stampAsked,
 } from "./queries.ts";
@@ -23,6 +24,7 @@ const WAITING_ASKED_AFTER_MS = 3_600_000;
 /** A bank takes days; the provider's notice comes first, unless it is lost. */
 const IN_TRANSIT_ASKED_AFTER_MS = 10 * 60_000;
 const COMPLETED_ASKED_AFTER_MS = DAY_MS;
+const LATE_ASKED_AFTER_MS = 7 * DAY_MS;
 
 /** Their balance again, which waits with the rest of it until they are let in. */
 const BANNED: PayoutOutcome = { state: "failed", providerPayoutId: null, failureCode: SELLER_BANNED };
@@ -114,6 +116,10 @@ async function listDue(ctx: Context): Promise<string[]> {
       completedAfter: before(RETURNED_WITHIN_MS),
       askedBefore: before(COMPLETED_ASKED_AFTER_MS),
     })),
+    ...(await listReturnable(ctx.db, {
+      completedAfter: before(RETURNED_LATE_WITHIN_MS),
+      askedBefore: before(LATE_ASKED_AFTER_MS),
+    })),
   ];
-  return rows.map(({ id }) => id);
+  return [...new Set(rows.map(({ id }) => id))];
 }

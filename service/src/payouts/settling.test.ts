@@ -173,7 +173,7 @@ suite("the reconciling job", () => {
     });
   }
 
-  test("finds for two weeks what a bank sent back without a word", async () => {
+  test("finds within a day for two weeks, and later within a week, what a bank sent back without a word", async () => {
     bank.begins = "completed";
     const [seller, late] = [await hasSeller(), await hasSeller()];
     const [early, tooLate] = [await hasPayout(seller), await hasPayout(late)];
@@ -185,6 +185,9 @@ suite("the reconciling job", () => {
     await reconcile();
     assert.equal((await payoutsOf(seller))[0].status, "returned");
     assert.equal((await payoutsOf(late))[0].status, "completed");
+    market.clock.forward(7 * DAY_MS);
+    await reconcile();
+    assert.equal((await payoutsOf(late))[0].status, "returned");
   });
 
   test("goes on with the others when one cannot be asked about", async () => {

@@ -126,6 +126,24 @@ export const bookRefundReturned = (
     ],
   });
 
+/** The marketplace gave it to the buyer from its own bank account: the provider keeps it for the marketplace. */
+export const bookRefundSettled = (
+  ctx: Context,
+  tx: Tx,
+  order: Pick<OrderRow, "id" | "buyerId" | "currency">,
+  { refundId, amountMinor, settledAt }: { refundId: string; amountMinor: bigint; settledAt: Date },
+) =>
+  post(ctx, tx, {
+    kind: "refund_settled",
+    sourceId: refundId,
+    at: settledAt,
+    currency: order.currency,
+    entries: [
+      { orderId: order.id, account: "buyer_credit", ownerId: order.buyerId, amountMinor: -amountMinor },
+      { orderId: order.id, account: "bank", amountMinor },
+    ],
+  });
+
 export interface BookedDispute {
   disputeId: string;
   /** When it was opened, won or lost. */

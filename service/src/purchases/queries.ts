@@ -291,6 +291,10 @@ export const listOpenOrders = (db: Queries, before: Date) =>
       "id",
       "created_at as createdAt",
       row.fn.coalesce("asked_at", "created_at").as("askedAt"),
+      sql<boolean>`exists (select from discount_codes c
+                            where c.id = discount_code_id and c.max_redemptions is not null)`.as(
+        "holdsScarce",
+      ),
     ])
     .where("status", "in", OPEN)
     .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))

@@ -14,6 +14,7 @@ import { memoryStore } from "../outside/payments.fake-store.ts";
 import type { RefundOutcome } from "../outside/payments.ts";
 import { reconcileOrders, settle } from "./payment.ts";
 import { carryOut, hearOfRefund, reconcileRefunds, settleRefund } from "./refund-payment.ts";
+import { settleReturnedRefund } from "./returned-refunds.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -156,6 +157,23 @@ test("a refund that the buyer's bank sends back is owed to them, and noted once"
     { account: "buyer_credit", owner_id: bought.buyer.userId, amount },
     { account: "provider_clearing", owner_id: null, amount: -amount },
   ]);
+  const settles = () => settleReturnedRefund(ctx, id, "SEPA 4711");
+  const settled = await Promise.allSettled([settles(), settles()]);
+  assert.deepEqual(settled.map(({ status }) => status).toSorted(), ["fulfilled", "rejected"]);
+  await assert.rejects(settles(), /settled already/);
+  const credit = await market.query(
+    `select account, sum(amount_minor)::int as sum from ledger_entries
+      where owner_id = $1 or account = 'bank' group by 1 order by 1`,
+    [bought.buyer.userId],
+  );
+  assert.deepEqual(credit.rows, [
+    { account: "bank", sum: amount },
+    { account: "buyer_credit", sum: 0 },
+  ]);
+  const after = (await bought.buyer.get(`/v1/refunds/${id}`)).body.data;
+  assert.equal(after.settledAt, market.clock.now.toISOString());
+  assert.deepEqual((await verifyLedger(ctx.db)).problems, []);
+  await assert.rejects(settleReturnedRefund(ctx, "refund_none", "x"), /no refund/);
   const subjects = (await lettersToUser(market, bought.buyer.userId)).map(({ subject }) => subject);
   assert.equal(subjects.filter((one) => one.startsWith("Your bank sent a refund back")).length, 1);
   assert.equal(market.logs.filter((line) => line.includes("came back: see to it")).length >= 1, true);

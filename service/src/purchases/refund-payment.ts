@@ -9,7 +9,7 @@ import type { RefundOutcome } from "../outside/payments.ts";
 import { ANSWERED_WITHIN_MS, orLeftOpen } from "../payments/silence.ts";
 import { bookRefund, bookRefundReturned } from "./books.ts";
 import { listHolds, setHold } from "./dispute-queries.ts";
-import { noteGivenBack } from "./giving-back.ts";
+import { noteGivenBack, remainingOf } from "./giving-back.ts";
 import { tellOfRefund } from "./refund-letters.ts";
 import {
   approveRefund,
@@ -237,7 +237,9 @@ export const approveOverdueRefunds = async (ctx: Context): Promise<void> =>
   eachRefund(ctx, await listOverdueRefunds(ctx.db, ctx.now()), async ({ id }) => {
     const approved = await ctx.db.transaction().execute(async (tx) => {
       const locked = await lockRefund(tx, id);
-      return locked && approveRefund(ctx, tx, locked, theService);
+      // All that remains is on its way by other refunds: it is withdrawn with the last of them, or approved when one fails.
+      if (!locked || remainingOf(locked.order) === 0n) return null;
+      return approveRefund(ctx, tx, locked, theService);
     });
     if (approved) await carryOut(ctx, id);
   });

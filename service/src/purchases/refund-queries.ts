@@ -33,6 +33,8 @@ export interface RefundRow {
   completedAt: Date | null;
   /** When the buyer's bank sent it back. */
   returnedAt: Date | null;
+  /** When the operator gave the buyer that in another way. */
+  settledAt: Date | null;
 }
 
 const refunds = (db: Queries) =>
@@ -54,7 +56,7 @@ const refunds = (db: Queries) =>
         "r.failure_code as failureCode",
       ] as const),
       ...(["r.created_at as createdAt", "r.completed_at as completedAt"] as const),
-      "r.returned_at as returnedAt",
+      ...(["r.returned_at as returnedAt", "r.settled_at as settledAt"] as const),
     ])
     .$castTo<Drawn<RefundRow>>();
 
@@ -206,6 +208,19 @@ export async function stampReturned(tx: Tx, id: string, failureCode: string, now
     .where("id", "=", id)
     .where("status", "=", "succeeded")
     .where("returned_at", "is", null)
+    .returning("id")
+    .executeTakeFirst();
+  return stamped !== undefined;
+}
+
+/** What the bank sent back was given in another way; false when that is known already. */
+export async function stampSettled(tx: Tx, id: string, reference: string, now: Date): Promise<boolean> {
+  const stamped = await tx
+    .updateTable("refunds")
+    .set({ settled_at: now, settlement_reference: reference })
+    .where("id", "=", id)
+    .where("returned_at", "is not", null)
+    .where("settled_at", "is", null)
     .returning("id")
     .executeTakeFirst();
   return stamped !== undefined;

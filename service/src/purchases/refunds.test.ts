@@ -13,7 +13,7 @@ import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
 import { memoryStore } from "../outside/payments.fake-store.ts";
 import { carryOutRefundBuyers } from "./refund-buyers.ts";
-import { approveOverdueRefunds, reconcileRefunds } from "./refund-payment.ts";
+import { approveOverdueRefunds, hearOfRefund, reconcileRefunds } from "./refund-payment.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -364,6 +364,28 @@ suite("what was used", () => {
     assert.partialDeepStrictEqual(body.data, { status: "succeeded", decidedBy: "rules" });
     assert.equal((await orderOf(buyer, orderId)).status, "refunded");
   });
+});
+
+test("an overdue request of what is on its way by another refund waits for that, without a warning", async () => {
+  const { buyer, orderId, refundId } = await hasPending();
+  book.trouble = "slow";
+  const given = await admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other" });
+  assertStatus(given, "processing");
+  await forward(7 * DAY_MS);
+  const before = market.logs.length;
+  for (let round = 0; round < 3; round++) await approveOverdueRefunds(market.service.ctx);
+  const warned = market.logs.slice(before).filter((line) => line.includes("could not be carried on"));
+  assert.deepEqual(warned, []);
+  assertStatus(await buyer.get(`/v1/refunds/${refundId}`), "pending");
+  book.trouble = "none";
+  const kept = book.refunds.get(given.body.data.id)!;
+  book.refunds.set(given.body.data.id, {
+    ...kept,
+    outcome: { state: "failed", providerRefundId: "re_late", failureCode: "card_closed" },
+  });
+  await hearOfRefund(market.service.ctx, given.body.data.id);
+  await approveOverdueRefunds(market.service.ctx);
+  assertStatus(await buyer.get(`/v1/refunds/${refundId}`), "succeeded");
 });
 
 suite("a request is refused", () => {
