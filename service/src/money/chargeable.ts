@@ -14,7 +14,7 @@ export function whyNotChargeable(
 ): string | null {
   if (minor === 0n) return null;
   if (minor < minimumMinor)
-    return `must be 0 or at least ${formatMoney(minimumMinor, currency)}, the minimum that the payment provider charges`;
+    return `must be at least ${formatMoney(minimumMinor, currency)}, the minimum that the payment provider charges`;
   return whyNotOnStep(stepMinor, minor, currency);
 }
 

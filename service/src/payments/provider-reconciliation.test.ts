@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { hasBought, hasProduct } from "../../test/factories.ts";
 import { type Market, openMarket } from "../../test/market.ts";
 import { askPayout, hasEarned } from "../../test/payouts.ts";
-import { toId } from "../ids.ts";
+import { toId, toUuid } from "../ids.ts";
 import { examine } from "../operator/doctor.ts";
 import { disputeRooms } from "../worker.ts";
 import { syncDispute } from "./disputes.ts";
@@ -65,7 +65,7 @@ test("books that agree: nothing is named, and everything is counted", async () =
   assert.deepEqual(await differences(market.clock.now), [], "nothing was made since");
 });
 
-/** What may differ, how that comes about in the one book or the other, and what is said. */
+/** Notices of the provider may come late: of what it would report, our own rows are changed. What may differ, how that comes about in the one book or the other, and what is said. */
 const faults: Record<
   string,
   { spoils: () => [string, unknown[]]; mends: () => [string, unknown[]]; said: () => RegExp }
@@ -89,19 +89,16 @@ const faults: Record<
         `${made["plan payment"].theirs} .* is not booked: there is no such row|The plan payment ${made["plan payment"].ours} is booked, and`,
       ),
   },
-  "a refund that failed there": {
+  "a refund that succeeded after all": {
     spoils: () => [
-      "update fake_provider.refunds set state = 'failed', failure_code = 'x' where id = $1",
-      [made.refund.theirs],
+      "update refunds set status = 'failed', failure_code = 'x' where id = $1",
+      [toUuid("refund", made.refund.ours)],
     ],
     mends: () => [
-      "update fake_provider.refunds set state = 'succeeded', failure_code = null where id = $1",
-      [made.refund.theirs],
+      "update refunds set status = 'succeeded', failure_code = null where id = $1",
+      [toUuid("refund", made.refund.ours)],
     ],
-    said: () =>
-      new RegExp(
-        `${made.refund.theirs} .* failed at the payment provider, and is booked|Refund ${made.refund.ours} is booked, and`,
-      ),
+    said: () => new RegExp(`${made.refund.theirs} .* is not booked: ours is failed`),
   },
   "a refund at the dashboard": {
     spoils: () => [
@@ -113,11 +110,17 @@ const faults: Record<
     mends: () => ["delete from fake_provider.refunds where id = 're_dashboard'", []],
     said: () => /Refund re_dashboard of 7.00 USD .*made at the payment provider's dashboard.* is not booked/,
   },
-  "a payout that came back": {
-    spoils: () => ["update fake_provider.payouts set state = 'returned' where id = $1", [made.payout.theirs]],
-    mends: () => ["update fake_provider.payouts set state = 'completed' where id = $1", [made.payout.theirs]],
+  "a payout that was paid after all": {
+    spoils: () => [
+      "update payouts set status = 'failed' where id = $1",
+      [toUuid("payout", made.payout.ours)],
+    ],
+    mends: () => [
+      "update payouts set status = 'completed' where id = $1",
+      [toUuid("payout", made.payout.ours)],
+    ],
     said: () =>
-      new RegExp(`${made.payout.theirs} .*${made.payout.ours}.* is returned at .* and completed here`),
+      new RegExp(`${made.payout.theirs} .*${made.payout.ours}.* is completed at .* and failed here`),
   },
   "a dispute that ended otherwise": {
     spoils: () => ["update fake_provider.disputes set state = 'won'", []],
@@ -226,7 +229,7 @@ suite("stoa-server payments reconcile", () => {
   }
 
   test("names each difference and fails, and succeeds without any", async () => {
-    const { spoils, mends } = faults["a payout that came back"]!;
+    const { spoils, mends } = faults["a payout that was paid after all"]!;
     await market.query(...spoils());
     const told = await reconcile("--json");
     assert.equal(told.code, 1, told.stderr);

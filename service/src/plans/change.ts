@@ -67,7 +67,7 @@ const isFor = (payment: PaymentRow, { plan, methodId, tax }: Wish) =>
   payment.taxInclusive === tax.inclusive;
 
 const stillOpen = ({ plan }: PaymentRow) =>
-  new ApiError("CONFLICT", `A payment for ${plan} is under way; try again when that has ended.`, {
+  new ApiError("CONFLICT", `A payment for the plan ${plan} is under way; try again when that has ended.`, {
     field: "plan",
   });
 

@@ -80,7 +80,7 @@ const refusals: Record<RefundObstacle, (order: OrderRow, openId: string) => ApiE
   refund_window_expired: (order) => {
     const until = windowEnd(order as PaidOrder).toISOString();
     const problem = { field: "orderId", reason: "refund_window_expired" };
-    return new ApiError("VALIDATION_ERROR", `The refund window ended at ${until}. Write to the seller.`, {
+    return new ApiError("VALIDATION_ERROR", `orderId: its refund window ended at ${until}. Write to the seller.`, {
       ...problem,
       until,
       errors: [problem],

@@ -103,9 +103,11 @@ suite("what was never used", () => {
       requestedBy: "buyer",
       decideBy: null,
       decidedBy: "rules",
+      approvalReason: "unused",
       decisionNote: null,
       failureCode: null,
       returnedAt: null,
+      settledAt: null,
       createdAt: at,
       decidedAt: at,
       completedAt: at,
@@ -392,7 +394,10 @@ suite("a request is refused", () => {
   test("after the window that was shown at the purchase, whatever the policy is now", async () => {
     const { buyer, orderId } = await hasOrder();
     const until = new Date(market.clock.now.getTime() + 14 * DAY_MS).toISOString();
-    assert.deepEqual((await orderOf(buyer, orderId)).refundable, { until, amount: 10, reasonIfNot: null });
+    assert.deepEqual((await orderOf(buyer, orderId)).refundable, {
+      ...{ until, amount: 10, reasonIfNot: null },
+      ...{ approval: "instant", approvalReason: "unused", instantFrom: null },
+    });
     await (await market.hasSession(seller.userId)).patch("/v1/account", { refundDays: 0 });
     await forward(14 * DAY_MS);
     assert.equal((await orderOf(buyer, orderId)).refundable.reasonIfNot, null);
@@ -403,6 +408,7 @@ suite("a request is refused", () => {
       until,
       amount: 0,
       reasonIfNot: "refund_window_expired",
+      ...{ approval: null, approvalReason: null, instantFrom: null },
     });
     await (await market.hasSession(seller.userId)).patch("/v1/account", { refundDays: 14 });
   });
@@ -431,6 +437,7 @@ suite("a request is refused", () => {
       until: null,
       amount: 0,
       reasonIfNot: "not_completed",
+      ...{ approval: null, approvalReason: null, instantFrom: null },
     });
   });
 
