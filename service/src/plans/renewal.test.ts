@@ -440,7 +440,7 @@ test("any standstills: each price pays for one month, and no two months overlap"
         if (at > 0) assert.ok(month.start >= paid[at - 1].end);
       }
     }),
-    { numRuns: 12 },
+    { numRuns: 6 },
   );
 });
 

@@ -80,11 +80,15 @@ const refusals: Record<RefundObstacle, (order: OrderRow, openId: string) => ApiE
   refund_window_expired: (order) => {
     const until = windowEnd(order as PaidOrder).toISOString();
     const problem = { field: "orderId", reason: "refund_window_expired" };
-    return new ApiError("VALIDATION_ERROR", `orderId: its refund window ended at ${until}. Write to the seller.`, {
-      ...problem,
-      until,
-      errors: [problem],
-    });
+    return new ApiError(
+      "VALIDATION_ERROR",
+      `orderId: its refund window ended at ${until}. Write to the seller.`,
+      {
+        ...problem,
+        until,
+        errors: [problem],
+      },
+    );
   },
 };
 
