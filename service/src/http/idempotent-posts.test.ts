@@ -324,7 +324,7 @@ const NOT_COUNTED = [
 /** Where the first process had begun what must not be done again, or had used up a code, the repeat may say so instead. */
 const MAY_ALSO_ANSWER: Record<string, string> = {
   "ai.execute": "500 INTERNAL_ERROR",
-  "openai.completions.create": "500 INTERNAL_ERROR",
+  "openai.completions.create": "406 INTERNAL_ERROR",
   "twoFactor.renewBackupCodes": "422 VALIDATION_ERROR",
 };
 
