@@ -119,7 +119,11 @@ export const DeliveryAttempt = z
       .object({ code: z.string(), message: z.string() })
       .nullable()
       .describe("Why it was not taken; null: it was"),
-    late: z.boolean().describe("Told after another worker had taken over: it moved nothing"),
+    late: z
+      .boolean()
+      .describe(
+        "Reported after the delivery was due again or another worker had taken it over: it changed nothing",
+      ),
   })
   .meta({ id: "DeliveryAttempt" });
 
@@ -312,6 +316,13 @@ export const deliveries = endpoint({
   params,
   query: z.strictObject({
     ...paging,
+    before: z
+      .string()
+      .max(100)
+      .optional()
+      .describe(
+        "Only deliveries older than this one, by its id: with the last id of a page, the next page at the same cost however deep",
+      ),
     status: filter(z.enum(deliveryStatuses)),
     eventId: z.string().max(100).optional(),
   }),

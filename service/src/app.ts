@@ -22,6 +22,7 @@ import { acceptsWrites, isMigrated } from "./db/migrate.ts";
 import { discountRoutes } from "./discounts/routes.ts";
 import { workflowKind } from "./engine/kind.ts";
 import { engineRoutes } from "./engine/routes.ts";
+import { findOldestUnsent } from "./events/feed-queries.ts";
 import { eventRoutes } from "./events/routes.ts";
 import { addFilePages } from "./files/pages.ts";
 import { fileRoutes } from "./files/routes.ts";
@@ -188,6 +189,7 @@ function buildDoor(
     openMoney: () => listOpenMoney(ctx.db, ctx.now()),
     verdict: () => lastVerdict(ctx.db),
     waitingSales: () => countWaiting(ctx.db),
+    oldestUnsentEvent: () => findOldestUnsent(ctx.pool),
     clockSkew: () => measureSkew(ctx.pool),
     now: ctx.now,
   });

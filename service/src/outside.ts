@@ -10,7 +10,7 @@ import { createSandbox, withSandbox } from "./outside/ai-provider.sandbox.ts";
 import { createSdkProviders, type SdkProvidersOptions } from "./outside/ai-provider.sdk.ts";
 import { providerName, withTelemetry } from "./outside/ai-provider.telemetry.ts";
 import { type AiProviders, defaultDeadlines, type ProviderKey } from "./outside/ai-provider.ts";
-import { type Guard, parseAllowedTargets, refusedUrl } from "./outside/allowed-targets.ts";
+import { type Guard, parseAllowedTargets, parseUrl, refusedUrl } from "./outside/allowed-targets.ts";
 import { Breaker, type BreakerOptions } from "./outside/circuit-breaker.ts";
 import { createIdentityProviders } from "./outside/identity-provider.ts";
 import { devMail } from "./outside/mail.dev.ts";
@@ -68,6 +68,7 @@ export async function openOutside(
   const guard: Guard = {
     allowed: parseAllowedTargets(config.allowedTargets),
     own: () => own,
+    publicUrl: config.publicUrl ? parseUrl(config.publicUrl) : null,
     ownPathsAllowed: config.environment === "test" ? ["/dev/hooks/"] : [],
     ...(overrides.resolve && { resolve: overrides.resolve }),
   };

@@ -999,6 +999,8 @@ export interface WebhookEndpoints {
   event_types: string[] | null;
   failed_deliveries: Generated<number>;
   failing_since: Timestamp | null;
+  given_up: Generated<number>;
+  given_up_told_at: Timestamp | null;
   id: string;
   is_callback: Generated<boolean>;
   signature_content: string;

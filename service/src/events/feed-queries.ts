@@ -70,3 +70,11 @@ export async function findLastPlace(pool: pg.Pool, userId: string): Promise<Plac
                  where user_id = $1 and seq is not null order by seq desc limit 1`;
   return (await pool.query<Place>(text, [userId])).rows[0];
 }
+
+/** When the oldest event happened of which no deliveries were created yet; null: there is none. */
+export async function findOldestUnsent(pool: pg.Pool): Promise<Date | null> {
+  const { rows } = await pool.query<{ at: Date }>(
+    "select created_at as at from events where seq is null order by id limit 1",
+  );
+  return rows[0]?.at ?? null;
+}

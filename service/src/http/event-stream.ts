@@ -13,8 +13,8 @@ import type { EventStream, StreamedEvent } from "./route.ts";
 export const streamTimes = {
   /** How often a reader hears that the stream is alive. */
   pingMs: 15_000,
-  /** How often it is asked whether the reader may still read. */
-  proveMs: 3_000,
+  /** How often it is asked whether the reader may still read: a stream ends within a second of its credential. */
+  proveMs: 500,
   /** How long a reader may take nothing of what waits for it. */
   stallMs: 30_000,
 };

@@ -41,6 +41,8 @@ export interface MetricSources {
   verdict(): Promise<Verdict | undefined>;
   /** Bookings of orders that are not yet part of the sums of analytics. */
   waitingSales(): Promise<WaitingSales>;
+  /** Since when the oldest event waits for its webhook deliveries to be created; null: none waits. */
+  oldestUnsentEvent(): Promise<Date | null>;
   /** In milliseconds, of this process before the database. */
   clockSkew(): Promise<number>;
   now(): Date;
@@ -61,10 +63,18 @@ export function createMetrics(sources: MetricSources): Metrics {
   const readVerdict = verdictFigures(registry, sources);
   const readWaiting = waitingFigures(registry, sources);
   const readClock = clockFigure(registry, sources);
+  const readEvents = eventFigure(registry, sources);
   return {
     observeRequest: (method, route, status, ms) => duration.observe({ method, route, status }, ms / 1000),
     async text() {
-      await Promise.all([readJobs(), readOpenMoney(), readVerdict(), readWaiting(), readClock()]);
+      await Promise.all([
+        readJobs(),
+        readOpenMoney(),
+        readVerdict(),
+        readWaiting(),
+        readClock(),
+        readEvents(),
+      ]);
       return registry.metrics();
     },
     contentType: registry.contentType,
@@ -187,5 +197,18 @@ function waitingFigures(registry: Registry, { waitingSales, now }: MetricSources
     const [found] = await orNone(async () => [await waitingSales()]);
     waiting.set(found?.count ?? Number.NaN);
     age.set(found ? secondsSince(found.oldestAt, now()) : Number.NaN);
+  };
+}
+
+/** Of webhooks: above some seconds no worker creates deliveries. Returns what reads it anew. */
+function eventFigure(registry: Registry, { oldestUnsentEvent, now }: MetricSources): () => Promise<void> {
+  const age = new Gauge({
+    name: "webhook_events_waiting_oldest_seconds",
+    help: "Age of the oldest event without webhook deliveries; 0: there is none; NaN: the database is away",
+    registers: [registry],
+  });
+  return async () => {
+    const [found] = await orNone(async () => [await oldestUnsentEvent()]);
+    age.set(found === undefined ? Number.NaN : secondsSince(found, now()));
   };
 }

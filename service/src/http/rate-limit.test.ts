@@ -385,6 +385,7 @@ suite("wrong passwords and sign-in tokens", () => {
         openMoney: async () => [],
         verdict: async () => undefined,
         waitingSales: async () => ({ count: 0, oldestAt: null }),
+        oldestUnsentEvent: async () => null,
         clockSkew: async () => 0,
         now: ctx.now,
       }),

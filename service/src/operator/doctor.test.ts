@@ -102,3 +102,22 @@ test("the doctor: Redis and public URL that do not answer, and disk and connecti
   }
   assert.equal((await findingOf("Redis")).note, "not used: each process counts rate limits for itself");
 });
+
+test("the doctor and /metrics: an event that no worker takes up, its age", async () => {
+  const age = async () => {
+    const { text } = await market.as(null).get("/metrics");
+    return Number(/^webhook_events_waiting_oldest_seconds (.*)$/m.exec(text)?.[1]);
+  };
+  await market.query("update events set seq = nextval('events_seq') where seq is null");
+  assert.equal(await age(), 0);
+  assert.equal((await findingOf("webhooks")).warning, undefined);
+  await market.query(
+    "insert into events (id, type, body, created_at) values (gen_random_uuid(), 'test', '{}', $1)",
+    [new Date(Date.now() - 90_000)],
+  );
+  market.clock.now = new Date();
+  assert.ok(Math.abs((await age()) - 90) < 10);
+  const { warning, note } = await findingOf("webhooks");
+  assert.equal(warning, true);
+  assert.match(note, /oldest event without deliveries is 9\d s old: does a worker run\?/);
+});

@@ -38,6 +38,8 @@ const NEEDED_OF_ROLE: Record<string, string> = {
   statement_timeout: `${SESSION_SETTINGS.statement_timeout}ms`,
   random_page_cost: SESSION_SETTINGS.random_page_cost,
 };
+/** Workers take an event up within a second. */
+const OLDEST_EVENT_SECONDS = 60;
 /** The newest files, which another node may have just taken in. */
 const FILES_LOOKED_FOR = 20;
 
@@ -67,6 +69,7 @@ export async function examine(place: Place, now = new Date()): Promise<Finding[]
       await finding("Redis", () => redis(config)),
       await finding("files", () => files(pool, config)),
       await finding("jobs", () => jobs(pool, now)),
+      await finding("webhooks", () => webhooks(pool)),
       await finding("money", () => money(pool, now)),
       await finding("books", () => books(pool)),
       await finding("payment provider", () => reconciled(pool)),
@@ -259,6 +262,18 @@ async function jobs(pool: pg.Pool, now: Date) {
     ...(job.givenUp > 0 ? [`${job.name} was given up ${job.givenUp} times in the last week`] : []),
   ]);
   return told(problems, `${counts.length} known, none failed or late`);
+}
+
+/** Whether workers create the deliveries of events. */
+async function webhooks(pool: pg.Pool) {
+  const { rows } = await pool
+    .query(
+      "select extract(epoch from clock_timestamp() - created_at)::float8 as age from events where seq is null order by id limit 1",
+    )
+    .catch(noneYet as (error: unknown) => never);
+  const age = Math.round(rows[0]?.age ?? 0);
+  const problem = `the oldest event without deliveries is ${age} s old: does a worker run?`;
+  return told(age > OLDEST_EVENT_SECONDS ? [problem] : [], "no event waits for its deliveries for long");
 }
 
 /** Whether money waits for longer than it should. */

@@ -2,6 +2,7 @@ import { firstAdminLink } from "../admin/first-admin.ts";
 import { type Service, startService } from "../app.ts";
 import { readConfig } from "../config.ts";
 import type { Context } from "../context.ts";
+import { startEmbedded } from "../db/embedded.ts";
 import { openShop } from "../demo/demo.ts";
 import { createLog } from "../log.ts";
 import { startTelemetry, type Telemetry } from "../telemetry.start.ts";
@@ -11,6 +12,8 @@ import { connectionOf, mustAnswer, openPlace, type Place } from "./place.ts";
 import { printedKey } from "./printed-key.ts";
 
 const HARD_END_MS = 14_500;
+const MOST_RESTARTS = 3;
+const RESTARTS_WITHIN_MS = 10 * 60_000;
 
 /** `stoa-server start`: runs until SIGTERM or SIGINT. */
 export async function start(): Promise<void> {
@@ -22,10 +25,7 @@ export async function start(): Promise<void> {
     report(`starting ${config.databaseUrl ? "with DATABASE_URL" : `PostgreSQL in ${config.dataDir}`}`);
     opened.place = await openPlace(config);
     await mustAnswer(opened.place);
-    opened.place.embedded?.onLost((why) => {
-      console.error(why);
-      process.exit(1);
-    });
+    restartWhenLost(opened.place);
     const log = createLog(config.logLevel);
     opened.telemetry = await startTelemetry(config, log);
     report("the database is up: running migrations");
@@ -44,6 +44,29 @@ export async function start(): Promise<void> {
 /** Progress goes to stderr, as logs do: stdout has the box. */
 const report = (what: string) => console.error(`${secondsSoFar().padStart(6)} s  ${what}`);
 const secondsSoFar = () => (performance.now() / 1000).toFixed(1);
+
+/**
+ * The embedded database that was killed is started again under the service, which finds it at the same place. One that does not come up,
+ * or is lost again and again, ends the process: its supervisor sees that.
+ */
+function restartWhenLost(place: Place, lostBefore: number[] = []): void {
+  place.embedded?.onLost((why) => {
+    console.error(why);
+    const lately = [...lostBefore, Date.now()].filter((at) => at > Date.now() - RESTARTS_WITHIN_MS);
+    const restart = async () => {
+      if (lately.length > MOST_RESTARTS)
+        throw new Error("PostgreSQL was lost too often to be started again.");
+      const embedded = await startEmbedded(place.config.dataDir);
+      Object.assign(place, { embedded, leave: () => embedded.stop() });
+      console.error("PostgreSQL runs again.");
+      restartWhenLost(place, lately);
+    };
+    restart().catch((error) => {
+      console.error((error as Error).message);
+      process.exit(1);
+    });
+  });
+}
 
 /** What a signal has to close, however far the start has come. */
 interface Opened {
@@ -83,7 +106,8 @@ async function fillShop(ctx: Context): Promise<boolean> {
         ctx.log.error({ err: error }, "the demo shop was not loaded; the next start goes on with it");
     },
   );
-  return (await shop.stocked) !== null;
+  // Whoever loads it may be another process, and the database may drop meanwhile: the service starts all the same.
+  return (await shop.stocked.catch(() => null)) !== null;
 }
 
 function endOnSignal(opened: Opened): void {

@@ -13,6 +13,8 @@ export interface Guard {
   allowed: AllowedTargets;
   /** Where this service listens (IP addresses; `0.0.0.0` and `::` mean every local one): refused even if loopback is allowed. */
   own: () => { addresses: string[]; port: number } | null;
+  /** Where the internet reaches this service, which may be a load balancer: refused too. */
+  publicUrl?: URL | null;
   /** Path prefixes that may be called on the service itself, such as `/dev/hooks/`. */
   ownPathsAllowed: readonly string[];
   /** All addresses of a host name; the system's resolver unless given. */
@@ -99,6 +101,7 @@ export function refusedUrl(guard: Guard, text: string): string | null {
   if (!url || !/^https?:$/.test(url.protocol)) return "is not a valid https address";
   if (url.username !== "" || url.password !== "") return "must not contain a user name or password";
   const target = toTarget(guard, url);
+  if (!target.mayBeOwn && isPublicName(guard, target)) return "points to this service itself";
   const address = knownAddress(target.host);
   const refusal = address === null ? refusedName(guard, target) : refusedAddress(guard, target, address);
   if (refusal !== null || isAllowed(guard, target, address)) return refusal;
@@ -113,6 +116,12 @@ export function toTarget(guard: Guard, url: URL): Target {
     port: Number(url.port || (url.protocol === "https:" ? 443 : 80)),
     mayBeOwn: guard.ownPathsAllowed.some((prefix) => url.pathname.startsWith(prefix)),
   };
+}
+
+function isPublicName(guard: Guard, target: Target): boolean {
+  if (!guard.publicUrl) return false;
+  const own = toTarget(guard, guard.publicUrl);
+  return own.host === target.host && own.port === target.port;
 }
 
 /** The address that a host has whatever the DNS says. */

@@ -184,9 +184,17 @@ test("a lane that sleeps past its delivery is woken, and one that sleeps rightly
   await market.query("update webhook_lanes set next_due = 'infinity'");
   await deliver();
   assert.equal(receiver.received.length, 0);
-  assert.equal(await mendLanes(ctx.db), 1);
+  assert.equal(await mendLanes(ctx.db, ctx.now()), 1);
   receiver.answer = 500;
   await deliver();
   assert.equal(receiver.received.length, 1);
-  assert.equal(await mendLanes(ctx.db), 0);
+  assert.equal(await mendLanes(ctx.db, ctx.now()), 0);
+});
+
+test("mendLanes: a full lane in a backlog of minutes does not sleep", async () => {
+  await hasEndpoint(owner);
+  await happenInTurn(12);
+  market.clock.forward(5 * MINUTE_MS);
+  assert.equal((await claim(48)).length, 8);
+  assert.equal(await mendLanes(ctx.db, ctx.now()), 0);
 });

@@ -141,7 +141,7 @@ export class Courier {
   }
 
   async #mend(): Promise<void> {
-    const mended = await mendLanes(this.#ctx.db);
+    const mended = await mendLanes(this.#ctx.db, this.#ctx.now());
     if (mended > 0) this.#ctx.log.warn({ lanes: mended }, "webhook lanes slept past their deliveries");
   }
 

@@ -148,7 +148,7 @@ test("asked for twice before it is attempted, the schedule still goes on where i
   assert.deepEqual([attempt, nextAttemptAt], [2, delivery.nextAttemptAt]);
 });
 
-test("asked for while it is in flight it is not attempted twice at once", async () => {
+test("POST /deliveries/{id}/retry: the delivery is in flight, 409, and it is not attempted twice", async () => {
   const endpoint = await hasEndpoint(owner);
   const held: (() => void)[] = [];
   receiver.answer = (response) => void held.push(() => response.writeHead(200).end());
@@ -157,7 +157,8 @@ test("asked for while it is in flight it is not attempted twice at once", async 
   await courier.round();
   while (held.length === 0) await new Promise((resolve) => setImmediate(resolve));
   const [delivery] = await deliveriesOf(owner, endpoint);
-  assert.equal((await retry(delivery)).status, 200);
+  const refused = await retry(delivery);
+  assert.equal(assertError(refused, 409, "INVALID_STATE")?.current, "in_flight");
   await newCourier().round();
   held[0]!();
   await courier.idle();
@@ -236,3 +237,32 @@ test("statistics count deliveries of the last days by status, and how long attem
   for (const days of ["0", "31", "1.5", "week"])
     assertError(await owner.get(`${path}?days=${days}`), 400, "INVALID_REQUEST", "days");
 });
+
+test("GET /webhooks/{id}/deliveries?before: with the last id of a page, the next page", async () => {
+  const endpoint = await hasEndpoint(owner);
+  for (let n = 0; n < 5; n++) await happens(owner, `${n}`);
+  await deliver();
+  const all = await deliveriesOf(owner, endpoint);
+  const page = await owner.get(`/v1/webhooks/${endpoint.id}/deliveries?limit=2&before=${all[1].id}`);
+  assert.deepEqual(page.body.data, all.slice(2, 4));
+  const unknown = await owner.get(`/v1/webhooks/${endpoint.id}/deliveries?before=dlv_nothing`);
+  assert.deepEqual(unknown.body.data, []);
+});
+
+for (const [answer, status] of [
+  [200, "succeeded"],
+  [500, "skipped"],
+] as const)
+  test(`an endpoint is switched off while a delivery is in flight: its answer ${answer} leaves it ${status}, with one attempt`, async () => {
+    const endpoint = await hasEndpoint(owner);
+    receiver.answer = async (response) => {
+      await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: false });
+      response.writeHead(answer).end();
+    };
+    await happens(owner);
+    await deliver();
+    const [delivery] = await deliveriesOf(owner, endpoint);
+    const { attempts } = await detailOf(owner, delivery);
+    assert.deepEqual([delivery.status, delivery.attempt, delivery.nextAttemptAt], [status, 1, null]);
+    assert.deepEqual([attempts.length, attempts[0].n, attempts[0].late], [1, 1, false]);
+  });

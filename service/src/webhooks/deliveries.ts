@@ -16,17 +16,31 @@ import {
   makeDueNow,
 } from "./log-queries.ts";
 
+const inFlight = () =>
+  new ApiError(
+    "INVALID_STATE",
+    "The delivery is being attempted at this moment: read how it ends, then ask again.",
+    {
+      current: "in_flight",
+    },
+  );
+
 const notFound = () => new ApiError("DELIVERY_NOT_FOUND");
 
 export async function listOwnDeliveries(
   ctx: Context,
   caller: Member,
   webhookId: string,
-  query: Paging & { status?: DeliveryStatus | undefined; eventId?: string | undefined },
+  query: Paging & {
+    status?: DeliveryStatus | undefined;
+    eventId?: string | undefined;
+    before?: string | undefined;
+  },
 ) {
   const endpoint = await mustFindEndpoint(ctx, caller, webhookId);
   const eventId = query.eventId === undefined ? undefined : toUuid("evt", query.eventId);
-  return mapPage(await listDeliveries(ctx.db, endpoint.id, { ...query, eventId }), toDelivery);
+  const before = query.before === undefined ? undefined : toUuid("dlv", query.before);
+  return mapPage(await listDeliveries(ctx.db, endpoint.id, { ...query, eventId, before }), toDelivery);
 }
 
 /** Also of an endpoint that is removed: its log stays until it is old. */
@@ -48,7 +62,7 @@ async function mustFindDelivery(ctx: Context, caller: Member, deliveryId: string
   return delivery;
 }
 
-/** Has it attempted now, whatever Retry-After asked for; the schedule goes on afterwards where it stood. One that is being attempted stays as it is. */
+/** Has it attempted now, whatever Retry-After asked for; the schedule goes on afterwards where it stood. */
 export async function retryDelivery(
   ctx: Context,
   caller: Member,
@@ -58,7 +72,7 @@ export async function retryDelivery(
   await ctx.db.transaction().execute(async (tx) => {
     mustBeOn(await lockIfThere(tx, caller, endpointId));
     await ctx.idempotencyKey?.bind(tx, toId("dlv", id));
-    await makeDueNow(tx, id, ctx.now());
+    if (!(await makeDueNow(tx, id, ctx.now()))) throw inFlight();
     await wakeLanes(tx, [endpointId], ctx.now(), { isUrgent: true });
   });
   return toDelivery((await findDelivery(ctx.db, caller.userId, id))!);

@@ -214,7 +214,7 @@ export const releaseDelivery = (pool: pg.Pool, { id, leaseToken }: Claimed, now:
   );
 
 /** Lanes that would sleep past what waits in them: none should, and none stays so. Answers how many did. */
-export async function mendLanes(db: Queries): Promise<number> {
+export async function mendLanes(db: Queries, now: Date): Promise<number> {
   const { rows } = await sql<{ id: string }>`
     with late as (
       select l.endpoint_id, first.due_at
@@ -222,7 +222,8 @@ export async function mendLanes(db: Queries): Promise<number> {
         cross join lateral (select due_at from webhook_deliveries d
                              where d.endpoint_id = l.endpoint_id and d.due_at is not null and d.lease_token is null
                              order by due_at, id limit 1) first
-       where l.next_due > first.due_at + interval '1 second'
+       -- A lane that is full is looked at again soon, however long its deliveries have waited.
+       where l.next_due > greatest(first.due_at, ${now}) + interval '1 second'
        order by l.endpoint_id for no key update of l skip locked)
     update webhook_lanes l set next_due = late.due_at from late where l.endpoint_id = late.endpoint_id
     returning l.endpoint_id as id`.execute(db);

@@ -227,3 +227,17 @@ test("the service does not call itself, but for its inbox, and that connection l
   const [blocked] = await hooks.deliveriesOf(seller, endpoint);
   assert.equal((await hooks.detailOf(seller, blocked)).attempts[0].error.code, "blocked_address");
 });
+
+test("POST /webhooks: the service's own public host is refused, another port of it is not", async () => {
+  const shop = await openMarket({ config: { publicUrl: "https://shop.example.com" } });
+  try {
+    const client = await shop.hasUser();
+    const make = (url: string) => client.post("/v1/webhooks", { url });
+    assertError(await make("https://shop.example.com/v1/products"), 400, "INVALID_REQUEST", "url");
+    assertError(await make("https://SHOP.example.com./hook"), 400, "INVALID_REQUEST", "url");
+    assert.equal((await make("https://shop.example.com:8443/hook")).status, 201);
+    assert.equal((await make("https://shop.example.com/dev/hooks/mine")).status, 201);
+  } finally {
+    await shop.close();
+  }
+});

@@ -16,6 +16,32 @@ const enabled = (db: Queries) =>
 export const listFailing = (db: Queries, since: Date) =>
   enabled(db).select("id").where("failing_since", "<=", since).orderBy("id").execute();
 
+/** Endpoints that take deliveries again, but gave some up of which nobody was told for a day. */
+export const listGivenUp = (db: Queries, toldBefore: Date) =>
+  givenUp(db, toldBefore).select("id").orderBy("id").execute();
+
+const givenUp = (db: Queries, toldBefore: Date) =>
+  enabled(db)
+    .where("given_up", ">", 0)
+    // While it takes nothing its owner hears of that.
+    .where("failing_since", "is", null)
+    .where((row) => row.or([row("given_up_told_at", "is", null), row("given_up_told_at", "<=", toldBefore)]));
+
+/** Counts from zero again; returns what was counted. The lane is locked. */
+export async function takeGivenUp(tx: Tx, id: string, toldBefore: Date, now: Date) {
+  const row = await givenUp(tx, toldBefore)
+    .select(["user_id as userId", "url", "given_up as count"])
+    .where("id", "=", id)
+    .executeTakeFirst();
+  if (row)
+    await tx
+      .updateTable("webhook_endpoints")
+      .set({ given_up: 0, given_up_told_at: now })
+      .where("id", "=", id)
+      .execute();
+  return row;
+}
+
 /** As it stands now that its lane is locked; undefined where it took something meanwhile. */
 export const findFailing = (tx: Tx, id: string): Promise<FailingRow | undefined> =>
   enabled(tx)

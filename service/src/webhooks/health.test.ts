@@ -183,3 +183,15 @@ test("of several endpoints the one that fails is switched off alone", async () =
   await judge();
   assert.deepEqual([(await read(bad)).disabledReason, (await read(good)).disabledReason], ["failing", null]);
 });
+
+test("deliveries are given up after eight attempts: the owner of an endpoint that takes others is told, once a day", async () => {
+  await hasEndpoint(owner);
+  await fail(2);
+  receiver.answer = 200;
+  await happens(owner, "well");
+  await deliver();
+  await judge();
+  await judge();
+  const told = await lettersTo(owner);
+  assert.equal(told.filter((subject: string) => subject === "Webhook deliveries were given up").length, 1);
+});

@@ -6,8 +6,15 @@ import { sendMail } from "../mail/mail.ts";
 import { findAccount } from "../people/accounts.ts";
 import { lockLanes } from "./delivery-queries.ts";
 import { updateEndpoint } from "./endpoint-queries.ts";
-import { type FailingRow, findFailing, findToDisable, listFailing } from "./health-queries.ts";
-import { failingLetter, goneLetter, switchedOffLetter } from "./letters.ts";
+import {
+  type FailingRow,
+  findFailing,
+  findToDisable,
+  listFailing,
+  listGivenUp,
+  takeGivenUp,
+} from "./health-queries.ts";
+import { failingLetter, givenUpLetter, goneLetter, switchedOffLetter } from "./letters.ts";
 import { endWaiting } from "./waiting-queries.ts";
 
 /** Its owner hears of it on these days without a success, and on the last one it is switched off. */
@@ -32,6 +39,27 @@ export async function judgeFailing(ctx: Context): Promise<void> {
       ctx.log.error(
         { endpoint: id, err },
         "a webhook endpoint could not be judged; the next round tries again",
+      ),
+  );
+  await reportGivenUp(ctx);
+}
+
+/** Reports deliveries that were given up by email, at most once a day for each endpoint. */
+async function reportGivenUp(ctx: Context): Promise<void> {
+  const toldBefore = daysAfter(ctx.now(), -1);
+  const report = (id: string) =>
+    ctx.db.transaction().execute(async (tx) => {
+      await lockLanes(tx, [id]);
+      const found = await takeGivenUp(tx, id, toldBefore, ctx.now());
+      if (found) await tell(ctx, tx, found, givenUpLetter(found));
+    });
+  await eachInTurn(
+    await listGivenUp(ctx.db, toldBefore),
+    ({ id }) => report(id),
+    ({ id }, err) =>
+      ctx.log.error(
+        { endpoint: id, err },
+        "deliveries that were given up could not be reported; the next round tries again",
       ),
   );
 }

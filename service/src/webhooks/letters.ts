@@ -47,6 +47,15 @@ export const failingLetter = ({ url, failingSince }: FailingRow): Letter =>
     ],
   });
 
+export const givenUpLetter = ({ url, count }: Named & { count: number }): Letter =>
+  composeLetter({
+    subject: "Webhook deliveries were given up",
+    paragraphs: [
+      `${count === 1 ? "One delivery" : `${count} deliveries`} to ${url} failed at the last of eight attempts. The endpoint takes others, so it stays on.`,
+      "GET /v1/webhooks/{id}/deliveries?status=failed lists them with each answer. POST /v1/deliveries/{id}/retry has one attempted again, POST /v1/webhooks/{id}/recover all of a time.",
+    ],
+  });
+
 export const switchedOffLetter = ({ url }: Named): Letter =>
   composeLetter({
     subject: "Your webhook endpoint is switched off",

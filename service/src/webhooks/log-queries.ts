@@ -44,6 +44,8 @@ export interface DeliveryFilter extends Paging {
   status?: DeliveryStatus | undefined;
   /** null: an id that names no event, so that nothing fits. */
   eventId?: string | null | undefined;
+  /** null: an id that names no delivery, so that nothing fits. */
+  before?: string | null | undefined;
 }
 
 export async function listDeliveries(
@@ -51,10 +53,12 @@ export async function listDeliveries(
   endpointId: string,
   filter: DeliveryFilter,
 ): Promise<Page<DeliveryRow>> {
-  if (filter.eventId === null) return { items: [], total: 0 };
+  const { before } = filter;
+  if (filter.eventId === null || before === null) return { items: [], total: 0 };
   const fitting = () => {
     const own = db.selectFrom("webhook_deliveries").where("endpoint_id", "=", endpointId);
-    const ofStatus = filter.status ? own.where("status", "=", filter.status) : own;
+    const older = before ? own.where("id", "<", before) : own;
+    const ofStatus = filter.status ? older.where("status", "=", filter.status) : older;
     return (filter.eventId ? ofStatus.where("event_id", "=", filter.eventId) : ofStatus).select("id");
   };
   const page = fitting().orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter));
@@ -88,9 +92,9 @@ export const listAttempts = (db: Queries, deliveryId: string): Promise<AttemptRo
     .$castTo<AttemptRow>()
     .execute();
 
-/** Asked for by somebody: what the schedule had planned is kept for afterwards. One that is being attempted is left alone. */
-export const makeDueNow = (tx: Tx, id: string, now: Date) =>
-  tx
+/** Asked for by somebody: what the schedule had planned is kept for afterwards. Returns false for one that is being attempted. */
+export async function makeDueNow(tx: Tx, id: string, now: Date): Promise<boolean> {
+  const { numUpdatedRows } = await tx
     .updateTable("webhook_deliveries")
     .set({
       is_manual: true,
@@ -102,4 +106,6 @@ export const makeDueNow = (tx: Tx, id: string, now: Date) =>
     })
     .where("id", "=", id)
     .where("lease_token", "is", null)
-    .execute();
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}

@@ -13,6 +13,9 @@ create table webhook_endpoints (
   failing_since timestamptz,
   failed_deliveries integer not null default 0,
   told_day smallint not null default 0,
+  -- Deliveries that were given up after their last attempt, of which the owner was not told yet; and when that was last done.
+  given_up integer not null default 0,
+  given_up_told_at timestamptz,
   -- Where work of the account's calls back: it is in no list, gets what is sent to it alone, and signs with the secrets of another
   -- row, which is the same for all of an account; null: that row, which is nowhere.
   is_callback boolean not null default false,
@@ -28,6 +31,7 @@ create index webhook_endpoints_user on webhook_endpoints (user_id, id desc) wher
 create unique index webhook_endpoints_callback on webhook_endpoints (user_id, url) where is_callback and deleted_at is null;
 create index webhook_endpoints_signs_as on webhook_endpoints (signs_as) where signs_as is not null;
 create index webhook_endpoints_disabled on webhook_endpoints (id) where disabled_by is not null and deleted_at is null;
+create index webhook_endpoints_given_up on webhook_endpoints (id) where given_up > 0;
 create index webhook_endpoints_failing on webhook_endpoints (failing_since) where failing_since is not null;
 
 create table webhook_secrets (
@@ -296,10 +300,17 @@ begin
            ended_at = case when r.due_at is null then r.ended_at end
       from result r where d.id = r.id and d.lease_token = r.token
     returning r.attempt_id, d.endpoint_id, r.ended_at, r.blocked_until, r.is_given_up, r.pace, r.error is null as is_success),
+  -- Ended while it was in flight, as its endpoint was switched off or removed, and attempted by nobody since.
+  overtaken as (
+    update webhook_deliveries d
+       set attempts = r.n, status = case when r.error is null then 'succeeded' else d.status end
+      from result r where d.id = r.id and d.lease_token is null and d.due_at is null and d.attempts = r.n - 1
+    returning r.attempt_id),
   logged as (
     insert into webhook_attempts (id, delivery_id, n, is_late, started_at, duration_ms, url, request_headers, status, response_headers, response_body, error)
-    select r.attempt_id, d.id, r.n, moved.attempt_id is null, r.started_at, r.duration_ms, r.url, r.request_headers, r.answer, r.response_headers, r.response_body, r.error
-      from result r join webhook_deliveries d on d.id = r.id left join moved on moved.attempt_id = r.attempt_id),
+    select r.attempt_id, d.id, r.n, moved.attempt_id is null and overtaken.attempt_id is null, r.started_at, r.duration_ms, r.url, r.request_headers, r.answer, r.response_headers, r.response_body, r.error
+      from result r join webhook_deliveries d on d.id = r.id left join moved on moved.attempt_id = r.attempt_id
+        left join overtaken on overtaken.attempt_id = r.attempt_id),
   woken as (
     update webhook_lanes l
        -- There is room again, so that whoever waits for it is looked at now.
@@ -317,11 +328,12 @@ begin
     update webhook_endpoints e
        set failing_since = case when h.has_success then null else coalesce(e.failing_since, h.failed_at) end,
            failed_deliveries = case when h.has_success then 0 else e.failed_deliveries + h.given_up end,
-           told_day = case when h.has_success then 0 else e.told_day end
+           told_day = case when h.has_success then 0 else e.told_day end,
+           given_up = e.given_up + h.given_up
       from health h
      -- Most attempts say nothing new.
      where e.id = h.endpoint_id and (case when h.has_success then e.failing_since is not null
-                                          else e.failing_since is null or h.given_up > 0 end))
+                                          else e.failing_since is null end or h.given_up > 0))
   select attempt_id from moved;
 end $$;
 
