@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -184,4 +185,18 @@ test("a Node that is too old is told so in a sentence", async () => {
   const code = await new Promise((resolve) => child.once("close", resolve));
   assert.equal(code, 1);
   assert.match(stderr, /needs Node 22\.19 or newer/);
+});
+
+test("the embedded PostgreSQL is killed: the service starts it again and goes on", async () => {
+  const service = await npmStart(folder.path);
+  const pidFile = join(folder.path, "postgres", "postmaster.pid");
+  const pid = async () => Number((await readFile(pidFile, "utf8").catch(() => "")).split("\n")[0]);
+  const killed = await pid();
+  process.kill(killed, "SIGKILL");
+  const isReady = async () =>
+    (await pid()) !== killed && (await fetch(`${service.origin}/readyz`).catch(() => null))?.status === 200;
+  while (!(await isReady())) await sleep(50);
+  const reply = await fetch(`${service.origin}/v1/products?limit=1`, { headers: auth(service) });
+  assert.equal(reply.status, 200);
+  assert.equal((await stop(service)).code, 0);
 });

@@ -54,6 +54,8 @@ function restartWhenLost(place: Place, lostBefore: number[] = []): void {
     console.error(why);
     const lately = [...lostBefore, Date.now()].filter((at) => at > Date.now() - RESTARTS_WITHIN_MS);
     const restart = async () => {
+      // One that somebody shut down in good order is meant to be down.
+      if (!why.includes("ended unexpectedly")) process.exit(1);
       if (lately.length > MOST_RESTARTS)
         throw new Error("PostgreSQL was lost too often to be started again.");
       const embedded = await startEmbedded(place.config.dataDir);

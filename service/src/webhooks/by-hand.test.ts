@@ -127,7 +127,7 @@ test("what somebody asked for is attempted at once by the next worker where the 
   const endpoint = await hasBlocked();
   await owner.post(`/v1/webhooks/${endpoint.id}/test`);
   const until = new Date(market.clock.now.getTime() + MINUTE_MS);
-  const claim = "select id from claim_deliveries($1, false, 10, 32, gen_random_uuid(), $2)";
+  const claim = "select id from claim_deliveries($1, false, 10, 32, gen_random_uuid(), $2, null)";
   assert.equal((await market.query(claim, [market.clock.now, until])).rows.length, 1);
   market.clock.forward(MINUTE_MS);
   const courier = newCourier();

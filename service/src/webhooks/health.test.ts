@@ -17,8 +17,12 @@ beforeEach(async () => {
 const judge = (times = 1) =>
   Promise.all(Array.from({ length: times }, () => judgeFailing(market.service.ctx)));
 
+/** But for the one that confirms the endpoint. */
 const lettersTo = async ({ userId }: Client): Promise<string[]> =>
-  (await lettersToUser(market, userId)).map(({ subject }) => subject).reverse();
+  (await lettersToUser(market, userId))
+    .map(({ subject }) => subject)
+    .filter((subject) => subject !== "A new webhook endpoint was registered")
+    .reverse();
 const DOES_NOT_ANSWER = "Your webhook endpoint does not answer";
 const SWITCHED_OFF = "Your webhook endpoint is switched off";
 
