@@ -110,9 +110,9 @@ test("a secret may be for a week from now, and neither for later nor for the pas
   await rotates(endpoint, { activateAt: at(7 * 24 * HOUR_MS) });
   for (const ms of [7 * 24 * HOUR_MS + 1, -1])
     assertError(await owner.post(path, { activateAt: at(ms) }), 422, "VALIDATION_ERROR", "activateAt");
-  for (const activateAt of ["tomorrow", "2026-06-16", 1_781_600_000, null])
+  for (const activateAt of ["tomorrow", "2026-06-16", 1_781_600_000])
     assertError(await owner.post(path, { activateAt }), 400, "INVALID_REQUEST", "activateAt");
-  for (const overlapHours of [-1, 168.01, "24", null])
+  for (const overlapHours of [-1, 168.01, "24"])
     assertError(await owner.post(path, { overlapHours }), 400, "INVALID_REQUEST", "overlapHours");
   assertError(await owner.post(path, { overlap: 1 }), 400, "INVALID_REQUEST", "overlap");
 });
