@@ -42,7 +42,7 @@ export const list = endpoint({
   path: "/products",
   summary: "List and search products",
   description:
-    "Published products; with author=me your own in every state. Search finds each word as a prefix, in titles, tags and descriptions; a search that finds nothing is asked again for what its words may have been meant to be (meta.correctedSearch). It lists its 1,000 most bought matches, of these the first 300 by how well they match. Totals are exact for filters by type, category, provider, currency, and for price and rating at the edges of the facets; for others to 10,000, of a search to 1,000: above that they are a lower bound.",
+    "Published products; with author=me your own in every state. Search finds products that hold every word, each as a prefix, in titles, tags, descriptions and sellers' names. When no product on sale holds every word, mistyped words are corrected (meta.correctedSearch); when there is still none, the list has the products with any of the words, ordered by how many they hold. A word that a product, a tag or a seller's name holds is not corrected. Filters by type, category, provider, tag, price and rating do not change what is searched for. It lists its 1,000 most bought matches, of these the first 300 by how well they match. Totals are exact for filters by type, category, provider, currency, and for price and rating at the edges of the facets; for others to 10,000, of a search to 1,000: above that they are a lower bound.",
   access: reads,
   query: z.strictObject({
     ...paging,

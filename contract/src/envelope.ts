@@ -24,7 +24,7 @@ export const ListMeta = Meta.extend({
   correctedSearch: z
     .string()
     .optional()
-    .describe("Searched for in the place of words that nothing holds: what they may have been meant to be"),
+    .describe("The search with its mistyped words corrected, which was used instead of the one sent"),
   ratings: Ratings.optional().describe("Of all reviews of the product, where reviews are listed"),
 }).meta({ id: "ListMeta" });
 

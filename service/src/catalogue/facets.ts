@@ -3,9 +3,10 @@ import type { Caller, Context } from "../context.ts";
 import { toDecimal } from "../money/amount.ts";
 import { cellsOf, PRICE_EDGES, RATING_EDGES } from "./cells.ts";
 import { ALL_TAGS, allCells, type Count, countBy, eachOf, type Facet, type Source } from "./facet-queries.ts";
+import { findFallback } from "./fallback.ts";
 import { ANYBODY, currencyOf, type Filters, isOwnShelf, whereOf } from "./filters.ts";
-import { matchesOf } from "./matches.ts";
-import { guess, type Question, toQuestion } from "./search.ts";
+import { matchesOf, type Search } from "./matches.ts";
+import { toQuestion } from "./search.ts";
 
 /** Where the cells cannot tell, so many of the most bought matches are counted. */
 const SAMPLE = 1_000;
@@ -21,7 +22,13 @@ export async function readFacets(ctx: Context, caller: Caller, query: Filters): 
 async function countFacets(ctx: Context, caller: Caller, query: Filters): Promise<Facets> {
   const groups = await groupsOf(ctx, query);
   const question = query.search ? await toQuestion(ctx.db, query.search, query.lang) : null;
-  const counted = await Promise.all(groups.map((group) => countGroup(ctx, caller, group, question)));
+  const countAll = (asked: Search | null) =>
+    Promise.all(groups.map((group) => countGroup(ctx, caller, group, asked)));
+  const found = await countAll(question && { question, words: "every" });
+  const isEmpty = found.every(({ all }) => all === 0);
+  const fallback =
+    question && question.length > 0 && isEmpty ? await findFallback(ctx, caller, query, question) : null;
+  const counted = fallback ? await countAll(fallback) : found;
   const counts = counted.flatMap((group) => group.counts);
   const currency = currencyOf(ctx, query);
   return {
@@ -72,23 +79,19 @@ const isFiltered = (query: Filters, facet: Facet) => OWN_FILTERS[facet].some((fi
 
 interface Counted {
   counts: Count[];
+  all: number;
   isEstimate: boolean;
 }
 
-/** Where the words find nothing, the list shows what they may have been meant to be: that is counted then. */
 async function countGroup(
   ctx: Context,
   caller: Caller,
   { query, wanted }: Group,
-  question: Question | null,
+  asked: Search | null,
 ): Promise<Counted> {
   const exact = await exactSource(ctx, query, wanted);
-  const countOf = async (asked: Question | null) =>
-    countBy(ctx, exact ?? (await sampleOf(ctx, caller, query, asked)), wanted);
-  const found = await countOf(question);
-  const meant = question && found.all === 0 ? await guess(ctx.db, question) : null;
-  const { counts, all } = meant ? await countOf(meant) : found;
-  return { counts, isEstimate: !exact && all > SAMPLE };
+  const { counts, all } = await countBy(ctx, exact ?? (await sampleOf(ctx, caller, query, asked)), wanted);
+  return { counts, all, isEstimate: !exact && all > SAMPLE };
 }
 
 /** null: what is kept of all cannot tell. */
@@ -99,19 +102,14 @@ async function exactSource(ctx: Context, query: Filters, wanted: Facet[]): Promi
 }
 
 /** One more than the sample has: then there are more. */
-async function sampleOf(
-  ctx: Context,
-  caller: Caller,
-  query: Filters,
-  question: Question | null,
-): Promise<Source> {
+async function sampleOf(ctx: Context, caller: Caller, query: Filters, asked: Search | null): Promise<Source> {
   const currency = currencyOf(ctx, query);
-  if (!question) {
+  if (!asked) {
     const { text, values } = await whereOf(ctx, caller, query);
     const mostBought = `order by l.purchases desc, l.product_id desc limit ${SAMPLE + 1}`;
     return eachOf(`select l.* from listings l ${text} ${mostBought}`, values, currency);
   }
-  const matches = await matchesOf(ctx, caller, query, question);
+  const matches = await matchesOf(ctx, caller, query, asked);
   const found = `(${matches.any(SAMPLE + 1)}) m join listings l on l.product_id = m.product_id`;
   return eachOf(`select l.* from ${found}`, matches.values, currency);
 }

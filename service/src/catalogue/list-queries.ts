@@ -92,7 +92,7 @@ export async function sortedPage(
   return run(ctx, cardsOf(ids, orderOf("page", way)), values, values.length === 0 && isUsual(query));
 }
 
-/** The first 300 by how well they match, the others by how often they were bought. */
+/** Those with most words first; of these the first 300 by how well they match, the others by how often they were bought. */
 export function rankedPage(
   ctx: Context,
   matches: Matches,
@@ -100,13 +100,19 @@ export function rankedPage(
   limit: number,
 ): Promise<CardRow[]> {
   const offset = offsetOf(query);
+  const found = `(${matches.mostBought(Math.max(RANKED, offset + limit))}) m`;
+  const counted = matches.wordsHeld ? `(select m.*, ${matches.wordsHeld} as words from ${found}) m` : found;
+  const byWords = (alias: string) => (matches.wordsHeld ? `${alias}.words desc, ` : "");
+  const orderOf = (alias: string) =>
+    `${byWords(alias)}${alias}.rank desc nulls last, ${alias}.purchases desc, ${alias}.product_id desc`;
   const ids = `
-    select product_id, purchases, case when place <= ${RANKED} then ts_rank(search, ${matches.asked}) end as rank
-      from (select m.*, row_number() over (order by m.purchases desc, m.product_id desc) as place
-              from (${matches.mostBought(Math.max(RANKED, offset + limit))}) m) placed
-     order by rank desc nulls last, purchases desc, product_id desc limit ${limit} offset ${offset}`;
-  const order = "page.rank desc nulls last, page.purchases desc, page.product_id desc";
-  return run(ctx, cardsOf(ids, order), matches.values, matches.byWordsAlone && isUsual(query));
+    select * from (
+      select placed.*, case when place <= ${RANKED} then ts_rank(search, ${matches.asked}) end as rank
+        from (select m.*, row_number() over (order by ${byWords("m")}m.purchases desc, m.product_id desc) as place
+                from ${counted}) placed) ranked
+     order by ${orderOf("ranked")} limit ${limit} offset ${offset}`;
+  const order = orderOf("page");
+  return run(ctx, cardsOf(ids, order), matches.rankedValues, matches.byWordsAlone && isUsual(query));
 }
 
 export type Total = Pick<Page<unknown>, "total" | "totalIsEstimate">;

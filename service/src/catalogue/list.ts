@@ -4,6 +4,7 @@ import { RawPage } from "../http/envelope.ts";
 import { RawJson } from "../http/route.ts";
 import { withNumbers } from "./card.ts";
 import { sumOf } from "./cells.ts";
+import { findFallback } from "./fallback.ts";
 import { ANYBODY, isOwnShelf, type ListQuery, type Where, whereOf } from "./filters.ts";
 import {
   addUp,
@@ -14,8 +15,8 @@ import {
   sortedPage,
   type Total,
 } from "./list-queries.ts";
-import { type Matches, matchesOf } from "./matches.ts";
-import { guess, type Question, toQuestion } from "./search.ts";
+import { type Matches, matchesOf, type Search } from "./matches.ts";
+import { toQuestion } from "./search.ts";
 
 /** A search lists this many; its total is exact up to here. */
 const MAX_FOUND = 1_000;
@@ -36,17 +37,17 @@ export async function listProducts(ctx: Context, caller: Caller, query: ListQuer
 
 async function findProducts(ctx: Context, caller: Caller, query: ListQuery): Promise<Page<RawJson>> {
   const question = query.search ? await toQuestion(ctx.db, query.search, query.lang) : null;
-  const found = await find(ctx, caller, query, question);
-  const meant = question && found.total === 0 ? await guess(ctx.db, question) : null;
-  if (!meant) return found;
-  const again = await find(ctx, caller, query, meant);
-  if (again.total === 0) return found;
-  return { ...again, correctedSearch: meant.map(({ word }) => word).join(" ") };
+  const found = await find(ctx, caller, query, question && { question, words: "every" });
+  if (!question || question.length === 0 || found.total > 0) return found;
+  const fallback = await findFallback(ctx, caller, query, question);
+  if (!fallback) return found;
+  const { correctedSearch } = fallback;
+  return { ...(await find(ctx, caller, query, fallback)), ...(correctedSearch && { correctedSearch }) };
 }
 
-async function find(ctx: Context, caller: Caller, query: ListQuery, question: Question | null) {
-  const { rows, ...counted } = question
-    ? await search(ctx, await matchesOf(ctx, caller, query, question), query)
+async function find(ctx: Context, caller: Caller, query: ListQuery, asked: Search | null) {
+  const { rows, ...counted } = asked
+    ? await search(ctx, await matchesOf(ctx, caller, query, asked), query)
     : await browse(ctx, await whereOf(ctx, caller, query), query);
   return {
     items: rows.map((row) => new RawJson(withNumbers(row.card, row, ctx.links.origin()))),

@@ -56,6 +56,28 @@ export async function writeListing(tx: Tx, listing: ListingRow): Promise<void> {
            category = excluded.category, search = excluded.search`.execute(tx);
 }
 
+/**
+ * Replaces the words of weight D, which are the author's name, in the order of the products' ids. `isForSale`: whether a
+ * changed product is; null when none changed.
+ */
+export async function writeAuthorName(
+  tx: Tx,
+  authorId: string,
+  name: string,
+): Promise<{ isForSale: boolean | null }> {
+  const { rows } = await sql<{ isForSale: boolean | null }>`
+    with held as (
+      select d.product_id, ts_filter(d.search, '{a,b,c}') || ${name}::tsvector as search
+        from search_documents d join listings l on l.product_id = d.product_id
+       where l.author_id = ${authorId} order by d.product_id for no key update of d),
+    changed as (
+      update search_documents d set search = h.search from held h
+       where d.product_id = h.product_id and d.search <> h.search
+      returning d.published)
+    select bool_or(published) as "isForSale" from changed`.execute(tx);
+  return rows[0]!;
+}
+
 /** Those that are new; what is for sale makes known words of those that were only in drawers. */
 export function writeWords(tx: Tx, words: string[], isForSale: boolean): Promise<unknown> {
   const listings = isForSale ? 1 : 0;

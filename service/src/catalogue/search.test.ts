@@ -48,9 +48,68 @@ test("a word is found in title, tags and description, in that order of weight", 
   assert.deepEqual(await found("poetry"), ["Poetry slam", "Love letter", "Haiku about anything"]);
 });
 
-test("every word must be there", async () => {
+test("a search, some products hold every word: finds no others", async () => {
   assert.deepEqual(await found("haiku poetry love"), ["Love letter"]);
-  assert.deepEqual(await found("haiku motorcycle"), []);
+});
+
+test("a search, no product holds every word: products with most words come first, then those with any", async () => {
+  const titles = ["Marketing email", "Copy of an email", "Marketing", "Something else"];
+  for (const title of titles) await hasProduct(author, { title, tags: ["fallback"], description: "x" });
+  const [both, other, one] = await found("marketing email copy");
+  assert.deepEqual([[both, other].toSorted(), one], [["Copy of an email", "Marketing email"], "Marketing"]);
+  assert.deepEqual((await found("marketing motorcycle")).toSorted(), ["Marketing", "Marketing email"]);
+  const many = await found("marketing email motorcycle bicycle tricycle unicycle aeroplane");
+  assert.deepEqual(many, ["Marketing email", ...many.slice(1)]);
+  assert.deepEqual(many.slice(1).toSorted(), ["Copy of an email", "Marketing"]);
+  assert.deepEqual(await found("motorcycle bicycle"), []);
+});
+
+test("a search, no product holds every word: pages, orders, facets and totals agree with the list", async () => {
+  const list = async (query: string) =>
+    (await reader.get(`/v1/products?search=marketing%20email%20copy&${query}`)).body;
+  const whole = await list("limit=100");
+  const ids = (body: typeof whole) => body.data.map(({ id }: { id: string }) => id);
+  const pages = await Promise.all([1, 2, 3].map((page) => list(`limit=1&page=${page}`)));
+  assert.deepEqual(pages.flatMap(ids), ids(whole));
+  assert.deepEqual(ids(await list("sort=title")).toSorted(), ids(whole).toSorted());
+  const facets = (await reader.get("/v1/products/facets?search=marketing%20email%20copy")).body.data;
+  assert.deepEqual(facets.type, [{ value: "PROMPT", count: whole.meta.total }]);
+  assert.deepEqual(facets.tag, [{ value: "fallback", count: whole.meta.total }]);
+});
+
+test("a search, a facet's filter leaves out every product with all words: is empty, as the facet counts", async () => {
+  const query = "search=poetry%20slam&tag=japan";
+  const { data, meta } = (await reader.get(`/v1/products?${query}`)).body;
+  assert.deepEqual([data, meta.total, meta.correctedSearch], [[], 0, undefined]);
+  const facets = (await reader.get(`/v1/products/facets?${query}`)).body.data;
+  assert.deepEqual(facets.tag, [{ value: "stage", count: 1 }]);
+});
+
+test("a search, a seller's name: finds their products, and after a change only by the new name", async () => {
+  const seller = await market.hasUser({ name: "Linh Phạm" });
+  const title = "Pho at home";
+  await hasProduct(seller, { title, description: "A line of broth.", tags: ["linhx"] });
+  await hasProduct(author, { title: "Lineage", description: "line", tags: [] });
+  for (const words of ["Linh Phạm", "linh pham", "pho linh"]) assert.deepEqual(await found(words), [title]);
+  const session = await market.hasSession(seller.userId);
+  assert.equal((await session.patch("/v1/account", { name: "Thuỳ Dương" })).status, 200);
+  assert.deepEqual(await found("thuy duong"), [title]);
+  assert.deepEqual(await found("phạm"), []);
+  assert.deepEqual(await found("linh"), [title], "by its tag");
+});
+
+test("a search, a word is a seller's or a tag's name: the word is not corrected", async () => {
+  const seller = await market.hasUser({ name: "Anythinh" });
+  await hasProduct(seller, { title: "Soup", description: "x", tags: ["verset"] });
+  for (const [words, corrected] of [
+    ["anythinh poetry", undefined],
+    ["verset poetry", undefined],
+    ["verset poetri", "verset poetry"],
+    ["anythinh&lang=tr", undefined],
+  ] as const) {
+    const { meta } = (await reader.get(`/v1/products?search=${words}`)).body;
+    assert.equal(meta.correctedSearch, corrected, words);
+  }
 });
 
 test("the beginning of a word is enough, in any case", async () => {

@@ -20,20 +20,31 @@ export interface Searched {
   title: string;
   tags: string[];
   description: string;
+  /** Its words count least, so that a seller's name lifts no product above those that are about the word. */
+  authorName: string;
 }
 
 const quote = (word: string) => `'${word.replaceAll("'", "''").replaceAll("\\", "\\\\")}'`;
 
 /** The text of a `tsvector`: https://www.postgresql.org/docs/current/datatype-textsearch.html */
-export function toVector({ title, tags, description }: Searched): string {
+export function toVector({ title, tags, description, authorName }: Searched): string {
   let position = 0;
-  const lexemes = (text: string, weight: "A" | "B" | "C") =>
+  const lexemes = (text: string, weight: "A" | "B" | "C" | "D") =>
     wordsOf(text, "stored").map((word) => {
       position = Math.min(position + 1, MAX_POSITION);
       return `${quote(word)}:${position}${weight}`;
     });
-  return [...lexemes(title, "A"), ...lexemes(tags.join(" "), "B"), ...lexemes(description, "C")].join(" ");
+  return [
+    ...lexemes(title, "A"),
+    ...lexemes(tags.join(" "), "B"),
+    ...lexemes(description, "C"),
+    ...lexemes(authorName, "D"),
+  ].join(" ");
 }
+
+/** The part of `toVector` that is the seller's. */
+export const toAuthorVector = (authorName: string): string =>
+  toVector({ title: "", tags: [], description: "", authorName });
 
 /** Snowball stemmers that come with PostgreSQL, by language. */
 const STEMMERS: Record<string, string> = {
@@ -88,16 +99,38 @@ export async function toQuestion(db: Queries, text: string, lang: string | undef
   return telling.length > 0 ? telling : asked;
 }
 
-/** The text of a `tsquery`: of every word, one that stands for it. Lexemes are quoted, so that no input is an operator. */
-export const toTsQuery = (question: Question): string =>
-  question.map(({ lexemes }) => `(${lexemes.map(quote).join(" | ")})`).join(" & ");
+/** One of the lexemes that stand for a word. They are quoted, so that no input is an operator. */
+const oneOf = ({ lexemes }: Asked) => `(${lexemes.map(quote).join(" | ")})`;
+
+/** The text of a `tsquery`: every word of the question. */
+export const everyWord = (question: Question): string => question.map(oneOf).join(" & ");
+
+/** The text of a `tsquery`: any word of the question. */
+export const anyWord = (question: Question): string => question.map(oneOf).join(" | ");
+
+/** The text of a `tsquery`: at least `count` words of the question, whichever they are. */
+export const atLeast = (question: Question, count: number): string =>
+  choicesOf(question, count)
+    .map((choice) => `(${everyWord(choice)})`)
+    .join(" | ");
+
+function choicesOf(question: Question, count: number): Question[] {
+  if (count === 0) return [[]];
+  return question.flatMap((asked, at) =>
+    choicesOf(question.slice(at + 1), count - 1).map((choice) => [asked, ...choice]),
+  );
+}
 
 /**
- * The question with what its words may have been meant to be, by the words of what is for sale: at most one wrong
- * letter in a short word, two in a longer one. null when nothing comes to mind.
+ * The question with what its mistyped words may have been meant to be, by the words of what is for sale: at most one
+ * wrong letter in a short word, two in a longer one. null when no word has a near one.
  */
-export async function guess(db: Queries, question: Question): Promise<Question | null> {
-  const words = question.map(({ word }) => word).filter((word) => word.length >= MIN_GUESSED_CHARACTERS);
+export async function correctWords(
+  db: Queries,
+  question: Question,
+  mistyped: Question,
+): Promise<Question | null> {
+  const words = mistyped.map(({ word }) => word).filter((word) => word.length >= MIN_GUESSED_CHARACTERS);
   if (words.length === 0) return null;
   const { rows } = await sql<{ asked: string; meant: string[] }>`
     select w.word as asked, array_agg(near.word order by near.place) as meant
@@ -112,7 +145,7 @@ export async function guess(db: Queries, question: Question): Promise<Question |
   if (rows.length === 0) return null;
   const meant = new Map(rows.map((row) => [row.asked, row.meant]));
   return question.map((asked) => {
-    const lexemes = meant.get(asked.word);
+    const lexemes = mistyped.includes(asked) ? meant.get(asked.word) : undefined;
     return lexemes ? { word: lexemes[0]!, lexemes } : asked;
   });
 }

@@ -1,5 +1,5 @@
 import { AUTHOR_BEGINS, renderAuthor } from "../catalogue/card.ts";
-import { relist, tellLists } from "../catalogue/listing.ts";
+import { relist, relistAuthorName, tellLists } from "../catalogue/listing.ts";
 import type { Tx } from "../db/database.ts";
 import { lockProductsOf, replaceAuthor } from "./queries.ts";
 
@@ -10,6 +10,7 @@ export async function showAuthorAnew(
 ): Promise<void> {
   const end = renderAuthor({ authorId: author.id, authorName: author.name, authorVerified: author.verified });
   await replaceAuthor(tx, author.id, { begins: AUTHOR_BEGINS, end });
+  await relistAuthorName(tx, author);
   await tellLists(tx);
 }
 
