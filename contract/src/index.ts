@@ -325,6 +325,7 @@ export {
   type CreateProduct,
   type ProductCard,
   type ProductDetail,
+  type ProductWarning,
   productTypes,
 } from "./products.ts";
 export { type Provider, providers } from "./providers.ts";

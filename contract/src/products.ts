@@ -175,6 +175,22 @@ export const ChangeProduct = z
   .partial()
   .meta({ id: "ChangeProduct" });
 
+const ProductWarning = z
+  .object({
+    field: z.string().describe("Where in what you sent, such as content.steps[0].messages[1].content"),
+    reason: z.string().describe("What is likely a mistake, and what to do"),
+  })
+  .meta({ id: "ProductWarning" });
+const warnings = z
+  .array(ProductWarning)
+  .describe(
+    "What is saved but likely a mistake; empty: nothing. Today: tags of other template languages in the content, such as {{#if}}, {{> x}} or {% if %}. They are sent to the model as they stand: remove them, or write \\{{ for two braces that are meant as text",
+  );
+const ChangedProduct = z
+  .object({ ...ProductDetail.shape, warnings })
+  .meta({ id: "ChangedProduct", description: "A product after a change, with warnings of its content." });
+
+export type ProductWarning = z.infer<typeof ProductWarning>;
 export type ProductCard = z.infer<typeof ProductCard>;
 export type ProductDetail = z.input<typeof ProductDetail>;
 export type CreateProduct = z.output<typeof CreateProduct>;
@@ -203,7 +219,7 @@ export const create = endpoint({
   description: "Your first product makes you a seller.",
   access: writes,
   body: CreateProduct,
-  data: z.object({ id: z.string(), status: z.literal("draft"), message: z.string() }),
+  data: z.object({ id: z.string(), status: z.literal("draft"), message: z.string(), warnings }),
   status: 201,
   errors: ["VALIDATION_ERROR"],
   example: {
@@ -228,7 +244,7 @@ export const change = endpoint({
   access: writes,
   params,
   body: ChangeProduct,
-  data: ProductDetail,
+  data: ChangedProduct,
   conditional: true,
   errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR", "INVALID_STATE"],
   example: { price: 6.5, tags: ["poetry", "japanese"] },

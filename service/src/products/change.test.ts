@@ -53,7 +53,12 @@ async function assertRefused(id: string, status: 400 | 422, field: string, wish:
 test("only the fields that are sent change, and the answer is the author's detail", async () => {
   const id = await hasDraft(author);
   const before = await read(id);
-  const answer = await change(id, { title: "Haiku, again", price: 6.5, tags: ["poetry", "japan"] });
+  const { warnings, ...answer } = await change(id, {
+    title: "Haiku, again",
+    price: 6.5,
+    tags: ["poetry", "japan"],
+  });
+  assert.deepEqual(warnings, []);
   assert.deepEqual(answer, {
     ...before,
     title: "Haiku, again",
@@ -63,6 +68,14 @@ test("only the fields that are sent change, and the answer is the author's detai
     updatedAt: market.clock.now.toISOString(),
   });
   assert.deepEqual(await read(id), answer);
+});
+
+test("PATCH /products/{id}: content with {{#if}}, warns as long as the content holds it", async () => {
+  const id = await hasDraft(author);
+  const fieldsOf = (answer: { warnings: { field: string }[] }) => answer.warnings.map(({ field }) => field);
+  assert.deepEqual(fieldsOf(await change(id, { content: "{{#if a}}x{{/if}}" })), ["content"]);
+  assert.deepEqual(fieldsOf(await change(id, { title: "Another" })), ["content"]);
+  assert.deepEqual(fieldsOf(await change(id, { content: "{{a}}" })), []);
 });
 
 test("a change is told with the old and the new value of each field", async () => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, suite, test } from "node:test";
 import { providers } from "@stoa/contract";
 import { haiku, hasDraft, workflow } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
@@ -226,6 +226,81 @@ test("variables of messages are those of all messages together", async () => {
     product.variables.map(({ name }: { name: string }) => name),
     ["language", "question"],
   );
+});
+
+suite("POST /products: tags of other template languages", () => {
+  const warningsOf = async (wish: Record<string, unknown>) => {
+    const reply = await create(wish);
+    assert.equal(reply.status, 201, reply.text);
+    return reply.body.data.warnings as { field: string; reason: string }[];
+  };
+
+  test("block syntax in a text, saved as it stands with a warning that names the tags and the fix", async () => {
+    const content =
+      "{{#if formal}}Dear{{else}}Hi{{/if}} {{name}}, {{> footer}} {{#if formal}}x{{/if}} {% if a %}";
+    const [tags, orElse, ...others] = await warningsOf({ content });
+    assert.deepEqual([tags?.field, orElse?.field, others], ["content", "content", []]);
+    assert.match(
+      tags!.reason,
+      /^holds \{\{#if formal\}\}, \{\{\/if\}\}, \{\{> footer\}\} and 1 more, which is sent .* as it stands/,
+    );
+    assert.match(tags!.reason, /Remove it/);
+    assert.match(orElse!.reason, /\{\{else\}\}, which is read as a variable/);
+  });
+
+  for (const tag of [
+    "{{/each}}",
+    "{{^a}}",
+    "{{! note }}",
+    "{{else if b}}",
+    "{{ user.name }}",
+    "{{ a | upper }}",
+    "{{~#if a}}",
+    "{{- if .a }}",
+    "{%- endif -%}",
+    "{# note #}",
+    "{{{> a}}}",
+  ])
+    test(`${tag}: one warning`, async () => {
+      const warnings = await warningsOf({ content: `On {{topic}} ${tag}` });
+      assert.deepEqual(
+        warnings.map(({ field, reason }) => [field, reason.includes(tag.replace("{{{> a}}}", "{{> a}}"))]),
+        [["content", true]],
+      );
+    });
+
+  for (const content of [
+    haiku.content,
+    "\\{{#if}} is literal",
+    "{{{name}}}",
+    '{"a":{"b":{}}} {{"a": 1}}',
+    "{{a= #if }}",
+    "50 % {x}",
+  ])
+    test(`${content}: no warning`, async () => {
+      assert.deepEqual(await warningsOf({ content }), []);
+    });
+
+  test("in messages and in steps of a workflow, the warning names the place", async () => {
+    const messages = [
+      { role: "system", content: "Be kind." },
+      { role: "user", content: "{{#each list}}" },
+    ];
+    const asMessages = { contentFormat: "messages", content: JSON.stringify(messages) };
+    const prompt = { type: "prompt", provider: "openai", messages, vars: {} };
+    const steps = [
+      { id: "one", ...prompt },
+      { id: "all", type: "map", items: "[1]", do: prompt },
+    ];
+    const flow = { format: "workflow/1", input: { type: "object" }, steps, result: "1" };
+    const fieldsOf = async (wish: Record<string, unknown>) =>
+      (await warningsOf(wish)).map(({ field }) => field);
+    assert.deepEqual(await fieldsOf(asMessages), ["content[1].content"]);
+    assert.deepEqual(await fieldsOf({ type: "WORKFLOW", content: JSON.stringify(flow) }), [
+      "content.steps[0].messages[1].content",
+      "content.steps[1].do.messages[1].content",
+    ]);
+  });
 });
 
 test("declared variables must hold every name that the content uses, once", async () => {

@@ -15,7 +15,7 @@ import type { Queries, Tx } from "../db/database.ts";
 import { ApiError, checkBoth, invalidRequest, ruleBroken } from "../errors.ts";
 import { announce } from "../events/outbox.ts";
 import { isAdmin } from "../http/authenticate.ts";
-import type { RequestFacts } from "../http/route.ts";
+import { Answer, type RequestFacts } from "../http/route.ts";
 import { toId } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
 import { whyNotChargeable } from "../money/chargeable.ts";
@@ -23,6 +23,7 @@ import { becomeSeller } from "../people/users.ts";
 import { mustAcceptOldInputs } from "./breaking-changes.ts";
 import { mustStayComplete } from "./checklist.ts";
 import { declaredOf, readContent } from "./content.ts";
+import { contentWarnings } from "./content-warnings.ts";
 import { mustBeAsSeen } from "./detail.ts";
 import { isModerated } from "./lifecycle.ts";
 import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
@@ -92,13 +93,14 @@ export async function createProduct(ctx: Context, caller: Member, wish: CreatePr
     await ctx.idempotencyKey?.bind(tx, toId("prod", draftId));
     return draftId;
   });
-  return savedDraft(toId("prod", id));
+  return savedDraft(toId("prod", id), wish);
 }
 
-export const savedDraft = (id: string) => ({
+export const savedDraft = (id: string, wish: CreateProduct) => ({
   id,
   status: "draft" as const,
   message: "The draft is saved. Publish it to offer it for sale.",
+  warnings: contentWarnings(wish),
 });
 
 /** Answers the uuid of the new product. */
@@ -344,7 +346,9 @@ export async function changeProduct(
     const checked = await checkedChange(ctx, tx, before, change, byOf(caller));
     await carryOut(ctx, tx, { caller, source }, checked);
   });
-  return changersView(ctx, caller, seen.id);
+  const { data, etag } = await changersView(ctx, caller, seen.id);
+  const warnings = contentWarnings({ ...data, content: data.content ?? "" });
+  return new Answer({ ...data, warnings }, { etag: etag! });
 }
 
 /**

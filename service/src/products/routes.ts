@@ -17,7 +17,7 @@ export const productRoutes = [
   resumedBy(
     api.products.create,
     (ctx, caller, { body }) => createProduct(ctx, caller, body),
-    async (_ctx, _caller, productId) => savedDraft(productId),
+    async (_ctx, _caller, productId, { body }) => savedDraft(productId, body),
   ),
   route(api.products.change, (ctx, caller, { params, body }, facts) =>
     changeProduct(ctx, caller, params.productId, body, facts),
