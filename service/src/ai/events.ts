@@ -31,6 +31,12 @@ export async function streamExecution(
   });
 }
 
+/** Whether it is a run under way whose request is answered with a stream: anybody may read along before its first word. */
+export async function runsAsStream(ctx: Context, caller: Member, executionId: string): Promise<boolean> {
+  const { mode, completedAt } = await mustFind(ctx, caller, executionId);
+  return mode === "stream" && completedAt === null;
+}
+
 export const promptKind: ExecutionKind = {
   knows: (lastEventId) => placeOf(lastEventId) !== null,
   follow(ctx, execution, lastEventId, signal) {

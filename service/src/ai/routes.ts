@@ -2,7 +2,7 @@ import { api } from "@stoa/contract";
 import { harmlessAgain, leavingMemory, type Route, resumedBy, route, streamRoute } from "../http/route.ts";
 import { cancelExecution } from "./cancel.ts";
 import { estimate } from "./estimate.ts";
-import { promptKind, streamExecution } from "./events.ts";
+import { promptKind, runsAsStream, streamExecution } from "./events.ts";
 import { executePrompt, modeOf, resumePrompt } from "./execute.ts";
 import { listOwnExecutions, readExecution, removeExecution } from "./executions.ts";
 import type { ExecutionKinds } from "./kinds.ts";
@@ -15,13 +15,13 @@ export const aiRoutes = (others: ExecutionKinds = {}): Route[] => {
   const kinds = { PROMPT: promptKind, ...others };
   return [
     leavingMemory(
-      streamRoute(
-        api.ai.execute,
-        (ctx, caller, { body }, facts) => executePrompt(ctx, caller, body, facts),
-        (ctx, caller, executionId) => streamExecution(ctx, caller, executionId, null, kinds),
-        (ctx, caller, executionId, { body }, facts) =>
+      streamRoute(api.ai.execute, (ctx, caller, { body }, facts) => executePrompt(ctx, caller, body, facts), {
+        again: (ctx, caller, executionId) => streamExecution(ctx, caller, executionId, null, kinds),
+        join: async (ctx, caller, executionId) =>
+          (await runsAsStream(ctx, caller, executionId)) ? executionId : null,
+        resume: (ctx, caller, executionId, { body }, facts) =>
           resumePrompt(ctx, caller, executionId, modeOf(body, facts)),
-      ),
+      }),
     ),
     leavingMemory(
       harmlessAgain(

@@ -397,6 +397,42 @@ suite("whoever goes away", () => {
     assert.equal(other.status, 422);
   });
 
+  test("a repeat before the first word, joins the run and hears all of it", async () => {
+    const held = heldPieces();
+    provider.next({ stream: { pieces: ["One ", "two"], gate: held.gate } });
+    const before = provider.requests.length;
+    const headers = { "idempotency-key": "no word yet" };
+    const first = opens("openai", {}, headers);
+    await becomes(
+      async () => provider.requests.length,
+      (count) => count > before,
+    );
+    const joined = await opens("openai", {}, headers);
+    assert.deepEqual([joined.status, joined.headers["idempotent-replayed"]], [200, "true"]);
+    await joined.hears(1);
+    const other = await opens("openai", { variables: { topic: "other" } }, headers);
+    assert.equal(other.status, 422);
+    held.allowAll();
+    const [told, repeated] = [await allOf(await first), await allOf(joined)];
+    assert.deepEqual([repeated.text, repeated.end], ["One two", told.end]);
+    assert.equal(provider.requests.length, before + 1);
+  });
+
+  test("a repeat without a stream while the first one runs, is refused with 409", async () => {
+    const held = heldPieces();
+    provider.next({ stream: { gate: held.gate } });
+    const before = provider.requests.length;
+    const headers = { "idempotency-key": "no stream" };
+    const first = run(owner, wishOf("openai"), headers);
+    await becomes(
+      async () => provider.requests.length,
+      (count) => count > before,
+    );
+    assertError(await run(owner, wishOf("openai"), headers), 409, "IDEMPOTENCY_IN_PROGRESS");
+    held.allowAll();
+    assert.equal((await first).status, 200);
+  });
+
   test("fifty posts with one Idempotency-Key call the provider once", async () => {
     const before = provider.requests.length;
     const held = heldPieces();

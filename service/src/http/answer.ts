@@ -18,7 +18,7 @@ import {
 } from "./envelope.ts";
 import { sendEvents } from "./event-stream.ts";
 import { factsOf } from "./facts.ts";
-import { type Outcome, type Repeatable, runOnce } from "./idempotency.ts";
+import { type Actions, type Outcome, type Repeatable, runOnce } from "./idempotency.ts";
 import { neverRepeated } from "./openai-error.ts";
 import { entranceOf, isWrongCredential } from "./rate-limit.ts";
 import { metaOf, renderRefusal, toApiError } from "./refusal.ts";
@@ -33,11 +33,10 @@ const MAX_IDEMPOTENCY_KEY = 255;
 export function answer(door: Door, route: Route, request: FastifyRequest, reply: FastifyReply) {
   return withBody(door, route, request, async (body) => {
     const exchange = { door, route, request, reply, body };
-    const run = (ctx: Context) => render(door, route, request, () => carryOut(exchange, ctx));
     const repeatable = repeatableOf(route.endpoint, request, body);
     const first = repeatable
-      ? inTheirWords(request, await runOnce(door.ctx, repeatable, { run, resume: resuming(exchange) }))
-      : await run(door.ctx);
+      ? inTheirWords(request, await runOnce(door.ctx, repeatable, actionsOf(exchange)))
+      : await running(exchange)(door.ctx);
     const outcome = first.again === undefined ? first : await streamAgain(door, route, request, first);
     // Whoever hears that something changed must not meet what this process remembered of before.
     if (route.endpoint.method !== "GET" && !route.leavesMemory) await door.ctx.notices.caughtUp();
@@ -119,6 +118,19 @@ async function carryOut(exchange: Exchange, ctx: Context): Promise<Outcome> {
   if (route.endpoint.showsSecret) outcome.repeat = renderRefusal(door, request, madeAlready(idOf(result)));
   return outcome;
 }
+
+const running = (exchange: Exchange) => (ctx: Context) =>
+  render(exchange.door, exchange.route, exchange.request, () => carryOut(exchange, ctx));
+
+const actionsOf = (exchange: Exchange): Actions => ({
+  run: running(exchange),
+  resume: resuming(exchange),
+  join: async (resource) => {
+    const { door, route, request } = exchange;
+    if (!route.join) return null;
+    return route.join(door.ctx, request.caller!, resource, received(exchange).input as never);
+  },
+});
 
 /** Of a bound Idempotency-Key: the present state of the resource; of one that shows a secret its name alone. */
 const resuming =

@@ -60,6 +60,8 @@ export interface Actions {
   run(ctx: Context): Promise<Outcome>;
   /** Answers the present state of what an earlier request wrote; null: nothing came of it, so that the repeat acts. */
   resume(ctx: Context, resource: string): Promise<Outcome | null>;
+  /** The name of the stream that the first request will answer, which still runs; null: a repeat has to wait for its answer. */
+  join(resource: string): Promise<string | null>;
 }
 
 interface Row {
@@ -135,9 +137,13 @@ function inProgress(): never {
   throw new ApiError("IDEMPOTENCY_IN_PROGRESS", undefined, undefined, 1);
 }
 
-function replay(ctx: Context, request: Repeatable, row: Row): Outcome {
+async function replay(ctx: Context, request: Repeatable, row: Row, { join }: Actions): Promise<Outcome> {
   if (!row.digest.equals(digestOf(request.body))) throw new ApiError("IDEMPOTENCY_KEY_REUSED");
-  if (row.status === null || row.sealedBody === null) return inProgress();
+  if (row.status === null || row.sealedBody === null) {
+    const { sealedResource } = row;
+    const again = sealedResource && (await join(ctx.vault.open(sealedResource, resourceContext(request))));
+    return again ? { status: 200, body: "", headers: REPLAYED, again } : inProgress();
+  }
   const body = ctx.vault.open(row.sealedBody, sealContext(request));
   const replayed = { status: row.status, body, headers: REPLAYED };
   return body.startsWith(STREAM) ? { ...replayed, again: body.slice(STREAM.length) } : replayed;
@@ -200,7 +206,7 @@ type Lease = ReturnType<typeof leaseOf>;
 export async function runOnce(ctx: Context, request: Repeatable, actions: Actions): Promise<Outcome> {
   const token = randomUUID();
   const row = await claim(ctx, request, token);
-  if (row.leaseToken !== token) return replay(ctx, request, row);
+  if (row.leaseToken !== token) return replay(ctx, request, row, actions);
   const lease = leaseOf(ctx, request, token);
   const outcome = await whileRenewed(ctx, lease, () => act(ctx, request, lease, row, actions));
   failPoint(ctx, "idempotency: answered, not kept");

@@ -170,6 +170,8 @@ export interface Route {
   leavesMemory?: true;
   /** The stream that a repeat of an Idempotency-Key hears, by the name of the first one. */
   again?(ctx: Context, caller: Caller, name: string): Promise<EventStream>;
+  /** The name of the stream that a request which still runs will answer, by the resource it is bound to; null: it answers no stream. */
+  join?(ctx: Context, caller: Caller, resource: string, input: never): Promise<string | null>;
 }
 
 /** Ties an endpoint of the contract to the verb that answers it. */
@@ -193,13 +195,22 @@ export const harmlessAgain = (harmlessBecause: string, route: Route): Route => (
 /** Of what changes neither keys, nor people, nor what lists show (`Memory` in db/notices.ts): it is answered a round trip earlier. */
 export const leavingMemory = (route: Route): Route => ({ ...route, leavesMemory: true });
 
-/** Of what may answer with a stream: a repeat of an Idempotency-Key is sent the events of the first one. */
+interface Repeats<E extends Endpoint> {
+  again(ctx: Context, caller: CallerOf<E>, name: string): Promise<EventStream>;
+  join(ctx: Context, caller: CallerOf<E>, resource: string, input: Input<E>): Promise<string | null>;
+  resume: Resume<E>;
+}
+
+/** Of what may answer with a stream: a repeat of an Idempotency-Key is sent the events of the first one, also while that one runs. */
 export const streamRoute = <E extends Endpoint>(
   endpoint: E,
   handle: Handler<E>,
-  again: (ctx: Context, caller: CallerOf<E>, name: string) => Promise<EventStream>,
-  resume: Resume<E>,
-): Route => ({ ...resumedBy(endpoint, handle, resume), again: again as Route["again"] & {} });
+  { again, join, resume }: Repeats<E>,
+): Route => ({
+  ...resumedBy(endpoint, handle, resume),
+  again: again as Route["again"] & {},
+  join: join as Route["join"] & {},
+});
 
 /** Of an upload: `admit` is asked before a byte of the body is read, so that nobody fills the disk in vain. */
 export const uploadRoute = <E extends Endpoint>(

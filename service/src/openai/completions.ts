@@ -1,6 +1,6 @@
 import type { ChatCompletion, CreateChatCompletion, Execute, ExecutionResult } from "@stoa/contract";
 import { defaultKeyFor } from "../ai/default-key.ts";
-import { promptKind, streamExecution } from "../ai/events.ts";
+import { promptKind, runsAsStream, streamExecution } from "../ai/events.ts";
 import { executePrompt, resumePrompt } from "../ai/execute.ts";
 import { mustFind } from "../ai/executions.ts";
 import { mustBeBought, versionToRun } from "../ai/prepare.ts";
@@ -107,12 +107,26 @@ const toCompletion = (
 
 const WITH_USAGE = "+usage";
 
+const nameOf = ({ id, includeUsage }: Pick<Completion, "id" | "includeUsage">) =>
+  id + (includeUsage ? WITH_USAGE : "");
+
+/** The name of the stream of a run under way; null: it is answered whole. */
+export const joinCompletion = async (
+  ctx: Context,
+  caller: Member,
+  executionId: string,
+  { stream_options: options }: CreateChatCompletion,
+): Promise<string | null> =>
+  (await runsAsStream(ctx, caller, executionId))
+    ? nameOf({ id: executionId, includeUsage: options?.include_usage ?? false })
+    : null;
+
 /** Its name says how it was told, for whoever must tell it again. */
 const retold = ({ events, ended, until }: EventStream, completion: Completion): EventStream =>
   new EventStream({
     ended,
     until,
-    name: completion.id + (completion.includeUsage ? WITH_USAGE : ""),
+    name: nameOf(completion),
     events: (signal) => inChunks(events(signal), completion),
   });
 

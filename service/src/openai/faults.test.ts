@@ -5,6 +5,7 @@ import { hasBought, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { officialClient, refusalOf, type Wish, wishOf } from "../../test/openai.ts";
 import { type Next, type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
+import { becomes, heldPieces } from "../../test/run-streams.ts";
 import { allAt, hasKey, newestRun } from "../../test/runs.ts";
 import { builtInPlans } from "../plans/plan-book.ts";
 
@@ -204,6 +205,33 @@ suite("a repeat of an Idempotency-Key", () => {
     }
     assert.equal(told[0]!.text, "One two.");
     assert.deepEqual(told[1], told[0]);
+    assert.equal(provider.requests.length, before + 1);
+  });
+
+  test("before the first word of a stream, joins it", async () => {
+    const held = heldPieces();
+    provider.next({ stream: { pieces: ["One ", "two."], gate: held.gate } });
+    const before = provider.requests.length;
+    const wish = { ...wishOf(productId), stream: true, stream_options: { include_usage: true } } as const;
+    const options = { headers: { "idempotency-key": "no word yet" }, maxRetries: 0 };
+    const opened = () => officialClient(market, author).chat.completions.create(wish, options);
+    const first = opened();
+    await becomes(
+      async () => provider.requests.length,
+      (count) => count > before,
+    );
+    const joined = await opened();
+    held.allowAll();
+    const chunksOf = async (chunks: AsyncIterable<OpenAI.ChatCompletionChunk>) => {
+      const all: OpenAI.ChatCompletionChunk[] = [];
+      for await (const chunk of chunks) all.push(chunk);
+      const text = all.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
+      return { text, last: all.at(-1) };
+    };
+    const told = await chunksOf(await first);
+    assert.equal(told.text, "One two.");
+    assert.ok(told.last?.usage);
+    assert.deepEqual(await chunksOf(joined), told);
     assert.equal(provider.requests.length, before + 1);
   });
 
