@@ -46,7 +46,7 @@ import { oauthRoutes } from "./oauth/routes.ts";
 import { identifyToken } from "./oauth/tokens.ts";
 import { openAiRoutes } from "./openai/routes.ts";
 import { addSignInPages } from "./pages/routes.ts";
-import { addBankPage, addNoticeDoor } from "./payments/door.ts";
+import { addNoticeDoor, addTestPayments } from "./payments/door.ts";
 import { listOpenMoney } from "./payments/open-money.ts";
 import { paymentRoutes } from "./payments/routes.ts";
 import { payoutRoutes } from "./payouts/routes.ts";
@@ -252,7 +252,7 @@ function addRoomsPages(server: FastifyInstance, ctx: Context, limits: RateLimits
   addPurchasePages(server, ctx);
   addPlanPages(server, ctx);
   addNoticeDoor(server, ctx, noticeHandlers);
-  addBankPage(server, ctx);
+  addTestPayments(server, ctx);
   addFilePages(server, ctx);
   addSignInPages(server, ctx);
   addSocialPages(server, ctx);

@@ -97,7 +97,7 @@ async function buildBase(
   let origin = config.publicUrl ?? originAt(config.host, config.port);
   const shutdown = new AbortController();
   const figures = new Figures();
-  const outside = await openOutside(config, { pool, now, figures }, overrides);
+  const outside = await openOutside(config, { pool, now, figures, origin: () => origin }, overrides);
   const jobs = await openJobs(pool, log, jobKinds);
   const secretsFor = (purpose: string) =>
     config.sessionKeys.map((key) => Buffer.from(hkdfSync("sha256", key, "", purpose, 32)));

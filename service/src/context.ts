@@ -22,6 +22,7 @@ import type { Links } from "./links.ts";
 import type { AiProviders } from "./outside/ai-provider.ts";
 import type { IdentityProviders } from "./outside/identity-provider.ts";
 import type { Mail } from "./outside/mail.ts";
+import type { RequestFakePage } from "./outside/payments.fake-pages.ts";
 import type { Payments } from "./outside/payments.ts";
 import type { Poster } from "./outside/post.ts";
 import type { Storage } from "./outside/storage.ts";
@@ -76,8 +77,8 @@ export interface Context {
   failPoints: FailPoints | null;
   outside: {
     payments: Payments;
-    /** Where whoever tests decides in the place of a bank; null: nowhere. */
-    bankPage: string | null;
+    /** The pages of the test payment provider; null: there is none. */
+    testPayments: RequestFakePage | null;
     taxes: Taxes;
     ai: AiProviders;
     identityProviders: IdentityProviders;

@@ -17,6 +17,7 @@ import { devMail } from "./outside/mail.dev.ts";
 import { noMail } from "./outside/mail.none.ts";
 import { type Mail, parseMailbox } from "./outside/mail.ts";
 import { fakePayments } from "./outside/payments.fake.ts";
+import { fakePages, TEST_PAYMENTS_PATH } from "./outside/payments.fake-pages.ts";
 import { postgresStore } from "./outside/payments.fake-postgres.ts";
 import { startFakeProvider } from "./outside/payments.fake-server.ts";
 import { noPayments } from "./outside/payments.none.ts";
@@ -61,7 +62,7 @@ export interface Outside {
 
 export async function openOutside(
   config: Config,
-  { pool, now, figures }: Pick<Context, "pool" | "now" | "figures">,
+  { pool, now, figures, origin }: Pick<Context, "pool" | "now" | "figures"> & { origin: () => string },
   overrides: OutsideOverrides,
 ): Promise<Outside> {
   let own: ReturnType<Guard["own"]> = null;
@@ -72,14 +73,14 @@ export async function openOutside(
     ownPathsAllowed: config.environment === "test" ? ["/dev/hooks/"] : [],
     ...(overrides.resolve && { resolve: overrides.resolve }),
   };
-  const payments = await openPayments(config, pool, now, overrides.payments);
+  const payments = await openPayments(config, { pool, now, origin }, overrides.payments);
   const ai = openProviders(guard, figures, overrides);
   const storage = await openStorage(config);
   const poster = createPoster(guard, { ...postDeadlines, ...overrides.postDeadlines });
   return {
     ports: {
       payments: payments.port,
-      bankPage: payments.bankPage,
+      testPayments: payments.testPayments,
       taxes: overrides.taxes ?? openTaxes(config),
       ai,
       identityProviders: createIdentityProviders({
@@ -104,15 +105,26 @@ export async function openOutside(
   };
 }
 
-async function openPayments(config: Config, pool: pg.Pool, now: () => Date, given: Payments | undefined) {
-  const alone = { bankPage: null, listening: () => {}, close: async () => {} };
+interface PaymentsNeeds {
+  pool: pg.Pool;
+  now: () => Date;
+  /** Where browsers reach the service. */
+  origin: () => string;
+}
+
+async function openPayments(config: Config, { pool, now, origin }: PaymentsNeeds, given?: Payments) {
+  const alone = { testPayments: null, listening: () => {}, close: async () => {} };
   if (given) return { port: given, ...alone };
   if (config.stripe) return { port: await openStripe(config, config.stripe, pool), ...alone };
   if (config.environment === "production") return { port: noPayments, ...alone };
-  const provider = await startFakeProvider({ store: postgresStore(pool), now });
+  const provider = await startFakeProvider({
+    store: postgresStore(pool),
+    now,
+    pagesUrl: () => origin() + TEST_PAYMENTS_PATH,
+  });
   return {
     port: fakePayments({ origin: provider.origin, secret: provider.secret, now }),
-    bankPage: provider.origin,
+    testPayments: fakePages(provider.origin),
     listening: (address: string, port: number) => {
       // A worker has no door for them.
       if (config.roles.api)

@@ -4,6 +4,7 @@ import { text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
 import { endpoints } from "@stoa/contract";
 import { z } from "zod";
+import { hasProduct } from "../../test/factories.ts";
 import { lettersTo, someAddress } from "../../test/letters.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { hasOAuthClient } from "../../test/oauth.ts";
@@ -122,6 +123,18 @@ suite("a test service at a plain HTTP address of the network", () => {
     assert.equal(verified.status, 200, verified.text);
     return kept(verified);
   }
+
+  test("sends buyers to the bank at its own address, and shows the bank's desk to nobody without the token", async () => {
+    const [maker, buyer] = [await market.hasUser(), await market.hasUser()];
+    const wish = { productId: await hasProduct(maker), paymentMethodId: "pm_test_requires_action" };
+    const { url } = (await buyer.post("/v1/purchases", wish)).body.data.nextAction;
+    assert.ok(url.startsWith(`${ORIGIN}/dev/payments/authorize/`), url);
+    const page = await asBrowser(new URL(url).pathname);
+    assert.match(page.text, /Approve this payment/);
+    // No Sec-Fetch-Site at such an address: the browser sends `Origin`, which the page's policy lets it.
+    assert.equal(page.headers["referrer-policy"], "same-origin");
+    assert.equal((await asBrowser("/dev/payments")).status, 404);
+  });
 
   test("signs people in by cookies that a browser keeps", async () => {
     const cookie = await signIn();

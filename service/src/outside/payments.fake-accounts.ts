@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import {
   type Call,
@@ -23,9 +23,8 @@ export const accountEndpoints: Endpoint[] = [
   ["POST", /^\/onboarding\/([^/]+)$/, finish],
 ];
 
-/** The id says whose it is, as the id of an own method does. */
-const accountIdOf = (ownerId: string) =>
-  `acct_test_${createHash("sha256").update(ownerId).digest("hex").slice(0, 16)}`;
+/** Unguessable: the page of the account asks for no sign-in. */
+const newAccountId = () => `acct_test_${randomBytes(16).toString("hex")}`;
 
 /** One for each owner, however often it is asked for. */
 async function makeAccount(call: Call): Promise<Reply> {
@@ -34,7 +33,7 @@ async function makeAccount(call: Call): Promise<Reply> {
   if (!read) return refusal(400, "invalid_request");
   const { ownerId } = read.asked;
   const { id, state } = await provider.store.insertAccount({
-    ...{ id: accountIdOf(ownerId), ownerId },
+    ...{ id: newAccountId(), ownerId },
     ...{ state: "restricted", createdAt: provider.now() },
   });
   return accountReply(call, id, state === "enabled");
@@ -47,8 +46,8 @@ async function findAccount(call: Call): Promise<Reply> {
   return account ? accountReply(call, id, account.state === "enabled") : refusal(404, "unknown_account");
 }
 
-const accountReply = ({ url }: Call, id: string, payoutsEnabled: boolean): Reply =>
-  jsonReply(200, { id, payoutsEnabled, onboardingUrl: new URL(`/onboarding/${id}`, url).href });
+const accountReply = ({ provider }: Call, id: string, payoutsEnabled: boolean): Reply =>
+  jsonReply(200, { id, payoutsEnabled, onboardingUrl: provider.pageUrl(`/onboarding/${id}`).href });
 
 async function showOnboardingPage({ provider, id }: Call): Promise<Reply> {
   const account = await provider.store.findAccount(id);
@@ -57,5 +56,6 @@ async function showOnboardingPage({ provider, id }: Call): Promise<Reply> {
 
 /** The seller has told everything that a real provider would ask them: the page is shown anew. */
 async function finish({ provider, id }: Call): Promise<Reply> {
-  return (await provider.store.enableAccount(id)) ? redirect(`/onboarding/${id}`) : page(404, notFoundPage());
+  if (!(await provider.store.enableAccount(id))) return page(404, notFoundPage());
+  return redirect(provider.pageUrl(`/onboarding/${id}`).pathname);
 }

@@ -24,7 +24,7 @@ const decisions: Record<string, Record<string, Decision>> = {
 
 /** A page on which whoever tests decides in the place of a bank. */
 export const bankEndpoints: Endpoint[] = [
-  ["GET", /^\/$/, async ({ provider }) => page(200, bankPage(await provider.store.listUndecided()))],
+  ["GET", /^\/$/, showBankPage],
   ...Object.entries(decisions).map(
     ([noun, buttons]): Endpoint => [
       "POST",
@@ -34,8 +34,18 @@ export const bankEndpoints: Endpoint[] = [
   ),
 ];
 
+async function showBankPage({ provider }: Call): Promise<Reply> {
+  const undecided = await provider.store.listUndecided();
+  return page(
+    200,
+    bankPage(undecided, (path) => provider.pageUrl(path).pathname),
+  );
+}
+
 async function decide(call: Call, buttons: Record<string, Decision>): Promise<Reply> {
   const pressed = new URLSearchParams(await readText(call.request)).get("decision") ?? "";
   if (!Object.hasOwn(buttons, pressed)) return page(400, notFoundPage());
-  return (await buttons[pressed]!(call)) ? redirect("/") : page(404, notFoundPage());
+  return (await buttons[pressed]!(call))
+    ? redirect(call.provider.pageUrl("").pathname)
+    : page(404, notFoundPage());
 }

@@ -43,7 +43,7 @@ export const chargeEndpoints: Endpoint[] = [
 
 /** Makes the charge that the key stands for, or finds it made: a repeat never charges again. */
 async function makeCharge(call: Call): Promise<Reply> {
-  const { provider, request, url } = call;
+  const { provider, request } = call;
   const read = await readKeyed(request, ChargeRequest);
   if (!read) return refusal(400, "invalid_request");
   const { key: orderId, asked } = read;
@@ -59,7 +59,7 @@ async function makeCharge(call: Call): Promise<Reply> {
   };
   const kept = await provider.store.insertOrGet(wished);
   if (!isWhatWasAsked(kept, asked)) return refusal(409, "idempotency_key_reused");
-  const reply = chargeReply(url, kept);
+  const reply = chargeReply(call, kept);
   return kept.id === wished.id ? afterNewCharge(call, kept, method, reply) : reply;
 }
 
@@ -92,13 +92,14 @@ const disputeOf = ({ id, orderId, amountMinor, currency }: Charge, createdAt: Da
   createdAt,
 });
 
-async function findCharge({ provider, url }: Call): Promise<Reply> {
-  return chargeReply(url, await provider.store.findByOrder(url.searchParams.get("order") ?? ""));
+async function findCharge(call: Call): Promise<Reply> {
+  const orderId = call.url.searchParams.get("order") ?? "";
+  return chargeReply(call, await call.provider.store.findByOrder(orderId));
 }
 
 /** Answers 200 with the charge as it then stands, also when it had ended before: the caller reads its state. */
 async function endCharge(call: Call, ending: Ending): Promise<Reply> {
-  return chargeReply(call.url, await end(call, ending));
+  return chargeReply(call, await end(call, ending));
 }
 
 async function end({ provider, id }: Call, ending: Ending): Promise<Charge | null> {
@@ -126,7 +127,7 @@ async function decide(call: Call): Promise<Reply> {
   const ending = endingByButton.get(new URLSearchParams(await readText(call.request)).get("decision"));
   if (!ending) return page(400, notFoundPage());
   if (!(await end(call, ending))) return page(404, notFoundPage());
-  return redirect(`/authorize/${call.id}`);
+  return redirect(call.provider.pageUrl(`/authorize/${call.id}`).pathname);
 }
 
 const endingByButton = new Map<string | null, Ending>([
@@ -134,11 +135,11 @@ const endingByButton = new Map<string | null, Ending>([
   ["decline", { state: "declined", declineCode: "authentication_failed" }],
 ]);
 
-function chargeReply(url: URL, charge: Charge | null): Reply {
+function chargeReply({ provider }: Call, charge: Charge | null): Reply {
   if (!charge) return refusal(404, "charge_not_found");
   const { id, state, declineCode, amountMinor, currency } = charge;
   const { brand, last4 } = methodOfCharge(charge);
-  const authorizeUrl = new URL(`/authorize/${id}`, url).href;
+  const authorizeUrl = provider.pageUrl(`/authorize/${id}`).href;
   const amounts = { amountMinor: Number(amountMinor), currency, feeMinor: Number(chargeFee(amountMinor)) };
   return jsonReply(200, { id, state, declineCode, ...amounts, method: { brand, last4 }, authorizeUrl });
 }

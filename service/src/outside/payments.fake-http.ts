@@ -10,6 +10,8 @@ export interface Provider {
   store: FakeStore;
   now: () => Date;
   notices: NoticePost;
+  /** The address of one of its pages, for browsers. */
+  pageUrl(path: string): URL;
 }
 
 export interface Call {
@@ -38,7 +40,8 @@ export function page(status: number, body: string): Reply {
   const headers = {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": pagePolicy,
-    "referrer-policy": "no-referrer",
+    // With no-referrer, browsers send `Origin: null` with the form.
+    "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
   };

@@ -82,7 +82,7 @@ interface Entry {
 const entry =
   <Named extends string>(path: string, named: Named, sayings: Record<string, string>) =>
   ({ id, amountMinor, currency, [named]: name }: Entry & Record<Named, string>): string =>
-    `<form method="post" action="/${path}/${id}">
+    `<form method="post" action="${path}/${id}">
 <p class="soft">${escapeHtml(formatMoney(amountMinor, currency))}<br>${escapeHtml(name)}</p>
 ${Object.entries(sayings)
   .map(([decision, words]) => `<button name="decision" value="${decision}">${words}</button>`)
@@ -90,19 +90,23 @@ ${Object.entries(sayings)
 </form>`;
 
 /** Where whoever tests decides in the place of a bank. */
-export function bankPage({ disputes, refunds, payouts }: Undecided): string {
+/** `pathOf`: where the browser finds a path of ours. */
+export function bankPage(
+  { disputes, refunds, payouts }: Undecided,
+  pathOf: (path: string) => string,
+): string {
   const sections = [
     [
       "Disputes",
-      disputes.map(entry("disputes", "orderId", { won: "The seller wins", lost: "The buyer wins" })),
+      disputes.map(entry(pathOf("/disputes"), "orderId", { won: "The seller wins", lost: "The buyer wins" })),
     ],
     [
       "Refunds under way",
-      refunds.map(entry("refunds", "refundId", { succeeded: "Succeed", failed: "Fail" })),
+      refunds.map(entry(pathOf("/refunds"), "refundId", { succeeded: "Succeed", failed: "Fail" })),
     ],
     [
       "Payouts under way",
-      payouts.map(entry("payouts", "payoutId", { completed: "Complete", failed: "Fail" })),
+      payouts.map(entry(pathOf("/payouts"), "payoutId", { completed: "Complete", failed: "Fail" })),
     ],
   ] as const;
   return htmlPage(

@@ -28,6 +28,8 @@ interface FakeProviderOptions {
   now: () => Date;
   /** Any free port unless given. */
   port?: number;
+  /** The URL below which browsers reach its pages; its own origin unless given. */
+  pagesUrl?: () => string;
   /** Tests bring their own, so that they need not wait. */
   noticeWaits?: NoticeWaits;
 }
@@ -37,20 +39,24 @@ export async function startFakeProvider({
   store,
   now,
   port = 0,
+  pagesUrl,
   noticeWaits,
 }: FakeProviderOptions): Promise<FakeProvider> {
   const secret = randomBytes(32);
   const notices = noticePost(secret, now, noticeWaits);
+  let origin = "";
+  const pageUrl = (path: string) => new URL(`${pagesUrl?.() ?? origin}${path}`);
   const server = createServer((request, response) => {
-    void answer({ store, now, notices }, request)
+    void answer({ store, now, notices, pageUrl }, request)
       .catch(() => refusal(500, "internal_error"))
       .then((reply) => send(response, reply));
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject).listen(port, "127.0.0.1", resolve);
   });
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin,
     secret,
     postNoticesTo: (url) => notices.postTo(url),
     close: () =>

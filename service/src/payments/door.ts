@@ -1,8 +1,10 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Context } from "../context.ts";
 import { ApiError } from "../errors.ts";
+import { mustNotComeFromElsewhere } from "../http/same-origin.ts";
 import { testPagesOnly } from "../http/test-pages.ts";
+import { TEST_PAYMENTS_PATH } from "../outside/payments.fake-pages.ts";
 import { type NoticeHandlers, type NoticeHeaders, takeNotice } from "./notices.ts";
 
 const MAX_NOTICE_BYTES = 256 * 1024;
@@ -19,13 +21,46 @@ export function addNoticeDoor(app: FastifyInstance, ctx: Context, handlers: Noti
   });
 }
 
-/** /dev/payments leads to the test provider's page, for somebody on the machine itself. */
-export function addBankPage(app: FastifyInstance, ctx: Context): void {
-  const { bankPage } = ctx.outside;
-  if (bankPage === null) return;
-  app.get("/dev/payments", { onRequest: testPagesOnly(ctx) }, async (_request, reply) =>
-    reply.redirect(bankPage),
-  );
+/** A path of the test provider has no other letters: none leads out of its folder. */
+const ID = /^[A-Za-z0-9_-]+$/;
+const MAX_FORM_BYTES = 1024;
+
+/**
+ * Serves the pages of the test payment provider at the service's own origin, where every browser reaches them. The link to a
+ * payment or an account holds an unguessable id, which is the credential; the bank's desk shows everybody's money.
+ */
+export function addTestPayments(app: FastifyInstance, ctx: Context): void {
+  const { testPayments } = ctx.outside;
+  if (testPayments === null) return;
+  const operator = testPagesOnly(ctx);
+  const sameOrigin = async (request: FastifyRequest) =>
+    mustNotComeFromElsewhere(request, ctx.links.origin(), "no objection");
+  const show = async (reply: FastifyReply, path: string, form?: string) => {
+    const page = await testPayments(path, form);
+    if (page === null) throw new ApiError("SERVICE_UNAVAILABLE");
+    return reply.code(page.status).headers(page.headers).send(page.body);
+  };
+  const submit = (noun: string) => (request: FastifyRequest, reply: FastifyReply) =>
+    show(reply, pathIn(noun, request), Buffer.isBuffer(request.body) ? request.body.toString("utf8") : "");
+
+  app.get(TEST_PAYMENTS_PATH, { onRequest: operator }, (_request, reply) => show(reply, "/"));
+  for (const noun of ["disputes", "refunds", "payouts"])
+    app.post(
+      `${TEST_PAYMENTS_PATH}/${noun}/:id`,
+      { onRequest: [operator, sameOrigin], bodyLimit: MAX_FORM_BYTES },
+      submit(noun),
+    );
+  for (const noun of ["authorize", "onboarding"]) {
+    const path = `${TEST_PAYMENTS_PATH}/${noun}/:id`;
+    app.get(path, (request, reply) => show(reply, pathIn(noun, request)));
+    app.post(path, { onRequest: sameOrigin, bodyLimit: MAX_FORM_BYTES }, submit(noun));
+  }
+}
+
+function pathIn(noun: string, request: FastifyRequest): string {
+  const { id } = request.params as { id: string };
+  if (!ID.test(id)) throw new ApiError("NOT_FOUND");
+  return `/${noun}/${id}`;
 }
 
 /** A header that came more than once says nothing. */

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { request } from "node:http";
 import { after, before, beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
 import { dumpOf } from "../../test/dump.ts";
@@ -282,18 +284,121 @@ suite("notices", () => {
   });
 });
 
-test("/dev/payments leads to the page of the test provider, and to nowhere without one", async () => {
-  const own = await openMarket();
-  try {
-    const reply = await own.as(null).get("/dev/payments");
-    assert.equal(reply.status, 302);
-    assert.match(await (await fetch(reply.headers.get("location")!)).text(), /The bank's desk/);
-    const elsewhere = await own.as(null).get("/dev/payments", { "x-forwarded-for": "203.0.113.7" });
-    assertError(elsewhere, 404, "NOT_FOUND");
-  } finally {
-    await own.close();
-  }
-  assertError(await market.as(null).get("/dev/payments"), 404, "NOT_FOUND");
+suite("the pages of the test payment provider", () => {
+  const form = { "content-type": "application/x-www-form-urlencoded" };
+  let own: Market;
+  let buyer: Client;
+  let productId: string;
+  before(async () => {
+    own = await openMarket();
+    buyer = await own.hasUser();
+    productId = await hasProduct(await own.hasUser());
+  });
+  after(() => own.close());
+  const buysAt = async (paymentMethodId: string, by = buyer) => {
+    const product = await hasProduct(await own.hasUser());
+    return (await by.post("/v1/purchases", { productId: product, paymentMethodId })).body.data;
+  };
+  const submit = (url: string, decision: string, headers = {}) =>
+    own.as(null).request("POST", url, { body: `decision=${decision}`, headers: { ...form, ...headers } });
+  /** As a browser on another machine, behind a proxy. */
+  const elsewhere = { "x-forwarded-for": "203.0.113.7" };
+  const statusBecomes = async (orderId: string, status: string) => {
+    const now = async () => (await buyer.get(`/v1/purchases/${orderId}`)).body.data.status;
+    while ((await now()) !== status) await new Promise((resolve) => setImmediate(resolve));
+  };
+
+  test("nextAction.url: a buyer on another machine confirms at the service's own origin", async () => {
+    const wish = { productId, paymentMethodId: "pm_test_requires_action" };
+    const { orderId, nextAction } = (await buyer.post("/v1/purchases", wish)).body.data;
+    assert.ok(nextAction.url.startsWith(`${own.origin}/dev/payments/authorize/ch_`), nextAction.url);
+    const page = await own.as(null).get(nextAction.url, elsewhere);
+    assert.equal(page.status, 200);
+    assert.match(page.text, /Approve this payment/);
+    assert.match(page.headers.get("content-security-policy")!, /^default-src 'none'; style-src 'sha256-/);
+    assert.deepEqual(
+      ["cache-control", "x-frame-options", "referrer-policy"].map((name) => page.headers.get(name)),
+      ["no-store", "DENY", "same-origin"],
+    );
+    const sameOrigin = { ...elsewhere, origin: own.origin };
+    const reply = await submit(nextAction.url, "approve", sameOrigin);
+    assert.deepEqual(
+      [reply.status, reply.headers.get("location")],
+      [303, new URL(nextAction.url).pathname],
+      "back to the page",
+    );
+    assert.match((await own.as(null).get(nextAction.url, elsewhere)).text, /role="status">Approved/);
+    await statusBecomes(orderId, "completed");
+  });
+
+  test("a form that another site sends is refused and changes nothing", async () => {
+    const { orderId, nextAction } = await buysAt("pm_test_requires_action");
+    const foreign: object[] = [
+      { "sec-fetch-site": "cross-site" },
+      { "sec-fetch-site": "same-site" },
+      { origin: "https://evil.example" },
+      { origin: "null" },
+    ];
+    for (const headers of foreign) {
+      const reply = await submit(nextAction.url, "approve", headers);
+      assert.equal(assertError(reply, 403, "UNAUTHORIZED").required, "same-origin");
+    }
+    assert.equal((await buyer.get(`/v1/purchases/${orderId}`)).body.data.status, "requires_action");
+  });
+
+  test("/dev/payments: the desk decides at the service's own origin, for the operator alone", async () => {
+    const { orderId } = await buysAt("pm_test_dispute");
+    const page = await own.as(null).get("/dev/payments");
+    assert.equal(page.status, 200);
+    assert.match(page.text, /The bank's desk/);
+    const [, action = ""] = new RegExp(`action="([^"]*)">\\n[^\\n]*${orderId}`).exec(page.text) ?? [];
+    assert.match(action, /^\/dev\/payments\/disputes\/dp_/);
+    assertError(await own.as(null).get("/dev/payments", elsewhere), 404, "NOT_FOUND");
+    assertError(await submit(action, "lost", elsewhere), 404, "NOT_FOUND");
+    assertError(await submit(action, "lost", { origin: "https://evil.example" }), 403, "UNAUTHORIZED");
+    const reply = await submit(action, "lost", { "sec-fetch-site": "same-origin" });
+    assert.deepEqual([reply.status, reply.headers.get("location")], [303, "/dev/payments"]);
+    await statusBecomes(orderId, "refunded");
+  });
+
+  test("an id that names nothing, or leads out of its folder, is 404", async () => {
+    const { port } = new URL(own.origin);
+    for (const id of [
+      "ch_nobody",
+      "..",
+      "%2e%2e",
+      "..%2f..%2fv1%2fcharges",
+      "%2e%2e%2fdisputes",
+      "a%00",
+      "a%3fb",
+    ]) {
+      for (const noun of ["authorize", "onboarding"]) {
+        // fetch resolves `..` itself.
+        const asking = request({ host: "127.0.0.1", port, path: `/dev/payments/${noun}/${id}` }).end();
+        const [reply] = await once(asking, "response");
+        reply.resume();
+        assert.equal(reply.statusCode, 404, `${noun}/${id}`);
+      }
+    }
+    for (const path of ["v1/charges", "v1/lists/charges", "authorize", "authorize/ch_a/confirm"])
+      assertError(await own.as(null).get(`/dev/payments/${path}`), 404, "NOT_FOUND");
+  });
+
+  test("the page that sets up payouts is below the same path, under an id that nobody can guess", async () => {
+    const seller = await own.hasUser({ role: "seller" });
+    const session = await own.hasSession(seller.userId);
+    const { url } = (await session.post("/v1/account/payout-account/onboarding")).body.data;
+    assert.match(url, new RegExp(`^${own.origin}/dev/payments/onboarding/acct_test_[0-9a-f]{32}$`));
+    assert.match((await own.as(null).get(url, elsewhere)).text, /Finish/);
+    const reply = await submit(url, "", { ...elsewhere, origin: own.origin });
+    assert.deepEqual([reply.status, reply.headers.get("location")], [303, new URL(url).pathname]);
+    assert.equal((await session.get("/v1/account/payout-account")).body.data.payoutsEnabled, true);
+  });
+
+  test("another payment provider has none", async () => {
+    assertError(await market.as(null).get("/dev/payments"), 404, "NOT_FOUND");
+    assertError(await market.as(null).get("/dev/payments/authorize/ch_a"), 404, "NOT_FOUND");
+  });
 });
 
 test("the test provider's own notices find the way by themselves", async () => {
