@@ -8,7 +8,7 @@ import { hasDraft } from "@stoa/service/test/factories.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { ran } from "@stoa/service/test/runs.ts";
 import { executes, hasWorkflow, startWorker, transform } from "@stoa/service/test/workflows.ts";
-import { temporaryFolder } from "./service-process.ts";
+import { shell, temporaryFolder } from "./service-process.ts";
 
 const execute = promisify(execFile);
 const variables = { language: "Deutsch", topic: 'Schön ✓ "rain" \\ \n' };
@@ -118,3 +118,32 @@ for (const [name, { language, command, file, needs }] of Object.entries(checkers
     });
   });
 }
+
+suite("the shell lines of the guide", () => {
+  const blocks = () => {
+    const [setUp, ask, check, ...others] = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(
+      ([, lines]) => lines!,
+    );
+    assert.deepEqual(others, [], "a block that nobody looks at");
+    const begun = setUp!.replace("http://127.0.0.1:4000", market.origin).replace("stoa_test_…", author.key);
+    return { begun, ask, check };
+  };
+  const run = (lines: string) => shell(lines, { TMPDIR: folder.path });
+
+  test("run a prompt, ask for its receipt and check it", async () => {
+    const { begun, ask, check } = blocks();
+    const program = await kept("verify.mjs", programIn("js"));
+    const { code, stdout, stderr } = await run(`${begun}${ask}cp '${program}' .\n${check}`);
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(stdout.trim().split("\n"), ["completed 1.0.0 sandbox 0 USD", "these variables"]);
+  });
+
+  test("a refused request prints its status and leaves no file", async () => {
+    const { begun, ask } = blocks();
+    const wrong = "AUTH='Authorization: Bearer stoa_test_wrong'";
+    const { code, stdout, stderr } = await run(`${begun}trap ls EXIT\n${wrong}\n${ask}`);
+    assert.notEqual(code, 0);
+    assert.match(stderr, /401/);
+    assert.equal(stdout.trim(), "variables.json");
+  });
+});
