@@ -201,7 +201,10 @@ test("the lines of the guide to MCP clients do what it says", async () => {
 test("the lines of the guide to refunds and disputes do what it says", async () => {
   const { headings, after } = await follow("refunds.md");
   const [refundable, atOnce] = after("As a buyer");
-  assert.match(refundable!, /^"refundable":\{"until":"[^"]+","amount":10,"reasonIfNot":null\}$/);
+  assert.match(
+    refundable!,
+    /^"refundable":\{"until":"[^"]+","amount":10,"reasonIfNot":null,"approval":"instant",[^}]*\}$/,
+  );
   const { status, decidedBy } = JSON.parse(atOnce!).data;
   assert.deepEqual([status, decidedBy], ["succeeded", "rules"]);
   const [window, rejected, approved] = after("As a seller");
