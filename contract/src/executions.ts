@@ -59,7 +59,13 @@ export const TimeoutSeconds = z
 export const Execute = z
   .strictObject({
     productId: z.string().min(1).max(100),
-    apiKeyId: z.string().min(1).max(100).describe("The id of your stored provider key, or sandbox"),
+    apiKeyId: z
+      .string()
+      .min(1)
+      .max(100)
+      .describe(
+        "The id of your stored provider key, or sandbox, which asks no model and accepts any model name",
+      ),
     // Faults inside are a rule's (422, every variable named), so the schema asks for an object alone.
     variables: z
       .record(z.string(), z.unknown())

@@ -377,7 +377,6 @@ suite("the sandbox", () => {
     ["sandbox-context", 422, "CONTEXT_LENGTH_EXCEEDED", { status: 400 }],
     ["sandbox-cut", 502, "PROVIDER_BAD_RESPONSE", { status: 200 }],
     ["sandbox-badsse", 502, "PROVIDER_BAD_RESPONSE", { status: 200 }],
-    ["no-such-model", 422, "PROVIDER_NOT_SUPPORTED", { status: 404, reason: "model_not_found" }],
   ];
   for (const [model, status, code, details] of magic) {
     test(`${model} fails as a provider would: ${status} ${code}`, async () => {
@@ -392,6 +391,16 @@ suite("the sandbox", () => {
     const { output, usage, metadata } = await ran(owner, { productId, variables, ...wish });
     return { output, usage, model: metadata.model, finishReason: metadata.finishReason };
   };
+
+  for (const model of ["gpt-4", "constructor", "sandbox-unknown"]) {
+    test(`options.model ${model}: the sandbox answers and names the model that it pretends to be`, async () => {
+      const wish = { productId, variables, options: { model } };
+      const { output, metadata, usage } = await ran(owner, wish);
+      assert.ok(output.startsWith(`[sandbox] A practice answer that pretends to be ${model}; no model was`));
+      assert.deepEqual([metadata.provider, metadata.model, usage.estimatedCost], ["sandbox", model, 0]);
+      assert.equal((await answerOf({ options: { model } })).output, output);
+    });
+  }
 
   test("gives the same run the same answer, and every other run another", async () => {
     const first = await answerOf();

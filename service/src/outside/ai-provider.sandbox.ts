@@ -27,7 +27,8 @@ const magicFaults: ReadonlyMap<string, object> = new Map<string, object>([
   ["sandbox-badsse", { statusCode: 200 }],
 ]);
 
-const unknownModel = { statusCode: 404, responseBody: '{"code":"model_not_found"}' };
+/** All others are names of models that the sandbox pretends to be. */
+const OWN_MODELS: ReadonlySet<string> = new Set(["sandbox", "sandbox-slow"]);
 
 /** A provider without a model behind it: the same call gets the same answer, no key is needed and nothing is billed. */
 export function createSandbox({
@@ -93,10 +94,9 @@ async function* stream(call: ProviderCall, sleep: Sleep): AsyncGenerator<string,
 function answer(call: ProviderCall): ProviderAnswer {
   const prompt = call.messages.map(({ content }) => content).join("\n\n");
   if (call.model === "sandbox-echo") return toAnswer(call, prompt, SANDBOX_LABEL + prompt);
-  if (call.model === "sandbox" || call.model === "sandbox-slow") {
-    return toAnswer(call, prompt, SANDBOX_LABEL + (call.sample ?? inventedText(call)));
-  }
-  throw toFailure(magicFaults.get(call.model) ?? unknownModel, call, 1).fault;
+  const fault = magicFaults.get(call.model);
+  if (fault) throw toFailure(fault, call, 1).fault;
+  return toAnswer(call, prompt, SANDBOX_LABEL + (call.sample ?? inventedText(call)));
 }
 
 /** Cut at `maxTokens` as a model would be, but never into the label; an echo and a sample are whole by definition. */
@@ -134,5 +134,6 @@ function inventedText({ versionId = "", model, messages, options }: ProviderCall
   ]);
   const fingerprint = createHash("sha256").update(seed).digest();
   const words = Array.from(fingerprint, (byte) => vocabulary[byte % vocabulary.length]).join(" ");
-  return `A practice answer; no model was asked. ${words}.`;
+  const pretended = OWN_MODELS.has(model) ? "" : ` that pretends to be ${model}`;
+  return `A practice answer${pretended}; no model was asked. ${words}.`;
 }

@@ -519,8 +519,6 @@ const magic = {
   "sandbox-context": "CONTEXT_LENGTH_EXCEEDED",
   "sandbox-cut": "PROVIDER_BAD_RESPONSE",
   "sandbox-badsse": "PROVIDER_BAD_RESPONSE",
-  "sandbox-nonsense": "PROVIDER_NOT_SUPPORTED",
-  "gpt-5": "PROVIDER_NOT_SUPPORTED",
 };
 for (const [model, code] of Object.entries(magic)) {
   test(`the sandbox model ${model} is ${code}`, async () => {
