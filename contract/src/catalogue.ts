@@ -51,7 +51,7 @@ export const list = endpoint({
       .enum(productSorts)
       .default("relevance")
       .describe(
-        "rating is (sum of stars + 35) ÷ (reviews + 10), as if ten silent ones had given 3.5; trending sums purchases, each worth half as much after 7 days; relevance without search is popularity",
+        "rating is a Bayesian mean, (sum of stars + 35) ÷ (reviews + 10), as if ten more reviews had given 3.5: a product with 4.33 stars from 30 reviews (mean 4.13) comes before one with 5.0 stars from one review (mean 3.64); trending sums purchases, each worth half as much after 7 days; relevance without search is popularity",
       ),
     order: z.enum(["asc", "desc"]).default("desc").describe("Ignored by relevance, which is best first"),
   }),
