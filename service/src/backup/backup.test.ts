@@ -55,7 +55,10 @@ interface Shop {
 /** A shop with something of everything. */
 async function hasShop(market: Market): Promise<Shop> {
   const [seller, buyer] = [await market.hasUser({ name: "Seller" }), await market.hasUser({ name: "Buyer" })];
-  const productId = await hasProduct(seller, { title: 'Tabs\t"quotes"\\N, lines\nand ünïcödé 俳句' });
+  const productId = await hasProduct(seller, {
+    title: '"Quotes", \\N and ünïcödé 俳句',
+    description: "Tabs\t, \\N, \\. and lines\n\\.\nas COPY escapes them.",
+  });
   await hasFile(seller, productId, { name: "guide.md", bytes: "# A guide\n" });
   assert.equal((await sendImage(seller, productId, { bytes: await picture() })).status, 201);
   const orderId = await hasBought(buyer, productId);
