@@ -4,8 +4,9 @@ import pg from "pg";
 import { makeDatabase, TEMPLATE, type TestDatabase } from "../../test/market.ts";
 import { openPool } from "./database.ts";
 import { lockInTransaction, withLock } from "./locks.ts";
-import { migrate } from "./migrate.ts";
+import { knownMigrations, migrate } from "./migrate.ts";
 
+const MIGRATION_LOCK = { key: 5_701_840_113, name: "the migration lock" };
 const LOCK = { key: "a lock of a test", name: "the lock of a test" };
 
 let database: TestDatabase;
@@ -60,7 +61,7 @@ test("withLock: connection that ends, mustBeHeld rejects", async () => {
 test("migrate: lock held by another session, a complete database waits for no shared holder and names an exclusive one", async () => {
   const pool = openPool({ target: database.url, maxConnections: 1 });
   const hold = (isShared: boolean) =>
-    lockInTransaction(holder, { key: 5_701_840_113, name: "the migration lock", isShared }, { maxMs: 1 });
+    lockInTransaction(holder, { ...MIGRATION_LOCK, isShared }, { maxMs: 1 });
   await holder.query("begin");
   await hold(true);
   assert.deepEqual(await migrate(pool, new Date()), []);
@@ -72,4 +73,27 @@ test("migrate: lock held by another session, a complete database waits for no sh
   await holder.query("rollback");
   assert.deepEqual(await migrate(pool, new Date(), undefined, 50), []);
   await pool.end();
+});
+
+test("migrate: another process migrates an empty database during the wait for the lock, its migrations are found", async (t) => {
+  const empty = await makeDatabase();
+  const other = new pg.Client({ connectionString: empty.url });
+  const pool = openPool({ target: empty.url, maxConnections: 1 });
+  t.after(async () => {
+    await Promise.all([other.end(), pool.end()]);
+    await empty.drop();
+  });
+  await other.connect();
+  await other.query("begin");
+  await lockInTransaction(other, { ...MIGRATION_LOCK, isShared: true }, { maxMs: 1 });
+  const migrating = migrate(pool, new Date());
+  const WAITS = `select from pg_locks
+    where locktype = 'advisory' and mode = 'ExclusiveLock' and not granted
+      and database = (select oid from pg_database where datname = current_database())`;
+  while ((await other.query(WAITS)).rowCount === 0) {}
+  await other.query("create table schema_migrations (name text primary key, checksum text not null)");
+  for (const { name, checksum } of await knownMigrations())
+    await other.query("insert into schema_migrations values ($1, $2)", [name, checksum]);
+  await other.query("commit");
+  assert.deepEqual(await migrating, []);
 });

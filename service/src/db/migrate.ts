@@ -104,8 +104,11 @@ async function findPending(client: pg.ClientBase, migrations: Migration[]): Prom
 }
 
 async function listApplied(client: pg.ClientBase): Promise<Applied[]> {
-  const { rows: tables } = await client.query("select to_regclass('schema_migrations') as found");
-  if (!tables[0].found) return [];
+  // Not to_regclass: it answers from the session's cache, which misses a table that was made while this transaction waited for the lock.
+  const { rowCount } = await client.query(
+    "select from pg_tables where tablename = 'schema_migrations' and schemaname = any (current_schemas(false))",
+  );
+  if (!rowCount) return [];
   return (await client.query<Applied>("select name, checksum from schema_migrations order by name")).rows;
 }
 
