@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { SILENT_SECONDS } from "../src/http/idempotency.ts";
 import { fakePayments } from "../src/outside/payments.fake.ts";
 import { startFakeProvider } from "../src/outside/payments.fake-server.ts";
 import {
@@ -72,8 +73,16 @@ export async function openCrashSite(config: MarketWish["config"] = {}): Promise<
   return site;
 }
 
-/** The answer of a repeat, once PostgreSQL has noticed the end of the process that held the Idempotency-Key. */
-export async function answeredRepeat(repeat: () => Promise<Reply>): Promise<Reply> {
+/**
+ * The answer of a repeat, once the process that held the Idempotency-Key has been silent for long enough, and PostgreSQL has noticed
+ * its end.
+ */
+export async function answeredRepeat(
+  { clock }: Market,
+  repeat: () => Promise<Reply>,
+  silentMs = SILENT_SECONDS * 1000 + 1,
+): Promise<Reply> {
+  clock.forward(silentMs);
   let reply = await repeat();
   for (let tries = 1; tries < 100 && reply.body.error?.code === "IDEMPOTENCY_IN_PROGRESS"; tries++)
     reply = await repeat();

@@ -89,7 +89,12 @@ suite("POST under an Idempotency-Key whose process is killed during the provider
       doomed.child.kill("SIGKILL");
       await assert.rejects(asked);
       await doomed.ended;
-      const repeat = await answeredRepeat(() => owner.post(path, bodyOf(), key));
+      market.clock.forward(RUN_LEASE_MS);
+      const early = await owner.post(path, bodyOf(), key);
+      assert.equal(early.status, 409, early.text);
+      assert.equal(early.headers.get("retry-after"), "1");
+      assert.equal((await newestRun(owner)).status, "running", "until its lease is over it may live");
+      const repeat = await answeredRepeat(market, () => owner.post(path, bodyOf(), key), 1);
       // Behind OpenAI's door its clients would repeat a 500.
       assert.ok([500, 406].includes(repeat.status), repeat.text);
       const { executionId } = repeat.body.error.details;

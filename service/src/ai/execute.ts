@@ -60,8 +60,8 @@ const TOO_MUCH_HELD =
   "The answers of all runs that are under way fill the memory of this process. Try again soon.";
 
 /**
- * Of a run that was written under the same Idempotency-Key: how it stands, without another call of the provider. One that still runs
- * is a dead process's, since a live one would hold the key: it has failed. null: the provider refused it.
+ * Of a run that was written under the same Idempotency-Key: how it stands, without another call of the provider. One that still
+ * runs has failed once its lease is over; until then its process may live. null: the provider refused it.
  */
 export async function resumePrompt(
   ctx: Context,
@@ -75,8 +75,10 @@ export async function resumePrompt(
   if (error && !isFinalFor(error.code)) return null;
   if (mode === "async") return new Accepted(toAccepted(ctx, execution, execution.status), true);
   if (error && (mode === "sync" || !output)) throw error;
+  const isLive = ctx.live.get(execution.id) !== undefined;
+  if (execution.completedAt === null && !(isLive && mode === "stream"))
+    throw new ApiError("IDEMPOTENCY_IN_PROGRESS", undefined, undefined, 1);
   if (mode === "stream") return streamExecution(ctx, caller, executionId, null, { PROMPT: promptKind });
-  if (execution.completedAt === null) throw new ApiError("IDEMPOTENCY_IN_PROGRESS", undefined, undefined, 1);
   if (output === null) throw notKept(executionId);
   return resultOf(execution, output) as ExecutionResult;
 }

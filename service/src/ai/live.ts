@@ -30,6 +30,8 @@ export class LiveRun {
   readonly id: string;
   readonly text = new GrowingText();
   ending: Ending | null = null;
+  /** Resolves when its end is recorded that was held while the database was away; null: it was not held. */
+  heldEnd: Promise<unknown> | null = null;
   /** Whoever gave it up first. */
   givenUp: GivenUp | null = null;
   /** Called when another process has a reader of it. */

@@ -190,11 +190,11 @@ const failingAsAbandoned = (db: Queries, now: Date) =>
       completed_at: now,
     })
     .where("status", "=", "running")
-    .where("type", "=", "PROMPT");
+    .where("type", "=", "PROMPT")
+    .where("lease_until", "<", now);
 
 /** Runs whose process died: nobody will end them. */
-export const failAbandoned = (db: Queries, now: Date) =>
-  failingAsAbandoned(db, now).where("lease_until", "<", now).execute();
+export const failAbandoned = (db: Queries, now: Date) => failingAsAbandoned(db, now).execute();
 
 export const failAbandonedRun = (db: Queries, id: string, now: Date) =>
   failingAsAbandoned(db, now).where("id", "=", id).execute();

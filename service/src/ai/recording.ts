@@ -4,12 +4,13 @@ import { isDatabaseDown, retryWhileAway } from "../db/database.ts";
 /**
  * Writes down what has happened and cannot be taken back, such as a call that somebody is billed for. While the database is
  * away it is held and tried again: once more at once, since a pool may hold a connection that is gone, then behind whoever waits,
- * who gets the answer all the same. `write` may be done twice. Never rejects.
+ * who gets the answer all the same. `write` may be done twice. Never rejects. `onHeld` gets the end of what is written later.
  */
 export async function record(
   ctx: Context,
   what: Record<string, string>,
   write: () => Promise<unknown>,
+  onHeld: (written: Promise<unknown>) => void = () => {},
 ): Promise<void> {
   const fails = (error: unknown) =>
     ctx.log.error({ ...what, err: error }, "how something ended could not be recorded");
@@ -19,7 +20,7 @@ export async function record(
       { ...what, err: error },
       "the database is away: how something ended is held and written later",
     );
-    void retryWhileAway(ctx.shutdown, write).catch(fails);
+    onHeld(retryWhileAway(ctx.shutdown, write).catch(fails));
   };
   await write().catch((error) => (isDatabaseDown(error) ? write().catch(tryLater) : fails(error)));
 }

@@ -33,8 +33,13 @@ export async function carryOut(ctx: Context, run: Run, prepared: Prepared): Prom
       ? { type: "execution.completed", data: outcome.result }
       : { type: "execution.failed", data: errorTold(ctx, outcome.error) },
   );
-  leave();
-  ctx.live.remove(run.id);
+  const remove = () => {
+    leave();
+    ctx.live.remove(run.id);
+  };
+  // While its end is held its leases are renewed, so that nobody takes it for abandoned.
+  if (run.live.heldEnd !== null) void run.live.heldEnd.then(remove);
+  else remove();
   return outcome;
 }
 

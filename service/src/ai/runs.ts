@@ -92,7 +92,10 @@ const durationOf = (run: Run) => Math.round(performance.now() - run.startedAtMs)
 /** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
 function end(ctx: Context, run: Run, values: ExecutionEnd, outcome: CallOutcome): Promise<void> {
   const callEnd = toCallEnd(ctx, run.call, outcome);
-  return record(ctx, { execution: run.id }, () => endExecution(ctx.db, run.id, values, callEnd));
+  const write = () => endExecution(ctx.db, run.id, values, callEnd);
+  return record(ctx, { execution: run.id }, write, (written) => {
+    run.live.heldEnd = written;
+  });
 }
 
 /** What was used of the provider, by its count or ours, and what that costs. */

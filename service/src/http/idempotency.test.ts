@@ -3,9 +3,10 @@ import { createHash } from "node:crypto";
 import { after, before, suite, test } from "node:test";
 import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
+import { RUN_LEASE_MS } from "../ai/runs.ts";
 import { noPayments } from "../outside/payments.none.ts";
 import type { Payments } from "../outside/payments.ts";
-import { forgetOldAnswers, KEPT_HOURS, LEASE_SECONDS } from "./idempotency.ts";
+import { forgetOldAnswers, KEPT_HOURS, LEASE_SECONDS, SILENT_SECONDS } from "./idempotency.ts";
 
 const HOUR = 3_600_000;
 let market: Market;
@@ -349,6 +350,50 @@ suite("while the first request runs", () => {
     assert.equal(slow.charged[1], slow.charged[2], "the provider was asked twice for one order");
     assert.equal((await buyer.get("/v1/purchases")).body.meta.total, 1);
   });
+
+  test("its process loses its session lock: a repeat waits until its lease was not renewed for a while, too", {
+    timeout: 120_000,
+  }, async () => {
+    const productId = await hasProduct(author);
+    const buyer = await slowMarket.hasUser();
+    const buy = () => buyer.post("/v1/purchases", { productId }, { "idempotency-key": "lost lock" });
+    const lost = buy();
+    await slow.asks(3);
+    await slowMarket.query("update idempotency_keys set process_lock = 0 where key = 'lost lock'");
+    slowMarket.clock.forward(SILENT_SECONDS * 1000);
+    assertError(await buy(), 409, "IDEMPOTENCY_IN_PROGRESS");
+    slowMarket.clock.forward(1);
+    const taken = buy();
+    await slow.asks(4);
+    for (const charge of [3, 4]) slow.letGo(charge);
+    assert.equal((await taken).status, 201);
+    await lost;
+    assert.equal(slow.charged[3], slow.charged[4], "the provider was asked twice for one order");
+  });
+});
+
+test("a run whose end is held while the database is away: a repeat waits for it and gets its output", async () => {
+  const productId = await hasProduct(seller);
+  const run = { productId, apiKeyId: "sandbox", variables: { topic: "rain" } };
+  const ask = () => seller.post("/v1/ai/execute", run, { "idempotency-key": "held end" });
+  await market.query(`
+    create function refuse_ends() returns trigger language plpgsql as
+      $$ begin raise exception 'going down' using errcode = '57P01'; end $$;
+    create trigger refuse_ends before update on executions
+      for each row when (old.status = 'running' and new.status <> 'running') execute function refuse_ends()`);
+  const first = await ask();
+  assert.equal(first.status, 200, first.text);
+  // As if this answer, too, had not been kept, and the database been away for longer than the lease.
+  await market.query(
+    "update idempotency_keys set status = null, sealed_body = null, lease_until = '-infinity' where key = 'held end'",
+  );
+  market.clock.forward(RUN_LEASE_MS + 1);
+  assertError(await ask(), 409, "IDEMPOTENCY_IN_PROGRESS");
+  await market.query("drop function refuse_ends cascade");
+  let reply = await ask();
+  while (reply.status === 409) reply = await ask();
+  assert.equal(reply.status, 200, reply.text);
+  assert.equal(reply.body.data.output, first.body.data.output);
 });
 
 test("twenty parallel purchases with one key make one order, and all hear the same or to wait", async () => {

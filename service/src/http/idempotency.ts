@@ -13,6 +13,11 @@ import { type Rendered, textOf } from "./envelope.ts";
 /** A running request renews its lease; so long after its last renewal its process counts as dead. */
 export const LEASE_SECONDS = 30;
 const RENEW_EVERY_MS = 10_000;
+/**
+ * A process that renews nothing for so long, which is more than the time between two renewals, and has no session lock is dead. The lock
+ * alone can be gone for a moment, as in a restart of PostgreSQL.
+ */
+export const SILENT_SECONDS = 12;
 export const KEPT_HOURS = 24;
 
 /** Errors after which money may have moved or a provider may have billed: a repeat must hear the same, and do nothing. */
@@ -98,15 +103,17 @@ const afterSeconds = (now: Date, seconds: number) => new Date(now.getTime() + se
 
 /**
  * Takes the key, or a dead request's lease on it: the row then carries our token. One statement, so one winner. A row that is in use is
- * read without a lock, since the transaction that binds it may hold one. A process whose session lock is gone is dead.
+ * read without a lock, since the transaction that binds it may hold one. A process is dead
+ * that renewed no lease for a while and holds no session lock.
  */
 async function claim(ctx: Context, request: Repeatable, token: string): Promise<Row> {
   const now = ctx.now();
   const digest = digestOf(request.body);
+  const isSilent = sql`k.lease_until < ${afterSeconds(now, LEASE_SECONDS - SILENT_SECONDS)}`;
   const isForgotten = sql`k.created_at < ${afterSeconds(now, -KEPT_HOURS * 3600)}`;
   const isFree = sql`(${isForgotten} or (
     k.status is null and (k.sealed_resource is null or k.request_digest = ${digest})
-    and (k.lease_until < ${now} or not ${isPresent(sql`k.process_lock`)})))`;
+    and (k.lease_until < ${now} or (${isSilent} and not ${isPresent(sql`k.process_lock`)}))))`;
   const columns = sql`lease_token as "leaseToken", request_digest as digest, status, sealed_body as "sealedBody",
                       sealed_resource as "sealedResource"`;
   const { rows } = await sql<Row>`

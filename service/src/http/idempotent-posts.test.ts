@@ -347,8 +347,9 @@ async function untilAnswered(ask: Ask, key: Record<string, string>, first: numbe
       reply = await ask(key);
     });
     if (!wasReached) return reply!;
-    // Its process lives on here, so that its lease must run out.
+    // Its process lives on here, so that its leases must run out.
     await market.query("update idempotency_keys set lease_until = '-infinity' where status is null");
+    await market.query("update executions set lease_until = '-infinity' where status = 'running'");
   }
   return assert.fail("it is never answered");
 }

@@ -100,7 +100,7 @@ suite("POST /payouts of a part, under an Idempotency-Key", () => {
       const doomed = await site.startDoomed(step);
       await diesOf(doomed, ask(clientOf(doomed.origin, session.key)));
       const before = site.done.payouts.length;
-      const reply = await answeredRepeat(() => ask(session));
+      const reply = await answeredRepeat(site.market, () => ask(session));
       const [only, ...others] = await payoutsOf(session);
       assert.deepEqual([reply.status, reply.body.data?.id, others], [201, only?.id, []], reply.text);
       assert.equal(only!.status, "completed");

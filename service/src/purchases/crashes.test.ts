@@ -112,7 +112,7 @@ suite("a process that is killed", () => {
       const wish = await hasWish();
       const key = { "idempotency-key": "the same" };
       await buyOf(await site.startDoomed(step), wish, key);
-      const reply = await answeredRepeat(() => buy(wish, key));
+      const reply = await answeredRepeat(site.market, () => buy(wish, key));
       assert.equal(reply.status, 201, reply.text);
       if (step !== "order: settling") assert.equal(reply.headers.get("idempotent-replayed"), "true");
       assert.equal((await statusesOf(wish)).length, 1);
@@ -129,7 +129,7 @@ suite("a process that is killed", () => {
     const refund = await wish.buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "accidental" });
     assert.equal(refund.body.data.status, "succeeded", refund.text);
     const charges = site.done.charges.length;
-    const { data } = (await answeredRepeat(() => buy(wish, key))).body;
+    const { data } = (await answeredRepeat(site.market, () => buy(wish, key))).body;
     assert.deepEqual([data.orderId, data.status], [orderId, "refunded"]);
     assert.deepEqual(await statusesOf(wish), ["refunded"]);
     assert.equal(site.done.charges.length, charges);

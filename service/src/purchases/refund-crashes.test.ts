@@ -120,7 +120,7 @@ suite("POST /admin/orders/{id}/refund of a part, under an Idempotency-Key", () =
       const doomed = await site.startDoomed(step);
       const admin = await hasAdmin();
       await diesOf(doomed, give(clientOf(doomed.origin, admin.key), bought.orderId));
-      const reply = await answeredRepeat(() => give(admin, bought.orderId));
+      const reply = await answeredRepeat(site.market, () => give(admin, bought.orderId));
       assert.deepEqual([reply.status, reply.body.data?.status], [201, "succeeded"], reply.text);
       await assertGivenOnce(bought);
     });
