@@ -117,7 +117,7 @@ async function buildBase(
     counters: await openCounters(config, now, log),
     jobs,
     notices,
-    presence: new WorkerPresence(connection, log),
+    presence: new WorkerPresence(connection, pool, log),
     refusedWrites: new RefusedWrites(now),
     keyCache: new KeyCache(notices),
     kept: new Kept(notices, now),

@@ -12,7 +12,7 @@ export interface CourierWish {
 
 process.once("message", async ({ config, target }: CourierWish) => {
   const { ctx } = await openBase(config, { target, maxConnections: 4 }, { log: createLog("silent") });
-  const presence = new WorkerPresence({ target }, ctx.log);
+  const presence = new WorkerPresence({ target }, ctx.pool, ctx.log);
   await presence.start();
   new Courier(ctx, { presence }).start();
   process.send!("at work");

@@ -18,10 +18,14 @@ const FROZEN_MS = 10_000;
 const NEEDS_DIRECT =
   "A worker behind a connection pooler needs DATABASE_DIRECT_URL: without it the deliveries of a killed worker wait for a minute";
 
+const NOT_SEEN =
+  "The session lock of this process cannot be seen through DATABASE_URL: check that DATABASE_DIRECT_URL leads to the same database. Until then what a killed process held waits for its lease";
+
+/** A lock of an older session of this process, which may be about to end, does not count. */
 const HOLD = `
   select case when exists (select from pg_locks
                             where locktype = 'advisory' and classid = $1::integer::oid and objid = $2::integer::oid and objsubid = 2 and granted
-                              and database = (select oid from pg_database where datname = current_database()))
+                              and pid = pg_backend_pid() and database = (select oid from pg_database where datname = current_database()))
               then true else pg_try_advisory_lock($1::integer, $2::integer) end as held`;
 
 /**
@@ -30,20 +34,32 @@ const HOLD = `
  */
 export class WorkerPresence {
   readonly #connection: Connection;
+  readonly #pool: pg.Pool;
   readonly #log: Logger;
   readonly #closing = new AbortController();
   readonly #key = randomInt(1, MAX_KEY);
   #isHeld = false;
+  /** Whether the database that judges who is present has the lock. */
+  #isSeen = false;
+  #hasWarned = false;
+  #looking: Promise<void> | null = null;
+  #sessions = 0;
   #holding: Promise<void> = Promise.resolve();
 
-  constructor(connection: Connection, log: Logger) {
+  constructor(connection: Connection, pool: pg.Pool, log: Logger) {
     this.#connection = connection;
+    this.#pool = pool;
     this.#log = log;
   }
 
   /** To be written into leases; null while it is not held: such a lease just runs out. */
   get key(): number | null {
-    return this.#isHeld ? this.#key : null;
+    return this.#isHeld && this.#isSeen ? this.#key : null;
+  }
+
+  /** How many sessions have asked for the lock so far: after a lost one the locks of other processes may be late, too. */
+  get sessions(): number {
+    return this.#sessions;
   }
 
   /** Resolves when the lock was asked for the first time. A lost connection is replaced, under the same key. */
@@ -82,9 +98,11 @@ export class WorkerPresence {
     try {
       await client.connect();
       if (client.isPooled) this.#giveUp();
+      this.#sessions++;
       await Promise.race([this.#askAgainAndAgain(client, asked), gone]);
     } finally {
       this.#isHeld = false;
+      this.#isSeen = false;
       await client.end();
     }
   }
@@ -100,9 +118,31 @@ export class WorkerPresence {
     while (!signal.aborted) {
       const { rows } = await client.query(HOLD, [PRESENCE_LOCK, this.#key]);
       this.#isHeld = rows[0].held;
+      if (this.#isHeld) await this.#lookThroughPool();
       asked();
-      await sleep(LOOK_EVERY_MS, null, { signal, ref: false }).catch(() => {});
+      await sleep(this.#isHeld ? LOOK_EVERY_MS : TRY_AGAIN_MS, null, { signal, ref: false }).catch(() => {});
     }
+  }
+
+  /** Waits for a pool that is slow only for a while: a session that asks nothing for longer would be ended. */
+  async #lookThroughPool(): Promise<void> {
+    this.#looking ??= listPresent(this.#pool, [this.#key])
+      .then((present) => this.#noteSeen(present.has(this.#key)))
+      .catch((error) => this.#log.warn({ err: error }, "the session lock of this process was not looked for"))
+      .finally(() => {
+        this.#looking = null;
+      });
+    const { signal } = this.#closing;
+    await Promise.race([
+      this.#looking,
+      sleep(ANSWER_WITHIN_MS, null, { signal, ref: false }).catch(() => {}),
+    ]);
+  }
+
+  #noteSeen(isSeen: boolean): void {
+    this.#isSeen = isSeen;
+    if (!isSeen && !this.#hasWarned) this.#log.warn(NOT_SEEN);
+    this.#hasWarned = !isSeen;
   }
 }
 

@@ -3,16 +3,22 @@ import { createHmac } from "node:crypto";
 import { beforeEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DeliveryAttempt } from "@stoa/contract";
+import type { Logger } from "pino";
 import { hasProduct } from "../../test/factories.ts";
 import { HOUR_MS, MINUTE_MS, openHooks } from "../../test/hooks.ts";
 import type { Client } from "../../test/market.ts";
 import type { Receiver } from "../../test/receiver.ts";
+import { openPool } from "../db/database.ts";
 import { listPresent, WorkerPresence } from "../db/presence.ts";
 import { fanOut } from "./fan-out.ts";
 
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
   await openHooks();
 let owner: Client;
+
+const newPresence = () =>
+  new WorkerPresence({ target: market.target }, market.service.ctx.pool, market.service.ctx.log);
+
 beforeEach(async () => {
   owner = await market.hasUser();
 });
@@ -218,7 +224,7 @@ test("a worker is killed: another one takes its leases over in two seconds, thou
   const answers: (() => void)[] = [];
   receiver.answer = (response) => void answers.push(() => response.end());
   await happens(owner);
-  const presence = new WorkerPresence({ target: market.target }, market.service.ctx.log);
+  const presence = newPresence();
   await presence.start();
   const { pool } = market.service.ctx;
   const key = presence.key!;
@@ -249,7 +255,7 @@ test("a worker is killed: another one takes its leases over in two seconds, thou
 });
 
 test("a worker loses the connection of its session lock: it holds the lock again, under the same key", async () => {
-  const presence = new WorkerPresence({ target: market.target }, market.service.ctx.log);
+  const presence = newPresence();
   await presence.start();
   try {
     const key = presence.key!;
@@ -263,6 +269,64 @@ test("a worker loses the connection of its session lock: it holds the lock again
     while (!(await isHeld())) await sleep(5);
   } finally {
     await presence.stop();
+  }
+});
+
+test("another session holds the lock of a worker: the worker has no key until that session lets it go", async () => {
+  const presence = newPresence();
+  const other = await market.service.ctx.pool.connect();
+  try {
+    await presence.start();
+    const key = presence.key!;
+    const { rows } = await other.query(
+      "select pid from pg_locks where locktype = 'advisory' and objid = $1::integer::oid and granted",
+      [key],
+    );
+    const locked = other.query("select classid from pg_locks where objid = $1::integer::oid", [key]);
+    const { classid } = (await locked).rows[0];
+    const waiting = other.query("select pg_advisory_lock($1, $2)", [classid, key]);
+    while (
+      (await market.query("select 1 from pg_locks where not granted and objid = $1", [key])).rowCount === 0
+    )
+      await sleep(5);
+    const { sessions } = presence;
+    await market.query("select pg_terminate_backend($1)", [rows[0].pid]);
+    await waiting;
+    while (presence.sessions === sessions) await sleep(5);
+    await hasAskedAgain();
+    assert.equal(presence.key, null);
+    await other.query("select pg_advisory_unlock($1, $2)", [classid, key]);
+    while (presence.key !== key) await sleep(5);
+  } finally {
+    other.release(true);
+    await presence.stop();
+  }
+});
+
+/** Resolves when a worker has asked for its lock in vain. */
+async function hasAskedAgain(): Promise<void> {
+  const asked = () =>
+    market.query(
+      `select 1 from pg_stat_activity a where application_name = 'stoa worker' and datname = current_database() and state = 'idle'
+          and query like '%pg_try_advisory_lock%' and not exists (select from pg_locks l where l.pid = a.pid and locktype = 'advisory')`,
+    );
+  while ((await asked()).rowCount === 0) await sleep(5);
+}
+
+test("the pool leads to another database than the session lock: a worker has no key, and says so once", async () => {
+  const url = new URL(market.target);
+  url.pathname = "/postgres";
+  const pool = openPool({ target: url.href, maxConnections: 1 });
+  const warnings: unknown[] = [];
+  const log = { warn: (warning: unknown) => warnings.push(warning) } as unknown as Logger;
+  const presence = new WorkerPresence({ target: market.target }, pool, log);
+  try {
+    await presence.start();
+    assert.equal(presence.key, null);
+    assert.match(String(warnings), /^The session lock .* DATABASE_DIRECT_URL/);
+  } finally {
+    await presence.stop();
+    await pool.end();
   }
 });
 
