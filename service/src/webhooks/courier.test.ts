@@ -330,6 +330,34 @@ test("the pool leads to another database than the session lock: a worker has no 
   }
 });
 
+test("a worker that has just reconnected counts no other one as dead for three seconds", async () => {
+  const endpoint = await hasEndpoint(owner);
+  const answers: (() => void)[] = [];
+  receiver.answer = (response) => void answers.push(() => response.end());
+  await happens(owner);
+  const absent = newCourier({ presence: { key: 1, sessions: 1 } });
+  await absent.round();
+  while (answers.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  receiver.answer = 200;
+  const own = { key: 2, sessions: 1 };
+  const other = newCourier({ presence: own });
+  await other.reap();
+  own.sessions = 2;
+  for (let second = 0; second < 4; second++) {
+    market.clock.forward(1_000);
+    await other.reap();
+    await deliver(other);
+    assert.equal(receiver.received.length, 1, `after ${second} s`);
+  }
+  market.clock.forward(1_000);
+  await other.reap();
+  await deliver(other);
+  assert.equal(receiver.received.length, 2);
+  answers[0]!();
+  await absent.idle();
+  assert.equal((await deliveriesOf(owner, endpoint))[0].status, "succeeded");
+});
+
 test("a delivery that ends every worker who takes it counts as attempted after five", async () => {
   const endpoint = await hasEndpoint(owner);
   await happens(owner);

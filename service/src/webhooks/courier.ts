@@ -44,6 +44,8 @@ const LOOK_EVERY_MS = 100;
 const REAP_EVERY_MS = 1_000;
 /** A worker without its session lock for so long is dead; one that only lost its connection is back sooner. */
 const DEAD_AFTER_MS = 1_000;
+/** After a restart of PostgreSQL all workers reconnect: for so long after it did itself, a worker counts no other one as absent. */
+const JUDGES_AFTER_MS = 3_000;
 const MEND_EVERY_MS = 30_000;
 
 interface CourierOptions {
@@ -51,8 +53,10 @@ interface CourierOptions {
   random?: () => number;
   leaseMs?: number;
   /** Without it a lease of a dead worker ends only when it runs out. */
-  presence?: Pick<WorkerPresence, "key">;
+  presence?: Presence;
 }
+
+type Presence = Pick<WorkerPresence, "key" | "sessions">;
 
 /**
  * A worker of deliveries; there may be any number. It hands events to the endpoints that want them, leases what is due, posts it, and
@@ -62,9 +66,11 @@ export class Courier {
   readonly #ctx: Context;
   readonly #random: () => number;
   readonly #leaseMs: number;
-  readonly #presence: Pick<WorkerPresence, "key"> | undefined;
+  readonly #presence: Presence | undefined;
   /** Workers without their session lock, and since when. */
   #absentSince = new Map<number, number>();
+  /** The session of its own lock in which it judges who is absent, and from when on. */
+  #judging = { session: 0, from: Number.NEGATIVE_INFINITY };
   readonly #recorder: Recorder;
   readonly #parts = newParts();
   readonly #turn: Turn = { after: null };
@@ -77,6 +83,7 @@ export class Courier {
   constructor(ctx: Context, { random = Math.random, leaseMs = LEASE_MS, presence }: CourierOptions = {}) {
     this.#ctx = ctx;
     this.#presence = presence;
+    this.#judging.session = presence?.sessions ?? 0;
     this.#random = random;
     this.#leaseMs = leaseMs;
     this.#recorder = new Recorder(ctx, () => this.#ring());
@@ -135,9 +142,21 @@ export class Courier {
     const leasing = await listLeasingWorkers(pool);
     const present = leasing.length > 0 ? await listPresent(pool, leasing) : new Set();
     const at = now().getTime();
+    if (!this.#mayJudge(at)) {
+      this.#absentSince.clear();
+      return [];
+    }
     const absent = leasing.filter((worker) => !present.has(worker));
     this.#absentSince = new Map(absent.map((worker) => [worker, this.#absentSince.get(worker) ?? at]));
     return absent.filter((worker) => at - this.#absentSince.get(worker)! >= DEAD_AFTER_MS);
+  }
+
+  /** Not without a session lock of its own, where it could have one, and not soon after that came back. */
+  #mayJudge(at: number): boolean {
+    if (!this.#presence) return true;
+    const { key, sessions } = this.#presence;
+    if (sessions !== this.#judging.session) this.#judging = { session: sessions, from: at + JUDGES_AFTER_MS };
+    return key !== null && at >= this.#judging.from;
   }
 
   async #mend(): Promise<void> {
