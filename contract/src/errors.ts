@@ -190,5 +190,5 @@ export const errorRemedies: Record<ErrorCode, string> = {
   OUTPUT_SCHEMA_MISMATCH:
     "Run again, choose a model that keeps to schemas, or loosen the schema of the step.",
   PROVIDER_TIMEOUT:
-    "Check the provider's bill before you try again. Lower `maxTokens`, or stream the answer.",
+    "Check the provider's bill before you try again. Set `options.timeoutSeconds` (at most 1,800), or lower `maxTokens`.",
 };

@@ -255,7 +255,7 @@ export const change = endpoint({
   path: "/webhooks/:webhookId",
   summary: "Change a webhook endpoint",
   description:
-    "Only what you send changes, and holds for what waits too: it goes to the new address, events of types left out are canceled, and while the endpoint is off they are skipped; recover brings those back.",
+    "Only what you send changes, and holds for what waits too: it goes to the new address, events of types left out are canceled, and while the endpoint is off they are skipped; recover brings those back. A session needs a sign-in of the last 15 minutes to change `url`.",
   access,
   params,
   body: ChangeWebhookEndpoint,

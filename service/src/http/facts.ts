@@ -38,7 +38,8 @@ const isPrefetch = ({ headers }: FastifyRequest): boolean =>
 /** By its cookie: a credential in the header or the query was given by whoever asks. */
 const isLedByOtherSite = (request: FastifyRequest): boolean =>
   request.headers.authorization === undefined &&
-  (request.query as Record<string, unknown>)["api_key"] === undefined &&
+  // An empty parameter counts as absent, as in presentedBy().
+  !(request.query as Record<string, unknown>)["api_key"] &&
   request.cookies[SESSION_COOKIE] !== undefined &&
   isFromOtherSite(request);
 

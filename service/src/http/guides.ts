@@ -103,7 +103,12 @@ function indexOf(folder: Folder, documents: Map<string, Document>): StaticConten
 export function addGuides(app: FastifyInstance): void {
   for (const folder of Object.keys(FOLDERS) as Folder[]) {
     let reading: Promise<Map<string, Document>> | undefined;
-    const documents = () => (reading ??= readDocuments(folder));
+    const documents = () =>
+      (reading ??= readDocuments(folder).catch((error) => {
+        // The next request reads them again.
+        reading = undefined;
+        throw error;
+      }));
     let index: StaticContent | undefined;
     app.get(`/docs/${folder}`, async (request, reply) => {
       index ??= indexOf(folder, await documents());

@@ -25,7 +25,7 @@ export function testPagesOnly(ctx: Context) {
     if (isToken(given)) {
       if (wantsJson(request) || request.method !== "GET") return;
       setCookies(reply, [{ name: COOKIE, value: String(given), maxAgeSeconds: COOKIE_SECONDS }]);
-      return reply.header("cache-control", "no-store").redirect(pathOf(request), 303);
+      return reply.header("cache-control", "no-store").redirect(encodeURI(pathOf(request)), 303);
     }
     if (isToken(request.cookies[COOKIE]) || isToken(inAuthorization(request.headers.authorization))) return;
     if (!isFromThisMachine(request, ctx.links.origin())) throw new ApiError("NOT_FOUND");

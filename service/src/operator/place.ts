@@ -24,7 +24,7 @@ export function readConfigOfExisting(): Config {
   const { dataDir, databaseUrl } = readPlace();
   if (databaseUrl === null && !existsSync(join(dataDir, "postgres", "PG_VERSION")))
     throw new Error(
-      `There is no database in ${dataDir}: set STOA_DATA_DIR to the data folder of the service, or DATABASE_URL to its database. A new one is made by start, migrate and restore alone.`,
+      `There is no database in ${dataDir}: set STOA_DATA_DIR to the data folder of the service, or DATABASE_URL to its database. Only start, migrate, restore and reset create one.`,
     );
   return readConfig();
 }

@@ -64,3 +64,18 @@ test("what is no chunk breaks the stream", async () => {
 test("a stream that never tells why it ends is broken", async () => {
   for (const chunks of [[], [said({ content: "Hel" })]]) await assert.rejects(told(...chunks), /no end/);
 });
+
+test("a line without an end: the stream is broken off at 2 Mi characters", async () => {
+  let sent = 0;
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      sent += 65_536;
+      controller.enqueue(new TextEncoder().encode(sent === 65_536 ? "data: " : "a".repeat(65_536)));
+    },
+  });
+  const read = async () => {
+    for await (const part of chatParts(body)) assert.fail(part.type);
+  };
+  await assert.rejects(read, /max buffer size/);
+  assert.ok(sent < 3 * 1024 * 1024);
+});

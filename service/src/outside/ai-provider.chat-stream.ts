@@ -32,6 +32,8 @@ type Delta = z.infer<typeof Delta>;
 type Usage = z.infer<typeof Usage>;
 
 const DONE = "[DONE]";
+/** Characters of one event: even a server that sends a whole answer as one needs less. Without a bound a line without end fills the memory. */
+const MAX_EVENT_CHARACTERS = 2 * 1024 * 1024;
 
 /**
  * What a server says that speaks OpenAI's chat completions, as the SDK's packages would tell it. They lead each stream
@@ -39,7 +41,13 @@ const DONE = "[DONE]";
  */
 export async function* chatParts(body: ReadableStream<Uint8Array>): AsyncGenerator<Part, void, undefined> {
   const frames: string[] = [];
-  const parser = createParser({ onEvent: ({ data }) => void frames.push(data) });
+  const parser = createParser({
+    onEvent: ({ data }) => void frames.push(data),
+    onError: (error) => {
+      if (error.type === "max-buffer-size-exceeded") throw error;
+    },
+    maxBufferSize: MAX_EVENT_CHARACTERS,
+  });
   const letters = new TextDecoder();
   const end = new End();
   for await (const bytes of body) {

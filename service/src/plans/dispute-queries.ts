@@ -32,7 +32,7 @@ export interface PlanDisputeMove {
   fee_minor?: bigint;
   lost_minor?: bigint;
   excess_minor?: bigint;
-  closed_at?: Date;
+  closed_at?: Date | null;
 }
 
 export const movePlanDispute = (tx: Tx, id: string, move: PlanDisputeMove) =>

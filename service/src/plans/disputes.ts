@@ -51,11 +51,13 @@ async function follow(ctx: Context, tx: Tx, payment: PaymentRow, told: Dispute):
       current: payment.status,
     });
   const known = await findPlanDispute(tx, told.disputeId);
-  if (known?.closedAt) return;
+  // An inquiry can become a dispute after it was closed, too.
+  const isReopened = known?.status === "inquiry_closed" && !told.state.startsWith("inquiry");
+  if (known?.closedAt && !isReopened) return;
   const now = ctx.now();
   const id = known?.id ?? ctx.newId();
   if (!known) await insertPlanDispute(tx, { ...toRow(payment, told), id, opened_at: now });
-  else if (told.state === "open") await movePlanDispute(tx, id, { status: "open" });
+  else if (told.state === "open") await movePlanDispute(tx, id, { status: "open", closed_at: null });
   if (!known || (told.state === "open" && known.status !== "open"))
     await recordDispute(ctx, tx, payment, told, told.state === "inquiry" ? "inquiry" : "opened");
   if (!isDecided(told)) return;

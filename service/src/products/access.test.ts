@@ -89,6 +89,8 @@ suite("a browser that another site led to a product, with its buyer's cookie,", 
 
       const { data } = (await browser.get(`/v1/products/${id}`, led)).body;
       assert.deepEqual([data.content, data.files, data.access.reason], [null, null, "none"]);
+      const withEmptyKey = (await browser.get(`/v1/products/${id}?api_key=`, led)).body.data;
+      assert.deepEqual([withEmptyKey.content, withEmptyKey.access.reason], [null, "none"]);
       const refused = await browser.get(`/v1/products/${id}/versions/${version}`, led);
       assert.equal(assertError(refused, 403, "UNAUTHORIZED").required, "same-origin");
       await market.service.ctx.views.flush(market.service.ctx);

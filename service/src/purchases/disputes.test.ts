@@ -312,6 +312,14 @@ suite("an inquiry of a bank", () => {
     assert.doesNotMatch((await findings())["money"]!.note, /inquiry as dispute/);
   });
 
+  test("that was closed and then becomes a dispute: the money is held", async () => {
+    const { buyer, orderId, disputeId } = await hasDispute({ state: "inquiry" });
+    for (const state of ["inquiry_closed", "open"] as const)
+      await refresh(dispute(book, orderId, { disputeId, state }));
+    assert.equal((await orderOf(buyer, orderId)).status, "disputed");
+    assert.equal((await accountsOf(market, orderId))["dispute_hold"], 1_000);
+  });
+
   test("that becomes a dispute without a notice is found by the job", async () => {
     const bought = await hasDispute({ state: "inquiry" });
     dispute(book, bought.orderId, { disputeId: bought.disputeId, state: "open" });

@@ -42,7 +42,8 @@ async function follow(ctx: Context, tx: Tx, orderId: string, told: Dispute): Pro
     });
   const known = await findDisputeOf(tx, told.disputeId);
   if (isInquiry(told)) return followInquiry(ctx, tx, order, { known, told });
-  const isOpened = known !== undefined && known.status !== "inquiry";
+  // An inquiry can become a dispute after it was closed, too.
+  const isOpened = known !== undefined && !known.status.startsWith("inquiry");
   const open = isOpened ? { order, dispute: known } : await openDispute(ctx, tx, order, { known, told });
   if (open.dispute.status !== "open" || told.state === "open") return;
   if (told.state === "won") await win(ctx, tx, open, told);

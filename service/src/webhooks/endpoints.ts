@@ -13,6 +13,7 @@ import { ApiError, ruleBroken } from "../errors.ts";
 import { EVENTS_KEPT_DAYS } from "../events/events.ts";
 import { mustMatch } from "../http/conditional.ts";
 import { etagOf } from "../http/envelope.ts";
+import { mustBeFresh } from "../http/fresh-sign-in.ts";
 import type { RequestFacts } from "../http/route.ts";
 import { toId, toUuid } from "../ids.ts";
 import { lockAccount } from "../people/accounts.ts";
@@ -160,6 +161,8 @@ export async function changeEndpoint(
       updated_at: ctx.now(),
     });
     if (change.url !== undefined && change.url !== before.url) {
+      // A new address goes on receiving events when the session has ended, as a new endpoint does.
+      mustBeFresh(ctx, caller);
       await unblockLane(tx, before.id);
       const move = { from: before.url, url: change.url };
       const moved = changeOf("webhook.moved", before.id);
