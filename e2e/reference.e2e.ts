@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { type Look, openBrowser, openContext, openPage, overflowOf, takePicture } from "./browser.ts";
 import { npmStart, type Started, stock, stop, temporaryFolder } from "./service-process.ts";
 
@@ -74,6 +74,57 @@ for (const scheme of ["light", "dark"] as const) {
   }
 }
 
+/** The method and path of each operation in the order of the page. Swagger UI draws those near the window alone, so that this scrolls. */
+async function listOperations(page: Page): Promise<string[]> {
+  const operations = page.locator("#reference .operations-virtual .opblock-summary");
+  await operations.first().waitFor();
+  const drawn = new Set<string>();
+  for (let isAtEnd = false; !isAtEnd; ) {
+    const texts = await operations.evaluateAll((summaries) =>
+      summaries.map(
+        (summary) =>
+          `${summary.querySelector(".opblock-summary-method")!.textContent} ${summary.querySelector("[data-path]")!.getAttribute("data-path")}`,
+      ),
+    );
+    for (const text of texts) drawn.add(text);
+    isAtEnd = Boolean(await page.evaluate(SCROLL_ON));
+  }
+  return [...drawn];
+}
+
+/** By half a window; whether that was the end. Two frames later Swagger UI has drawn what is there. */
+const SCROLL_ON = `new Promise((resolve) => {
+  scrollBy({ top: innerHeight / 2, behavior: "instant" });
+  const { scrollHeight } = document.documentElement;
+  const isAtEnd = scrollY + innerHeight >= scrollHeight - 1;
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve, 20, isAtEnd)));
+})`;
+
+interface Document {
+  paths: Record<string, Record<string, { operationId?: string }>>;
+}
+
+test("the reference draws every operation of the document before anything is typed into the filter", async () => {
+  const { page, complaints, close } = await visit("/docs", { scheme: "dark", width: 360 });
+  const { paths } = (await (await fetch(`${service.origin}/v1/openapi.json`)).json()) as Document;
+  const expected = Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).flatMap(([method, { operationId }]) =>
+      operationId ? [`${method.toUpperCase()} ${path}`] : [],
+    ),
+  );
+  assert.ok(expected.length > 150);
+  assert.deepEqual((await listOperations(page)).toSorted(), expected.toSorted());
+  // What is typed can be read: the filter of the dark page turns black to white.
+  const color = await page.evaluate(
+    "getComputedStyle(document.querySelector('.operation-filter-input')).color",
+  );
+  assert.equal(color, "rgb(0, 0, 0)");
+  const box = await page.getByLabel("Filter operations").boundingBox();
+  assert.ok(box!.width > 300, `${box!.width} px wide`);
+  assert.deepEqual(complaints, []);
+  await close();
+});
+
 test("the reference: words in the filter leave the operations that have all of them", async () => {
   const { page, complaints, close } = await visit("/docs");
   const operations = page.locator(".opblock-tag-section .opblock");
@@ -90,6 +141,8 @@ test("the reference: words in the filter leave the operations that have all of t
     paths.every((path) => path.includes("refund")),
     paths.join(),
   );
+  await page.getByLabel("Filter operations").fill("");
+  await page.locator('[data-path="/products"]').first().waitFor();
   assert.deepEqual(complaints, []);
   await close();
 });
