@@ -1,14 +1,17 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, suite, test } from "node:test";
-import { type Endpoint, endpoints } from "@stoa/contract";
+import { type Endpoint, type ErrorCode, endpoints, errorCatalogue } from "@stoa/contract";
 import { openDoors } from "../../test/callers.ts";
 import { haiku, hasBought, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
+import { openAiStatusOf } from "./openai-error.ts";
 
 let market: Market;
 let member: Client;
 let enter: (endpoint: Endpoint) => Client;
 let productId: string;
+const statusOf = (endpoint: Endpoint, code: ErrorCode): number =>
+  endpoint.inWordsOf ? openAiStatusOf(code) : errorCatalogue[code].status;
 /** Path parameters that name something of the member's, so that what is refused is the body. */
 let ids: Record<string, string>;
 let rowsBefore: Record<string, number>;
@@ -122,7 +125,11 @@ for (const endpoint of [...takers, ...actions]) {
       ";",
     ]) {
       test(`the media type ${type}`, async () => {
-        assertError(await send(endpoint, "{}", type), 415, "UNSUPPORTED_MEDIA_TYPE");
+        assertError(
+          await send(endpoint, "{}", type),
+          statusOf(endpoint, "UNSUPPORTED_MEDIA_TYPE"),
+          "UNSUPPORTED_MEDIA_TYPE",
+        );
       });
     }
 
@@ -130,16 +137,16 @@ for (const endpoint of [...takers, ...actions]) {
       const reply = await enter(endpoint).request(endpoint.method, pathOf(endpoint), {
         body: utf8(0x7b, 0x7d),
       });
-      assertError(reply, 415, "UNSUPPORTED_MEDIA_TYPE");
+      assertError(reply, statusOf(endpoint, "UNSUPPORTED_MEDIA_TYPE"), "UNSUPPORTED_MEDIA_TYPE");
     });
 
     test("a body of 2 MB, with and without a Content-Length", async () => {
       const body = `{"title":"${"x".repeat(2 * 1024 * 1024)}"}`;
-      assertError(await send(endpoint, body), 413, "PAYLOAD_TOO_LARGE");
+      assertError(await send(endpoint, body), statusOf(endpoint, "PAYLOAD_TOO_LARGE"), "PAYLOAD_TOO_LARGE");
       const init = { body: new Blob([body]).stream(), duplex: "half" } as RequestInit;
       const headers = { "content-type": "application/json" };
       const chunked = await enter(endpoint).request(endpoint.method, pathOf(endpoint), { ...init, headers });
-      assertError(chunked, 413, "PAYLOAD_TOO_LARGE");
+      assertError(chunked, statusOf(endpoint, "PAYLOAD_TOO_LARGE"), "PAYLOAD_TOO_LARGE");
     });
   });
 }
