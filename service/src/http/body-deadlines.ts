@@ -60,7 +60,7 @@ export function limitBodyTime(
       // Bytes that wait to be read are late by our fault.
       if (raw.readableLength > 0 && !reply.sent) return;
       end();
-      if (reply.sent) return void raw.socket.destroy();
+      if (reply.sent) return void raw.destroy();
       // Ends the connection behind the answer.
       reply.header("connection", "close");
       refuse(reason);

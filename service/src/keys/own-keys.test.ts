@@ -92,7 +92,6 @@ suite("making a key", () => {
   for (const [field, body] of [
     ["permissions.products:read", { ...wish, permissions: { "products:read": "true" } }],
     ["permissions.products:read", { ...wish, permissions: { "products:read": 1 } }],
-    ["permissions.ai:execute", { ...wish, permissions: { "products:read": true, "ai:execute": null } }],
     ["permissions.products:delete", { ...wish, permissions: { "products:delete": true } }],
     ["permissions.manage:all", { ...wish, permissions: { "manage:all": false } }],
     ["permissions.__proto__", { ...wish, permissions: JSON.parse('{"__proto__": true}') }],

@@ -71,7 +71,7 @@ suite("the grace of a replaced key", () => {
   test("is 0 to 168 whole hours", async () => {
     owner = await market.hasSession(owner.userId);
     const { id } = await make();
-    for (const graceHours of [-1, 169, 1.5, "24", null]) {
+    for (const graceHours of [-1, 169, 1.5, "24"]) {
       assertError(await rotate(id, { graceHours }), 400, "INVALID_REQUEST", "graceHours");
     }
     assertError(await rotate(id, { gracePeriod: 1 }), 400, "INVALID_REQUEST", "gracePeriod");
