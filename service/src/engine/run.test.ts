@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { assertError } from "../../test/market.ts";
 import { hasKey } from "../../test/runs.ts";
 import {
   asks,
@@ -240,7 +241,7 @@ suite("a map", () => {
       input: { type: "object" },
       steps: [
         {
-          ...mapOf({ items: "input.list" }),
+          ...mapOf({ items: "input.list.map(x, x)" }),
           do: { type: "transform", value: "10 / item", onError: "continue" },
         },
       ],
@@ -250,6 +251,20 @@ suite("a map", () => {
     assert.equal((await run(Array(201).fill(1))).error.code, "LIMIT_EXCEEDED");
     assert.equal((await run("text")).error.code, "EXPRESSION_FAILED");
     assert.deepEqual((await run([5, 0, 2])).output, [2, null, 5]);
+  });
+
+  test("of more than 200 items of the input: refused before the run, by the list", async () => {
+    const steps = (step: object) => [{ ...mapOf({ items: "input.order.lines", ...step }), do: ONE }];
+    const ONE = { type: "transform", value: "1" };
+    const wish = { input: { type: "object" }, result: "1" };
+    const body = (length: number) => ({ input: { order: { lines: Array(length).fill(1) } }, apiKeys: {} });
+    const start = async (id: string, length: number) =>
+      author.post(`/v1/ai/workflows/${id}/execute`, body(length));
+    const id = await hasWorkflow(author, { ...wish, steps: steps({}) });
+    assertError(await start(id, 201), 422, "VALIDATION_ERROR", "input.order.lines");
+    assert.equal((await start(id, 200)).status, 202);
+    const skipped = await hasWorkflow(author, { ...wish, steps: steps({ when: "false" }) });
+    assert.equal((await start(skipped, 201)).status, 202);
   });
 
   test("whose item fails ends the run with that, and calls nothing more", async () => {

@@ -12,6 +12,7 @@ import { openCallback } from "../webhooks/callbacks.ts";
 import { Workflow } from "../workflows/definition.ts";
 import { checkInput } from "../workflows/inputs.ts";
 import { engine } from "./engine.ts";
+import { tooLongLists } from "./input-limits.ts";
 import { lacking } from "./requirements.ts";
 import { readWorkflowExecution } from "./shown.ts";
 
@@ -65,7 +66,7 @@ async function start(
   const workflow = Workflow.parse(JSON.parse(version.content));
   const checked = checkInput(workflow.input, wish.input);
   const problems = [
-    ...("problems" in checked ? checked.problems : []),
+    ...("problems" in checked ? checked.problems : tooLongLists(workflow, checked.input)),
     ...(await lacking(ctx, caller, workflow, wish.apiKeys)),
   ];
   if ("problems" in checked || problems.length > 0) throw fieldError("VALIDATION_ERROR", problems);

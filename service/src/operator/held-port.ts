@@ -1,4 +1,5 @@
 import { createServer } from "node:http";
+import { v7 } from "uuid";
 import type { Config } from "../config.ts";
 
 const WHY_NOT: Record<string, (host: string, port: number) => string> = {
@@ -7,10 +8,16 @@ const WHY_NOT: Record<string, (host: string, port: number) => string> = {
   EACCES: (host, port) => `Port ${port} of ${host} is not ours to open: set PORT to one above 1023.`,
   EADDRNOTAVAIL: (host) => `HOST is ${host}, which is no address of this machine.`,
 };
-const STARTING = JSON.stringify({
-  success: false,
-  error: { code: "SERVICE_UNAVAILABLE", message: "The service is starting." },
-});
+const starting = () =>
+  JSON.stringify({
+    success: false,
+    error: {
+      code: "SERVICE_UNAVAILABLE",
+      message: "The service is starting.",
+      docUrl: "/docs/errors#SERVICE_UNAVAILABLE",
+    },
+    meta: { timestamp: new Date().toISOString(), request_id: v7() },
+  });
 
 /** A port that is held while the database is prepared, so that one which is taken ends a start at once. */
 export interface HeldPort {
@@ -28,7 +35,7 @@ export async function holdPort({ host, port }: Pick<Config, "host" | "port">): P
         connection: "close",
         ...(!isAlive && { "retry-after": "1" }),
       })
-      .end(isAlive ? '{"status":"ok"}' : STARTING);
+      .end(isAlive ? '{"status":"ok"}' : starting());
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
