@@ -279,7 +279,11 @@ test("whoever goes away is forgotten", async () => {
   await untilOpen(0);
   await happens();
   await handOut();
-  assert.deepEqual(await statementsOf(() => sleep(500)), []);
+  // Every process reads the clock of the database, whoever listens.
+  const statements = (await statementsOf(() => sleep(500))).filter(
+    (text) => !text.includes("clock_timestamp"),
+  );
+  assert.deepEqual(statements, []);
 });
 
 test("a stream ends within seconds of the key, the session or the permission that opened it", async () => {

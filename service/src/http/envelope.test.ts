@@ -198,7 +198,7 @@ suite("unknown input", () => {
   });
 
   test("is told for at most a hundred fields, so that the answer stays small", async () => {
-    const many = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`field${index}`, 1]));
+    const many = Object.fromEntries(Array.from({ length: 1_500 }, (_, index) => [`field${index}`, 1]));
     const reply = await seller.post("/v1/products", { ...haiku, ...many });
     const details = assertError(reply, 400, "INVALID_REQUEST", "field0");
     assert.equal(details.errors.length, 100);

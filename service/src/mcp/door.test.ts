@@ -87,7 +87,7 @@ suite("who may come in", () => {
       assertError(reply, 401, "INVALID_API_KEY");
       assert.equal(
         reply.headers.get("www-authenticate"),
-        `Bearer realm="stoa", scope="ai:execute", resource_metadata="${metadataUrl()}"`,
+        `Bearer realm="stoa", scope="ai:execute offline_access", resource_metadata="${metadataUrl()}"`,
       );
     }
   });

@@ -288,7 +288,6 @@ for (const [model, code] of [
   ["sandbox-401", "PROVIDER_KEY_INVALID"],
   ["sandbox-filter", "CONTENT_FILTERED"],
   ["sandbox-context", "CONTEXT_LENGTH_EXCEEDED"],
-  ["no-such-model", "PROVIDER_NOT_SUPPORTED"],
 ] as const)
   test(`${model} fails before a word is said`, async () => {
     const { pieces, fault } = await heard(createSandbox(), sandboxed(model));

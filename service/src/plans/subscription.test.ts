@@ -119,9 +119,9 @@ suite("an upgrade", () => {
     assert.deepEqual(
       usage.body.data.windows.map(({ limit, used }: { limit: number; used: number }) => [limit, used]),
       [
-        [100, 1],
-        [1_000, 2],
-        [10_000, 1],
+        [100, 0],
+        [1_000, 1],
+        [10_000, 0],
       ],
       "the hour goes on with what was used of it",
     );

@@ -88,7 +88,14 @@ test("a purchase is read with its lines, its card and what it entitles to", asyn
     paymentMethod: { brand: "visa", last4: "4242" },
     declineCode: null,
     entitlement: { status: "active", version: "1.3.0", latestVersion: "2.0.0" },
-    refundable: { until: daysAfter(at, 14), amount: 7.5, reasonIfNot: null },
+    refundable: {
+      until: daysAfter(at, 14),
+      amount: 7.5,
+      reasonIfNot: null,
+      approval: "instant",
+      approvalReason: "unused",
+      instantFrom: null,
+    },
     refunds: [],
     events: [
       { type: "purchase.created", at, amount: 7.5 },
