@@ -83,7 +83,9 @@ const oddText = fc.oneof(
   fc.constantFrom("null", "~", "true", "no", "1.0", "0x1f", "2026-01-01", "<<", "=", "{}", "[]"),
 );
 const storable = oddText.map((text) => text.replaceAll("\0", "").toWellFormed());
-const line = (max: number) => storable.map((text) => text.trim().slice(0, max).toWellFormed().trim() || "x");
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu;
+const line = (max: number) =>
+  storable.map((text) => text.trim().slice(0, max).toWellFormed().replace(INVISIBLE, "").trim() || "x");
 
 const products = fc.record(
   {
