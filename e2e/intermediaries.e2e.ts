@@ -9,6 +9,7 @@ import { after, before, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Service, startService } from "@stoa/service/app.ts";
 import { createLog } from "@stoa/service/log.ts";
+import { freePort } from "@stoa/service/test/free-port.ts";
 import { clientOf, type Market, openMarket } from "@stoa/service/test/market.ts";
 
 /** Debian's services of other people's making stand around the service: with the configurations of the guide to operating. */
@@ -41,15 +42,6 @@ function configured(language: string, changes: [string, string][]): string {
     assert.ok(changed.includes(from), `${from} in\n${changed}`);
     return changed.replaceAll(from, to);
   }, text);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 async function isListening(port: number): Promise<boolean> {
