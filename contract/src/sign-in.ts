@@ -84,7 +84,7 @@ export const register = endpoint({
   path: "/register",
   summary: "Register with a password",
   description:
-    "The account is made when the link in the letter is used. The password holds only where the registration is confirmed by who made it: the same browser, or a program that returns `registrationSecret`. The answer is the same whether or not the address has an account.",
+    "The account is made when the link in the email is used. The password holds only where the registration is confirmed by who made it: the same browser, or a program that returns `registrationSecret`. The answer is the same whether or not the address has an account.",
   body: Register,
   data: LetterSent.extend({
     registrationSecret: z
