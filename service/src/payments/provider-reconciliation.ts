@@ -94,10 +94,10 @@ const nameOf = (kind: BookedKind, id: string) =>
 /** An order's id or that of a payment for a plan, as a uuid. */
 const chargedIdOf = (providersId: string) => toUuid("ord", providersId) ?? toUuid("pay", providersId);
 
-const isPresent = <T>(value: T | null | undefined): value is T => value !== null && value !== undefined;
+const isNotNull = <T>(value: T | null | undefined): value is T => value !== null && value !== undefined;
 
 async function compareCharges(ctx: Context, items: ListedCharge[], seen: Set<string>): Promise<string[]> {
-  const rows = await findCharged(ctx.db, items.map(({ orderId }) => chargedIdOf(orderId)).filter(isPresent));
+  const rows = await findCharged(ctx.db, items.map(({ orderId }) => chargedIdOf(orderId)).filter(isNotNull));
   return items.flatMap((item) => {
     const id = chargedIdOf(item.orderId);
     if (id && item.state === "succeeded") seen.add(id);
@@ -122,7 +122,7 @@ function sayCharge(item: ListedCharge, row: ChargedRow | undefined): string[] {
 async function compareRefunds(ctx: Context, items: ListedRefund[], seen: Set<string>): Promise<string[]> {
   const rows = await findRefunded(
     ctx.db,
-    items.map(({ refundId }) => refundId && toUuid("refund", refundId)).filter(isPresent),
+    items.map(({ refundId }) => refundId && toUuid("refund", refundId)).filter(isNotNull),
     items.map(({ providerRefundId }) => providerRefundId),
   );
   return items.flatMap((item) => {
@@ -176,7 +176,7 @@ function sayDispute(item: Dispute, row: DisputedRow | undefined): string[] {
 async function comparePayouts(ctx: Context, items: ListedPayout[], seen: Set<string>): Promise<string[]> {
   const rows = await findPaidOut(
     ctx.db,
-    items.map(({ payoutId }) => toUuid("payout", payoutId)).filter(isPresent),
+    items.map(({ payoutId }) => toUuid("payout", payoutId)).filter(isNotNull),
   );
   return items.flatMap((item) => {
     const id = toUuid("payout", item.payoutId);
