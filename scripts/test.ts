@@ -15,12 +15,16 @@ import { createLog } from "../service/src/log.ts";
 import { mailJob } from "../service/src/mail/mail.ts";
 import { TEMPLATE } from "../service/test/market.ts";
 import { startThrowaway, urlOf } from "../service/test/throwaway.ts";
+import { childProcesses, killTree } from "./child-processes.ts";
 
 const PATTERNS = ["{contract,service}/**/*.test.ts", "e2e/**/*.e2e.ts"];
 /** What Node made of our sources: half of what a process costs until its first test. It is kept from run to run. */
 const COMPILED = resolve(import.meta.dirname, "../node_modules/.cache/stoa-tests");
 const SEED = resolve(import.meta.dirname, "../service/test/seed.ts");
-const FILE_MINUTES = 8;
+/** The limit of one test. The slowest takes a minute and a half on a slow machine. */
+const TEST_MINUTES = 5;
+/** The limit of the whole run, after which it names the files that have not ended and fails. */
+const RUN_MINUTES = 60;
 /** Those that start processes take the longest. */
 const LONG = /\.e2e\.ts$|crashes/;
 
@@ -62,11 +66,23 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 const counts = { passed: 0, failed: 0, skipped: 0 };
 const stream = run({
   files: testFiles(),
-  execArgv: ["--import", SEED],
+  // Without --test-force-exit a failed test that left a child process or a timer behind keeps its file, and the run, from ending.
+  execArgv: ["--import", SEED, "--test-force-exit"],
   // One more than there are cores: a file waits half of its time, for PostgreSQL, a process or a clock.
   concurrency: availableParallelism() + 1,
-  timeout: FILE_MINUTES * 60_000,
+  timeout: TEST_MINUTES * 60_000,
 });
+// The timeout of a test cannot end a file whose event loop is blocked.
+setTimeout(async () => {
+  const unfinished = childProcesses(process.pid).filter(({ command }) => command.includes(".ts"));
+  console.log(`\nThe tests did not finish within ${RUN_MINUTES} minutes. Not finished:`);
+  for (const { pid, command } of unfinished) {
+    console.log(`  ${command.split(" ").at(-1)}`);
+    killTree(pid);
+  }
+  await leaveNothing();
+  process.exit(1);
+}, RUN_MINUTES * 60_000).unref();
 stream.on("test:pass", (event) => {
   if (event.details.type === "suite") return;
   if (event.skip !== undefined) counts.skipped++;
