@@ -26,7 +26,7 @@ import { renewSubscriptions } from "./plans/renewal.ts";
 import { applyDueDowngrades } from "./plans/subscription.ts";
 import { applyOrderDispute } from "./purchases/disputes.ts";
 import { hearOfOrder, reconcileOrders } from "./purchases/payment.ts";
-import { syncProviderRefunds } from "./purchases/provider-refunds.ts";
+import { reconcileProviderRefunds, syncProviderRefunds } from "./purchases/provider-refunds.ts";
 import { carryOutRefundBuyers, type RefundBuyers, refundBuyersJob } from "./purchases/refund-buyers.ts";
 import { approveOverdueRefunds, hearOfRefund, reconcileRefunds } from "./purchases/refund-payment.ts";
 import { tidySignIn } from "./sign-in/tidy.ts";
@@ -42,7 +42,13 @@ export const jobKinds = [mailJob, refundBuyersJob, forgetMethodJob, recoverJob, 
 export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileOrders(ctx) },
   { name: "approve-overdue-refunds", cron: "* * * * *", run: () => approveOverdueRefunds(ctx) },
-  { name: "reconcile-refunds", cron: "* * * * *", run: () => reconcileRefunds(ctx) },
+  {
+    ...{ name: "reconcile-refunds", cron: "* * * * *" },
+    async run() {
+      await reconcileRefunds(ctx);
+      await reconcileProviderRefunds(ctx);
+    },
+  },
   {
     ...{ name: "reconcile-disputes", cron: "*/10 * * * *", atStart: true as const },
     run: () => reconcileDisputes(ctx, disputeRooms),

@@ -27,8 +27,10 @@ export interface StripeServer {
   /** Of all of it, unless an amount is given. */
   openDispute(intentId: string, wish?: { status?: string; amount?: number }): string;
   closeDispute(disputeId: string, status: string): void;
-  /** Somebody gives money back at Stripe's dashboard. */
-  refundByHand(intentId: string, amount: number): string;
+  /** Somebody gives money back at Stripe's dashboard; some methods take days to get it. */
+  refundByHand(intentId: string, amount: number, status?: "pending" | "succeeded"): string;
+  /** A charge that another program makes with the same account: its id. */
+  payElsewhere(amount: number): string;
   intentsOf(orderId: string): StripeObject[];
   close(): Promise<void>;
 }
@@ -421,7 +423,13 @@ export async function startStripeServer(
             ],
       })["id"];
     },
-    refundByHand: (id, amount) => refund({ payment_intent: id, amount: String(amount), metadata: {} })["id"],
+    refundByHand: (id, amount, status = "succeeded") =>
+      Object.assign(refund({ payment_intent: id, amount: String(amount), metadata: {} }), { status })["id"],
+    payElsewhere: (amount) =>
+      make("pi", {
+        ...{ object: "payment_intent", status: "succeeded", payment_method: "pm_card_visa" },
+        ...{ amount, amount_received: amount, currency: "usd", metadata: {} },
+      })["id"],
     closeDispute: (id, status) => Object.assign(get(id, "dispute"), { status }),
     intentsOf: (orderId) => all("payment_intent").filter((one) => one["metadata"]?.order_id === orderId),
     close: () =>

@@ -114,6 +114,7 @@ export function fakePayments({
           providerRefundId: id,
           refundId: refundId.startsWith("refund_") ? refundId : null,
           paymentId: chargeId,
+          failureCode: null,
         };
     },
     async *listDisputes(since) {

@@ -6,6 +6,7 @@ import { haiku, hasDraft, hasProduct } from "../../test/factories.ts";
 import { asOneLine, lettersToUser } from "../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { hasEarned } from "../../test/payouts.ts";
+import { accountsOf } from "../../test/refunds.ts";
 import { type StripeServer, startStripeServer } from "../../test/stripe-server.ts";
 import { toUuid } from "../ids.ts";
 import { verifyLedger } from "../ledger/verify.ts";
@@ -16,7 +17,7 @@ import { hearOfPayout, reconcilePayouts } from "../payouts/sending.ts";
 import { reconcilePayments } from "../plans/payment.ts";
 import { renewSubscriptions } from "../plans/renewal.ts";
 import { reconcileOrders } from "../purchases/payment.ts";
-import { noticeHandlers } from "../worker.ts";
+import { noticeHandlers, scheduledJobsOf } from "../worker.ts";
 import { stripePayments } from "./payments.stripe.ts";
 import { fromStripe, toStripe } from "./payments.stripe-amounts.ts";
 import type { References } from "./payments.stripe-references.ts";
@@ -546,6 +547,99 @@ suite("a shop that is paid through Stripe", () => {
     assert.partialDeepStrictEqual(refund, { requestedBy: "provider", amount: 6, status: "succeeded" });
     assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
   });
+
+  suite("follows a refund that somebody makes at Stripe's dashboard", () => {
+    /** The notice that Stripe posts, which names the refund and its intent, and no row of ours. */
+    const posts = async (type: string, refundId: string): Promise<void> => {
+      const object = { ...server.objectOf(refundId) };
+      const payload = JSON.stringify({ id: "evt_1", object: "event", type, data: { object } });
+      const signature = Stripe.webhooks.generateTestHeaderString({ payload, secret: webhookSecret });
+      const reply = await market.as(null).request("POST", "/payments/webhooks/stripe", {
+        body: new TextEncoder().encode(payload),
+        headers: { "content-type": "application/json", "stripe-signature": signature },
+      });
+      assert.equal(reply.status, 200, reply.text);
+    };
+
+    /** A purchase of 10.00 whose refund of all of it stands as given, and what is told of both. */
+    async function hasDashboardRefund(status: "pending" | "succeeded") {
+      const buyer = await market.hasUser();
+      await buyer.post("/v1/payment-methods", { token: "pm_card_visa" });
+      const productId = await hasProduct(await market.hasUser(), { price: 10 });
+      const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
+      const refundId = server.refundByHand(server.intentsOf(orderId)[0]!["id"], 1000, status);
+      await posts("refund.created", refundId);
+      const standing = async () => {
+        const purchase = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
+        const states = purchase.refunds.map((refund: { status: string }) => refund.status);
+        return [purchase.status, purchase.refundedAmount, purchase.entitlement.status, ...states];
+      };
+      return { orderId, refundId, standing };
+    }
+
+    const accounts = (orderId: string) => accountsOf(market, orderId);
+    const KEPT = { processor_fees: -59, provider_clearing: -941, platform_revenue: 100, seller: 900 };
+    const GIVEN_BACK = { processor_fees: -59, provider_clearing: 59 };
+
+    test("pending, then succeeded", async () => {
+      const { orderId, refundId, standing } = await hasDashboardRefund("pending");
+      assert.deepEqual(await standing(), ["completed", 0, "held", "processing"]);
+      assert.deepEqual(await accounts(orderId), KEPT);
+      server.change(refundId, { status: "succeeded" });
+      for (let times = 0; times < 2; times++) await posts("refund.updated", refundId);
+      assert.deepEqual(await standing(), ["refunded", 10, "revoked", "succeeded"]);
+      assert.deepEqual(await accounts(orderId), GIVEN_BACK);
+    });
+
+    test("pending, then failed", async () => {
+      const { orderId, refundId, standing } = await hasDashboardRefund("pending");
+      server.change(refundId, { status: "failed", failure_reason: "lost_or_stolen_card" });
+      for (let times = 0; times < 2; times++) await posts("refund.failed", refundId);
+      assert.deepEqual(await standing(), ["completed", 0, "active", "failed"]);
+      assert.deepEqual(await accounts(orderId), KEPT);
+    });
+
+    test("succeeded, then failed: the buyer is owed it", async () => {
+      const { orderId, refundId, standing } = await hasDashboardRefund("succeeded");
+      assert.deepEqual(await accounts(orderId), GIVEN_BACK);
+      server.change(refundId, { status: "failed", failure_reason: "lost_or_stolen_card" });
+      for (let times = 0; times < 2; times++) await posts("refund.failed", refundId);
+      assert.deepEqual(await standing(), ["refunded", 10, "revoked", "succeeded"]);
+      assert.deepEqual(await accounts(orderId), {
+        processor_fees: -59,
+        provider_clearing: -941,
+        buyer_credit: 1_000,
+      });
+      const { rows } = await market.query(
+        "select failure_code, returned_at is not null as returned from refunds where provider_refund_id = $1",
+        [refundId],
+      );
+      assert.deepEqual(rows, [{ failure_code: "lost_or_stolen_card", returned: true }]);
+    });
+
+    test("pending, then succeeded with a lost notice: the job asks, and refunds nothing again", async () => {
+      const { refundId, standing } = await hasDashboardRefund("pending");
+      market.clock.forward(61_000);
+      const refundsAsked = () => server.asked.filter((line) => line === "POST /v1/refunds").length;
+      const before = refundsAsked();
+      await reconcile("reconcile-refunds");
+      assert.deepEqual(await standing(), ["completed", 0, "held", "processing"]);
+      server.change(refundId, { status: "succeeded" });
+      await reconcile("reconcile-refunds");
+      assert.deepEqual(await standing(), ["refunded", 10, "revoked", "succeeded"]);
+      assert.equal(refundsAsked(), before);
+    });
+
+    test("of another's payment is ignored", async () => {
+      await posts("refund.created", server.refundByHand(server.payElsewhere(1000), 1000));
+    });
+  });
+
+  /** What a worker does each minute. */
+  const reconcile = (name: string): Promise<void> =>
+    scheduledJobsOf(market.service.ctx)
+      .find((job) => job.name === name)!
+      .run();
 
   /** Somebody who pays for a plan with a card, and confirms it where their bank asks. */
   async function hasPlan(token: string): Promise<Client> {

@@ -93,6 +93,15 @@ export function stripePayments({
 
   const readIntent = (id: string) => stripe.paymentIntents.retrieve(id, { expand: EXPANDED });
 
+  /** A refund that was made at Stripe's dashboard names no row of ours; the payment that it gives back does. */
+  async function noticeOfDashboardRefund({ data: { object } }: Stripe.Event): Promise<ProviderNotice | null> {
+    if (object.object !== "refund" || typeof object.payment_intent !== "string") return null;
+    const { payment_intent: intentId } = object;
+    const intent = await unlessMissing(() => stripe.paymentIntents.retrieve(intentId));
+    const orderId = intent?.metadata["order_id"];
+    return orderId ? { about: "refunds of a payment", orderId } : null;
+  }
+
   /** The intent behind one of our ids; null when we never came so far as to make one. */
   async function knownIntent(orderId: string): Promise<Intent | null> {
     const id = await references.find(orderId);
@@ -269,7 +278,8 @@ export function stripePayments({
     sharedMethods: [],
     sharedPayoutAccount: null,
     async readNotice(body, headers) {
-      return noticeOf(await verified(stripe, body, headers["stripe-signature"], webhookSecret));
+      const event = await verified(stripe, body, headers["stripe-signature"], webhookSecret);
+      return noticeOf(event) ?? answered(() => noticeOfDashboardRefund(event));
     },
   };
 }
@@ -474,10 +484,12 @@ function* listedRefund(refund: Stripe.Refund) {
   const intent = refund.payment_intent;
   const orderId = intent && typeof intent === "object" ? intent.metadata["order_id"] : undefined;
   if (!orderId) return;
+  const outcome = refundOutcomeOf(refund);
   yield {
     providerRefundId: refund.id,
     refundId: refund.metadata?.["refund_id"] ?? null,
-    ...{ paymentId: (intent as Intent).id, orderId, state: refundOutcomeOf(refund).state },
+    ...{ paymentId: (intent as Intent).id, orderId, state: outcome.state },
+    failureCode: outcome.state === "failed" ? outcome.failureCode : null,
     amountMinor: fromStripe(refund.amount, refund.currency),
     currency: refund.currency.toUpperCase(),
     createdAt: momentOf(refund.created),

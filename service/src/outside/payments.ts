@@ -126,6 +126,8 @@ export interface ListedRefund {
   /** Of the charge: our order's id, or that of a payment for a plan. */
   orderId: string;
   state: RefundOutcome["state"];
+  /** Why it failed; null: it did not, or nobody says. */
+  failureCode: string | null;
   amountMinor: bigint;
   currency: string;
   createdAt: Date;

@@ -22,8 +22,10 @@ export async function takeNotice(
   body: Buffer,
   headers: NoticeHeaders,
 ): Promise<void> {
-  const notice = await readNotice(ctx, body, headers);
-  if (notice) await orUnavailable(() => handlers[notice.about](ctx, notice as never));
+  await orUnavailable(async () => {
+    const notice = await readNotice(ctx, body, headers);
+    if (notice) await handlers[notice.about](ctx, notice as never);
+  });
 }
 
 async function readNotice(ctx: Context, body: Buffer, headers: NoticeHeaders) {

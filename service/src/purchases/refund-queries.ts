@@ -226,16 +226,18 @@ export async function stampSettled(tx: Tx, id: string, reference: string, now: D
   return stamped !== undefined;
 }
 
-/** Of which the provider was last asked before a moment, or should have been; the oldest first. */
+/** Of ours: what was refunded at the provider's dashboard must never be asked for. */
 const unpaidRefunds = (db: Queries) =>
   db
     .selectFrom("refunds")
     .select(["id", "asked_at as askedAt"])
+    .where("origin", "<>", "provider")
     .where("status", "in", ["approved", "processing"]);
 
 export const findUnpaidRefund = (db: Queries, id: string) =>
   unpaidRefunds(db).where("id", "=", id).executeTakeFirst();
 
+/** Of which the provider was last asked before a moment, or should have been; the oldest first. */
 export const listUnpaidRefunds = (db: Queries, before: Date) =>
   unpaidRefunds(db)
     .where((row) => row(row.fn.coalesce("asked_at", "decided_at"), "<", before))
@@ -247,7 +249,19 @@ export const listAskedRefundsOf = (db: Queries, orderId: string) =>
     .selectFrom("refunds")
     .select(["id", "asked_at as askedAt"])
     .where("order_id", "=", orderId)
+    .where("origin", "<>", "provider")
     .where("status", "=", "processing")
+    .execute();
+
+/** With a refund at the provider's dashboard that we know since before a moment and that its bank has not ended. */
+export const listOrdersOfProviderRefunds = (db: Queries, before: Date) =>
+  db
+    .selectFrom("refunds")
+    .select("order_id as orderId")
+    .distinct()
+    .where("origin", "=", "provider")
+    .where("status", "=", "processing")
+    .where("decided_at", "<", before)
     .execute();
 
 /** Nobody decided in time. */
