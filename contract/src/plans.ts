@@ -56,7 +56,9 @@ const Offer = z.object({
   quotas: z.array(Quota),
   concurrentRuns: z
     .int()
-    .describe("Runs of prompts that an account may have under way at once; one more is refused with 429"),
+    .describe(
+      "Runs of prompts that an account may have under way at once, in each process of the service; one more is refused with 429. Runs of workflows do not count: they wait in a queue",
+    ),
 });
 
 const Subscription = z

@@ -27,6 +27,7 @@ import { KeyCache } from "./keys/key-cache.ts";
 import { createLinks } from "./links.ts";
 import { createLog } from "./log.ts";
 import { originAt } from "./loopback.ts";
+import { AnswerMemory } from "./outside/answer-memory.ts";
 import { type OutsideOverrides, openOutside } from "./outside.ts";
 import { Figures } from "./telemetry.figures.ts";
 import { createVault } from "./vault.ts";
@@ -38,6 +39,7 @@ export interface BaseOverrides extends OutsideOverrides {
   now?: () => Date;
   log?: Logger;
   failPoints?: FailPoints;
+  answerMemory?: AnswerMemory;
 }
 
 /** The rooms and what they stand on, without a door: enough for operator commands and the demo. */
@@ -97,7 +99,9 @@ async function buildBase(
   let origin = config.publicUrl ?? originAt(config.host, config.port);
   const shutdown = new AbortController();
   const figures = new Figures();
-  const outside = await openOutside(config, { pool, now, figures, origin: () => origin }, overrides);
+  const { answerMemory = new AnswerMemory() } = overrides;
+  const needs = { pool, now, figures, origin: () => origin, answerMemory };
+  const outside = await openOutside(config, needs, overrides);
   const jobs = await openJobs(pool, log, jobKinds);
   const secretsFor = (purpose: string) =>
     config.sessionKeys.map((key) => Buffer.from(hkdfSync("sha256", key, "", purpose, 32)));
@@ -124,7 +128,7 @@ async function buildBase(
     views: new ViewBuffer(),
     runNotices: new RunNotices(notices),
     feed: new EventFeed(pool, log),
-    live: new LiveRuns(notices),
+    live: new LiveRuns(notices, answerMemory),
     shutdown: shutdown.signal,
     idempotencyKey: null,
     failPoints: overrides.failPoints ?? null,

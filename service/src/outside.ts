@@ -11,6 +11,7 @@ import { createSdkProviders, type SdkProvidersOptions } from "./outside/ai-provi
 import { providerName, withTelemetry } from "./outside/ai-provider.telemetry.ts";
 import { type AiProviders, defaultDeadlines, type ProviderKey } from "./outside/ai-provider.ts";
 import { type Guard, parseAllowedTargets, parseUrl, refusedUrl } from "./outside/allowed-targets.ts";
+import type { AnswerMemory } from "./outside/answer-memory.ts";
 import { Breaker, type BreakerOptions } from "./outside/circuit-breaker.ts";
 import { createIdentityProviders } from "./outside/identity-provider.ts";
 import { devMail } from "./outside/mail.dev.ts";
@@ -62,7 +63,13 @@ export interface Outside {
 
 export async function openOutside(
   config: Config,
-  { pool, now, figures, origin }: Pick<Context, "pool" | "now" | "figures"> & { origin: () => string },
+  {
+    pool,
+    now,
+    figures,
+    origin,
+    answerMemory,
+  }: Pick<Context, "pool" | "now" | "figures"> & { origin: () => string; answerMemory: AnswerMemory },
   overrides: OutsideOverrides,
 ): Promise<Outside> {
   let own: ReturnType<Guard["own"]> = null;
@@ -74,7 +81,7 @@ export async function openOutside(
     ...(overrides.resolve && { resolve: overrides.resolve }),
   };
   const payments = await openPayments(config, { pool, now, origin }, overrides.payments);
-  const ai = openProviders(guard, figures, overrides);
+  const ai = openProviders(guard, figures, overrides, answerMemory);
   const storage = await openStorage(config);
   const poster = createPoster(guard, { ...postDeadlines, ...overrides.postDeadlines });
   return {
@@ -166,7 +173,12 @@ export async function openStorage({ s3Url, dataDir }: Config): Promise<Storage> 
   return s3Storage(parseS3Url(s3Url));
 }
 
-function openProviders(guard: Guard, figures: Figures, overrides: OutsideOverrides): AiProviders {
+function openProviders(
+  guard: Guard,
+  figures: Figures,
+  overrides: OutsideOverrides,
+  answerMemory: AnswerMemory,
+): AiProviders {
   const deadlines = { ...defaultDeadlines, ...overrides.deadlines };
   const safe = createSafeFetch(guard, {
     connectMs: deadlines.connectMs,
@@ -175,7 +187,7 @@ function openProviders(guard: Guard, figures: Figures, overrides: OutsideOverrid
     maxResponseBytes: MAX_ANSWER_BYTES,
     maxStreamBytes: MAX_STREAM_BYTES,
   });
-  const sdk = createSdkProviders({ fetch: safe.fetch, deadlines, ...overrides.providers });
+  const sdk = createSdkProviders({ fetch: safe.fetch, deadlines, answerMemory, ...overrides.providers });
   const addressOf = (key: ProviderKey) => baseUrlOf({ baseUrls: overrides.providers?.baseUrls ?? {} }, key);
   // Within the breaker: what it refuses is no call.
   const providers = withBreaker(

@@ -57,7 +57,7 @@ function enter(ctx: Context, { userId, plan }: Member): () => void {
 }
 
 const TOO_MUCH_HELD =
-  "The answers of all runs that are under way fill the memory of this process. Try again soon.";
+  "The answers of the runs under way fill the memory of this process of the service. Nothing was called: send the request again in a second, or when fewer runs are under way.";
 
 /**
  * Of a run that was written under the same Idempotency-Key: how it stands, without another call of the provider. One that still

@@ -1,5 +1,6 @@
 import type { Notices } from "../db/notices.ts";
 import { GrowingText } from "../growing-text.ts";
+import { AnswerMemory, type HeldAnswer } from "../outside/answer-memory.ts";
 
 /** Why a run is given up before its provider has answered. */
 export type GivenUp = "client_gone" | "canceled" | LeavingReason;
@@ -20,8 +21,6 @@ const never = new AbortController().signal;
 
 /** In UTF-16 units: a run is not read of its provider while its reader is so far behind. */
 export const MOST_UNREAD = 256 * 1024;
-/** The answers of all runs of a process together; past that none begins. */
-const MOST_HELD = 64 * 1024 * 1024;
 /** In milliseconds: a stream whose run says nothing is opened all the same, so that its reader hears that it is alive. */
 const OPENS_AFTER_MS = 20_000;
 
@@ -37,15 +36,25 @@ export class LiveRun {
   /** Called when another process has a reader of it. */
   onWatch: () => void = () => {};
   readonly #giveUp = new AbortController();
-  readonly #noteHeld: (characters: number) => void;
+  readonly #held: HeldAnswer;
+  #holders = 1;
   /** How much the reader has taken whom the run waits for; null: it waits for nobody. */
   #readTo: number | null = null;
   #wakeRun: () => void = () => {};
   readonly #waiting = new Set<() => void>();
 
-  constructor(id: string, noteHeld: (characters: number) => void = () => {}) {
+  constructor(id: string, held: HeldAnswer = new AnswerMemory().open()) {
     this.id = id;
-    this.#noteHeld = noteHeld;
+    this.#held = held;
+  }
+
+  /** A reader holds its text after the run has ended, too, however slow they are. */
+  hold(): void {
+    if (this.#holders++ === 0) this.#held.grow(this.text.length);
+  }
+
+  letGo(): void {
+    if (--this.#holders === 0) this.#held.release();
   }
 
   get hasMoved(): boolean {
@@ -97,7 +106,8 @@ export class LiveRun {
 
   say(piece: string): void {
     this.text.add(piece);
-    this.#noteHeld(piece.length);
+    // The provider's answer has grown as much, within what is left.
+    this.#held.grow(piece.length);
     this.#tell();
   }
 
@@ -142,10 +152,11 @@ export class LiveRuns {
   /** Readers of runs of other processes. */
   readonly #readers = new Map<string, Set<() => void>>();
   #empty = Promise.withResolvers<void>();
-  #held = 0;
+  readonly #answerMemory: AnswerMemory;
   opensAfterMs = OPENS_AFTER_MS;
 
-  constructor(notices: Notices) {
+  constructor(notices: Notices, answerMemory: AnswerMemory) {
+    this.#answerMemory = answerMemory;
     notices.keep({
       on: {
         execution_cancel: (told) => this.#cancel(told),
@@ -175,19 +186,17 @@ export class LiveRuns {
 
   /** The answers that are held here leave no room for another. */
   get isFull(): boolean {
-    return this.#held > MOST_HELD;
+    return this.#answerMemory.isFull;
   }
 
   begin(id: string): LiveRun {
-    const run = new LiveRun(id, (characters) => {
-      this.#held += characters;
-    });
+    const run = new LiveRun(id, this.#answerMemory.open());
     this.#runs.set(id, run);
     return run;
   }
 
   remove(id: string): void {
-    this.#held -= this.#runs.get(id)?.text.length ?? 0;
+    this.#runs.get(id)?.letGo();
     this.#runs.delete(id);
     if (this.#runs.size > 0) return;
     this.#empty.resolve();

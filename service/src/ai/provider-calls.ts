@@ -154,7 +154,8 @@ export function usageOfFailed(
   const { code, facts } = cause;
   if (facts.usage) return facts.usage;
   const isTimeout = code === "PROVIDER_TIMEOUT" && facts.phase !== "connect" && progress.isSent;
-  return isTimeout || progress.outputBytes > 0 ? estimateAbandoned(messages, progress) : null;
+  const isGivenUp = code === "SERVICE_UNAVAILABLE" && progress.isSent;
+  return isTimeout || isGivenUp || progress.outputBytes > 0 ? estimateAbandoned(messages, progress) : null;
 }
 
 /**

@@ -45,14 +45,19 @@ export async function* followLive(
   signal: AbortSignal,
   read: (place: number) => void = () => {},
 ): AsyncGenerator<StreamedEvent> {
-  if (place === 0) yield started(live.id);
-  while (!signal.aborted) {
-    read(place);
-    const piece = live.text.after(place, live.ending !== null);
-    place += piece.length;
-    if (piece !== "") yield delta(piece, place);
-    else if (live.ending) return yield ended(live.ending);
-    else await live.moved(signal);
+  live.hold();
+  try {
+    if (place === 0) yield started(live.id);
+    while (!signal.aborted) {
+      read(place);
+      const piece = live.text.after(place, live.ending !== null);
+      place += piece.length;
+      if (piece !== "") yield delta(piece, place);
+      else if (live.ending) return yield ended(live.ending);
+      else await live.moved(signal);
+    }
+  } finally {
+    live.letGo();
   }
 }
 

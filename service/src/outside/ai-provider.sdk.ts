@@ -2,6 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { streamInTime } from "./ai-provider.stream.ts";
 import { type AiProviders, defaultDeadlines, type ProviderAnswer, type ProviderId } from "./ai-provider.ts";
 import { VERIFY_MS, verifyKey } from "./ai-provider.verify.ts";
+import { AnswerMemory } from "./answer-memory.ts";
 
 export interface SdkProvidersOptions {
   /** Keeps the deadlines for connecting, the first byte and silence; its timeout errors carry `phase`. */
@@ -11,6 +12,8 @@ export interface SdkProvidersOptions {
   deadlines?: { totalMs: number };
   /** How long a provider may take to say whether it knows a key. */
   verifyMs?: number;
+  /** What answers take of it is held while they come in. */
+  answerMemory?: AnswerMemory;
   sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
   /** From 0 to 1, for the jitter. */
   random?: () => number;
@@ -28,6 +31,7 @@ export function createSdkProviders(options: SdkProvidersOptions): AiProviders {
     baseUrls: {},
     deadlines: defaultDeadlines,
     verifyMs: VERIFY_MS,
+    answerMemory: new AnswerMemory(),
     sleep: (ms, signal) => wait(ms, undefined, { signal }),
     random: Math.random,
     ...options,

@@ -6,13 +6,17 @@ import { type Access, callOptions, languageModel, speaksChat } from "./ai-provid
 import { type Deadline, type Patience, startDeadline, untilRepeat } from "./ai-provider.patience.ts";
 import { type ProviderAnswer, type ProviderCall, ProviderFault, type ProviderId } from "./ai-provider.ts";
 import { brokenIn } from "./ai-provider.upstream.ts";
+import type { AnswerMemory, HeldAnswer } from "./answer-memory.ts";
 import type { CallWish } from "./safe-fetch.ts";
 
 type Pieces = AsyncGenerator<string, ProviderAnswer, undefined>;
-type Providers = Access & Patience;
+type Providers = Access & Patience & { answerMemory: AnswerMemory };
 
 /** In UTF-16 units, several times what the largest models answer. A run holds its output in memory until it has ended. */
 const MAX_OUTPUT = 4 * 1024 * 1024;
+
+const MEMORY_FULL =
+  "The answer was given up: it had grown larger than the memory that the other answers under way leave in this process. Run it again when fewer are under way, or ask for a shorter answer with maxTokens. The provider may bill what it had written.";
 
 /** The output as it comes, and at last the answer; a ProviderFault where it does not come whole. */
 export async function* streamInTime(providers: Providers, call: ProviderCall): Pieces {
@@ -58,6 +62,7 @@ class Attempt {
   readonly #attempts: number;
   readonly #end = new AbortController();
   readonly #signal: AbortSignal;
+  readonly #held: HeldAnswer;
   /** The provider's, once it has answered. */
   #status: number | undefined;
   /** The model has begun to answer: from here on somebody may be billed. */
@@ -68,11 +73,13 @@ class Attempt {
     this.#call = call;
     this.#attempts = attempts;
     this.#signal = AbortSignal.any([signal, this.#end.signal]);
+    this.#held = providers.answerMemory.open();
   }
 
   /** The SDK would read on behind an error, and so would a provider that only trickles never be left. */
   hangUp(): void {
     this.#end.abort();
+    this.#held.release();
   }
 
   async *pieces(): Pieces {
@@ -87,8 +94,9 @@ class Attempt {
       if (part.type === "response-metadata") modelName = part.modelId ?? modelName;
       else if (part.type === "finish") end = part;
       else if (part.type === "text-delta" && part.delta !== "") {
+        if (output.length + part.delta.length > MAX_OUTPUT) throw this.#tooLong();
+        this.#hold(part.delta.length);
         output.add(part.delta);
-        if (output.length > MAX_OUTPUT) throw this.#tooLong();
         yield part.delta;
       }
     }
@@ -112,6 +120,24 @@ class Attempt {
     const facts = { provider: this.#call.provider, attempts: this.#attempts, reason: "answer_too_long" };
     const message = `The provider's answer is longer than ${MAX_OUTPUT} characters: set maxTokens.`;
     return new ProviderFault("PROVIDER_BAD_RESPONSE", facts, message);
+  }
+
+  #hold(characters: number): void {
+    if (this.#held.tryGrow(characters)) return;
+    // Without Retry-After: the provider may bill what it has written, so that no client should repeat by itself.
+    const facts = { provider: this.#call.provider, attempts: this.#attempts, reason: "memory_full" };
+    throw new ProviderFault("SERVICE_UNAVAILABLE", facts, MEMORY_FULL);
+  }
+
+  /** Of an answer that does not come as a stream, or of a refusal. */
+  async #textOf(response: Response): Promise<string> {
+    const letters = new TextDecoder();
+    let text = "";
+    for await (const bytes of response.body ?? []) {
+      this.#hold(bytes.length);
+      text += letters.decode(bytes, { stream: true });
+    }
+    return text + letters.decode();
   }
 
   /** An error in the stream ends it: the SDK would go on, and might call its end a clean one. */
@@ -140,8 +166,13 @@ class Attempt {
     };
     const response = await this.#providers.fetch(input, wish);
     this.#status = response.status;
-    if (!response.ok) return response;
-    if (isJson(response)) throw toldByJson(provider, response.status, await response.text());
+    if (!response.ok) return new Response((await this.#textOf(response)) || null, response);
+    if (isJson(response)) {
+      const told = toldByJson(provider, response.status, await this.#textOf(response));
+      // The text is read: its output is held anew, as it comes out of it.
+      this.#held.release();
+      throw told;
+    }
     if (response.body && speaksChat(provider)) throw new TakenOver(response.body);
     return response;
   };

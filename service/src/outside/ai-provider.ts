@@ -201,7 +201,8 @@ export class ProviderFault extends Error {
   /** The `details` of the API's error. */
   get details(): Record<string, unknown> {
     const { usage: _, ...told } = this.facts;
-    return { source: "provider", ...told };
+    const source = this.code === "SERVICE_UNAVAILABLE" ? "marketplace" : "provider";
+    return { source, ...told };
   }
 }
 
