@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { deliverAll } from "@stoa/service/test/hooks.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { Courier } from "@stoa/service/webhooks/courier.ts";
 import type { Browser } from "playwright-core";
@@ -29,7 +30,7 @@ async function hasEndpoint(url: string): Promise<{ id: string; secret: string }>
 async function sendTest({ id }: { id: string }): Promise<void> {
   await owner.post(`/v1/webhooks/${id}/test`);
   const courier = new Courier(market.service.ctx, { random: () => 0 });
-  while (await courier.round()) await courier.idle();
+  await deliverAll(courier);
 }
 
 test("a newcomer makes an inbox, sees a signed delivery come in, and checks its secret", async () => {

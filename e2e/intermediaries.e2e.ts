@@ -11,6 +11,7 @@ import { type Service, startService } from "@stoa/service/app.ts";
 import { createLog } from "@stoa/service/log.ts";
 import { freePort } from "@stoa/service/test/free-port.ts";
 import { clientOf, type Market, openMarket } from "@stoa/service/test/market.ts";
+import { until } from "@stoa/service/test/until.ts";
 
 /** Debian's services of other people's making stand around the service: with the configurations of the guide to operating. */
 const NOBODY = 65_534;
@@ -145,7 +146,7 @@ test("PgBouncer in transaction mode: without a direct URL nothing is cached, and
   const { node, logs } = await startNode(t, { target }, { api: true, worker: true });
   const readiness = async () =>
     (await fetch(`${node.origin}/readyz`)).json() as Promise<{ status: string; warnings: string[] }>;
-  while ((await readiness()).warnings.length === 0) await sleep(50);
+  await until("it warns", async () => (await readiness()).warnings.length > 0);
   const { status, warnings } = await readiness();
   assert.equal(status, "ready");
   assert.match(warnings.join(), /Nothing is cached: DATABASE_URL leads through a connection pooler/);

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { after, before, test } from "node:test";
 import { freePort } from "@stoa/service/test/free-port.ts";
 import { startMailServer } from "@stoa/service/test/mail-server.ts";
-import { npmStart, type Started, stock, stop, temporaryFolder } from "./service-process.ts";
+import { until } from "@stoa/service/test/until.ts";
+import { type Ended, npmStart, type Started, stock, stop, temporaryFolder } from "./service-process.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 before(async () => {
@@ -21,11 +21,21 @@ async function askForLink({ origin }: Started, email: string): Promise<void> {
   assert.equal(reply.status, 200);
 }
 
-/** What the service prints after its box, until it fits. */
-async function printed({ npm }: Started, pattern: RegExp): Promise<string> {
+/** What the service prints after its box, once it fits. */
+async function printed({ npm, ended }: Started, pattern: RegExp): Promise<string> {
   let said = "";
-  while (!pattern.test(said)) said += (await once(npm.stdout!, "data"))[0];
-  return pattern.exec(said)![1]!;
+  let end: Ended | null = null;
+  npm.stdout!.on("data", (chunk) => {
+    said += chunk;
+  });
+  void ended.then((value) => {
+    end = value;
+  });
+  const found = await until(`${pattern} is printed`, () => {
+    assert.equal(end, null, "the service runs");
+    return pattern.exec(said);
+  });
+  return found[1]!;
 }
 
 test("without a mail server the console shows the link that was mailed, and /dev/mail the letter", async () => {

@@ -1,27 +1,32 @@
 import { mkdir, rmdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { until } from "@stoa/service/test/until.ts";
 
 /** A folder that all files of this run share; the runner makes and removes it. */
 export const SHARED = process.env["STOA_TEST_SHARED"]!;
+
+const LIMIT_MS = 270_000;
 
 /** Does what all files of a run need once: the first who asks does it, the others wait. Where it fails, the next one tries. */
 export async function once(what: string, work: () => Promise<unknown>): Promise<void> {
   const begun = join(SHARED, `${what} begun`);
   const done = join(SHARED, `${what} done`);
-  while (!(await exists(done))) {
-    if (!(await isOurs(begun))) {
-      await sleep(100);
-      continue;
-    }
-    try {
-      await work();
-      await mkdir(done);
-    } catch (error) {
-      await rmdir(begun);
-      throw error;
-    }
-  }
+  await until(
+    what,
+    async () => {
+      if (await exists(done)) return true;
+      if (!(await isOurs(begun))) return false;
+      try {
+        await work();
+        await mkdir(done);
+      } catch (error) {
+        await rmdir(begun);
+        throw error;
+      }
+      return true;
+    },
+    LIMIT_MS,
+  );
 }
 
 const exists = (path: string) =>

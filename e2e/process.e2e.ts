@@ -5,8 +5,8 @@ import { readFile } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { startCollector } from "@stoa/service/test/collector.ts";
+import { until } from "@stoa/service/test/until.ts";
 import { npmStart, STOA, type Started, shell, stock, stop, temporaryFolder } from "./service-process.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
@@ -55,7 +55,7 @@ test("SIGTERM to npm lets a running call end, tells a collector of it, refuses n
   const productId = await anyProduct(service);
   assert.equal((await post(service, "/purchases", { productId })).status, 201);
   const running = runSlowly(service, productId);
-  while ((await countRuns(service)) === 0) await sleep(20);
+  await until("it runs", async () => (await countRuns(service)) > 0);
   service.npm.kill("SIGTERM");
   const answer = await running;
   assert.equal(answer.status, 200, await answer.text());
@@ -197,7 +197,7 @@ test("the embedded PostgreSQL is killed: the service starts it again and goes on
   process.kill(killed, "SIGKILL");
   const isReady = async () =>
     (await pid()) !== killed && (await fetch(`${service.origin}/readyz`).catch(() => null))?.status === 200;
-  while (!(await isReady())) await sleep(50);
+  await until("it is ready", isReady);
   const reply = await fetch(`${service.origin}/v1/products?limit=1`, { headers: auth(service) });
   assert.equal(reply.status, 200);
   assert.equal((await stop(service)).code, 0);

@@ -4,9 +4,10 @@ import { readFile, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "@stoa/service/test/free-port.ts";
+import { deliverAll } from "@stoa/service/test/hooks.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
+import { until } from "@stoa/service/test/until.ts";
 import { Courier } from "@stoa/service/webhooks/courier.ts";
 import { messageHeaders, newSecret } from "@stoa/service/webhooks/signature.ts";
 import { temporaryFolder } from "./service-process.ts";
@@ -55,10 +56,10 @@ async function startReceiver({ command, options }: Program, file: string, secret
   const child = spawn(command, [...options(port), file], { env, stdio: ["ignore", "pipe", "ignore"] });
   const said: string[] = [];
   child.stdout.setEncoding("utf8").on("data", (text) => said.push(...text.trim().split("\n")));
-  while (!(await isListening(port))) {
+  await until(`${command} ${file} listens`, () => {
     assert.equal(child.exitCode, null, `${command} ${file} ended`);
-    await sleep(50);
-  }
+    return isListening(port);
+  });
   return { url: `http://127.0.0.1:${port}/`, said, child };
 }
 
@@ -72,7 +73,7 @@ async function hasEndpoint(url: string): Promise<{ id: string; secret: string }>
 async function deliveredTest(id: string): Promise<string> {
   const { body } = await owner.post(`/v1/webhooks/${id}/test`);
   const courier = new Courier(market.service.ctx, { random: () => 0 });
-  while (await courier.round()) await courier.idle();
+  await deliverAll(courier);
   return (await owner.get(`/v1/deliveries/${body.data.id}`)).body.data.status;
 }
 
@@ -164,9 +165,7 @@ for (const [name, program] of Object.entries(programs)) {
       });
 
     /** What it says comes beside its answers, in its order. */
-    const hasSaid = async (lines: number) => {
-      while (running.said.length < lines) await sleep(20);
-    };
+    const hasSaid = (lines: number) => until(`${lines} lines`, () => running.said.length >= lines);
 
     test("takes what is delivered, also while its secret is being changed", async () => {
       assert.equal(await deliveredTest(webhookId), "succeeded");

@@ -2,12 +2,14 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { mkdtemp, readFile, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { startEmbedded } from "@stoa/service/db/embedded.ts";
 import { once, SHARED } from "./once.ts";
 
 const root = new URL("../", import.meta.url).pathname;
 const START_SECONDS = 180;
+const LINE_SECONDS = 240;
 
 export interface Ended {
   code: number | null;
@@ -57,9 +59,17 @@ export function environmentWith(settings: Record<string, string>): NodeJS.Proces
  * bash would read for whoever has a socket for a stdin, as if they came by rsh.
  */
 export function shell(line: string, settings: Record<string, string>): Promise<Ended> {
-  return endOf(
-    spawn("bash", ["--norc", "-euo", "pipefail", "-c", line], { cwd: root, env: environmentWith(settings) }),
-  );
+  const child = spawn("bash", ["--norc", "-euo", "pipefail", "-c", line], {
+    cwd: root,
+    env: environmentWith(settings),
+  });
+  return Promise.race([
+    endOf(child),
+    sleep(LINE_SECONDS * 1000, null, { ref: false }).then(() => {
+      child.kill("SIGKILL");
+      throw new Error(`not ended after ${LINE_SECONDS} s: ${line}`);
+    }),
+  ]);
 }
 
 function endOf(child: ChildProcess): Promise<Ended> {

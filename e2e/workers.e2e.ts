@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { slotAfter } from "@stoa/service/payouts/schedule.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { hasEarned, ledgerSums } from "@stoa/service/test/payouts.ts";
+import { until } from "@stoa/service/test/until.ts";
 import { environmentWith, temporaryFolder } from "./service-process.ts";
 
 const DAY_MS = 86_400_000;
@@ -54,14 +54,6 @@ function startWorker(): ChildProcess {
 }
 
 const count = async (what: string) => (await market.query(`select from ${what}`)).rowCount!;
-
-async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 1_800; tries++) {
-    if (await isSo()) return;
-    await sleep(100);
-  }
-  assert.fail(`after three minutes still not so: ${what}`);
-}
 
 /** How many slots lie between two moments: one more, if the next comes while this test runs. */
 function slotsBetween(from: Date, to: Date): number {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { type Collector, eventually, sendsTo, startCollector } from "../test/collector.ts";
+import { type Collector, sendsTo, startCollector } from "../test/collector.ts";
 import { dumpOf } from "../test/dump.ts";
 import { hasDraft } from "../test/factories.ts";
 import { type Client, type Market, openMarket, type Reply } from "../test/market.ts";
@@ -15,7 +15,8 @@ import {
 import type { Break } from "../test/provider-stream.ts";
 import { streams } from "../test/run-streams.ts";
 import { allAt, hasKey } from "../test/runs.ts";
-import { asksToExecute, executionOf, hasWorkflow, says, startWorker, until } from "../test/workflows.ts";
+import { becomes, until } from "../test/until.ts";
+import { asksToExecute, executionOf, hasWorkflow, says, startWorker } from "../test/workflows.ts";
 import { createLog } from "./log.ts";
 
 /** What nobody may read who was not meant to: the author's words, the buyer's, the model's, and the key. */
@@ -143,7 +144,7 @@ async function fails(wish: Parameters<typeof streams>[2], run: Run): Promise<voi
 /** One that is answered and one that is canceled, unless its deadline is faster. */
 async function goesOnAlone(run: Run): Promise<void> {
   const ends = (id: string) =>
-    until(
+    becomes(
       () => executionOf(owner, id),
       ({ completedAt }) => completedAt !== null,
     );
@@ -271,7 +272,7 @@ suite("of prompts, variables, outputs and provider keys, after everything that c
     const last = { traceId: "5".repeat(32), spanId: "6".repeat(16) };
     await owner.get("/v1/ai/keys", { traceparent: `00-${last.traceId}-${last.spanId}-01` });
     const isLast = (body: Buffer) => body.includes(Buffer.from(last.traceId, "hex"));
-    await eventually(() => collector.bodies.find(isLast), "the last span");
+    await until("the last span", () => collector.bodies.find(isLast));
     const sent = Buffer.concat(collector.bodies).toString("latin1");
     for (const name of ["chat some-model", "invoke_workflow", "run prompt", "gen_ai.client.token.usage"])
       assert.ok(sent.includes(name), name);

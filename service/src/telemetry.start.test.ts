@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { registerHooks } from "node:module";
 import { after, before, test } from "node:test";
+import { until } from "../test/until.ts";
 
 /** Everything that is loaded from here on. */
 const loaded: string[] = [];
@@ -11,7 +12,7 @@ registerHooks({
   },
 });
 const { openMarket } = await import("../test/market.ts");
-const { eventually, sendsTo, startCollector } = await import("../test/collector.ts");
+const { sendsTo, startCollector } = await import("../test/collector.ts");
 
 const isOfTheSdk = (url: string) => /@opentelemetry\/(?!api\/)/.test(url);
 
@@ -50,16 +51,16 @@ test("a collector that refuses, or takes and never answers, costs a line of the 
   assert.ok(loaded.some(isOfTheSdk));
   for (let refusal = 1; refusal <= 5; refusal++) {
     await asks();
-    await eventually(() => collector.bodies[refusal - 1], `refusal ${refusal}`);
+    await until(`refusal ${refusal}`, () => collector.bodies[refusal - 1]);
   }
-  await eventually(() => logs[0], "a line");
+  await until("a line", () => logs[0]);
   assert.deepEqual(
     logs.map((line) => JSON.parse(line)).map(({ level, reason }) => [level, reason]),
     [[40, "400"]],
   );
   collector.behaviour = "hang";
   await asks();
-  await eventually(() => collector.bodies[5], "a request that hangs");
+  await until("a request that hangs", () => collector.bodies[5]);
   await asks();
   await stop();
   assert.ok(collector.hanging() > 0, "the end came before the SDK's own patience was at its end");

@@ -3,7 +3,6 @@ import { randomBytes } from "node:crypto";
 import { after, before, suite, test } from "node:test";
 import {
   type Collector,
-  eventually,
   KIND,
   type SentPoint,
   type SentSpan,
@@ -18,6 +17,7 @@ import { type ProviderServer, startProviderServer } from "../test/provider-serve
 import { type Receiver, startReceiver } from "../test/receiver.ts";
 import { allOf, streams } from "../test/run-streams.ts";
 import { allAt, hasKey, type RunWish, run } from "../test/runs.ts";
+import { until } from "../test/until.ts";
 import { asks, asksToExecute, executes, hasWorkflow, startWorker, transform } from "../test/workflows.ts";
 import { startQueue } from "./jobs/queue.ts";
 import { mailJob } from "./mail/mail.ts";
@@ -56,13 +56,13 @@ function newTrace() {
 }
 
 const spanWhere = (what: string, holds: (span: SentSpan) => boolean) =>
-  eventually(() => collector.spans().find(holds), what);
+  until(what, () => collector.spans().find(holds));
 
 const spanOf = (traceId: string, name: string) =>
   spanWhere(`${name} of ${traceId}`, (span) => span.traceId === traceId && span.name === name);
 
 const pointWhere = (name: string, holds: (point: SentPoint) => boolean) =>
-  eventually(() => collector.metric(name)?.points.find(holds), `a point of ${name}`);
+  until(`a point of ${name}`, () => collector.metric(name)?.points.find(holds));
 
 /** Each is the child of the one before. */
 function mustBeNested(...spans: SentSpan[]): void {

@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { setTimeout as wait } from "node:timers/promises";
 import { Reader } from "../src/config.reader.ts";
 import { telemetryOf } from "../src/config.telemetry.ts";
 import { createLog } from "../src/log.ts";
@@ -186,17 +185,4 @@ export async function sendsTo({ url }: Collector, more: Record<string, string> =
   const telemetry = telemetryOf(new Reader(process.env));
   const log = createLog("trace", { write: (line: string) => void logs.push(line) });
   return { logs, ...(await startTelemetry({ telemetry }, log)) };
-}
-
-const PATIENCE_MS = 20_000;
-
-/** What comes in the background, when it has come. */
-export async function eventually<T>(look: () => T | undefined, what: string): Promise<T> {
-  const giveUpAt = performance.now() + PATIENCE_MS;
-  for (;;) {
-    const found = look();
-    if (found !== undefined) return found;
-    if (performance.now() > giveUpAt) throw new Error(`${what} never came`);
-    await wait(10);
-  }
 }

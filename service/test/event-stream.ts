@@ -1,5 +1,7 @@
 import { type IncomingHttpHeaders, type IncomingMessage, request } from "node:http";
 
+const LIMIT_MS = 120_000;
+
 /** What came in one block of a stream. */
 export interface Heard {
   id: string;
@@ -82,7 +84,9 @@ export async function listen(
         };
         watchers.add(watcher);
         watcher();
-        void ended.then(() => reject(new Error(`the stream ended after ${listener.heard.length} events`)));
+        const heard = () => `after ${listener.heard.length} events`;
+        void ended.then(() => reject(new Error(`the stream ended ${heard()}`)));
+        setTimeout(() => reject(new Error(`the stream stood still ${heard()}`)), LIMIT_MS).unref();
       }),
     ended,
     pause: () => void response.pause(),

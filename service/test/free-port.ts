@@ -8,10 +8,11 @@ let tried = process.pid * 31;
 
 /** A port that nobody listens on, for a server that must be told one. */
 export async function freePort(): Promise<number> {
-  for (;;) {
+  for (let tries = 0; tries < COUNT; tries++) {
     const port = FIRST + (tried++ % COUNT);
     if (await isFree(port)) return port;
   }
+  throw new Error(`No port is free from ${FIRST} to ${FIRST + COUNT}`);
 }
 
 function isFree(port: number): Promise<boolean> {

@@ -4,6 +4,7 @@ import { announce } from "../src/events/outbox.ts";
 import { Courier } from "../src/webhooks/courier.ts";
 import { type Client, type Market, type MarketWish, openMarket } from "./market.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
+import { drain } from "./until.ts";
 
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
@@ -37,7 +38,7 @@ export function hooksOf(market: () => Market, receiver: () => Receiver) {
 
     /** All that is due, until nothing is. */
     async deliver(courier = newCourier()): Promise<void> {
-      while (await courier.round()) await courier.idle();
+      await deliverAll(courier);
     },
 
     async hasEndpoint(owner: Client, wish: object = {}) {
@@ -66,3 +67,11 @@ export function hooksOf(market: () => Market, receiver: () => Receiver) {
     forgetAll: () => market().query("delete from webhook_endpoints"),
   };
 }
+
+/** All that is due, until nothing is. */
+export const deliverAll = (courier: Courier) =>
+  drain(async () => {
+    const hasBegun = await courier.round();
+    if (hasBegun) await courier.idle();
+    return hasBegun;
+  });

@@ -1,5 +1,6 @@
 import { SMTPServer } from "smtp-server";
 import { freePort } from "./free-port.ts";
+import { until } from "./until.ts";
 
 /** A letter as a mail server got it. */
 export interface ReceivedLetter {
@@ -39,7 +40,6 @@ const refusal = (reply: string) =>
 export async function startMailServer(wish: MailServerWish = {}): Promise<MailServer> {
   const letters: ReceivedLetter[] = [];
   const refuse = wish.refuse ?? {};
-  const waiting: (() => void)[] = [];
   const server = new SMTPServer({
     secure: wish.tls === "implicit",
     authOptional: wish.account === undefined,
@@ -62,7 +62,6 @@ export async function startMailServer(wish: MailServerWish = {}): Promise<MailSe
         const recipients = envelope.rcptTo.map(({ address }) => address);
         letters.push({ from, recipients, ...parse(Buffer.concat(chunks).toString()) });
         done();
-        for (const look of waiting) look();
       });
     },
   });
@@ -75,12 +74,10 @@ export async function startMailServer(wish: MailServerWish = {}): Promise<MailSe
     port,
     letters,
     refuse,
-    received: (count) =>
-      new Promise((resolve) => {
-        const look = () => letters.length >= count && resolve(letters.slice(0, count));
-        waiting.push(look);
-        look();
-      }),
+    received: async (count) => {
+      await until(`${count} emails`, () => letters.length >= count);
+      return letters.slice(0, count);
+    },
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };
 }

@@ -1,6 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
+import { until } from "./until.ts";
 
 /** A notice as a provider posted it. */
 export interface PostedNotice {
@@ -21,26 +22,20 @@ export async function startNoticeReceiver(
   answer: (nth: number) => number = () => 200,
 ): Promise<NoticeReceiver> {
   const notices: PostedNotice[] = [];
-  const waiting: (() => void)[] = [];
   const server = createServer(async (request, response) => {
     const headers = request.headers as Record<string, string>;
     notices.push({ body: await buffer(request), headers });
     response.writeHead(answer(notices.length)).end();
-    for (const look of waiting) look();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/notices`,
     notices,
-    naming: (id, count = 1) =>
-      new Promise((resolve) => {
-        const look = () => {
-          const found = notices.filter((notice) => names(notice, id));
-          if (found.length >= count) resolve(found.slice(0, count));
-        };
-        waiting.push(look);
-        look();
-      }),
+    naming: async (id, count = 1) => {
+      const found = () => notices.filter((notice) => names(notice, id));
+      await until(`${count} notices that name ${id}`, () => found().length >= count);
+      return found().slice(0, count);
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -47,6 +48,7 @@ export async function startRedis(port?: number): Promise<Redis> {
   for await (const line of createInterface({ input: server.stdout })) {
     if (line.includes("Ready to accept connections")) break;
   }
+  assert.equal(server.exitCode, null, "redis-server ended before it was ready");
   server.stdout.resume();
   const url = `redis://127.0.0.1:${at}`;
   const client = createClient({ url });

@@ -1,22 +1,7 @@
 import assert from "node:assert/strict";
-import { setTimeout as wait } from "node:timers/promises";
 import { type Listener, listen } from "./event-stream.ts";
 import type { Client } from "./market.ts";
 import type { RunWish } from "./runs.ts";
-
-/** Far longer than any step of these tests takes, far shorter than a test may. */
-const PATIENCE_MS = 10_000;
-
-/** Asks until it is so; what nobody can be told. */
-export async function becomes<T>(read: () => Promise<T>, isSo: (value: T) => boolean): Promise<T> {
-  const giveUpAt = Date.now() + PATIENCE_MS;
-  for (;;) {
-    const value = await read();
-    if (isSo(value)) return value;
-    assert.ok(Date.now() < giveUpAt, `never so: ${JSON.stringify(value)}`);
-    await wait(10);
-  }
-}
 
 /** A run that is read as it comes; on the sandbox, unless told otherwise. */
 export const streams = (

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { after } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { WorkflowWorker } from "../src/engine/worker.ts";
 import { Evaluator } from "../src/workflows/evaluate.ts";
 import { haiku, hasDraft } from "./factories.ts";
 import { type Client, type Market, openMarket, type Reply } from "./market.ts";
 import { startProviderServer } from "./provider-server.ts";
 import { allAt, hasKey } from "./runs.ts";
+import { becomes } from "./until.ts";
 
 export interface DefinitionWish {
   input?: object;
@@ -114,21 +114,8 @@ export async function stepOf(caller: Client, id: string, stepId: string, index: 
   );
 }
 
-const PATIENCE_MS = 20_000;
-
-/** Asks again and again until something holds. */
-export async function until<T>(ask: () => Promise<T>, holds: (found: T) => boolean): Promise<T> {
-  const end = Date.now() + PATIENCE_MS;
-  for (;;) {
-    const found = await ask();
-    if (holds(found)) return found;
-    assert.ok(Date.now() < end, `it never came to that: ${JSON.stringify(found)}`);
-    await sleep(10);
-  }
-}
-
 export const untilStatus = (caller: Client, id: string, status: string) =>
-  until(
+  becomes(
     () => executionOf(caller, id),
     (execution) => execution.status === status,
   );

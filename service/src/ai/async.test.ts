@@ -4,8 +4,9 @@ import pg from "pg";
 import { hasDraft } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
-import { allOf, becomes, follows, heldPieces } from "../../test/run-streams.ts";
+import { allOf, follows, heldPieces } from "../../test/run-streams.ts";
 import { allAt, hasKey, run } from "../../test/runs.ts";
+import { becomes } from "../../test/until.ts";
 import { endAbandonedRuns } from "./executions.ts";
 import { RUN_LEASE_MS } from "./runs.ts";
 

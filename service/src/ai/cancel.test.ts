@@ -3,8 +3,9 @@ import { after, before, suite, test } from "node:test";
 import { hasDraft } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
-import { allOf, becomes, executionOf, heardBy, streams } from "../../test/run-streams.ts";
+import { allOf, executionOf, heardBy, streams } from "../../test/run-streams.ts";
 import { allAt, hasKey, newestRun, run } from "../../test/runs.ts";
+import { becomes } from "../../test/until.ts";
 import type { Service } from "../app.ts";
 
 let provider: ProviderServer;

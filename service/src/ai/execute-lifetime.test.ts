@@ -6,12 +6,13 @@ import { hasDraft } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
 import { allAt, hasKey, newestRun, run, startHeldProvider } from "../../test/runs.ts";
+import { becomes } from "../../test/until.ts";
 import { builtInPlans } from "../plans/plan-book.ts";
 import { endAbandonedRuns } from "./executions.ts";
 import { renewLeases } from "./leases.ts";
 
 /** Far longer than any step of these tests takes, far shorter than a test may. */
-const PATIENCE_MS = 60_000;
+const _PATIENCE_MS = 60_000;
 
 let provider: ProviderServer;
 let market: Market;
@@ -42,17 +43,6 @@ async function hasHeldRuns(t: TestContext, keyWish: Record<string, unknown>) {
     apiKeyId: await hasKey(somebody, keyWish),
   };
   return { held, shop, somebody, wish };
-}
-
-/** Asks until it is so; what a client that hung up cannot be told. */
-async function becomes<T>(read: () => Promise<T>, isSo: (value: T) => boolean): Promise<T> {
-  const giveUpAt = Date.now() + PATIENCE_MS;
-  for (;;) {
-    const value = await read();
-    if (isSo(value)) return value;
-    assert.ok(Date.now() < giveUpAt, `never so: ${JSON.stringify(value)}`);
-    await wait(10);
-  }
 }
 
 suite("a client that hangs up", () => {

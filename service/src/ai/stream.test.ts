@@ -4,16 +4,9 @@ import fc from "fast-check";
 import { hasDraft } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
-import {
-  allOf,
-  becomes,
-  executionOf,
-  follows,
-  heardBy,
-  heldPieces,
-  streams,
-} from "../../test/run-streams.ts";
+import { allOf, executionOf, follows, heardBy, heldPieces, streams } from "../../test/run-streams.ts";
 import { allAt, hasKey, newestRun, run } from "../../test/runs.ts";
+import { becomes } from "../../test/until.ts";
 import type { Member } from "../context.ts";
 import { BLOCK, GrowingText } from "../growing-text.ts";
 import { EventStream, type StreamedEvent } from "../http/route.ts";

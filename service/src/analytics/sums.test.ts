@@ -7,6 +7,7 @@ import { sql } from "kysely";
 import { type BookOrder, booksOf } from "../../test/books.ts";
 import { hasProduct } from "../../test/factories.ts";
 import { type Market, openMarket } from "../../test/market.ts";
+import { until } from "../../test/until.ts";
 import { openDatabase, openPool, type Tx } from "../db/database.ts";
 import { toUuid } from "../ids.ts";
 import { findProblems, verifyLedger } from "../ledger/verify.ts";
@@ -152,7 +153,7 @@ test("a round that is cut off in the middle has done nothing, and the next one d
   const kill = `select pg_terminate_backend(pid) from pg_locks
                  where relation = 'sales_sums'::regclass and database = (select oid from pg_database where datname = current_database())
                    and mode = 'RowExclusiveLock' and not granted`;
-  while ((await holder.query(kill)).rows.length === 0);
+  await until("the round is cut off", async () => (await holder.query(kill)).rows.length > 0);
   await ended;
   await holder.query("commit");
   holder.release();

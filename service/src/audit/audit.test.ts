@@ -3,6 +3,7 @@ import { after, before, suite, test } from "node:test";
 import { turnsOnTwoFactor } from "../../test/authenticator.ts";
 import { hasBought, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { becomes } from "../../test/until.ts";
 import { firstAdminLink } from "../admin/first-admin.ts";
 import { toId } from "../ids.ts";
 import { builtInPlans } from "../plans/plan-book.ts";
@@ -199,10 +200,10 @@ suite("refusals", () => {
     try {
       for (let tries = 0; tries < 3; tries++)
         await limited.as(null).post("/api/auth/verify", { token: "x".repeat(43) });
-      let found: string[] = [];
-      while (found.length === 0)
-        found = (await limited.query("select ip from audit_log where action = 'sign_in.network_barred'"))
-          .rows;
+      const { rows: found } = await becomes(
+        () => limited.query("select ip from audit_log where action = 'sign_in.network_barred'"),
+        ({ rows }) => rows.length > 0,
+      );
       assert.deepEqual(found, [{ ip: "127.0.0.1" }]);
     } finally {
       await limited.close();

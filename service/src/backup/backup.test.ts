@@ -21,6 +21,7 @@ import { type Client, type Market, makeDatabase, openMarket } from "../../test/m
 import { type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
 import { allAt, hasKey, ran } from "../../test/runs.ts";
 import { startS3Server } from "../../test/s3-server.ts";
+import { until } from "../../test/until.ts";
 import { hasFile, picture, sendImage } from "../../test/uploads.ts";
 import { foldSales } from "../analytics/sums.ts";
 import { sweepBlobs } from "../files/sweep.ts";
@@ -198,15 +199,18 @@ suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
     // In the middle of the archive the shop goes on, until ten more were bought and a picture lost its product.
     const meanwhile = async () => {
       const enough = bought + 10;
-      while (bought < enough) await new Promise((resolve) => setTimeout(resolve, 5));
+      await until("ten more were bought", () => bought >= enough);
       const { gallery: shown } = (await seller.get(`/v1/products/${productId}`)).body.data;
       assert.equal((await seller.delete(`/v1/products/${productId}/images/${shown[0].id}`)).status, 200);
       market.clock.forward(2 * DAY_MS);
       await sweepBlobs(market.service.ctx);
       market.clock.forward(-2 * DAY_MS);
     };
-    const { path } = await backedUp(t, market, { sink: (file) => after16KiB(file, meanwhile) });
-    isOver = true;
+    const { path } = await backedUp(t, market, { sink: (file) => after16KiB(file, meanwhile) }).finally(
+      () => {
+        isOver = true;
+      },
+    );
     await buying;
     const restored = await openRestored(t, market, path);
     const { rows } = await restored.query(`

@@ -6,6 +6,7 @@ import { readdir, readFile, truncate, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { after, before, suite, type TestContext, test } from "node:test";
 import {
   backUpTo,
@@ -311,9 +312,11 @@ suite("a restore", { timeout: 120_000 }, () => {
     const all = await hasAll(t);
     const child = startRestore(all, bucket.url);
     // Files come after the rows: when the bucket is asked, all of these are there, and nothing is committed.
-    await bucket.asked;
+    const stderr = text(child.stderr!);
+    const ended = once(child, "exit").then(() => stderr);
+    await Promise.race([bucket.asked, ended.then((why) => assert.fail(`the restore ended: ${why}`))]);
     child.kill("SIGKILL");
-    await once(child, "exit");
+    await ended;
     await mustHaveNoRow(all);
     const { rows } = await all.run();
     assert.ok(rows > 10);
@@ -341,7 +344,7 @@ async function startSilentBucket(t: TestContext) {
 function startRestore({ database, config, path }: All, s3Url: string): ChildProcess {
   const key = (bytes: Buffer) => `1:${bytes.toString("base64")}`;
   return spawn(process.execPath, [join(import.meta.dirname, "../../bin/stoa-server.mjs"), "restore", path], {
-    stdio: "ignore",
+    stdio: ["ignore", "ignore", "pipe"],
     env: {
       PATH: process.env["PATH"],
       DATABASE_URL: database.url,

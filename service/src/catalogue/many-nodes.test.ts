@@ -6,6 +6,7 @@ import pg from "pg";
 import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, clientOf, type Market, openMarket } from "../../test/market.ts";
 import { statementsOf } from "../../test/statements.ts";
+import { until } from "../../test/until.ts";
 import type { Service } from "../app.ts";
 import { flushViews } from "./views.ts";
 
@@ -29,16 +30,8 @@ after(() => market.close());
 const nodes = () => [market.service, other];
 /** Both nodes have heard of everything that was committed until now, and keep what they read. */
 async function hear(): Promise<void> {
-  await until(() => nodes().every(({ ctx }) => ctx.notices.areCurrent()), "notices are heard");
+  await until("notices are heard", () => nodes().every(({ ctx }) => ctx.notices.areCurrent()));
   await Promise.all(nodes().map(({ ctx }) => ctx.notices.caughtUp()));
-}
-
-async function until(isSo: () => boolean | Promise<boolean>, what: string, withinMs = 60_000): Promise<void> {
-  const end = performance.now() + withinMs;
-  while (!(await isSo())) {
-    assert.ok(performance.now() < end, `${what} within ${withinMs} ms`);
-    await sleep(5);
-  }
 }
 
 const titlesOf = async (who: Client, tag: string): Promise<string[]> => {
@@ -108,8 +101,8 @@ suite("a list that many ask for", () => {
     const headers = { authorization: `Bearer ${reader.key}` };
     const asking = fetch(`${market.origin}/v1/products?tag=gone`, { headers, signal: gone.signal });
     await until(
-      async () => (await pool.query("select from pg_locks where not granted")).rowCount! > 0,
       "it is being read",
+      async () => (await pool.query("select from pg_locks where not granted")).rowCount! > 0,
     );
     gone.abort();
     await assert.rejects(asking);
@@ -126,7 +119,7 @@ suite("a list that many ask for", () => {
     const asking = reader.get("/v1/products?tag=slow");
     const stop =
       "select pg_cancel_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-    await until(async () => (await pool.query(stop)).rowCount! > 0, "it was stopped");
+    await until("it was stopped", async () => (await pool.query(stop)).rowCount! > 0);
     assertError(await asking, 503, "SERVICE_UNAVAILABLE");
     await blocker.query("rollback");
     blocker.release();
@@ -217,7 +210,7 @@ suite("a change", () => {
     for (let round = 1; round <= 5; round++) {
       await titlesOf(there, "far");
       await change(id, { title: `${round}` });
-      await until(async () => (await titlesOf(there, "far"))[0] === `${round}`, "it shows", WITHIN_MS);
+      await until("it shows", async () => (await titlesOf(there, "far"))[0] === `${round}`, WITHIN_MS);
     }
   });
 
@@ -278,7 +271,7 @@ suite("when a node's line to the notices is lost", () => {
     await allowConnections(false);
     try {
       await cutOff();
-      await until(() => nodes().every(({ ctx }) => !ctx.notices.areCurrent()), "the loss is noticed");
+      await until("the loss is noticed", () => nodes().every(({ ctx }) => !ctx.notices.areCurrent()));
       for (const { ctx } of nodes()) assert.equal(ctx.kept.bytes, 0, "it is empty");
       for (const who of [there, reader, there, reader]) {
         assert.equal((await questionsOf(() => titlesOf(who, "lost"))).length, 2, "and off");
@@ -314,7 +307,7 @@ suite("when a node's line to the notices is lost", () => {
         titlesOf(there, "torn"),
       ]);
       assert.deepEqual(changed, [`${round}`]);
-      await until(async () => (await titlesOf(there, "torn"))[0] === `${round}`, "it shows", WITHIN_MS);
+      await until("it shows", async () => (await titlesOf(there, "torn"))[0] === `${round}`, WITHIN_MS);
       for (let times = 0; times < 5; times++) assert.deepEqual(await titlesOf(there, "torn"), [`${round}`]);
     }
   });

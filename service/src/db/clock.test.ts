@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { openMarket } from "../../test/market.ts";
+import { until } from "../../test/until.ts";
 import { begins, hasWorkflow, transform } from "../../test/workflows.ts";
 import { startService } from "../app.ts";
 import { openBase } from "../base.ts";
@@ -67,7 +67,7 @@ test("workers: the machine's clock is more than a minute off, nothing works unti
     assert.ok(logs.some((line) => /"level":50.*workers do not run/.test(line)));
     mock.timers.reset();
     await service.ctx.clock.sync();
-    while ((await fetch(`${service.origin}/readyz`)).status !== 200) await sleep(20);
+    await until("it is ready", async () => (await fetch(`${service.origin}/readyz`)).status === 200);
     assert.ok((await jobs()) > 0);
   } finally {
     mock.timers.reset();

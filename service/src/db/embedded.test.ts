@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { after, afterEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
+import { until } from "../../test/until.ts";
 import { type EmbeddedDatabase, startEmbedded } from "./embedded.ts";
 import { findBinaries, waysOfRoot } from "./embedded-binaries.ts";
 
@@ -273,9 +274,8 @@ test("a start that was killed during initdb is done again, even beside the orpha
   const folder = await freshFolder();
   const victim = otherProcess(folder);
   const halfMade = async () => (await readdir(folder)).find((name) => name.startsWith("postgres.new"));
-  while (!(await halfMade())) await sleep(5);
-  let orphan = await childOf(victim.pid);
-  while (Number.isNaN(orphan)) orphan = await childOf(victim.pid);
+  await until("initdb has begun", halfMade);
+  const orphan = await until("initdb runs", () => childOf(victim.pid));
   await sleep(100);
   cleanUps.push(async () => endIfAlive(orphan));
   await victim.kill();

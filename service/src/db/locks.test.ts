@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import pg from "pg";
 import { makeDatabase, TEMPLATE, type TestDatabase } from "../../test/market.ts";
+import { until } from "../../test/until.ts";
 import { openPool } from "./database.ts";
 import { lockInTransaction, withLock } from "./locks.ts";
 import { knownMigrations, migrate } from "./migrate.ts";
@@ -90,7 +91,7 @@ test("migrate: another process migrates an empty database during the wait for th
   const WAITS = `select from pg_locks
     where locktype = 'advisory' and mode = 'ExclusiveLock' and not granted
       and database = (select oid from pg_database where datname = current_database())`;
-  while ((await other.query(WAITS)).rowCount === 0) {}
+  await until("the migration waits", async () => (await other.query(WAITS)).rowCount! > 0);
   await other.query("create table schema_migrations (name text primary key, checksum text not null)");
   for (const { name, checksum } of await knownMigrations())
     await other.query("insert into schema_migrations values ($1, $2)", [name, checksum]);

@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, afterEach, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { until } from "../../test/until.ts";
 import { createLog } from "../log.ts";
 import { Notices } from "./notices.ts";
 
@@ -25,14 +26,6 @@ after(() => sender.end());
 
 const send = (payload: string) => sender.query("select pg_notify($1, $2)", [CHANNEL, payload]);
 
-async function until(isSo: () => boolean, what: string): Promise<void> {
-  const end = performance.now() + 60_000;
-  while (!isSo()) {
-    assert.ok(performance.now() < end, what);
-    await sleep(5);
-  }
-}
-
 /** A listener with a clock of its own, and what it heard and forgot. */
 function open(url = SERVER_URL) {
   const clock = { ms: 0 };
@@ -50,7 +43,7 @@ function open(url = SERVER_URL) {
 async function openAndListen(url?: string) {
   const all = open(url);
   all.notices.listen();
-  await until(() => all.notices.areCurrent(), "it listens");
+  await until("it listens", () => all.notices.areCurrent());
   return all;
 }
 
@@ -130,7 +123,7 @@ test("before it listens and after it is closed nothing is current, and nobody wa
   assert.equal(notices.areCurrent(), false);
   await notices.caughtUp();
   notices.listen();
-  await until(() => notices.areCurrent(), "it listens");
+  await until("it listens", () => notices.areCurrent());
   await notices.close();
   assert.equal(notices.areCurrent(), false);
   await notices.caughtUp();
@@ -148,7 +141,7 @@ test("asking keeps it current; unasked it is so for a second, and again soon aft
   await notices.caughtUp();
   clock.ms += 1_001;
   assert.ok(!notices.areCurrent(), "it could have missed something since");
-  await until(() => notices.areCurrent(), "asked, it asked PostgreSQL");
+  await until("asked, it asked PostgreSQL", () => notices.areCurrent());
 });
 
 test("a line that falls silent is believed for a second, then forgotten, and left for a new one", async () => {
@@ -163,7 +156,7 @@ test("a line that falls silent is believed for a second, then forgotten, and lef
     await notices.caughtUp();
     assert.equal(seen.forgotten, 1, "no answer came: all is forgotten before anybody goes on");
     line.silence(false);
-    await until(() => notices.areCurrent(), "it listens anew");
+    await until("it listens anew", () => notices.areCurrent());
     await send("heard");
     await notices.caughtUp();
     assert.deepEqual(heard, ["heard"]);
@@ -177,9 +170,9 @@ test("a line that hangs up is forgotten at once, and taken up again", async () =
   try {
     const { notices, heard, seen } = await openAndListen(line.url);
     line.hangUp();
-    await until(() => seen.forgotten > 0, "it is noticed");
+    await until("it is noticed", () => seen.forgotten > 0);
     assert.ok(!notices.areCurrent());
-    await until(() => notices.areCurrent(), "it listens anew");
+    await until("it listens anew", () => notices.areCurrent());
     await send("heard");
     await notices.caughtUp();
     assert.deepEqual(heard, ["heard"]);

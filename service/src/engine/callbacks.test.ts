@@ -5,6 +5,7 @@ import { dumpOf } from "../../test/dump.ts";
 import { hooksOf } from "../../test/hooks.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { type Received, type Receiver, startReceiver } from "../../test/receiver.ts";
+import { until } from "../../test/until.ts";
 import {
   asksToExecute,
   begins,
@@ -138,11 +139,10 @@ test("what failed, was canceled, and waits for an approval is told, too; a delay
 });
 
 async function untilTold(type: string): Promise<void> {
-  const end = Date.now() + 20_000;
-  while (!bodies().some((body) => body.type === type)) {
-    assert.ok(Date.now() < end, `${type} was never told`);
+  await until(`${type} was posted`, async () => {
     await deliver();
-  }
+    return bodies().some((body) => body.type === type);
+  });
 }
 
 test("whoever is called back at is in no list, gets no events, and counts against no limit", async () => {

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
-import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { after, afterEach, before, test } from "node:test";
 import pg from "pg";
+import { type Forked, forkProgram } from "../../test/child.ts";
 import type { WorkerWish } from "../../test/doomed-worker.ts";
 import { somebodyWaits } from "../../test/locks.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
 import { allAt, hasKey, startHeldProvider } from "../../test/runs.ts";
+import { becomes } from "../../test/until.ts";
 import {
   begins,
   hasWorkflow,
@@ -15,7 +15,6 @@ import {
   startWorker,
   stepOf,
   stepsOf,
-  until,
   untilStatus,
 } from "../../test/workflows.ts";
 import { toUuid } from "../ids.ts";
@@ -50,9 +49,7 @@ after(async () => {
 const asks = (id: string, content: string, more: object = {}) =>
   says(id, content, { provider: "openai", model: "gpt-5-mini", ...more });
 
-async function startDoomed(): Promise<ChildProcess> {
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  const child = fork(PROGRAM, { serialization: "advanced", execArgv: [], env });
+async function startDoomed(): Promise<Forked> {
   const { config } = market.service.ctx;
   const wish: WorkerWish = {
     config,
@@ -60,16 +57,15 @@ async function startDoomed(): Promise<ChildProcess> {
     now: market.clock.now,
     baseUrls: allAt(provider).baseUrls!,
   };
-  child.send(wish);
-  await once(child, "message");
-  return child;
+  const worker = forkProgram(PROGRAM, wish);
+  await worker.answer();
+  return worker;
 }
 
 /** It ends as by the loss of its power; another worker takes over when its lease has run out. */
-async function dies(child: ChildProcess): Promise<void> {
-  const ended = once(child, "exit");
+async function dies({ child, ended }: Forked): Promise<void> {
   child.kill("SIGKILL");
-  assert.equal((await ended)[1], "SIGKILL", "it had not ended before");
+  assert.equal(await ended, "SIGKILL", "it had not ended before");
   market.clock.forward(LEASE_MS + 1);
   survivor = startWorker(market);
 }
@@ -105,14 +101,14 @@ test("a process that is killed in step 2 of 3 is taken over from: what had ended
   const before = provider.requests.length;
   provider.next({ answer: { text: "first" } });
   provider.next("hang");
-  const child = await startDoomed();
+  const worker = await startDoomed();
   const id = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
-  await until(
+  await becomes(
     async () => askedSince(before),
     (asked) => asked.length === 2,
   );
   for (const text of ["second", "third"]) provider.next({ answer: { text } });
-  await dies(child);
+  await dies(worker);
   assert.deepEqual((await untilStatus(author, id, "completed")).output, ["first", "second", "third"]);
   assert.deepEqual(askedSince(before), ["1", "2", "2", "3"]);
   const steps = await stepsOf(author, id);
@@ -141,18 +137,18 @@ test("a process that is killed in a 20-way map is taken over from, and only what
   const before = provider.requests.length;
   for (let n = 0; n < 12; n++) provider.next({ answer: {} });
   for (let n = 0; n < 8; n++) provider.next("hang");
-  const child = await startDoomed();
+  const worker = await startDoomed();
   const id = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
   const isDone = ({ status }: { status: string }) => status === "completed";
-  const half = await until(
+  const half = await becomes(
     () => stepsOf(author, id),
     (steps) => steps.filter(isDone).length === 12,
   );
-  await until(
+  await becomes(
     async () => askedSince(before),
     (asked) => asked.length === 20,
   );
-  await dies(child);
+  await dies(worker);
   assert.equal((await untilStatus(author, id, "completed")).output, 20);
   const again = askedSince(before + 20);
   const finished = half.filter(isDone).map(({ index }: { index: number }) => `item ${index}`);
@@ -204,18 +200,18 @@ test("a run that is told to end while it is taken over ends once", async () => {
   provider.next({ answer: {} });
   provider.next("hang");
   const before = provider.requests.length;
-  const child = await startDoomed();
+  const worker = await startDoomed();
   const id = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
-  await until(
+  await becomes(
     async () => askedSince(before),
     (asked) => asked.length === 2,
   );
-  child.kill("SIGSTOP");
+  worker.child.kill("SIGSTOP");
   await market.query("update executions set cancel_requested_at = $2 where id = $1", [
     toUuid("exec", id),
     market.clock.now,
   ]);
-  await dies(child);
+  await dies(worker);
   await untilStatus(author, id, "canceled");
   assert.deepEqual(await callbacksOf(id), ["execution.canceled"]);
   assert.equal(askedSince(before).length, 2);

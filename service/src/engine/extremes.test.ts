@@ -3,6 +3,7 @@ import { suite, test } from "node:test";
 import pg from "pg";
 import { listen } from "../../test/event-stream.ts";
 import { somebodyWaits } from "../../test/locks.ts";
+import { becomes } from "../../test/until.ts";
 import {
   asks,
   begins,
@@ -15,7 +16,6 @@ import {
   stepOf,
   stepsOf,
   transform,
-  until,
   untilStatus,
 } from "../../test/workflows.ts";
 import { toUuid } from "../ids.ts";
@@ -90,7 +90,7 @@ suite("a run ends", () => {
       create trigger refuse before update on executions for each row
         when (new.id = '${toUuid("exec", id)}' and new.status = 'completed') execute function refuse()`);
     market.clock.forward(60_000);
-    const ended = await until(
+    const ended = await becomes(
       async () => {
         // What could not be written is tried again a while later.
         market.clock.forward(10_000);
@@ -130,7 +130,7 @@ test("a run whose step called another goes on, even if that was deleted before i
     result: "steps.call.output",
   });
   const id = await begins(author, workflowId);
-  const { executionId: child } = await until(
+  const { executionId: child } = await becomes(
     () => stepOf(author, id, "call"),
     (step) => step?.executionId,
   );

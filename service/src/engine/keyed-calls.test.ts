@@ -3,6 +3,7 @@ import { type TestContext, test } from "node:test";
 import { GOOD_KEY } from "../../test/provider-server.ts";
 import { hasKey, startHeldProvider } from "../../test/runs.ts";
 import { statementsOf } from "../../test/statements.ts";
+import { becomes } from "../../test/until.ts";
 import {
   asks,
   begins,
@@ -10,7 +11,6 @@ import {
   hasWorkflow,
   openWorkflows,
   stepsOf,
-  until,
   untilStatus,
 } from "../../test/workflows.ts";
 import { toUuid } from "../ids.ts";
@@ -88,7 +88,7 @@ test("items of a map take no more of their key than it gives, and are all called
     if (items.length === 6 && are("completed", "waiting")) market.clock.forward(2_001);
     return items.length === 6 && are("completed");
   };
-  await until(isOver, (over) => over);
+  await becomes(isOver, (over) => over);
   assert.equal((await untilStatus(author, id, "completed")).output, 6);
   assert.equal((await callsWith(openai)).length, 6);
 });
@@ -144,7 +144,7 @@ test("a call that is broken off with its run gives back what it took of its key"
   await held.arrivals(1);
   assert.equal((await author.post(`/v1/ai/executions/${id}/cancel`)).status, 200);
   await untilStatus(author, id, "canceled");
-  await until(
+  await becomes(
     () => callsWith(ollama),
     (calls) => calls.length === 1 && calls.every(({ ended }) => ended),
   );

@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import { hasDraft } from "../../test/factories.ts";
 import type { Client } from "../../test/market.ts";
 import { hasKey, run } from "../../test/runs.ts";
+import { becomes } from "../../test/until.ts";
 import {
   asks,
   begins,
@@ -11,7 +12,6 @@ import {
   openWorkflows,
   says,
   startWorker,
-  until,
   untilStatus,
 } from "../../test/workflows.ts";
 import { DAY_MS } from "../days.ts";
@@ -43,7 +43,7 @@ async function standOf(id: string) {
 }
 
 const untilEnded = (id: string) =>
-  until(
+  becomes(
     () => standOf(id),
     ({ status }) => ["completed", "failed", "canceled"].includes(status),
   );
@@ -79,7 +79,7 @@ test("all that somebody runs ends when they are banned, and none of it begins by
   await judge("ban", owner);
   for (const id of ids)
     assert.deepEqual(await untilEnded(id), { status: "canceled", code: "account_banned" });
-  await until(openCalls, (count) => count === 0);
+  await becomes(openCalls, (count) => count === 0);
   const asked = provider.requests.length;
   await judge("unban", owner);
   market.clock.forward(2 * DAY_MS);
@@ -119,7 +119,7 @@ test("a ban does not lose against runs that begin, go on and end in the same mom
     const steps = [1, 2, 3, 4].map((n) => says(`s${n}`, "x", { needs: n === 1 ? [] : [`s${n - 1}`] }));
     const workflowId = await hasWorkflow(owner, { steps });
     const ids = await Promise.all(Array.from({ length: 20 }, () => begins(owner, workflowId)));
-    await until(
+    await becomes(
       () => standOf(ids[round * 3]!),
       ({ status }) => status !== "queued",
     );
@@ -137,7 +137,7 @@ test("a ban that waits for whoever moves a run holds nothing that they need", as
   const banned = await market.service.ctx.db.transaction().execute(async (tx) => {
     await sql`select from executions where id = ${id} for no key update`.execute(tx);
     const ban = judge("ban", owner);
-    await until(waits, (count) => count > 0);
+    await becomes(waits, (count) => count > 0);
     await sql`select from workflow_runs where execution_id = ${id} for no key update nowait`.execute(tx);
     return { ban };
   });
@@ -151,7 +151,7 @@ test("all that somebody runs ends when their account closes", async () => {
   await close(owner);
   for (const id of ids)
     assert.deepEqual(await untilEnded(id), { status: "canceled", code: "account_closed" });
-  await until(openCalls, (count) => count === 0);
+  await becomes(openCalls, (count) => count === 0);
   await other.worker.idle();
   const { rows } = await market.query("select from workflow_runs where user_id = $1", [owner.userId]);
   assert.equal(rows.length, 0);

@@ -3,6 +3,7 @@ import { suite, test } from "node:test";
 import { type Listener, listen } from "../../test/event-stream.ts";
 import { getsAllBack, haiku, hasBought, hasProduct } from "../../test/factories.ts";
 import { hasKey } from "../../test/runs.ts";
+import { becomes } from "../../test/until.ts";
 import {
   asks,
   asksToExecute,
@@ -16,7 +17,6 @@ import {
   stepOf,
   stepsOf,
   transform,
-  until,
   untilStatus,
 } from "../../test/workflows.ts";
 import { forgetAllRuns } from "../ai/forgetting.ts";
@@ -43,7 +43,7 @@ suite("cancelling", () => {
     provider.next({ answer: { text: "one" } });
     provider.next("hang");
     const id = await begins(author, workflowId, withOpenai());
-    await until(
+    await becomes(
       () => stepOf(author, id, "second"),
       (step) => step?.status === "running",
     );
@@ -360,7 +360,7 @@ suite("a step that runs another product", () => {
     assert.deepEqual([run.status, run.error.code], ["failed", "CONTEXT_LENGTH_EXCEEDED"]);
     const sleeping = await hasWorkflow(author, { steps: [{ id: "long", type: "delay", seconds: 60_000 }] });
     const id = await begins(author, await hasWorkflow(author, { steps: [runs(sleeping)] }));
-    const { executionId } = await until(
+    const { executionId } = await becomes(
       () => stepOf(author, id, "other"),
       (step) => Boolean(step?.executionId),
     );

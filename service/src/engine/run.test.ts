@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { assertError } from "../../test/market.ts";
 import { hasKey } from "../../test/runs.ts";
+import { becomes } from "../../test/until.ts";
 import {
   asks,
   begins,
@@ -14,7 +15,6 @@ import {
   stepOf,
   stepsOf,
   transform,
-  until,
   untilStatus,
 } from "../../test/workflows.ts";
 import { toUuid } from "../ids.ts";
@@ -201,7 +201,7 @@ suite("a map", () => {
       for (let n = 0; n < 2; n++) provider.next("hang");
       return begins(author, workflowId, { ...withOpenai(), input: { list: ["a", "b", "c", "d"] } });
     })();
-    await until(
+    await becomes(
       async () => provider.requests.length - before,
       (count) => count === 2,
     );
@@ -224,7 +224,7 @@ suite("a map", () => {
       apiKeys: { openai: narrow },
       input: { list: ["a", "b", "c", "d"] },
     });
-    const ended = await until(
+    const ended = await becomes(
       async () => {
         market.clock.forward(2_000);
         return executionOf(author, id);
@@ -309,7 +309,7 @@ suite("time", () => {
     assert.equal(Date.parse(dueAt) - market.clock.now.getTime(), 30_000);
     provider.next("bad-json");
     market.clock.forward(30_000);
-    const second = await until(
+    const second = await becomes(
       () => stepOf(author, id, "again"),
       (step) => step.attempt === 2 && step.status === "waiting",
     );

@@ -5,6 +5,7 @@ import { connect, type Socket } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { becomes } from "../../test/until.ts";
 import { hasFile, picture, send, sendFile, sendImage } from "../../test/uploads.ts";
 import { toUuid } from "../ids.ts";
 
@@ -387,16 +388,18 @@ suite("an upload", () => {
     await hasty.close();
   });
 
-  const until = async (holds: (count: number) => boolean) => {
-    while (!holds((await leftOver()).length)) await new Promise((resolve) => setImmediate(resolve));
-  };
+  const untilLeftOver = (count: number) =>
+    becomes(
+      async () => (await leftOver()).length,
+      (left) => left === count,
+    );
 
   test("whose client hangs up leaves nothing", async () => {
     const productId = await hasDraft(seller);
     const open = Array.from({ length: 10 }, () => begin(market.origin, seller, productId));
-    await until((count) => count === 10);
+    await untilLeftOver(10);
     for (const socket of open) socket.destroy();
-    await until((count) => count === 0);
+    await untilLeftOver(0);
     assert.deepEqual(await namesFor(seller, productId), []);
     assert.deepEqual(
       market.logs.filter((line) => line.includes("unexpected error")),
@@ -408,13 +411,13 @@ suite("an upload", () => {
     const productId = await hasDraft(seller);
     const other = await market.hasUser();
     const open = Array.from({ length: 20 }, () => begin(market.origin, seller, productId));
-    await until((count) => count === 20);
+    await untilLeftOver(20);
     const reply = await sendFile(seller, productId, { bytes: "x" });
     assertError(reply, 429, "RATE_LIMIT_EXCEEDED");
     assert.equal(reply.headers.get("retry-after"), "1");
     await hasFile(other, await hasDraft(other));
     for (const socket of open) socket.destroy();
-    await until((count) => count === 0);
+    await untilLeftOver(0);
     await hasFile(seller, productId);
   });
 });

@@ -3,6 +3,7 @@ import { after, before, suite, test } from "node:test";
 import type { Quota } from "@stoa/contract";
 import fc from "fast-check";
 import { type Redis, startRedis, whyNoRedis } from "../../test/redis.ts";
+import { until } from "../../test/until.ts";
 import { createLog } from "../log.ts";
 import { builtInPlans } from "../plans/plan-book.ts";
 import { insuredCounters } from "./counters.insured.ts";
@@ -264,7 +265,7 @@ suite("insured counters", { skip: whyNoRedis }, () => {
     assert.equal(lines.filter((line) => line.includes("counts for itself")).length, 1);
 
     const again = await startRedis(port);
-    await until(async () => {
+    await until("Redis counts again", async () => {
       clock.ms += 3_000;
       return (await counters.take(wish)).allowed;
     });
@@ -297,7 +298,7 @@ suite("insured counters", { skip: whyNoRedis }, () => {
     assert.equal(own, 30);
     store.wake();
     clock.ms += 3_000;
-    await until(async () => (await usedIn(counters, wish))[0] !== own);
+    await until("Redis counts again", async () => (await usedIn(counters, wish))[0] !== own);
   });
 });
 
@@ -309,13 +310,4 @@ async function waits(counters: Counters, wish: Allowance, times: number): Promis
     return performance.now() - begun;
   };
   return Promise.all(Array.from({ length: times }, wait));
-}
-
-/** The client looks for a lost server by itself, in steps of real milliseconds. */
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 2_000; tries++) {
-    if (await isSo()) return;
-    await new Promise((resolve) => setTimeout(resolve, 25));
-  }
-  assert.fail("it never came to that");
 }

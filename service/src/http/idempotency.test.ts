@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { after, before, suite, test } from "node:test";
 import { haiku, hasBought, hasDraft, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
+import { becomes } from "../../test/until.ts";
 import { RUN_LEASE_MS } from "../ai/runs.ts";
 import { noPayments } from "../outside/payments.none.ts";
 import type { Payments } from "../outside/payments.ts";
@@ -390,8 +391,7 @@ test("a run whose end is held while the database is away: a repeat waits for it 
   market.clock.forward(RUN_LEASE_MS + 1);
   assertError(await ask(), 409, "IDEMPOTENCY_IN_PROGRESS");
   await market.query("drop function refuse_ends cascade");
-  let reply = await ask();
-  while (reply.status === 409) reply = await ask();
+  const reply = await becomes(ask, ({ status }) => status !== 409);
   assert.equal(reply.status, 200, reply.text);
   assert.equal(reply.body.data.output, first.body.data.output);
 });

@@ -9,8 +9,9 @@ import { hasEarned } from "../../test/payouts.ts";
 import { GOOD_KEY, type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
 import { allAt, hasKey } from "../../test/runs.ts";
 import { JSONL, jsonLines } from "../../test/transfer.ts";
+import { becomes } from "../../test/until.ts";
 import { picture, send } from "../../test/uploads.ts";
-import { begins, hasWorkflow, startWorker, transform, until } from "../../test/workflows.ts";
+import { begins, hasWorkflow, startWorker, transform } from "../../test/workflows.ts";
 import { routes } from "../app.ts";
 import { toId, toUuid } from "../ids.ts";
 
@@ -38,7 +39,7 @@ const posts =
   (headers) =>
     client.post(`/v1${path}`, body, headers);
 
-const becomes = (productId: string, status: string) =>
+const hasStatus = (productId: string, status: string) =>
   market.query("update products set status = $2 where id = $1", [toUuid("prod", productId), status]);
 
 async function hasReview() {
@@ -77,7 +78,7 @@ async function hasCanceledRun() {
   const id = await begins(seller, await hasTransform());
   await seller.post(`/v1/ai/executions/${id}/cancel`);
   const worker = startWorker(market);
-  await until(
+  await becomes(
     async () => (await seller.get(`/v1/ai/executions/${id}`)).body.data.status,
     (status) => status === "canceled",
   );
@@ -91,7 +92,7 @@ async function hasApproval() {
   });
   const id = await begins(seller, workflowId);
   const worker = startWorker(market);
-  await until(
+  await becomes(
     async () => (await seller.get(`/v1/ai/executions/${id}`)).body.data.status,
     (status) => status === "waiting",
   );
@@ -106,7 +107,7 @@ const moderates = async (status: string, verb: string, body?: unknown) => {
       reasonCode: "spam",
       reason: "Spam.",
     });
-  else await becomes(id, status);
+  else await hasStatus(id, status);
   return posts(await hasAdmin(), `/admin/products/${id}/${verb}`, body);
 };
 
@@ -125,7 +126,7 @@ const requests: Record<string, () => Promise<Ask>> = {
   "products.publish": async () => posts(seller, `/products/${await hasDraft(seller)}/publish`),
   "products.withdraw": async () => {
     const id = await hasDraft(seller);
-    await becomes(id, "pending_review");
+    await hasStatus(id, "pending_review");
     return posts(seller, `/products/${id}/withdraw`);
   },
   "products.unpublish": async () => posts(seller, `/products/${await hasProduct(seller)}/unpublish`),

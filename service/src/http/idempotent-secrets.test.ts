@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
+import { until } from "../../test/until.ts";
 import { KEPT_HOURS, LEASE_SECONDS } from "./idempotency.ts";
 
 const HOUR_MS = 3_600_000;
@@ -115,12 +116,12 @@ suite("while the first request runs", () => {
       await client.query("begin");
       await client.query("select from users where id = $1 for update", [owner.userId]);
       await work(async (count) => {
-        for (;;) {
+        await until(`${count} statements wait for a lock`, async () => {
           const { rows } = await market.query(
             "select count(*)::int as count from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
           );
-          if (rows[0].count >= count) return;
-        }
+          return rows[0].count >= count;
+        });
       });
       await client.query("commit");
     } finally {

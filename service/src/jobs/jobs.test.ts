@@ -5,6 +5,7 @@ import { PgBoss } from "pg-boss";
 import { freePort } from "../../test/free-port.ts";
 import { startMailServer } from "../../test/mail-server.ts";
 import { type Market, openMarket } from "../../test/market.ts";
+import { until } from "../../test/until.ts";
 import { type Service, startService } from "../app.ts";
 import type { Config } from "../config.ts";
 import { openDatabase, openPool } from "../db/database.ts";
@@ -47,18 +48,9 @@ async function openServer(t: TestContext, port?: number) {
   return server;
 }
 
-/** Workers look each second: a test looks until they did. */
-async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
-  for (;;) {
-    const found = await look();
-    if (found !== undefined) return found;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
-
 /** The one job of that state, of that attempt. */
 const jobIn = ({ query }: Market, state: string, { name = mailJob.name, retries = 0 } = {}) =>
-  until(async () => {
+  until(`a job in state ${state}`, async () => {
     const { rows } = await query(
       `select *, extract(epoch from start_after - started_on)::float8 as wait
          from pgboss.job where name = $1 and state::text = $2 and retry_count = $3`,
@@ -100,9 +92,9 @@ suite("a job that was asked for", { timeout: 300_000 }, () => {
     await Promise.all([startWorker(), startWorker()]);
     const recipients = Array.from({ length: 40 }, (_, at) => `ada${at}@example.com`);
     for (const recipient of recipients) await ask(recipient);
-    await until(async () => {
+    await until("every email is sent", async () => {
       const { rows } = await market.query("select 1 from mails where sent_at is null");
-      return rows.length === 0 || undefined;
+      return rows.length === 0;
     });
     const got = server.letters.flatMap((one) => one.recipients);
     assert.deepEqual(got.toSorted(), recipients.toSorted());
@@ -151,7 +143,7 @@ suite("a job that was asked for", { timeout: 300_000 }, () => {
     for (const name of ["ada", "broken", "grace"]) await ask(`${name}@example.com`);
     await startWorker();
     await jobIn(market, "retry");
-    await until(async () => (told.length === 2 ? true : undefined));
+    await until("two letters", () => told.length === 2);
     await jobIn(market, "completed");
   });
 
@@ -253,8 +245,8 @@ suite("a round by the clock", { timeout: 300_000 }, () => {
     await noteRound(ctx.pool, "recent", true, ctx.now());
     const queue = await startQueue(ctx, jobs, []);
     t.after(() => queue.stop());
-    await until(async () => ran.includes("hourly") || undefined);
-    await until(async () => ran.includes("at-start") || undefined);
+    await until("hourly ran", () => ran.includes("hourly"));
+    await until("at-start ran", () => ran.includes("at-start"));
     assert.deepEqual(ran.toSorted(), ["at-start", "hourly"]);
   });
 

@@ -3,6 +3,7 @@ import { after, before, beforeEach, suite, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { type Client, clientOf, type Market, openMarket } from "../../test/market.ts";
+import { until } from "../../test/until.ts";
 import type { Service } from "../app.ts";
 import { tellOfExpiry } from "./expiry.ts";
 
@@ -23,14 +24,6 @@ beforeEach(async () => {
 
 const areCurrent = () => market.service.ctx.notices.areCurrent() && other.ctx.notices.areCurrent();
 
-async function until(isSo: () => boolean | Promise<boolean>, what: string, withinMs = 60_000): Promise<void> {
-  const end = performance.now() + withinMs;
-  while (!(await isSo())) {
-    assert.ok(performance.now() < end, `${what} within ${withinMs} ms`);
-    await sleep(5);
-  }
-}
-
 async function make(): Promise<{ id: string; key: string; here: Client; there: Client }> {
   const permissions = { "products:read": true };
   const { body } = await owner.post("/v1/api-keys", { name: "Shared", permissions });
@@ -42,7 +35,7 @@ const statusOf = async (client: Client) => (await client.get("/v1/categories")).
 
 /** Both nodes know the key, in memory. */
 async function inMemory(key: string): Promise<void> {
-  await until(areCurrent, "notices are heard");
+  await until("notices are heard", areCurrent);
   for (const origin of [market.origin, other.origin]) {
     for (let times = 0; times < 2; times++) assert.equal(await statusOf(clientOf(origin, key)), 200);
   }
@@ -58,7 +51,7 @@ test("a known key is not looked up: it gets in while nobody can read the table o
   try {
     await client.query("begin");
     await client.query("lock table api_keys in access exclusive mode");
-    await until(areCurrent, "notices are heard");
+    await until("notices are heard", areCurrent);
     assert.equal(await statusOf(known.here), 200);
     const waiting = statusOf(unknown.here);
     assert.equal(await Promise.race([waiting, sleep(50, "waits")]), "waits");
@@ -90,7 +83,7 @@ suite("what happens on one node is so on the other within a second", () => {
       const { id, key, there } = await make();
       await inMemory(key);
       await act({ id });
-      await until(async () => (await statusOf(there)) === 401, "it is refused", WITHIN_MS);
+      await until("it is refused", async () => (await statusOf(there)) === 401, WITHIN_MS);
       assert.equal(await statusOf(there), 401);
     });
   }
@@ -99,7 +92,7 @@ suite("what happens on one node is so on the other within a second", () => {
     const { key, there } = await make();
     await inMemory(key);
     await change("update api_keys set permissions = '{}' where user_id = $1", owner.userId);
-    await until(async () => (await statusOf(there)) === 403, "it is refused", WITHIN_MS);
+    await until("it is refused", async () => (await statusOf(there)) === 403, WITHIN_MS);
   });
 
   test("role, plan and quota change: the next callers carry them", async () => {
@@ -113,7 +106,7 @@ suite("what happens on one node is so on the other within a second", () => {
       owner.userId,
     );
     const told = async () => (await identifyKey(other.ctx, key))!;
-    await until(async () => (await told()).role === "seller", "the role is known", WITHIN_MS);
+    await until("the role is known", async () => (await told()).role === "seller", WITHIN_MS);
     const { plan, quota: known } = await told();
     assert.deepEqual([plan, known], ["business", quota]);
   });
@@ -178,7 +171,7 @@ suite("when the connection for notices is lost", () => {
     await allowConnections(false);
     try {
       await change(`select pg_terminate_backend(pid) from ${listeners}`);
-      await until(() => !other.ctx.notices.areCurrent(), "the loss is noticed", WITHIN_MS);
+      await until("the loss is noticed", () => !other.ctx.notices.areCurrent(), WITHIN_MS);
       assert.equal(await statusOf(there), 200, "asked of the database");
       await change(
         "update api_keys set revoked_at = $1 where lookup = $2",
@@ -189,12 +182,12 @@ suite("when the connection for notices is lost", () => {
     } finally {
       await allowConnections(true);
     }
-    await until(areCurrent, "it is back");
+    await until("it is back", areCurrent);
     assert.equal(await statusOf(there), 401);
     const again = await make();
     await inMemory(again.key);
     await owner.delete(`/v1/api-keys/${again.id}`);
-    await until(async () => (await statusOf(again.there)) === 401, "notices work again", WITHIN_MS);
+    await until("notices work again", async () => (await statusOf(again.there)) === 401, WITHIN_MS);
   });
 
   test("again and again in the middle of revocations, no key outlives its own by a second", async () => {
@@ -206,7 +199,7 @@ suite("when the connection for notices is lost", () => {
         owner.delete(`/v1/api-keys/${id}`),
         statusOf(there),
       ]);
-      await until(async () => (await statusOf(there)) === 401, "it is refused", WITHIN_MS);
+      await until("it is refused", async () => (await statusOf(there)) === 401, WITHIN_MS);
       for (let times = 0; times < 5; times++) assert.equal(await statusOf(there), 401, "and stays so");
     }
   });

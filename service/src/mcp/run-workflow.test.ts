@@ -5,6 +5,7 @@ import { hasBought } from "../../test/factories.ts";
 import type { Client } from "../../test/market.ts";
 import { connects, revisions, textOf } from "../../test/mcp.ts";
 import { hasKey, newestRun } from "../../test/runs.ts";
+import { becomes } from "../../test/until.ts";
 import {
   asks,
   type DefinitionWish,
@@ -12,7 +13,6 @@ import {
   openWorkflows,
   says,
   transform,
-  until,
   untilStatus,
 } from "../../test/workflows.ts";
 
@@ -139,7 +139,7 @@ suite("a workflow that takes longer", () => {
     const { buyer, client, call } = await buyerOf(sleeps);
     const stop = new AbortController();
     const calling = call({}, { signal: stop.signal }).catch(String);
-    const { id: executionId } = await until(
+    const { id: executionId } = await becomes(
       () => newestRun(buyer),
       (run) => run?.status === "waiting",
     );
@@ -158,7 +158,7 @@ suite("a workflow that takes longer", () => {
       const { buyer, client, call } = await buyerOf(sleeps, revision);
       const stop = new AbortController();
       const calling = call({}, { signal: stop.signal }).catch(String);
-      const { id } = await until(
+      const { id } = await becomes(
         () => newestRun(buyer),
         (run) => run?.status === "waiting",
       );

@@ -5,8 +5,9 @@ import { hasBought, hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { officialClient, refusalOf, type Wish, wishOf } from "../../test/openai.ts";
 import { type Next, type ProviderServer, startProviderServer } from "../../test/provider-server.ts";
-import { becomes, heldPieces } from "../../test/run-streams.ts";
+import { heldPieces } from "../../test/run-streams.ts";
 import { allAt, hasKey, newestRun } from "../../test/runs.ts";
+import { becomes } from "../../test/until.ts";
 import { builtInPlans } from "../plans/plan-book.ts";
 
 let provider: ProviderServer;
@@ -167,8 +168,10 @@ suite("a stream that breaks", () => {
     });
     for await (const { choices } of chunks) if (choices[0]?.delta.content) break;
     await shop.clientGone;
-    let run = await newestRun(owner);
-    while (run.status === "running") run = await newestRun(owner);
+    const run = await becomes(
+      () => newestRun(owner),
+      ({ status }) => status !== "running",
+    );
     assert.deepEqual([run.status, run.error.code], ["canceled", "client_gone"]);
     await other.close();
     await shop.close();

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
 import { fetch } from "undici";
 import { noticeIn, type PostedNotice, startNoticeReceiver } from "../../test/notices.ts";
+import { until } from "../../test/until.ts";
 import { fakePayments } from "./payments.fake.ts";
 import { startFakeProvider } from "./payments.fake-server.ts";
 import { signNotice } from "./payments.fake-signature.ts";
@@ -324,8 +325,7 @@ test("a charge may be made and its answer never come, nor a notice", async () =>
   const impatient = fakePayments({ origin, deadline: () => patience.signal });
   const asked = request("pm_test_timeout_but_charged");
   const refused = assert.rejects(impatient.charge(asked), PaymentUnknown);
-  let charged: PaymentOutcome | null = null;
-  while (!charged) charged = await payments.find(asked.orderId);
+  await until("it is charged", () => payments.find(asked.orderId));
   patience.abort();
   await refused;
   assert.equal((await payments.charge(asked)).state, "succeeded", "asked again, it tells of the first one");

@@ -8,6 +8,7 @@ import { hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { type NoticeReceiver, type PostedNotice, startNoticeReceiver } from "../../test/notices.ts";
 import { behind, type PaymentLine } from "../../test/payments.ts";
+import { becomes, until } from "../../test/until.ts";
 import { toId, toUuid } from "../ids.ts";
 import { fakePayments } from "../outside/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../outside/payments.fake-server.ts";
@@ -279,7 +280,7 @@ suite("notices", () => {
     const early = await buys("pm_test_webhook_before_response");
     const doubled = await buys("pm_test_duplicate_webhook");
     for (const { reply } of [early, doubled]) assert.equal(reply.status, 201, reply.text);
-    while (taken().length < before + 3) await new Promise((resolve) => setImmediate(resolve));
+    await until("three notices are taken", () => taken().length >= before + 3);
     for (const bought of [early, doubled]) await soldOnce(bought);
   });
 });
@@ -305,7 +306,7 @@ suite("the pages of the test payment provider", () => {
   const elsewhere = { "x-forwarded-for": "203.0.113.7" };
   const statusBecomes = async (orderId: string, status: string) => {
     const now = async () => (await buyer.get(`/v1/purchases/${orderId}`)).body.data.status;
-    while ((await now()) !== status) await new Promise((resolve) => setImmediate(resolve));
+    await becomes(now, (current) => current === status);
   };
 
   test("nextAction.url: a buyer on another machine confirms at the service's own origin", async () => {
@@ -410,7 +411,7 @@ test("the test provider's own notices find the way by themselves", async () => {
     const { url } = (await buyer.post("/v1/purchases", wish)).body.data.nextAction;
     await fetch(url, { method: "POST", body: new URLSearchParams({ decision: "approve" }) });
     const status = async () => (await buyer.get("/v1/purchases")).body.data[0].status;
-    while ((await status()) !== "completed") await new Promise((resolve) => setImmediate(resolve));
+    await becomes(status, (current) => current === "completed");
   } finally {
     await own.close();
   }

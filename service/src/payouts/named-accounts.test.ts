@@ -3,6 +3,7 @@ import { after, before, test } from "node:test";
 import { lettersToUser } from "../../test/letters.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { hasEarned } from "../../test/payouts.ts";
+import { until } from "../../test/until.ts";
 
 let market: Market;
 before(async () => {
@@ -27,15 +28,6 @@ const balanceOf = async (seller: Client) => (await seller.get("/v1/balance")).bo
 const statusOf = async (seller: Client, id: string) =>
   (await seller.get(`/v1/payouts/${id}`)).body.data.status;
 
-/** The provider's notices come over the network, a moment later. */
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 4_000; tries++) {
-    if (await isSo()) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  assert.fail("no notice came");
-}
-
 test("acct_test pays", async () => {
   const { seller, payout } = await isPaidAt("acct_test");
   assert.equal(payout.status, "completed");
@@ -51,7 +43,7 @@ test("acct_test_fails does not pay, and the amount is there again", async () => 
 test("acct_test_returns sends back what it was paid, of which a notice tells", async () => {
   const { seller, payout } = await isPaidAt("acct_test_returns");
   assert.equal(payout.status, "completed");
-  await until(async () => (await statusOf(seller, payout.id)) === "returned");
+  await until("the notice came", async () => (await statusOf(seller, payout.id)) === "returned");
   assert.partialDeepStrictEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
   const [letter] = await lettersToUser(market, seller.userId);
   assert.equal(letter!.subject, "Sent back by your bank: 50.00 USD");

@@ -6,6 +6,7 @@ import { haiku, hasDraft, hasProduct } from "../../test/factories.ts";
 import { somebodyWaits } from "../../test/locks.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { exportOf, JSONL, jsonLines, MARKDOWN, sends, ZIP, zipOf } from "../../test/transfer.ts";
+import { until } from "../../test/until.ts";
 import { hasFile, picture, sendImage } from "../../test/uploads.ts";
 import { toUuid } from "../ids.ts";
 import { anonymise, lockToClose } from "../people/accounts.ts";
@@ -515,7 +516,7 @@ suite("an import of known products", () => {
     const replies = await db.transaction().execute(async (tx) => {
       await tx.updateTable("users").set({ bio: "held" }).where("id", "=", user.userId).execute();
       const sent = Array.from({ length: 10 }, (_, at) => sends(user, jsonLines({ ...haiku, id: `p${at}` })));
-      while (!(await isWaiting()));
+      await until("an import waits for the lock", isWaiting);
       for (let at = 0; at < 30; at++) assert.equal((await other.get("/v1/products")).status, 200);
       return sent;
     });

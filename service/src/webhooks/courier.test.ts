@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { beforeEach, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { DeliveryAttempt } from "@stoa/contract";
 import type { Logger } from "pino";
 import { hasProduct } from "../../test/factories.ts";
 import { HOUR_MS, MINUTE_MS, openHooks } from "../../test/hooks.ts";
 import type { Client } from "../../test/market.ts";
 import type { Receiver } from "../../test/receiver.ts";
+import { until } from "../../test/until.ts";
 import { openPool } from "../db/database.ts";
 import { listPresent, WorkerPresence } from "../db/presence.ts";
 import { fanOut } from "./fan-out.ts";
@@ -199,7 +199,7 @@ test("what a dead worker held is attempted again under the same number, and a la
   await happens(owner);
   const paused = newCourier();
   await paused.round();
-  while (answers.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  await until("it arrives", () => answers.length > 0);
   market.clock.forward(61_000);
   const other = newCourier();
   await other.reap();
@@ -238,7 +238,7 @@ test("a worker is killed: another one takes its leases over in two seconds, thou
   };
   try {
     await killed.round();
-    while (answers.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until("it arrives", () => answers.length > 0);
     receiver.answer = 200;
     await reapTwice();
     assert.equal(receiver.received.length, 1, "it lives");
@@ -246,7 +246,7 @@ test("a worker is killed: another one takes its leases over in two seconds, thou
     // Of a process that is killed nothing else is left.
     await presence.stop();
   }
-  while ((await listPresent(pool, [key])).has(key)) await sleep(5);
+  await until("the lock is free", async () => !(await listPresent(pool, [key])).has(key));
   await reapTwice();
   const [delivery] = await deliveriesOf(owner, endpoint);
   assert.deepEqual([delivery.status, delivery.attempt], ["succeeded", 1]);
@@ -265,8 +265,8 @@ test("a worker loses the connection of its session lock: it holds the lock again
     );
     const isHeld = async () =>
       presence.key === key && (await listPresent(market.service.ctx.pool, [key])).has(key);
-    while (await isHeld()) await sleep(5);
-    while (!(await isHeld())) await sleep(5);
+    await until("the lock is lost", async () => !(await isHeld()));
+    await until("the lock is held again", isHeld);
   } finally {
     await presence.stop();
   }
@@ -285,18 +285,19 @@ test("another session holds the lock of a worker: the worker has no key until th
     const locked = other.query("select classid from pg_locks where objid = $1::integer::oid", [key]);
     const { classid } = (await locked).rows[0];
     const waiting = other.query("select pg_advisory_lock($1, $2)", [classid, key]);
-    while (
-      (await market.query("select 1 from pg_locks where not granted and objid = $1", [key])).rowCount === 0
-    )
-      await sleep(5);
+    await until(
+      "the other session waits for the lock",
+      async () =>
+        (await market.query("select 1 from pg_locks where not granted and objid = $1", [key])).rowCount! > 0,
+    );
     const { sessions } = presence;
     await market.query("select pg_terminate_backend($1)", [rows[0].pid]);
     await waiting;
-    while (presence.sessions === sessions) await sleep(5);
+    await until("a new session asks", () => presence.sessions !== sessions);
     await hasAskedAgain();
     assert.equal(presence.key, null);
     await other.query("select pg_advisory_unlock($1, $2)", [classid, key]);
-    while (presence.key !== key) await sleep(5);
+    await until("the worker has its key again", () => presence.key === key);
   } finally {
     other.release(true);
     await presence.stop();
@@ -310,7 +311,7 @@ async function hasAskedAgain(): Promise<void> {
       `select 1 from pg_stat_activity a where application_name = 'stoa worker' and datname = current_database() and state = 'idle'
           and query like '%pg_try_advisory_lock%' and not exists (select from pg_locks l where l.pid = a.pid and locktype = 'advisory')`,
     );
-  while ((await asked()).rowCount === 0) await sleep(5);
+  await until("it asked in vain", async () => (await asked()).rowCount! > 0);
 }
 
 test("the pool leads to another database than the session lock: a worker has no key, and says so once", async () => {
@@ -337,7 +338,7 @@ test("a worker that has just reconnected counts no other one as dead for three s
   await happens(owner);
   const absent = newCourier({ presence: { key: 1, sessions: 1 } });
   await absent.round();
-  while (answers.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  await until("it arrives", () => answers.length > 0);
   receiver.answer = 200;
   const own = { key: 2, sessions: 1 };
   const other = newCourier({ presence: own });

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
-import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Forked, forkProgram } from "../../test/child.ts";
 import type { CourierWish } from "../../test/doomed-courier.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
 import { type Receiver, startReceiver } from "../../test/receiver.ts";
@@ -42,19 +41,16 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function startWorker(): Promise<ChildProcess> {
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  const child = fork(PROGRAM, { serialization: "advanced", execArgv: [], env });
+async function startWorker(): Promise<Forked> {
   const wish: CourierWish = { config: market.service.ctx.config, target: market.target };
-  child.send(wish);
-  await once(child, "message");
-  return child;
+  const worker = forkProgram(PROGRAM, wish);
+  await worker.answer();
+  return worker;
 }
 
-async function kill(child: ChildProcess): Promise<void> {
-  const ended = once(child, "exit");
+async function kill({ child, ended }: Forked): Promise<void> {
   child.kill("SIGKILL");
-  assert.equal((await ended)[1], "SIGKILL", "it had not ended before");
+  assert.equal(await ended, "SIGKILL", "it had not ended before");
 }
 
 /** As a machine does that loses its power, but for what the disk would have lost. */

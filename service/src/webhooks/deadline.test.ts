@@ -3,6 +3,7 @@ import { beforeEach, test } from "node:test";
 import { MINUTE_MS, openHooks } from "../../test/hooks.ts";
 import type { Client } from "../../test/market.ts";
 import type { Receiver } from "../../test/receiver.ts";
+import { drain } from "../../test/until.ts";
 import type { Courier } from "./courier.ts";
 
 // Each of these tests waits for it.
@@ -35,7 +36,7 @@ test("an endpoint that hangs gets one at a time, and eight again when it answers
   const held: (() => void)[] = [];
   const hang: Receiver["answer"] = (response) => void held.push(() => response.end());
   const beginAll = async (courier: Courier) => {
-    while (await courier.round());
+    await drain(() => courier.round());
     const { rows } = await market.query(
       "select count(*) from webhook_deliveries where lease_token is not null",
     );

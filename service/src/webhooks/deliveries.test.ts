@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { MINUTE_MS, openHooks } from "../../test/hooks.ts";
 import { assertError, type Client } from "../../test/market.ts";
+import { until } from "../../test/until.ts";
 import { toId } from "../ids.ts";
 
 const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
@@ -155,7 +156,7 @@ test("POST /deliveries/{id}/retry: the delivery is in flight, 409, and it is not
   await happens(owner);
   const courier = newCourier();
   await courier.round();
-  while (held.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  await until("it arrives", () => held.length > 0);
   const [delivery] = await deliveriesOf(owner, endpoint);
   const refused = await retry(delivery);
   assert.equal(assertError(refused, 409, "INVALID_STATE")?.current, "in_flight");

@@ -3,6 +3,7 @@ import { beforeEach, test } from "node:test";
 import pg from "pg";
 import { openHooks } from "../../test/hooks.ts";
 import { assertError, type Client } from "../../test/market.ts";
+import { drain } from "../../test/until.ts";
 import { fanOut } from "./fan-out.ts";
 
 /** Short, so that no test waits long for a process that is frozen. */
@@ -13,7 +14,7 @@ const { deliver, happens, hasEndpoint, market, newCourier, receiver } = await op
 const { ctx } = market.service;
 let owner: Client;
 beforeEach(async () => {
-  while ((await fanOut(ctx)) > 0);
+  await drain(() => fanOut(ctx));
   owner = await market.hasUser();
 });
 

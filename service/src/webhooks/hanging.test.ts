@@ -3,6 +3,7 @@ import type { ServerResponse } from "node:http";
 import { before, beforeEach, test } from "node:test";
 import { openHooks } from "../../test/hooks.ts";
 import type { Client } from "../../test/market.ts";
+import { drain } from "../../test/until.ts";
 import type { Courier } from "./courier.ts";
 
 const { market, receiver, happens, hasEndpoint, newCourier } = await openHooks();
@@ -26,7 +27,7 @@ beforeEach(() => {
 
 /** Begins whatever may be begun. */
 async function begin(courier: Courier): Promise<void> {
-  while (await courier.round());
+  await drain(() => courier.round());
 }
 
 async function end(courier: Courier): Promise<void> {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { request } from "node:http";
 import { after, before, beforeEach, suite, test } from "node:test";
+import { deliverAll } from "../../test/hooks.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
 import { toUuid } from "../ids.ts";
 import { Courier } from "./courier.ts";
@@ -48,7 +49,7 @@ async function hasEndpoint(): Promise<{ id: string; secret: string }> {
 
 async function deliver(): Promise<void> {
   const courier = new Courier(market.service.ctx, { random: () => 0 });
-  while (await courier.round()) await courier.idle();
+  await deliverAll(courier);
 }
 
 suite("/dev/hooks", () => {

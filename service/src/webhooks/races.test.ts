@@ -154,8 +154,11 @@ test("an endpoint that is switched off and on beside its couriers misses nothing
   const endpoint = await hasEndpoint(owner);
   let isOver = false;
   const toggles = async () => {
-    for (let n = 0; n < 10; n++) await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: n % 2 === 1 });
-    isOver = true;
+    try {
+      for (let n = 0; n < 10; n++) await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: n % 2 === 1 });
+    } finally {
+      isOver = true;
+    }
   };
   const courses = async () => {
     const courier = newCourier();

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { after, test } from "node:test";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { promisify } from "node:util";
 import fc from "fast-check";
+import { until } from "../../test/until.ts";
 import { type Bindings, Evaluator } from "./evaluate.ts";
 import { EvaluationFault } from "./evaluation-fault.ts";
 
@@ -250,10 +250,12 @@ test("hostile expressions are stopped, and who is beside them does not wait", {
     }
   };
   const stopped = async () => {
-    for (const [what, expression, input = {}] of hostile) {
-      assert.ok(await reasonOf(expression, { input }, "hostile"), what);
+    try {
+      for (const [what, expression, input = {}] of hostile)
+        assert.ok(await reasonOf(expression, { input }, "hostile"), what);
+    } finally {
+      areStopped = true;
     }
-    areStopped = true;
   };
   await Promise.all([beside(), stopped()]);
   assert.ok(honest > hostile.length, `${honest} answers`);
@@ -338,7 +340,7 @@ test("a thread that has nothing to do is ended, and another one started when it 
   const short = new Evaluator({ idleMs: 0 });
   for (let round = 0; round < 2; round++) {
     assert.equal(await short.evaluate("6 * 7", { input: {}, steps: {} }, "somebody"), 42);
-    while (short.threads > 0) await nextTurn();
+    await until("the thread is ended", () => short.threads === 0);
   }
   await short.close();
 });

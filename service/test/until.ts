@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { inspect } from "node:util";
+
+/** Longer than anything that a test waits for on a slow machine, and shorter than a test may take. */
+const LIMIT_MS = 180_000;
+const LOOK_AGAIN_MS = 5;
+
+/** Looks again and again until it finds something truthy, and returns that. */
+export async function until<T>(
+  what: string,
+  look: () => T | Promise<T>,
+  withinMs = LIMIT_MS,
+): Promise<NonNullable<T>> {
+  return (await becomes(look, Boolean, what, withinMs)) as NonNullable<T>;
+}
+
+/** Reads a value again and again until it is as expected, and returns it. */
+export async function becomes<T>(
+  read: () => T | Promise<T>,
+  isExpected: (value: T) => unknown,
+  what = "the expected value",
+  withinMs = LIMIT_MS,
+): Promise<T> {
+  const end = performance.now() + withinMs;
+  for (;;) {
+    const value = await read();
+    if (isExpected(value)) return value;
+    assert.ok(performance.now() < end, `${what}: not within ${withinMs} ms, but ${inspect(value)}`);
+    await sleep(LOOK_AGAIN_MS);
+  }
+}
+
+/** Repeats a round until it finds nothing more to do. */
+export async function drain(round: () => Promise<unknown>): Promise<void> {
+  const end = performance.now() + LIMIT_MS;
+  while (await round()) assert.ok(performance.now() < end, `Rounds still find work after ${LIMIT_MS} ms`);
+}
