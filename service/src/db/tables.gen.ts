@@ -931,6 +931,13 @@ export interface TagCounts {
   tag: string;
 }
 
+export interface UnappliedDisputes {
+  order_id: string | null;
+  payment_id: string | null;
+  provider_dispute_id: string;
+  since: Timestamp;
+}
+
 export interface Users {
   ban_reason: string | null;
   banned_at: Timestamp | null;
@@ -1132,6 +1139,7 @@ export interface DB {
   subscription_receipt_counters: SubscriptionReceiptCounters;
   subscriptions: Subscriptions;
   tag_counts: TagCounts;
+  unapplied_disputes: UnappliedDisputes;
   users: Users;
   view_days: ViewDays;
   webhook_attempts: WebhookAttempts;

@@ -12,6 +12,32 @@ export async function listOpenDisputes(db: Queries): Promise<{ id: string }[]> {
   return rows;
 }
 
+/** Listed disputes that could not be applied, by the provider's ids. */
+export const listUnapplied = (db: Queries) =>
+  db
+    .selectFrom("unapplied_disputes")
+    .select("provider_dispute_id as id")
+    .orderBy("since")
+    .orderBy("provider_dispute_id")
+    .execute();
+
+interface Unapplied {
+  provider_dispute_id: string;
+  order_id: string | null;
+  payment_id: string | null;
+  since: Date;
+}
+
+export const insertUnapplied = (db: Queries, dispute: Unapplied) =>
+  db
+    .insertInto("unapplied_disputes")
+    .values(dispute)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+
+export const deleteUnapplied = (db: Queries, providersId: string) =>
+  db.deleteFrom("unapplied_disputes").where("provider_dispute_id", "=", providersId).execute();
+
 /** Until when a list of the provider's has been read; null: never. */
 export async function readCursor(db: Queries, list: string): Promise<Date | null> {
   const row = await db

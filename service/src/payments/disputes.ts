@@ -1,7 +1,15 @@
 import type { Context } from "../context.ts";
+import { toUuid } from "../ids.ts";
 import { eachInTurn } from "../jobs/in-turn.ts";
 import type { Dispute } from "../outside/payments.ts";
-import { listOpenDisputes, readCursor, writeCursor } from "./dispute-queries.ts";
+import {
+  deleteUnapplied,
+  insertUnapplied,
+  listOpenDisputes,
+  listUnapplied,
+  readCursor,
+  writeCursor,
+} from "./dispute-queries.ts";
 
 /** Moves a room's rows to a dispute as the provider has it; false: it is about none of them. worker.ts names the rooms. */
 export type DisputeRoom = (ctx: Context, dispute: Dispute) => Promise<boolean>;
@@ -16,6 +24,7 @@ export async function syncDispute(ctx: Context, rooms: DisputeRoom[], disputeId:
   const dispute = await ctx.outside.payments.findDispute(disputeId);
   if (dispute) await applyDispute(ctx, rooms, dispute);
   else ctx.log.warn({ dispute: disputeId }, "a dispute that concerns no order of ours");
+  await deleteUnapplied(ctx.db, disputeId);
 }
 
 async function applyDispute(ctx: Context, rooms: DisputeRoom[], dispute: Dispute): Promise<void> {
@@ -24,30 +33,41 @@ async function applyDispute(ctx: Context, rooms: DisputeRoom[], dispute: Dispute
 }
 
 /**
- * The job: notices get lost. It reads the open disputes, and lists what the provider has opened since it last looked: what could not
- * be applied then is listed again.
+ * The job: notices get lost. It reads the open disputes and those that could not be applied before, and lists what the provider has
+ * opened since it last looked.
  */
 export async function reconcileDisputes(ctx: Context, rooms: DisputeRoom[]): Promise<void> {
-  const warn = (disputeId: string, err: unknown) =>
-    ctx.log.warn({ dispute: disputeId, err }, "a dispute could not be read; the next round tries again");
-  const open = await listOpenDisputes(ctx.db);
+  const known = [...(await listOpenDisputes(ctx.db)), ...(await listUnapplied(ctx.db))];
   await eachInTurn(
-    open,
+    known,
     ({ id }) => syncDispute(ctx, rooms, id),
-    ({ id }, err) => warn(id, err),
+    ({ id }, err) =>
+      ctx.log.warn({ dispute: id, err }, "a dispute could not be followed; the next round tries again"),
   );
-  const known = new Set(open.map(({ id }) => id));
-  let readUntil = ctx.now();
-  const listed = await listSinceCursor(ctx);
-  await eachInTurn(
-    listed.filter(({ disputeId }) => !known.has(disputeId)),
-    (dispute) => applyDispute(ctx, rooms, dispute),
-    ({ disputeId, createdAt }, err) => {
-      if (createdAt < readUntil) readUntil = createdAt;
-      warn(disputeId, err);
-    },
-  );
+  const knownIds = new Set(known.map(({ id }) => id));
+  const readUntil = ctx.now();
+  for (const dispute of await listSinceCursor(ctx))
+    if (!knownIds.has(dispute.disputeId)) await applyOrKeep(ctx, rooms, dispute);
   await writeCursor(ctx.db, CURSOR, readUntil);
+}
+
+/** The list goes on past a dispute that cannot be applied; where nothing can be written, the list is read again. */
+async function applyOrKeep(ctx: Context, rooms: DisputeRoom[], dispute: Dispute): Promise<void> {
+  const { disputeId, orderId } = dispute;
+  try {
+    await applyDispute(ctx, rooms, dispute);
+  } catch (err) {
+    ctx.log.error(
+      { dispute: disputeId, of: orderId, err },
+      "a dispute could not be applied: each round tries it",
+    );
+    await insertUnapplied(ctx.db, {
+      provider_dispute_id: disputeId,
+      order_id: toUuid("ord", orderId),
+      payment_id: toUuid("pay", orderId),
+      since: ctx.now(),
+    });
+  }
 }
 
 /** The oldest first. */

@@ -47,6 +47,11 @@ const asksAbout: Patience = {
   mend: "the buyer's bank asks about it: refund it, or answer at the payment provider before the bank's date",
 };
 
+const unapplied: Patience = {
+  ms: 0,
+  mend: "the payment provider has a dispute of a payment that is not booked here: run stoa-server payments reconcile and compare both",
+};
+
 /** Shown for 30 days. */
 const lostInExcess: Patience = {
   ms: -1,
@@ -94,8 +99,8 @@ const patience: Record<Kind, Record<string, Patience>> = {
     },
   },
   // The bank's date is counted from the first moment.
-  dispute: { inquiry: asksAbout, open: disputed, lost_in_excess: lostInExcess },
-  "plan dispute": { inquiry: asksAbout, open: disputed, lost: lostPlan },
+  dispute: { inquiry: asksAbout, open: disputed, unapplied, lost_in_excess: lostInExcess },
+  "plan dispute": { inquiry: asksAbout, open: disputed, unapplied, lost: lostPlan },
   balance: { owed_by_closed_account: owed },
 };
 

@@ -51,6 +51,9 @@ export async function countOpen(db: Queries, now: Date): Promise<OpenRow[]> {
       select 'dispute', status, opened_at, order_id, answer_by
         from disputes where status in ('inquiry', 'open')
       union all
+      select case when order_id is null then 'plan dispute' else 'dispute' end, 'unapplied', since, coalesce(order_id, payment_id), null
+        from unapplied_disputes
+      union all
       select 'dispute', 'lost_in_excess', closed_at, order_id, null
         from disputes where excess_minor > 0 and closed_at > ${lately}
       union all

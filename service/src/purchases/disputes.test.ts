@@ -291,6 +291,27 @@ suite("what is told of a dispute", () => {
     await reconcileDisputes(market.service.ctx, disputeRooms);
     assert.equal((await orderOf(buyer, orderId)).status, "disputed");
   });
+
+  test("of a payment that never came, is named to the operator and does not stop the list", async () => {
+    const buyer = await market.hasUser();
+    const productId = await hasProduct(seller, { price: 10 });
+    const declined = { productId, paymentMethodId: "pm_test_declined" };
+    const { orderId } = (await buyer.post("/v1/purchases", declined)).body.error.details;
+    const disputeId = dispute(book, orderId, { createdAt: market.clock.now });
+    const readUntil = async () =>
+      (await market.query("select read_until from provider_cursors where list = 'disputes'")).rows[0]
+        .read_until;
+    for (let round = 0; round < 2; round++) {
+      market.clock.forward(86_400_000);
+      await reconcileDisputes(market.service.ctx, disputeRooms);
+      assert.deepEqual(await readUntil(), market.clock.now);
+    }
+    market.clock.forward(1);
+    assert.match((await findings())["money"]!.note, new RegExp(`1 unapplied as dispute, .*${orderId}`));
+    book.disputes.delete(disputeId);
+    await reconcileDisputes(market.service.ctx, disputeRooms);
+    assert.doesNotMatch((await findings())["money"]!.note, /unapplied/);
+  });
 });
 
 suite("an inquiry of a bank", () => {

@@ -89,6 +89,15 @@ create table provider_cursors (
   read_until timestamptz not null
 );
 
+-- Listed disputes that could not be applied, because their payment is not settled here: tried again in each round.
+create table unapplied_disputes (
+  provider_dispute_id text primary key,
+  order_id uuid references orders on delete cascade,
+  payment_id uuid references subscription_payments on delete cascade,
+  since timestamptz not null,
+  check (num_nonnulls(order_id, payment_id) = 1)
+);
+
 -- What a comparison of the provider's books with ours found, a row each.
 create table provider_reconciliations (
   begun_at timestamptz primary key,
