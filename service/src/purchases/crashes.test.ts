@@ -121,6 +121,28 @@ suite("a process that is killed", () => {
     });
   }
 
+  test("with an Idempotency-Key, while an order of other terms stays open: the repeat does not charge that order", async () => {
+    const wish = await hasWish();
+    await buyOf(await site.startDoomed("order: written"), wish);
+    const key = { "idempotency-key": "by another method" };
+    const body = { productId: wish.productId, paymentMethodId: "pm_test_refund_waits" };
+    const doomed = await site.startDoomed("idempotency: answered, not kept");
+    await diesOf(doomed, clientOf(doomed.origin, wish.buyer.key).post("/v1/purchases", body, key));
+    const buyAsKeyed = () => wish.buyer.post("/v1/purchases", body, key);
+    const reply = await answeredRepeat(site.market, buyAsKeyed);
+    assert.deepEqual([reply.status, reply.body.data.status], [202, "pending"], reply.text);
+    assert.equal(await hasCharge(wish), false);
+    market.clock.forward(11 * MINUTE_MS);
+    await reconcileOrders(market.service.ctx);
+    assert.equal((await wish.buyer.post("/v1/purchases", body)).status, 201);
+    await assertBoughtOnce(wish);
+    const { rows } = await market.query(
+      "select payment_method_id from orders where buyer_id = $1 and status = 'completed'",
+      [wish.buyer.userId],
+    );
+    assert.deepEqual(rows, [{ payment_method_id: body.paymentMethodId }]);
+  });
+
   test("with an Idempotency-Key, whose purchase was refunded meanwhile: the repeat reads it and charges nothing", async () => {
     const wish = await hasWish();
     const key = { "idempotency-key": "refunded" };

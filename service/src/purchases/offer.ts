@@ -103,10 +103,20 @@ async function methodOf(ctx: Context, caller: Member, wished: string | undefined
 }
 
 /** Whether an order is what is offered now: another open one may just have to be waited for. */
-export const isAsOffered = (order: OrderRow, { methodId, split, discount, referrer }: Offer): boolean =>
+export const isAsOffered = (
+  order: OrderRow,
+  { product, methodId, split, tax, discount, referrer }: Offer,
+): boolean =>
+  order.productVersion === product.version &&
+  order.refundDays === product.refundDays &&
   order.paymentMethodId === methodId &&
+  order.currency === product.currency &&
   order.subtotalMinor === split.subtotalMinor &&
   order.discountMinor === split.discountMinor &&
+  order.taxMinor === split.taxMinor &&
   order.totalMinor === split.totalMinor &&
+  order.taxCountry === tax.country &&
+  order.taxBasisPoints === tax.basisPoints &&
+  order.taxInclusive === tax.inclusive &&
   order.discountCodeId === (discount?.id ?? null) &&
   order.referrerId === (referrer?.userId ?? null);

@@ -93,15 +93,9 @@ async function placeOrder(ctx: Context, caller: Member, offer: Offer): Promise<O
     await ctx.idempotencyKey?.bind(tx, toId("ord", order.id));
     return (await findOrder(tx, order.id))!;
   });
-  if (!placed) return boundToKey(ctx, await continueOpenOrder(ctx, caller, offer));
+  if (!placed) return continueOpenOrder(ctx, caller, offer);
   failPoint(ctx, "order: written");
   return placed;
-}
-
-/** Before anybody is charged for it. */
-async function boundToKey(ctx: Context, order: OrderRow): Promise<OrderRow> {
-  await ctx.idempotencyKey?.bind(ctx.db, toId("ord", order.id));
-  return order;
 }
 
 /** All that an offer says, copied: a later change of a product, a code or a rate changes no order. */
@@ -152,11 +146,18 @@ async function partiesOf(tx: Tx, caller: Member, { product, referrer }: Offer): 
   return { buyer_name: buyer.name, buyer_email: buyer.email, seller_name: seller.name };
 }
 
-/** The open order is carried on; where another is offered now, the old attempt is given up first. */
+/**
+ * The open order is carried on; where another is offered now, the old attempt is given up first. The key is bound to an order of the
+ * offered terms alone, because its repeat is charged for what it is bound to.
+ */
 async function continueOpenOrder(ctx: Context, caller: Member, offer: Offer): Promise<OrderRow> {
   const { product } = offer;
   const open = await findOpenOrder(ctx.db, caller.userId, product.id);
-  if (open && (isAsOffered(open, offer) || !(await replaceOpenOrder(ctx, open)))) return open;
+  if (open && isAsOffered(open, offer)) {
+    await ctx.idempotencyKey?.bind(ctx.db, toId("ord", open.id));
+    return open;
+  }
+  if (open && !(await replaceOpenOrder(ctx, open))) return open;
   // It was settled or given up in between: from the start, which now sees how it ended.
   await mustNotOwn(ctx, caller, product.id);
   return placeOrder(ctx, caller, offer);

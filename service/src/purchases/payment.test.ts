@@ -172,6 +172,18 @@ test("an order that waits at an old price is replaced by one at the price that i
   assert.equal(await chargeOf(orderId), "canceled");
 });
 
+test("an order that waits with another refund window is replaced by one with the window that is offered", async () => {
+  const { buyer, orderId, productId } = await hasWaiting();
+  const session = await market.hasSession(seller.userId);
+  const { refundDays } = (await session.get("/v1/account")).body.data;
+  await session.patch("/v1/account", { refundDays: 30 });
+  const reply = await buy(buyer, productId, WAITS);
+  await session.patch("/v1/account", { refundDays });
+  assert.equal(reply.status, 202);
+  assert.notEqual(reply.body.data.orderId, orderId);
+  assert.equal(await chargeOf(orderId), "canceled");
+});
+
 test("a charge without an answer leaves the order pending until the provider tells", async () => {
   const { buyer, productId, orderId } = await hasPending("answers get lost");
   assert.equal(await chargeOf(orderId), "succeeded", "it was charged");

@@ -132,6 +132,19 @@ suite("with rates that prices hold already", () => {
   });
   after(() => market.close());
 
+  test("whoever moves on while an order waits gets another order of the same total, taxed where they are now", async () => {
+    const productId = await hasProduct(await market.hasUser(), { price: 10 });
+    const buyer = await hasBuyerIn(market, "DE");
+    const wish = { paymentMethodId: "pm_test_requires_action" };
+    const before = (await buy(buyer, productId, wish)).body.data;
+    await (await market.hasSession(buyer.userId)).patch("/v1/account", { country: "FR" });
+    const after = (await buy(buyer, productId, wish)).body.data;
+    const rateOf = async ({ orderId }: { orderId: string }) =>
+      (await buyer.get(`/v1/purchases/${orderId}`)).body.data.taxRate.country;
+    assert.deepEqual([await rateOf(before), await rateOf(after)], ["DE", "FR"]);
+    assert.deepEqual([before.amount, after.amount], [10, 10]);
+  });
+
   test("the buyer pays the price, of which the tax is a part", async () => {
     const productId = await hasProduct(await market.hasUser(), { price: 11.9 });
     const order = await boughtIn(market, "DE", productId, { expectedPrice: 11.9 });
