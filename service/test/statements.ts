@@ -7,15 +7,20 @@ export interface Asked {
   values: unknown[];
 }
 
-/** What reaches PostgreSQL from this process while `work` runs. */
+/** Statements by which a process reads the database's clock and shows that it lives, at intervals and beside all work. */
+const OF_THE_PROCESS = /clock_timestamp\(\)|pg_locks|pg_try_advisory_lock/;
+
+/** What reaches PostgreSQL from this process while `work` runs, but for what the process asks at intervals. */
 export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]> {
   const asked: Asked[] = [];
   const connections: pg.Client[] = [];
   const { query } = pg.Client.prototype;
   pg.Client.prototype.query = function (this: pg.Client, ...given: unknown[]) {
-    if (!connections.includes(this)) connections.push(this);
     const [first, second] = given as [string | { text: string; values?: unknown[] }, unknown];
     const named = typeof first === "string" ? { text: first } : first;
+    if (OF_THE_PROCESS.test(named.text))
+      return (query as (...given: unknown[]) => unknown).apply(this, given);
+    if (!connections.includes(this)) connections.push(this);
     const values = named.values ?? (Array.isArray(second) ? second : []);
     asked.push({ connection: connections.indexOf(this), text: named.text, values });
     return (query as (...given: unknown[]) => unknown).apply(this, given);

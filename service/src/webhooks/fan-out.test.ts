@@ -6,8 +6,8 @@ import { assertError, type Client } from "../../test/market.ts";
 import { drain } from "../../test/until.ts";
 import { fanOut } from "./fan-out.ts";
 
-/** Short, so that no test waits long for a process that is frozen. */
-const transactionTimeouts = { idleMs: 400, lockMs: 900 };
+/** Short, so that no test waits long for a process that is frozen; longer than a busy machine pauses between two statements. */
+const transactionTimeouts = { idleMs: 1_500, lockMs: 900 };
 const { deliver, happens, hasEndpoint, market, newCourier, receiver } = await openHooks({
   transactionTimeouts,
 });
