@@ -4,7 +4,7 @@ import { endpoint } from "./endpoint.ts";
 import { Amount, Currency, paging, Timestamp } from "./envelope.ts";
 import { type RolePermission, rolePermissions, roles } from "./permissions.ts";
 import { plans } from "./plans.ts";
-import { visibleLine } from "./visible-line.ts";
+import { visibleLine, visibleText } from "./visible-text.ts";
 
 const refundDays = z.union([z.literal(0), z.literal(7), z.literal(14), z.literal(30)], {
   error: "must be 0, 7, 14 or 30",
@@ -42,7 +42,7 @@ export const Account = z
 export const ChangeAccount = z
   .strictObject({
     name: visibleLine(100),
-    bio: z.string().trim().max(2_000),
+    bio: visibleText(2_000),
     refundDays: refundDays.describe("Holds for what is bought from now on"),
     commissionBasisPoints,
     country: Country.nullable(),

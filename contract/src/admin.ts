@@ -5,11 +5,12 @@ import { filter, paging, Timestamp } from "./envelope.ts";
 import { OAuthClient } from "./oauth.ts";
 import { roles } from "./permissions.ts";
 import { plans, Quotas } from "./plans.ts";
+import { visibleText } from "./visible-text.ts";
 
 const quota = Quotas.nullable().describe(
   "The account's own numbers in the place of its plan's; null: its plan's",
 );
-const reason = z.string().trim().min(1).max(500).describe("Kept in the audit log");
+const reason = visibleText(500).min(1).describe("Kept in the audit log");
 
 export const AdminUser = Account.omit({ permissions: true, twoFactor: true })
   .extend({

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { paging, Timestamp } from "./envelope.ts";
 import { Provider } from "./providers.ts";
-import { visibleLine } from "./visible-line.ts";
+import { visibleLine } from "./visible-text.ts";
 
 const access = { who: "member", permission: "ai:execute" } as const;
 

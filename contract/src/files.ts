@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
+import { visibleText } from "./visible-text.ts";
 
 const MIB = 1024 * 1024;
 export const MAX_FILE_BYTES = 50 * MIB;
@@ -48,7 +49,7 @@ export const addFile = endpoint({
   params,
   upload: { maxBytes: MAX_FILE_BYTES },
   body: z.strictObject({
-    changelog: z.string().max(5_000).describe("The note of the new version").optional(),
+    changelog: visibleText(5_000).describe("The note of the new version").optional(),
   }),
   data: ProductFile.extend({ version }),
   status: 201,
@@ -81,7 +82,7 @@ export const addImage = endpoint({
   params,
   upload: { maxBytes: MAX_IMAGE_BYTES },
   body: z.strictObject({
-    alt: z.string().trim().max(300).describe("What it shows, for those who cannot see it").optional(),
+    alt: visibleText(300).describe("What it shows, for those who cannot see it").optional(),
   }),
   data: ProductImage,
   status: 201,

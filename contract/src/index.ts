@@ -365,7 +365,7 @@ export {
 } from "./transfer.ts";
 export { VARIABLE_NAME, type Variable } from "./variables.ts";
 export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } from "./versions.ts";
-export { visibleLine } from "./visible-line.ts";
+export { hasInvisible, toVisibleLine, toVisibleText, visibleLine, visibleText } from "./visible-text.ts";
 export type {
   AdminWebhookEndpoint,
   ChangeWebhookEndpoint,

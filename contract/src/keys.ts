@@ -2,7 +2,7 @@ import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { paging, Timestamp } from "./envelope.ts";
 import { type Permission, permissions } from "./permissions.ts";
-import { visibleLine } from "./visible-line.ts";
+import { visibleLine } from "./visible-text.ts";
 
 export const apiKeyStatuses = ["active", "replaced", "expired", "revoked"] as const;
 

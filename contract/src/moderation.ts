@@ -3,6 +3,7 @@ import { endpoint } from "./endpoint.ts";
 import { Amount, Currency, filter, paging, Timestamp } from "./envelope.ts";
 import { Moderation, Move, productStatuses, suspensionReasons } from "./lifecycle.ts";
 import { ProductDetail, productTypes } from "./products.ts";
+import { visibleText } from "./visible-text.ts";
 
 export const ModeratedProduct = z
   .object({
@@ -31,7 +32,7 @@ export const ModeratedProduct = z
   })
   .meta({ id: "ModeratedProduct", description: "A product as moderators list it." });
 
-const reason = z.string().trim().min(1).max(2_000);
+const reason = visibleText(2_000).min(1);
 
 export const RejectProduct = z
   .strictObject({ reason: reason.describe("Told to the seller: what to mend") })

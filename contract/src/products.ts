@@ -6,7 +6,7 @@ import { Moderation, Move, ProductStatus } from "./lifecycle.ts";
 import { Provider, providers } from "./providers.ts";
 import { Variable } from "./variables.ts";
 import { SemanticVersion } from "./versions.ts";
-import { visibleLine } from "./visible-line.ts";
+import { visibleLine, visibleText } from "./visible-text.ts";
 
 export const productTypes = ["PROMPT", "WORKFLOW"] as const;
 const ProductType = z.enum(productTypes).describe("An open set for readers");
@@ -109,7 +109,7 @@ const compatibility = z
 
 const fields = {
   title: line(120),
-  description: z.string().trim().max(10_000),
+  description: visibleText(10_000),
   lang: z
     .string()
     .max(35)
@@ -126,13 +126,13 @@ const fields = {
   contentFormat: z
     .enum(["text", "messages"])
     .describe("text: content is one user message; messages: content is a JSON array of {role, content}"),
-  preview: z.string().max(2_000).describe("What everyone may read of the content"),
+  preview: visibleText(2_000).describe("What everyone may read of the content"),
   requirements: words(50, 500),
   features: words(50, 500),
   tags,
   compatibility,
   version: SemanticVersion,
-  changelog: z.string().max(5_000).describe("The note of the new version"),
+  changelog: visibleText(5_000).describe("The note of the new version"),
   currency: Currency,
   variables: z.array(Variable).max(100).describe("Derived from the content when absent"),
   models: z.partialRecord(Provider, line(200)).describe("Provider to default model"),
@@ -184,7 +184,7 @@ const ProductWarning = z
 const warnings = z
   .array(ProductWarning)
   .describe(
-    "What is saved but likely a mistake; empty: nothing. Today: tags of other template languages in the content, such as {{#if}}, {{> x}} or {% if %}. They are sent to the model as they stand: remove them, or write \\{{ for two braces that are meant as text",
+    "What is saved but likely a mistake; empty: nothing. Today: tags of other template languages in the content, such as {{#if}}, {{> x}} or {% if %}, and invisible characters. They are sent to the model as they stand: remove them, or write \\{{ for two braces that are meant as text",
   );
 const ChangedProduct = z
   .object({ ...ProductDetail.shape, warnings })

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { Amount, Currency, filter, paging, Timestamp } from "./envelope.ts";
+import { visibleText } from "./visible-text.ts";
 
 export const refundStatuses = [
   "pending",
@@ -129,18 +130,15 @@ export const OrderEvent = z
   })
   .meta({ id: "OrderEvent", description: "Something that happened to a purchase." });
 
-const reason = z
-  .string()
-  .trim()
+const reason = visibleText(200)
   .min(1)
-  .max(200)
   .describe(`Your words, or one of: ${refundReasons.join(", ")}`);
-const details = z.string().trim().min(1).max(2_000).optional();
+const details = visibleText(2_000).min(1).optional();
 
 export const RequestRefund = z.strictObject({ reason, details }).meta({ id: "RequestRefund" });
 
 export const RejectRefund = z
-  .strictObject({ reason: z.string().trim().min(1).max(2_000).describe("Told to the buyer") })
+  .strictObject({ reason: visibleText(2_000).min(1).describe("Told to the buyer") })
   .meta({ id: "RejectRefund" });
 
 export const GiveRefund = z

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { filter, paging, queryNumber, Timestamp } from "./envelope.ts";
+import { visibleText } from "./visible-text.ts";
 
 const reads = { who: "visitor", permission: "products:read" } as const;
 const writes = { who: "member", permission: "purchases:write" } as const;
@@ -9,8 +10,8 @@ const params = z.object({ productId: z.string() });
 const ofReview = z.object({ productId: z.string(), reviewId: z.string() });
 
 const rating = z.int().min(1).max(5);
-const comment = z.string().trim().max(5_000);
-const reason = z.string().trim().min(1).max(500);
+const comment = visibleText(5_000);
+const reason = visibleText(500).min(1);
 const person = z.object({ id: z.string(), name: z.string() });
 
 export const Review = z

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Address } from "./address.ts";
 import { endpoint } from "./endpoint.ts";
-import { visibleLine } from "./visible-line.ts";
+import { visibleLine } from "./visible-text.ts";
 
 const access = { who: "public" } as const;
 const atSignIn = { base: "/api/auth", tag: "sign-in", method: "POST", access } as const;

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { endpoint } from "./endpoint.ts";
 import { filter, paging, queryNumber, Timestamp } from "./envelope.ts";
 import { type CallbackType, callbackTypes, type EventType, eventTypes } from "./events.ts";
+import { visibleText } from "./visible-text.ts";
 
 export const deliveryStatuses = [
   "pending",
@@ -22,7 +23,7 @@ const fields = {
     .describe(
       "Where events are posted: https, a public address, no credentials in it; kept as a URL's parser writes it",
     ),
-  description: z.string().trim().max(200),
+  description: visibleText(200),
   eventTypes: z
     .array(z.enum(types))
     .min(1)

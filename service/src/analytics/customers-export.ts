@@ -1,3 +1,4 @@
+import { toVisibleLine } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
 import type { FileAnswer } from "../http/route.ts";
 import { type Cell, csvAnswer, csvLines } from "./csv.ts";
@@ -33,5 +34,5 @@ async function* rows(ctx: Context, bought: Bought): AsyncGenerator<Cell[]> {
 
 function cellsOf(row: CustomerRow, currency: string): Cell[] {
   const { id, name, purchases, totalSpent, firstPurchaseAt, lastPurchaseAt } = toCustomer(row, currency);
-  return [id, name, currency, purchases, totalSpent, firstPurchaseAt, lastPurchaseAt];
+  return [id, toVisibleLine(name), currency, purchases, totalSpent, firstPurchaseAt, lastPurchaseAt];
 }

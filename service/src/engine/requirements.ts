@@ -1,3 +1,4 @@
+import { toVisibleLine } from "@stoa/contract";
 import { versionToRun } from "../ai/prepare.ts";
 import { keyToRunWith } from "../ai/provider-keys.ts";
 import type { Context, Member } from "../context.ts";
@@ -90,7 +91,7 @@ async function whyNotRunnable(
 }
 
 const neededFor = ({ title, compatibility }: Product) =>
-  `must have a key of one of ${compatibility.join(", ")}, which ${JSON.stringify(title)} runs on`;
+  `must have a key of one of ${compatibility.join(", ")}, which “${toVisibleLine(title)}” runs on`;
 
 async function found<T>(find: () => Promise<T>): Promise<T | string> {
   try {

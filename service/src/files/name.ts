@@ -1,9 +1,7 @@
+import { toVisibleLine } from "@stoa/contract";
 import { invalidRequest } from "../errors.ts";
 
 const MAX_CHARACTERS = 120;
-/** What turns text around, or is not there to be seen: `annexe\u202Ffdp.exe` would read as another name. */
-const UNSEEN =
-  /[\p{Cc}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffc]/gu;
 /** No file system of our buyers shall stumble over it, and no shell. Browsers send a quotation mark as %22. */
 const FORBIDDEN = /[<>:"|?*\\/]|%22|%0[ad]/gi;
 const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
@@ -11,10 +9,8 @@ const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
 /** The name that a file is kept under, made of what the client calls it: no path, no disguise, no device of Windows. */
 export function toFileName(said: string): string {
   const last = said.normalize("NFC").split(/[\\/]/).at(-1)!;
-  const name = last
-    .replace(UNSEEN, "")
+  const name = toVisibleLine(last)
     .replace(FORBIDDEN, "_")
-    .replace(/\s+/gu, " ")
     .replace(/^[. ]+|[. ]+$/g, "");
   if (name === "") throw invalidRequest("file", 'needs a name: filename="guide.md"');
   if (DEVICE.test(name))

@@ -270,7 +270,7 @@ export function openApiDocument(endpoints: Endpoint[], origin: string | null, he
       version: VERSION,
       summary: "A marketplace for AI prompts and workflows that anyone can host",
       description:
-        "Every answer is an envelope: `success`, `data` or `error`, and `meta`. Unknown fields and parameters are refused. Of duplicate JSON keys the last counts.\n\nAn empty query parameter counts as absent, and enumerated query values may have any case. `null` for an optional field of a POST or PUT body means that the field is not given. A path may end with a slash, and every GET path answers HEAD. Sign-in under `/api/auth` is also found under `/v1/api/auth`.",
+        "Every answer is an envelope: `success`, `data` or `error`, and `meta`. Unknown fields and parameters are refused. Of duplicate JSON keys the last counts.\n\nAn empty query parameter counts as absent, and enumerated query values may have any case. `null` for an optional field of a POST or PUT body means that the field is not given. Names and titles with invisible characters (control, bidirectional, tags) are refused; texts of several lines are stored without them. A path may end with a slash, and every GET path answers HEAD. Sign-in under `/api/auth` is also found under `/v1/api/auth`.",
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: origin ? `${origin}/v1` : "/v1" }],

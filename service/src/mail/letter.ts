@@ -1,3 +1,4 @@
+import { toVisibleLine } from "@stoa/contract";
 import { letterHtml } from "./letter-html.ts";
 import { letterText } from "./letter-text.ts";
 
@@ -20,16 +21,13 @@ export interface LetterWish {
   footnotes?: string[];
 }
 
-/** One line: what people give us, such as a name, makes no line, header or paragraph of its own. */
-const toLine = (text: string) => text.replace(/[\p{Cc}\s]+/gu, " ").trim();
-
 /** One template for every letter: text first, and the same words as HTML. */
 export function composeLetter({ subject, paragraphs, action, footnotes = [] }: LetterWish): Letter {
   const words = {
-    subject: toLine(subject),
-    paragraphs: paragraphs.map(toLine),
-    action: action && { label: toLine(action.label), url: action.url },
-    footnotes: footnotes.map(toLine),
+    subject: toVisibleLine(subject),
+    paragraphs: paragraphs.map(toVisibleLine),
+    action: action && { label: toVisibleLine(action.label), url: action.url },
+    footnotes: footnotes.map(toVisibleLine),
   };
   return {
     subject: words.subject,

@@ -1,4 +1,4 @@
-import { RedirectUri } from "@stoa/contract";
+import { RedirectUri, toVisibleLine } from "@stoa/contract";
 import { errors } from "oidc-provider";
 import { hostsOf, isLoopback } from "./redirects.ts";
 
@@ -62,6 +62,5 @@ function grantTypesOf({ grant_types: given }: Record<string, unknown>): string[]
 /** One line of visible text: it stands on the consent page. */
 function nameOf({ client_name: name }: Record<string, unknown>): string | null {
   if (typeof name !== "string") return null;
-  const visible = name.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ").trim();
-  return [...visible].slice(0, MAX_NAME).join("") || null;
+  return [...toVisibleLine(name)].slice(0, MAX_NAME).join("") || null;
 }

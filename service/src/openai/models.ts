@@ -1,4 +1,4 @@
-import type { OpenAiModel } from "@stoa/contract";
+import { type OpenAiModel, toVisibleLine } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { toId } from "../ids.ts";
@@ -29,8 +29,8 @@ const toModel = (id: string, { title, authorName, createdAt }: ModelFacts): Open
   id,
   object: "model",
   created: Math.floor(createdAt.getTime() / 1000),
-  owned_by: authorName,
-  name: title,
+  owned_by: toVisibleLine(authorName),
+  name: toVisibleLine(title),
 });
 
 export async function listModels(ctx: Context, caller: Member) {

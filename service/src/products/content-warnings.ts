@@ -1,4 +1,4 @@
-import type { ProductWarning } from "@stoa/contract";
+import { hasInvisible, type ProductWarning } from "@stoa/contract";
 import { ApiError, toPath } from "../errors.ts";
 import { parseMessages, parseTemplate, type Template } from "../prompts/template.ts";
 import { Workflow } from "../workflows/definition.ts";
@@ -13,11 +13,15 @@ const FOREIGN_TAG = /\{\{[ \t]*[#/^>!&~@$*.\w-][^{}\n]{0,200}\}\}|\{%[^{}\n]{1,2
 const MAX_NAMED_TAGS = 3;
 const MAX_TAG_CHARACTERS = 40;
 
-/** What the content holds that looks like a template's logic, which `template/1` does not have. */
+/** What the content holds that is likely a mistake: a template's logic, which `template/1` does not have, and what nobody sees. */
 export function contentWarnings(product: Content): ProductWarning[] {
   return templatesOf(product).flatMap(({ field, text }) => {
     const template = parseTemplate(text);
-    return [...foreignTagWarnings(field, template), ...elseWarnings(field, template)];
+    return [
+      ...foreignTagWarnings(field, template),
+      ...elseWarnings(field, template),
+      ...invisibleWarnings(field, text),
+    ];
   });
 }
 
@@ -33,6 +37,17 @@ function elseWarnings(field: string, template: Template): ProductWarning[] {
   if (!template.some((part) => typeof part !== "string" && part.name === "else")) return [];
   return [{ field, reason: "holds {{else}}, which is read as a variable named else: remove or rename it" }];
 }
+
+const invisibleWarnings = (field: string, text: string): ProductWarning[] =>
+  hasInvisible(text)
+    ? [
+        {
+          field,
+          reason:
+            "holds control, bidirectional or other invisible characters, which the model reads and buyers do not see: remove those that you do not mean",
+        },
+      ]
+    : [];
 
 function named(tags: string[]): string {
   const shown = tags.slice(0, MAX_NAMED_TAGS).map(shortened).join(", ");

@@ -1,3 +1,4 @@
+import { toVisibleLine } from "@stoa/contract";
 import { countSale } from "../catalogue/stats.ts";
 import type { Context } from "../context.ts";
 import { daysAfter } from "../days.ts";
@@ -44,7 +45,7 @@ const attempts = attemptsOf<OrderRow>({
     currency: order.currency,
     methodId: order.paymentMethodId!,
     userId: toUserId(order.buyerId),
-    description: order.productTitle,
+    description: toVisibleLine(order.productTitle),
     buyer: "present",
     recurs: false,
   }),

@@ -1,4 +1,4 @@
-import type { OrderStatus } from "@stoa/contract";
+import { type OrderStatus, toVisibleLine } from "@stoa/contract";
 import { toLongDate } from "../days.ts";
 import { formatMoney } from "../money/amount.ts";
 import type { TaxRate } from "../money/percent.ts";
@@ -78,11 +78,11 @@ function receiptText(receipt: Receipt): ReceiptText {
       { label: "Payment", value: paymentText(receipt.paymentMethod) },
     ],
     parties: [
-      { role: "Bought by", name: buyer.name, email: buyer.email },
-      { role: "Sold by", name: seller.name },
+      { role: "Bought by", name: toVisibleLine(buyer.name), email: buyer.email },
+      { role: "Sold by", name: toVisibleLine(seller.name) },
     ],
     lines: receipt.lines.map(({ title, detail, amountMinor }) => ({
-      title,
+      title: toVisibleLine(title),
       detail,
       amount: printMoney(amountMinor, receipt.currency),
     })),

@@ -1,4 +1,4 @@
-import { Address } from "@stoa/contract";
+import { Address, toVisibleLine } from "@stoa/contract";
 import { record } from "../audit/audit.ts";
 import type { Context, Source } from "../context.ts";
 import type { Tx } from "../db/database.ts";
@@ -137,7 +137,7 @@ function mayEnter(account: Entrant | undefined, provider: IdentityProviderName):
  */
 function publicNameOf({ provider, identity }: Arrival): string | null {
   if (provider !== "github") return null;
-  const line = (identity.name ?? "").replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ").trim();
+  const line = toVisibleLine(identity.name ?? "");
   return line.slice(0, MAX_NAME).trim() || null;
 }
 

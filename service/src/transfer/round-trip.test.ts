@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { providers } from "@stoa/contract";
+import { providers, toVisibleLine } from "@stoa/contract";
 import fc from "fast-check";
 import { haiku, hasDraft } from "../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../test/market.ts";
@@ -83,9 +83,7 @@ const oddText = fc.oneof(
   fc.constantFrom("null", "~", "true", "no", "1.0", "0x1f", "2026-01-01", "<<", "=", "{}", "[]"),
 );
 const storable = oddText.map((text) => text.replaceAll("\0", "").toWellFormed());
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu;
-const line = (max: number) =>
-  storable.map((text) => text.trim().slice(0, max).toWellFormed().replace(INVISIBLE, "").trim() || "x");
+const line = (max: number) => storable.map((text) => toVisibleLine(text.slice(0, max).toWellFormed()) || "x");
 
 const products = fc.record(
   {

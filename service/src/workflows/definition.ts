@@ -1,4 +1,4 @@
-import { providers, SemanticVersion, TimeoutSeconds, VARIABLE_NAME } from "@stoa/contract";
+import { providers, SemanticVersion, TimeoutSeconds, VARIABLE_NAME, visibleText } from "@stoa/contract";
 import { z } from "zod";
 import { messageRoles } from "../outside/ai-provider.ts";
 import { conversationFaults } from "../prompts/template.ts";
@@ -115,7 +115,7 @@ const map = {
 const approval = {
   type: z.literal("approval"),
   timeoutSeconds: seconds(MAX_WAIT_SECONDS),
-  prompt: z.string().trim().min(1).max(2_000).optional().describe("What whoever approves is asked"),
+  prompt: visibleText(2_000).min(1).optional().describe("What whoever approves is asked"),
 };
 const delay = { type: z.literal("delay"), seconds: seconds(MAX_WAIT_SECONDS) };
 
