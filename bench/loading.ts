@@ -92,7 +92,8 @@ function* inBatches(products: Iterable<MadeProduct>): Generator<MadeProduct[]> {
 const COLUMNS = {
   products:
     "id, author_id, title, description, lang, type, status, category, price_minor, currency, compatibility, tags, requirements, features, models, preview, version, released, card, created_at, updated_at, published_at, first_published_at, moved_at",
-  product_versions: "product_id, version, numbers, content, content_format, variables, changelog, created_at",
+  product_versions:
+    "product_id, version, numbers, title, description, content, content_format, variables, changelog, created_at",
   product_stats: "product_id, views, purchases, rating_sum, rating_count, trending",
   listings:
     "product_id, author_id, status, type, category, section, lang, currency, price_minor, compatibility, tags, title, created_at, updated_at, published_at, purchases, views, rating_mean, rating_score, trending",
@@ -123,7 +124,18 @@ function rowsOf(products: MadeProduct[], sections: Map<string | null, string>) {
       ...[p.createdAt, p.updatedAt, p.publishedAt, p.publishedAt, p.createdAt],
     ]),
     product_versions: products.map((p) => [
-      ...[p.id, "1.0.0", FIRST, p.content, "text", JSON.stringify(p.variables), "", p.createdAt],
+      ...[
+        p.id,
+        "1.0.0",
+        FIRST,
+        p.title,
+        p.description,
+        p.content,
+        "text",
+        JSON.stringify(p.variables),
+        "",
+        p.createdAt,
+      ],
     ]),
     product_stats: products.map((p) => [
       ...[p.id, p.views, p.purchases, p.ratingSum, p.ratingCount, p.trending],

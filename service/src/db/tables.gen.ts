@@ -626,9 +626,11 @@ export interface ProductVersions {
   content: string;
   content_format: string;
   created_at: Timestamp;
+  description: string;
   files: Generated<Json>;
   numbers: number[];
   product_id: string;
+  title: string;
   variables: Json;
   version: string;
 }

@@ -8,12 +8,12 @@ import {
   ProtocolError,
   ProtocolErrorCode,
 } from "@modelcontextprotocol/server";
-import type { Variable } from "@stoa/contract";
+import { toVisibleLine, toVisibleText, type Variable } from "@stoa/contract";
 import { type Product, renderedFor } from "../ai/prepare.ts";
 import type { Context, Member } from "../context.ts";
 import type { Message } from "../outside/ai-provider.ts";
 import { noteReveal } from "../products/detail.ts";
-import { sellersText, visibleText } from "./descriptions.ts";
+import { sellersText } from "./descriptions.ts";
 import { promptNameOf } from "./names.ts";
 import { findNamed, listPage } from "./products.ts";
 import type { Runnable } from "./queries.ts";
@@ -30,14 +30,14 @@ export async function listPrompts(
 
 const toPrompt = (product: Runnable): Prompt => ({
   name: promptNameOf(product),
-  title: visibleText(product.title),
-  description: sellersText(product.description),
+  title: toVisibleLine(product.title),
+  description: sellersText(product),
   arguments: product.variables.map(toArgument),
 });
 
 const toArgument = ({ name, description, required, default: standard, enum: choices }: Variable) => ({
   name,
-  description: visibleText(
+  description: toVisibleText(
     [description, choices && `One of: ${choices.join(", ")}`].filter(Boolean).join(" "),
   ),
   required: required && standard === undefined,
@@ -52,7 +52,8 @@ export async function getPrompt(
   const product = await mustFindPrompt(ctx, caller, name);
   const { messages } = await renderedFor(ctx, product, { variables, options: {} });
   await noteReveal(ctx, caller, product);
-  return { description: sellersText(product.description), messages: messages.map(toPromptMessage) };
+  const { authorName, versionDescription: description } = product;
+  return { description: sellersText({ authorName, description }), messages: messages.map(toPromptMessage) };
 }
 
 /** MCP has no system's messages. */

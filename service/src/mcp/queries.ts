@@ -5,11 +5,11 @@ import type { Queries } from "../db/database.ts";
 export interface Runnable {
   id: string;
   type: "PROMPT" | "WORKFLOW";
+  /** These three of the version that would run. */
   title: string;
   description: string;
-  authorName: string;
-  /** Of the version that would run. */
   variables: Variable[];
+  authorName: string;
   /** Of a workflow: its definition. */
   definition: string | null;
 }
@@ -24,7 +24,7 @@ export interface Part {
 /** Part of what somebody may run, newest first, each with the version of their line. */
 export async function listRunnable(db: Queries, userId: string, { types, after, limit }: Part) {
   const { rows } = await sql<Runnable>`
-    select p.id, p.type, p.title, p.description, u.name as "authorName", v.variables,
+    select p.id, p.type, v.title, v.description, u.name as "authorName", v.variables,
            case p.type when 'WORKFLOW' then v.content end as definition
       from runnable_products mine
       join products p on p.id = mine.product_id

@@ -1,7 +1,7 @@
 import type { ListToolsResult, Tool } from "@modelcontextprotocol/server";
-import type { Variable } from "@stoa/contract";
+import { toVisibleLine, type Variable } from "@stoa/contract";
 import type { Context, Member } from "../context.ts";
-import { sellersText, visibleText, withVisibleTexts } from "./descriptions.ts";
+import { sellersText, withVisibleTexts } from "./descriptions.ts";
 import { executionSchema, executionTools } from "./execution-tools.ts";
 import { toolNameOf } from "./names.ts";
 import { listPage } from "./products.ts";
@@ -28,8 +28,8 @@ const annotations = {
 
 const toTool = (product: Runnable): Tool => ({
   name: toolNameOf(product),
-  title: visibleText(product.title),
-  description: `A ${product.type.toLowerCase()} by ${visibleText(product.authorName)}. A run takes your own provider key, which may cost you money there.\n\n${sellersText(product.description)}`,
+  title: toVisibleLine(product.title),
+  description: `Runs a ${product.type.toLowerCase()} with your own provider key, which may cost you money there.\n\n${sellersText(product)}`,
   annotations,
   ...(product.type === "PROMPT" ? promptSchemas(product) : workflowSchemas(product)),
 });

@@ -62,6 +62,8 @@ export interface ProductRow extends Verdict {
 export interface WholeProduct extends ProductRow, VersionRow {}
 
 export interface ProductForReader extends WholeProduct {
+  /** As it was when the reader's version was made. */
+  versionDescription: string;
   latestVersion: string;
   views: number;
   purchases: number;
@@ -91,7 +93,7 @@ const FIND_PRODUCT = {
   name: "find_product_for_reader",
   text: `
   select ${PRODUCT_COLUMNS}, s.views, s.purchases, s.rating_sum as "ratingSum", s.rating_count as "ratingCount",
-         p.version as "latestVersion", ${VERSION_COLUMNS}, e.order_id is not null as entitled, e.used_at as "usedAt"
+         p.version as "latestVersion", ${VERSION_COLUMNS}, v.description as "versionDescription", e.order_id is not null as entitled, e.used_at as "usedAt"
     from products p
     join users u on u.id = p.author_id
     join product_stats s on s.product_id = p.id
@@ -263,13 +265,18 @@ export const updateProduct = (tx: Tx, id: string, values: ProductValues, now: Da
     .where("id", "=", id)
     .execute();
 
-export const insertVersion = (tx: Tx, productId: string, version: VersionRow, now: Date) =>
+/** A version to be written, with what the product is called then. */
+type NewVersion = VersionRow & Pick<ProductRow, "title" | "description">;
+
+export const insertVersion = (tx: Tx, productId: string, version: NewVersion, now: Date) =>
   tx
     .insertInto("product_versions")
     .values({
       product_id: productId,
       version: version.version,
       numbers: numbersOf(version.version),
+      title: version.title,
+      description: version.description,
       content: version.content,
       content_format: version.contentFormat,
       variables: JSON.stringify(version.variables),
@@ -280,7 +287,7 @@ export const insertVersion = (tx: Tx, productId: string, version: VersionRow, no
     .execute();
 
 /** Only of a product that was never published: a version that somebody may have bought is never rewritten. */
-export async function replaceVersion(tx: Tx, productId: string, old: string, version: VersionRow, now: Date) {
+export async function replaceVersion(tx: Tx, productId: string, old: string, version: NewVersion, now: Date) {
   await tx
     .deleteFrom("product_versions")
     .where("product_id", "=", productId)

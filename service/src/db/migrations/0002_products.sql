@@ -54,6 +54,9 @@ create table product_versions (
   version text not null,
   -- The version's three numbers, so that the newest of a major line is an index scan.
   numbers integer[] not null,
+  -- The product's, as they were when the version was made: what assistants read of it does not change behind the buyer's back.
+  title text not null,
+  description text not null,
   content text not null,
   content_format text not null check (content_format in ('text', 'messages')),
   variables jsonb not null,
