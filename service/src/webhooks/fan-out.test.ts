@@ -7,7 +7,7 @@ import { drain } from "../../test/until.ts";
 import { fanOut } from "./fan-out.ts";
 
 /** Short, so that no test waits long for a process that is frozen; longer than a busy machine pauses between two statements. */
-const transactionTimeouts = { idleMs: 1_500, lockMs: 900 };
+const transactionTimeouts = { idleMs: 1_000, lockMs: 2_000 };
 const { deliver, happens, hasEndpoint, market, newCourier, receiver } = await openHooks({
   transactionTimeouts,
 });
