@@ -188,7 +188,11 @@ suite("refusals", () => {
     const before = await countOf("admin.refused");
     for (const client of [session, user]) assert.equal((await client.get("/v1/admin/users")).status, 403);
     assert.deepEqual(await refusalsOf("admin.refused", before), [[id, 1]]);
-    assert.equal(linesOf("admin.refused").at(-1).endpoint, "GET /admin/users");
+    const { endpoint, msg } = linesOf("admin.refused").at(-1);
+    assert.deepEqual(
+      [endpoint, msg],
+      ["GET /admin/users", "a request was refused: it needs an administrator"],
+    );
   });
 
   test("a network that is barred from sign-in", async () => {

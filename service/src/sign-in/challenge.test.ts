@@ -67,11 +67,29 @@ suite("with two-factor authentication on", () => {
     });
   });
 
-  test("a wrong code at login is refused and recorded, and a wrong password asks for no code", async () => {
+  test("wrong codes: a line of the log each, and an audit entry for the 1st, 10th … of an account", async () => {
+    later();
+    const { id } = (await session.get("/v1/account")).body.data;
+    const challenge = challengeOf(await logIn());
+    for (let tries = 0; tries < 3; tries++)
+      assertError(await answer(challenge, app.wrongCode()), 401, "INVALID_CREDENTIALS");
+    const { rows } = await market.query(
+      `select action, details->'via' as via, details->'failures' as failures, target_id from audit_log
+        where action = 'sign_in.code_refused'`,
+    );
+    assert.deepEqual(rows, [{ action: "sign_in.code_refused", via: "password", failures: 1, target_id: id }]);
+    const lines = market.logs
+      .map((line) => JSON.parse(line))
+      .filter(({ action }) => action === "sign_in.code_refused");
+    assert.deepEqual(
+      lines.map(({ ip, account, msg }) => [ip, account, msg]),
+      Array.from({ length: 3 }, () => ["127.0.0.1", id, "a sign-in failed: wrong second-factor code"]),
+    );
+  });
+
+  test("a wrong code at login is refused, and a wrong password asks for no code", async () => {
     later();
     assertError(await logIn(app.wrongCode()), 401, "INVALID_CREDENTIALS");
-    const { rows } = await market.query("select action, details from audit_log order by id desc limit 1");
-    assert.deepEqual(rows, [{ action: "second_factor.failed", details: { via: "password" } }]);
     const reply = await post("login", { email, password: "wrong", code: app.nextCode() });
     assertError(reply, 401, "INVALID_CREDENTIALS");
     assert.equal((await logIn(app.code())).status, 200, "the code was not used up by the wrong password");

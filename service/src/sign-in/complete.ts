@@ -8,6 +8,7 @@ import { type Entrant, holdEntrant } from "../people/credentials.ts";
 import { endSessions, identifySession, startSession } from "../sessions/sessions.ts";
 import { SESSION_SECONDS } from "../sessions/token.ts";
 import { acceptSecondFactor, hasSecondFactor } from "../two-factor/second-factor.ts";
+import { reportFailure } from "./failures.ts";
 import { mintOneTimeToken } from "./one-time-tokens.ts";
 
 const CHALLENGE_LIFETIME_MS = 5 * 60_000;
@@ -44,7 +45,13 @@ export async function mustBeRightCode(
   code: string,
 ): Promise<void> {
   if (await acceptSecondFactor(ctx, user.id, code, source)) return;
-  await record(ctx, ctx.db, { actorId: user.id, action: "second_factor.failed", source, details: { via } });
+  await reportFailure(ctx, {
+    action: "sign_in.code_refused",
+    subject: user.id,
+    accountId: user.id,
+    source,
+    details: { via },
+  });
   throw new ApiError("INVALID_CREDENTIALS", "The code is wrong, over, or was used before.");
 }
 

@@ -8,14 +8,19 @@ import { addFailure } from "./queries.ts";
 
 const WINDOW_SECONDS = 15 * 60;
 
+/** What the log says of each refusal. */
+const LOG_TEXTS = {
+  "sign_in.password_refused": "a sign-in failed: wrong password or unknown account",
+  "sign_in.link_refused": "a sign-in failed: invalid link or challenge",
+  "sign_in.code_refused": "a sign-in failed: wrong second-factor code",
+  "sign_in.locked": "a sign-in was refused: too many attempts",
+  "sign_in.network_barred": "a network was barred: too many failed sign-ins",
+  "password.refused": "a password change was refused: wrong current password",
+  "admin.refused": "a request was refused: it needs an administrator",
+};
+
 export interface Failure {
-  action:
-    | "sign_in.password_refused"
-    | "sign_in.link_refused"
-    | "sign_in.locked"
-    | "sign_in.network_barred"
-    | "password.refused"
-    | "admin.refused";
+  action: keyof typeof LOG_TEXTS;
   /** What failures are counted by: an address, an account or a network. Only its digest is stored. */
   subject: string;
   /** The account that it was tried at, where it is known. */
@@ -31,7 +36,7 @@ export interface Failure {
 export async function reportFailure(ctx: Context, failure: Failure): Promise<void> {
   const { action, subject, accountId, source, details } = failure;
   const account = accountId && toId("usr", accountId);
-  ctx.log.warn({ action, ip: source.ip, account, request: source.requestId, ...details }, "a sign-in failed");
+  ctx.log.warn({ action, ip: source.ip, account, request: source.requestId, ...details }, LOG_TEXTS[action]);
   const at = ctx.now();
   const failures = await addFailure(ctx.db, {
     kind: `failure: ${action}`,
