@@ -203,6 +203,30 @@ suite("null for an optional field", () => {
     assert.equal(reply.status, 200, reply.text);
   });
 
+  test("in the options of a union counts as not given", async () => {
+    const productId = await hasProduct(member);
+    await member.post("/v1/ai/keys", { provider: "sandbox", name: "x", key: "y" });
+    const part = { type: "text", text: "rain" };
+    const messages = [
+      { role: "system", content: [{ type: "text", text: "" }], name: null },
+      { role: "user", content: [part], name: null },
+    ];
+    const body = {
+      model: productId,
+      messages,
+      metadata: { apiKeyId: "sandbox", model: null, variables: null },
+    };
+    const reply = await member.post("/v1/openai/chat/completions", body);
+    assert.equal(reply.status, 200, reply.text);
+    const empty = [{ role: "user", content: [{ ...part, text: null }] }];
+    const refused = await member.post("/v1/openai/chat/completions", { ...body, messages: empty });
+    const without = await member.post("/v1/openai/chat/completions", {
+      ...body,
+      messages: [{ role: "user", content: [{ type: "text" }] }],
+    });
+    assert.deepEqual([refused.status, refused.body.error], [without.status, without.body.error]);
+  });
+
   test("in a line of an import that creates a product counts as not given", async () => {
     const line = JSON.stringify({ ...haiku, id: null, category: null, preview: null, version: null });
     const init = { headers: { "content-type": "application/jsonl" }, body: line };

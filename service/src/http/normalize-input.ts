@@ -11,6 +11,8 @@ interface Definition {
   entries?: Record<string, string>;
   shape?: Record<string, Schema>;
   element?: Schema;
+  /** Of a union. */
+  options?: Schema[];
   keyType?: Schema;
   valueType?: Schema;
 }
@@ -75,12 +77,23 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 /** A copy of a JSON value without each `null` that stands for an optional field whose schema has no meaning for it. */
 export function omitNulls(schema: Schema, value: unknown): unknown {
   const given = definitionOf(givenSchemaOf(schema));
+  if (given.options) return omitNullsInUnion(given.options, value);
   if (Array.isArray(value) && given.element) return value.map((item) => omitNulls(given.element!, item));
   if (!isObject(value)) return value;
   if (given.shape) return omitNullFields(given.shape, value);
   // A map with enumerated names, such as providers, has optional fields; one with any names has only values.
   const isEnumerated = given.keyType && definitionOf(givenSchemaOf(given.keyType)).entries;
   if (isEnumerated && !accepts(given.valueType!, null)) return withoutNullValues(value);
+  return value;
+}
+
+/** As the first option that then accepts the value; what none accepts stays, and is refused as it was sent. */
+function omitNullsInUnion(options: Schema[], value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  for (const option of options) {
+    const normalized = omitNulls(option, value);
+    if (accepts(option, normalized)) return normalized;
+  }
   return value;
 }
 
