@@ -110,7 +110,7 @@ export const close = endpoint({
   path: "/account",
   summary: "Close your account for good",
   description:
-    "Needs your own address as `confirm`. You are signed out everywhere, your keys stop working, your products go off sale, and your name, your address and what you ran are forgotten. Orders and their receipts stay for the books, and your buyers keep what they bought. Refused while a payment is open, and while you owe anything. What is yours and not paid out yet is paid by the marketplace's schedule as it matures, the last of it however little, and told by letter; where there is no way to pay it, 409 says what is missing.",
+    "Needs your own address as `confirm`. You are signed out everywhere, your keys stop working, your products go off sale, and your name, your address and what you ran are forgotten. Orders and their receipts stay for the books, and your buyers keep what they bought. Refused while a payment is open, and while you owe anything. What is yours and not paid out yet is paid by the marketplace's schedule as it matures, the last of it however little, each with an email; where there is no way to pay it, 409 says what is missing.",
   access: session,
   freshSignIn: true,
   body: CloseAccount,
@@ -121,7 +121,7 @@ export const close = endpoint({
     toBePaid: z
       .array(z.object({ currency: Currency, amount: Amount }))
       .optional()
-      .describe("What is still paid to you, by currency, if anything; a letter tells of each payout"),
+      .describe("What is still paid to you, by currency, if anything; each payout sends an email"),
   }),
   errors: ["VALIDATION_ERROR", "INVALID_STATE"],
   example: { confirm: "ada@example.com" },

@@ -197,7 +197,7 @@ export const becomeFirst = endpoint({
   path: "/first-admin",
   summary: "Become the first administrator",
   description:
-    "Takes the token of the link that a start prints while there is no administrator, and a session: whoever is signed in becomes one. Set up two-factor authentication afterwards: administrators act only in a session that was entered with it.",
+    "Takes the token of the link that a start prints while there is no administrator, and a session: the signed-in account becomes one. Set up two-factor authentication afterwards: administrators act only in a session that was entered with it.",
   access: { who: "public" },
   body: z.strictObject({ token: z.string() }).meta({ id: "BecomeFirstAdmin" }),
   data: z.object({

@@ -80,7 +80,7 @@ export const exportCustomers = endpoint({
   path: "/analytics/customers/export",
   summary: "Everybody who bought of you in these days, as CSV",
   description:
-    "A row for each customer in one currency, whoever has their account longest first. Text that a spreadsheet would take for a formula begins with an apostrophe.",
+    "A row for each customer in one currency, oldest account first. Text that a spreadsheet would take for a formula begins with an apostrophe.",
   access: readsAnalytics,
   query: z.strictObject(span),
   data: z.string(),

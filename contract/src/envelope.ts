@@ -51,7 +51,7 @@ export const Failure = z
           total: z
             .int()
             .optional()
-            .describe("Of an import: how many problems there are; the first 100 are told"),
+            .describe("Of an import: how many problems there are; the first 100 are listed"),
         })
         .optional(),
       docUrl: z.string(),

@@ -108,7 +108,7 @@ export const Event = z
     id,
     type: z.enum(eventTypes as [EventType, ...EventType[]]),
     created: Timestamp,
-    data: z.record(z.string(), z.unknown()).describe("As the webhook of its type tells"),
+    data: z.record(z.string(), z.unknown()).describe("As in the webhook of its type"),
   })
   .meta({ id: "Event", description: "The envelope that webhooks deliver, byte for byte." });
 
@@ -154,7 +154,7 @@ export const stream = endpoint({
   path: "/events/stream",
   summary: "Hear your events as they happen",
   description:
-    "Server-sent events: `id` is the event's id, `event` its type, `data` the very bytes that webhooks deliver. Whoever comes back with the last id as `Last-Event-ID` (or `lastEventId`, for clients that cannot set a header, which wins over it) misses nothing and hears nothing twice; the id `evt_00000000000000000000000000` stands before every event that is kept. The first block has an id and no data: where this stream begins. An id that is unknown, or of an event of more than 30 days ago, is 404: begin without one, and read at `GET /events` what may be missing. A comment is sent every 15 seconds. An account has 10 streams at a time in each process of the service; another is 429. Who takes nothing of what waits for 30 seconds is cut off, and may come back with the last id.",
+    "Server-sent events: `id` is the event's id, `event` its type, `data` the very bytes that webhooks deliver. A client that reconnects with the last id as `Last-Event-ID` (or `lastEventId`, for clients that cannot set a header, which wins over it) misses no event and gets none twice; the id `evt_00000000000000000000000000` stands before every event that is kept. The first block has an id and no data: where this stream begins. An id that is unknown, or of an event of more than 30 days ago, is 404: begin without one, and read at `GET /events` what may be missing. A comment is sent every 15 seconds. An account has 10 streams at a time in each process of the service; another is 429. A client that reads nothing for 30 seconds is disconnected, and can reconnect with the last id.",
   access,
   query: z.strictObject({
     types: filter(

@@ -38,8 +38,8 @@ export const AcceptedExecution = z
   .object({
     executionId: z.string(),
     status: z.enum(executionStatuses),
-    statusUrl: z.string().describe("Tells how it stands, and its result"),
-    eventsUrl: z.string().describe("Tells its events as they happen, and afterwards"),
+    statusUrl: z.string().describe("Returns the status and the result"),
+    eventsUrl: z.string().describe("Streams the events of the run, during it and afterwards"),
     createdAt: Timestamp,
   })
   .meta({ id: "AcceptedExecution" });
@@ -244,7 +244,7 @@ export const executionEvents = endpoint({
   path: "/ai/executions/:executionId/events",
   summary: "Hear what an execution says, while it runs and afterwards",
   description:
-    "The events of a streamed run, whichever way it was started, from the beginning or from after `Last-Event-ID` (or `lastEventId`, for clients that cannot set a header).\n\nOf a prompt the id is how many UTF-16 units of output were sent up to there; `end` is that of the last event. A workflow tells `execution.queued`, `.started`, `.waiting` and `.running`, and `step.started`, `.waiting`, `.retrying`, `.completed`, `.skipped`, `.failed` and `.canceled` ({stepId, index, type, status, attempt}), with ids from 1.\n\nExactly one event ends the stream, with the whole result: `execution.completed` or `execution.failed`, of a workflow `execution.canceled`, too. Where the output is not stored (`store: false`, or past 30 days) it is null in the last event, and no `output.delta` is sent.\n\nA comment is sent every 15 seconds; who takes nothing of what waits for 30 seconds is cut off, and may come back with the last id.",
+    "The events of a streamed run, whichever way it was started, from the beginning or from after `Last-Event-ID` (or `lastEventId`, for clients that cannot set a header).\n\nOf a prompt the id is how many UTF-16 units of output were sent up to there; `end` is that of the last event. A workflow sends `execution.queued`, `.started`, `.waiting` and `.running`, and `step.started`, `.waiting`, `.retrying`, `.completed`, `.skipped`, `.failed` and `.canceled` ({stepId, index, type, status, attempt}), with ids from 1.\n\nExactly one event ends the stream, with the whole result: `execution.completed` or `execution.failed`, of a workflow `execution.canceled`, too. Where the output is not stored (`store: false`, or past 30 days) it is null in the last event, and no `output.delta` is sent.\n\nA comment is sent every 15 seconds; a client that reads nothing for 30 seconds is disconnected, and can reconnect with the last id.",
   access,
   params: executionParams,
   query: z.strictObject({

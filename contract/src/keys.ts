@@ -104,7 +104,7 @@ export const create = endpoint({
   path: "/api-keys",
   summary: "Make an API key",
   description:
-    "The answer shows the key once, and an email tells the account's owner. An account may have 25 keys that work; the 26th is 422.",
+    "The answer shows the key once, and the account's owner gets an email. An account may have 25 keys that work; the 26th is 422.",
   access,
   freshSignIn: true,
   body: CreateApiKey,
@@ -122,7 +122,7 @@ export const rotate = endpoint({
   path: "/api-keys/:keyId/rotate",
   summary: "Replace an API key",
   description:
-    "Makes a key with the same name, permissions and length of life. The old one works on for graceHours; only an active key can be replaced. An email tells the account's owner.",
+    "Makes a key with the same name, permissions and length of life. The old one works on for graceHours; only an active key can be replaced. The account's owner gets an email.",
   access,
   freshSignIn: true,
   params,

@@ -35,13 +35,13 @@ export const ModeratedProduct = z
 const reason = visibleText(2_000).min(1);
 
 export const RejectProduct = z
-  .strictObject({ reason: reason.describe("Told to the seller: what to mend") })
+  .strictObject({ reason: reason.describe("Sent to the seller: what to change") })
   .meta({ id: "RejectProduct" });
 
 export const SuspendProduct = z
   .strictObject({
     reasonCode: z.enum(suspensionReasons),
-    reason: reason.optional().describe("Told to the seller; needed with other"),
+    reason: reason.optional().describe("Sent to the seller; required with `other`"),
   })
   .meta({ id: "SuspendProduct" });
 
@@ -58,7 +58,7 @@ export const list = endpoint({
   path: "/admin/products",
   summary: "List everybody's products by how long they are in their status",
   description:
-    "The moderators' queue is ?status=pending_review&order=oldest: whoever waits longest comes first. A change does not send a product to its end. Totals are exact to 10,000, above that a lower bound.",
+    "The moderators' queue is ?status=pending_review&order=oldest: the product that waits longest comes first. A change does not send a product to its end. Totals are exact to 10,000, above that a lower bound.",
   access,
   query: z.strictObject({
     ...paging,
@@ -86,14 +86,14 @@ export const approve = endpoint({
   path: "/admin/products/:productId/approve",
   summary: "Put on sale what waits for moderators",
   description:
-    "Send If-Match with the ETag under which you read the product: what was changed since is not approved then (412). The seller is told.",
+    "Send If-Match with the ETag under which you read the product: a product that changed since is not approved (412). The seller gets an email.",
 });
 
 export const reject = endpoint({
   ...verdict,
   name: "admin.products.reject",
   path: "/admin/products/:productId/reject",
-  summary: "Send back what waits for moderators, with a reason; the seller is told",
+  summary: "Send back what waits for moderators, with a reason; the seller gets an email",
   body: RejectProduct,
   example: { reason: "The description promises images, and the prompt makes none." },
 });
@@ -102,7 +102,7 @@ export const suspend = endpoint({
   ...verdict,
   name: "admin.products.suspend",
   path: "/admin/products/:productId/suspend",
-  summary: "Take a product off the market, with a reason; the seller is told",
+  summary: "Take a product off the market, with a reason; the seller gets an email",
   description:
     "Buyers keep access, unless the reason is malicious or illegal: then they neither run nor read it any more.",
   body: SuspendProduct,

@@ -45,7 +45,7 @@ export const RedirectUri = z
     isRedirectUri,
     "must be an https URL to a host of letters, digits, hyphens and dots, or http on 127.0.0.1, [::1] or localhost, without user or #",
   )
-  .describe("Compared letter by letter when people are sent back");
+  .describe("Compared character by character with the redirect_uri of a request");
 
 const Scope = z.enum(permissions);
 
@@ -125,7 +125,7 @@ export const createClient = endpoint({
   summary: "Register an OAuth client of your own",
   description:
     "A confidential client: its secret is in this answer and nowhere else. Clients that can keep no secret, such as " +
-    "desktop and command-line apps, register themselves at /oauth/register. An email tells the account's owner.",
+    "desktop and command-line apps, register themselves at /oauth/register. The account's owner gets an email.",
   access,
   freshSignIn: true,
   body: CreateOAuthClient,
@@ -146,7 +146,7 @@ export const rotateClientSecret = endpoint({
   path: "/oauth-clients/:clientId/rotate-secret",
   summary: "Give an OAuth client a new secret",
   description:
-    "The old secret ends at once; tokens that were issued under it live on. An email tells the account's owner.",
+    "The old secret ends at once; tokens that were issued under it live on. The account's owner gets an email.",
   access,
   freshSignIn: true,
   params: clientParams,

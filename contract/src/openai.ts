@@ -62,8 +62,8 @@ const notHere = {
   presence_penalty: onlyAs(z.literal(0, noSampling)),
   frequency_penalty: onlyAs(z.literal(0, noSampling)),
   logit_bias: onlyAs(z.record(z.string(), z.never(noSampling))),
-  logprobs: onlyAs(z.literal(false, why("probabilities are not told"))),
-  top_logprobs: onlyAs(z.literal(0, why("probabilities are not told"))),
+  logprobs: onlyAs(z.literal(false, why("probabilities are not returned"))),
+  top_logprobs: onlyAs(z.literal(0, why("probabilities are not returned"))),
   stop: onlyAs(z.tuple([], why("it is not passed on"))),
 };
 
@@ -79,7 +79,7 @@ const CompletionUsage = z
 
 export const ChatCompletion = z
   .object({
-    id: z.string().describe("The execution's: `GET /ai/executions/{id}` tells its cost and its provider"),
+    id: z.string().describe("The execution's: `GET /ai/executions/{id}` returns its cost and its provider"),
     object: z.literal("chat.completion"),
     created: unixSeconds,
     model: z.string().describe("The product with the version that ran"),
@@ -136,7 +136,7 @@ export const complete = endpoint({
   path: "/openai/chat/completions",
   summary: "Run a prompt that you bought, with any client of OpenAI's",
   description:
-    'The same run as `POST /ai/execute`, in the words of OpenAI\'s chat completions. Without `metadata.apiKeyId` it takes your newest valid key of a provider that fits, else in the test environment the sandbox.\n\nFields that only one value can be honoured of are refused with another; `user`, `seed`, `service_tier` and what is not known here are passed over.\n\nA stream that breaks ends with `data: {"error": …}`, and without `[DONE]`. `X-Should-Retry` tells whether to ask again can do no harm.',
+    'The same run as `POST /ai/execute`, in the words of OpenAI\'s chat completions. Without `metadata.apiKeyId` it takes your newest valid key of a provider that fits, else in the test environment the sandbox.\n\nFields that only one value can be honoured of are refused with another; `user`, `seed`, `service_tier` and what is not known here are passed over.\n\nA stream that breaks ends with `data: {"error": …}`, and without `[DONE]`. `X-Should-Retry` says whether a retry is safe.',
   access,
   body: CreateChatCompletion,
   data: ChatCompletion,
@@ -167,7 +167,7 @@ export const model = endpoint({
   name: "openai.models.get",
   method: "GET",
   path: "/openai/models/:productId",
-  summary: "Read one prompt that you may run, as OpenAI tells of a model",
+  summary: "Read one prompt that you may run, as a model of OpenAI",
   access,
   params: z.object({ productId: z.string().describe("A product's id, or with a version: prod_…@1.2.0") }),
   query: z.looseObject({}),

@@ -185,7 +185,7 @@ export const nameAccount = endpoint({
   path: "/account/payout-account",
   summary: "Say where your payouts go",
   description:
-    "Is told by a letter. In the test environment acct_test pays, acct_test_fails does not, acct_test_waits is long on its way, and acct_test_returns sends back what it was paid.",
+    "The seller gets an email. In the test environment acct_test pays, acct_test_fails does not, acct_test_waits is long on its way, and acct_test_returns sends back what it was paid.",
   access: { who: "session" },
   freshSignIn: true,
   body: NamePayoutAccount,
@@ -199,7 +199,7 @@ export const onboard = endpoint({
   path: "/account/payout-account/onboarding",
   summary: "Set up where your payouts go",
   description:
-    "Makes an account for you at the payment provider, once, and answers its page on which you say who you are and where your bank is. Until that is done, payouts are refused. Is told by a letter.",
+    "Makes an account for you at the payment provider, once, and answers its page on which you say who you are and where your bank is. Until that is done, payouts are refused. The seller gets an email.",
   access: { who: "session" },
   freshSignIn: true,
   data: Onboarding,

@@ -92,7 +92,7 @@ export const CreatePurchase = z
       .min(1)
       .max(100)
       .optional()
-      .describe("Of whoever sent you: they get a commission"),
+      .describe("The code of the account that referred you: it gets a commission"),
     discountCode: z.string().min(1).max(100).optional().describe("Of the seller, whatever its case"),
     expectedPrice: z
       .number()

@@ -10,7 +10,7 @@ export const Referral = z
     url: z.url().describe("The marketplace, with your code"),
     commissionBasisPoints: z
       .int()
-      .describe("What sellers give of the net price unless they say otherwise; each product tells its own"),
+      .describe("What sellers give of the net price unless they say otherwise; each product shows its own"),
     sales: z.int().describe("Purchases with your code, without those that were refunded whole"),
     earnings: z
       .array(

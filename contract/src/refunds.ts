@@ -138,7 +138,7 @@ const details = visibleText(2_000).min(1).optional();
 export const RequestRefund = z.strictObject({ reason, details }).meta({ id: "RequestRefund" });
 
 export const RejectRefund = z
-  .strictObject({ reason: visibleText(2_000).min(1).describe("Told to the buyer") })
+  .strictObject({ reason: visibleText(2_000).min(1).describe("Shown to the buyer") })
   .meta({ id: "RejectRefund" });
 
 export const GiveRefund = z
@@ -183,7 +183,7 @@ export const create = endpoint({
   path: "/purchases/:orderId/refund",
   summary: "Ask for the money of a purchase back",
   description:
-    "What was never revealed, downloaded or run is approved at once, within the refund window; of anything else the seller decides, and after 7 days it is approved. Outside the window: 422 with the reason refund_window_expired. Whoever had such a refund lately waits for the seller, too: 30 days after the first, 90 after the second, 180 after each later one. approvalReason says which it is, here and in refundable of the purchase. One at a time: while another refund of it is open, 409 CONFLICT names it as refundId; while its payment is disputed, 409 INVALID_STATE.",
+    "What was never revealed, downloaded or run is approved at once, within the refund window; of anything else the seller decides, and after 7 days it is approved. Outside the window: 422 with the reason refund_window_expired. For some time after such a refund the seller decides about the next one: for 30 days after the first, 90 after the second, 180 after each later one. approvalReason says which it is, here and in refundable of the purchase. One at a time: while another refund of it is open, 409 CONFLICT names it as refundId; while its payment is disputed, 409 INVALID_STATE.",
   access: writes,
   params: ofOrder,
   body: RequestRefund,
@@ -241,7 +241,7 @@ export const reject = endpoint({
   ...decision,
   name: "refunds.reject",
   path: "/refunds/:refundId/reject",
-  summary: "Refuse a refund, as the seller; the buyer is told why",
+  summary: "Reject a refund, as the seller; the buyer gets the reason by email",
   description: "Or as an administrator, and before decideBy. The buyer may ask again within the window.",
   body: RejectRefund,
   example: { reason: "It does what its page says; here is how to set the language." },

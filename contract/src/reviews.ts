@@ -151,7 +151,7 @@ export const report = endpoint({
   name: "reviews.report",
   method: "POST",
   path: "/products/:productId/reviews/:reviewId/report",
-  summary: "Tell the moderators of a review",
+  summary: "Report a review to the moderators",
   description: "Once each.",
   access: writes,
   params: ofReview,

@@ -78,7 +78,7 @@ const ReceiptOfRun = z
     salt: z
       .string()
       .nullable()
-      .describe("Base64url. Whoever has it, and a text, can check that the text is the receipt's"),
+      .describe("Base64url. With it and a text, anybody can check that the text is the receipt's"),
     keysUrl: z.string().describe("The public keys of this marketplace (JWKS)"),
   })
   .meta({ id: "ReceiptOfRun" });

@@ -19,12 +19,12 @@ export const NewPassword = z
 const GivenPassword = z.string().min(1).max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`);
 const Code = z.string().min(1).max(64).describe("Of your authenticator app, or a backup code");
 
-const LetterSent = z
+const EmailSent = z
   .object({
     message: z.string(),
-    lifetimeSeconds: z.int().describe("How long the link in the letter works"),
+    lifetimeSeconds: z.int().describe("How long the link in the email works"),
   })
-  .meta({ id: "LetterSent" });
+  .meta({ id: "EmailSent" });
 
 const SignedIn = z
   .object({ sessionToken: z.string().describe("Also beside data, and in the cookie __Host-session") })
@@ -40,7 +40,7 @@ export const magicLink = endpoint({
   description:
     "The answer is the same whether or not the address has an account; the first use of a link makes one. An address gets one link in 30 seconds, 5 in 15 minutes and 20 a day; a browser in which its owner signed in before has as many of its own.",
   body: MagicLink,
-  data: LetterSent,
+  data: EmailSent,
   example: { email: "ada@example.com" },
 });
 
@@ -86,7 +86,7 @@ export const register = endpoint({
   description:
     "The account is made when the link in the email is used. The password holds only where the registration is confirmed by who made it: the same browser, or a program that returns `registrationSecret`. The answer is the same whether or not the address has an account.",
   body: Register,
-  data: LetterSent.extend({
+  data: EmailSent.extend({
     registrationSecret: z
       .string()
       .describe(

@@ -18,7 +18,7 @@ const besides = {
   status: z
     .enum(productStatuses)
     .optional()
-    .describe("As exports tell it; only publish looks at it, and leaves alone what is not published here"),
+    .describe("As in exports; only `publish` reads it, and skips what is not published there"),
 };
 
 /** A line whose id is not known yet: a product to be made. */
@@ -60,7 +60,7 @@ export const exportProducts = endpoint({
   path: "/products/export",
   summary: "Take all of your products out as a file",
   description:
-    "Every product of yours but the deleted ones, oldest first, with the content of its newest version: JSON Lines, or a zip of Markdown files with front matter. Each product is whole; one that changes while the file is being sent is told as it was before or after.",
+    "Every product of yours but the deleted ones, oldest first, with the content of its newest version: JSON Lines, or a zip of Markdown files with front matter. Each product is whole; a product that changes during the export is written as it was before or after the change.",
   access: { who: "member", permission: "products:read" },
   query: z.strictObject({ format: z.enum(["jsonl", "markdown"]).default("jsonl") }),
   data: z.string(),
@@ -72,7 +72,7 @@ export const importProducts = endpoint({
   method: "POST",
   path: "/products/import",
   summary: "Make and change products from a file",
-  description: `JSON Lines (a product a line, with the fields of POST /products), one Markdown file with front matter, or a zip of those; at most ${MAX_IMPORTED_PRODUCTS.toLocaleString("en")} products. All of it is checked first, and nothing is written unless everything is right: every problem is told with its line. New products are drafts. A line with an \`id\` that is known changes that product as PATCH would; where nothing differs nothing happens.`,
+  description: `JSON Lines (a product a line, with the fields of POST /products), one Markdown file with front matter, or a zip of those; at most ${MAX_IMPORTED_PRODUCTS.toLocaleString("en")} products. All of it is checked first, and nothing is written unless everything is right: the answer lists every problem with its line. New products are drafts. A line with an \`id\` that is known changes that product as PATCH would; where nothing differs nothing happens.`,
   access: { who: "member", permission: "products:write" },
   query: z.strictObject({
     dryRun: queryFlag.describe("Only check"),

@@ -100,7 +100,7 @@ export const RotatedWebhookSecret = z
 
 export const DeliveryAttempt = z
   .object({
-    n: z.int().min(1).describe("As X-Service-Attempt told it"),
+    n: z.int().min(1).describe("As in X-Service-Attempt"),
     at: Timestamp,
     durationMs: z.int().min(0),
     request: z.object({
@@ -228,7 +228,7 @@ export const create = endpoint({
   path: "/webhooks",
   summary: "Register a webhook endpoint",
   description:
-    "The answer shows the secret once. An account may have 20 endpoints; the 21st is 422. An email tells the account's owner.",
+    "The answer shows the secret once. An account may have 20 endpoints; the 21st is 422. The account's owner gets an email.",
   access,
   freshSignIn: true,
   body: CreateWebhookEndpoint,
@@ -283,7 +283,7 @@ export const rotateSecret = endpoint({
   path: "/webhooks/:webhookId/rotate-secret",
   summary: "Draw a new secret",
   description:
-    "The answer shows it once. Until activateAt the old one signs alone; then the new one signs X-Service-Signature, for overlapHours the old one X-Service-Signature-Previous, and webhook-signature holds both. It takes the place of a rotation that is still to come; at most 10 secrets sign at once. An email tells the account's owner.",
+    "The answer shows it once. Until activateAt the old one signs alone; then the new one signs X-Service-Signature, for overlapHours the old one X-Service-Signature-Previous, and webhook-signature holds both. It takes the place of a rotation that is still to come; at most 10 secrets sign at once. The account's owner gets an email.",
   access,
   freshSignIn: true,
   params,

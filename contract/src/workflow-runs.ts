@@ -44,8 +44,8 @@ export const WorkflowExecution = z
     workflowId: z.string(),
     productVersion: z.string(),
     status: z.enum(executionStatuses),
-    statusUrl: z.string().describe("Tells how it stands, and its result"),
-    eventsUrl: z.string().describe("Tells its events as they happen, and afterwards"),
+    statusUrl: z.string().describe("Returns the status and the result"),
+    eventsUrl: z.string().describe("Streams the events of the run, during it and afterwards"),
     output: z.unknown().describe("What the workflow's `result` came to; null until it has completed"),
     error: z.object({ code: z.string(), message: z.string() }).nullable(),
     usage: Usage.nullable().describe("The sums of its steps"),
@@ -65,7 +65,7 @@ export const execute = endpoint({
   path: "/ai/workflows/:workflowId/execute",
   summary: "Run a workflow that you bought with your own provider keys",
   description:
-    "Answers 202: the run goes on without its caller, and outlives any process of the service. With `Prefer: wait=N` (at most 60 seconds) it answers 200 if the run has ended by then, however it ended: see `status`. All that is wrong with the input and the keys is told in one 422.",
+    "Answers 202: the run goes on without its caller, and outlives any process of the service. With `Prefer: wait=N` (at most 60 seconds) it answers 200 if the run has ended by then, however it ended: see `status`. One 422 lists everything that is wrong with the input and the keys.",
   access,
   params: z.object({ workflowId: z.string() }),
   body: ExecuteWorkflow,
@@ -109,7 +109,9 @@ export const WorkflowStep = z
     prompt: z
       .string()
       .nullable()
-      .describe("What whoever approves is asked; null: it asks nothing, is no approval, or is past 30 days"),
+      .describe(
+        "The question to the approver; null: there is none, the step is no approval, or it is older than 30 days",
+      ),
     decision: z.enum(["approved", "rejected"]).nullable(),
     decidedAt: Timestamp.nullable(),
     startedAt: Timestamp.nullable(),
@@ -212,7 +214,7 @@ export const drawCallbackSecret = endpoint({
   path: "/account/callback-secret",
   summary: "Draw a new callback secret",
   description:
-    "It signs what is posted to the `webhookUrl` of your runs, from now on, and is shown this once; the one before signs beside it for 24 hours. The first is drawn by itself when it is needed: draw one of your own to verify signatures. An email tells the account's owner.",
+    "It signs what is posted to the `webhookUrl` of your runs, from now on, and is shown this once; the one before signs beside it for 24 hours. The first is drawn by itself when it is needed: draw one of your own to verify signatures. The account's owner gets an email.",
   access: { who: "session" },
   freshSignIn: true,
   data: NewCallbackSecret,

@@ -1,3 +1,5 @@
+import type { Context } from "../context.ts";
+import { ifNotYou } from "../mail/if-not-you.ts";
 import { composeLetter, type Letter } from "../mail/letter.ts";
 
 /** How a letter names a key: the owner knows it by its name, and finds it in their code by how it begins. */
@@ -7,26 +9,24 @@ interface Named {
 }
 
 const named = ({ name, prefix }: Named) => `“${name}” (${prefix}…)`;
-const IF_NOT_YOU =
-  "If this was not you, revoke the key, end your other sessions and change your password: somebody is signed in as you.";
 
-export const createdLetter = (key: Named & { canSpend: boolean }): Letter =>
+export const createdLetter = (ctx: Context, key: Named & { canSpend: boolean }): Letter =>
   composeLetter({
     subject: key.canSpend ? "A new API key can spend money for you" : "A new API key was created",
     paragraphs: [
       `The API key ${named(key)} was created in your account.${key.canSpend ? " It can buy and run things at your cost." : ""}`,
     ],
-    footnotes: [IF_NOT_YOU],
+    footnotes: [ifNotYou(ctx)],
   });
 
-export const rotatedLetter = (old: Named & { expiresAt: Date }): Letter =>
+export const rotatedLetter = (ctx: Context, old: Named & { expiresAt: Date }): Letter =>
   composeLetter({
     subject: "An API key was replaced",
     paragraphs: [
       `The API key ${named(old)} was replaced by a new one with the same name and permissions.`,
       `The old key stops working on ${old.expiresAt.toUTCString()}. Until then, give the new one to everything that uses it.`,
     ],
-    footnotes: [IF_NOT_YOU],
+    footnotes: [ifNotYou(ctx)],
   });
 
 export const expiringLetter = (key: Named & { expiresAt: Date }): Letter =>

@@ -86,7 +86,12 @@ export async function createOwnKey(
     const details = { permissions: granted };
     await recordKey(ctx, tx, { actorId: userId, source }, "created", { id: made.id, details });
     const canSpend = SPENDING.some((permission) => granted.includes(permission));
-    await sendMail(ctx, tx, owner.email, createdLetter({ name: key.name, prefix: made.prefix, canSpend }));
+    await sendMail(
+      ctx,
+      tx,
+      owner.email,
+      createdLetter(ctx, { name: key.name, prefix: made.prefix, canSpend }),
+    );
     return toNewApiKey(made, key);
   });
 }

@@ -32,7 +32,7 @@ export const rotateKey = (
     const details = { replacedBy: toId("key", made.id), graceHours: wish.graceHours };
     await recordKey(ctx, tx, { actorId: userId, source }, "rotated", { id: old.id, details });
     const prefix = prefixOf(ctx.config.environment, old.lookup);
-    await sendMail(ctx, tx, email, rotatedLetter({ name, prefix, expiresAt: oldExpiresAt }));
+    await sendMail(ctx, tx, email, rotatedLetter(ctx, { name, prefix, expiresAt: oldExpiresAt }));
     const replaced = { id: toId("key", old.id), expiresAt: oldExpiresAt.toISOString() };
     return { ...toNewApiKey(made, key), replaced };
   });

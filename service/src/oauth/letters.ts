@@ -1,8 +1,6 @@
 import type { Context } from "../context.ts";
+import { ifNotYou } from "../mail/if-not-you.ts";
 import { composeLetter, type Letter } from "../mail/letter.ts";
-
-const ifNotYou = (ctx: Context) =>
-  `If this was not you, somebody else is signed in as you: set another password at ${ctx.links.origin()}/auth/password, and revoke keys and applications with it.`;
 
 export const clientCreatedLetter = (
   ctx: Context,

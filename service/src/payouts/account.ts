@@ -1,6 +1,7 @@
 import type { NamePayoutAccount, Onboarding, PayoutAccount } from "@stoa/contract";
 import { record } from "../audit/audit.ts";
 import type { Context, SessionCaller, Source } from "../context.ts";
+import { ifNotYou } from "../mail/if-not-you.ts";
 import { composeLetter } from "../mail/letter.ts";
 import { sendMail } from "../mail/mail.ts";
 import { arePayoutsEnabled, namePayoutAccount, payoutAccountOf } from "../payments/payout-account.ts";
@@ -47,14 +48,12 @@ const goTo = (ctx: Context, caller: SessionCaller, account: string, source: Sour
       source,
       details: { from: before, to: account },
     });
-    await sendMail(ctx, tx, email, changedLetter(account));
+    await sendMail(ctx, tx, email, changedLetter(ctx, account));
   });
 
-const changedLetter = (account: string) =>
+const changedLetter = (ctx: Context, account: string) =>
   composeLetter({
     subject: "Your payouts go to another account",
     paragraphs: [`From now on your payouts go to ${account} at the payment provider.`],
-    footnotes: [
-      "If you did not do this, somebody else is signed in as you: end all sessions, change your password, and write to whoever runs this marketplace.",
-    ],
+    footnotes: [ifNotYou(ctx), "Then write to the operator of this marketplace, who can hold the payouts."],
   });

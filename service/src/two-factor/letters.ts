@@ -1,28 +1,27 @@
+import type { Context } from "../context.ts";
+import { ifNotYou } from "../mail/if-not-you.ts";
 import { composeLetter, type Letter } from "../mail/letter.ts";
 
-const NOT_YOU =
-  "If this was not you, somebody else is in your account: sign in, end all other sessions, and change your password.";
-
-export const turnedOnLetter = (): Letter =>
+export const turnedOnLetter = (ctx: Context): Letter =>
   composeLetter({
     subject: "Two-factor authentication is on",
     paragraphs: [
       "From now on, signing in to your account needs a code of your authenticator app.",
       "Keep your backup codes where you find them without your phone. All your other sessions were ended.",
     ],
-    footnotes: [NOT_YOU],
+    footnotes: [ifNotYou(ctx)],
   });
 
-export const turnedOffLetter = (): Letter =>
+export const turnedOffLetter = (ctx: Context): Letter =>
   composeLetter({
     subject: "Two-factor authentication is off",
     paragraphs: [
       "Signing in to your account no longer needs a code. Your backup codes are worth nothing now.",
     ],
-    footnotes: [NOT_YOU],
+    footnotes: [ifNotYou(ctx)],
   });
 
-export const backupCodeUsedLetter = (left: number): Letter =>
+export const backupCodeUsedLetter = (ctx: Context, left: number): Letter =>
   composeLetter({
     subject: "A backup code was used",
     paragraphs: [
@@ -31,12 +30,12 @@ export const backupCodeUsedLetter = (left: number): Letter =>
         ? "It was the last one: make new ones in your account."
         : `You have ${left} left. You can make new ones in your account.`,
     ],
-    footnotes: [NOT_YOU],
+    footnotes: [ifNotYou(ctx)],
   });
 
-export const newBackupCodesLetter = (): Letter =>
+export const newBackupCodesLetter = (ctx: Context): Letter =>
   composeLetter({
     subject: "You have new backup codes",
     paragraphs: ["Ten new backup codes were made for your account. The ones before them no longer work."],
-    footnotes: [NOT_YOU],
+    footnotes: [ifNotYou(ctx)],
   });

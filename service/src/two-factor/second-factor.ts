@@ -120,7 +120,7 @@ async function acceptBackupCode(
     if (!(await useBackupCode(tx, userId, digestOfCode(code), ctx.now()))) return false;
     await forgetTries(tx, userId);
     const left = await countBackupCodes(tx, userId);
-    await sendMail(ctx, tx, email, backupCodeUsedLetter(left));
+    await sendMail(ctx, tx, email, backupCodeUsedLetter(ctx, left));
     await record(ctx, tx, {
       actorId: userId,
       action: "two_factor.backup_code_used",

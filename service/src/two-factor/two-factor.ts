@@ -84,7 +84,7 @@ export async function confirmTwoFactor(ctx: Context, caller: SessionCaller, code
     await replaceBackupCodes(tx, userId, backupCodes.map(digestOfCode));
     await endSessions(ctx, tx, userId, { but: sessionId });
     await noteSecondFactor(tx, caller);
-    await sendMail(ctx, tx, email, turnedOnLetter());
+    await sendMail(ctx, tx, email, turnedOnLetter(ctx));
     await record(ctx, tx, { actorId: userId, action: "two_factor.turned_on", source });
   });
   return { backupCodes };
@@ -113,7 +113,7 @@ export async function renewBackupCodes(ctx: Context, caller: SessionCaller, code
     await holdAccount(tx, caller);
     await ctx.idempotencyKey?.bind(tx, toUserId(caller.userId));
     await replaceBackupCodes(tx, caller.userId, backupCodes.map(digestOfCode));
-    await sendMail(ctx, tx, email, newBackupCodesLetter());
+    await sendMail(ctx, tx, email, newBackupCodesLetter(ctx));
     await record(ctx, tx, { actorId: caller.userId, action: "two_factor.backup_codes_renewed", source });
   });
   return { backupCodes };
@@ -136,7 +136,7 @@ export async function removeTwoFactor(
     await holdAccount(tx, caller);
     if (!(await eraseAuthenticator(tx, userId))) throw isOff();
     await forgetSecondFactor(tx, userId);
-    await sendMail(ctx, tx, email, turnedOffLetter());
+    await sendMail(ctx, tx, email, turnedOffLetter(ctx));
     await record(ctx, tx, { actorId: userId, action: "two_factor.turned_off", source });
   });
   return { enabled: false as const };

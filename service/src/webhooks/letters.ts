@@ -1,4 +1,5 @@
 import type { Context } from "../context.ts";
+import { ifNotYou } from "../mail/if-not-you.ts";
 import { composeLetter, type Letter } from "../mail/letter.ts";
 import type { FailingRow } from "./health-queries.ts";
 
@@ -6,9 +7,6 @@ type Named = Pick<FailingRow, "url">;
 
 const RECOVER =
   "What it missed is kept for 30 days: switch it on again and ask for what it missed by POST /v1/webhooks/{id}/recover.";
-
-const ifNotYou = (ctx: Context) =>
-  `If this was not you, look at your endpoints and API keys, and set another password at ${ctx.links.origin()}/auth/password: somebody acts as you.`;
 
 export const endpointCreatedLetter = (ctx: Context, { url }: Named): Letter =>
   composeLetter({
