@@ -8,11 +8,25 @@ export interface KillPoint {
 
 const KEEPS_NOTHING = /^\s*(?:--[^\n]*\n\s*)?(?:select|begin|start transaction|listen|set)\b/i;
 
+/** Matches a call of a function that may write or notify, which a `select` can make too. */
+export async function callsOfWriters(query: Query): Promise<RegExp> {
+  const { rows } = await query(
+    `select proname as name from pg_proc
+      where pronamespace = 'public'::regnamespace and provolatile = 'v' and prorettype <> 'trigger'::regtype`,
+  );
+  const names = [...rows.map(({ name }) => name), "pg_notify", "nextval", "setval"];
+  return new RegExp(`\\b(?:${names.join("|")})\\s*\\(`, "i");
+}
+
 /**
  * Runs `work` as if the process that serves it were killed before its nth statement that PostgreSQL keeps: a commit, or a statement
  * outside a transaction. Every later statement of this process fails until `work` has ended, but for the end of what is rolled back.
  */
-export async function killedBefore(nth: number, work: () => Promise<unknown>): Promise<KillPoint> {
+export async function killedBefore(
+  nth: number,
+  writers: RegExp,
+  work: () => Promise<unknown>,
+): Promise<KillPoint> {
   const point: KillPoint = { wasReached: false };
   const inTransaction = new WeakSet<pg.Client>();
   let kept = 0;
@@ -27,7 +41,8 @@ export async function killedBefore(nth: number, work: () => Promise<unknown>): P
     if (/^\s*(begin|start transaction)/i.test(text)) inTransaction.add(this);
     const isCommit = /^\s*commit/i.test(text);
     if (isCommit) inTransaction.delete(this);
-    const isKept = isCommit || (!inTransaction.has(this) && !KEEPS_NOTHING.test(text));
+    const keepsNothing = KEEPS_NOTHING.test(text) && !writers.test(text);
+    const isKept = isCommit || (!inTransaction.has(this) && !keepsNothing);
     if (isKept && ++kept === nth) point.wasReached = true;
     if (!point.wasReached) return (query as (...given: unknown[]) => unknown).apply(this, given);
     const callback = given.findLast((one) => typeof one === "function") as
@@ -45,19 +60,89 @@ export async function killedBefore(nth: number, work: () => Promise<unknown>): P
   return point;
 }
 
-/** How many rows each table has, by its name. */
-export async function countRows(
-  query: (text: string) => Promise<pg.QueryResult>,
-  except: readonly string[],
-): Promise<Record<string, number>> {
-  const { rows: tables } = await query(
+type Query = (text: string) => Promise<pg.QueryResult>;
+
+/** A moment of a database. */
+export interface Moment {
+  /** What is written later has this number of a transaction, or a greater one. */
+  transaction: string;
+  tables: { name: string; path: string; rows: number }[];
+  /** Of rows of which another request, or a late notice of the provider, may write a time. */
+  digests: Set<string>;
+}
+
+/** Of a row of these tables without that time. */
+const DIGESTS: Record<string, string> = {
+  api_keys: "md5((to_jsonb(t) - 'last_used_at')::text)",
+  payouts: "md5((to_jsonb(t) - 'asked_at')::text)",
+};
+
+/** `except`: tables that are left out, and why. */
+export async function momentOf(query: Query, except: Record<string, string>): Promise<Moment> {
+  const next = await query("select pg_snapshot_xmax(pg_current_snapshot())::text as transaction");
+  const digests = Object.entries(DIGESTS).map(
+    ([name, digest]) => `select ${digest} as digest from ${name} t`,
+  );
+  const { rows: digested } = await query(digests.join(" union all "));
+  const { rows: found } = await query(
     `select tablename as name, format('%I.%I', schemaname, tablename) as path from pg_tables
       where schemaname not in ('pg_catalog', 'information_schema') order by 1`,
   );
-  const counted = tables.filter(({ name }) => !except.includes(name));
-  const texts = counted.map(
-    ({ name, path }) => `select '${name}' as name, count(*)::int as rows from ${path}`,
-  );
-  const { rows } = await query(texts.join(" union all "));
-  return Object.fromEntries(rows.map(({ name, rows: count }) => [name, count]));
+  const tables = found.filter(({ name }) => !(name in except));
+  const counts = tables.map(({ path }) => `(select count(*)::int from ${path})`);
+  const { rows } = await query(`select array[${counts.join(", ")}] as counts`);
+  return {
+    transaction: next.rows[0].transaction,
+    tables: tables.map((table, at) => ({ ...table, rows: rows[0].counts[at] })),
+    digests: new Set(digested.map(({ digest }) => digest)),
+  };
 }
+
+/**
+ * By how many rows each table has grown since a moment, and every row that was inserted or updated since, as it is now: a line each.
+ * What differs from run to run is masked: ids, times, secrets and other random texts. Whether they are null, numbers, states and words
+ * stay.
+ */
+export async function writtenSince(
+  query: Query,
+  before: Moment,
+  except: Record<string, string>,
+): Promise<string[]> {
+  const texts = before.tables.map(({ name, path }) => {
+    const isNew = `t.xmin::text::bigint >= ${before.transaction}`;
+    return `select '${name}' as name, ${DIGESTS[name] ?? "null"} as digest, to_jsonb(t) as row from ${path} t where ${isNew}`;
+  });
+  const { rows: written } = await query(texts.join(" union all "));
+  const after = await momentOf(query, except);
+  const grown = after.tables.flatMap(({ name, rows }, at) =>
+    rows === before.tables[at]!.rows ? [] : [`${name}: ${rows - before.tables[at]!.rows} rows more`],
+  );
+  const lines = written
+    .filter(({ digest }) => !before.digests.has(digest))
+    .map(({ name, row }) => `${name}: ${JSON.stringify(mask(row))}`);
+  return [...grown, ...lines].sort();
+}
+
+/** Columns that count on, or that chance and the speed of the machine decide. */
+const VARYING = new Set(["number", "receipt_number", "last", "lookup", "duration_ms", "completion_tokens"]);
+
+/** Of a row and of the JSON in it. */
+function mask(value: unknown): unknown {
+  if (typeof value === "string") return maskText(value);
+  if (Array.isArray(value)) return value.map(mask);
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      name,
+      inner !== null && VARYING.has(name) ? "<varies>" : mask(inner),
+    ]),
+  );
+}
+
+const maskText = (text: string): string =>
+  text
+    .replace(/\\x[0-9a-f]{8,}/g, "<bytes>")
+    .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "<uuid>")
+    .replace(/\b[a-z]+_[0-9a-hjkmnp-tv-z]{26}\b/g, "<id>")
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)/g, "<time>")
+    .replace(/[\w.+/=-]{20,}/g, "<random>");
