@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import pg from "pg";
+import { forkProgram } from "../../test/child.ts";
+import type { LockWish } from "../../test/doomed-lock.ts";
 import { makeDatabase, TEMPLATE, type TestDatabase } from "../../test/market.ts";
 import { until } from "../../test/until.ts";
 import { openPool } from "./database.ts";
@@ -9,6 +11,8 @@ import { knownMigrations, migrate } from "./migrate.ts";
 
 const MIGRATION_LOCK = { key: 5_701_840_113, name: "the migration lock" };
 const LOCK = { key: "a lock of a test", name: "the lock of a test" };
+
+const PROGRAM = new URL("../../test/doomed-lock.ts", import.meta.url);
 
 let database: TestDatabase;
 let holder: pg.Client;
@@ -57,6 +61,25 @@ test("withLock: connection that ends, mustBeHeld rejects", async () => {
     );
     await assert.rejects(mustBeHeld());
   });
+});
+
+test("withLock: work lasts longer than an idle transaction may, the lock stays; its process freezes, PostgreSQL ends it", async () => {
+  const connection = { target: database.url, transactionTimeouts: { idleMs: 400, lockMs: 900 } };
+  const { child, ended, answer } = forkProgram(PROGRAM, { connection, lock: LOCK } satisfies LockWish);
+  try {
+    await answer();
+    const isOld = "select from pg_stat_activity where application_name = $1 and now() - xact_start > '600ms'";
+    await until("the work lasts", async () => {
+      const { rowCount } = await holder.query(isOld, [`stoa: ${LOCK.name}`]);
+      return rowCount === 1;
+    });
+    await assert.rejects(work(1), { name: "LockHeld" });
+    child.kill("SIGSTOP");
+    await work(30_000);
+  } finally {
+    child.kill("SIGKILL");
+    await ended;
+  }
 });
 
 test("migrate: lock held by another session, a complete database waits for no shared holder and names an exclusive one", async () => {

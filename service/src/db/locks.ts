@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import type { Logger } from "pino";
+import { transactionTimeouts } from "./client.ts";
 import { type Connection, directClient } from "./database.ts";
 
 /** A lock that every process of the database knows by its key. */
@@ -25,6 +27,8 @@ export class LockHeld extends Error {
 
 /** After so long the log says who holds it. */
 const SAY_AFTER_MS = 3_000;
+/** How often the holder of a lock speaks within the time that PostgreSQL lets its transaction be idle. */
+const PINGS = 4;
 const NOT_AVAILABLE = "55P03";
 
 /**
@@ -90,8 +94,8 @@ interface Holder {
 }
 
 /**
- * Works while a connection of its own holds the lock, in an otherwise empty transaction. The lock ends with that connection:
- * work that must not outlive it asks `mustBeHeld` before it commits.
+ * Works while a connection of its own holds the lock, in an otherwise empty transaction. The lock ends with that connection: PostgreSQL
+ * ends the one of a process that is frozen or cut off. Work that must not outlive it asks `mustBeHeld` before it commits.
  */
 export async function withLock<T>(
   connection: Connection,
@@ -99,14 +103,30 @@ export async function withLock<T>(
   wait: LockWait,
   work: (mustBeHeld: () => Promise<void>) => Promise<T>,
 ): Promise<T> {
+  const { idleMs } = connection.transactionTimeouts ?? transactionTimeouts;
   const client = directClient(connection, { application_name: `stoa: ${lock.name}`, keepAlive: true });
   client.on("error", () => {}); // mustBeHeld reports it
   await client.connect();
+  const ended = new AbortController();
   try {
-    await client.query("begin; set local idle_in_transaction_session_timeout = 0");
+    await client.query(`begin; set local idle_in_transaction_session_timeout = ${idleMs}`);
     await lockInTransaction(client, lock, wait);
+    void ping(client, idleMs / PINGS, ended.signal);
     return await work(async () => void (await client.query("select")));
   } finally {
+    ended.abort();
     await client.end();
+  }
+}
+
+/** Ends with the work, or with the connection. */
+async function ping(client: pg.ClientBase, everyMs: number, signal: AbortSignal): Promise<void> {
+  try {
+    for (;;) {
+      await sleep(everyMs, null, { signal, ref: false });
+      await client.query("select");
+    }
+  } catch {
+    // mustBeHeld reports a lost connection.
   }
 }

@@ -1,0 +1,18 @@
+/** Holds a lock in a process of its own, which lives until it is killed. */
+import type { Connection } from "../src/db/database.ts";
+import { type Lock, withLock } from "../src/db/locks.ts";
+
+export interface LockWish {
+  connection: Connection;
+  lock: Lock;
+}
+
+process.once("message", async ({ connection, lock }: LockWish) => {
+  await withLock(connection, lock, { maxMs: 10_000 }, async () => {
+    process.send!("held");
+    await new Promise<never>(() => {});
+  });
+});
+
+// Nobody is left to kill it.
+process.once("disconnect", () => process.exit());
