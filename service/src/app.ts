@@ -278,7 +278,7 @@ async function whyNotReady(ctx: Context, { workers, isEnding }: State): Promise<
   if (isEnding) return ["the service is ending"];
   const problems: string[] = [];
   const writable = await acceptsWrites(ctx.pool).catch(() => null);
-  const refused = writable === false ? "the database is read-only" : ctx.refusedWrites.recent;
+  const refused = writable === false ? "the database is read-only" : await ctx.refusedWrites.confirm();
   if (refused) problems.push(refused);
   const migrated = await isMigrated(ctx.pool).catch(() => null);
   if (migrated === null) problems.push("the database does not answer");

@@ -122,7 +122,7 @@ async function buildBase(
     jobs,
     notices,
     presence: new WorkerPresence(connection, pool, log),
-    refusedWrites: new RefusedWrites(now),
+    refusedWrites: new RefusedWrites(pool, now),
     keyCache: new KeyCache(notices),
     kept: new Kept(notices, now),
     views: new ViewBuffer(),
