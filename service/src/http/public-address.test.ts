@@ -207,6 +207,25 @@ suite("a test service at a plain HTTP address of the network", () => {
   });
 });
 
+suite("a service without a public address", () => {
+  for (const [proxy, headers] of [
+    ["adds X-Forwarded-Host", { host: "127.0.0.1:4000", "x-forwarded-host": "stoa.example" }],
+    ["passes the browser's Host", { host: "stoa.example" }],
+    ["passes the browser's Origin alone", { host: "127.0.0.1:4000", origin: "https://stoa.example" }],
+  ] as const)
+    test(`a proxy on the same machine ${proxy}: one warning names STOA_PUBLIC_URL`, async (t) => {
+      const market = await openMarket();
+      t.after(() => market.close());
+      const warnings = () =>
+        market.logs.filter((line) => /"level":40.*STOA_PUBLIC_URL is not set/.test(line));
+      await ask(market, "/healthz", { host: "127.0.0.1:4000", origin: "http://localhost:3000" });
+      assert.equal(warnings().length, 0, "a person at the machine");
+      for (const _ of [1, 2]) await ask(market, "/healthz", headers);
+      assert.equal(warnings().length, 1);
+      assert.match(warnings()[0]!, /stoa\.example/);
+    });
+});
+
 suite("an answer that may show a secret is stored by no cache", () => {
   let market: Market;
   let member: Client;

@@ -16,6 +16,7 @@ import { type Door, securityHeadersAt } from "./door.ts";
 import { enter } from "./enter.ts";
 import { mustBeFresh } from "./fresh-sign-in.ts";
 import { letFinish } from "./multipart.ts";
+import { createProxyWarning } from "./own-machine.ts";
 import { hasPlainCookies, readPlainCookies } from "./plain-cookies.ts";
 import { RATE_LIMIT_HEADERS } from "./rate-limit.ts";
 import { BODY_LIMIT_BYTES, notFound, refuseUnreadable, sendError } from "./refusal.ts";
@@ -81,9 +82,11 @@ export async function buildServer(door: Door): Promise<FastifyInstance> {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
 
+  const warnOfProxy = createProxyWarning(door.ctx);
   // Before CORS, which answers a preflight by itself.
   app.addHook("onRequest", (request, reply, done) => {
     request.startedAt = performance.now();
+    warnOfProxy(request);
     request.span = startRequestSpan(request);
     reply.headers(securityHeadersAt(door.ctx.links.origin())).header("x-request-id", request.id);
     if (!isReadInTurn(request))
