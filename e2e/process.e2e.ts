@@ -105,6 +105,24 @@ test("a start on a taken port ends with one line that names PORT, before a datab
   assert.ok(!existsSync(join(missing, "postgres")));
 });
 
+test("PostgreSQL is away at the start: one line names the address, the setting and what to check", async () => {
+  const settings = { STOA_DATA_DIR: folder.path, PORT: "0" };
+  const DATABASE_URL = "postgres://stoa:secret@127.0.0.1:1/stoa";
+  const key = `1:${Buffer.alloc(32, 7).toString("base64")}`;
+  const { code, stderr } = await shell(`${STOA} start`, {
+    ...settings,
+    DATABASE_URL,
+    STOA_MASTER_KEYS: key,
+    STOA_SESSION_KEYS: key,
+  });
+  assert.equal(code, 1);
+  assert.match(
+    stderr,
+    /^PostgreSQL does not answer at 127\.0\.0\.1:1 \(DATABASE_URL\): connect ECONNREFUSED [^\n]*\. Is it running, and is the address right\?$/m,
+  );
+  assert.doesNotMatch(stderr, /^ +at |secret/m);
+});
+
 test("a command without a database names the folder, and makes none; start, migrate, restore and reset may", async () => {
   const missing = join(folder.path, "mistyped");
   for (const command of ["key create --user a@example.com --name A", "ledger verify", "doctor"]) {

@@ -10,6 +10,7 @@ import { errorCatalogue, errorCodes } from "@stoa/contract";
 import pg from "pg";
 import { hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
+import { until } from "../../test/until.ts";
 import { assetPath } from "./assets.ts";
 
 let market: Market;
@@ -148,6 +149,16 @@ async function halfPost(shop: Market, key: string): Promise<string> {
   socket.destroy();
   return String(bytes).split("\r\n")[0]!;
 }
+
+test("Redis is away at the start: the log names REDIS_URL, and the service is ready", async (t) => {
+  const shop = await openMarket({ config: { redisUrl: "redis://127.0.0.1:1" } });
+  t.after(() => shop.close());
+  await until("the log line", () =>
+    shop.logs.find((line) => /"level":50.*ECONNREFUSED.*REDIS_URL: Redis does not answer/.test(line)),
+  );
+  assert.equal((await shop.as(null).get("/readyz")).status, 200);
+  assert.equal((await (await shop.hasUser()).get("/v1/products")).status, 200);
+});
 
 suite("an end of the service", () => {
   test("/readyz is 503 while the listener still answers, then requests of open connections get their answers", async (t) => {

@@ -248,6 +248,12 @@ suite("a round by the clock", { timeout: 300_000 }, () => {
     await until("hourly ran", () => ran.includes("hourly"));
     await until("at-start ran", () => ran.includes("at-start"));
     assert.deepEqual(ran.toSorted(), ["at-start", "hourly"]);
+    const runs = async () => (await market.as(null).get("/metrics")).text.match(/^job_runs_total.*$/gm) ?? [];
+    await until("both are counted", async () => (await runs()).length === 2);
+    assert.deepEqual((await runs()).toSorted(), [
+      'job_runs_total{name="at-start"} 1',
+      'job_runs_total{name="hourly"} 1',
+    ]);
   });
 
   test("that is done no more is asked for no more", async (t) => {
