@@ -325,9 +325,10 @@ test("whatever is chosen, paid, refused and lost, no moment is charged twice, no
       await mustEndUnpaid(history);
       await mustHold(history);
       assert.ok(Object.values(await ledgerSums(market)).every((sum) => sum === 0));
-      assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
       assert.deepEqual(market.logs.filter(isError), []);
     }),
     { numRuns: RUNS },
   );
+  // Once, as it reads the books of all histories.
+  assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
 });
