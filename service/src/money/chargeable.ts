@@ -22,3 +22,14 @@ export const whyNotOnStep = (stepMinor: bigint, minor: bigint, currency: string)
   minor % stepMinor === 0n
     ? null
     : `must be a multiple of ${formatMoney(stepMinor, currency)}, the smallest amount of the payment provider`;
+
+/** Throws the refusal that says why the provider cannot charge an amount. */
+export function mustBeChargeable(
+  provider: { limitsOf(currency: string): AmountLimits },
+  minor: bigint,
+  currency: string,
+  refusal: (why: string) => Error,
+): void {
+  const why = whyNotChargeable(provider.limitsOf(currency), minor, currency);
+  if (why) throw refusal(why);
+}

@@ -18,7 +18,7 @@ import { isAdmin } from "../http/authenticate.ts";
 import { Answer, type RequestFacts } from "../http/route.ts";
 import { toId } from "../ids.ts";
 import { toDecimal, toMinor } from "../money/amount.ts";
-import { whyNotChargeable } from "../money/chargeable.ts";
+import { mustBeChargeable } from "../money/chargeable.ts";
 import { becomeSeller } from "../people/users.ts";
 import { mustAcceptOldInputs } from "./breaking-changes.ts";
 import { mustStayComplete } from "./checklist.ts";
@@ -44,8 +44,7 @@ function priceOf(ctx: Context, price: number, currency: string): number {
   if (minor > MAX_PRICE_MINOR) {
     throw invalidRequest("price", `must be at most ${toDecimal(MAX_PRICE_MINOR, currency)} ${currency}`);
   }
-  const why = whyNotChargeable(ctx.outside.payments.limitsOf(currency), minor, currency);
-  if (why) throw invalidRequest("price", why);
+  mustBeChargeable(ctx.outside.payments, minor, currency, (why) => invalidRequest("price", why));
   return Number(minor);
 }
 

@@ -8,7 +8,7 @@ import { announce } from "../events/outbox.ts";
 import { toId, toUuid } from "../ids.ts";
 import { sendMail } from "../mail/mail.ts";
 import { toDecimal } from "../money/amount.ts";
-import { whyNotChargeable } from "../money/chargeable.ts";
+import { mustBeChargeable } from "../money/chargeable.ts";
 import { findAccount } from "../people/accounts.ts";
 import { toUserId } from "../people/users.ts";
 import { mustBeComplete } from "./checklist.ts";
@@ -109,14 +109,9 @@ async function mustBeFitForSale(ctx: Context, tx: Tx, product: Locked): Promise<
   if (product.authorClosedAt !== null)
     throw new ApiError("INVALID_STATE", "Its author's account is closed.", { current: "closed" });
   await mustBeComplete(tx, product);
-  mustBeChargeable(ctx, product);
-}
-
-/** Its price may be older than the payment provider. */
-function mustBeChargeable(ctx: Context, { priceMinor, currency }: Locked): void {
-  const limits = ctx.outside.payments.limitsOf(currency);
-  const why = whyNotChargeable(limits, BigInt(priceMinor), currency);
-  if (why) throw ruleBroken("price", why);
+  // Its price may be older than the payment provider.
+  const { priceMinor, currency } = product;
+  mustBeChargeable(ctx.outside.payments, BigInt(priceMinor), currency, (why) => ruleBroken("price", why));
 }
 
 function afterMove(ctx: Context, product: Locked, name: MoveName): Locked {

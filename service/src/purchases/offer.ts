@@ -3,7 +3,7 @@ import type { Context, Member } from "../context.ts";
 import { type Discount, findDiscount } from "../discounts/redemption.ts";
 import { ApiError, invalidRequest, ruleBroken } from "../errors.ts";
 import { formatMoney, toDecimal, toMinor } from "../money/amount.ts";
-import { whyNotChargeable } from "../money/chargeable.ts";
+import { mustBeChargeable } from "../money/chargeable.ts";
 import { type Split, splitSale } from "../money/split.ts";
 import type { Tax } from "../outside/taxes.ts";
 import { methodFor } from "../payments/methods.ts";
@@ -53,7 +53,11 @@ export async function offerTo(
     commissionBasisPoints: referrer ? product.commissionBasisPoints : 0,
   };
   const split = splitSale({ priceMinor: priced.priceMinor, discountMinor, tax, ...rates });
-  mustBeChargeable(ctx, split.totalMinor, product.currency, discount);
+  // A discount and a tax may leave what the provider does not charge, of a price that it does.
+  mustBeChargeable(ctx.outside.payments, split.totalMinor, product.currency, (why) => {
+    const left = formatMoney(split.totalMinor, product.currency);
+    return ruleBroken(discount ? "discountCode" : "productId", `leaves ${left} to pay, which ${why}`);
+  });
   const methodId = split.totalMinor === 0n ? null : await methodOf(ctx, caller, wish.paymentMethodId);
   return { product, discount, referrer, tax, ...rates, split, methodId };
 }
@@ -71,19 +75,6 @@ async function referrerOfLink(
     if (error instanceof ApiError && error.code === "VALIDATION_ERROR") return null;
     throw error;
   }
-}
-
-/** A discount and a tax may leave what the provider does not charge, of a price that it does. */
-function mustBeChargeable(
-  ctx: Context,
-  totalMinor: bigint,
-  currency: string,
-  discount: Discount | null,
-): void {
-  const why = whyNotChargeable(ctx.outside.payments.limitsOf(currency), totalMinor, currency);
-  if (!why) return;
-  const field = discount ? "discountCode" : "productId";
-  throw ruleBroken(field, `leaves ${formatMoney(totalMinor, currency)} to pay, which ${why}`);
 }
 
 /** `costs`: the price less the discount, before tax is added. */
