@@ -31,8 +31,10 @@ import {
 } from "./queries.ts";
 import { receiptNumberOf } from "./receipt-number.ts";
 
-/** Buys a product: the order is written first, then the provider is asked under its id, then it is settled. */
-/** `followedCode`: of the referral link by which this browser came here, up to 30 days ago. A purchase uses it up. */
+/**
+ * Buys a product: the order is written first, then the provider is asked under its id, then it is settled. `followedCode`: of the
+ * referral link by which this browser came here, up to 30 days ago. A purchase uses it up.
+ */
 export async function buyProduct(
   ctx: Context,
   caller: Member,
