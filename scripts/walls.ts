@@ -42,7 +42,7 @@ const mayEnter: Record<string, string[]> = {
     "entitlements",
   ],
   transfer: ["db", "money", "http", "people", "catalogue", "products"],
-  payments: ["db", "money", "jobs", "outside", "http"],
+  payments: ["db", "audit", "money", "jobs", "outside", "http"],
   payouts: [
     "db",
     "jobs",

@@ -1,14 +1,18 @@
 import type { Plan } from "@stoa/contract";
-import { record } from "../audit/audit.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { ApiError } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
 import { post } from "../ledger/ledger.ts";
 import { sendMail } from "../mail/mail.ts";
-import { toDecimal } from "../money/amount.ts";
 import { splitRefund } from "../money/split.ts";
 import type { Dispute } from "../outside/payments.ts";
+import {
+  isInquiry,
+  newDisputeRow,
+  notPaidYet,
+  type RecordedDispute,
+  recordDispute,
+} from "../payments/dispute-record.ts";
 import { findAccount } from "../people/accounts.ts";
 import { lockPlan, toUserId } from "../people/users.ts";
 import { findPlanDispute, insertPlanDispute, movePlanDispute, sumTakenBack } from "./dispute-queries.ts";
@@ -46,37 +50,31 @@ const isDecided = ({ state }: Dispute) => state === "inquiry_closed" || state ==
 
 /** Nothing is held while it is open, because the money is the marketplace's own; what is decided stays. */
 async function follow(ctx: Context, tx: Tx, payment: PaymentRow, told: Dispute): Promise<void> {
-  if (payment.status !== "completed")
-    throw new ApiError("INVALID_STATE", "Its payment is not completed yet: report it again later.", {
-      current: payment.status,
-    });
+  if (payment.status !== "completed") throw notPaidYet(payment.status);
   const known = await findPlanDispute(tx, told.disputeId);
   // An inquiry can become a dispute after it was closed, too.
-  const isReopened = known?.status === "inquiry_closed" && !told.state.startsWith("inquiry");
+  const isReopened = known?.status === "inquiry_closed" && !isInquiry(told);
   if (known?.closedAt && !isReopened) return;
   const now = ctx.now();
-  const id = known?.id ?? ctx.newId();
-  if (!known) await insertPlanDispute(tx, { ...toRow(payment, told), id, opened_at: now });
+  const row = toRow(ctx, payment, told);
+  const id = known?.id ?? row.id;
+  if (!known) await insertPlanDispute(tx, row);
   else if (told.state === "open") await movePlanDispute(tx, id, { status: "open", closed_at: null });
   if (!known || (told.state === "open" && known.status !== "open"))
-    await recordDispute(ctx, tx, payment, told, told.state === "inquiry" ? "inquiry" : "opened");
+    await recordOf(ctx, tx, payment, told, told.state === "inquiry" ? "inquiry" : "opened");
   if (!isDecided(told)) return;
   if (told.state === "lost") await lose(ctx, tx, payment, told, id);
   else
     await movePlanDispute(tx, id, {
       ...{ status: told.state as "won" | "inquiry_closed", fee_minor: told.feeMinor, closed_at: now },
     });
-  if (told.state === "won") await recordDispute(ctx, tx, payment, told, "won");
+  if (told.state === "won") await recordOf(ctx, tx, payment, told, "won");
 }
 
-const toRow = (payment: PaymentRow, told: Dispute) => ({
+const toRow = (ctx: Context, payment: PaymentRow, told: Dispute) => ({
+  ...newDisputeRow(ctx, told),
   payment_id: payment.id,
-  provider_dispute_id: told.disputeId,
-  status: told.state.startsWith("inquiry") ? ("inquiry" as const) : ("open" as const),
-  amount_minor: told.amountMinor,
-  fee_minor: told.feeMinor,
-  reason: told.reason,
-  answer_by: told.answerBy,
+  status: isInquiry(told) ? ("inquiry" as const) : ("open" as const),
 });
 
 /** The month is unpaid: the marketplace gives up its revenue, and the plan ends. */
@@ -91,7 +89,7 @@ async function lose(ctx: Context, tx: Tx, payment: PaymentRow, told: Dispute, id
     ...{ status: "lost", fee_minor: told.feeMinor, closed_at: now },
     ...{ lost_minor: told.amountMinor, excess_minor: excessMinor },
   });
-  await recordDispute(ctx, tx, payment, told, "lost");
+  await recordOf(ctx, tx, payment, told, "lost");
   const { isOver, until } = await endPlan(ctx, tx, payment);
   ctx.log.warn(
     { payment: payment.id, dispute: told.disputeId },
@@ -157,17 +155,15 @@ async function endPlan(
 
 const FREE: Plan = "free";
 
-const recordDispute = (
+const recordOf = (
   ctx: Context,
   tx: Tx,
   { userId, id, currency }: PaymentRow,
   { amountMinor, reason }: Dispute,
-  what: "inquiry" | "opened" | "won" | "lost",
+  what: RecordedDispute["what"],
 ) =>
-  record(ctx, tx, {
-    actorId: null,
-    action: `dispute.${what}`,
+  recordDispute(ctx, tx, {
     target: { type: "user", id: toUserId(userId) },
-    source: null,
-    details: { paymentId: toId("pay", id), amount: toDecimal(amountMinor, currency), currency, reason },
+    details: { paymentId: toId("pay", id) },
+    ...{ amountMinor, currency, reason, what },
   });

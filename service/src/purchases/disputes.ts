@@ -1,10 +1,14 @@
-import { record } from "../audit/audit.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
-import { ApiError } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
-import { toDecimal } from "../money/amount.ts";
 import type { Dispute } from "../outside/payments.ts";
+import {
+  isInquiry,
+  newDisputeRow,
+  notPaidYet,
+  type RecordedDispute,
+  recordDispute,
+} from "../payments/dispute-record.ts";
 import { bookDisputeLost, bookDisputeOpened, bookDisputeWon } from "./books.ts";
 import { tellOfDispute } from "./dispute-letters.ts";
 import {
@@ -36,10 +40,7 @@ export async function applyOrderDispute(ctx: Context, told: Dispute): Promise<bo
 /** Goes the way from what we know of a dispute to what is told of it; what is decided stays. */
 async function follow(ctx: Context, tx: Tx, orderId: string, told: Dispute): Promise<void> {
   const order = await lockOrder(tx, orderId);
-  if (!order || !isPaid(order))
-    throw new ApiError("INVALID_STATE", "Its order is not paid yet: tell us again later.", {
-      current: order?.status,
-    });
+  if (!order || !isPaid(order)) throw notPaidYet(order?.status);
   const known = await findDisputeOf(tx, told.disputeId);
   if (isInquiry(told)) return followInquiry(ctx, tx, order, { known, told });
   // An inquiry can become a dispute after it was closed, too.
@@ -49,8 +50,6 @@ async function follow(ctx: Context, tx: Tx, orderId: string, told: Dispute): Pro
   if (told.state === "won") await win(ctx, tx, open, told);
   else await lose(ctx, tx, open, told);
 }
-
-const isInquiry = ({ state }: Dispute) => state === "inquiry" || state === "inquiry_closed";
 
 interface Followed {
   known: DisputeRow | undefined;
@@ -67,7 +66,7 @@ async function followInquiry(
   const now = ctx.now();
   if (!known) {
     await insertDispute(tx, { ...newDispute(ctx, order, told), status: "inquiry", held_minor: 0n });
-    await recordDispute(ctx, tx, order, told, "inquiry");
+    await recordOf(ctx, tx, order, told, "inquiry");
   }
   if (told.state === "inquiry_closed" && (known?.status ?? "inquiry") === "inquiry")
     await closeDispute(tx, told.disputeId, {
@@ -78,14 +77,8 @@ async function followInquiry(
 }
 
 const newDispute = (ctx: Context, order: PaidOrder, told: Dispute) => ({
-  id: ctx.newId(),
+  ...newDisputeRow(ctx, told),
   order_id: order.id,
-  provider_dispute_id: told.disputeId,
-  amount_minor: told.amountMinor,
-  fee_minor: told.feeMinor,
-  reason: told.reason,
-  answer_by: told.answerBy,
-  opened_at: ctx.now(),
 });
 
 interface Disputed {
@@ -176,21 +169,21 @@ async function tellAll(
   { order, dispute }: Disputed,
   what: "opened" | "won" | "lost",
 ): Promise<void> {
-  await recordDispute(ctx, tx, order, dispute, what);
+  await recordOf(ctx, tx, order, dispute, what);
   await tellOfDispute(ctx, tx, order, dispute, what);
 }
 
-const recordDispute = (
+const recordOf = (
   ctx: Context,
   tx: Tx,
-  order: PaidOrder,
+  { id, currency }: PaidOrder,
   { amountMinor, reason }: Pick<Dispute, "amountMinor" | "reason">,
-  what: "inquiry" | "opened" | "won" | "lost",
+  what: RecordedDispute["what"],
 ) =>
-  record(ctx, tx, {
-    actorId: null,
-    action: `dispute.${what}`,
-    target: { type: "order", id: toId("ord", order.id) },
-    source: null,
-    details: { amount: toDecimal(amountMinor, order.currency), currency: order.currency, reason },
+  recordDispute(ctx, tx, {
+    target: { type: "order", id: toId("ord", id) },
+    amountMinor,
+    currency,
+    reason,
+    what,
   });
