@@ -10,6 +10,7 @@ import type { Config } from "./config.ts";
 import type { Context } from "./context.ts";
 import { DatabaseClock, exactClock, type SkewedClock } from "./db/clock.ts";
 import { type Connection, openDatabase, openPool } from "./db/database.ts";
+import { DatabaseWatch } from "./db/database-watch.ts";
 import { claimInstallation, claimOf } from "./db/installation.ts";
 import { migrate } from "./db/migrate.ts";
 import { Notices } from "./db/notices.ts";
@@ -122,6 +123,7 @@ async function buildBase(
     jobs,
     notices,
     presence: new WorkerPresence(connection, pool, log),
+    databaseWatch: new DatabaseWatch(now),
     refusedWrites: new RefusedWrites(pool, now),
     keyCache: new KeyCache(notices),
     kept: new Kept(notices, now),

@@ -7,6 +7,7 @@ import type { ViewBuffer } from "./catalogue/views.ts";
 import type { Config } from "./config.ts";
 import type { SkewedClock } from "./db/clock.ts";
 import type { Connection, Database } from "./db/database.ts";
+import type { DatabaseWatch } from "./db/database-watch.ts";
 import type { Notices } from "./db/notices.ts";
 import type { WorkerPresence } from "./db/presence.ts";
 import type { RefusedWrites } from "./db/refused-writes.ts";
@@ -56,6 +57,8 @@ export interface Context {
   notices: Notices;
   /** The session lock by which other processes see that this one lives. */
   presence: WorkerPresence;
+  /** Since when the database has been there, as far as this process knows. */
+  databaseWatch: DatabaseWatch;
   /** Writes that the database refused lately, for `/readyz`. */
   refusedWrites: RefusedWrites;
   /** Kept in memory by this process alone. */

@@ -64,7 +64,7 @@ export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
   { name: "verify-ledger", cron: "13 2 * * *", run: () => proveNightly(ctx) },
   { name: "reconcile-payments", cron: "37 2 * * *", run: () => reconcileNightly(ctx) },
   { name: "weigh-search-words", cron: "47 4 * * *", run: () => weighSearchWords(ctx) },
-  { name: "end-abandoned-runs", cron: "* * * * *", run: async () => void (await endAbandonedRuns(ctx)) },
+  { name: "end-abandoned-runs", cron: "* * * * *", run: () => endAbandonedRuns(ctx) },
   { name: "forget-texts-of-runs", cron: "*/5 * * * *", run: async () => void (await forgetTexts(ctx)) },
   { name: "forget-provider-calls", cron: "57 3 * * *", run: () => forgetOldCalls(ctx) },
   { name: "forget-workflow-runs", cron: "19 * * * *", run: () => forgetOldRuns(ctx) },

@@ -7,6 +7,7 @@ import { allOf, executionOf, heardBy, streams } from "../../test/run-streams.ts"
 import { allAt, hasKey, newestRun, run } from "../../test/runs.ts";
 import { becomes } from "../../test/until.ts";
 import type { Service } from "../app.ts";
+import { RUN_LEASE_MS } from "./runs.ts";
 
 let provider: ProviderServer;
 let market: Market;
@@ -99,6 +100,7 @@ test("a run of a dead process is canceled at once", async () => {
       where id = (select id from executions order by id desc limit 1) returning id`,
     [new Date(market.clock.now.getTime() - 1)],
   );
+  market.clock.forward(RUN_LEASE_MS);
   assert.equal(rows.length, 1);
   assert.equal((await cancel(executionId)).body.data.status, "canceled");
 });

@@ -3,6 +3,7 @@ import type { Context, Member } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { mustFind, toExecution } from "./executions.ts";
 import type { ExecutionKinds } from "./kinds.ts";
+import { tellsDeath } from "./leases.ts";
 import { cancelAbandoned, type ExecutionRow, findCanceled, requestCancel } from "./queries.ts";
 
 /** Asks whoever runs it to give it up; what nobody runs is canceled at once. Answers how it stands then. */
@@ -34,7 +35,7 @@ function mustBeCanceled({ status }: ExecutionRow): void {
 /** A prompt: here it is given up before this resolves, elsewhere by the notice that requestCancel sends. */
 export async function cancelPrompt(ctx: Context, { id }: ExecutionRow): Promise<void> {
   const live = ctx.live.get(id);
-  if (!live) return void (await cancelAbandoned(ctx.db, id, ctx.now()));
+  if (!live) return void (tellsDeath(ctx) && (await cancelAbandoned(ctx.db, id, ctx.now())));
   live.giveUp("canceled");
   await live.ended();
 }

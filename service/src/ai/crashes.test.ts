@@ -4,8 +4,11 @@ import { answeredRepeat } from "../../test/crashes.ts";
 import { startDoomed } from "../../test/doomed.ts";
 import { hasDraft } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../test/market.ts";
+import { startOutage } from "../../test/outage.ts";
 import { hasKey, newestRun, ran, run, startHeldProvider } from "../../test/runs.ts";
+import { becomes } from "../../test/until.ts";
 import { endAbandonedRuns } from "./executions.ts";
+import { renewLeases } from "./leases.ts";
 import { LEASE_MS } from "./provider-calls.ts";
 import { RUN_LEASE_MS } from "./runs.ts";
 
@@ -38,6 +41,40 @@ test("a run whose process is killed is told as failed by another one, and frees 
   market.clock.forward(LEASE_MS - RUN_LEASE_MS);
   await ran(owner, wish);
   assert.equal(held.arrived(), 2, "and is not called again");
+});
+
+test("a run whose end is held while the database is away for longer than its lease is failed by no other process", async (t) => {
+  const market = await openMarket();
+  const held = await startHeldProvider();
+  t.after(async () => {
+    await market.close();
+    await held.close();
+  });
+  const { ctx } = market.service;
+  const other = await market.startNode();
+  const owner = await market.hasUser();
+  const apiKeyId = await hasKey(owner, { provider: "ollama", baseUrl: held.url });
+  const wish = { productId: await hasDraft(owner), apiKeyId, options: { model: "some-model" } };
+  const running = run(owner, wish);
+  await held.arrivals(1);
+  const comesBack = await startOutage(market, "executions");
+  held.answer();
+  assert.equal((await running).status, 200);
+  market.clock.forward(2 * RUN_LEASE_MS);
+  for (const node of [ctx, other.ctx]) await assert.rejects(renewLeases(node), { code: "57P01" });
+  await comesBack({ butNot: "new.status = 'completed'" });
+  await endAbandonedRuns(other.ctx);
+  assert.equal((await newestRun(owner)).status, "running");
+  await renewLeases(ctx);
+  market.clock.forward(RUN_LEASE_MS);
+  await renewLeases(other.ctx);
+  await endAbandonedRuns(other.ctx);
+  assert.equal((await newestRun(owner)).status, "running", "its lease was renewed");
+  await comesBack();
+  await becomes(
+    () => newestRun(owner),
+    ({ status }) => status === "completed",
+  );
 });
 
 suite("POST under an Idempotency-Key whose process is killed during the provider's call", () => {

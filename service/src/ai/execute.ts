@@ -7,6 +7,7 @@ import { Slots } from "../http/slots.ts";
 import { toId } from "../ids.ts";
 import { promptKind, streamExecution } from "./events.ts";
 import { mustFind } from "./executions.ts";
+import { tellsDeath } from "./leases.ts";
 import { prepare } from "./prepare.ts";
 import { failAbandonedRun } from "./queries.ts";
 import { errorOf, outputOf, resultOf } from "./replay.ts";
@@ -86,7 +87,7 @@ export async function resumePrompt(
 async function endIfAbandoned(ctx: Context, caller: Member, executionId: string) {
   const execution = await mustFind(ctx, caller, executionId);
   if (execution.completedAt !== null || ctx.live.get(execution.id)) return execution;
-  await failAbandonedRun(ctx.db, execution.id, ctx.now());
+  if (tellsDeath(ctx)) await failAbandonedRun(ctx.db, execution.id, ctx.now());
   return mustFind(ctx, caller, executionId);
 }
 

@@ -334,6 +334,7 @@ test("a run whose process died is failed once its lease is over, and stays so", 
     held.answer();
     assert.equal((await running).status, 200, "who still waits gets the answer");
     assert.equal((await newestRun(by)).status, "failed");
+    assert.match(shop.logs.join(""), /a run ended after another process had failed or canceled it/);
   } finally {
     await shop.close();
     await held.close();

@@ -4,6 +4,7 @@ import { daysAfter } from "../days.ts";
 import { mapPage, type Page, type Paging } from "../db/paging.ts";
 import { ApiError } from "../errors.ts";
 import { toId, toUuid } from "../ids.ts";
+import { tellsDeath } from "./leases.ts";
 import {
   type ExecutionRow,
   eraseExecution,
@@ -100,7 +101,9 @@ export async function removeExecution(ctx: Context, caller: Member, executionId:
 }
 
 /** Ends runs whose process died. */
-export const endAbandonedRuns = (ctx: Context) => failAbandoned(ctx.db, ctx.now());
+export async function endAbandonedRuns(ctx: Context): Promise<void> {
+  if (tellsDeath(ctx)) await failAbandoned(ctx.db, ctx.now());
+}
 
 /** After 30 days. */
 export const forgetTexts = (ctx: Context) => eraseTextsBefore(ctx.db, daysAfter(ctx.now(), -TEXTS_KEPT_DAYS));

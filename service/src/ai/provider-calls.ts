@@ -160,7 +160,7 @@ export function usageOfFailed(
 
 /**
  * Makes a call that was opened, as a part of an execution: priced, and with what it showed of the key. Whoever makes it has `end`
- * written down. Not in a transaction.
+ * written down, and calls `releaseCall` then: until that its lease is renewed. Not in a transaction.
  */
 export async function makeCall(
   ctx: Context,
@@ -169,7 +169,7 @@ export async function makeCall(
 ): Promise<Made> {
   const { provider, baseUrl } = key;
   const progress = new CallProgress();
-  const leave = hold(ctx, call);
+  hold(ctx, call);
   const priceOf = (model: string, usage: ProviderAnswer["usage"]) =>
     costOf({ provider, model, askedModel: wish.model, usage, at: ctx.now() });
   try {
@@ -183,8 +183,6 @@ export async function makeCall(
     const usage = usageOfFailed(cause, wish.messages, progress);
     const cost = usage && priceOf(wish.model, usage);
     return { cause, usage, end: toCallEnd(ctx, call, { cause, cost }) };
-  } finally {
-    leave();
   }
 }
 
@@ -196,9 +194,22 @@ export function hold({ live }: Context, call: OpenCall | null): () => void {
   return () => void live.callIds.delete(callId);
 }
 
+/** Its end is written down: the lease that it had is renewed no more. */
+export const releaseCall = ({ live }: Context, { callId }: CallEnd): void => void live.callIds.delete(callId);
+
 /** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
-export const endCall = (ctx: Context, end: CallEnd): Promise<void> =>
-  record(ctx, { call: end.callId }, () => endCallAlone(ctx.db, end));
+export async function endCall(ctx: Context, end: CallEnd): Promise<void> {
+  let written: Promise<unknown> = Promise.resolve();
+  await record(
+    ctx,
+    { call: end.callId },
+    () => endCallAlone(ctx.db, end),
+    (later) => {
+      written = later;
+    },
+  );
+  void written.then(() => releaseCall(ctx, end));
+}
 
 export async function forgetOldCalls(ctx: Context): Promise<void> {
   await forgetCallsBefore(ctx.db, daysAfter(ctx.now(), -CALLS_KEPT_DAYS));

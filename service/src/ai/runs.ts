@@ -92,7 +92,11 @@ const durationOf = (run: Run) => Math.round(performance.now() - run.startedAtMs)
 /** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
 function end(ctx: Context, run: Run, values: ExecutionEnd, outcome: CallOutcome): Promise<void> {
   const callEnd = toCallEnd(ctx, run.call, outcome);
-  const write = () => endExecution(ctx.db, run.id, values, callEnd);
+  const write = async () => {
+    const { numAffectedRows } = await endExecution(ctx.db, run.id, values, callEnd);
+    if (numAffectedRows === 0n)
+      ctx.log.warn({ execution: run.id }, "a run ended after another process had failed or canceled it");
+  };
   return record(ctx, { execution: run.id }, write, (written) => {
     run.live.heldEnd = written;
   });

@@ -4,6 +4,7 @@ import {
   type LateRefusal,
   type OpenCall,
   type Reserved,
+  releaseCall,
 } from "../ai/provider-calls.ts";
 import type { Context } from "../context.ts";
 
@@ -50,8 +51,9 @@ export class KeyedCalls {
     this.#ended.unshift(...ended);
   }
 
-  /** What became of those that were to be opened, by their ids. */
-  noteReserved(reserved: Record<string, Reserved<LateRefusal>>): void {
+  /** They are written: what became of those that were to be opened, by their ids. */
+  noteWritten(moved: MovedCalls, reserved: Record<string, Reserved<LateRefusal>>): void {
+    for (const end of moved.ended) releaseCall(this.#ctx, end);
     for (const [callId, became] of Object.entries(reserved)) this.#reserved.set(callId, became);
   }
 

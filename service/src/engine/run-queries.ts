@@ -52,6 +52,8 @@ export interface ClaimWish {
   /** Accounts that get none now. */
   notOf: readonly string[];
   most: number;
+  /** Also runs whose lease is over. */
+  takesOver: boolean;
 }
 
 /** Leases runs that somebody must look at, those first that have waited longest. */
@@ -64,14 +66,14 @@ export async function claimRuns(db: Queries, lease: Lease, wish: ClaimWish): Pro
   return rows;
 }
 
-const ofAnybody = ({ now }: Lease, { held, most }: ClaimWish) => sql`
+const ofAnybody = ({ now }: Lease, { held, most, takesOver }: ClaimWish) => sql`
     due as (
       select execution_id from workflow_runs
-       where due_at <= ${now} and execution_id <> all (${held}::uuid[])
+       where due_at <= ${now} and (lease_token is null or ${takesOver}::boolean) and execution_id <> all (${held}::uuid[])
        order by due_at limit ${most} for update skip locked)`;
 
 /** Goes from account to account, and looks at some of each: past a hundred thousand of one account in one step. */
-const ofOthers = ({ now }: Lease, { held, notOf, most }: ClaimWish) => sql`
+const ofOthers = ({ now }: Lease, { held, notOf, most, takesOver }: ClaimWish) => sql`
     account (id) as (
       (select user_id from workflow_runs where due_at is not null order by user_id limit 1)
       union all
@@ -82,7 +84,8 @@ const ofOthers = ({ now }: Lease, { held, notOf, most }: ClaimWish) => sql`
         from account
        cross join lateral (
          select execution_id from workflow_runs
-          where user_id = account.id and due_at <= ${now} and execution_id <> all (${held}::uuid[])
+          where user_id = account.id and due_at <= ${now} and (lease_token is null or ${takesOver}::boolean)
+            and execution_id <> all (${held}::uuid[])
           order by due_at limit ${most}) run
        where account.id <> all (${notOf}::uuid[])),
     due as (

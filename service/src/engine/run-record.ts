@@ -165,7 +165,7 @@ export class RunRecord {
     });
     if (written === "written") {
       this.#row.lastSeq += events.length;
-      this.#calls.noteReserved(reserved);
+      this.#calls.noteWritten(calls, reserved);
     } else {
       progress?.putBack(taken);
       this.#calls.putBack(calls);

@@ -91,11 +91,10 @@ export class WorkflowWorker {
     if (room === 0) return false;
     const most = Math.min(BEGUN_AT_ONCE, Math.ceil(room / 2));
     const notOf = this.#accountsWithout(room);
-    const claimed = await claimRuns(
-      this.#ctx.db,
-      { now, until: this.#leaseEnd(), token: this.#ctx.newId() },
-      { held: [...this.#held.keys()], notOf, most },
-    );
+    const { db, databaseWatch } = this.#ctx;
+    const lease = { now, until: this.#leaseEnd(), token: this.#ctx.newId() };
+    const claim = { held: [...this.#held.keys()], notOf, most, takesOver: this.#takesOver };
+    const claimed = await databaseWatch.watch(() => claimRuns(db, lease, claim));
     for (const run of claimed) this.#drive(run);
     this.#wasShort = claimed.length === most || notOf.length > 0;
     return claimed.length === most;
@@ -112,13 +111,16 @@ export class WorkflowWorker {
   async renew(): Promise<boolean> {
     if (this.#held.size === 0) return false;
     const drivers = [...this.#held.values()].map(({ driver }) => driver);
-    const held = await renewLeases(
-      this.#ctx.db,
-      drivers.map(({ lease }) => lease),
-      this.#leaseEnd(),
-    );
+    const { db, databaseWatch } = this.#ctx;
+    const leases = drivers.map(({ lease }) => lease);
+    const held = await databaseWatch.watch(() => renewLeases(db, leases, this.#leaseEnd()));
     for (const driver of drivers) driver.renewed(held.get(driver.id));
     return false;
+  }
+
+  /** After an outage of the database the leases of workers that live are over, too: they have the time of one to renew them. */
+  get #takesOver(): boolean {
+    return this.#ctx.databaseWatch.hasBeenUpFor(this.#leaseMs);
   }
 
   #leaseEnd = () => new Date(this.#ctx.now().getTime() + this.#leaseMs);

@@ -27,6 +27,8 @@ let writers: RegExp;
 before(async () => {
   provider = await startProviderServer();
   market = await openMarket({ providers: allAt(provider) });
+  // The clock stands still, and each kill is like an outage: what that delays is tested in ai/crashes.test.ts.
+  market.service.ctx.databaseWatch.hasBeenUpFor = () => true;
   seller = await market.hasUser({ name: "Seller" });
   writers = await callsOfWriters((text) => market.query(text));
 });
