@@ -183,8 +183,12 @@ suite("a password", () => {
     await visitor.page.getByLabel("Mail address").fill(address);
     await visitor.page.getByLabel("Password", { exact: true }).fill(`${PASSWORD}!`);
     await keyboard.press("Enter");
-    await sees(visitor.page, "do not belong together");
-    assert.match(String(await focus()), /do not belong together/, "what is wrong has the focus");
+    await sees(visitor.page, "The email address or the password is wrong");
+    assert.match(
+      String(await focus()),
+      /The email address or the password is wrong/,
+      "what is wrong has the focus",
+    );
     await visitor.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await keyboard.press("Enter");
     await visitor.page.waitForURL("**/docs/errors");
@@ -418,7 +422,7 @@ test("a form can be filled in before its script has come, and sent once it is th
   assert.equal(await page.getByLabel("Mail address").inputValue(), address);
   assert.equal(pathOf(page), "/auth/sign-in?with=password");
   await page.keyboard.press("Enter");
-  await sees(page, "do not belong together");
+  await sees(page, "The email address or the password is wrong");
   await context.close();
 });
 

@@ -1,4 +1,4 @@
-import { relative } from "node:path";
+import { relative, resolve } from "node:path";
 import type { Config } from "../config.ts";
 import { isLoopbackHost, isLoopbackOrigin } from "../loopback.ts";
 import { testPageTokens } from "../test-page-tokens.ts";
@@ -16,6 +16,12 @@ export interface Welcome {
   adminLink: string | null;
 }
 
+/** From here where it lies below, else whole. */
+function shortPath(folder: string): string {
+  const path = relative(".", folder) || ".";
+  return path.startsWith("..") ? resolve(folder) : path;
+}
+
 /** What a start prints: addresses and a key, then a link and a line to paste, unframed so that they can be copied whole. */
 export function welcome({ config, origin, key, seconds, stillLoading, adminLink }: Welcome): string {
   const isForThisMachine = isLoopbackOrigin(origin) && isLoopbackHost(config.host);
@@ -27,7 +33,7 @@ export function welcome({ config, origin, key, seconds, stillLoading, adminLink 
     `API reference  ${origin}/docs`,
     `Sign in        ${origin}/auth/sign-in`,
     ...(config.mail === "dev" ? [`Mailbox        ${origin}/dev/mail${token}`] : []),
-    `Database       ${config.databaseUrl ? "DATABASE_URL" : `embedded, in ${relative(".", config.dataDir) || "."}`}`,
+    `Database       ${config.databaseUrl ? "DATABASE_URL" : `embedded, in ${shortPath(config.dataDir)}`}`,
     ...(key
       ? [
           `API key        ${key.key}`,

@@ -3,11 +3,11 @@ import { escapeHtml } from "../escape-html.ts";
 import { formatMoney } from "../money/amount.ts";
 import type { Account, Charge, ChargeState, Undecided } from "./payments.fake-store.ts";
 
-/** What stands where the buttons were, once the charge has ended. */
-const endings: Record<Exclude<ChargeState, "requires_action">, string> = {
-  succeeded: "Approved. You can close this page and go back to your order.",
-  declined: "Declined. Nothing was charged; you can close this page.",
-  canceled: "This payment was canceled. Nothing was charged; you can close this page.",
+/** The title and the text in the place of the buttons, once the charge has ended. */
+const endings: Record<Exclude<ChargeState, "requires_action">, { title: string; text: string }> = {
+  succeeded: { title: "Payment approved", text: "You can close this page and go back to your order." },
+  declined: { title: "Payment declined", text: "Nothing was charged. You can close this page." },
+  canceled: { title: "Payment canceled", text: "Nothing was charged. You can close this page." },
 };
 
 const buttons = `<form method="post">
@@ -44,10 +44,12 @@ export const pagePolicy = [
 
 /** Where the buyer approves or declines a charge. */
 export function authorizePage(charge: Charge): string {
-  const answer =
-    charge.state === "requires_action" ? buttons : `<p role="status">${endings[charge.state]}</p>`;
+  const { title, answer } =
+    charge.state === "requires_action"
+      ? { title: "Approve this payment", answer: buttons }
+      : { title: endings[charge.state].title, answer: `<p role="status">${endings[charge.state].text}</p>` };
   return htmlPage(
-    "Approve this payment",
+    title,
     `<p class="amount">${escapeHtml(formatMoney(charge.amountMinor, charge.currency))}</p>
 <p class="soft">${escapeHtml(charge.description)}</p>
 ${answer}
@@ -62,9 +64,9 @@ export function onboardingPage({ id, state }: Account): string {
       ? `<form method="post">
 <button class="approve">Finish</button>
 </form>`
-      : `<p role="status">Set up. You can close this page and go back to your payouts.</p>`;
+      : `<p role="status">You can close this page and go back to your payouts.</p>`;
   return htmlPage(
-    "Set up your payouts",
+    state === "restricted" ? "Set up your payouts" : "Your payouts are set up",
     `<p class="soft">${escapeHtml(id)}</p>
 <p class="soft">A real provider asks here who you are and where your bank is.</p>
 ${rest}
@@ -78,7 +80,7 @@ interface Entry {
   currency: string;
 }
 
-/** Named as the marketplace names it, which is how whoever tests knows it. */
+/** Named as the marketplace names it, which is how a tester knows it. */
 const entry =
   <Named extends string>(path: string, named: Named, sayings: Record<string, string>) =>
   ({ id, amountMinor, currency, [named]: name }: Entry & Record<Named, string>): string =>
@@ -89,8 +91,7 @@ ${Object.entries(sayings)
   .join("\n")}
 </form>`;
 
-/** Where whoever tests decides in the place of a bank. */
-/** `pathOf`: where the browser finds a path of ours. */
+/** Where a tester decides in the place of a bank. `pathOf`: where the browser finds a path of ours. */
 export function bankPage(
   { disputes, refunds, payouts }: Undecided,
   pathOf: (path: string) => string,
@@ -110,7 +111,7 @@ export function bankPage(
     ],
   ] as const;
   return htmlPage(
-    "The bank's desk",
+    "Test bank: pending decisions",
     `${sections
       .map(
         ([name, entries]) =>
@@ -123,7 +124,10 @@ export function bankPage(
 
 /** For a charge that does not exist, or a form that we did not send. */
 export function notFoundPage(): string {
-  return htmlPage("No such payment", `<p class="soft">The link may be incomplete.</p>`);
+  return htmlPage(
+    "No such payment",
+    `<p class="soft">The link is incomplete, or the payment is of another test database. Open the link of the order again.</p>`,
+  );
 }
 
 function htmlPage(title: string, content: string): string {

@@ -88,7 +88,7 @@ suite("setting it up at the provider", () => {
     assert.deepEqual(new Set(again.map(({ body }) => body.data.account)), new Set([account]));
     assert.match(await (await fetch(url)).text(), /Finish<\/button>/);
     assert.equal(await finish(url), 303);
-    assert.match(await (await fetch(url)).text(), /role="status">Set up/);
+    assert.match(await (await fetch(url)).text(), /<h1>Your payouts are set up/);
     assert.deepEqual(await standing(session), { account, payoutsEnabled: true });
     assert.equal((await session.post("/v1/payouts", {})).body.data.status, "completed");
     const subjects = (await lettersToUser(tried, seller.userId)).map(({ subject }) => subject);

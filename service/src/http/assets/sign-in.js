@@ -34,7 +34,7 @@ whenSent(
     }
     return goTo(afterwards(password));
   },
-  { INVALID_CREDENTIALS: "This address and this password do not belong together." },
+  { INVALID_CREDENTIALS: "The email address or the password is wrong." },
 );
 
 whenSent(registration, async ({ name, email, password: secret }) => {
