@@ -27,7 +27,9 @@ const wishes = {
       variables: z
         .union([z.string(), z.record(z.string(), z.unknown())])
         .optional()
-        .describe("In the place of the message: an object, or the same as JSON text"),
+        .describe(
+          "In the place of the last user message, whose content must be empty then: an object, or the same as JSON text",
+        ),
       apiKeyId: Execute.shape.apiKeyId.optional(),
       model: options.model.describe("The provider's model to run on"),
     })

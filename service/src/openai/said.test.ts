@@ -55,11 +55,12 @@ suite("variables are taken", () => {
       { role: "assistant", content: "White." },
       { role: "user", content: "And rain?" },
     ];
-    const turns = messages.slice(0, 3).map(({ role, content }) => ({ role, content }));
+    const all = messages.map(({ role, content }) => ({ role, content }));
+    const turns = all.slice(0, 3);
     assert.equal(await echoOf({ messages }, takes), `${JSON.stringify(turns)} Then: And rain?`);
     assert.equal(await echoOf(user("Rain?"), takes), "[] Then: Rain?");
     const metadata = { variables: '{"question": "Snow?"}' };
-    assert.equal(await echoOf({ messages, metadata }, takes), `${JSON.stringify([...turns])} Then: Snow?`);
+    assert.equal(await echoOf({ messages, metadata }, takes), `${JSON.stringify(all)} Then: Snow?`);
   });
 
   test("of its text parts, put together", async () => {
@@ -72,7 +73,7 @@ suite("variables are taken", () => {
 
   test("of metadata.variables first, an object or its JSON text", async () => {
     for (const variables of [{ topic: "rain" }, '{"topic": "rain"}'] as string[])
-      assert.equal(await echoOf({ ...user('{"topic": "snow"}'), metadata: { variables } }), IN_RAIN);
+      assert.equal(await echoOf({ ...user(""), metadata: { variables } }), IN_RAIN);
     const metadata = { variables: { topic: "rain" } as unknown as string };
     assert.equal(await echoOf({ messages: [], metadata }), IN_RAIN);
   });
@@ -114,6 +115,8 @@ suite("variables are refused where they stand", () => {
     await refused({ messages: [message!, turns[1]!] }, "messages[1]");
     const metadata = { variables: '{"topic": "rain"}' };
     await refused({ messages: [system, message!], metadata }, "messages[0]");
+    const beside = await refused({ messages: [message!], metadata }, "messages[0]");
+    assert.match(beside.body.error.message, /metadata\.variables: leave its content empty/);
   });
 
   test("in the message, by its number", async () => {
@@ -128,7 +131,7 @@ suite("variables are refused where they stand", () => {
 
   test("in the metadata", async () => {
     const metadata = { variables: '{"topic": "rain", "colour": "red"}' };
-    await refused({ metadata }, "metadata.variables.colour");
+    await refused({ ...user(""), metadata }, "metadata.variables.colour");
     for (const variables of ["[]", "null", "rain", '"x"']) {
       const reply = await post({ metadata: { variables } });
       assertError(reply, 400, "INVALID_REQUEST", "metadata.variables");
@@ -148,7 +151,7 @@ suite("variables are refused where they stand", () => {
     await refused(user(deep), "messages[0].content");
     const names = Array.from({ length: 2_001 }, (_, at) => `"name${at}": "x"`);
     await refused(user(`{${names.join(",")}}`), "messages[0].content");
-    await refused({ metadata: { variables: `{${names.join(",")}}` } }, "metadata.variables");
+    await refused({ ...user(""), metadata: { variables: `{${names.join(",")}}` } }, "metadata.variables");
     await refused(user("x".repeat(40_000)), "messages[0].content.topic");
     await refused(user('{"topic": "a\\u0000b"}'), "messages[0].content.topic");
   });

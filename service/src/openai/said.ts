@@ -9,24 +9,27 @@ interface Turn {
   at: string;
   role: string;
   text: string;
+  /** The last user message, which would hold the variables. */
+  isLast: boolean;
 }
 
 /** What a request says for the variables: each by its name, or a text alone; and where that stands. */
 export type Said = {
   at: string;
-  /** The messages beside the last user message: a system message, the turns before. */
+  /** The messages that hold no variables: a system message, the turns before; beside `metadata.variables` the last user message, too. */
   conversation: Turn[];
 } & ({ variables: Record<string, unknown> } | { text: string });
 
 /** A prompt that declares a variable of this name takes the conversation: as JSON text, a list of {role, content}. */
 const CONVERSATION = "conversation";
 
-/** `metadata.variables` where there are any, else the last user message. Throws where neither can be read. */
+/** `metadata.variables` if given, else the last user message. Throws if neither can be read. */
 export function saidIn({ messages, metadata }: Wish): Said {
   const given = metadata?.variables;
   const last = messages.findLastIndex(({ role }) => role === "user");
-  const conversation = turnsBeside(messages, last);
-  if (given !== undefined) return { variables: named(given), at: "metadata.variables", conversation };
+  const turns = turnsOf(messages, last);
+  if (given !== undefined) return { variables: named(given), at: "metadata.variables", conversation: turns };
+  const conversation = turns.filter(({ isLast }) => !isLast);
   const at = `messages[${last}].content`;
   const text = last === -1 ? "" : textOf(messages[last]!.content ?? "", at);
   // An empty message is what clients send that must send one.
@@ -36,11 +39,10 @@ export function saidIn({ messages, metadata }: Wish): Said {
 }
 
 /** An empty message says nothing that could be lost. */
-const turnsBeside = (messages: Wish["messages"], last: number): Turn[] =>
+const turnsOf = (messages: Wish["messages"], last: number): Turn[] =>
   messages.flatMap(({ role, content }, index) => {
-    if (index === last) return [];
     const text = textOf(content ?? "", `messages[${index}].content`);
-    return text.trim() === "" ? [] : [{ at: `messages[${index}]`, role, text }];
+    return text.trim() === "" ? [] : [{ at: `messages[${index}]`, role, text, isLast: index === last }];
   });
 
 function named(given: string | Record<string, unknown>): Record<string, unknown> {
@@ -85,7 +87,9 @@ export function variablesOf(said: Said, declared: readonly Variable[]): Record<s
 
 function mustStandAlone({ conversation: [turn] }: Said): void {
   if (!turn) return;
-  const reason = `would be ignored: this prompt takes one user message, without system message and earlier turns (a seller's prompt takes them by a variable named ${CONVERSATION})`;
+  const reason = turn.isLast
+    ? "would be ignored beside metadata.variables: leave its content empty, or send the variables in it and no metadata.variables"
+    : `would be ignored: this prompt takes one user message, without system message and earlier turns (a seller's prompt takes them by a variable named ${CONVERSATION})`;
   throw ruleBroken(turn.at, reason);
 }
 
