@@ -31,7 +31,7 @@ export const ExecuteWorkflow = z
       .strictObject({
         version: z.string().max(40).optional().describe("Pin a version that you are entitled to"),
         maxCost: CostLimit.optional().describe(
-          "USD, at the providers' list prices. A call is made only if what the run has spent, and what this call and those under way are expected to cost, stay within it; else, or where no price is known, the run fails. A workflow that a step runs gets what is left when it begins",
+          "USD, at the providers' list prices. A call is made only if what the run has spent, and what this call and those under way are expected to cost, stay within it; else, or where no price is known, the run fails. A call is expected to answer `options.maxTokens` of its step, or 500 tokens without it; its real cost counts when it has ended, so that a longer answer can pass maxCost. A workflow that a step runs gets what is left when it begins",
         ),
       })
       .default({}),

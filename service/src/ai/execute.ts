@@ -92,9 +92,11 @@ async function endIfAbandoned(ctx: Context, caller: Member, executionId: string)
 }
 
 export const notKept = (executionId: string) =>
-  new ApiError("INVALID_STATE", "The output of this run is not kept, so that it cannot be sent again.", {
-    executionId,
-  });
+  new ApiError(
+    "INVALID_STATE",
+    `The output of ${executionId} cannot be sent again: its request had options.store false, or it is older than 30 days. GET /v1/ai/executions/${executionId} shows how the run ended; to run it again, send the request under a new Idempotency-Key.`,
+    { executionId },
+  );
 
 /** A stream that was asked for wins over what would only be liked. */
 export function modeOf({ stream }: Pick<Execute, "stream">, { acceptsEvents, prefer }: Facts): Run["mode"] {

@@ -31,21 +31,23 @@ export function withinCost(options: Execute["options"], call: CostlyCall): RunOp
 
 function mostOutputTokens(maxCost: number, call: CostlyCall): number {
   const rates = ratesOf(call);
-  if (!rates)
-    throw ruleBroken(
-      "options.maxCost",
-      `cannot be kept: nobody knows what ${call.model} of ${call.provider} costs`,
-    );
+  if (!rates) throw ruleBroken("options.maxCost", noPrice(call));
   const { promptUsd, tokenUsd } = rates;
   const costWith = (tokens: number) => roundUsd(promptUsd + tokens * tokenUsd);
   const least = costWith(1);
   if (least > maxCost)
-    throw ruleBroken("options.maxCost", `must be at least ${inUsd(least)} for this prompt`);
+    throw ruleBroken(
+      "options.maxCost",
+      `must be at least ${inUsd(least)} for this prompt with ${call.model}: raise it, shorten the variables, or choose a cheaper options.model`,
+    );
   let most = tokenUsd > 0 ? Math.floor((maxCost - promptUsd) / tokenUsd) : Number.POSITIVE_INFINITY;
   // The division is of doubles: its last token may be one too many.
   while (Number.isFinite(most) && costWith(most) > maxCost) most--;
   return Math.min(most, MANY_TOKENS);
 }
+
+export const noPrice = ({ model, provider }: Pick<CostlyCall, "model" | "provider">): string =>
+  `cannot be kept, because the price list has no price of ${model} of ${provider}: choose a model with a price (POST /v1/ai/estimate shows the cost if it is known), or leave maxCost out`;
 
 /** As a decimal that may be sent as it is. */
 const inUsd = (usd: number) => usd.toFixed(8).replace(/0+$/, "");

@@ -1,4 +1,5 @@
 import { costOf, type ExpectedCall, expectedUsageOf, roundUsd } from "../ai/cost.ts";
+import { noPrice } from "../ai/max-cost.ts";
 import { type ApiError, ruleBroken } from "../errors.ts";
 
 /** What a run may cost, in USD: what it has spent, and is expected to spend by its calls that are under way. */
@@ -17,11 +18,10 @@ export class CostLimit {
   /** Takes what a call is expected to cost, until it is released. Throws VALIDATION_ERROR where that is too much, or nobody knows it. */
   reserve(call: ExpectedCall): number {
     const { estimatedCost, costKnown } = costOf({ ...call, usage: expectedUsageOf(call) });
-    if (!costKnown)
-      throw this.#refused(`cannot be kept: nobody knows what ${call.model} of ${call.provider} costs`);
+    if (!costKnown) throw this.#refused(noPrice(call));
     if (estimatedCost > this.left)
       throw this.#refused(
-        `would be passed: ${this.left} USD are left, and the next call may cost ${estimatedCost}`,
+        `would be passed: ${this.left} USD are left, and the next call is expected to cost ${estimatedCost}. Start the run again with a higher maxCost, or lower options.maxTokens of its steps (500 are expected without it)`,
       );
     this.#expectedUsd += estimatedCost;
     return estimatedCost;

@@ -1,5 +1,5 @@
 import type { ChatCompletion, ExecutionResult } from "@stoa/contract";
-import { ApiError } from "../errors.ts";
+import { notKept } from "../ai/execute.ts";
 import { inOpenAiWords } from "../http/openai-error.ts";
 import type { StreamedEvent } from "../http/route.ts";
 
@@ -43,18 +43,15 @@ export async function* inChunks(
 }
 
 function* lastOf(
-  { output, usage, metadata }: ExecutionResult,
+  { executionId, output, usage, metadata }: ExecutionResult,
   completion: Completion,
 ): Generator<StreamedEvent, void> {
   // Told again: without its words it would look like an empty answer.
-  if (output === null) return yield told(inOpenAiWords(notKept()));
+  if (output === null) return yield told(inOpenAiWords(notKept(executionId)));
   yield chunk(completion, {}, finishReasonOf(metadata.finishReason));
   if (completion.includeUsage) yield told({ ...frameOf(completion), choices: [], usage: usageOf(usage) });
   yield { data: "[DONE]" };
 }
-
-const notKept = () =>
-  new ApiError("INVALID_STATE", "The output of this run is not kept, so that it cannot be sent again.");
 
 const frameOf = ({ id, model, created }: Completion) => ({
   id,
