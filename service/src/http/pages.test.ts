@@ -2,16 +2,18 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { get, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http";
+import { syncBuiltinESMExports } from "node:module";
 import { connect } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
-import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import zlib, { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { errorCatalogue, errorCodes } from "@stoa/contract";
 import pg from "pg";
 import { hasProduct } from "../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../test/market.ts";
 import { until } from "../../test/until.ts";
 import { assetPath } from "./assets.ts";
+import { StaticContent } from "./static-content.ts";
 
 let market: Market;
 let nobody: Client;
@@ -325,6 +327,18 @@ suite("the reference", () => {
   test("/docs/guides/{name}: of a name that is no guide, is 404 however it is written", async () => {
     for (const name of ["none", "..%2farchitecture", "__proto__", "webhooks.md", "%00"])
       assert.equal((await nobody.get(`/docs/guides/${name}`)).status, 404, name);
+  });
+
+  test("StaticContent: a compression that failed is tried again", async (t) => {
+    const fails = t.mock.method(zlib, "brotliCompress", (...given: unknown[]) =>
+      (given.at(-1) as (error: Error) => void)(new Error("out of memory")),
+    );
+    syncBuiltinESMExports();
+    const content = new StaticContent("x".repeat(2_000), "text/plain");
+    await assert.rejects(content.encoded("br"), /out of memory/);
+    fails.mock.restore();
+    syncBuiltinESMExports();
+    assert.equal(String(brotliDecompressSync(await content.encoded("br"))), "x".repeat(2_000));
   });
 
   for (const path of [

@@ -35,8 +35,12 @@ export class StaticContent {
   }
 
   encoded(encoding: Encoding): Promise<Buffer> {
-    const made = this.#encoded.get(encoding) ?? compressors[encoding](this.bytes);
+    const known = this.#encoded.get(encoding);
+    if (known !== undefined) return known;
+    const made = compressors[encoding](this.bytes);
     this.#encoded.set(encoding, made);
+    // The next caller tries again.
+    made.catch(() => this.#encoded.delete(encoding));
     return made;
   }
 }
