@@ -168,6 +168,8 @@ function supervise(place: Place, connection: Connection, client: Client, started
     if (stopping !== undefined) return;
     lost = await explainLoss(place);
     use.release();
+    // Left meanwhile: nobody is there to stop what a callback would start.
+    if (stopping !== undefined) return;
     for (const tell of callbacks) tell(lost);
   });
   const leave = async () => {

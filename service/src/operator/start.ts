@@ -58,8 +58,10 @@ function restartWhenLost(place: Place, lostBefore: number[] = []): void {
       if (!why.includes("ended unexpectedly")) process.exit(1);
       if (lately.length > MOST_RESTARTS)
         throw new Error("PostgreSQL was lost too often to be started again.");
-      const embedded = await startEmbedded(place.config.dataDir);
-      Object.assign(place, { embedded, leave: () => embedded.stop() });
+      const starting = startEmbedded(place.config.dataDir);
+      // Before it runs: a signal meanwhile must not leave it behind.
+      place.leave = async () => (await starting).stop();
+      place.embedded = await starting;
       console.error("PostgreSQL runs again.");
       restartWhenLost(place, lately);
     };
