@@ -181,6 +181,16 @@ test("what is on its way for less than two minutes: it is no difference", async 
   await market.query("delete from fake_provider.charges where id = $1", [rows[0].id]);
 });
 
+test("a charge that is newer than its booked order, by another clock or in the demo shop: it is no difference", async () => {
+  const { ours, theirs } = made.order;
+  const moveTo = (at: Date) =>
+    market.query("update fake_provider.charges set created_at = $1 where id = $2", [at, theirs]);
+  const { rows } = await market.query("select created_at from fake_provider.charges where id = $1", [theirs]);
+  await moveTo(market.clock.now);
+  assert.deepEqual(await differences(), [], ours);
+  await moveTo(rows[0].created_at);
+});
+
 test("the nightly comparison: the doctor and the log name what differs, until it agrees", async () => {
   const { config, pool } = market.service.ctx;
   const target = String(pool.options.connectionString);
