@@ -100,7 +100,12 @@ suite("the memory of a process for answers", () => {
     const workflowId = await hasWorkflow(owner, {
       steps: ids.map((id) => asks(id, "Much.", { onError: "continue" })),
     });
+    held.allow(2);
     const executionId = await begins(owner, workflowId, { apiKeys: { openai: wish.apiKeyId } });
+    await becomes(
+      async () => answerMemory.held,
+      (characters) => characters === 3 * 2 * PIECE,
+    );
     held.allowAll();
     await untilStatus(owner, executionId, "completed");
     const steps = await Promise.all(ids.map((id) => stepOf(owner, executionId, id)));
