@@ -1,13 +1,12 @@
 /**
  * Runs every test, or the files that are named: starts one throw-away PostgreSQL, migrates the template that each
- * test file clones, runs the files in parallel, and ends with a line that counts them.
+ * test file clones, hands the files to a few worker processes, and ends with a line that counts the tests.
  */
+import { type ChildProcess, fork } from "node:child_process";
 import { globSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
-import { join, resolve } from "node:path";
-import { run } from "node:test";
-import { spec } from "node:test/reporters";
+import { join, relative, resolve } from "node:path";
 import { openPool } from "../service/src/db/database.ts";
 import { migrate } from "../service/src/db/migrate.ts";
 import { openJobs } from "../service/src/jobs/jobs.ts";
@@ -15,24 +14,34 @@ import { createLog } from "../service/src/log.ts";
 import { mailJob } from "../service/src/mail/mail.ts";
 import { TEMPLATE } from "../service/test/market.ts";
 import { startThrowaway, urlOf } from "../service/test/throwaway.ts";
-import { childProcesses, killTree } from "./child-processes.ts";
+import { killTree } from "./child-processes.ts";
+import { NO_MORE } from "./test-protocol.ts";
+import type { TestResult } from "./test-reporter.ts";
 
 const PATTERNS = ["{contract,service}/**/*.test.ts", "e2e/**/*.e2e.ts"];
-/** What Node made of our sources: half of what a process costs until its first test. It is kept from run to run. */
-const COMPILED = resolve(import.meta.dirname, "../node_modules/.cache/stoa-tests");
-const SEED = resolve(import.meta.dirname, "../service/test/seed.ts");
-/** The limit of one test. The slowest takes a minute and a half on a slow machine. */
-const TEST_MINUTES = 5;
-/** The limit of the whole run, after which it names the files that have not ended and fails. */
-const RUN_MINUTES = 60;
+const ROOT = resolve(import.meta.dirname, "..");
+/** What Node made of our sources. It is kept from run to run. */
+const COMPILED = resolve(ROOT, "node_modules/.cache/stoa-tests");
+const WORKER = resolve(import.meta.dirname, "test-worker.ts");
+const REPORTER = resolve(import.meta.dirname, "test-reporter.ts");
+/** The limit of one file, after which its worker is killed and the file counts as failed. */
+const FILE_MINUTES = 8;
+/** A worker's heap grows with what the modules of its files keep: after so many files a new one takes its place. */
+const FILES_PER_WORKER = 40;
+/** One more than there are cores: a file waits half of its time, for PostgreSQL, a process or a clock. */
+const WORKERS = availableParallelism() + 1;
+/** Files that look at what a fresh process loads, or leave something global behind: each gets a worker of its own. */
+const OWN_PROCESS = /\.process\.test\.ts$/;
 /** Those that start processes take the longest. */
 const LONG = /\.e2e\.ts$|crashes/;
 
 /** The long ones first, so that in the end no core waits for one of them. */
 function testFiles(): string[] {
   const named = process.argv.slice(2);
-  if (named.length > 0) return named;
-  const files = globSync(PATTERNS, { exclude: ["**/node_modules/**"] }).sort();
+  if (named.length > 0) return named.map((file) => resolve(file));
+  const files = globSync(PATTERNS, { cwd: ROOT, exclude: ["**/node_modules/**"] })
+    .sort()
+    .map((file) => resolve(ROOT, file));
   return [...files.filter((file) => LONG.test(file)), ...files.filter((file) => !LONG.test(file))];
 }
 
@@ -52,6 +61,7 @@ const shared = await mkdtemp(join(tmpdir(), "stoa-tests-"));
 process.env["STOA_TEST_SHARED"] = shared;
 
 async function leaveNothing(): Promise<void> {
+  for (const worker of workers) killTree(worker.pid!);
   await server.stop();
   await rm(shared, { recursive: true, force: true });
 }
@@ -63,39 +73,112 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   });
 }
 
+const files = testFiles();
+const workers = new Set<ChildProcess>();
 const counts = { passed: 0, failed: 0, skipped: 0 };
-const stream = run({
-  files: testFiles(),
-  // Without --test-force-exit a failed test that left a child process or a timer behind keeps its file, and the run, from ending.
-  execArgv: ["--import", SEED, "--test-force-exit"],
-  // One more than there are cores: a file waits half of its time, for PostgreSQL, a process or a clock.
-  concurrency: availableParallelism() + 1,
-  timeout: TEST_MINUTES * 60_000,
-});
-// The timeout of a test cannot end a file whose event loop is blocked.
-setTimeout(async () => {
-  const unfinished = childProcesses(process.pid).filter(({ command }) => command.includes(".ts"));
-  console.log(`\nThe tests did not finish within ${RUN_MINUTES} minutes. Not finished:`);
-  for (const { pid, command } of unfinished) {
-    console.log(`  ${command.split(" ").at(-1)}`);
-    killTree(pid);
+const failures: string[] = [];
+
+/** Runs files until none is left, in one worker process after the other. */
+async function runFiles(): Promise<void> {
+  while (files.length > 0) await runWorker();
+}
+
+/** Resolves when the worker has ended: for want of files, at its age, or because it was killed or crashed. */
+function runWorker(): Promise<void> {
+  const worker = fork(WORKER, {
+    execArgv: [`--test-reporter=${REPORTER}`, "--test-reporter-destination=stdout"],
+    env: { ...process.env, STOA_TEST_FILE_MINUTES: String(FILE_MINUTES) },
+  });
+  workers.add(worker);
+  let file: string | null = null;
+  let isFree = false;
+  let results: TestResult[] = [];
+  let taken = 0;
+  let cpuBefore = 0;
+  let limit: NodeJS.Timeout | undefined;
+
+  function giveFile(): void {
+    if (!isFree || file !== null) return;
+    isFree = false;
+    const wantsFresh = OWN_PROCESS.test(files[0] ?? "") || taken >= FILES_PER_WORKER;
+    file = wantsFresh && taken > 0 ? null : (files.shift() ?? null);
+    taken += file !== null && OWN_PROCESS.test(file) ? FILES_PER_WORKER : 1;
+    worker.send(file ?? NO_MORE);
+    if (file === null) return;
+    // A test's own timeout cannot end a file whose event loop is blocked.
+    limit = setTimeout(() => killTree(worker.pid!), (FILE_MINUTES + 1) * 60_000);
   }
-  await leaveNothing();
-  process.exit(1);
-}, RUN_MINUTES * 60_000).unref();
-stream.on("test:pass", (event) => {
-  if (event.details.type === "suite") return;
-  if (event.skip !== undefined) counts.skipped++;
-  else counts.passed++;
-});
-stream.on("test:fail", (event) => {
-  if (event.details.type !== "suite") counts.failed++;
-});
-stream.compose(new spec()).pipe(process.stdout);
-stream.on("end", async () => {
-  await leaveNothing();
-  const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
-  // After the reporter's own summary, which it writes when the stream has ended.
-  setImmediate(() => console.log(`\n${counts.passed} passed, ${counts.failed} failed${skipped}`));
-  process.exitCode = counts.failed === 0 && counts.passed > 0 ? 0 : 1;
-});
+
+  function endFile(): void {
+    clearTimeout(limit);
+    if (file !== null) {
+      const cpu = results.at(-1)?.cpuMs ?? 0;
+      print(file, results, cpu - cpuBefore);
+      cpuBefore = cpu;
+    }
+    file = null;
+    results = [];
+  }
+
+  worker.on("message", (message: TestResult | { type: "worker:free" }) => {
+    if (message.type === "worker:free") isFree = true;
+    else results.push(message);
+    // The suite of the file is the last to report.
+    if ("nesting" in message && message.nesting === 0) endFile();
+    giveFile();
+  });
+  return new Promise((done) => {
+    worker.once("exit", (code, signal) => {
+      workers.delete(worker);
+      if (file !== null) {
+        const error = `The worker ended before the file did: ${signal ?? `exit code ${code}`}`;
+        results.push({
+          type: "fail",
+          name: file,
+          nesting: 0,
+          suite: false,
+          skip: null,
+          ms: 0,
+          cpuMs: 0,
+          error,
+        });
+        endFile();
+      }
+      done();
+    });
+  });
+}
+
+function print(file: string, results: TestResult[], cpuMs: number): void {
+  const path = relative(ROOT, file);
+  for (const { type, name, nesting, suite, skip, error, ms } of parentsFirst(results)) {
+    const title = name === file ? `${path}, ${cpuMs.toFixed(0)} ms of CPU` : name;
+    const mark = type === "fail" ? "✖" : skip === null ? "✔" : "﹣";
+    console.log(`${"  ".repeat(nesting)}${mark} ${title} (${ms.toFixed(0)} ms)${skip ? ` # ${skip}` : ""}`);
+    if (error !== null) failures.push(`✖ ${path}: ${title}\n${error}`);
+    if (suite && error === null) continue;
+    if (type === "fail") counts.failed++;
+    else if (skip === null) counts.passed++;
+    else counts.skipped++;
+  }
+}
+
+/** A suite reports after its tests, and is printed before them. */
+function parentsFirst(results: TestResult[]): TestResult[] {
+  const ordered: TestResult[] = [];
+  for (const result of results) {
+    let place = ordered.length;
+    while (place > 0 && ordered[place - 1]!.nesting > result.nesting) place--;
+    ordered.splice(place, 0, result);
+  }
+  return ordered;
+}
+
+const startedAt = Date.now();
+await Promise.all(Array.from({ length: Math.min(WORKERS, files.length) }, runFiles));
+await leaveNothing();
+if (failures.length > 0) console.log(`\nFailed:\n${failures.join("\n\n")}`);
+const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
+console.log(`\n${((Date.now() - startedAt) / 1_000).toFixed(0)} s`);
+console.log(`${counts.passed} passed, ${counts.failed} failed${skipped}`);
+process.exitCode = counts.failed === 0 && counts.passed > 0 ? 0 : 1;

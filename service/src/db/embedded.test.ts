@@ -164,7 +164,7 @@ test("two processes that start at once on a fresh folder share one cluster", asy
   const both = [otherProcess(folder), otherProcess(folder)];
   const [one, two] = await Promise.all(both.map((process) => process.says()));
   assert.deepEqual([one.started, two.started].sort(), [false, true]);
-  const identity = "SELECT system_identifier FROM pg_control_system()";
+  const identity = "SELECT system_identifier::text FROM pg_control_system()";
   assert.deepEqual(await query(one.connection, identity), await query(two.connection, identity));
   assert.deepEqual(
     (await readdir(folder)).filter((name) => name.startsWith("postgres.new")),

@@ -1,0 +1,48 @@
+import type { TestEvent } from "node:test/reporters";
+import { inspect } from "node:util";
+
+/** What a worker sends of a test, or of a suite, that has ended. */
+export interface TestResult {
+  type: "pass" | "fail";
+  name: string;
+  nesting: number;
+  suite: boolean;
+  /** Why it was skipped; null when it was not. */
+  skip: string | null;
+  ms: number;
+  /** What the process has computed so far, in milliseconds. */
+  cpuMs: number;
+  /** The error as text; null for a pass, and for a suite that only failed with its tests. */
+  error: string | null;
+}
+
+/** A reporter of a test worker: sends each result to the parent. */
+export default async function* report(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  for await (const event of events) {
+    if (event.type === "test:pass" || event.type === "test:fail") process.send!(resultOf(event));
+  }
+  yield "";
+}
+
+function resultOf({ type, data }: Extract<TestEvent, { type: "test:pass" | "test:fail" }>): TestResult {
+  const { name, nesting, details, skip } = data;
+  return {
+    type: type === "test:pass" ? "pass" : "fail",
+    name,
+    nesting,
+    suite: details.type === "suite",
+    skip: skip === undefined ? null : String(skip),
+    ms: details.duration_ms,
+    cpuMs: cpuMs(),
+    error: type === "test:fail" ? errorOf(data.details.error) : null,
+  };
+}
+
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
+}
+
+function errorOf(error: Error & { failureType?: string }): string | null {
+  return error.failureType === "subtestsFailed" ? null : inspect(error.cause ?? error);
+}
