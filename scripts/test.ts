@@ -165,13 +165,15 @@ function print(file: string, results: TestResult[], cpuMs: number): void {
 
 /** A suite reports after its tests, and is printed before them. */
 function parentsFirst(results: TestResult[]): TestResult[] {
-  const ordered: TestResult[] = [];
+  // By nesting: what has ended, and waits for its parent.
+  const ended: TestResult[][] = [];
   for (const result of results) {
-    let place = ordered.length;
-    while (place > 0 && ordered[place - 1]!.nesting > result.nesting) place--;
-    ordered.splice(place, 0, result);
+    const siblings = ended[result.nesting] ?? [];
+    const children = ended[result.nesting + 1] ?? [];
+    ended[result.nesting] = [...siblings, result, ...children];
+    ended[result.nesting + 1] = [];
   }
-  return ordered;
+  return ended.flat();
 }
 
 const startedAt = Date.now();

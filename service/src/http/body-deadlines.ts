@@ -29,10 +29,11 @@ function watch(
   const check = () => {
     const read = bytesRead() - readBefore;
     readBefore += read;
-    if (performance.now() - startedAt >= totalMs) onLate(`took longer than ${inSeconds(totalMs)}`);
-    else if (read === 0) onLate(`stood still for ${inSeconds(idleMs)}`);
+    if (performance.now() - startedAt >= totalMs)
+      onLate(`took longer than ${inSeconds(totalMs)}: send less at once, or faster`);
+    else if (read === 0) onLate(`stood still for ${inSeconds(idleMs)}: send all of it without a pause`);
     else if (read * 1000 < bytesPerSecond * idleMs)
-      onLate(`came slower than ${bytesPerSecond} bytes a second`);
+      onLate(`came slower than ${bytesPerSecond} bytes a second: send it faster`);
   };
   const timer = setInterval(check, Math.min(idleMs, totalMs));
   return () => clearInterval(timer);
