@@ -2,6 +2,13 @@ import type { Notices } from "../db/notices.ts";
 import { GrowingText } from "../growing-text.ts";
 import { AnswerMemory, type HeldAnswer } from "../outside/answer-memory.ts";
 
+declare module "../context.ts" {
+  interface Context {
+    /** The prompt runs of this process that have not ended. */
+    live: LiveRuns;
+  }
+}
+
 /** Why a run is given up before its provider has answered. */
 export type GivenUp = "client_gone" | "canceled" | LeavingReason;
 

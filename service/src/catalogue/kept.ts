@@ -2,6 +2,13 @@ import { serialize } from "node:v8";
 import type { Notices } from "../db/notices.ts";
 import { CATALOGUE_CHANNEL } from "./queries.ts";
 
+declare module "../context.ts" {
+  interface Context {
+    /** Lists that look the same to everybody, cached in the memory of this process. */
+    kept: Kept;
+  }
+}
+
 /** Lists show numbers that are at most five seconds old; a view may have waited for the first of them to be written. */
 const KEPT_MS = 4_000;
 const MAX_BYTES = 64 * 1024 * 1024;

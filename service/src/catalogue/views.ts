@@ -4,6 +4,12 @@ import { dayOf } from "../days.ts";
 import { sealedColumn } from "../db/sealed.ts";
 import { addViews, closeDays, deleteViewers, findSalt, type ViewRow } from "./view-queries.ts";
 
+declare module "../context.ts" {
+  interface Context {
+    views: ViewBuffer;
+  }
+}
+
 /** As many views wait at most; what comes on top, while the database is away, is not counted. */
 const MAX_WAITING = 20_000;
 const VIEWS_A_STATEMENT = 1_000;

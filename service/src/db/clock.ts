@@ -1,6 +1,13 @@
 import type pg from "pg";
 import type { Logger } from "pino";
 
+declare module "../context.ts" {
+  interface Context {
+    /** By how much the machine's clock differs from the database's, which `now()` returns. */
+    clock: SkewedClock;
+  }
+}
+
 const SYNC_EVERY_MS = 5_000;
 /** A machine whose clock is off by more is not trusted with work: receivers and providers would refuse what it stamps. */
 export const MAX_SKEW_MS = 60_000;

@@ -1,5 +1,12 @@
 import { isDatabaseDown } from "./database.ts";
 
+declare module "../context.ts" {
+  interface Context {
+    /** Since when the database has been there, as far as this process knows. */
+    databaseWatch: DatabaseWatch;
+  }
+}
+
 /** A statement of a round takes milliseconds: one that took so long waited until the database was back. */
 const SLOW_MS = 5_000;
 

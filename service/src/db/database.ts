@@ -10,6 +10,16 @@ import {
 import { Primary, urlsOf } from "./hosts.ts";
 import type { DB } from "./tables.gen.ts";
 
+declare module "../context.ts" {
+  interface Context {
+    db: Database;
+    /** For hot reads in plain SQL with named statements; everything else uses `db`. */
+    pool: pg.Pool;
+    /** How to reach the database, for connections beside the pool. */
+    connection: Connection;
+  }
+}
+
 export type Database = Kysely<DB>;
 export type Tx = Transaction<DB>;
 /** What a query runs on: a transaction where it must be part of one, else the pool. */

@@ -4,6 +4,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Connection, type DatabaseClient, directClient, oneClient } from "./database.ts";
 
+declare module "../context.ts" {
+  interface Context {
+    /** Notifications of what other processes change in the database. */
+    notices: Notices;
+  }
+}
+
 /** Carries the proof that what is sent is received. */
 const PROOF_CHANNEL = "stoa_proof";
 const TRUSTED_MS = 1_000;

@@ -6,6 +6,13 @@ import type pg from "pg";
 import type { Logger } from "pino";
 import { type Connection, directClient } from "./database.ts";
 
+declare module "../context.ts" {
+  interface Context {
+    /** The session lock by which other processes see that this one lives. */
+    presence: WorkerPresence;
+  }
+}
+
 /** Any number, but the same in every process: the first half of the lock; the second is the worker's own. */
 const PRESENCE_LOCK = 7_200_414;
 const MAX_KEY = 2 ** 31 - 1;

@@ -1,5 +1,12 @@
 import type pg from "pg";
 
+declare module "../context.ts" {
+  interface Context {
+    /** Writes that the database refused lately, for `/readyz`. */
+    refusedWrites: RefusedWrites;
+  }
+}
+
 /** What PostgreSQL answers to writes while it takes none, and what that means. */
 const REASONS: Record<string, string> = {
   "25006": "the database is read-only",

@@ -1,5 +1,12 @@
 import type { Notices } from "../db/notices.ts";
 
+declare module "../context.ts" {
+  interface Context {
+    /** Wakes requests that wait for a workflow run. */
+    runNotices: RunNotices;
+  }
+}
+
 type Listener = () => void;
 
 /** Tells who waits in this process for a run that something happened to it, here or in another process. */

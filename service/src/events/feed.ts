@@ -4,6 +4,13 @@ import type pg from "pg";
 import type { Logger } from "pino";
 import { findHead, listAhead, type TellableEvent } from "./feed-queries.ts";
 
+declare module "../context.ts" {
+  interface Context {
+    /** The open event streams of this process. */
+    feed: EventFeed;
+  }
+}
+
 const LOOK_EVERY_MS = 200;
 /** Of one statement. */
 const READERS_AT_ONCE = 32;

@@ -1,5 +1,12 @@
 import type { Quota } from "@stoa/contract";
 
+declare module "../context.ts" {
+  interface Context {
+    /** Counts requests for the rate limits. */
+    counters: Counters;
+  }
+}
+
 /** What may be asked under one key; all of its quotas hold at once. */
 export interface Allowance {
   key: string;

@@ -4,6 +4,12 @@ import { createSigner } from "../signature.ts";
 import { GUEST_COOKIE } from "./authenticate.ts";
 import type { Cookie } from "./route.ts";
 
+declare module "../context.ts" {
+  interface Context {
+    guests: Guests;
+  }
+}
+
 const DAY_SECONDS = 86_400;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 

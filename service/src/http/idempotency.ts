@@ -10,6 +10,13 @@ import { ApiError } from "../errors.ts";
 import { failPoint } from "../fail-points.ts";
 import { type Rendered, textOf } from "./envelope.ts";
 
+declare module "../context.ts" {
+  interface Context {
+    /** The key of the request that this context serves; null: it has none, or no request is served. */
+    idempotencyKey: IdempotencyKey | null;
+  }
+}
+
 /** A running request renews its lease; so long after its last renewal its process counts as dead. */
 export const LEASE_SECONDS = 30;
 const RENEW_EVERY_MS = 10_000;

@@ -5,6 +5,12 @@ import { NIL } from "uuid";
 import type { Queries } from "../db/database.ts";
 import type { JobFigures } from "./rounds.ts";
 
+declare module "../context.ts" {
+  interface Context {
+    jobs: Jobs;
+  }
+}
+
 /** A kind of job that is asked for, and tried again until it is done or given up. */
 export interface JobKind {
   name: string;

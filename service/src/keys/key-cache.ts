@@ -1,6 +1,13 @@
 import type { Notices } from "../db/notices.ts";
 import type { KeyRow } from "./queries.ts";
 
+declare module "../context.ts" {
+  interface Context {
+    /** API keys cached in the memory of this process. */
+    keyCache: KeyCache;
+  }
+}
+
 const MAX_KEYS = 10_000;
 
 /**

@@ -1,5 +1,11 @@
 import { type ErrorCode, errorCatalogue, type Provider } from "@stoa/contract";
 
+declare module "../context.ts" {
+  interface Outside {
+    ai: AiProviders;
+  }
+}
+
 /** Every provider that a stored key can belong to; `sandbox` is built in and needs no key. */
 export type ProviderId = Provider;
 

@@ -2,6 +2,13 @@ import { isIP, isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 
+declare module "../context.ts" {
+  interface Outside {
+    /** null when the service may call a URL that a user gave, else why not. */
+    refusedUrl(url: string): string | null;
+  }
+}
+
 /** One entry of STOA_ALLOWED_TARGETS; port null = every port. A name allows whatever it resolves to. */
 export type AllowedTarget = ({ name: string } | { network: Network }) & { port: number | null };
 export type AllowedTargets = readonly AllowedTarget[];

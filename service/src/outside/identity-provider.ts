@@ -2,6 +2,12 @@ import type { SocialProvider } from "../config.ts";
 import { githubProvider } from "./identity-provider.github.ts";
 import { googleProvider } from "./identity-provider.google.ts";
 
+declare module "../context.ts" {
+  interface Outside {
+    identityProviders: IdentityProviders;
+  }
+}
+
 export const identityProviderNames = ["github", "google"] as const;
 export type IdentityProviderName = (typeof identityProviderNames)[number];
 

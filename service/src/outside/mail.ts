@@ -1,5 +1,11 @@
 /** The port for mail: what the service asks of whoever carries its letters. */
 
+declare module "../context.ts" {
+  interface Outside {
+    mail: Mail;
+  }
+}
+
 export interface OutgoingLetter {
   /** Our row's id, and so the Message-ID: a letter that is carried twice can be known for one. */
   id: string;

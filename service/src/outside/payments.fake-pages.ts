@@ -1,5 +1,12 @@
 import { fetch } from "undici";
 
+declare module "../context.ts" {
+  interface Outside {
+    /** The pages of the test payment provider; null: there is none. */
+    testPayments: RequestFakePage | null;
+  }
+}
+
 /** Below it the service serves the pages of the fake provider. */
 export const TEST_PAYMENTS_PATH = "/dev/payments";
 

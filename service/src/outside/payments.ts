@@ -1,5 +1,11 @@
 import type { AmountLimits } from "../money/chargeable.ts";
 
+declare module "../context.ts" {
+  interface Outside {
+    payments: Payments;
+  }
+}
+
 /**
  * The port for payments: what the service asks of a payment provider, whichever it is. All ids that we give are our rows' own
  * (TypeIDs); they are the provider's idempotency keys too, so that asking twice moves money once.

@@ -1,6 +1,12 @@
 import type { Guard } from "./allowed-targets.ts";
 import { BlockedTarget, createSafeFetch, TargetFailure, TargetTimeout } from "./safe-fetch.ts";
 
+declare module "../context.ts" {
+  interface Outside {
+    poster: Poster;
+  }
+}
+
 /** All in milliseconds: one deadline over connect, headers and body. */
 export const postDeadlines = { connectMs: 5_000, totalMs: 15_000 };
 /** What of an answer is read and kept; the rest is left unread. */

@@ -1,5 +1,11 @@
 import type { Readable } from "node:stream";
 
+declare module "../context.ts" {
+  interface Outside {
+    storage: Storage;
+  }
+}
+
 /** The port for bytes: what the service asks of whoever keeps files. Names are ours, never a user's. */
 export interface Storage {
   /** A folder for uploads that are not kept yet: where keeping them is a rename, on the same disk. */

@@ -1,5 +1,11 @@
 /** The port for taxes: what the service asks of whoever knows how a sale is taxed. */
 
+declare module "../context.ts" {
+  interface Outside {
+    taxes: Taxes;
+  }
+}
+
 export interface TaxedSale {
   /** Where the buyer is, ISO 3166-1 alpha-2; null: they did not say. */
   country: string | null;
