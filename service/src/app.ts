@@ -5,9 +5,15 @@ import type { FastifyInstance } from "fastify";
 import { accountRoutes } from "./account/routes.ts";
 import { adminRoutes } from "./admin/routes.ts";
 import { hearCancels } from "./ai/cancel.ts";
+import { estimateRoutes } from "./ai/estimate-routes.ts";
+import { executionRoutes } from "./ai/execution-routes.ts";
+import type { ExecutionKinds } from "./ai/kinds.ts";
 import { RENEW_EVERY_MS, renewLeases } from "./ai/leases.ts";
+import { promptKind } from "./ai/prompt-kind.ts";
+import { providerKeyRoutes } from "./ai/provider-key-routes.ts";
 import { addReceiptKeys } from "./ai/receipt-pages.ts";
-import { aiRoutes } from "./ai/routes.ts";
+import { runReceiptRoutes } from "./ai/receipt-routes.ts";
+import { promptRunRoutes } from "./ai/routes.ts";
 import { analyticsRoutes } from "./analytics/routes.ts";
 import { countWaiting } from "./analytics/sums.ts";
 import { auditRoutes } from "./audit/routes.ts";
@@ -79,6 +85,9 @@ const GRACE_MS = 10_000;
 const LAST_WORDS_MS = 3_000;
 const CLOSE_IDLE_MS = 50;
 
+/** What differs between the executions of each type. */
+const kinds: ExecutionKinds = { PROMPT: promptKind, WORKFLOW: workflowKind };
+
 export const routes = [
   ...catalogueRoutes,
   ...productRoutes,
@@ -91,7 +100,11 @@ export const routes = [
   ...referralRoutes,
   ...payoutRoutes,
   ...analyticsRoutes,
-  ...aiRoutes({ WORKFLOW: workflowKind }),
+  ...providerKeyRoutes,
+  ...promptRunRoutes(kinds),
+  ...estimateRoutes,
+  ...executionRoutes(kinds),
+  ...runReceiptRoutes(kinds),
   ...engineRoutes,
   ...openAiRoutes,
   ...eventRoutes,

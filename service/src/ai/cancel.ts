@@ -3,7 +3,6 @@ import type { Context, Member } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { mustFind, toExecution } from "./executions.ts";
 import type { ExecutionKinds } from "./kinds.ts";
-import { tellsDeath } from "./leases.ts";
 import { cancelAbandoned, type ExecutionRow, findCanceled, requestCancel } from "./queries.ts";
 
 /** Asks whoever runs it to give it up; what nobody runs is canceled at once. Answers how it stands then. */
@@ -30,14 +29,6 @@ function mustBeCanceled({ status }: ExecutionRow): void {
     current: status,
     allowed: ["queued", "running", "waiting"],
   });
-}
-
-/** A prompt: here it is given up before this resolves, elsewhere by the notice that requestCancel sends. */
-export async function cancelPrompt(ctx: Context, { id }: ExecutionRow): Promise<void> {
-  const live = ctx.live.get(id);
-  if (!live) return void (tellsDeath(ctx) && (await cancelAbandoned(ctx.db, id, ctx.now())));
-  live.giveUp("canceled");
-  await live.ended();
 }
 
 /** While notices may be missed, what was canceled is looked for. */

@@ -2,11 +2,8 @@ import type { Context, Member } from "../context.ts";
 import { invalidRequest } from "../errors.ts";
 import { EventStream } from "../http/route.ts";
 import { Slots } from "../http/slots.ts";
-import { cancelPrompt } from "./cancel.ts";
 import { mustFind } from "./executions.ts";
-import type { ExecutionKind, ExecutionKinds } from "./kinds.ts";
-import { followStored } from "./replay.ts";
-import { followLive, placeOf } from "./stream.ts";
+import type { ExecutionKinds } from "./kinds.ts";
 
 const MAX_STREAMS = 100;
 const streams = new Slots(MAX_STREAMS, `${MAX_STREAMS} streams of your executions are open already.`);
@@ -36,13 +33,3 @@ export async function runsAsStream(ctx: Context, caller: Member, executionId: st
   const { mode, completedAt } = await mustFind(ctx, caller, executionId);
   return mode === "stream" && completedAt === null;
 }
-
-export const promptKind: ExecutionKind = {
-  knows: (lastEventId) => placeOf(lastEventId) !== null,
-  follow(ctx, execution, lastEventId, signal) {
-    const live = ctx.live.get(execution.id);
-    const place = placeOf(lastEventId) ?? 0;
-    return live ? followLive(live, place, signal) : followStored(ctx, execution, place, signal);
-  },
-  cancel: cancelPrompt,
-};

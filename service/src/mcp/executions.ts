@@ -1,8 +1,8 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import type { ExecutionDetail } from "@stoa/contract";
 import { cancelExecution } from "../ai/cancel.ts";
-import { promptKind } from "../ai/events.ts";
 import { mustFind, readExecution } from "../ai/executions.ts";
+import { promptKind } from "../ai/prompt-kind.ts";
 import type { Context, Member } from "../context.ts";
 import { workflowKind } from "../engine/kind.ts";
 import { listOwnSteps } from "../engine/steps.ts";

@@ -1,9 +1,10 @@
 import type { ChatCompletion, CreateChatCompletion, Execute, ExecutionResult } from "@stoa/contract";
 import { defaultKeyFor } from "../ai/default-key.ts";
-import { promptKind, runsAsStream, streamExecution } from "../ai/events.ts";
+import { runsAsStream, streamExecution } from "../ai/events.ts";
 import { executePrompt, resumePrompt } from "../ai/execute.ts";
 import { mustFind } from "../ai/executions.ts";
 import { mustBeBought, versionToRun } from "../ai/prepare.ts";
+import { promptKind } from "../ai/prompt-kind.ts";
 import type { Context, Member } from "../context.ts";
 import { EventStream, type RequestFacts } from "../http/route.ts";
 import { toId } from "../ids.ts";
