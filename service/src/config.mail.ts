@@ -1,6 +1,6 @@
 import type { Reader } from "./config.reader.ts";
 import type { Environment } from "./config.ts";
-import { parseMailbox } from "./outside/mail.ts";
+import { parseMailbox } from "./mailbox.ts";
 import { parseSmtpUrl } from "./outside/smtp-url.ts";
 
 export function mailOf(read: Reader, environment: Environment) {

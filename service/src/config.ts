@@ -5,7 +5,6 @@ import { Reader, type Variables } from "./config.reader.ts";
 import { secretsFor } from "./config.secrets.ts";
 import { taxesOf } from "./config.taxes.ts";
 import { type TelemetrySettings, telemetryOf } from "./config.telemetry.ts";
-import { DEFAULT_CONNECTIONS } from "./db/database.ts";
 import { isLoopbackHost, isLoopbackOrigin } from "./loopback.ts";
 import { isCurrency } from "./money/amount.ts";
 import { parseAllowedTargets } from "./outside/allowed-targets.ts";
@@ -247,7 +246,7 @@ export function readConfig(variables: Variables = process.env): Config {
     dataDir,
     databaseUrl,
     databaseDirectUrl,
-    databaseConnections: read.integer("STOA_DATABASE_CONNECTIONS", 2, 1_000, DEFAULT_CONNECTIONS),
+    databaseConnections: read.integer("STOA_DATABASE_CONNECTIONS", 2, 1_000, 8),
     drainSeconds: read.integer("STOA_DRAIN_SECONDS", 0, 300, 0),
     publicUrl: publicUrlOf(read, environment, host),
     roles: { api: roles.includes("api"), worker: roles.includes("worker") },

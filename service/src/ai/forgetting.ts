@@ -1,10 +1,7 @@
 import type { Context } from "../context.ts";
 import type { Queries } from "../db/database.ts";
 import { eraseKeysOf } from "./key-queries.ts";
-import type { LeavingReason } from "./live.ts";
-import { eraseExecutionsOf, requestCancelOfUser } from "./queries.ts";
-
-export type { LeavingReason };
+import { eraseExecutionsOf, type LeavingReason, requestCancelOfUser } from "./queries.ts";
 
 /** Of all that they run: where it does, it ends, and says this reason. */
 export const askToCancelAllOf = (ctx: Context, db: Queries, userId: string, reason: LeavingReason) =>

@@ -1,6 +1,7 @@
 import type { Notices } from "../db/notices.ts";
 import { GrowingText } from "../growing-text.ts";
 import { AnswerMemory, type HeldAnswer } from "../outside/answer-memory.ts";
+import type { LeavingReason } from "./queries.ts";
 
 declare module "../context.ts" {
   interface Context {
@@ -11,9 +12,6 @@ declare module "../context.ts" {
 
 /** Why a run is given up before its provider has answered. */
 export type GivenUp = "client_gone" | "canceled" | LeavingReason;
-
-/** Why all that somebody runs ends. */
-export type LeavingReason = "account_banned" | "account_closed";
 
 /** The event that ends a run, and what an answer in its place would throw. */
 export interface Ending {

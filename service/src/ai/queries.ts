@@ -2,7 +2,9 @@ import type { executionStatuses } from "@stoa/contract";
 import { sql } from "kysely";
 import type { Queries } from "../db/database.ts";
 import { offsetOf, type Paging } from "../db/paging.ts";
-import type { LeavingReason } from "./live.ts";
+
+/** Why all that somebody runs ends. */
+export type LeavingReason = "account_banned" | "account_closed";
 
 export type ExecutionType = "PROMPT" | "WORKFLOW";
 export type ExecutionMode = "sync" | "async" | "stream";

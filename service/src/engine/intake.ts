@@ -1,4 +1,4 @@
-import type { LeavingReason } from "../ai/live.ts";
+import type { LeavingReason } from "../ai/queries.ts";
 import { canceledBy } from "../ai/runs.ts";
 import type { Context } from "../context.ts";
 import type { Ending } from "./ending.ts";

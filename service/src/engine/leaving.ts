@@ -1,4 +1,5 @@
-import { askToCancelAllOf, type LeavingReason } from "../ai/forgetting.ts";
+import { askToCancelAllOf } from "../ai/forgetting.ts";
+import type { LeavingReason } from "../ai/queries.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/database.ts";
 import { lockRunsOf } from "./queries.ts";

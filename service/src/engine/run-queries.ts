@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from "kysely";
-import type { LeavingReason } from "../ai/live.ts";
 import { type LateRefusal, movingCallsOf, type Reserved } from "../ai/provider-calls.ts";
+import type { LeavingReason } from "../ai/queries.ts";
 import type { Queries, Tx } from "../db/database.ts";
 import { prepared } from "../db/prepared.ts";
 import type { MovedCalls } from "./keyed-calls.ts";

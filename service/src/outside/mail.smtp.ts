@@ -1,6 +1,7 @@
 import { createTransport } from "nodemailer";
 import type { NodemailerError } from "nodemailer/lib/errors";
-import { isMailAddress, type Mail, type Mailbox, MailUnavailable, type OutgoingLetter } from "./mail.ts";
+import { isEmailAddress, type Mailbox } from "../mailbox.ts";
+import { type Mail, MailUnavailable, type OutgoingLetter } from "./mail.ts";
 import { parseSmtpUrl } from "./smtp-url.ts";
 
 const CONNECT_MS = 10_000;
@@ -23,7 +24,7 @@ export function smtpMail(url: string, from: Mailbox): Mail {
   });
   return {
     async carry(letter, signal) {
-      if (!isMailAddress(letter.recipient)) return { state: "refused", why: "no address" };
+      if (!isEmailAddress(letter.recipient)) return { state: "refused", why: "no address" };
       const patience = AbortSignal.any([signal, AbortSignal.timeout(LETTER_MS)]);
       try {
         await transport.sendMail({ ...messageOf(letter, from), signal: patience });

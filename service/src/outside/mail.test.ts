@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import { suite, test } from "node:test";
 import fc from "fast-check";
 import { readConfig } from "../config.ts";
+import { isEmailAddress, parseMailbox } from "../mailbox.ts";
 import { devMail } from "./mail.dev.ts";
-import { isMailAddress, parseMailbox } from "./mail.ts";
 import { parseSmtpUrl } from "./smtp-url.ts";
 
 const awkward = fc.constantFrom(..."<>@,;:()[]\\\"'\0\r\n\t \u2028\uff20\u3002\u200bab.-+_");
@@ -13,7 +13,7 @@ const never = new AbortController().signal;
 suite("a mail address", () => {
   test("is one mailbox in plain ASCII", () => {
     for (const address of ["ada@example.com", "a.d+a_1'x@mail.example.co.uk", "stoa@localhost"])
-      assert.ok(isMailAddress(address), address);
+      assert.ok(isEmailAddress(address), address);
   });
 
   test("is never two, nor something that mail programs read in different ways", () => {
@@ -42,15 +42,15 @@ suite("a mail address", () => {
       `${"a".repeat(65)}@example.com`,
       `ada@${"example.".repeat(40)}com`,
     ];
-    for (const trick of tricks) assert.ok(!isMailAddress(trick), JSON.stringify(trick));
+    for (const trick of tricks) assert.ok(!isEmailAddress(trick), JSON.stringify(trick));
   });
 
   test("has one @ and nothing that ends a line or a list", () => {
     fc.assert(
       fc.property(fc.string({ unit: awkward, maxLength: 20 }), (text) => {
         const address = `a@b.c${text}`;
-        if (isMailAddress(address)) assert.match(address, /^[\x21-\x7e]+$/);
-        if (isMailAddress(address)) assert.doesNotMatch(text, /[@,;:<>()"\\[\]]/);
+        if (isEmailAddress(address)) assert.match(address, /^[\x21-\x7e]+$/);
+        if (isEmailAddress(address)) assert.doesNotMatch(text, /[@,;:<>()"\\[\]]/);
       }),
     );
   });

@@ -18,6 +18,7 @@ import { expiredReferral } from "../referrals/referrals.ts";
 import { aftermathOf } from "./aftermath.ts";
 import { downloadUrl, receiptUrls } from "./links.ts";
 import { type ForSale, isAsOffered, type Offer, offerTo } from "./offer.ts";
+import { linesOf } from "./order-lines.ts";
 import { charge, complete, isOpen, refresh, replaceOpenOrder } from "./payment.ts";
 import {
   findOpenOrder,
@@ -230,16 +231,6 @@ export async function readPurchase(ctx: Context, caller: Member, orderId: string
     declineCode: order.declineCode,
     entitlement: await entitlementOf(ctx, order),
     ...(await aftermathOf(ctx, order)),
-  };
-}
-
-export function linesOf(order: OrderRow): PurchaseDetail["lines"] {
-  const amount = (minor: bigint) => toDecimal(minor, order.currency);
-  return {
-    subtotal: amount(order.subtotalMinor),
-    discount: amount(order.discountMinor),
-    tax: amount(order.taxMinor),
-    total: amount(order.totalMinor),
   };
 }
 

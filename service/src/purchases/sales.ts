@@ -6,7 +6,7 @@ import { type Prefix, toId, toUuid } from "../ids.ts";
 import { toDecimal } from "../money/amount.ts";
 import { taxRateOf } from "../money/percent.ts";
 import { toUserId } from "../people/users.ts";
-import { linesOf } from "./orders.ts";
+import { linesOf } from "./order-lines.ts";
 import { findOrder } from "./queries.ts";
 import { receiptNumberOf } from "./receipt-number.ts";
 import { findSale, listSales as findSales, type OrderForAdmin, type SaleRow } from "./sales-queries.ts";
