@@ -3,7 +3,7 @@ import type { Context, Member } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import { mustFind, toExecution } from "./executions.ts";
 import type { ExecutionKinds } from "./kinds.ts";
-import { cancelAbandoned, type ExecutionRow, findCanceled, requestCancel } from "./queries.ts";
+import { type ExecutionRow, findCanceled, requestCancel } from "./queries.ts";
 
 /** Asks whoever runs it to give it up; what nobody runs is canceled at once. Answers how it stands then. */
 export async function cancelExecution(
