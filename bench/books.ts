@@ -1,5 +1,5 @@
-import { type Connection, oneClient } from "@stoa/service/db/database.ts";
-import { startEmbedded } from "@stoa/service/db/embedded.ts";
+import { type Connection, oneClient } from "@stoa/service/platform/db/database.ts";
+import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import { LOADING, withBase } from "./shop.ts";
 
 /**

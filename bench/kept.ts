@@ -50,7 +50,7 @@ async function folderFor(shops: string | undefined, name: string): Promise<strin
 
 /** Of what decides how it is filled, the tables included. */
 async function digestOf(makers: (string | URL)[]): Promise<string> {
-  const migrations = new URL("../service/src/db/migrations/", import.meta.url);
+  const migrations = new URL("../service/src/platform/db/migrations/", import.meta.url);
   const tables = (await readdir(migrations)).toSorted().map((name) => new URL(name, migrations));
   const hash = createHash("sha256");
   for (const file of [...makers, ...tables]) hash.update(await readFile(file));

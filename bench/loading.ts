@@ -1,9 +1,9 @@
-import { renderCard } from "@stoa/service/catalogue/card.ts";
-import { toVector } from "@stoa/service/catalogue/search.ts";
-import { foldFacetCounts, weighSearchWords } from "@stoa/service/catalogue/upkeep.ts";
-import { fold, MIN_KNOWN_CHARACTERS } from "@stoa/service/catalogue/words.ts";
-import type { Context } from "@stoa/service/context.ts";
-import { type Connection, oneClient } from "@stoa/service/db/database.ts";
+import { renderCard } from "@stoa/service/catalog/search/card.ts";
+import { toVector } from "@stoa/service/catalog/search/search.ts";
+import { foldFacetCounts, weighSearchWords } from "@stoa/service/catalog/search/upkeep.ts";
+import { fold, MIN_KNOWN_CHARACTERS } from "@stoa/service/catalog/search/words.ts";
+import type { Context } from "@stoa/service/core/context.ts";
+import { type Connection, oneClient } from "@stoa/service/platform/db/database.ts";
 import type pg from "pg";
 import { copyInto } from "./copy.ts";
 import type { MadeProduct } from "./products.ts";

@@ -1,6 +1,6 @@
 import type { CreateProduct } from "@stoa/contract";
-import { toUuid } from "@stoa/service/ids.ts";
-import { toDecimal } from "@stoa/service/money/amount.ts";
+import { toUuid } from "@stoa/service/core/ids.ts";
+import { toDecimal } from "@stoa/service/core/money/amount.ts";
 import type pg from "pg";
 import { type Client, clientOf } from "./client.ts";
 import { makeProducts } from "./products.ts";

@@ -22,7 +22,7 @@ export function readOptions(): Options {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
-      prompts: { type: "string", default: join(ROOT, "service/src/demo/prompts.json") },
+      prompts: { type: "string", default: join(ROOT, "service/src/backoffice/demo/prompts.json") },
       sizes: { type: "string", default: "10000,100000" },
       orders: { type: "string", default: "1000000" },
       questions: { type: "string", default: "" },

@@ -1,7 +1,7 @@
 import { access, constants, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Connection } from "@stoa/service/db/database.ts";
+import type { Connection } from "@stoa/service/platform/db/database.ts";
 import { start } from "./processes.ts";
 import type { Replay } from "./replay.ts";
 

@@ -1,6 +1,6 @@
 import type { ProductStatus, Provider } from "@stoa/contract";
-import type { CardFacts } from "@stoa/service/catalogue/card.ts";
-import { type Random, seededRandom } from "@stoa/service/demo/random.ts";
+import { type Random, seededRandom } from "@stoa/service/backoffice/demo/random.ts";
+import type { CardFacts } from "@stoa/service/catalog/search/card.ts";
 import { chance, normal, Wheel, weighted, zipf } from "./draw.ts";
 import { isDense, type Shelf, type Texts } from "./texts.ts";
 

@@ -1,5 +1,5 @@
-import { type Random, seededRandom } from "@stoa/service/demo/random.ts";
-import { toId } from "@stoa/service/ids.ts";
+import { type Random, seededRandom } from "@stoa/service/backoffice/demo/random.ts";
+import { toId } from "@stoa/service/core/ids.ts";
 import type pg from "pg";
 import { QUESTIONS, type Stock, takeStock } from "./stock.ts";
 

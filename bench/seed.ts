@@ -1,11 +1,11 @@
 import { permissions } from "@stoa/contract";
-import type { Context } from "@stoa/service/context.ts";
-import type { Connection } from "@stoa/service/db/database.ts";
-import { toId } from "@stoa/service/ids.ts";
-import { createKey } from "@stoa/service/keys/keys.ts";
-import { hashPassword } from "@stoa/service/people/password-hash.ts";
-import { createUser } from "@stoa/service/people/users.ts";
-import { startOperatorSession } from "@stoa/service/sign-in/operator-session.ts";
+import { createKey } from "@stoa/service/accounts/api-keys/keys.ts";
+import { hashPassword } from "@stoa/service/accounts/people/password-hash.ts";
+import { createUser } from "@stoa/service/accounts/people/users.ts";
+import { startOperatorSession } from "@stoa/service/accounts/sign-in/operator-session.ts";
+import type { Context } from "@stoa/service/core/context.ts";
+import { toId } from "@stoa/service/core/ids.ts";
+import type { Connection } from "@stoa/service/platform/db/database.ts";
 import { load } from "./loading.ts";
 import type { Options } from "./options.ts";
 import { makeProducts, type Seller } from "./products.ts";

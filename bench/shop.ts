@@ -1,9 +1,9 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Base, openBase } from "@stoa/service/base.ts";
-import { readConfig } from "@stoa/service/config.ts";
-import { type Connection, openPool } from "@stoa/service/db/database.ts";
-import { startEmbedded } from "@stoa/service/db/embedded.ts";
+import { readConfig } from "@stoa/service/core/config/config.ts";
+import { type Connection, openPool } from "@stoa/service/platform/db/database.ts";
+import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import { filledFolder } from "./kept.ts";
 import type { Options } from "./options.ts";
 import { argumentsOfStart, atEnd, start } from "./processes.ts";

@@ -1,5 +1,5 @@
-import { fold, wordsOf } from "@stoa/service/catalogue/words.ts";
-import type { Random } from "@stoa/service/demo/random.ts";
+import type { Random } from "@stoa/service/backoffice/demo/random.ts";
+import { fold, wordsOf } from "@stoa/service/catalog/search/words.ts";
 import type pg from "pg";
 
 /** What stands in the shop, of which questions are made. */

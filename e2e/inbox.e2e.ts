@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { Courier } from "@stoa/service/events/webhooks/courier.ts";
 import { deliverAll } from "@stoa/service/test/hooks.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
-import { Courier } from "@stoa/service/webhooks/courier.ts";
 import type { Browser } from "playwright-core";
 import { mustBeFit } from "./accessible.ts";
 import { click, openBrowser, openContext, openPage, sees } from "./browser.ts";

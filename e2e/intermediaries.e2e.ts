@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Service, startService } from "@stoa/service/app.ts";
-import { createLog } from "@stoa/service/log.ts";
+import { createLog } from "@stoa/service/core/log.ts";
 import { freePort } from "@stoa/service/test/free-port.ts";
 import { clientOf, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { until } from "@stoa/service/test/until.ts";

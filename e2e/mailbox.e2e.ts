@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { composeLetter } from "@stoa/service/mail/letter.ts";
-import { sendMail } from "@stoa/service/mail/mail.ts";
+import { composeLetter } from "@stoa/service/platform/email/letter.ts";
+import { sendMail } from "@stoa/service/platform/email/mail.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";
 import type { Browser } from "playwright-core";
 import { mustBeFit } from "./accessible.ts";

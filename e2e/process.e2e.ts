@@ -172,10 +172,10 @@ test("reset refuses while a service uses the database, and empties it afterwards
 
 test("a database whose migrations differ from those on disk stops the start and names reset", async () => {
   const other = await temporaryFolder();
-  const server = await import("@stoa/service/db/embedded.ts").then(({ startEmbedded }) =>
+  const server = await import("@stoa/service/platform/db/embedded.ts").then(({ startEmbedded }) =>
     startEmbedded(other.path),
   );
-  const { openPool } = await import("@stoa/service/db/database.ts");
+  const { openPool } = await import("@stoa/service/platform/db/database.ts");
   const pool = openPool({ target: server.connection });
   await pool.query(
     "create table schema_migrations (name text primary key, checksum text, applied_at timestamptz)",

@@ -4,12 +4,12 @@ import { readFile, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
+import { Courier } from "@stoa/service/events/webhooks/courier.ts";
+import { messageHeaders, newSecret } from "@stoa/service/events/webhooks/signature.ts";
 import { freePort } from "@stoa/service/test/free-port.ts";
 import { deliverAll } from "@stoa/service/test/hooks.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { until } from "@stoa/service/test/until.ts";
-import { Courier } from "@stoa/service/webhooks/courier.ts";
-import { messageHeaders, newSecret } from "@stoa/service/webhooks/signature.ts";
 import { temporaryFolder } from "./service-process.ts";
 
 let market: Market;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { startEmbedded } from "@stoa/service/db/embedded.ts";
+import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import { once, SHARED } from "./once.ts";
 
 const root = new URL("../", import.meta.url).pathname;

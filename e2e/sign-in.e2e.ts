@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { firstAdminLink } from "@stoa/service/admin/first-admin.ts";
+import { firstAdminLink } from "@stoa/service/backoffice/admin/first-admin.ts";
 import { appOf } from "@stoa/service/test/authenticator.ts";
 import { lettersTo } from "@stoa/service/test/letters.ts";
 import { type Market, openMarket } from "@stoa/service/test/market.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { announce } from "@stoa/service/events/outbox.ts";
-import { toId } from "@stoa/service/ids.ts";
+import { toId } from "@stoa/service/core/ids.ts";
+import { announce } from "@stoa/service/events/outbox/outbox.ts";
+import { fanOut } from "@stoa/service/events/webhooks/fan-out.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
-import { fanOut } from "@stoa/service/webhooks/fan-out.ts";
 import type { Browser } from "playwright-core";
 import { openBrowser, openContext, openPage } from "./browser.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
-import { slotAfter } from "@stoa/service/payouts/schedule.ts";
+import { slotAfter } from "@stoa/service/commerce/payouts/schedule.ts";
 import { type Client, type Market, openMarket } from "@stoa/service/test/market.ts";
 import { hasEarned, ledgerSums } from "@stoa/service/test/payouts.ts";
 import { until } from "@stoa/service/test/until.ts";

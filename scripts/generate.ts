@@ -7,8 +7,8 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { openPool } from "../service/src/db/database.ts";
-import { migrate } from "../service/src/db/migrate.ts";
+import { openPool } from "../service/src/platform/db/database.ts";
+import { migrate } from "../service/src/platform/db/migrate.ts";
 import { startThrowaway, urlOf } from "../service/test/throwaway.ts";
 
 const root = new URL("../", import.meta.url);
@@ -45,7 +45,7 @@ async function tableTypes(): Promise<string> {
 
 async function openApi(): Promise<string> {
   const { endpoints } = await import("../contract/src/index.ts");
-  const { openApiDocument } = await import("../service/src/http/openapi.ts");
+  const { openApiDocument } = await import("../service/src/platform/http/openapi.ts");
   return `${JSON.stringify(openApiDocument(endpoints, null, "X-Service-"), null, 2)}\n`;
 }
 
@@ -74,6 +74,6 @@ async function lintOpenApi(): Promise<void> {
   }
 }
 
-await keep("service/src/db/tables.gen.ts", await tableTypes());
+await keep("service/src/platform/db/tables.gen.ts", await tableTypes());
 await keep("docs/openapi.gen.json", await openApi());
 await lintOpenApi();

@@ -1,157 +1,95 @@
-/** Checks who imports whom inside the service: `npm run check` fails on a door through a wall. */
+/**
+ * Checks who imports whom inside the service: `npm run check` fails on an import against the layout that docs/architecture.md draws.
+ * Groups stand in an order and import only groups above them in `groups`; the rooms of a group list which of their neighbours they import.
+ */
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 
 const SOURCE = resolve(import.meta.dirname, "../service/src");
 
-/** What each room stands on, from the ground up. A room enters only what is listed; files beside the rooms are open to all. */
-const mayEnter: Record<string, string[]> = {
-  db: [],
-  jobs: ["db"],
-  money: [],
-  ledger: ["db"],
-  receipts: ["money"],
-  outside: ["money"],
-  http: ["db"],
-  prompts: ["outside"],
-  workflows: ["outside", "http", "prompts"],
-  audit: ["db", "http"],
-  mail: ["db", "jobs", "http"],
-  events: ["db", "http"],
-  sessions: ["db", "http", "audit"],
-  people: ["db"],
-  "two-factor": ["db", "http", "audit", "mail", "sessions", "people"],
-  keys: ["db", "http", "audit", "mail"],
-  "sign-in": ["db", "outside", "http", "audit", "mail", "sessions", "people", "two-factor", "keys", "oauth"],
-  webhooks: ["db", "jobs", "outside", "http", "audit", "mail", "people", "events"],
-  pages: ["http", "sessions", "people", "two-factor"],
-  oauth: ["db", "http", "audit", "mail", "sessions"],
-  entitlements: ["db"],
-  catalogue: ["db", "money", "http", "people"],
-  products: [
-    "db",
-    "money",
-    "catalogue",
-    "http",
-    "prompts",
-    "audit",
-    "mail",
-    "workflows",
-    "events",
-    "people",
-    "entitlements",
-  ],
-  transfer: ["db", "money", "http", "people", "catalogue", "products"],
-  payments: ["db", "audit", "money", "jobs", "outside", "http"],
-  payouts: [
-    "db",
-    "jobs",
-    "money",
-    "outside",
-    "ledger",
-    "payments",
-    "http",
-    "audit",
-    "mail",
-    "events",
-    "people",
-  ],
-  plans: [
-    "db",
-    "jobs",
-    "money",
-    "outside",
-    "ledger",
-    "receipts",
-    "payments",
-    "http",
-    "audit",
-    "events",
-    "mail",
-    "people",
-  ],
-  files: ["db", "outside", "http", "people", "catalogue", "entitlements", "products"],
-  analytics: ["db", "money", "ledger", "http", "people"],
-  discounts: ["db", "money", "http", "products"],
-  referrals: ["db", "money", "ledger", "http"],
-  reviews: ["db", "http", "audit", "events", "people", "entitlements", "catalogue", "products"],
-  purchases: [
-    "db",
-    "jobs",
-    "money",
-    "outside",
-    "ledger",
-    "receipts",
-    "payments",
-    "http",
-    "audit",
-    "mail",
-    "events",
-    "people",
-    "entitlements",
-    "catalogue",
-    "products",
-    "reviews",
-    "discounts",
-    "referrals",
-    "analytics",
-  ],
-  ai: ["db", "outside", "http", "audit", "prompts", "workflows", "entitlements", "products"],
-  engine: ["db", "outside", "http", "prompts", "workflows", "products", "webhooks", "ai"],
-  openai: ["db", "http", "products", "ai"],
-  mcp: ["db", "outside", "http", "workflows", "products", "ai", "engine"],
-  account: [
-    "db",
-    "http",
-    "audit",
-    "mail",
-    "sessions",
-    "people",
-    "two-factor",
-    "keys",
-    "sign-in",
-    "oauth",
-    "products",
-    "transfer",
-    "payments",
-    "plans",
-    "purchases",
-    "payouts",
-    "ai",
-    "webhooks",
-    "engine",
-  ],
-  admin: [
-    "db",
-    "analytics",
-    "http",
-    "audit",
-    "sessions",
-    "people",
-    "two-factor",
-    "sign-in",
-    "oauth",
-    "plans",
-    "products",
-    "webhooks",
-    "engine",
-  ],
-  demo: ["db", "money", "catalogue", "prompts", "people", "products", "reviews", "purchases", "account"],
-  backup: ["db", "jobs", "ledger", "outside", "files"],
-  operator: [
-    "backup",
-    "db",
-    "jobs",
-    "ledger",
-    "mail",
-    "payments",
-    "people",
-    "keys",
-    "admin",
-    "demo",
-    "transfer",
-  ],
+/** Each group, from the one that imports nothing to the one that may import all before it, and its rooms with the rooms they import. */
+const groups: Record<string, Record<string, string[]>> = {
+  core: {},
+  platform: {
+    db: [],
+    http: ["db"],
+    audit: ["db", "http"],
+    jobs: ["db"],
+    email: ["db", "http", "jobs"],
+  },
+  integrations: {
+    egress: [],
+    "ai-providers": ["egress"],
+    email: [],
+    "identity-providers": [],
+    payments: [],
+    storage: [],
+    taxes: [],
+  },
+  accounts: {
+    "api-keys": [],
+    sessions: [],
+    oauth: ["sessions"],
+    people: [],
+    "two-factor": ["sessions", "people"],
+    pages: ["sessions", "people", "two-factor"],
+    "sign-in": ["api-keys", "sessions", "oauth", "people", "two-factor"],
+  },
+  events: {
+    outbox: [],
+    feed: ["outbox"],
+    webhooks: ["outbox", "feed"],
+  },
+  formats: {
+    "prompt-template": [],
+    "workflow-definition": ["prompt-template"],
+  },
+  catalog: {
+    entitlements: [],
+    search: [],
+    products: ["entitlements", "search"],
+    files: ["entitlements", "search", "products"],
+    "import-export": ["search", "products"],
+    reviews: ["entitlements", "search", "products"],
+  },
+  commerce: {
+    ledger: [],
+    analytics: ["ledger"],
+    charges: [],
+    discounts: [],
+    receipts: [],
+    orders: ["ledger", "analytics", "charges", "receipts"],
+    referrals: ["ledger"],
+    refunds: ["charges", "orders"],
+    checkout: ["charges", "discounts", "receipts", "orders", "referrals", "refunds"],
+    disputes: ["charges", "orders", "refunds", "checkout"],
+    payouts: ["ledger", "charges"],
+    plans: ["ledger", "charges", "receipts"],
+  },
+  execution: {
+    "provider-keys": [],
+    executions: ["provider-keys"],
+    "prompt-runs": ["provider-keys", "executions"],
+    estimates: ["provider-keys", "prompt-runs"],
+    "workflow-runs": ["provider-keys", "executions", "prompt-runs"],
+    mcp: ["executions", "prompt-runs", "workflow-runs"],
+    "openai-api": ["executions", "prompt-runs"],
+    "run-receipts": ["executions"],
+  },
+  backoffice: {
+    "account-closing": [],
+    admin: [],
+    backup: [],
+    demo: ["account-closing"],
+    operator: ["admin", "backup", "demo"],
+  },
 };
+
+/** The files that assemble the service, and what may import them: the operator's commands, which start it or take it apart. */
+const COMPOSITION = ["app.ts", "base.ts", "keyring.ts", "outside.ts", "worker.ts", "workers.ts"];
+const MAY_IMPORT_COMPOSITION = ["main.ts", "backoffice/backup", "backoffice/operator"];
+/** They see only what stands before the rooms that import them. */
+const NOT_FOR_COMPOSITION = ["backoffice/backup", "backoffice/operator"];
 
 interface Import {
   from: string;
@@ -159,7 +97,7 @@ interface Import {
 }
 
 const IMPORT = /^(?:import|export)\b[^;]*?from "(\.{1,2}\/[^"]+)";/gms;
-const roomOf = (file: string) => (file.includes("/") ? file.slice(0, file.indexOf("/")) : null);
+const order = Object.keys(groups);
 
 const importsOf = (file: string): Import[] =>
   [...readFileSync(join(SOURCE, file), "utf8").matchAll(IMPORT)].map(([, path]) => ({
@@ -167,20 +105,40 @@ const importsOf = (file: string): Import[] =>
     to: relative(SOURCE, resolve(SOURCE, dirname(file), path!)),
   }));
 
-function problemOf({ from, to }: Import): string | null {
-  const [room, other] = [roomOf(from), roomOf(to)];
-  if (room === null || other === null || room === other) return null;
-  if (/\/([\w-]*queries|routes)\.ts$/.test(to))
-    return "a room is entered by its nouns, not by its queries or routes";
-  if (!mayEnter[room]) return `the room ${room} is not listed in scripts/walls.ts`;
-  if (!mayEnter[room].includes(other)) return `${room} does not stand on ${other} (scripts/walls.ts)`;
-  return null;
+/** `commerce/orders`; the group alone for a group without rooms; the file itself for a file beside the groups. */
+function roomOf(file: string): string {
+  const [group, room] = file.split("/");
+  if (room === undefined || group === "core") return group!;
+  return `${group}/${room}`;
 }
 
-/** The rooms that can be reached from one; a circle reaches itself. */
-function reachable(room: string, seen = new Set<string>()): Set<string> {
-  for (const next of mayEnter[room] ?? []) {
-    if (!seen.has(next)) reachable(next, seen.add(next));
+function problemOf({ from, to }: Import): string | null {
+  const [room, other] = [roomOf(from), roomOf(to)];
+  if (room === other) return null;
+  const [group, name] = room.split("/") as [string, string?];
+  const [otherGroup, otherName] = other.split("/") as [string, string?];
+  if (otherName === undefined && otherGroup !== "core")
+    return COMPOSITION.includes(room) || MAY_IMPORT_COMPOSITION.includes(room)
+      ? null
+      : `only ${MAY_IMPORT_COMPOSITION.join(", ")} may import a file that assembles the service`;
+  if (name === undefined && group !== "core")
+    return COMPOSITION.includes(room) && NOT_FOR_COMPOSITION.includes(other)
+      ? `${other} imports ${room}`
+      : null;
+  if (!groups[group]) return `the group ${group} is not listed in scripts/walls.ts`;
+  if (group !== otherGroup) {
+    if (order.indexOf(otherGroup) > order.indexOf(group)) return `${group} stands before ${otherGroup}`;
+    return /\/([\w-]*queries|routes)\.ts$/.test(to) ? "another group's queries and routes are its own" : null;
+  }
+  if (!groups[group][name!]) return `the room ${room} is not listed in scripts/walls.ts`;
+  if (to.endsWith("/routes.ts")) return "routes are for app.ts alone";
+  return groups[group][name!]!.includes(otherName!) ? null : `${room} does not list ${otherName}`;
+}
+
+/** The rooms of a group that can be reached from one; a circle reaches itself. */
+function reachable(rooms: Record<string, string[]>, room: string, seen = new Set<string>()): Set<string> {
+  for (const next of rooms[room] ?? []) {
+    if (!seen.has(next)) reachable(rooms, next, seen.add(next));
   }
   return seen;
 }
@@ -191,12 +149,14 @@ const problems = imports.flatMap((one) => {
   const problem = problemOf(one);
   return problem ? [`${one.from} imports ${one.to}: ${problem}`] : [];
 });
-const circles = Object.keys(mayEnter).filter((room) => reachable(room).has(room));
-if (circles.length > 0) problems.push(`the rooms ${circles.join(", ")} stand on each other in a circle`);
 const used = new Set(imports.map(({ from, to }) => `${roomOf(from)} ${roomOf(to)}`));
-for (const [room, others] of Object.entries(mayEnter)) {
-  for (const other of others)
-    if (!used.has(`${room} ${other}`)) problems.push(`${room} no longer needs ${other}`);
+for (const [group, rooms] of Object.entries(groups)) {
+  for (const [room, others] of Object.entries(rooms)) {
+    if (reachable(rooms, room).has(room)) problems.push(`${group}/${room} imports itself in a circle`);
+    for (const other of others)
+      if (!used.has(`${group}/${room} ${group}/${other}`))
+        problems.push(`${group}/${room} no longer needs ${other}`);
+  }
 }
 for (const problem of problems) console.error(problem);
 if (imports.length === 0) console.error("no import was read: the pattern is broken");

@@ -1,15 +1,15 @@
 import { closeSync, openSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { oneClient } from "@stoa/service/db/database.ts";
-import { findBinaries } from "@stoa/service/db/embedded-binaries.ts";
+import { oneClient } from "@stoa/service/platform/db/database.ts";
+import { findBinaries } from "@stoa/service/platform/db/embedded-binaries.ts";
 import {
   cacheSettings,
   findPostmaster,
   type Place,
   placeOf,
   prepareCluster,
-} from "@stoa/service/db/embedded-cluster.ts";
+} from "@stoa/service/platform/db/embedded-cluster.ts";
 import { atEnd } from "../processes.ts";
 import { freePort } from "./ports.ts";
 

@@ -6,7 +6,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { tryLock } from "@stoa/service/db/embedded-lock.ts";
+import { tryLock } from "@stoa/service/platform/db/embedded-lock.ts";
 import { machine } from "../machine.ts";
 import { atEnd, endAll } from "../processes.ts";
 import { keep, toMarkdown } from "../report.ts";

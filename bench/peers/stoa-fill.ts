@@ -1,7 +1,7 @@
-import type { Context } from "@stoa/service/context.ts";
-import type { Connection } from "@stoa/service/db/database.ts";
-import { newUuid } from "@stoa/service/ids.ts";
-import { createUser } from "@stoa/service/people/users.ts";
+import { createUser } from "@stoa/service/accounts/people/users.ts";
+import type { Context } from "@stoa/service/core/context.ts";
+import { newUuid } from "@stoa/service/core/ids.ts";
+import type { Connection } from "@stoa/service/platform/db/database.ts";
 import { load } from "../loading.ts";
 import type { MadeProduct } from "../products.ts";
 import { CATEGORIES, productAt } from "./products.ts";

@@ -1,10 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { foldSales, type Sold, tally } from "@stoa/service/analytics/sums.ts";
-import type { Context } from "@stoa/service/context.ts";
-import { startEmbedded } from "@stoa/service/db/embedded.ts";
-import { toId } from "@stoa/service/ids.ts";
-import { createKey } from "@stoa/service/keys/keys.ts";
+import { createKey } from "@stoa/service/accounts/api-keys/keys.ts";
+import { foldSales, type Sold, tally } from "@stoa/service/commerce/analytics/sums.ts";
+import type { Context } from "@stoa/service/core/context.ts";
+import { toId } from "@stoa/service/core/ids.ts";
+import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import { fillBooks, secondsOf } from "../books.ts";
 import { filledFolder } from "../kept.ts";
 import { putUnderLoad } from "../load.ts";

@@ -1,4 +1,4 @@
-import { passwordFits } from "@stoa/service/people/password-hash.ts";
+import { passwordFits } from "@stoa/service/accounts/people/password-hash.ts";
 import type { Lane } from "../load.ts";
 import { type Measured, measure } from "../measure.ts";
 import type { Options } from "../options.ts";

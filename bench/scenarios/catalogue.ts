@@ -1,4 +1,4 @@
-import { openPool } from "@stoa/service/db/database.ts";
+import { openPool } from "@stoa/service/platform/db/database.ts";
 import type pg from "pg";
 import { type Asked, AT_ONCE, ask } from "../asking.ts";
 import { type Delays, measureDelays } from "../delays.ts";

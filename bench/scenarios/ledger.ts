@@ -1,11 +1,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { rebuildSums } from "@stoa/service/analytics/rebuild.ts";
-import { openDatabase, openPool } from "@stoa/service/db/database.ts";
-import { startEmbedded } from "@stoa/service/db/embedded.ts";
-import { balancesOf } from "@stoa/service/ledger/balances.ts";
-import { verifyLedger } from "@stoa/service/ledger/verify.ts";
+import { rebuildSums } from "@stoa/service/commerce/analytics/rebuild.ts";
+import { balancesOf } from "@stoa/service/commerce/ledger/balances.ts";
+import { verifyLedger } from "@stoa/service/commerce/ledger/verify.ts";
+import { openDatabase, openPool } from "@stoa/service/platform/db/database.ts";
+import { startEmbedded } from "@stoa/service/platform/db/embedded.ts";
 import type pg from "pg";
 import { booked, fillBooks, idOf, secondsOf } from "../books.ts";
 import type { Options } from "../options.ts";

@@ -1,7 +1,7 @@
 import type { Quota } from "@stoa/contract";
-import { redisCounters } from "@stoa/service/http/counters.redis.ts";
-import { type Allowance, type Counters, memoryCounters } from "@stoa/service/http/counters.ts";
-import { builtInPlans } from "@stoa/service/plans/plan-book.ts";
+import { builtInPlans } from "@stoa/service/core/config/plan-book.ts";
+import { redisCounters } from "@stoa/service/platform/http/counters.redis.ts";
+import { type Allowance, type Counters, memoryCounters } from "@stoa/service/platform/http/counters.ts";
 import { type Redis, startRedis, whyNoRedis } from "@stoa/service/test/redis.ts";
 import type { Options } from "../options.ts";
 import { atEnd } from "../processes.ts";

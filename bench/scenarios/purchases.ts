@@ -1,11 +1,11 @@
 import { permissions } from "@stoa/contract";
-import type { Context, Member } from "@stoa/service/context.ts";
-import { openDatabase, openPool } from "@stoa/service/db/database.ts";
-import { toId, toUuid } from "@stoa/service/ids.ts";
-import { createKey } from "@stoa/service/keys/keys.ts";
-import { verifyLedger } from "@stoa/service/ledger/verify.ts";
-import { createUser } from "@stoa/service/people/users.ts";
-import { buyProduct } from "@stoa/service/purchases/orders.ts";
+import { createKey } from "@stoa/service/accounts/api-keys/keys.ts";
+import { createUser } from "@stoa/service/accounts/people/users.ts";
+import { buyProduct } from "@stoa/service/commerce/checkout/orders.ts";
+import { verifyLedger } from "@stoa/service/commerce/ledger/verify.ts";
+import type { Context, Member } from "@stoa/service/core/context.ts";
+import { toId, toUuid } from "@stoa/service/core/ids.ts";
+import { openDatabase, openPool } from "@stoa/service/platform/db/database.ts";
 import { askedDuring } from "@stoa/service/test/statements.ts";
 import type pg from "pg";
 import type { Lane } from "../load.ts";

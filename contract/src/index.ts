@@ -1,36 +1,36 @@
-import * as account from "./account.ts";
-import * as admin from "./admin.ts";
-import * as adminStats from "./admin-stats.ts";
-import * as ai from "./ai.ts";
-import * as analytics from "./analytics.ts";
-import * as analyticsCustomers from "./analytics-customers.ts";
-import * as catalogue from "./catalogue.ts";
-import * as discounts from "./discounts.ts";
-import type { Endpoint } from "./endpoint.ts";
-import * as estimates from "./estimates.ts";
-import * as events from "./events.ts";
-import * as executions from "./executions.ts";
-import * as files from "./files.ts";
-import * as keys from "./keys.ts";
-import * as moderation from "./moderation.ts";
-import * as oauth from "./oauth.ts";
-import * as openai from "./openai.ts";
-import * as paymentMethods from "./payment-methods.ts";
-import * as payouts from "./payouts.ts";
-import * as plans from "./plans.ts";
-import * as products from "./products.ts";
-import * as purchases from "./purchases.ts";
-import * as referrals from "./referrals.ts";
-import * as refunds from "./refunds.ts";
-import * as reviews from "./reviews.ts";
-import * as runReceipts from "./run-receipts.ts";
-import * as sales from "./sales.ts";
-import * as signIn from "./sign-in.ts";
-import * as transfer from "./transfer.ts";
-import * as twoFactor from "./two-factor.ts";
-import * as versions from "./versions.ts";
-import * as webhooks from "./webhooks.ts";
-import * as workflowRuns from "./workflow-runs.ts";
+import * as account from "./accounts/account.ts";
+import * as keys from "./accounts/keys.ts";
+import * as oauth from "./accounts/oauth.ts";
+import * as signIn from "./accounts/sign-in.ts";
+import * as twoFactor from "./accounts/two-factor.ts";
+import * as admin from "./backoffice/admin.ts";
+import * as adminStats from "./backoffice/admin-stats.ts";
+import * as catalogue from "./catalog/catalogue.ts";
+import * as files from "./catalog/files.ts";
+import * as moderation from "./catalog/moderation.ts";
+import * as products from "./catalog/products.ts";
+import * as reviews from "./catalog/reviews.ts";
+import * as transfer from "./catalog/transfer.ts";
+import * as versions from "./catalog/versions.ts";
+import * as analytics from "./commerce/analytics.ts";
+import * as analyticsCustomers from "./commerce/analytics-customers.ts";
+import * as discounts from "./commerce/discounts.ts";
+import * as paymentMethods from "./commerce/payment-methods.ts";
+import * as payouts from "./commerce/payouts.ts";
+import * as plans from "./commerce/plans.ts";
+import * as purchases from "./commerce/purchases.ts";
+import * as referrals from "./commerce/referrals.ts";
+import * as refunds from "./commerce/refunds.ts";
+import * as sales from "./commerce/sales.ts";
+import type { Endpoint } from "./core/endpoint.ts";
+import * as events from "./events/events.ts";
+import * as webhooks from "./events/webhooks.ts";
+import * as ai from "./execution/ai.ts";
+import * as estimates from "./execution/estimates.ts";
+import * as executions from "./execution/executions.ts";
+import * as openai from "./execution/openai.ts";
+import * as runReceipts from "./execution/run-receipts.ts";
+import * as workflowRuns from "./execution/workflow-runs.ts";
 
 /** Every endpoint by room and verb. */
 export const api = {
@@ -217,65 +217,10 @@ export const api = {
 
 export const endpoints: Endpoint[] = Object.values(api).flatMap((room) => Object.values(room) as Endpoint[]);
 
-export type { Account, ChangeAccount, CloseAccount, Session } from "./account.ts";
-export { Address } from "./address.ts";
-export type { AdminOAuthClient, AdminUser, AdminUserDetail, AuditEntry, ChangeUser } from "./admin.ts";
-export type { Stats } from "./admin-stats.ts";
-export type {
-  ChangeProviderKey,
-  CreateProviderKey,
-  ProviderKey,
-} from "./ai.ts";
-export type { ProductAnalytics, RevenueAnalytics, RevenueGroup } from "./analytics.ts";
-export type { CustomerAnalytics } from "./analytics-customers.ts";
-export type { Facets } from "./catalogue.ts";
-export { isCountry } from "./countries.ts";
-export type { ChangeDiscountCode, CreateDiscountCode, DiscountCode } from "./discounts.ts";
-export {
-  type Data,
-  type Endpoint,
-  endpoint,
-  errorsOf,
-  type Input,
-  isRepeatable,
-  type Method,
-} from "./endpoint.ts";
-export { Failure, isFilter, ListMeta, Meta, type Ratings, type Success } from "./envelope.ts";
-export { type ErrorCode, errorCatalogue, errorCodes, errorRemedies } from "./errors.ts";
-export type { Estimate, EstimatedCall, EstimateResult } from "./estimates.ts";
-export {
-  type CallbackData,
-  type CallbackType,
-  callbackData,
-  callbackTypes,
-  Event,
-  type EventData,
-  type EventType,
-  eventData,
-  eventOf,
-  eventTypes,
-} from "./events.ts";
-export {
-  type AcceptedExecution,
-  type Execute,
-  type Execution,
-  type ExecutionDetail,
-  type ExecutionResult,
-  executionStatuses,
-  executionTypes,
-  type ProductRuns,
-  TimeoutSeconds,
-} from "./executions.ts";
-export { MAX_FILE_BYTES, MAX_IMAGE_BYTES, type ProductFile, type ProductImage } from "./files.ts";
-export type { ApiKey, ApiKeyStatus, CreateApiKey, NewApiKey, RotatedApiKey } from "./keys.ts";
-export {
-  type Move,
-  type ProductStatus,
-  productStatuses,
-  type SuspensionReason,
-  suspensionReasons,
-} from "./lifecycle.ts";
-export type { ModeratedProduct, SuspendProduct } from "./moderation.ts";
+export type { Account, ChangeAccount, CloseAccount, Session } from "./accounts/account.ts";
+export { Address } from "./accounts/address.ts";
+export { isCountry } from "./accounts/countries.ts";
+export type { ApiKey, ApiKeyStatus, CreateApiKey, NewApiKey, RotatedApiKey } from "./accounts/keys.ts";
 export {
   type CreateOAuthClient,
   type Grant,
@@ -286,9 +231,55 @@ export {
   RedirectUri,
   type Scope,
   scopeDescriptions,
-} from "./oauth.ts";
-export { type ChatCompletion, type CreateChatCompletion, OpenAiError, type OpenAiModel } from "./openai.ts";
-export type { PaymentMethod } from "./payment-methods.ts";
+} from "./accounts/oauth.ts";
+export {
+  type ChangePassword,
+  type LogIn,
+  MIN_PASSWORD,
+  NewPassword,
+  type Register,
+  type TwoFactor,
+  type Verify,
+} from "./accounts/sign-in.ts";
+export type {
+  AdminOAuthClient,
+  AdminUser,
+  AdminUserDetail,
+  AuditEntry,
+  ChangeUser,
+} from "./backoffice/admin.ts";
+export type { Stats } from "./backoffice/admin-stats.ts";
+export type { Facets } from "./catalog/catalogue.ts";
+export { MAX_FILE_BYTES, MAX_IMAGE_BYTES, type ProductFile, type ProductImage } from "./catalog/files.ts";
+export {
+  type Move,
+  type ProductStatus,
+  productStatuses,
+  type SuspensionReason,
+  suspensionReasons,
+} from "./catalog/lifecycle.ts";
+export type { ModeratedProduct, SuspendProduct } from "./catalog/moderation.ts";
+export {
+  type ChangeProduct,
+  type CreateProduct,
+  type ProductCard,
+  type ProductDetail,
+  type ProductWarning,
+  productTypes,
+} from "./catalog/products.ts";
+export type { ChangeReview, ModeratedReview, PostReview, Review } from "./catalog/reviews.ts";
+export {
+  ImportedChange,
+  ImportedProduct,
+  type ImportResult,
+  MAX_IMPORTED_BYTES,
+  MAX_IMPORTED_PRODUCTS,
+} from "./catalog/transfer.ts";
+export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } from "./catalog/versions.ts";
+export type { ProductAnalytics, RevenueAnalytics, RevenueGroup } from "./commerce/analytics.ts";
+export type { CustomerAnalytics } from "./commerce/analytics-customers.ts";
+export type { ChangeDiscountCode, CreateDiscountCode, DiscountCode } from "./commerce/discounts.ts";
+export type { PaymentMethod } from "./commerce/payment-methods.ts";
 export type {
   AdminPayout,
   AskPayout,
@@ -298,16 +289,7 @@ export type {
   Payout,
   PayoutAccount,
   PayoutStatus,
-} from "./payouts.ts";
-export {
-  type Access,
-  type Permission,
-  permissions,
-  type Role,
-  type RolePermission,
-  rolePermissions,
-  roles,
-} from "./permissions.ts";
+} from "./commerce/payouts.ts";
 export {
   type ChangeSubscription,
   type Plan,
@@ -319,18 +301,15 @@ export {
   type QuotaWindow,
   type Subscription,
   type Usage,
-} from "./plans.ts";
-export {
-  type ChangeProduct,
-  type CreateProduct,
-  type ProductCard,
-  type ProductDetail,
-  type ProductWarning,
-  productTypes,
-} from "./products.ts";
-export { type Provider, providers } from "./providers.ts";
-export type { CreatePurchase, NewPurchase, OrderStatus, Purchase, PurchaseDetail } from "./purchases.ts";
-export type { Referral } from "./referrals.ts";
+} from "./commerce/plans.ts";
+export type {
+  CreatePurchase,
+  NewPurchase,
+  OrderStatus,
+  Purchase,
+  PurchaseDetail,
+} from "./commerce/purchases.ts";
+export type { Referral } from "./commerce/referrals.ts";
 export {
   type AdminRefund,
   type ApprovalReason,
@@ -343,29 +322,42 @@ export {
   type RefundStatus,
   type RequestRefund,
   refundReasons,
-} from "./refunds.ts";
-export type { ChangeReview, ModeratedReview, PostReview, Review } from "./reviews.ts";
-export { type ReceiptOfRun, RunReceipt } from "./run-receipts.ts";
-export type { AdminOrder, AdminOrderDetail, Sale } from "./sales.ts";
+} from "./commerce/refunds.ts";
+export type { AdminOrder, AdminOrderDetail, Sale } from "./commerce/sales.ts";
 export {
-  type ChangePassword,
-  type LogIn,
-  MIN_PASSWORD,
-  NewPassword,
-  type Register,
-  type TwoFactor,
-  type Verify,
-} from "./sign-in.ts";
+  type Data,
+  type Endpoint,
+  endpoint,
+  errorsOf,
+  type Input,
+  isRepeatable,
+  type Method,
+} from "./core/endpoint.ts";
+export { Failure, isFilter, ListMeta, Meta, type Ratings, type Success } from "./core/envelope.ts";
+export { type ErrorCode, errorCatalogue, errorCodes, errorRemedies } from "./core/errors.ts";
 export {
-  ImportedChange,
-  ImportedProduct,
-  type ImportResult,
-  MAX_IMPORTED_BYTES,
-  MAX_IMPORTED_PRODUCTS,
-} from "./transfer.ts";
-export { VARIABLE_NAME, type Variable } from "./variables.ts";
-export { SEMANTIC_VERSION, SemanticVersion, type Version, type VersionDetail } from "./versions.ts";
-export { hasInvisible, toVisibleLine, toVisibleText, visibleLine, visibleText } from "./visible-text.ts";
+  type Access,
+  type Permission,
+  permissions,
+  type Role,
+  type RolePermission,
+  rolePermissions,
+  roles,
+} from "./core/permissions.ts";
+export { type Provider, providers } from "./core/providers.ts";
+export { hasInvisible, toVisibleLine, toVisibleText, visibleLine, visibleText } from "./core/visible-text.ts";
+export {
+  type CallbackData,
+  type CallbackType,
+  callbackData,
+  callbackTypes,
+  Event,
+  type EventData,
+  type EventType,
+  eventData,
+  eventOf,
+  eventTypes,
+} from "./events/events.ts";
 export type {
   AdminWebhookEndpoint,
   ChangeWebhookEndpoint,
@@ -381,11 +373,36 @@ export type {
   WebhookEndpoint,
   WebhookRecovery,
   WebhookStats,
-} from "./webhooks.ts";
+} from "./events/webhooks.ts";
+export type {
+  ChangeProviderKey,
+  CreateProviderKey,
+  ProviderKey,
+} from "./execution/ai.ts";
+export type { Estimate, EstimatedCall, EstimateResult } from "./execution/estimates.ts";
+export {
+  type AcceptedExecution,
+  type Execute,
+  type Execution,
+  type ExecutionDetail,
+  type ExecutionResult,
+  executionStatuses,
+  executionTypes,
+  type ProductRuns,
+  TimeoutSeconds,
+} from "./execution/executions.ts";
+export {
+  type ChatCompletion,
+  type CreateChatCompletion,
+  OpenAiError,
+  type OpenAiModel,
+} from "./execution/openai.ts";
+export { type ReceiptOfRun, RunReceipt } from "./execution/run-receipts.ts";
 export type {
   CallbackSecret,
   ExecuteWorkflow,
   NewCallbackSecret,
   WorkflowExecution,
   WorkflowStep,
-} from "./workflow-runs.ts";
+} from "./execution/workflow-runs.ts";
+export { VARIABLE_NAME, type Variable } from "./formats/variables.ts";

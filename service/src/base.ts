@@ -2,36 +2,36 @@ import { hkdfSync } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import type pg from "pg";
 import type { Logger } from "pino";
-import { LiveRuns } from "./ai/live.ts";
-import { seedCategories } from "./catalogue/categories.ts";
-import { Kept } from "./catalogue/kept.ts";
-import { ViewBuffer } from "./catalogue/views.ts";
-import type { Config } from "./config.ts";
-import type { Context } from "./context.ts";
-import { DatabaseClock, exactClock, type SkewedClock } from "./db/clock.ts";
-import { type Connection, openDatabase, openPool } from "./db/database.ts";
-import { DatabaseWatch } from "./db/database-watch.ts";
-import { claimInstallation, claimOf } from "./db/installation.ts";
-import { migrate } from "./db/migrate.ts";
-import { Notices } from "./db/notices.ts";
-import { WorkerPresence } from "./db/presence.ts";
-import { RefusedWrites } from "./db/refused-writes.ts";
-import { RunNotices } from "./engine/run-notices.ts";
-import { EventFeed } from "./events/feed.ts";
-import type { FailPoints } from "./fail-points.ts";
-import { insuredCounters } from "./http/counters.insured.ts";
-import { type Counters, memoryCounters } from "./http/counters.ts";
-import { createGuests } from "./http/guests.ts";
-import { newUuid } from "./ids.ts";
-import { openJobs } from "./jobs/jobs.ts";
-import { KeyCache } from "./keys/key-cache.ts";
-import { createLinks } from "./links.ts";
-import { createLog } from "./log.ts";
-import { originAt } from "./loopback.ts";
-import { AnswerMemory } from "./outside/answer-memory.ts";
+import { KeyCache } from "./accounts/api-keys/key-cache.ts";
+import { seedCategories } from "./catalog/search/categories.ts";
+import { Kept } from "./catalog/search/kept.ts";
+import { ViewBuffer } from "./catalog/search/views.ts";
+import type { Config } from "./core/config/config.ts";
+import type { Context } from "./core/context.ts";
+import type { FailPoints } from "./core/fail-points.ts";
+import { newUuid } from "./core/ids.ts";
+import { createLinks } from "./core/links.ts";
+import { createLog } from "./core/log.ts";
+import { originAt } from "./core/loopback.ts";
+import { Figures } from "./core/telemetry/figures.ts";
+import { createVault } from "./core/vault.ts";
+import { EventFeed } from "./events/feed/feed.ts";
+import { LiveRuns } from "./execution/prompt-runs/live.ts";
+import { RunNotices } from "./execution/workflow-runs/run-notices.ts";
+import { AnswerMemory } from "./integrations/ai-providers/answer-memory.ts";
 import { type OutsideOverrides, openOutside } from "./outside.ts";
-import { Figures } from "./telemetry.figures.ts";
-import { createVault } from "./vault.ts";
+import { DatabaseClock, exactClock, type SkewedClock } from "./platform/db/clock.ts";
+import { type Connection, openDatabase, openPool } from "./platform/db/database.ts";
+import { DatabaseWatch } from "./platform/db/database-watch.ts";
+import { claimInstallation, claimOf } from "./platform/db/installation.ts";
+import { migrate } from "./platform/db/migrate.ts";
+import { Notices } from "./platform/db/notices.ts";
+import { WorkerPresence } from "./platform/db/presence.ts";
+import { RefusedWrites } from "./platform/db/refused-writes.ts";
+import { insuredCounters } from "./platform/http/counters.insured.ts";
+import { type Counters, memoryCounters } from "./platform/http/counters.ts";
+import { createGuests } from "./platform/http/guests.ts";
+import { openJobs } from "./platform/jobs/jobs.ts";
 import { jobKinds } from "./worker.ts";
 
 /** What tests put in the place of the real thing; everything else is as in production. */
@@ -157,7 +157,7 @@ async function buildBase(
 async function openCounters({ redisUrl }: Config, now: () => Date, log: Logger): Promise<Counters> {
   const own = memoryCounters(now);
   if (!redisUrl) return own;
-  const { pingRedis, redisCounters } = await import("./http/counters.redis.ts");
+  const { pingRedis, redisCounters } = await import("./platform/http/counters.redis.ts");
   pingRedis(redisUrl).catch((error) =>
     log.error(
       { err: error },

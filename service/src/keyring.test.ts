@@ -9,16 +9,16 @@ import { assertError, type Client, type Market, openMarket } from "../test/marke
 import { GOOD_KEY, type ProviderServer, startProviderServer } from "../test/provider-server.ts";
 import { allAt, hasKey, ran, run } from "../test/runs.ts";
 import { executes, hasWorkflow, says, startWorker } from "../test/workflows.ts";
-import { signingKey } from "./ai/receipt-keys.ts";
-import { flushViews } from "./catalogue/views.ts";
-import { daysAfter } from "./days.ts";
-import { claimInstallation, claimOf } from "./db/installation.ts";
-import { countSealed, type SealedColumn } from "./db/sealed.ts";
-import { toUuid } from "./ids.ts";
+import { signingKeys } from "./accounts/oauth/signing-keys.ts";
+import { examine } from "./backoffice/operator/doctor.ts";
+import { flushViews } from "./catalog/search/views.ts";
+import { daysAfter } from "./core/days.ts";
+import { toUuid } from "./core/ids.ts";
+import { createVault, type MasterKey, type Vault } from "./core/vault.ts";
+import { signingKey } from "./execution/run-receipts/receipt-keys.ts";
 import { rotateKeyring, sealedColumns } from "./keyring.ts";
-import { signingKeys } from "./oauth/signing-keys.ts";
-import { examine } from "./operator/doctor.ts";
-import { createVault, type MasterKey, type Vault } from "./vault.ts";
+import { claimInstallation, claimOf } from "./platform/db/installation.ts";
+import { countSealed, type SealedColumn } from "./platform/db/sealed.ts";
 
 const keyOf = (id: string): MasterKey => ({ id, bytes: randomBytes(32) });
 const nameOf = ({ table, column }: SealedColumn) => `${table}.${column}`;

@@ -1,17 +1,17 @@
-import { sealedKeys } from "./ai/provider-keys.ts";
-import { sealedReceiptKeys } from "./ai/receipt-keys.ts";
-import { sealedTexts } from "./ai/texts.ts";
-import { sealedSalts } from "./catalogue/views.ts";
-import type { Context } from "./context.ts";
-import { moveInstallation } from "./db/installation.ts";
-import { countSealed, type Rewrapped, rewrapColumn } from "./db/sealed.ts";
-import { sealedOutputs, sealedResults, sealedStarts } from "./engine/start-text.ts";
-import { sealedEvents } from "./events/outbox.ts";
-import { sealedBodies, sealedResources } from "./http/idempotency.ts";
-import { sealedLetters } from "./mail/mail.ts";
-import { sealedSigningKeys } from "./oauth/signing-keys.ts";
-import { sealedAuthenticators } from "./two-factor/second-factor.ts";
-import { sealedSecrets } from "./webhooks/secrets.ts";
+import { sealedSigningKeys } from "./accounts/oauth/signing-keys.ts";
+import { sealedAuthenticators } from "./accounts/two-factor/second-factor.ts";
+import { sealedSalts } from "./catalog/search/views.ts";
+import type { Context } from "./core/context.ts";
+import { sealedEvents } from "./events/outbox/outbox.ts";
+import { sealedSecrets } from "./events/webhooks/secrets.ts";
+import { sealedTexts } from "./execution/executions/texts.ts";
+import { sealedKeys } from "./execution/provider-keys/provider-keys.ts";
+import { sealedReceiptKeys } from "./execution/run-receipts/receipt-keys.ts";
+import { sealedOutputs, sealedResults, sealedStarts } from "./execution/workflow-runs/start-text.ts";
+import { moveInstallation } from "./platform/db/installation.ts";
+import { countSealed, type Rewrapped, rewrapColumn } from "./platform/db/sealed.ts";
+import { sealedLetters } from "./platform/email/mail.ts";
+import { sealedBodies, sealedResources } from "./platform/http/idempotency.ts";
 
 /** All that the vault keeps in the database; cookies that it sealed go by themselves. */
 export const sealedColumns = [

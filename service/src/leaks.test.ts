@@ -17,7 +17,7 @@ import { streams } from "../test/run-streams.ts";
 import { allAt, hasKey } from "../test/runs.ts";
 import { becomes, until } from "../test/until.ts";
 import { asksToExecute, executionOf, hasWorkflow, says, startWorker } from "../test/workflows.ts";
-import { createLog } from "./log.ts";
+import { createLog } from "./core/log.ts";
 
 /** What nobody may read who was not meant to: the author's words, the buyer's, the model's, and the key. */
 const marks = {

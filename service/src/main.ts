@@ -1,40 +1,46 @@
 import { type Plan, plans, type Role, roles } from "@stoa/contract";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { rebuildSums } from "./analytics/rebuild.ts";
-import { readKeys } from "./backup/inspect.ts";
-import { restore } from "./backup/restore.ts";
-import { type Base, openBase } from "./base.ts";
-import type { KeptSecrets } from "./config.secrets.ts";
-import { type Config, ConfigError, readConfig, readPassphrase } from "./config.ts";
-import { openPool } from "./db/database.ts";
-import { migrate } from "./db/migrate.ts";
-import { loadDemo, removeDemo } from "./demo/demo.ts";
-import { ApiError } from "./errors.ts";
-import { toId } from "./ids.ts";
-import { openJobs } from "./jobs/jobs.ts";
-import { type Rotation, rotateKeyring } from "./keyring.ts";
-import { createKey, parsePermissions, revokeAnyKey } from "./keys/keys.ts";
-import { verifyLedger } from "./ledger/verify.ts";
-import { createLog } from "./log.ts";
-import { formatMoney } from "./money/amount.ts";
-import { backUpTo, STDOUT } from "./operator/backup-file.ts";
-import { examine, type Finding } from "./operator/doctor.ts";
-import { connectionOf, mustAnswer, openPlace, type Place, readConfigOfExisting } from "./operator/place.ts";
+import { createKey, parsePermissions, revokeAnyKey } from "./accounts/api-keys/keys.ts";
+import { hashPassword } from "./accounts/people/password-hash.ts";
+import { createUser, findUser } from "./accounts/people/users.ts";
+import { startOperatorSession } from "./accounts/sign-in/operator-session.ts";
+import { mustBeGoodPassword } from "./accounts/sign-in/password-rules.ts";
+import { readKeys } from "./backoffice/backup/inspect.ts";
+import { restore } from "./backoffice/backup/restore.ts";
+import { loadDemo, removeDemo } from "./backoffice/demo/demo.ts";
+import { backUpTo, STDOUT } from "./backoffice/operator/backup-file.ts";
+import { examine, type Finding } from "./backoffice/operator/doctor.ts";
+import {
+  connectionOf,
+  mustAnswer,
+  openPlace,
+  type Place,
+  readConfigOfExisting,
+} from "./backoffice/operator/place.ts";
 import {
   type ExportWish,
   exportTo,
   importFrom,
   problemLines,
   unpublishedLines,
-} from "./operator/product-files.ts";
-import { reset } from "./operator/reset.ts";
-import { start } from "./operator/start.ts";
-import { reconcileProvider } from "./payments/provider-reconciliation.ts";
-import { hashPassword } from "./people/password-hash.ts";
-import { createUser, findUser } from "./people/users.ts";
-import { settleReturnedRefund } from "./purchases/returned-refunds.ts";
-import { startOperatorSession } from "./sign-in/operator-session.ts";
-import { mustBeGoodPassword } from "./sign-in/password-rules.ts";
+} from "./backoffice/operator/product-files.ts";
+import { reset } from "./backoffice/operator/reset.ts";
+import { start } from "./backoffice/operator/start.ts";
+import { type Base, openBase } from "./base.ts";
+import { rebuildSums } from "./commerce/analytics/rebuild.ts";
+import { reconcileProvider } from "./commerce/charges/provider-reconciliation.ts";
+import { verifyLedger } from "./commerce/ledger/verify.ts";
+import { settleReturnedRefund } from "./commerce/refunds/returned-refunds.ts";
+import { type Config, ConfigError, readConfig, readPassphrase } from "./core/config/config.ts";
+import type { KeptSecrets } from "./core/config/secrets.ts";
+import { ApiError } from "./core/errors.ts";
+import { toId } from "./core/ids.ts";
+import { createLog } from "./core/log.ts";
+import { formatMoney } from "./core/money/amount.ts";
+import { type Rotation, rotateKeyring } from "./keyring.ts";
+import { openPool } from "./platform/db/database.ts";
+import { migrate } from "./platform/db/migrate.ts";
+import { openJobs } from "./platform/jobs/jobs.ts";
 import { jobKinds } from "./worker.ts";
 
 const program = new Command("stoa-server").description("Runs and administers a Stoa marketplace.");

@@ -1,38 +1,42 @@
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type pg from "pg";
-import type { Config, StripeSettings } from "./config.ts";
-import type { Context } from "./context.ts";
-import { originAt } from "./loopback.ts";
-import { parseMailbox } from "./mailbox.ts";
-import { withBreaker } from "./outside/ai-provider.breaker.ts";
-import { baseUrlOf } from "./outside/ai-provider.models.ts";
-import { createSandbox, withSandbox } from "./outside/ai-provider.sandbox.ts";
-import { createSdkProviders, type SdkProvidersOptions } from "./outside/ai-provider.sdk.ts";
-import { providerName, withTelemetry } from "./outside/ai-provider.telemetry.ts";
-import { type AiProviders, defaultDeadlines, type ProviderKey } from "./outside/ai-provider.ts";
-import { type Guard, parseAllowedTargets, parseUrl, refusedUrl } from "./outside/allowed-targets.ts";
-import type { AnswerMemory } from "./outside/answer-memory.ts";
-import { Breaker, type BreakerOptions } from "./outside/circuit-breaker.ts";
-import { createIdentityProviders } from "./outside/identity-provider.ts";
-import { devMail } from "./outside/mail.dev.ts";
-import { noMail } from "./outside/mail.none.ts";
-import type { Mail } from "./outside/mail.ts";
-import { fakePayments } from "./outside/payments.fake.ts";
-import { fakePages, TEST_PAYMENTS_PATH } from "./outside/payments.fake-pages.ts";
-import { postgresStore } from "./outside/payments.fake-postgres.ts";
-import { startFakeProvider } from "./outside/payments.fake-server.ts";
-import { noPayments } from "./outside/payments.none.ts";
-import { postgresReferences } from "./outside/payments.stripe-references.ts";
-import type { Payments } from "./outside/payments.ts";
-import { createPoster, postDeadlines } from "./outside/post.ts";
-import { parseS3Url } from "./outside/s3-url.ts";
-import { createSafeFetch } from "./outside/safe-fetch.ts";
-import { diskStorage } from "./outside/storage.disk.ts";
-import type { Storage } from "./outside/storage.ts";
-import { flatTaxes, noTaxes, type Taxes } from "./outside/taxes.ts";
-import type { Figures } from "./telemetry.figures.ts";
-import { serverOf } from "./telemetry.ts";
+import { type Guard, parseAllowedTargets, parseUrl, refusedUrl } from "./core/config/allowed-targets.ts";
+import type { Config, StripeSettings } from "./core/config/config.ts";
+import { parseS3Url } from "./core/config/s3-url.ts";
+import type { Context } from "./core/context.ts";
+import { originAt } from "./core/loopback.ts";
+import { parseMailbox } from "./core/mailbox.ts";
+import type { Figures } from "./core/telemetry/figures.ts";
+import { serverOf } from "./core/telemetry/telemetry.ts";
+import { withBreaker } from "./integrations/ai-providers/ai-provider.breaker.ts";
+import { baseUrlOf } from "./integrations/ai-providers/ai-provider.models.ts";
+import { createSandbox, withSandbox } from "./integrations/ai-providers/ai-provider.sandbox.ts";
+import { createSdkProviders, type SdkProvidersOptions } from "./integrations/ai-providers/ai-provider.sdk.ts";
+import { providerName, withTelemetry } from "./integrations/ai-providers/ai-provider.telemetry.ts";
+import {
+  type AiProviders,
+  defaultDeadlines,
+  type ProviderKey,
+} from "./integrations/ai-providers/ai-provider.ts";
+import type { AnswerMemory } from "./integrations/ai-providers/answer-memory.ts";
+import { Breaker, type BreakerOptions } from "./integrations/egress/circuit-breaker.ts";
+import { createPoster, postDeadlines } from "./integrations/egress/post.ts";
+import { createSafeFetch } from "./integrations/egress/safe-fetch.ts";
+import { devMail } from "./integrations/email/mail.dev.ts";
+import { noMail } from "./integrations/email/mail.none.ts";
+import type { Mail } from "./integrations/email/mail.ts";
+import { createIdentityProviders } from "./integrations/identity-providers/identity-provider.ts";
+import { fakePayments } from "./integrations/payments/payments.fake.ts";
+import { fakePages, TEST_PAYMENTS_PATH } from "./integrations/payments/payments.fake-pages.ts";
+import { postgresStore } from "./integrations/payments/payments.fake-postgres.ts";
+import { startFakeProvider } from "./integrations/payments/payments.fake-server.ts";
+import { noPayments } from "./integrations/payments/payments.none.ts";
+import { postgresReferences } from "./integrations/payments/payments.stripe-references.ts";
+import type { Payments } from "./integrations/payments/payments.ts";
+import { diskStorage } from "./integrations/storage/storage.disk.ts";
+import type { Storage } from "./integrations/storage/storage.ts";
+import { flatTaxes, noTaxes, type Taxes } from "./integrations/taxes/taxes.ts";
 
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** Each word comes in a frame of some 250 bytes: a long answer is 30 MB of them. */
@@ -151,7 +155,7 @@ function reachable(address: string): string {
 
 /** Stripe's client is loaded where there is an account. */
 async function openStripe({ publicUrl, host, port }: Config, settings: StripeSettings, pool: pg.Pool) {
-  const { stripePayments } = await import("./outside/payments.stripe.ts");
+  const { stripePayments } = await import("./integrations/payments/payments.stripe.ts");
   const returnUrl = () => publicUrl ?? originAt(host, port);
   return stripePayments({ ...settings, references: postgresReferences(pool), returnUrl });
 }
@@ -163,14 +167,14 @@ const openTaxes = ({ taxRates, taxInclusive }: Config): Taxes =>
 export async function openMail({ mail, smtpUrl, mailFrom }: Config): Promise<Mail> {
   if (mail === "off") return noMail;
   if (mail === "dev") return devMail((line) => console.log(line));
-  const { smtpMail } = await import("./outside/mail.smtp.ts");
+  const { smtpMail } = await import("./integrations/email/mail.smtp.ts");
   return smtpMail(smtpUrl!, parseMailbox(mailFrom)!);
 }
 
 /** The client of S3 is loaded where there is one. */
 export async function openStorage({ s3Url, dataDir }: Config): Promise<Storage> {
   if (!s3Url) return diskStorage(join(dataDir, "files"));
-  const { s3Storage } = await import("./outside/storage.s3.ts");
+  const { s3Storage } = await import("./integrations/storage/storage.s3.ts");
   return s3Storage(parseS3Url(s3Url));
 }
 

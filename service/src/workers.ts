@@ -1,10 +1,10 @@
-import type { Context } from "./context.ts";
-import { describeSkew } from "./db/clock.ts";
-import { engine } from "./engine/engine.ts";
-import { startQueue } from "./jobs/queue.ts";
-import { Courier } from "./webhooks/courier.ts";
+import type { Context } from "./core/context.ts";
+import { Courier } from "./events/webhooks/courier.ts";
+import { engine } from "./execution/workflow-runs/engine.ts";
+import type { Evaluator } from "./formats/workflow-definition/evaluate.ts";
+import { describeSkew } from "./platform/db/clock.ts";
+import { startQueue } from "./platform/jobs/queue.ts";
 import { askedJobsOf, scheduledJobsOf } from "./worker.ts";
-import type { Evaluator } from "./workflows/evaluate.ts";
 
 interface Running {
   isQueueRunning(): boolean;

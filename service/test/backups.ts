@@ -9,7 +9,7 @@ import type { TestContext } from "node:test";
 import { createGunzip, createGzip } from "node:zlib";
 import pg from "pg";
 import { extract, pack } from "tar-stream";
-import { type BackedUp, backUp, type Shop } from "../src/backup/backup.ts";
+import { type BackedUp, backUp, type Shop } from "../src/backoffice/backup/backup.ts";
 import { type Market, makeDatabase, type TestDatabase } from "./market.ts";
 
 export const PASSPHRASE = "a passphrase for tests";

@@ -1,9 +1,9 @@
 import { sql } from "kysely";
-import type { Context } from "../src/context.ts";
-import type { Tx } from "../src/db/database.ts";
-import { type Entry, type PostingKind, post } from "../src/ledger/ledger.ts";
-import { type Parts, type SaleTerms, splitRefund, splitSale } from "../src/money/split.ts";
-import { type BookedOrder, bookOf, bookSale, shares } from "../src/purchases/books.ts";
+import { type Entry, type PostingKind, post } from "../src/commerce/ledger/ledger.ts";
+import { type BookedOrder, bookOf, bookSale, shares } from "../src/commerce/orders/books.ts";
+import type { Context } from "../src/core/context.ts";
+import { type Parts, type SaleTerms, splitRefund, splitSale } from "../src/core/money/split.ts";
+import type { Tx } from "../src/platform/db/database.ts";
 
 const DAY_MS = 86_400_000;
 

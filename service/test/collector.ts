@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Reader } from "../src/config.reader.ts";
-import { telemetryOf } from "../src/config.telemetry.ts";
-import { createLog } from "../src/log.ts";
-import { startTelemetry } from "../src/telemetry.start.ts";
+import { Reader } from "../src/core/config/reader.ts";
+import { telemetryOf } from "../src/core/config/telemetry.ts";
+import { createLog } from "../src/core/log.ts";
+import { startTelemetry } from "../src/core/telemetry/start.ts";
 
 /** As OTLP's numbers say it. */
 export const KIND = { internal: 1, server: 2, client: 3 };

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
-import { SILENT_SECONDS } from "../src/http/idempotency.ts";
-import { fakePayments } from "../src/outside/payments.fake.ts";
-import { startFakeProvider } from "../src/outside/payments.fake-server.ts";
+import { fakePayments } from "../src/integrations/payments/payments.fake.ts";
+import { startFakeProvider } from "../src/integrations/payments/payments.fake-server.ts";
 import {
   type Charge,
   type FakeStore,
   memoryStore,
   type Payout,
   type Refund,
-} from "../src/outside/payments.fake-store.ts";
+} from "../src/integrations/payments/payments.fake-store.ts";
+import { SILENT_SECONDS } from "../src/platform/http/idempotency.ts";
 import { type DoomedService, startDoomed } from "./doomed.ts";
 import { type Market, type MarketWish, openMarket, type Reply } from "./market.ts";
 

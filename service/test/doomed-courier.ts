@@ -1,9 +1,9 @@
 /** A worker of deliveries in a process of its own, which lives until it is killed. */
 import { openBase } from "../src/base.ts";
-import type { Config } from "../src/config.ts";
-import { WorkerPresence } from "../src/db/presence.ts";
-import { createLog } from "../src/log.ts";
-import { Courier } from "../src/webhooks/courier.ts";
+import type { Config } from "../src/core/config/config.ts";
+import { createLog } from "../src/core/log.ts";
+import { Courier } from "../src/events/webhooks/courier.ts";
+import { WorkerPresence } from "../src/platform/db/presence.ts";
 
 export interface CourierWish {
   config: Config;

@@ -1,6 +1,6 @@
 /** Holds a lock in a process of its own, which lives until it is killed. */
-import type { Connection } from "../src/db/database.ts";
-import { type Lock, withLock } from "../src/db/locks.ts";
+import type { Connection } from "../src/platform/db/database.ts";
+import { type Lock, withLock } from "../src/platform/db/locks.ts";
 
 export interface LockWish {
   connection: Connection;

@@ -1,6 +1,6 @@
 import { startService } from "../src/app.ts";
-import { createLog } from "../src/log.ts";
-import { fakePayments } from "../src/outside/payments.fake.ts";
+import { createLog } from "../src/core/log.ts";
+import { fakePayments } from "../src/integrations/payments/payments.fake.ts";
 import { scheduledJobsOf } from "../src/worker.ts";
 import type { Doom } from "./doomed.ts";
 

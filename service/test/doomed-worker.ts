@@ -1,10 +1,10 @@
 /** A worker of workflows in a process of its own, which lives until it is killed. */
 import { openBase } from "../src/base.ts";
-import type { Config } from "../src/config.ts";
-import { WorkflowWorker } from "../src/engine/worker.ts";
-import { createLog } from "../src/log.ts";
+import type { Config } from "../src/core/config/config.ts";
+import { createLog } from "../src/core/log.ts";
+import { WorkflowWorker } from "../src/execution/workflow-runs/worker.ts";
+import { Evaluator } from "../src/formats/workflow-definition/evaluate.ts";
 import type { OutsideOverrides } from "../src/outside.ts";
-import { Evaluator } from "../src/workflows/evaluate.ts";
 
 export interface WorkerWish {
   config: Config;

@@ -1,5 +1,5 @@
 import type { ChildProcess } from "node:child_process";
-import type { Config } from "../src/config.ts";
+import type { Config } from "../src/core/config/config.ts";
 import { forkProgram } from "./child.ts";
 import type { Market } from "./market.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, beforeEach } from "node:test";
-import { announce } from "../src/events/outbox.ts";
-import { Courier } from "../src/webhooks/courier.ts";
+import { announce } from "../src/events/outbox/outbox.ts";
+import { Courier } from "../src/events/webhooks/courier.ts";
 import { type Client, type Market, type MarketWish, openMarket } from "./market.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 import { drain } from "./until.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import type { Letter } from "../src/mail/letter.ts";
+import type { Letter } from "../src/platform/email/letter.ts";
 import type { Client, Market, Reply } from "./market.ts";
 
 export const someAddress = () => `${randomUUID()}@example.com`;

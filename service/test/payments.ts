@@ -1,4 +1,4 @@
-import { type Payments, PaymentUnknown } from "../src/outside/payments.ts";
+import { type Payments, PaymentUnknown } from "../src/integrations/payments/payments.ts";
 
 /** The line between us and the provider; with trouble it charges and is not heard, or it hears nothing. */
 export interface PaymentLine {

@@ -1,12 +1,12 @@
 import type { PayoutStatus } from "@stoa/contract";
-import { post } from "../src/ledger/ledger.ts";
+import { post } from "../src/commerce/ledger/ledger.ts";
+import { hearOfPayout } from "../src/commerce/payouts/sending.ts";
 import {
   type Payments,
   PaymentUnknown,
   type PayoutOutcome,
   type PayoutRequest,
-} from "../src/outside/payments.ts";
-import { hearOfPayout } from "../src/payouts/sending.ts";
+} from "../src/integrations/payments/payments.ts";
 import type { Client, Market, Reply } from "./market.ts";
 
 /** Killed in the middle of what it did: no error that anybody answers to. */

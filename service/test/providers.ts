@@ -2,15 +2,18 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { inspect } from "node:util";
 import { providers as allProviders } from "@stoa/contract";
-import { createSdkProviders, type SdkProvidersOptions } from "../src/outside/ai-provider.sdk.ts";
+import { parseAllowedTargets } from "../src/core/config/allowed-targets.ts";
+import {
+  createSdkProviders,
+  type SdkProvidersOptions,
+} from "../src/integrations/ai-providers/ai-provider.sdk.ts";
 import {
   type AiProviders,
   type ProviderCall,
   ProviderFault,
   type ProviderId,
-} from "../src/outside/ai-provider.ts";
-import { parseAllowedTargets } from "../src/outside/allowed-targets.ts";
-import { createSafeFetch, type Limits } from "../src/outside/safe-fetch.ts";
+} from "../src/integrations/ai-providers/ai-provider.ts";
+import { createSafeFetch, type Limits } from "../src/integrations/egress/safe-fetch.ts";
 import { GOOD_KEY, startProviderServer } from "./provider-server.ts";
 
 /** The three wire formats. */

@@ -1,4 +1,4 @@
-import { roundHalfUp, toMinor } from "../src/money/amount.ts";
+import { roundHalfUp, toMinor } from "../src/core/money/amount.ts";
 import { DISPUTE_FEE, type History, type Order, type Shop } from "./histories.ts";
 
 /** What one thing that happened moved, in minor units. */

@@ -1,4 +1,4 @@
-import { roundHalfUp, toDecimal } from "../src/money/amount.ts";
+import { roundHalfUp, toDecimal } from "../src/core/money/amount.ts";
 import { add, dateIn, isIn, type Move, type Question, rowOf, rowsOf } from "./recount.ts";
 
 type Asked = Question & { currency: string };

@@ -1,4 +1,4 @@
-import { roundHalfUp, toDecimal } from "../src/money/amount.ts";
+import { roundHalfUp, toDecimal } from "../src/core/money/amount.ts";
 import type { Look, Shop } from "./histories.ts";
 import { add, dateIn, isIn, type Move, NOTHING, type Question, rowOf, rowsOf, type Sums } from "./recount.ts";
 

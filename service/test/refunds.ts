@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
-import { toUuid } from "../src/ids.ts";
+import { toUuid } from "../src/core/ids.ts";
 import type {
   Dispute,
   PaymentOutcome,
   Payments,
   RefundOutcome,
   RefundRequest,
-} from "../src/outside/payments.ts";
-import { PaymentUnknown } from "../src/outside/payments.ts";
+} from "../src/integrations/payments/payments.ts";
+import { PaymentUnknown } from "../src/integrations/payments/payments.ts";
 import type { Market } from "./market.ts";
 
 /** What a provider keeps of refunds and disputes, and how it behaves. */

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type EmbeddedDatabase, startEmbedded } from "../src/db/embedded.ts";
+import { type EmbeddedDatabase, startEmbedded } from "../src/platform/db/embedded.ts";
 
 /** The file system of Linux in memory, and how much must be free there for it to be used. */
 const MEMORY = "/dev/shm";

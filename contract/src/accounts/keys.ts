@@ -1,0 +1,149 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { paging, Timestamp } from "../core/envelope.ts";
+import { type Permission, permissions } from "../core/permissions.ts";
+import { visibleLine } from "../core/visible-text.ts";
+
+export const apiKeyStatuses = ["active", "replaced", "expired", "revoked"] as const;
+
+const ofEach = <T extends z.ZodType>(schema: T) =>
+  Object.fromEntries(permissions.map((name) => [name, schema])) as Record<Permission, T>;
+
+const granted = z
+  .object(ofEach(z.boolean()))
+  .describe("Every permission by name, and whether the key has it")
+  .meta({ id: "GrantedPermissions" });
+
+const wanted = z
+  .strictObject(ofEach(z.boolean("must be true or false").optional()))
+  .describe("By name: only true grants; what is false or left out is not granted");
+
+export const ApiKey = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    prefix: z.string().describe("How the key begins: enough to recognise it by, not to use it"),
+    permissions: granted,
+    status: z
+      .enum(apiKeyStatuses)
+      .describe("A replaced key still works until expiresAt; an expired or revoked one never again"),
+    createdAt: Timestamp,
+    expiresAt: Timestamp.nullable().describe("null: never"),
+    lastUsedAt: Timestamp.nullable().describe("To the minute"),
+    revokedAt: Timestamp.nullable(),
+  })
+  .meta({ id: "ApiKey" });
+
+export const NewApiKey = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    permissions: granted,
+    key: z.string().describe("The key itself: shown in this answer and never again"),
+    expiresAt: Timestamp.nullable(),
+  })
+  .meta({ id: "NewApiKey" });
+
+export const RotatedApiKey = NewApiKey.extend({
+  replaced: z.object({
+    id: z.string(),
+    expiresAt: Timestamp.describe("Until when the old key works"),
+  }),
+}).meta({ id: "RotatedApiKey" });
+
+export const CreateApiKey = z
+  .strictObject({
+    name: visibleLine(100),
+    permissions: wanted,
+    expiresAt: z.iso
+      .datetime({ offset: true })
+      .nullable()
+      .default(null)
+      .describe("In the future, at most five years ahead; null: never"),
+  })
+  .meta({ id: "CreateApiKey" });
+
+export const RotateApiKey = z
+  .strictObject({
+    graceHours: z
+      .int()
+      .min(0)
+      .max(7 * 24)
+      .default(24)
+      .describe("How long the old key goes on working, so that its users can change over"),
+  })
+  .meta({ id: "RotateApiKey" });
+
+export type ApiKey = z.input<typeof ApiKey>;
+export type NewApiKey = z.input<typeof NewApiKey>;
+export type RotatedApiKey = z.input<typeof RotatedApiKey>;
+export type CreateApiKey = z.output<typeof CreateApiKey>;
+export type ApiKeyStatus = (typeof apiKeyStatuses)[number];
+
+const tag = "api-keys";
+const access = { who: "session" } as const;
+const params = z.object({ keyId: z.string() });
+
+export const list = endpoint({
+  name: "apiKeys.list",
+  tag,
+  method: "GET",
+  path: "/api-keys",
+  summary: "List your API keys, newest first",
+  description: "Those that no longer work too, so that what is found in a log can be recognised.",
+  access,
+  query: z.strictObject(paging),
+  data: ApiKey,
+  list: true,
+});
+
+export const create = endpoint({
+  name: "apiKeys.create",
+  tag,
+  method: "POST",
+  path: "/api-keys",
+  summary: "Make an API key",
+  description:
+    "The answer shows the key once, and the account's owner gets an email. An account may have 25 keys that work; the 26th is 422.",
+  access,
+  freshSignIn: true,
+  body: CreateApiKey,
+  data: NewApiKey,
+  status: 201,
+  showsSecret: true,
+  errors: ["VALIDATION_ERROR"],
+  example: { name: "My shop's server", permissions: { "products:read": true, "purchases:read": true } },
+});
+
+export const rotate = endpoint({
+  name: "apiKeys.rotate",
+  tag,
+  method: "POST",
+  path: "/api-keys/:keyId/rotate",
+  summary: "Replace an API key",
+  description:
+    "Makes a key with the same name, permissions and length of life. The old one works on for graceHours; only an active key can be replaced. The account's owner gets an email.",
+  access,
+  freshSignIn: true,
+  params,
+  body: RotateApiKey,
+  data: RotatedApiKey,
+  status: 201,
+  showsSecret: true,
+  errors: ["API_KEY_NOT_FOUND", "INVALID_STATE"],
+  example: { graceHours: 48 },
+});
+
+export const revoke = endpoint({
+  name: "apiKeys.revoke",
+  tag,
+  method: "DELETE",
+  path: "/api-keys/:keyId",
+  summary: "Revoke an API key",
+  description:
+    "It stops working at once, and stays listed. Of a key that is revoked already nothing changes.",
+  access,
+  params,
+  data: ApiKey,
+  errors: ["API_KEY_NOT_FOUND"],
+});

@@ -1,0 +1,190 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { paging, Timestamp } from "../core/envelope.ts";
+import { type Permission, permissions } from "../core/permissions.ts";
+import { visibleLine } from "../core/visible-text.ts";
+
+/** Beside the permissions: who somebody is, and staying connected (OpenID Connect). */
+export const identityScopes = ["openid", "profile", "email", "offline_access"] as const;
+export type Scope = Permission | (typeof identityScopes)[number];
+
+/** What a scope lets an application do, as people read it on the consent page. */
+export const scopeDescriptions: Record<Scope, string> = {
+  openid: "Know which account you have here",
+  profile: "See your name",
+  email: "See your mail address",
+  offline_access: "Stay connected while you are away, for up to 90 days",
+  "products:read": "Look at products, and at your own drafts",
+  "products:write": "Create, change, publish and delete your products",
+  "purchases:read": "See what you bought and sold",
+  "purchases:write": "Buy products with your payment method, ask for refunds and post reviews",
+  "analytics:read": "See the figures of your sales",
+  "ai:execute": "Run prompts with your stored provider keys, which costs you money there",
+  "webhooks:write": "Manage your webhooks and read your events",
+};
+
+export const grantTypes = ["authorization_code", "refresh_token", "client_credentials"] as const;
+
+const LOOPBACK_HOSTS = new Set(["127.0.0.1", "[::1]", "localhost"]);
+const VISIBLE_ASCII = /^[\x21-\x5b\x5d-\x7e]+$/;
+
+/** Letters of a host name or an IP address, and no others: `a.example;sandbox` is a host to URL parsers, and a directive of its own in a Content-Security-Policy. */
+const HOST = /^(?:[a-z0-9-]+(?:\.[a-z0-9-]+)*\.?|\[[0-9a-f:.]+\])$/;
+
+/** https, or http to the machine of the user itself; no user:password@ and no #fragment. */
+function isRedirectUri(text: string): boolean {
+  const url = VISIBLE_ASCII.test(text) && !text.includes("#") ? URL.parse(text) : null;
+  if (url === null || url.username !== "" || url.password !== "" || !HOST.test(url.hostname)) return false;
+  return url.protocol === "https:" || (url.protocol === "http:" && LOOPBACK_HOSTS.has(url.hostname));
+}
+
+export const RedirectUri = z
+  .string()
+  .max(2_000)
+  .refine(
+    isRedirectUri,
+    "must be an https URL to a host of letters, digits, hyphens and dots, or http on 127.0.0.1, [::1] or localhost, without user or #",
+  )
+  .describe("Compared character by character with the redirect_uri of a request");
+
+const Scope = z.enum(permissions);
+
+export const OAuthClient = z
+  .object({
+    clientId: z.string(),
+    name: z.string(),
+    redirectUris: z.array(z.string()),
+    postLogoutRedirectUris: z.array(z.string()),
+    grantTypes: z.array(z.string()),
+    scopes: z.array(Scope).describe("The permissions that it may ask for"),
+    createdAt: Timestamp,
+  })
+  .meta({ id: "OAuthClient" });
+
+export const NewOAuthClient = OAuthClient.extend({
+  clientSecret: z.string().describe("Shown once; only its digest is kept"),
+}).meta({ id: "NewOAuthClient" });
+
+export const CreateOAuthClient = z
+  .strictObject({
+    name: visibleLine(100).describe("People read it when they are asked for consent"),
+    redirectUris: z.array(RedirectUri).max(10).default([]).describe("Needed for authorization_code"),
+    postLogoutRedirectUris: z.array(RedirectUri).max(10).default([]),
+    grantTypes: z
+      .array(z.enum(grantTypes))
+      .min(1)
+      .default(["authorization_code", "refresh_token"])
+      .describe(
+        "client_credentials must be named: with it the client's secret alone acts as your own account, without anybody's consent",
+      ),
+    scopes: z
+      .array(Scope)
+      .default(["products:read"])
+      .describe("The permissions that the client may ask for. Name all that it needs"),
+  })
+  .meta({ id: "CreateOAuthClient" });
+
+export const Grant = z
+  .object({
+    id: z.string(),
+    client: z.object({
+      clientId: z.string(),
+      name: z.string(),
+      redirectHosts: z.array(z.string()).describe("Where it sends people back to"),
+    }),
+    scopes: z.array(z.string()),
+    createdAt: Timestamp,
+    lastUsedAt: Timestamp.nullable(),
+    expiresAt: Timestamp,
+  })
+  .meta({ id: "Grant", description: "What you allowed an application to do in your name" });
+
+export type CreateOAuthClient = z.output<typeof CreateOAuthClient>;
+export type OAuthClient = z.input<typeof OAuthClient>;
+export type NewOAuthClient = z.input<typeof NewOAuthClient>;
+export type Grant = z.input<typeof Grant>;
+
+const access = { who: "session" } as const;
+const clientParams = z.object({ clientId: z.string() });
+
+export const clients = endpoint({
+  name: "oauth.clients.list",
+  method: "GET",
+  path: "/oauth-clients",
+  summary: "List your OAuth clients, newest first",
+  access,
+  query: z.strictObject(paging),
+  data: OAuthClient,
+  list: true,
+});
+
+export const createClient = endpoint({
+  name: "oauth.clients.create",
+  method: "POST",
+  path: "/oauth-clients",
+  summary: "Register an OAuth client of your own",
+  description:
+    "A confidential client: its secret is in this answer and nowhere else. Clients that can keep no secret, such as " +
+    "desktop and command-line apps, register themselves at /oauth/register. The account's owner gets an email.",
+  access,
+  freshSignIn: true,
+  body: CreateOAuthClient,
+  data: NewOAuthClient,
+  status: 201,
+  showsSecret: true,
+  errors: ["CONFLICT"],
+  example: {
+    name: "Prompt sync",
+    redirectUris: ["https://sync.example/callback"],
+    scopes: ["products:read", "ai:execute"],
+  },
+});
+
+export const rotateClientSecret = endpoint({
+  name: "oauth.clients.rotateSecret",
+  method: "POST",
+  path: "/oauth-clients/:clientId/rotate-secret",
+  summary: "Give an OAuth client a new secret",
+  description:
+    "The old secret ends at once; tokens that were issued under it live on. The account's owner gets an email.",
+  access,
+  freshSignIn: true,
+  params: clientParams,
+  data: NewOAuthClient,
+  showsSecret: true,
+  errors: ["OAUTH_CLIENT_NOT_FOUND"],
+});
+
+export const removeClient = endpoint({
+  name: "oauth.clients.remove",
+  method: "DELETE",
+  path: "/oauth-clients/:clientId",
+  summary: "Remove an OAuth client, with every grant and token of it",
+  access,
+  params: clientParams,
+  data: z.object({ clientId: z.string(), deleted: z.literal(true) }),
+  errors: ["OAUTH_CLIENT_NOT_FOUND"],
+});
+
+export const grants = endpoint({
+  name: "oauth.grants.list",
+  method: "GET",
+  path: "/account/grants",
+  summary: "List the applications that may act in your name, newest first",
+  access,
+  query: z.strictObject(paging),
+  data: Grant,
+  list: true,
+});
+
+export const removeGrant = endpoint({
+  name: "oauth.grants.remove",
+  method: "DELETE",
+  path: "/account/grants/:grantId",
+  summary: "Take back what you allowed an application",
+  description: "Its tokens end at once.",
+  access,
+  params: z.object({ grantId: z.string() }),
+  data: z.object({ id: z.string(), deleted: z.literal(true) }),
+  errors: ["GRANT_NOT_FOUND"],
+});

@@ -1,0 +1,184 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { visibleLine } from "../core/visible-text.ts";
+import { Address } from "./address.ts";
+
+const access = { who: "public" } as const;
+const atSignIn = { base: "/api/auth", tag: "sign-in", method: "POST", access } as const;
+
+export const MIN_PASSWORD = 8;
+const MAX_PASSWORD = 200;
+
+export const NewPassword = z
+  .string()
+  .min(MIN_PASSWORD, `must have at least ${MIN_PASSWORD} characters`)
+  .max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`)
+  .describe(
+    "Any characters. Refused: the most common passwords, and those with fewer than 8 characters besides your name, your address and the name of this service",
+  );
+const GivenPassword = z.string().min(1).max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`);
+const Code = z.string().min(1).max(64).describe("Of your authenticator app, or a backup code");
+
+const EmailSent = z
+  .object({
+    message: z.string(),
+    lifetimeSeconds: z.int().describe("How long the link in the email works"),
+  })
+  .meta({ id: "EmailSent" });
+
+const SignedIn = z
+  .object({ sessionToken: z.string().describe("Also beside data, and in the cookie __Host-session") })
+  .meta({ id: "SignedIn" });
+
+export const MagicLink = z.strictObject({ email: Address }).meta({ id: "MagicLink" });
+
+export const magicLink = endpoint({
+  ...atSignIn,
+  name: "signIn.magicLink",
+  path: "/magic-link",
+  summary: "Ask for a sign-in link by mail",
+  description:
+    "The answer is the same whether or not the address has an account; the first use of a link makes one. An address gets one link in 30 seconds, 5 in 15 minutes and 20 a day; a browser in which its owner signed in before has as many of its own.",
+  body: MagicLink,
+  data: EmailSent,
+  example: { email: "ada@example.com" },
+});
+
+export const Verify = z
+  .strictObject({
+    token: z.string().describe("What stands behind #token= in the link"),
+    registrationSecret: z
+      .string()
+      .max(200)
+      .optional()
+      .describe(
+        "Of a registration: what POST /register answered, from a program that keeps no cookies. Without it, or the cookie __Host-registration, the account begins without the password",
+      ),
+  })
+  .meta({ id: "Verify" });
+
+export const verify = endpoint({
+  ...atSignIn,
+  name: "signIn.verify",
+  path: "/verify",
+  summary: "Sign in with the token of a mailed link",
+  description:
+    "A token works once, for 10 minutes. Accounts with two-factor authentication get TWO_FACTOR_REQUIRED with `details.challenge`.",
+  body: Verify,
+  data: SignedIn,
+  errors: ["INVALID_TOKEN", "TWO_FACTOR_REQUIRED"],
+  example: { token: "dGhpcyBpcyBub3QgYSByZWFsIHRva2VuLCBvZiBjb3Vyc2U" },
+});
+
+export const Register = z
+  .strictObject({
+    email: Address,
+    password: NewPassword,
+    name: visibleLine(100),
+  })
+  .meta({ id: "Register" });
+
+export const register = endpoint({
+  ...atSignIn,
+  name: "signIn.register",
+  path: "/register",
+  summary: "Register with a password",
+  description:
+    "The account is made when the link in the email is used. The password holds only where the registration is confirmed by who made it: the same browser, or a program that returns `registrationSecret`. The answer is the same whether or not the address has an account.",
+  body: Register,
+  data: EmailSent.extend({
+    registrationSecret: z
+      .string()
+      .describe(
+        "Send it to POST /verify with the token of the email, so that the password holds. The same value is in the cookie __Host-registration",
+      ),
+  }).meta({ id: "RegistrationSent" }),
+  example: { email: "ada@example.com", password: "correct horse battery staple", name: "Ada" },
+});
+
+export const LogIn = z
+  .strictObject({ email: Address, password: GivenPassword, code: Code.optional() })
+  .meta({ id: "LogIn" });
+
+export const logIn = endpoint({
+  ...atSignIn,
+  name: "signIn.logIn",
+  path: "/login",
+  summary: "Sign in with a password",
+  description:
+    "Accounts with two-factor authentication need `code`, or get TWO_FACTOR_REQUIRED with `details.challenge`. After 10 wrong passwords in 15 minutes the address has to wait, or to use a mailed link.",
+  body: LogIn,
+  data: SignedIn,
+  errors: ["INVALID_CREDENTIALS", "TWO_FACTOR_REQUIRED"],
+  example: { email: "ada@example.com", password: "correct horse battery staple" },
+});
+
+export const TwoFactor = z
+  .strictObject({ challenge: z.string().describe("Of the answer TWO_FACTOR_REQUIRED"), code: Code })
+  .meta({ id: "TwoFactor" });
+
+export const twoFactor = endpoint({
+  ...atSignIn,
+  name: "signIn.twoFactor",
+  path: "/two-factor",
+  summary: "Finish signing in with a code",
+  description: "A challenge works for 5 minutes: a wrong code may be mended, a right one uses it up.",
+  body: TwoFactor,
+  data: SignedIn,
+  errors: ["INVALID_TOKEN", "INVALID_CREDENTIALS"],
+  example: { challenge: "bm90IGEgcmVhbCBjaGFsbGVuZ2UgZWl0aGVyLCBvZiBjb3U", code: "123456" },
+});
+
+export const logOut = endpoint({
+  ...atSignIn,
+  name: "signIn.logOut",
+  path: "/logout",
+  summary: "Sign out",
+  description:
+    "Ends the session of the Authorization header, else of the cookie, and takes the cookie away whatever it was worth.",
+  data: z.object({ signedOut: z.literal(true) }),
+  errors: ["INVALID_SESSION"],
+});
+
+export const ChangePassword = z
+  .strictObject({
+    password: NewPassword,
+    currentPassword: GivenPassword.optional().describe("Not needed within 15 minutes of signing in"),
+    revokeAccess: z
+      .boolean()
+      .default(false)
+      .describe(
+        "Also revoke all API keys, all that applications were allowed, and the secrets of your OAuth clients: choose it when somebody else may have been in your account",
+      ),
+  })
+  .meta({ id: "ChangePassword" });
+
+export const changePassword = endpoint({
+  name: "account.password.change",
+  tag: "account",
+  method: "PUT",
+  path: "/account/password",
+  summary: "Set or change your password",
+  description:
+    "Ends all your other sessions at once. API keys, applications that act for you and your OAuth clients go on, unless revokeAccess is true.",
+  access: { who: "session" },
+  body: ChangePassword,
+  data: z.object({
+    sessionsEnded: z.int().describe("How many other sessions were ended"),
+    keysRevoked: z.int().describe("How many API keys were revoked"),
+    grantsRevoked: z.int().describe("How many applications may not act for you any more"),
+    clientSecretsRevoked: z
+      .int()
+      .describe(
+        "How many of your OAuth clients need a new secret, by POST /oauth-clients/{id}/rotate-secret",
+      ),
+  }),
+  errors: ["VALIDATION_ERROR"],
+  example: { password: "correct horse battery staple", currentPassword: "the old horse" },
+});
+
+export type Verify = z.output<typeof Verify>;
+export type Register = z.output<typeof Register>;
+export type LogIn = z.output<typeof LogIn>;
+export type TwoFactor = z.output<typeof TwoFactor>;
+export type ChangePassword = z.output<typeof ChangePassword>;

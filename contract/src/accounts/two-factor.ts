@@ -1,0 +1,107 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { Timestamp } from "../core/envelope.ts";
+
+/** Given where a second factor is asked for; spaces, dashes and case do not matter. */
+const Code = z
+  .string()
+  .min(6)
+  .max(64)
+  .describe("Six digits of your authenticator app, or one of your backup codes");
+
+const BackupCodes = z.object({
+  backupCodes: z
+    .array(z.string())
+    .length(10)
+    .describe("Each works once in the place of a code of the app. Shown now and never again"),
+});
+
+const signedIn = { who: "session" } as const;
+
+export const state = endpoint({
+  name: "twoFactor.get",
+  tag: "account",
+  method: "GET",
+  path: "/account/two-factor",
+  summary: "See whether two-factor authentication is on",
+  access: signedIn,
+  data: z
+    .object({
+      enabled: z.boolean(),
+      confirmedAt: Timestamp.nullable(),
+      backupCodesLeft: z.int().min(0).max(10),
+    })
+    .meta({ id: "TwoFactorState" }),
+});
+
+export const setUp = endpoint({
+  name: "twoFactor.setUp",
+  tag: "account",
+  method: "POST",
+  path: "/account/two-factor",
+  summary: "Set up an authenticator app",
+  description:
+    "Nothing is asked for at sign-in until the app is confirmed; asked again before that, this makes another secret in the place of the first.",
+  access: signedIn,
+  freshSignIn: true,
+  data: z
+    .object({
+      secret: z.string().describe("Base32, to be typed into an app that cannot scan"),
+      otpauthUri: z.string().describe("What the QR code says"),
+      qrCode: z.string().describe("A data: URL of an SVG image"),
+    })
+    .meta({ id: "TwoFactorSetUp" }),
+  status: 201,
+  showsSecret: true,
+  errors: ["INVALID_STATE"],
+});
+
+export const confirm = endpoint({
+  name: "twoFactor.confirm",
+  tag: "account",
+  method: "POST",
+  path: "/account/two-factor/confirm",
+  summary: "Turn two-factor authentication on, by a code of the app that was set up",
+  description:
+    "From now on every sign-in needs a code. All other sessions end; this one counts as entered with two factors.",
+  access: signedIn,
+  body: z.strictObject({ code: Code }).meta({ id: "ConfirmTwoFactor" }),
+  data: BackupCodes,
+  showsSecret: true,
+  errors: ["INVALID_STATE", "VALIDATION_ERROR"],
+  example: { code: "123456" },
+});
+
+export const renewBackupCodes = endpoint({
+  name: "twoFactor.renewBackupCodes",
+  tag: "account",
+  method: "POST",
+  path: "/account/two-factor/backup-codes",
+  summary: "Make ten new backup codes; the old ones are worth nothing then",
+  access: signedIn,
+  body: z.strictObject({ code: Code }).meta({ id: "RenewBackupCodes" }),
+  data: BackupCodes,
+  showsSecret: true,
+  errors: ["INVALID_STATE", "VALIDATION_ERROR"],
+  example: { code: "123456" },
+});
+
+export const remove = endpoint({
+  name: "twoFactor.remove",
+  tag: "account",
+  method: "DELETE",
+  path: "/account/two-factor",
+  summary: "Turn two-factor authentication off",
+  description:
+    "Needs a code, and beside it the account's password or a sign-in of the last 15 minutes. No session counts as entered with two factors any more.",
+  access: signedIn,
+  body: z
+    .strictObject({
+      code: Code,
+      password: z.string().min(1).max(200).optional().describe("Not needed within 15 minutes of signing in"),
+    })
+    .meta({ id: "RemoveTwoFactor" }),
+  data: z.object({ enabled: z.literal(false) }),
+  errors: ["INVALID_STATE", "VALIDATION_ERROR"],
+  example: { code: "123456" },
+});

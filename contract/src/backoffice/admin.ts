@@ -1,0 +1,211 @@
+import { z } from "zod";
+import { Account } from "../accounts/account.ts";
+import { OAuthClient } from "../accounts/oauth.ts";
+import { plans, Quotas } from "../commerce/plans.ts";
+import { endpoint } from "../core/endpoint.ts";
+import { filter, paging, Timestamp } from "../core/envelope.ts";
+import { roles } from "../core/permissions.ts";
+import { visibleText } from "../core/visible-text.ts";
+
+const quota = Quotas.nullable().describe(
+  "The account's own numbers in the place of its plan's; null: its plan's",
+);
+const reason = visibleText(500).min(1).describe("Kept in the audit log");
+
+export const AdminUser = Account.omit({ permissions: true, twoFactor: true })
+  .extend({
+    quota,
+    bannedAt: Timestamp.nullable(),
+    banReason: z.string().nullable(),
+    closedAt: Timestamp.nullable(),
+  })
+  .meta({ id: "AdminUser", description: "An account as administrators see it." });
+
+export const AdminUserDetail = AdminUser.extend({ twoFactor: z.object({ enabled: z.boolean() }) }).meta({
+  id: "AdminUserDetail",
+});
+
+export const ChangeUser = z
+  .strictObject({
+    role: z.enum(roles),
+    plan: z.enum(plans),
+    quota,
+    verified: z
+      .boolean()
+      .describe("The badge beside an author's name, which lets them sell without moderation"),
+    reason,
+  })
+  .partial()
+  .meta({ id: "ChangeUser" });
+
+export const AuditEntry = z
+  .object({
+    id: z.string(),
+    actor: z
+      .object({ id: z.string(), name: z.string().nullable() })
+      .nullable()
+      .describe("null: the operator at the command line, or the service by itself"),
+    action: z.string().describe("A noun and a past participle: user.banned"),
+    target: z.object({ type: z.string(), id: z.string() }).nullable(),
+    ip: z.string().nullable(),
+    userAgent: z.string().nullable(),
+    requestId: z.string().nullable(),
+    details: z.record(z.string(), z.unknown()),
+    createdAt: Timestamp,
+  })
+  .meta({ id: "AuditEntry" });
+
+export const AdminOAuthClient = OAuthClient.extend({
+  owner: z.object({ id: z.string(), name: z.string() }).nullable().describe("null: it registered itself"),
+  registeredFrom: z.string().nullable().describe("The network that registered it, where nobody owns it"),
+  grants: z.int().describe("How many people allow it something now"),
+}).meta({ id: "AdminOAuthClient" });
+
+export type AdminUser = z.input<typeof AdminUser>;
+export type AdminUserDetail = z.input<typeof AdminUserDetail>;
+export type ChangeUser = z.output<typeof ChangeUser>;
+export type AuditEntry = z.input<typeof AuditEntry>;
+export type AdminOAuthClient = z.input<typeof AdminOAuthClient>;
+
+const admin = { who: "admin" } as const;
+const params = z.object({ userId: z.string() });
+
+export const users = endpoint({
+  name: "admin.users.list",
+  method: "GET",
+  path: "/admin/users",
+  summary: "List and search accounts, newest first",
+  access: admin,
+  query: z.strictObject({
+    ...paging,
+    search: z.string().trim().min(1).max(254).optional().describe("Part of an address or a name, or an id"),
+    role: filter(z.enum(roles)),
+    plan: filter(z.enum(plans)),
+    status: filter(z.enum(["active", "banned", "closed"])),
+  }),
+  data: AdminUser,
+  list: true,
+});
+
+export const user = endpoint({
+  name: "admin.users.get",
+  method: "GET",
+  path: "/admin/users/:userId",
+  summary: "Read one account",
+  access: admin,
+  params,
+  data: AdminUserDetail,
+  errors: ["USER_NOT_FOUND"],
+});
+
+export const changeUser = endpoint({
+  name: "admin.users.change",
+  method: "PATCH",
+  path: "/admin/users/:userId",
+  summary: "Change the role, plan, quota or badge of an account",
+  description:
+    "Acts at the account's next request. Nobody changes their own role, and the last administrator stays one.",
+  access: admin,
+  params,
+  body: ChangeUser,
+  data: AdminUserDetail,
+  conditional: true,
+  errors: ["USER_NOT_FOUND", "INVALID_STATE", "VALIDATION_ERROR"],
+  example: { plan: "enterprise", quota: [{ requests: 50_000, seconds: 3_600 }], reason: "Agreed by mail" },
+});
+
+export const ban = endpoint({
+  name: "admin.users.ban",
+  method: "POST",
+  path: "/admin/users/:userId/ban",
+  summary: "Shut somebody out",
+  description:
+    "Acts at once: their sessions end, and no key, token or link of theirs works until they are let in again. What they run is canceled, and goes on only if they ask for that when they are let in again. What they sell is neither listed nor sold meanwhile, and stays with its buyers; their payouts wait.",
+  access: admin,
+  params,
+  body: z.strictObject({ reason }).meta({ id: "BanUser" }),
+  data: AdminUserDetail,
+  errors: ["USER_NOT_FOUND", "INVALID_STATE", "VALIDATION_ERROR"],
+  example: { reason: "Sold prompts that were not theirs" },
+});
+
+export const unban = endpoint({
+  name: "admin.users.unban",
+  method: "POST",
+  path: "/admin/users/:userId/unban",
+  summary: "Let somebody in again; they sign in anew",
+  access: admin,
+  params,
+  data: AdminUserDetail,
+  errors: ["USER_NOT_FOUND", "INVALID_STATE"],
+});
+
+export const endSessions = endpoint({
+  name: "admin.users.endSessions",
+  method: "POST",
+  path: "/admin/users/:userId/end-sessions",
+  summary: "Sign somebody out everywhere",
+  access: admin,
+  params,
+  data: z.object({ ended: z.int().describe("How many sessions were ended") }),
+  errors: ["USER_NOT_FOUND"],
+});
+
+export const audit = endpoint({
+  name: "admin.audit.list",
+  method: "GET",
+  path: "/admin/audit",
+  summary: "Read who did what, newest first",
+  description: "Append-only. Totals are exact to 10,000, above that a lower bound.",
+  access: admin,
+  query: z.strictObject({
+    ...paging,
+    actor: z.string().max(100).optional().describe("The id of the account that did it"),
+    action: z.string().max(100).optional().describe("user.banned, or user.* for all of a noun"),
+    target: z.string().max(100).optional().describe("The id of what it was done to"),
+    from: z.iso.datetime({ offset: true }).optional().describe("From this moment on"),
+    to: z.iso.datetime({ offset: true }).optional().describe("Before this moment"),
+  }),
+  data: AuditEntry,
+  list: true,
+});
+
+export const oauthClients = endpoint({
+  name: "admin.oauthClients.list",
+  method: "GET",
+  path: "/admin/oauth-clients",
+  summary: "List the OAuth clients of everybody, newest first",
+  access: admin,
+  query: z.strictObject({
+    ...paging,
+    search: z.string().trim().min(1).max(100).optional().describe("Part of a name, or an id"),
+    owner: z
+      .string()
+      .max(100)
+      .optional()
+      .describe("The id of the account that owns it, or none: it registered itself"),
+  }),
+  data: AdminOAuthClient,
+  list: true,
+});
+
+export const becomeFirst = endpoint({
+  name: "signIn.becomeFirstAdmin",
+  method: "POST",
+  base: "/api/auth",
+  tag: "sign-in",
+  path: "/first-admin",
+  summary: "Become the first administrator",
+  description:
+    "Takes the token of the link that a start prints while there is no administrator, and a session: the signed-in account becomes one. Set up two-factor authentication afterwards: administrators act only in a session that was entered with it.",
+  access: { who: "public" },
+  body: z.strictObject({ token: z.string() }).meta({ id: "BecomeFirstAdmin" }),
+  data: z.object({
+    id: z.string(),
+    role: z.literal("admin"),
+    twoFactor: z.object({ enabled: z.boolean() }),
+    message: z.string(),
+  }),
+  errors: ["INVALID_SESSION", "INVALID_TOKEN", "INVALID_STATE"],
+  example: { token: "dGhpcyBpcyBub3QgYSByZWFsIHRva2VuLCBvZiBjb3Vyc2U" },
+});

@@ -1,0 +1,131 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { Amount, Currency, filter, paging, QueryCurrency, queryNumber } from "../core/envelope.ts";
+import { productStatuses } from "./lifecycle.ts";
+import { ProductCard } from "./products.ts";
+
+export const productSorts = [
+  "relevance",
+  "createdAt",
+  "updatedAt",
+  "publishedAt",
+  "price",
+  "rating",
+  "popularity",
+  "views",
+  "trending",
+  "title",
+] as const;
+
+const reads = { who: "visitor", permission: "products:read" } as const;
+const typeInAnyCase = z.string().max(40).toUpperCase();
+
+/** What a product must be, to be listed or counted. */
+const filters = {
+  type: filter(typeInAnyCase, "In any case: prompt, workflow"),
+  category: filter(z.string().max(60).toLowerCase(), "A slug; its sub-categories are included"),
+  provider: filter(z.string().max(40).toLowerCase()),
+  minPrice: queryNumber(z.number().min(0)).default(0),
+  maxPrice: queryNumber(z.number().min(0)).optional(),
+  search: z.string().trim().max(200).optional(),
+  author: z.string().max(100).optional().describe("An author's id, or me"),
+  status: filter(z.enum(productStatuses), "Only with author=me"),
+  lang: z.string().max(35).optional().describe("BCP 47, as the seller gave it: en, pt-BR"),
+  tag: z.string().max(40).optional(),
+  minRating: queryNumber(z.number().min(0).max(5)).optional(),
+  currency: QueryCurrency.optional().describe("What minPrice, maxPrice and sort=price speak of"),
+};
+
+export const list = endpoint({
+  name: "products.list",
+  method: "GET",
+  path: "/products",
+  summary: "List and search products",
+  description:
+    "Published products; with author=me your own in every state. Search finds products that hold every word, each as a prefix, in titles, tags, descriptions and sellers' names. When no product on sale holds every word, mistyped words are corrected (meta.correctedSearch); when there is still none, the list has the products with any of the words, ordered by how many they hold. A word that a product, a tag or a seller's name holds is not corrected. Filters by type, category, provider, tag, price and rating do not change what is searched for. It lists its 1,000 most bought matches, of these the first 300 by how well they match. Totals are exact for filters by type, category, provider, currency, and for price and rating at the edges of the facets; for others to 10,000, of a search to 1,000: above that they are a lower bound.",
+  access: reads,
+  query: z.strictObject({
+    ...paging,
+    ...filters,
+    sort: z
+      .enum(productSorts)
+      .default("relevance")
+      .describe(
+        "rating is a Bayesian mean, (sum of stars + 35) ÷ (reviews + 10), as if ten more reviews had given 3.5: a product with 4.33 stars from 30 reviews (mean 4.13) comes before one with 5.0 stars from one review (mean 3.64); trending sums purchases, each worth half as much after 7 days; relevance without search is popularity",
+      ),
+    order: z.enum(["asc", "desc"]).default("desc").describe("Ignored by relevance, which is best first"),
+  }),
+  data: ProductCard,
+  list: true,
+});
+
+export const Category = z
+  .object({
+    slug: z.string(),
+    name: z.string(),
+    parent: z.string().nullable(),
+    products: z.int().describe("Published products in it and below it"),
+  })
+  .meta({ id: "Category" });
+
+export const categories = endpoint({
+  name: "categories.list",
+  method: "GET",
+  path: "/categories",
+  summary: "List the categories with their counts",
+  access: reads,
+  query: z.strictObject(paging),
+  data: Category,
+  list: true,
+});
+
+const counted = { count: z.int().min(0) };
+const values = z.array(z.object({ value: z.string(), ...counted }));
+
+export const Facets = z
+  .object({
+    type: values,
+    category: values.describe("Slugs, with what is below them not counted in"),
+    provider: values,
+    tag: values.describe("The 20 commonest"),
+    price: z
+      .array(z.object({ from: Amount, to: Amount.nullable(), ...counted }))
+      .describe("For minPrice and maxPrice, in `currency`"),
+    rating: z
+      .array(z.object({ from: z.number(), ...counted }))
+      .describe("For minRating: so many stars or more"),
+    currency: Currency,
+    estimated: z
+      .array(z.enum(["type", "category", "provider", "tag", "price", "rating"]))
+      .describe("Facets that count the 1,000 most bought matches alone: their counts are lower bounds"),
+  })
+  .meta({ id: "Facets" });
+export type Facets = z.infer<typeof Facets>;
+
+export const facets = endpoint({
+  name: "products.facets",
+  method: "GET",
+  path: "/products/facets",
+  summary: "Count the products of a list by what they can be filtered by",
+  description:
+    "Takes the filters of the list. A facet ignores its own filter, so that it shows what else there is.",
+  access: reads,
+  query: z.strictObject(filters),
+  data: Facets,
+});
+
+export const Tag = z.object({ tag: z.string(), products: z.int() }).meta({ id: "Tag" });
+
+export const tags = endpoint({
+  name: "tags.list",
+  method: "GET",
+  path: "/tags",
+  summary: "List the tags of published products, the commonest first",
+  access: { who: "member", permission: "products:read" },
+  query: z.strictObject({
+    ...paging,
+    search: z.string().trim().max(40).optional().describe("How they begin"),
+  }),
+  data: Tag,
+  list: true,
+});

@@ -1,0 +1,117 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { Amount, Currency, filter, paging, Timestamp } from "../core/envelope.ts";
+import { visibleText } from "../core/visible-text.ts";
+import { Moderation, Move, productStatuses, suspensionReasons } from "./lifecycle.ts";
+import { ProductDetail, productTypes } from "./products.ts";
+
+export const ModeratedProduct = z
+  .object({
+    id: z.string(),
+    title: z.string(),
+    type: z.enum(productTypes),
+    status: z.enum(productStatuses),
+    statusSince: Timestamp,
+    category: z.string().nullable(),
+    price: Amount,
+    currency: Currency,
+    version: z.string(),
+    seller: z.object({
+      id: z.string(),
+      name: z.string(),
+      email: z.string(),
+      verified: z.boolean(),
+      bannedAt: Timestamp.nullable(),
+      products: z.record(z.string(), z.int()).describe("How many they have in each status"),
+    }),
+    moderation: Moderation.nullable(),
+    history: z.array(Move).describe("The last ten moves, newest first"),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+    firstPublishedAt: Timestamp.nullable(),
+  })
+  .meta({ id: "ModeratedProduct", description: "A product as moderators list it." });
+
+const reason = visibleText(2_000).min(1);
+
+export const RejectProduct = z
+  .strictObject({ reason: reason.describe("Sent to the seller: what to change") })
+  .meta({ id: "RejectProduct" });
+
+export const SuspendProduct = z
+  .strictObject({
+    reasonCode: z.enum(suspensionReasons),
+    reason: reason.optional().describe("Sent to the seller; required with `other`"),
+  })
+  .meta({ id: "SuspendProduct" });
+
+export type ModeratedProduct = z.input<typeof ModeratedProduct>;
+export type RejectProduct = z.output<typeof RejectProduct>;
+export type SuspendProduct = z.output<typeof SuspendProduct>;
+
+const access = { who: "admin" } as const;
+const params = z.object({ productId: z.string() });
+
+export const list = endpoint({
+  name: "admin.products.list",
+  method: "GET",
+  path: "/admin/products",
+  summary: "List everybody's products by how long they are in their status",
+  description:
+    "The moderators' queue is ?status=pending_review&order=oldest: the product that waits longest comes first. A change does not send a product to its end. Totals are exact to 10,000, above that a lower bound.",
+  access,
+  query: z.strictObject({
+    ...paging,
+    status: filter(z.enum(productStatuses)),
+    author: z.string().max(100).optional().describe("The id of the seller"),
+    search: z.string().trim().min(1).max(120).optional().describe("Part of a title, or a product's id"),
+    order: z.enum(["newest", "oldest"]).default("newest").describe("By statusSince"),
+  }),
+  data: ModeratedProduct,
+  list: true,
+});
+
+const verdict = {
+  method: "POST",
+  access,
+  params,
+  data: ProductDetail,
+  conditional: true,
+  errors: ["PRODUCT_NOT_FOUND", "INVALID_STATE", "VALIDATION_ERROR"],
+} as const;
+
+export const approve = endpoint({
+  ...verdict,
+  name: "admin.products.approve",
+  path: "/admin/products/:productId/approve",
+  summary: "Put on sale what waits for moderators",
+  description:
+    "Send If-Match with the ETag under which you read the product: a product that changed since is not approved (412). The seller gets an email.",
+});
+
+export const reject = endpoint({
+  ...verdict,
+  name: "admin.products.reject",
+  path: "/admin/products/:productId/reject",
+  summary: "Send back what waits for moderators, with a reason; the seller gets an email",
+  body: RejectProduct,
+  example: { reason: "The description promises images, and the prompt makes none." },
+});
+
+export const suspend = endpoint({
+  ...verdict,
+  name: "admin.products.suspend",
+  path: "/admin/products/:productId/suspend",
+  summary: "Take a product off the market, with a reason; the seller gets an email",
+  description:
+    "Buyers keep access, unless the reason is malicious or illegal: then they neither run nor read it any more.",
+  body: SuspendProduct,
+  example: { reasonCode: "infringing", reason: "The text is another seller's." },
+});
+
+export const reinstate = endpoint({
+  ...verdict,
+  name: "admin.products.reinstate",
+  path: "/admin/products/:productId/reinstate",
+  summary: "End a suspension: the product is unpublished, and its seller may publish it again",
+});

@@ -1,0 +1,307 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { Amount, Currency, paging, Timestamp } from "../core/envelope.ts";
+import { Provider, providers } from "../core/providers.ts";
+import { visibleLine, visibleText } from "../core/visible-text.ts";
+import { Variable } from "../formats/variables.ts";
+import { ProductFile, ProductImage } from "./files.ts";
+import { Moderation, Move, ProductStatus } from "./lifecycle.ts";
+import { SemanticVersion } from "./versions.ts";
+
+export const productTypes = ["PROMPT", "WORKFLOW"] as const;
+const ProductType = z.enum(productTypes).describe("An open set for readers");
+const line = visibleLine;
+const author = z.object({ id: z.string(), name: z.string(), verified: z.boolean() });
+const shared = {
+  id: z.string(),
+  title: z.string(),
+  description: z.string(),
+  lang: z.string().nullable().describe("BCP 47; null: not said"),
+  type: ProductType,
+  status: ProductStatus,
+  category: z.string().nullable(),
+  price: Amount,
+  currency: Currency,
+  compatibility: z.array(z.string()),
+  tags: z.array(z.string()),
+  createdAt: Timestamp,
+  updatedAt: Timestamp,
+  publishedAt: Timestamp.nullable(),
+};
+
+export const ProductCard = z
+  .object({
+    ...shared,
+    image: z.string().nullable().describe("The cover, 640 wide; null: it has none"),
+    author,
+    rating: z.object({ average: z.number(), count: z.int() }),
+    stats: z.object({ views: z.int(), purchases: z.int() }),
+  })
+  .meta({ id: "ProductCard", description: "A product as lists show it." });
+
+const Dependency = z.object({
+  productId: z.string(),
+  title: z.string().nullable().describe("null, as type, price and currency: you can neither buy nor run it"),
+  type: ProductType.nullable(),
+  price: Amount.nullable(),
+  currency: Currency.nullable(),
+  owned: z.boolean().describe("You are its author or have bought it"),
+  onSale: z.boolean(),
+});
+
+export const ProductDetail = z
+  .object({
+    ...shared,
+    author: author.extend({ bio: z.string() }),
+    content: z.string().nullable().describe("The whole content; null unless you are its author or own it"),
+    contentFormat: z.enum(["text", "messages"]),
+    contentPreview: z.string(),
+    variables: z.array(Variable),
+    models: z.record(z.string(), z.string()).describe("Provider to default model"),
+    requirements: z.array(z.string()),
+    features: z.array(z.string()),
+    version: z.string(),
+    changelog: z.string().describe("The newest version's note"),
+    files: z
+      .array(ProductFile)
+      .nullable()
+      .describe("Of your version; null unless you are its author or own it"),
+    images: z.array(z.string()).describe("The widest of each of the gallery"),
+    gallery: z.array(ProductImage),
+    stats: z.object({ views: z.int(), purchases: z.int(), rating: z.number(), reviews: z.int() }),
+    refundDays: z
+      .int()
+      .describe(
+        "How long a buyer may ask for the money back. What they never revealed, downloaded or ran is refunded at once, but not twice within 30 days: then, and after any use, the author decides",
+      ),
+    commissionBasisPoints: z.int().describe("What a referrer gets of the net price, from the author's part"),
+    access: z.object({
+      owned: z.boolean(),
+      reason: z.enum(["author", "purchased", "none"]),
+      revealForfeitsInstantRefund: z
+        .boolean()
+        .describe("The first reveal, download or run leaves a refund to the author"),
+    }),
+    dependencies: z
+      .array(Dependency)
+      .describe("Products that a workflow runs, directly or through another: a buyer needs each of them"),
+    totalPrice: Amount.nullable().describe(
+      "The price with those of the dependencies that you do not own; null: one is not on sale or in another currency",
+    ),
+    moderation: Moderation.nullable().describe("For its author and administrators; null: nothing to say"),
+  })
+  .meta({ id: "ProductDetail" });
+
+const price = z
+  .number()
+  .positive("price must be positive")
+  .describe("In the currency's unit; at most 99,999,999 of its smallest coins");
+const words = (count: number, length: number) => z.array(line(length)).max(count);
+const tags = z
+  .array(line(40).transform((tag) => tag.toLowerCase()))
+  .max(20)
+  .transform((list) => [...new Set(list)]);
+const compatibility = z
+  .array(Provider)
+  .max(providers.length)
+  .transform((list) => [...new Set(list)])
+  .describe("A new workflow that names none gets the providers of its steps");
+
+const fields = {
+  title: line(120),
+  description: visibleText(10_000),
+  lang: z
+    .string()
+    .max(35)
+    .regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$/, "must be a BCP 47 tag such as en or pt-BR")
+    .describe("The language that it is written in: BCP 47"),
+  type: z.enum(productTypes),
+  category: line(60).describe("A slug of GET /categories"),
+  price,
+  content: z
+    .string()
+    .min(1)
+    .max(200_000)
+    .describe("A prompt's text or messages, or the JSON text of a workflow/1 definition"),
+  contentFormat: z
+    .enum(["text", "messages"])
+    .describe("text: content is one user message; messages: content is a JSON array of {role, content}"),
+  preview: visibleText(2_000).describe("What everyone may read of the content"),
+  requirements: words(50, 500),
+  features: words(50, 500),
+  tags,
+  compatibility,
+  version: SemanticVersion,
+  changelog: visibleText(5_000).describe("The note of the new version"),
+  currency: Currency,
+  variables: z.array(Variable).max(100).describe("Derived from the content when absent"),
+  models: z.partialRecord(Provider, line(200)).describe("Provider to default model"),
+  commissionBasisPoints: z
+    .int()
+    .min(0)
+    .max(10_000)
+    .nullable()
+    .describe("What a referrer gets of the net price, from your part; null: what your account says"),
+};
+
+export const CreateProduct = z
+  .strictObject({
+    ...fields,
+    description: fields.description.default(""),
+    lang: fields.lang.nullable().default(null),
+    category: fields.category.optional(),
+    contentFormat: fields.contentFormat.default("text"),
+    preview: fields.preview.optional(),
+    requirements: fields.requirements.default([]),
+    features: fields.features.default([]),
+    tags: fields.tags.default([]),
+    compatibility: fields.compatibility.default([]),
+    version: fields.version.default("1.0.0"),
+    changelog: fields.changelog.default(""),
+    currency: fields.currency.optional(),
+    variables: fields.variables.optional(),
+    models: fields.models.default({}),
+    commissionBasisPoints: fields.commissionBasisPoints.default(null),
+  })
+  .meta({ id: "CreateProduct" });
+
+export const ChangeProduct = z
+  .strictObject({
+    ...fields,
+    type: fields.type.describe(
+      "May change until the product is first published; the content is checked again",
+    ),
+  })
+  .partial()
+  .meta({ id: "ChangeProduct" });
+
+const ProductWarning = z
+  .object({
+    field: z.string().describe("Where in what you sent, such as content.steps[0].messages[1].content"),
+    reason: z.string().describe("What is likely a mistake, and what to do"),
+  })
+  .meta({ id: "ProductWarning" });
+const warnings = z
+  .array(ProductWarning)
+  .describe(
+    "What is saved but likely a mistake; empty: nothing. Today: tags of other template languages in the content, such as {{#if}}, {{> x}} or {% if %}, and invisible characters. They are sent to the model as they stand: remove them, or write \\{{ for two braces that are meant as text",
+  );
+const ChangedProduct = z
+  .object({ ...ProductDetail.shape, warnings })
+  .meta({ id: "ChangedProduct", description: "A product after a change, with warnings of its content." });
+
+export type ProductWarning = z.infer<typeof ProductWarning>;
+export type ProductCard = z.infer<typeof ProductCard>;
+export type ProductDetail = z.input<typeof ProductDetail>;
+export type CreateProduct = z.output<typeof CreateProduct>;
+export type ChangeProduct = z.output<typeof ChangeProduct>;
+
+const reads = { who: "visitor", permission: "products:read" } as const;
+const writes = { who: "member", permission: "products:write" } as const;
+const params = z.object({ productId: z.string() });
+
+export const get = endpoint({
+  name: "products.get",
+  method: "GET",
+  path: "/products/:productId",
+  summary: "Read one product",
+  access: reads,
+  params,
+  data: ProductDetail,
+  errors: ["PRODUCT_NOT_FOUND"],
+});
+
+export const create = endpoint({
+  name: "products.create",
+  method: "POST",
+  path: "/products",
+  summary: "Create a product as a draft",
+  description: "Your first product makes you a seller.",
+  access: writes,
+  body: CreateProduct,
+  data: z.object({ id: z.string(), status: z.literal("draft"), message: z.string(), warnings }),
+  status: 201,
+  errors: ["VALIDATION_ERROR"],
+  example: {
+    title: "Haiku about anything",
+    description: "Three lines on the topic that you name.",
+    type: "PROMPT",
+    category: "writing",
+    price: 4.99,
+    content: "Write a haiku about {{topic}} in {{language=English}}.",
+    tags: ["poetry"],
+    compatibility: ["openai", "anthropic"],
+  },
+});
+
+export const change = endpoint({
+  name: "products.change",
+  method: "PATCH",
+  path: "/products/:productId",
+  summary: "Change some fields of a product",
+  description:
+    "Only what you send changes. Once a product has been published, a change of its content makes a new immutable version (a minor bump unless you give one). A version of the same major line must accept the inputs of the version before: otherwise 422 names the variable, and a greater major version is needed. Where moderation is on, what an unverified seller has on sale changes its price and commission alone: unpublish it for the rest.",
+  access: writes,
+  params,
+  body: ChangeProduct,
+  data: ChangedProduct,
+  conditional: true,
+  errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR", "INVALID_STATE"],
+  example: { price: 6.5, tags: ["poetry", "japanese"] },
+});
+
+const action = (name: string, verb: string, summary: string, description?: string) =>
+  endpoint({
+    ...(description && { description }),
+    name: `products.${name}`,
+    method: "POST",
+    path: `/products/:productId/${verb}`,
+    summary,
+    access: writes,
+    params,
+    data: ProductDetail,
+    errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR", "INVALID_STATE"],
+  });
+
+export const publish = action(
+  "publish",
+  "publish",
+  "Offer a product for sale",
+  "Where moderation is on, an unverified seller's product waits for a moderator: its status is pending_review.",
+);
+export const withdraw = action(
+  "withdraw",
+  "withdraw",
+  "Take back what waits for moderators; it is a draft again",
+);
+export const unpublish = action("unpublish", "unpublish", "Take a product off sale; buyers keep access");
+
+export const remove = endpoint({
+  name: "products.delete",
+  method: "DELETE",
+  path: "/products/:productId",
+  summary: "Remove a product from the marketplace; buyers keep access",
+  access: writes,
+  params,
+  data: z.object({
+    id: z.string(),
+    status: z.literal("deleted"),
+    deletedAt: Timestamp,
+    message: z.string(),
+  }),
+  errors: ["PRODUCT_NOT_FOUND"],
+});
+
+export const history = endpoint({
+  name: "products.history",
+  method: "GET",
+  path: "/products/:productId/history",
+  summary: "Read the moves of a product and their reasons, newest first",
+  description: "For its author and administrators.",
+  access: { who: "member", permission: "products:read" },
+  params,
+  query: z.strictObject(paging),
+  data: Move,
+  list: true,
+  errors: ["PRODUCT_NOT_FOUND"],
+});

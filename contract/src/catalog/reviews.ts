@@ -1,0 +1,205 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { filter, paging, queryNumber, Timestamp } from "../core/envelope.ts";
+import { visibleText } from "../core/visible-text.ts";
+
+const reads = { who: "visitor", permission: "products:read" } as const;
+const writes = { who: "member", permission: "purchases:write" } as const;
+const admin = { who: "admin" } as const;
+const params = z.object({ productId: z.string() });
+const ofReview = z.object({ productId: z.string(), reviewId: z.string() });
+
+const rating = z.int().min(1).max(5);
+const comment = visibleText(5_000);
+const reason = visibleText(500).min(1);
+const person = z.object({ id: z.string(), name: z.string() });
+
+export const Review = z
+  .object({
+    id: z.string(),
+    productId: z.string(),
+    author: person,
+    rating,
+    comment: z.string(),
+    createdAt: Timestamp,
+    updatedAt: Timestamp.nullable().describe("When its author last changed it; null: never"),
+    refunded: z.boolean().describe("Its author got the money back: it stays, and leaves the average"),
+    reply: z
+      .object({ comment: z.string(), createdAt: Timestamp, updatedAt: Timestamp.nullable() })
+      .nullable()
+      .describe("What the product's author answered"),
+    hidden: z
+      .object({ reason: z.string(), at: Timestamp })
+      .nullable()
+      .describe("A moderator hid it: its author alone still sees it, and it leaves the average"),
+  })
+  .meta({ id: "Review" });
+
+export const PostReview = z.strictObject({ rating, comment: comment.default("") }).meta({ id: "PostReview" });
+export const ChangeReview = z.strictObject({ rating, comment }).partial().meta({ id: "ChangeReview" });
+
+export const ModeratedReview = Review.extend({
+  product: z.object({ id: z.string(), title: z.string() }),
+  reports: z
+    .array(z.object({ reporter: person, reason: z.string(), createdAt: Timestamp }))
+    .describe("Those that nobody has settled: the oldest 20"),
+  openReports: z.int(),
+}).meta({ id: "ModeratedReview" });
+
+export type Review = z.input<typeof Review>;
+export type PostReview = z.output<typeof PostReview>;
+export type ChangeReview = z.output<typeof ChangeReview>;
+export type ModeratedReview = z.input<typeof ModeratedReview>;
+
+export const list = endpoint({
+  name: "reviews.list",
+  method: "GET",
+  path: "/products/:productId/reviews",
+  summary: "List the reviews of a product, newest first",
+  description:
+    "meta.ratings says how many reviews gave how many stars, and their average: hidden reviews and those of refunded buyers are left out.",
+  access: reads,
+  params,
+  query: z.strictObject({
+    ...paging,
+    rating: queryNumber(rating).optional().describe("Only those with so many stars"),
+  }),
+  data: Review,
+  list: true,
+  errors: ["PRODUCT_NOT_FOUND"],
+});
+
+export const get = endpoint({
+  name: "reviews.get",
+  method: "GET",
+  path: "/products/:productId/reviews/:reviewId",
+  summary: "Read one review",
+  access: reads,
+  params: ofReview,
+  data: Review,
+  errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND"],
+});
+
+export const create = endpoint({
+  name: "reviews.create",
+  method: "POST",
+  path: "/products/:productId/reviews",
+  summary: "Review a product that you bought",
+  access: writes,
+  params,
+  body: PostReview,
+  data: Review,
+  status: 201,
+  errors: ["PRODUCT_NOT_FOUND", "VALIDATION_ERROR"],
+  example: { rating: 5, comment: "Does what it says." },
+});
+
+export const change = endpoint({
+  name: "reviews.change",
+  method: "PATCH",
+  path: "/products/:productId/reviews/:reviewId",
+  summary: "Change your review",
+  description: "A review that a moderator hid stays as it is.",
+  access: writes,
+  params: ofReview,
+  body: ChangeReview,
+  data: Review,
+  conditional: true,
+  errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND", "INVALID_STATE"],
+  example: { rating: 4, comment: "Still good after a month." },
+});
+
+export const remove = endpoint({
+  name: "reviews.delete",
+  method: "DELETE",
+  path: "/products/:productId/reviews/:reviewId",
+  summary: "Take your review back",
+  description: "You may write another one. A review that a moderator hid stays as it is.",
+  access: writes,
+  params: ofReview,
+  data: z.object({ id: z.string(), deleted: z.literal(true) }),
+  errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND", "INVALID_STATE"],
+});
+
+export const reply = endpoint({
+  name: "reviews.reply",
+  method: "POST",
+  path: "/products/:productId/reviews/:reviewId/reply",
+  summary: "Answer a review of your product",
+  description: "One answer a review: another one takes its place.",
+  access: { who: "member", permission: "products:write" },
+  params: ofReview,
+  body: z.strictObject({ comment: comment.min(1) }).meta({ id: "ReplyToReview" }),
+  data: Review,
+  status: 201,
+  errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND"],
+  example: { comment: "Thank you! The next version will do this too." },
+});
+
+export const removeReply = endpoint({
+  name: "reviews.deleteReply",
+  method: "DELETE",
+  path: "/products/:productId/reviews/:reviewId/reply",
+  summary: "Take your answer back",
+  access: { who: "member", permission: "products:write" },
+  params: ofReview,
+  data: Review,
+  errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND", "INVALID_STATE"],
+});
+
+export const report = endpoint({
+  name: "reviews.report",
+  method: "POST",
+  path: "/products/:productId/reviews/:reviewId/report",
+  summary: "Report a review to the moderators",
+  description: "Once each.",
+  access: writes,
+  params: ofReview,
+  body: z.strictObject({ reason }).meta({ id: "ReportReview" }),
+  data: z.object({ id: z.string(), reported: z.literal(true) }),
+  status: 201,
+  errors: ["PRODUCT_NOT_FOUND", "REVIEW_NOT_FOUND", "VALIDATION_ERROR"],
+  example: { reason: "Advertises another shop" },
+});
+
+export const moderated = endpoint({
+  name: "admin.reviews.list",
+  method: "GET",
+  path: "/admin/reviews",
+  summary: "List reviews that were reported or hidden, newest first",
+  access: admin,
+  query: z.strictObject({
+    ...paging,
+    status: filter(z.enum(["reported", "hidden"]), "Both when it is absent"),
+  }),
+  data: ModeratedReview,
+  list: true,
+});
+
+export const hide = endpoint({
+  name: "admin.reviews.hide",
+  method: "POST",
+  path: "/admin/reviews/:reviewId/hide",
+  summary: "Hide a review",
+  description: "Its author sees the reason. Its reports are settled, and it leaves the average.",
+  access: admin,
+  params: z.object({ reviewId: z.string() }),
+  body: z
+    .strictObject({ reason: reason.describe("Shown to its author, and kept in the audit log") })
+    .meta({ id: "HideReview" }),
+  data: ModeratedReview,
+  errors: ["REVIEW_NOT_FOUND", "INVALID_STATE"],
+  example: { reason: "Advertises another shop" },
+});
+
+export const restore = endpoint({
+  name: "admin.reviews.restore",
+  method: "POST",
+  path: "/admin/reviews/:reviewId/restore",
+  summary: "Show a hidden review again, or let a reported one stand",
+  description: "Its reports are settled.",
+  access: admin,
+  params: z.object({ reviewId: z.string() }),
+  data: ModeratedReview,
+  errors: ["REVIEW_NOT_FOUND", "INVALID_STATE"],
+});

@@ -1,0 +1,89 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { FieldProblem, queryFlag } from "../core/envelope.ts";
+import { productStatuses } from "./lifecycle.ts";
+import { ChangeProduct, CreateProduct } from "./products.ts";
+
+export const MAX_IMPORTED_PRODUCTS = 1_000;
+export const MAX_IMPORTED_BYTES = 20 * 1024 * 1024;
+
+const besides = {
+  id: z
+    .string()
+    .trim()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe("The id of a product of yours, or a name of your own, by which it is known at the next import"),
+  status: z
+    .enum(productStatuses)
+    .optional()
+    .describe("As in exports; only `publish` reads it, and skips what is not published there"),
+};
+
+/** A line whose id is not known yet: a product to be made. */
+export const ImportedProduct = CreateProduct.extend(besides).meta({ id: "ImportedProduct" });
+/** A line whose id is that of a product: what stands there changes, the rest stays. */
+export const ImportedChange = ChangeProduct.extend(besides);
+
+export type ImportedProduct = z.output<typeof ImportedProduct>;
+export type ImportedChange = z.output<typeof ImportedChange>;
+
+const Imported = z
+  .object({
+    line: z.int().describe("Where it begins in its file"),
+    file: z.string().optional().describe("Its file in a folder"),
+    id: z.string().nullable().describe("null: a dry run made none"),
+    title: z.string(),
+    status: z.enum(productStatuses).describe("An open set for readers"),
+    outcome: z.enum(["created", "updated", "unchanged"]),
+    notPublished: z.array(FieldProblem).optional().describe("Why publish did not publish it"),
+  })
+  .meta({ id: "ImportedOutcome" });
+
+export const ImportResult = z
+  .object({
+    dryRun: z.boolean(),
+    created: z.int(),
+    updated: z.int(),
+    unchanged: z.int(),
+    published: z.int().describe("How many publish has published"),
+    products: z.array(Imported),
+  })
+  .meta({ id: "ImportResult" });
+
+export type ImportResult = z.infer<typeof ImportResult>;
+
+export const exportProducts = endpoint({
+  name: "products.export",
+  method: "GET",
+  path: "/products/export",
+  summary: "Take all of your products out as a file",
+  description:
+    "Every product of yours but the deleted ones, oldest first, with the content of its newest version: JSON Lines, or a zip of Markdown files with front matter. Each product is whole; a product that changes during the export is written as it was before or after the change.",
+  access: { who: "member", permission: "products:read" },
+  query: z.strictObject({ format: z.enum(["jsonl", "markdown"]).default("jsonl") }),
+  data: z.string(),
+  answersFile: ["application/jsonl", "application/zip"],
+});
+
+export const importProducts = endpoint({
+  name: "products.import",
+  method: "POST",
+  path: "/products/import",
+  summary: "Make and change products from a file",
+  description: `JSON Lines (a product a line, with the fields of POST /products), one Markdown file with front matter, or a zip of those; at most ${MAX_IMPORTED_PRODUCTS.toLocaleString("en")} products. All of it is checked first, and nothing is written unless everything is right: the answer lists every problem with its line. New products are drafts. A line with an \`id\` that is known changes that product as PATCH would; where nothing differs nothing happens.`,
+  access: { who: "member", permission: "products:write" },
+  query: z.strictObject({
+    dryRun: queryFlag.describe("Only check"),
+    publish: queryFlag.describe(
+      "Then publish each product, unless its line has another status than published",
+    ),
+  }),
+  rawBody: {
+    types: ["application/jsonl", "application/x-ndjson", "text/markdown", "application/zip"],
+    maxBytes: MAX_IMPORTED_BYTES,
+  },
+  data: ImportResult,
+  errors: ["VALIDATION_ERROR"],
+});

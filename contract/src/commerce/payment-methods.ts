@@ -1,0 +1,81 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { paging, Timestamp } from "../core/envelope.ts";
+
+export const PaymentMethod = z
+  .object({
+    id: z.string().describe("Name it as paymentMethodId"),
+    brand: z.string(),
+    last4: z.string(),
+    isDefault: z.boolean().describe("Pays when nothing else is named"),
+    createdAt: Timestamp.nullable().describe(
+      "null: a method of the test environment, which everybody has and nobody can remove",
+    ),
+  })
+  .meta({ id: "PaymentMethod" });
+
+export const AddPaymentMethod = z
+  .strictObject({
+    token: z.string().min(1).max(255).describe("What the payment provider gave the browser for the card"),
+  })
+  .meta({ id: "AddPaymentMethod" });
+
+export type PaymentMethod = z.input<typeof PaymentMethod>;
+
+const tag = "payment-methods";
+const writes = { who: "member", permission: "purchases:write" } as const;
+const params = z.object({ methodId: z.string() });
+
+export const list = endpoint({
+  name: "paymentMethods.list",
+  tag,
+  method: "GET",
+  path: "/payment-methods",
+  summary: "List your payment methods, newest first",
+  description: "In a test environment those that everybody has come last.",
+  access: writes,
+  query: z.strictObject(paging),
+  data: PaymentMethod,
+  list: true,
+});
+
+export const add = endpoint({
+  name: "paymentMethods.add",
+  tag,
+  method: "POST",
+  path: "/payment-methods",
+  summary: "Keep a payment method",
+  description:
+    "Card data goes from the browser to the payment provider alone; what it answers is named here. The first method becomes the default, unless the environment has one. An account may have 10; the 11th is 422.",
+  access: writes,
+  body: AddPaymentMethod,
+  data: PaymentMethod,
+  status: 201,
+  errors: ["PAYMENT_METHOD_NOT_FOUND", "VALIDATION_ERROR"],
+  example: { token: "pm_test_ok" },
+});
+
+export const remove = endpoint({
+  name: "paymentMethods.delete",
+  tag,
+  method: "DELETE",
+  path: "/payment-methods/:methodId",
+  summary: "Remove a payment method",
+  description: "When it was the default, there is none until you choose one, or the environment's own.",
+  access: writes,
+  params,
+  data: z.object({ id: z.string(), deleted: z.literal(true) }),
+  errors: ["PAYMENT_METHOD_NOT_FOUND", "VALIDATION_ERROR"],
+});
+
+export const makeDefault = endpoint({
+  name: "paymentMethods.makeDefault",
+  tag,
+  method: "POST",
+  path: "/payment-methods/:methodId/default",
+  summary: "Pay by this method when no other is named",
+  access: writes,
+  params,
+  data: PaymentMethod,
+  errors: ["PAYMENT_METHOD_NOT_FOUND"],
+});

@@ -1,0 +1,221 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { Amount, Currency, filter, paging, QueryCurrency, Timestamp } from "../core/envelope.ts";
+
+export const payoutStatuses = ["pending", "in_transit", "completed", "failed", "returned"] as const;
+
+const reads = { who: "member", permission: "purchases:read", rolePermission: "manage:products" } as const;
+
+const Signed = z.number().describe("In the currency's unit, with its own decimals; may be below zero");
+
+export const Balance = z
+  .object({
+    currency: Currency,
+    pending: Signed.describe("Earned, and not matured yet"),
+    available: Signed.describe(
+      "What can be paid out now; below zero after refunds and disputes of what was paid out: later sales make up for it first",
+    ),
+    reserved: Amount.describe(
+      "Matured, and not paid out as long as open refunds and disputes may take it: no part of `available`",
+    ),
+    inTransit: Signed.describe("In payouts that have not ended"),
+    minimum: Amount.describe("Less than this is not paid out"),
+    nextMaturity: z
+      .object({ amount: Signed, at: Timestamp })
+      .nullable()
+      .describe("What becomes available next, and when; null: nothing is pending"),
+  })
+  .meta({ id: "Balance" });
+
+export const Payout = z
+  .object({
+    id: z.string(),
+    sellerId: z.string(),
+    status: z
+      .enum(payoutStatuses)
+      .describe(
+        "pending: the provider has not answered, or has too little of the marketplace's to pay it yet. in_transit: on its way to the bank. failed, returned: the amount is part of the balance again",
+      ),
+    amount: Amount,
+    currency: Currency,
+    period: z
+      .object({ start: z.iso.date(), end: z.iso.date() })
+      .describe(
+        "Days (UTC): from the one after the last payout's end, or that of your first entry, to the last on which matured what it pays; no day is in two",
+      ),
+    failureCode: z
+      .string()
+      .nullable()
+      .describe(
+        "Why the provider or the bank did not pay it; `seller_banned`: you were shut out before it was asked to",
+      ),
+    createdAt: Timestamp,
+    completedAt: Timestamp.nullable().describe(
+      "When it was paid, even if it came back later; null: not yet, or never",
+    ),
+  })
+  .meta({ id: "Payout" });
+
+export const AdminPayout = Payout.extend({
+  seller: z.object({ id: z.string(), name: z.string() }),
+  account: z.string().describe("The seller's account at the payment provider"),
+  providerPayoutId: z.string().nullable(),
+  scheduled: z.boolean().describe("false: the seller asked for it"),
+  waitsFor: z
+    .string()
+    .nullable()
+    .describe(
+      "Why the payment provider cannot pay it yet: balance_insufficient is the marketplace's own balance there. It is asked again each hour",
+    ),
+  reversedAmount: Amount.describe(
+    "What the provider took back of it without taking back all: in no book, until all is taken back there",
+  ),
+}).meta({ id: "AdminPayout" });
+
+export const AskPayout = z
+  .strictObject({
+    currency: Currency.optional().describe("When absent, the only one with a balance, else the shop's own"),
+    amount: z.number().positive("must be positive").optional().describe("All that is available when absent"),
+  })
+  .meta({ id: "AskPayout" });
+
+export const PayoutAccount = z
+  .object({
+    account: z.string().nullable().describe("At the payment provider; null: set one up first, or name one"),
+    payoutsEnabled: z
+      .boolean()
+      .nullable()
+      .describe(
+        "Whether payouts arrive there; null: the payment provider does not say now, or knows no such account",
+      ),
+  })
+  .meta({ id: "PayoutAccount" });
+
+export const Onboarding = z
+  .object({
+    account: z.string().describe("Where your payouts go from now on"),
+    url: z
+      .url()
+      .describe("The payment provider's page, for one visit: ask for another when you come back to it"),
+  })
+  .meta({ id: "Onboarding" });
+
+export const NamePayoutAccount = z
+  .strictObject({
+    account: z
+      .string()
+      .regex(/^[A-Za-z0-9_-]{1,100}$/, "must be the id of an account, such as acct_1Nv0FGQ9RKHgCVdK"),
+  })
+  .meta({ id: "NamePayoutAccount" });
+
+export type PayoutAccount = z.input<typeof PayoutAccount>;
+export type Onboarding = z.input<typeof Onboarding>;
+export type NamePayoutAccount = z.output<typeof NamePayoutAccount>;
+export type Balance = z.input<typeof Balance>;
+export type Payout = z.input<typeof Payout>;
+export type AdminPayout = z.input<typeof AdminPayout>;
+export type AskPayout = z.output<typeof AskPayout>;
+export type PayoutStatus = (typeof payoutStatuses)[number];
+
+const filters = { status: filter(z.enum(payoutStatuses)), currency: filter(QueryCurrency) };
+
+export const balance = endpoint({
+  name: "balance.get",
+  method: "GET",
+  path: "/balance",
+  tag: "payouts",
+  summary: "Read what you have earned, by currency",
+  description:
+    "Sales and referrals together. What is earned matures after 7 days or the refund window, whichever is longer.",
+  access: reads,
+  query: z.strictObject(paging),
+  data: Balance,
+  list: true,
+});
+
+export const list = endpoint({
+  name: "payouts.list",
+  method: "GET",
+  path: "/payouts",
+  summary: "List your payouts, newest first",
+  access: reads,
+  query: z.strictObject({ ...paging, ...filters }),
+  data: Payout,
+  list: true,
+});
+
+export const get = endpoint({
+  name: "payouts.get",
+  method: "GET",
+  path: "/payouts/:payoutId",
+  summary: "Read one payout",
+  access: reads,
+  params: z.object({ payoutId: z.string() }),
+  data: Payout,
+  errors: ["PAYOUT_NOT_FOUND"],
+});
+
+export const create = endpoint({
+  name: "payouts.create",
+  method: "POST",
+  path: "/payouts",
+  summary: "Have what is available paid out",
+  description:
+    "One at a time in each currency: while one is open, 409 CONFLICT names it. A payout that fails or comes back gives its amount back at once. Less than the minimum of GET /balance, more than is available, no account to pay to, or one that is not set up yet: 422.",
+  access: { who: "session", rolePermission: "manage:products" },
+  body: AskPayout,
+  data: Payout,
+  status: 201,
+  errors: ["CONFLICT", "VALIDATION_ERROR"],
+  example: { currency: "USD", amount: 25 },
+});
+
+export const account = endpoint({
+  name: "payouts.account.get",
+  method: "GET",
+  path: "/account/payout-account",
+  summary: "Read where your payouts go",
+  access: { who: "session" },
+  data: PayoutAccount,
+});
+
+export const nameAccount = endpoint({
+  name: "payouts.account.name",
+  method: "PUT",
+  path: "/account/payout-account",
+  summary: "Say where your payouts go",
+  description:
+    "The seller gets an email. In the test environment acct_test pays, acct_test_fails does not, acct_test_waits is long on its way, and acct_test_returns sends back what it was paid.",
+  access: { who: "session" },
+  freshSignIn: true,
+  body: NamePayoutAccount,
+  data: PayoutAccount,
+  example: { account: "acct_test" },
+});
+
+export const onboard = endpoint({
+  name: "payouts.account.onboard",
+  method: "POST",
+  path: "/account/payout-account/onboarding",
+  summary: "Set up where your payouts go",
+  description:
+    "Makes an account for you at the payment provider, once, and answers its page on which you say who you are and where your bank is. Until that is done, payouts are refused. The seller gets an email.",
+  access: { who: "session" },
+  freshSignIn: true,
+  data: Onboarding,
+});
+
+export const all = endpoint({
+  name: "admin.payouts.list",
+  method: "GET",
+  path: "/admin/payouts",
+  summary: "List the payouts of everybody, newest first",
+  access: { who: "admin" },
+  query: z.strictObject({
+    ...paging,
+    ...filters,
+    sellerId: z.string().max(100).optional().describe("The id of the account that is paid"),
+  }),
+  data: AdminPayout,
+  list: true,
+});

@@ -1,0 +1,161 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { Amount, Currency, filter, paging, Timestamp } from "../core/envelope.ts";
+import { OrderEvent, Refund, Refundable } from "./refunds.ts";
+
+export const orderStatuses = [
+  "pending",
+  "requires_action",
+  "completed",
+  "failed",
+  "canceled",
+  "partially_refunded",
+  "refunded",
+  "disputed",
+] as const;
+
+const link = (until: string) =>
+  z.url().nullable().describe(`Opens in a browser for about an hour; each GET gives it anew. null: ${until}`);
+const paid = "not paid yet";
+const receipt = z.object({ url: link(paid), pdf: link(paid) });
+export const receiptNumber = z
+  .string()
+  .nullable()
+  .describe("R-3F7K2-2026-00042: without gaps in a seller's year; null until completed");
+const nextAction = z
+  .object({ url: z.url() })
+  .optional()
+  .describe("Where the buyer confirms the payment, while the status is requires_action");
+
+export const NewPurchase = z
+  .object({
+    orderId: z.string(),
+    status: z.enum(orderStatuses),
+    amount: Amount.describe("What is paid, tax included"),
+    currency: Currency,
+    downloadUrl: link("not paid yet, or not yours to use any more"),
+    receipt,
+    nextAction,
+  })
+  .meta({ id: "NewPurchase" });
+
+export const Purchase = NewPurchase.extend({
+  refundedAmount: Amount.describe("What came back of it, by refunds and by disputes"),
+  product: z.object({
+    id: z.string(),
+    title: z.string().describe("As it was when it was bought"),
+    type: z.string(),
+    version: z.string().describe("Which was bought"),
+    author: z.object({ id: z.string(), name: z.string() }),
+  }),
+  createdAt: Timestamp,
+  completedAt: Timestamp.nullable().describe("When it was paid; null: not yet, or never"),
+}).meta({ id: "Purchase" });
+
+export const PurchaseDetail = Purchase.extend({
+  lines: z
+    .object({ subtotal: Amount, discount: Amount, tax: Amount, total: Amount })
+    .describe("total = subtotal − discount, + tax unless the price holds it already"),
+  taxRate: z
+    .object({ percent: z.number(), inclusive: z.boolean(), country: z.string() })
+    .nullable()
+    .describe("How lines.tax came about; inclusive: the price holds it already. null: there is none"),
+  discountCode: z.string().nullable(),
+  referralCode: z.string().nullable(),
+  receipt: receipt.extend({ number: receiptNumber }),
+  paymentMethod: z
+    .object({ brand: z.string(), last4: z.string() })
+    .nullable()
+    .describe("null: not paid, or nothing had to be paid"),
+  declineCode: z.string().nullable().describe("Why it could not be paid, as the payment provider says it"),
+  entitlement: z
+    .object({
+      status: z
+        .enum(["active", "held", "revoked"])
+        .describe("held: the money is on its way back, and nothing can be used meanwhile"),
+      version: z.string().describe("The newest of the major version that was bought: what you read and run"),
+      latestVersion: z.string().describe("The newest of all"),
+    })
+    .nullable()
+    .describe("null: not paid, or it bought nothing that its buyer had not already"),
+  refundable: Refundable,
+  refunds: z.array(Refund).describe("Newest first"),
+  events: z.array(OrderEvent).describe("What happened, in order"),
+}).meta({ id: "PurchaseDetail" });
+
+export const CreatePurchase = z
+  .strictObject({
+    productId: z.string().min(1).max(100),
+    paymentMethodId: z.string().min(1).max(100).optional().describe("Your default method when omitted"),
+    referralCode: z
+      .string()
+      .min(1)
+      .max(100)
+      .optional()
+      .describe("The code of the account that referred you: it gets a commission"),
+    discountCode: z.string().min(1).max(100).optional().describe("Of the seller, whatever its case"),
+    expectedPrice: z
+      .number()
+      .min(0)
+      .optional()
+      .describe("Refuse with PRICE_CHANGED when the price less the discount, before tax is added, differs"),
+  })
+  .meta({ id: "CreatePurchase" });
+
+export type CreatePurchase = z.output<typeof CreatePurchase>;
+export type NewPurchase = z.input<typeof NewPurchase>;
+export type Purchase = z.input<typeof Purchase>;
+export type PurchaseDetail = z.input<typeof PurchaseDetail>;
+export type OrderStatus = (typeof orderStatuses)[number];
+
+const reads = { who: "member", permission: "purchases:read" } as const;
+
+export const create = endpoint({
+  name: "purchases.create",
+  method: "POST",
+  path: "/purchases",
+  summary: "Buy a product",
+  description:
+    "201 when the payment succeeded, or nothing had to be paid; 202 while it is pending or must be confirmed at nextAction.url; a decline is 402 and stays listed as failed. The details of an error name what it is about: INSUFFICIENT_FUNDS declineCode and orderId, ALREADY_PURCHASED orderId, PRICE_CHANGED price and currency.",
+  access: { who: "member", permission: "purchases:write" },
+  body: CreatePurchase,
+  data: NewPurchase,
+  status: 201,
+  maybeAccepted: true,
+  errors: [
+    "INSUFFICIENT_FUNDS",
+    "PRODUCT_NOT_FOUND",
+    "PAYMENT_METHOD_NOT_FOUND",
+    "PRODUCT_UNAVAILABLE",
+    "ALREADY_PURCHASED",
+    "PRICE_CHANGED",
+    "VALIDATION_ERROR",
+  ],
+  example: { productId: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p" },
+});
+
+export const list = endpoint({
+  name: "purchases.list",
+  method: "GET",
+  path: "/purchases",
+  summary: "List your purchases, newest first",
+  access: reads,
+  query: z.strictObject({
+    ...paging,
+    status: filter(z.enum(orderStatuses)),
+    productId: filter(z.string().max(100)),
+  }),
+  data: Purchase,
+  list: true,
+});
+
+export const get = endpoint({
+  name: "purchases.get",
+  method: "GET",
+  path: "/purchases/:orderId",
+  summary: "Read one purchase",
+  access: reads,
+  params: z.object({ orderId: z.string() }),
+  data: PurchaseDetail,
+  errors: ["ORDER_NOT_FOUND"],
+});

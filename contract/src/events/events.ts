@@ -1,0 +1,174 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { Amount, Currency, filter, paging, Timestamp } from "../core/envelope.ts";
+
+const id = z.string();
+
+/** What stands in `data` of each event type. */
+export const eventData = {
+  "product.published": z
+    .object({ product: z.object({ id, title: z.string(), type: z.string(), price: Amount, authorId: id }) })
+    .describe("A product has gone on sale; its author hears"),
+  "product.updated": z
+    .object({
+      product: z.object({
+        id,
+        changes: z
+          .record(z.string(), z.object({ old: z.unknown(), new: z.unknown() }))
+          .describe("By the name of the field"),
+      }),
+    })
+    .describe("A product, its files or its pictures were changed; its author hears"),
+  "product.unpublished": z
+    .object({
+      product: z.object({
+        id,
+        title: z.string(),
+        type: z.string(),
+        authorId: id,
+        reason: z.enum(["unpublished", "deleted", "suspended"]),
+        unpublishedAt: Timestamp,
+      }),
+    })
+    .describe("A product is no longer on sale; its author hears"),
+  "purchase.completed": z
+    .object({ order: z.object({ id, productId: id, buyerId: id, amount: Amount, currency: Currency }) })
+    .describe("A product was bought; seller and buyer hear"),
+  "purchase.refunded": z
+    .object({ refund: z.object({ id, orderId: id, amount: Amount, reason: z.string() }) })
+    .describe("A refund has been paid; seller and buyer hear"),
+  "payout.completed": z
+    .object({
+      payout: z.object({
+        id,
+        sellerId: id,
+        amount: Amount,
+        currency: Currency,
+        period: z.object({ start: z.iso.date(), end: z.iso.date() }),
+      }),
+    })
+    .describe("A payout has reached its seller, who hears"),
+  "review.created": z
+    .object({ review: z.object({ id, productId: id, rating: z.int(), comment: z.string(), authorId: id }) })
+    .describe("A product was reviewed; its author hears"),
+  "user.subscription.updated": z
+    .object({
+      subscription: z.object({
+        userId: id,
+        oldPlan: z.string().nullable(),
+        newPlan: z.string(),
+        effectiveDate: Timestamp,
+      }),
+    })
+    .describe("The plan of an account has changed; the account hears"),
+  test: z
+    .object({ message: z.string() })
+    .describe("Somebody asked for a test of their endpoint; it alone hears"),
+} as const;
+
+/**
+ * What goes to the `webhookUrl` of a run, and nowhere else: in the envelope of events, with their headers and schedule, signed with the
+ * account's callback secret.
+ */
+const called = (status: string) =>
+  z.object({
+    execution: z.object({
+      id,
+      workflowId: id,
+      productVersion: z.string(),
+      status: z.string().describe(status),
+      output: z.unknown().describe("null where it is larger than 200,000 characters: read it at outputUrl"),
+      outputUrl: z.string(),
+      error: z.object({ code: z.string(), message: z.string() }).nullable(),
+      waitingFor: z.array(z.string()).describe("Ids of the steps that wait for an approval"),
+      usage: z.unknown(),
+      duration: z.number().nullable().describe("Seconds"),
+      createdAt: Timestamp,
+      completedAt: Timestamp.nullable(),
+    }),
+  });
+
+export const callbackData = {
+  "execution.completed": called("completed").describe("A run of a workflow has its result"),
+  "execution.failed": called("failed").describe("A run of a workflow has failed"),
+  "execution.canceled": called("canceled").describe("A run of a workflow was canceled"),
+  "execution.waiting": called("waiting").describe("A run of a workflow waits for an approval"),
+} as const;
+
+export type CallbackType = keyof typeof callbackData;
+export type CallbackData = z.input<(typeof callbackData)[CallbackType]>;
+export const callbackTypes = Object.keys(callbackData) as CallbackType[];
+
+export type EventType = keyof typeof eventData;
+export type EventData<T extends EventType> = z.input<(typeof eventData)[T]>;
+export const eventTypes = Object.keys(eventData) as EventType[];
+
+export const Event = z
+  .object({
+    id,
+    type: z.enum(eventTypes as [EventType, ...EventType[]]),
+    created: Timestamp,
+    data: z.record(z.string(), z.unknown()).describe("As in the webhook of its type"),
+  })
+  .meta({ id: "Event", description: "The envelope that webhooks deliver, byte for byte." });
+
+/** What comes of an event of one type. */
+export const eventOf = (type: EventType | CallbackType) =>
+  Event.extend({ type: z.literal(type), data: { ...eventData, ...callbackData }[type] }).meta({
+    id: `${inCapitals(type)}Event`,
+  });
+
+/** `product.published` is `ProductPublished`. */
+const inCapitals = (type: EventType | CallbackType) =>
+  type.replace(/(?:^|\.)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+const types = z.array(z.enum(eventTypes as [EventType, ...EventType[]]));
+
+const access = { who: "member", permission: "webhooks:write" } as const;
+
+export const list = endpoint({
+  name: "events.list",
+  method: "GET",
+  path: "/events",
+  summary: "List your events, newest first",
+  access,
+  query: z.strictObject({ ...paging, type: filter(z.string().max(60).toLowerCase()) }),
+  data: Event,
+  list: true,
+});
+
+export const get = endpoint({
+  name: "events.get",
+  method: "GET",
+  path: "/events/:eventId",
+  summary: "Read one event",
+  access,
+  params: z.object({ eventId: z.string() }),
+  data: Event,
+  errors: ["EVENT_NOT_FOUND"],
+});
+
+export const stream = endpoint({
+  name: "events.stream",
+  method: "GET",
+  path: "/events/stream",
+  summary: "Hear your events as they happen",
+  description:
+    "Server-sent events: `id` is the event's id, `event` its type, `data` the very bytes that webhooks deliver. A client that reconnects with the last id as `Last-Event-ID` (or `lastEventId`, for clients that cannot set a header, which wins over it) misses no event and gets none twice; the id `evt_00000000000000000000000000` stands before every event that is kept. The first block has an id and no data: where this stream begins. An id that is unknown, or of an event of more than 30 days ago, is 404: begin without one, and read at `GET /events` what may be missing. A comment is sent every 15 seconds. An account has 10 streams at a time in each process of the service; another is 429. A client that reads nothing for 30 seconds is disconnected, and can reconnect with the last id.",
+  access,
+  query: z.strictObject({
+    types: filter(
+      z
+        .union([
+          z.array(z.string().toLowerCase()),
+          z.string().transform((text) => text.toLowerCase().split(",")),
+        ])
+        .pipe(types),
+      "Only these, with commas or repeated; all when omitted",
+    ),
+    lastEventId: z.string().max(100).optional().describe("In the place of the header Last-Event-ID"),
+  }),
+  data: Event,
+  answersEvents: true,
+  errors: ["EVENT_NOT_FOUND"],
+});

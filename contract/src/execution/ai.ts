@@ -1,0 +1,141 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { paging, Timestamp } from "../core/envelope.ts";
+import { Provider } from "../core/providers.ts";
+import { visibleLine } from "../core/visible-text.ts";
+
+const access = { who: "member", permission: "ai:execute" } as const;
+
+const limits = {
+  monthlyBudget: z
+    .number()
+    .min(0.01)
+    .multipleOf(0.01, "has more decimals than USD")
+    .max(1_000_000)
+    .nullable()
+    .describe(
+      "USD a calendar month (UTC), at list prices. A call reserves the most that it may cost until it has ended; one without maxTokens gets a limit of its own that fits what is left",
+    ),
+  maxConcurrency: z.int().min(1).max(100).nullable().describe("Calls at the same time"),
+};
+
+export const ProviderKey = z
+  .object({
+    id: z.string(),
+    provider: Provider,
+    name: z.string(),
+    last4: z.string().describe("The last four characters of the key: all of it that can be read again"),
+    baseUrl: z.string().nullable(),
+    status: z
+      .enum(["unverified", "valid", "invalid"])
+      .describe(
+        "What the provider said of the key when it was last asked or called; unverified: nothing yet",
+      ),
+    ...limits,
+    createdAt: Timestamp,
+    lastUsedAt: Timestamp.nullable(),
+  })
+  .meta({ id: "ProviderKey" });
+
+const secret = z
+  .string()
+  .trim()
+  .min(1)
+  .max(1_000)
+  .regex(/^[\x21-\x7e]*$/, "must be printable ASCII without spaces")
+  .describe("Write-only");
+const baseUrl = z.string().max(2_048).describe("Only for openai-compatible and ollama");
+
+export const CreateProviderKey = z
+  .strictObject({
+    provider: Provider.exclude(["sandbox"]),
+    name: visibleLine(100),
+    key: secret,
+    baseUrl: baseUrl.optional(),
+    monthlyBudget: limits.monthlyBudget.optional(),
+    maxConcurrency: limits.maxConcurrency.optional(),
+  })
+  .meta({ id: "CreateProviderKey" });
+
+export const ChangeProviderKey = z
+  .strictObject({
+    name: visibleLine(100),
+    key: secret,
+    baseUrl,
+    ...limits,
+  })
+  .partial()
+  .meta({ id: "ChangeProviderKey" });
+
+export type ProviderKey = z.input<typeof ProviderKey>;
+export type CreateProviderKey = z.output<typeof CreateProviderKey>;
+export type ChangeProviderKey = z.output<typeof ChangeProviderKey>;
+
+const keyParams = z.object({ providerKeyId: z.string() });
+
+export const keys = endpoint({
+  name: "ai.keys.list",
+  tag: "ai",
+  method: "GET",
+  path: "/ai/keys",
+  summary: "List your provider keys",
+  access,
+  query: z.strictObject(paging),
+  data: ProviderKey,
+  list: true,
+});
+
+export const createKey = endpoint({
+  name: "ai.keys.create",
+  tag: "ai",
+  method: "POST",
+  path: "/ai/keys",
+  summary: "Store a provider key",
+  description:
+    "It is sealed before it is written, and never shown again but for its last four characters. The provider is asked whether it takes the key, which spends no tokens: `status` is `invalid` where it says no, and `unverified` where it says nothing within 5 seconds. The key is stored in any case. An account may have 100; the 101st is 422.",
+  access,
+  body: CreateProviderKey,
+  data: ProviderKey,
+  status: 201,
+  errors: ["VALIDATION_ERROR"],
+  example: { provider: "openai", name: "My key", key: "sk-…".replace("…", "example") },
+});
+
+export const changeKey = endpoint({
+  name: "ai.keys.change",
+  tag: "ai",
+  method: "PATCH",
+  path: "/ai/keys/:providerKeyId",
+  summary: "Change a provider key",
+  description: "A new `key` is asked about like one that is stored anew. A new `baseUrl` needs a new `key`.",
+  access,
+  params: keyParams,
+  body: ChangeProviderKey,
+  data: ProviderKey,
+  errors: ["PROVIDER_KEY_NOT_FOUND"],
+  example: { name: "My key for prompts", monthlyBudget: 20 },
+});
+
+export const removeKey = endpoint({
+  name: "ai.keys.delete",
+  tag: "ai",
+  method: "DELETE",
+  path: "/ai/keys/:providerKeyId",
+  summary: "Forget a provider key",
+  access,
+  params: keyParams,
+  data: z.object({ id: z.string(), deleted: z.literal(true) }),
+  errors: ["PROVIDER_KEY_NOT_FOUND"],
+});
+
+export const verifyKey = endpoint({
+  name: "ai.keys.verify",
+  tag: "ai",
+  method: "POST",
+  path: "/ai/keys/:providerKeyId/verify",
+  summary: "Ask the provider whether it takes a stored key",
+  access,
+  params: keyParams,
+  data: ProviderKey,
+  errors: ["PROVIDER_KEY_NOT_FOUND", "PROVIDER_ERROR", "PROVIDER_TIMEOUT", "PROVIDER_RATE_LIMITED"],
+});

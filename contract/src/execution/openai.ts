@@ -1,0 +1,179 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { Execute, execute } from "./executions.ts";
+
+const options = Execute.shape.options.unwrap().shape;
+
+/** Clients may send it as long as it says what holds anyway; any other wish is refused by its name. */
+const onlyAs = <T extends z.ZodType>(usual: T) => usual.nullish();
+const why = (reason: string) => ({ error: `cannot be honoured: ${reason}` });
+const noTools = why("prompts have no tools");
+const noSampling = why("only temperature is passed on");
+
+const Part = z.looseObject({ type: z.string(), text: z.string().optional() });
+const RequestMessage = z
+  .looseObject({ role: z.string(), content: z.union([z.string(), z.array(Part)]).nullish() })
+  .meta({ id: "OpenAiMessage" });
+
+const wishes = {
+  model: z.string().min(1).max(200).describe("The id of a product, or of one of its versions: prod_…@1.2.0"),
+  messages: z
+    .array(RequestMessage)
+    .describe(
+      "The last user message holds the variables, as a JSON object; the text of the only one that is needed may stand alone. Other messages are refused (they would be ignored), unless the prompt declares a variable named conversation: it gets them as JSON text, a list of {role, content}",
+    ),
+  metadata: z
+    .looseObject({
+      variables: z
+        .union([z.string(), z.record(z.string(), z.unknown())])
+        .optional()
+        .describe(
+          "In the place of the last user message, whose content must be empty then: an object, or the same as JSON text",
+        ),
+      apiKeyId: Execute.shape.apiKeyId.optional(),
+      model: options.model.describe("The provider's model to run on"),
+    })
+    .nullish(),
+  temperature: options.temperature.nullable(),
+  max_tokens: options.maxTokens.nullable(),
+  max_completion_tokens: options.maxTokens.nullable().describe("In the place of max_tokens"),
+  stream: z.boolean().nullish().describe("true: answer chunks as they come, `data: [DONE]` after the last"),
+  stream_options: z
+    .looseObject({ include_usage: z.boolean().nullish().describe("true: a chunk with the usage at the end") })
+    .nullish(),
+  store: z
+    .boolean()
+    .nullish()
+    .describe("false: keep neither variables nor output in the history; kept otherwise"),
+};
+
+const notHere = {
+  n: onlyAs(z.literal(1, why("a run gives one answer"))),
+  tools: onlyAs(z.array(z.unknown()).max(0, noTools)),
+  tool_choice: onlyAs(z.enum(["none", "auto"], noTools)),
+  functions: onlyAs(z.array(z.unknown()).max(0, noTools)),
+  function_call: onlyAs(z.enum(["none", "auto"], noTools)),
+  response_format: onlyAs(z.looseObject({ type: z.literal("text", why("answers are text")) })),
+  modalities: onlyAs(z.array(z.literal("text", why("answers are text"))).max(1)),
+  audio: onlyAs(z.never(why("answers are text"))),
+  prediction: onlyAs(z.never(why("it is not passed on"))),
+  web_search_options: onlyAs(z.never(why("prompts do not search"))),
+  reasoning_effort: onlyAs(z.never(why("it is not passed on"))),
+  verbosity: onlyAs(z.never(why("it is not passed on"))),
+  top_p: onlyAs(z.literal(1, noSampling)),
+  presence_penalty: onlyAs(z.literal(0, noSampling)),
+  frequency_penalty: onlyAs(z.literal(0, noSampling)),
+  logit_bias: onlyAs(z.record(z.string(), z.never(noSampling))),
+  logprobs: onlyAs(z.literal(false, why("probabilities are not returned"))),
+  top_logprobs: onlyAs(z.literal(0, why("probabilities are not returned"))),
+  stop: onlyAs(z.tuple([], why("it is not passed on"))),
+};
+
+/** Fields that are not named here are passed over, as new ones of OpenAI's must be. */
+export const CreateChatCompletion = z
+  .looseObject({ ...wishes, ...notHere })
+  .meta({ id: "CreateChatCompletion" });
+
+const unixSeconds = z.int().describe("Unix seconds");
+const CompletionUsage = z
+  .object({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() })
+  .meta({ id: "OpenAiUsage" });
+
+export const ChatCompletion = z
+  .object({
+    id: z.string().describe("The execution's: `GET /ai/executions/{id}` returns its cost and its provider"),
+    object: z.literal("chat.completion"),
+    created: unixSeconds,
+    model: z.string().describe("The product with the version that ran"),
+    choices: z.array(
+      z.object({
+        index: z.literal(0),
+        message: z.object({ role: z.literal("assistant"), content: z.string(), refusal: z.null() }),
+        logprobs: z.null(),
+        finish_reason: z.enum(["stop", "length", "content_filter"]),
+      }),
+    ),
+    usage: CompletionUsage,
+  })
+  .meta({ id: "ChatCompletion" });
+
+const Model = z
+  .object({
+    id: z.string(),
+    object: z.literal("model"),
+    created: unixSeconds,
+    owned_by: z.string().describe("The seller's name"),
+    name: z.string().describe("The product's title"),
+  })
+  .meta({ id: "OpenAiModel" });
+
+export const OpenAiError = z
+  .object({
+    error: z.object({
+      message: z.string(),
+      type: z.enum([
+        "authentication_error",
+        "permission_error",
+        "invalid_request_error",
+        "rate_limit_error",
+        "api_error",
+      ]),
+      param: z.string().nullable().describe("The field that is at fault"),
+      code: z.string().describe("As everywhere in this API"),
+      details: z.looseObject({}).optional().describe("As everywhere in this API"),
+    }),
+  })
+  .meta({ id: "OpenAiError", description: "Every error below /openai has this shape." });
+
+export type CreateChatCompletion = z.output<typeof CreateChatCompletion>;
+export type ChatCompletion = z.input<typeof ChatCompletion>;
+export type OpenAiModel = z.input<typeof Model>;
+export type OpenAiError = z.input<typeof OpenAiError>;
+
+const { access } = execute;
+
+export const complete = endpoint({
+  name: "openai.completions.create",
+  method: "POST",
+  path: "/openai/chat/completions",
+  summary: "Run a prompt that you bought, with any client of OpenAI's",
+  description:
+    'The same run as `POST /ai/execute`, in the words of OpenAI\'s chat completions. Without `metadata.apiKeyId` it takes your newest valid key of a provider that fits, else in the test environment the sandbox.\n\nFields that only one value can be honoured of are refused with another; `user`, `seed`, `service_tier` and what is not known here are passed over.\n\nA stream that breaks ends with `data: {"error": …}`, and without `[DONE]`. `X-Should-Retry` says whether a retry is safe.',
+  access,
+  body: CreateChatCompletion,
+  data: ChatCompletion,
+  inWordsOf: "openai",
+  eventsWhenAsked: true,
+  errors: execute.errors,
+  example: {
+    model: "prod_01kf5v8q3xe8hb1d6c1m2k3n4p",
+    messages: [{ role: "user", content: '{"topic": "autumn"}' }],
+    temperature: 0.7,
+  },
+});
+
+export const models = endpoint({
+  name: "openai.models.list",
+  method: "GET",
+  path: "/openai/models",
+  summary: "List the prompts that you may run, as OpenAI lists models",
+  description:
+    "Your own and those that you bought, newest first, at most 1,000. OpenAI's list has no pages; query parameters are passed over.",
+  access,
+  query: z.looseObject({}),
+  data: z.object({ object: z.literal("list"), data: z.array(Model) }),
+  inWordsOf: "openai",
+});
+
+export const model = endpoint({
+  name: "openai.models.get",
+  method: "GET",
+  path: "/openai/models/:productId",
+  summary: "Read one prompt that you may run, as a model of OpenAI",
+  access,
+  params: z.object({ productId: z.string().describe("A product's id, or with a version: prod_…@1.2.0") }),
+  query: z.looseObject({}),
+  data: Model,
+  inWordsOf: "openai",
+  errors: ["PRODUCT_NOT_FOUND", "PRODUCT_UNAVAILABLE", "VERSION_NOT_FOUND"],
+});

@@ -1,0 +1,101 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { Timestamp } from "../core/envelope.ts";
+import { executionStatuses, executionTypes } from "./executions.ts";
+
+const spent = {
+  provider: z.string().nullable(),
+  model: z.string().nullable(),
+};
+
+/** What a receipt says, once its signature is checked. */
+export const RunReceipt = z
+  .object({
+    iss: z.string().describe("Whose marketplace it was"),
+    iat: z.int().describe("When the receipt was made, in Unix seconds"),
+    execution: z.object({
+      id: z.string(),
+      type: z.enum(executionTypes),
+      mode: z.enum(["sync", "async", "stream"]),
+      status: z.enum(executionStatuses),
+      createdAt: Timestamp,
+      completedAt: Timestamp,
+      durationMs: z.int().nullable(),
+      attempts: z.int(),
+      finishReason: z.string().nullable(),
+      errorCode: z.string().nullable(),
+    }),
+    product: z.object({
+      id: z.string(),
+      version: z.string(),
+      contentSha256: z.string().nullable().describe("Of `content`, in hex; null: it ran as a draft"),
+    }),
+    ...spent,
+    usage: z
+      .object({
+        promptTokens: z.int(),
+        completionTokens: z.int(),
+        totalTokens: z.int(),
+        estimatedCost: z.number(),
+        costKnown: z.boolean(),
+        estimated: z.boolean(),
+        currency: z.literal("USD"),
+        prices: z.string().nullable().describe("The list of prices that was asked, and its version"),
+      })
+      .nullable(),
+    texts: z
+      .object({
+        algorithm: z.literal("HMAC-SHA256"),
+        variables: z.string().describe("Of their JSON, without spaces and with names in order (RFC 8785)"),
+        output: z.string().nullable().describe("Of the text; of a workflow's result, of its JSON"),
+      })
+      .nullable()
+      .describe("In hex, under the salt; null: no texts are stored"),
+    steps: z
+      .array(
+        z.object({
+          id: z.string(),
+          item: z.int().nullable().describe("Of a map, from 0"),
+          status: z.string(),
+          attempts: z.int(),
+          executionId: z.string().nullable().describe("Of a step that ran another product"),
+          ...spent,
+          promptTokens: z.int().nullable(),
+          completionTokens: z.int().nullable(),
+          estimatedCost: z.number().nullable(),
+          costKnown: z.boolean().nullable(),
+          estimated: z.boolean(),
+        }),
+      )
+      .nullable()
+      .describe("Of a workflow"),
+  })
+  .meta({ id: "RunReceipt" });
+
+const ReceiptOfRun = z
+  .object({
+    receipt: z.string().describe("A JWS (RFC 7515) whose payload is a RunReceipt, signed with Ed25519"),
+    salt: z
+      .string()
+      .nullable()
+      .describe("Base64url. With it and a text, anybody can check that the text is the receipt's"),
+    keysUrl: z.string().describe("The public keys of this marketplace (JWKS)"),
+  })
+  .meta({ id: "ReceiptOfRun" });
+
+export type RunReceipt = z.input<typeof RunReceipt>;
+export type ReceiptOfRun = z.input<typeof ReceiptOfRun>;
+
+export const executionReceipt = endpoint({
+  name: "ai.executions.receipt",
+  tag: "ai",
+  method: "GET",
+  path: "/ai/executions/:executionId/receipt",
+  summary: "Get a signed receipt of an execution that has ended",
+  description:
+    "It proves to others which version ran when, on which model, and what it took, without its texts. Each call makes a new one, with a salt of its own.",
+  access: { who: "member", permission: "ai:execute" },
+  params: z.object({ executionId: z.string() }),
+  data: ReceiptOfRun,
+  errors: ["EXECUTION_NOT_FOUND", "INVALID_STATE"],
+});

@@ -1,0 +1,224 @@
+import { z } from "zod";
+import { endpoint } from "../core/endpoint.ts";
+import { paging, Timestamp } from "../core/envelope.ts";
+import { Provider } from "../core/providers.ts";
+import { CostLimit, executionStatuses, Usage } from "./executions.ts";
+
+const access = { who: "member", permission: "ai:execute" } as const;
+
+export const ExecuteWorkflow = z
+  .strictObject({
+    // Faults inside are a rule's (422, each by its place), so the schema asks for an object alone.
+    input: z
+      .record(z.string(), z.unknown())
+      .default({})
+      .describe("What the workflow's `input` schema asks for"),
+    apiKeys: z
+      .partialRecord(Provider, z.string().min(1).max(100))
+      .default({})
+      .describe(
+        "The id of your stored key for each provider that the workflow calls, `sandbox` for the sandbox. A key of sandbox, ollama, openrouter or openai-compatible stands in for any provider's",
+      ),
+    webhookUrl: z
+      .string()
+      .min(1)
+      .max(2_048)
+      .optional()
+      .describe(
+        "Gets execution.completed, execution.failed or execution.canceled, and execution.waiting when it waits for an approval: delivered like events, signed with the callback secret of your account",
+      ),
+    options: z
+      .strictObject({
+        version: z.string().max(40).optional().describe("Pin a version that you are entitled to"),
+        maxCost: CostLimit.optional().describe(
+          "USD, at the providers' list prices. A call is made only if what the run has spent, and what this call and those under way are expected to cost, stay within it; else, or where no price is known, the run fails. A call is expected to answer `options.maxTokens` of its step, or 500 tokens without it; its real cost counts when it has ended, so that a longer answer can pass maxCost. A workflow that a step runs gets what is left when it begins",
+        ),
+      })
+      .default({}),
+  })
+  .meta({ id: "ExecuteWorkflow" });
+
+export const WorkflowExecution = z
+  .object({
+    executionId: z.string(),
+    workflowId: z.string(),
+    productVersion: z.string(),
+    status: z.enum(executionStatuses),
+    statusUrl: z.string().describe("Returns the status and the result"),
+    eventsUrl: z.string().describe("Streams the events of the run, during it and afterwards"),
+    output: z.unknown().describe("What the workflow's `result` came to; null until it has completed"),
+    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    usage: Usage.nullable().describe("The sums of its steps"),
+    duration: z.number().nullable().describe("Seconds, from its start"),
+    createdAt: Timestamp,
+    completedAt: Timestamp.nullable(),
+  })
+  .meta({ id: "WorkflowExecution" });
+
+export type ExecuteWorkflow = z.output<typeof ExecuteWorkflow>;
+export type WorkflowExecution = z.input<typeof WorkflowExecution>;
+
+export const execute = endpoint({
+  name: "ai.workflows.execute",
+  tag: "ai",
+  method: "POST",
+  path: "/ai/workflows/:workflowId/execute",
+  summary: "Run a workflow that you bought with your own provider keys",
+  description:
+    "Answers 202: the run goes on without its caller, and outlives any process of the service. With `Prefer: wait=N` (at most 60 seconds) it answers 200 if the run has ended by then, however it ended: see `status`. One 422 lists everything that is wrong with the input and the keys.",
+  access,
+  params: z.object({ workflowId: z.string() }),
+  body: ExecuteWorkflow,
+  data: WorkflowExecution,
+  maybeAccepted: true,
+  waitsWhenAsked: true,
+  errors: ["PRODUCT_NOT_FOUND", "PRODUCT_UNAVAILABLE", "VALIDATION_ERROR"],
+  example: { input: { topic: "autumn" }, apiKeys: { openai: "sandbox" } },
+});
+
+export const stepStatuses = [
+  "queued",
+  "running",
+  "waiting",
+  "completed",
+  "failed",
+  "skipped",
+  "canceled",
+] as const;
+
+export const WorkflowStep = z
+  .object({
+    stepId: z.string(),
+    index: z.int().nullable().describe("Of a map's item, from 0; null: the step itself"),
+    type: z.enum(["prompt", "transform", "map", "approval", "delay", "product"]),
+    status: z.enum(stepStatuses),
+    attempt: z.int().describe("Calls made"),
+    possiblyRepeated: z
+      .boolean()
+      .describe("A process died while it was called: the provider may have been called twice"),
+    executionId: z
+      .string()
+      .nullable()
+      .describe("The execution that does its work, where that is another workflow's"),
+    output: z.unknown().describe("null until it has completed, where it was skipped, and past 30 days"),
+    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    provider: z.string().nullable(),
+    model: z.string().nullable(),
+    usage: Usage.nullable(),
+    dueAt: Timestamp.nullable().describe("When its wait ends; while it runs, when its time is up"),
+    prompt: z
+      .string()
+      .nullable()
+      .describe(
+        "The question to the approver; null: there is none, the step is no approval, or it is older than 30 days",
+      ),
+    decision: z.enum(["approved", "rejected"]).nullable(),
+    decidedAt: Timestamp.nullable(),
+    startedAt: Timestamp.nullable(),
+    endedAt: Timestamp.nullable(),
+  })
+  .meta({ id: "WorkflowStep" });
+
+export type WorkflowStep = z.input<typeof WorkflowStep>;
+
+const executionParams = z.object({ executionId: z.string() });
+const stepParams = executionParams.extend({ stepId: z.string() });
+
+export const steps = endpoint({
+  name: "ai.executions.steps",
+  tag: "ai",
+  method: "GET",
+  path: "/ai/executions/:executionId/steps",
+  summary: "List the steps of a workflow's execution that have begun, newest first",
+  description: "The items of a map are steps of their own, with an `index`. A prompt's execution has none.",
+  access,
+  params: executionParams,
+  query: z.strictObject(paging),
+  data: WorkflowStep,
+  list: true,
+  errors: ["EXECUTION_NOT_FOUND"],
+});
+
+export const retry = endpoint({
+  name: "ai.executions.retry",
+  tag: "ai",
+  method: "POST",
+  path: "/ai/executions/:executionId/retry",
+  summary: "Run a workflow that failed or was canceled on from its last good step",
+  description:
+    "What has completed is not called again. It runs with the input, the definition and the keys that it was started with. Prefer is honoured as when it was started.",
+  access,
+  params: executionParams,
+  data: WorkflowExecution,
+  maybeAccepted: true,
+  waitsWhenAsked: true,
+  errors: [
+    "EXECUTION_NOT_FOUND",
+    "INVALID_STATE",
+    "VALIDATION_ERROR",
+    "PRODUCT_NOT_FOUND",
+    "PRODUCT_UNAVAILABLE",
+  ],
+});
+
+const decisionOn = (verb: "approve" | "reject", summary: string) =>
+  endpoint({
+    name: `ai.executions.${verb}`,
+    tag: "ai",
+    method: "POST",
+    path: `/ai/executions/:executionId/steps/:stepId/${verb}`,
+    summary,
+    access,
+    params: stepParams,
+    data: WorkflowStep,
+    errors: ["EXECUTION_NOT_FOUND", "STEP_NOT_FOUND", "INVALID_STATE"],
+  });
+
+export const approve = decisionOn("approve", "Let a workflow that waits for an approval go on");
+export const reject = decisionOn("reject", "Refuse an approval: the step fails");
+
+export const CallbackSecret = z
+  .object({
+    activatedAt: Timestamp.nullable().describe(
+      "Since when the present secret signs; null: there is none yet",
+    ),
+    oldSecretUntil: Timestamp.nullable().describe("Until when the one before it signs beside it"),
+  })
+  .meta({ id: "CallbackSecret" });
+
+export const NewCallbackSecret = z
+  .object({
+    secret: z.string().describe("Shown once"),
+    activatesAt: Timestamp,
+    oldSecretUntil: Timestamp.describe("Until then the one before signs beside it"),
+  })
+  .meta({ id: "NewCallbackSecret" });
+
+export type CallbackSecret = z.input<typeof CallbackSecret>;
+export type NewCallbackSecret = z.input<typeof NewCallbackSecret>;
+
+export const callbackSecret = endpoint({
+  name: "account.callbackSecret.get",
+  tag: "account",
+  method: "GET",
+  path: "/account/callback-secret",
+  summary: "Read since when your callback secret signs",
+  access: { who: "session" },
+  data: CallbackSecret,
+});
+
+export const drawCallbackSecret = endpoint({
+  name: "account.callbackSecret.draw",
+  tag: "account",
+  method: "POST",
+  path: "/account/callback-secret",
+  summary: "Draw a new callback secret",
+  description:
+    "It signs what is posted to the `webhookUrl` of your runs, from now on, and is shown this once; the one before signs beside it for 24 hours. The first is drawn by itself when it is needed: draw one of your own to verify signatures. The account's owner gets an email.",
+  access: { who: "session" },
+  freshSignIn: true,
+  data: NewCallbackSecret,
+  status: 201,
+  showsSecret: true,
+  errors: ["VALIDATION_ERROR"],
+});

@@ -1,0 +1,64 @@
+import type { Notices } from "../../platform/db/notices.ts";
+import type { KeyRow } from "./queries.ts";
+
+declare module "../../core/context.ts" {
+  interface Context {
+    /** API keys cached in the memory of this process. */
+    keyCache: KeyCache;
+  }
+}
+
+const MAX_KEYS = 10_000;
+
+/**
+ * What this process knows of keys that were used lately. It forgets a key as soon as the database tells of a change, and
+ * is not asked while it could have missed one. Only what exists is kept: a stranger's guesses take no place.
+ */
+export class KeyCache {
+  readonly #notices: Pick<Notices, "areCurrent">;
+  readonly #rows = new Map<string, KeyRow>();
+  /** Counts what was forgotten: a row that was asked for before that may be the old one. */
+  #forgotten = 0;
+
+  constructor(notices: Pick<Notices, "areCurrent" | "keep">) {
+    this.#notices = notices;
+    notices.keep({
+      on: {
+        api_key_changed: (lookup) => this.#forget(lookup),
+        user_changed: (userId) => this.#forgetUser(userId),
+      },
+      forgetAll: () => this.#forgetAll(),
+    });
+  }
+
+  /** The key of a lookup: from memory, else by `read`. */
+  async find(lookup: string, read: () => Promise<KeyRow | undefined>): Promise<KeyRow | undefined> {
+    if (!this.#notices.areCurrent()) return read();
+    const known = this.#rows.get(lookup);
+    if (known) return known;
+    const forgotten = this.#forgotten;
+    const row = await read();
+    if (row && forgotten === this.#forgotten) this.#keep(lookup, row);
+    return row;
+  }
+
+  #keep(lookup: string, row: KeyRow): void {
+    if (this.#rows.size >= MAX_KEYS) this.#rows.delete(this.#rows.keys().next().value!);
+    this.#rows.set(lookup, row);
+  }
+
+  #forget(lookup: string): void {
+    this.#forgotten++;
+    this.#rows.delete(lookup);
+  }
+
+  #forgetUser(userId: string): void {
+    this.#forgotten++;
+    for (const [lookup, row] of this.#rows) if (row.userId === userId) this.#rows.delete(lookup);
+  }
+
+  #forgetAll(): void {
+    this.#forgotten++;
+    this.#rows.clear();
+  }
+}

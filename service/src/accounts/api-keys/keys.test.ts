@@ -1,0 +1,176 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { permissions } from "@stoa/contract";
+import { asOneLine, lettersToUser } from "../../../test/letters.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import { mintKey } from "./api-key.ts";
+import { createKey, parsePermissions, revokeAnyKey } from "./keys.ts";
+
+const MINUTE_MS = 60_000;
+
+let market: Market;
+let owner: Client;
+before(async () => {
+  market = await openMarket();
+  owner = await market.hasUser({ name: "Owner" });
+});
+after(() => market.close());
+
+const ask = (key: string) => market.as(key).get("/v1/categories");
+const makeKey = (wish: object = {}) =>
+  createKey(market.service.ctx, {
+    userId: owner.userId,
+    name: "made",
+    permissions: ["products:read"],
+    ...wish,
+  });
+
+const lookup = (key: string) => key.slice(10, 22);
+async function lastUsed(key: string): Promise<Date | null> {
+  const { rows } = await market.query("select last_used_at from api_keys where lookup = $1", [lookup(key)]);
+  return rows[0].last_used_at;
+}
+
+/** The last use is written beside the request, so it may come a moment later. */
+async function lastUsedIs(key: string, expected: Date): Promise<void> {
+  for (let tries = 0; tries < 500; tries++) {
+    if ((await lastUsed(key))?.getTime() === expected.getTime()) return;
+    await sleep(10);
+  }
+  assert.deepEqual(await lastUsed(key), expected);
+}
+
+test("whatever is wrong with a key, the answer is one", async () => {
+  const { key: expired } = await makeKey({ expiresAt: market.clock.now });
+  const { key: revoked } = await makeKey();
+  await market.query("update api_keys set revoked_at = $1 where lookup = $2", [
+    market.clock.now,
+    lookup(revoked),
+  ]);
+  const { key: known } = await makeKey();
+  const minted = mintKey("test").value;
+  const wrong = {
+    expired,
+    revoked,
+    "of another environment": mintKey("production").value,
+    "never made": minted,
+    mistyped: `${known.slice(0, -1)}${known.endsWith("0") ? "1" : "0"}`,
+    "no key at all": "hello",
+  };
+  const answers = new Set<string>();
+  for (const [why, key] of Object.entries(wrong)) {
+    const reply = await market.as(null).get("/v1/categories", { authorization: `Bearer ${key}` });
+    assertError(reply, 401, "INVALID_API_KEY");
+    answers.add(JSON.stringify([reply.body.error, reply.headers.get("www-authenticate")]));
+    assert.equal(answers.size, 1, why);
+  }
+});
+
+test("a key whose secret was never given out finds no account, though its lookup is known", async () => {
+  const { key } = await makeKey();
+  const digest = mintKey("test").digest;
+  await market.query("update api_keys set digest = $1 where lookup = $2", [digest, lookup(key)]);
+  assertError(await ask(key), 401, "INVALID_API_KEY");
+});
+
+test("a key works until it expires", async () => {
+  const { key } = await makeKey({ expiresAt: new Date(market.clock.now.getTime() + MINUTE_MS) });
+  market.clock.forward(MINUTE_MS - 1);
+  assert.equal((await ask(key)).status, 200);
+  market.clock.forward(1);
+  assertError(await ask(key), 401, "INVALID_API_KEY");
+});
+
+test("the last use is kept once a minute", async () => {
+  const { key } = await makeKey();
+  assert.equal(await lastUsed(key), null);
+  const first = market.clock.now;
+  await ask(key);
+  await lastUsedIs(key, first);
+  market.clock.forward(MINUTE_MS - 1);
+  await ask(key);
+  market.clock.forward(2);
+  await ask(key);
+  await lastUsedIs(key, market.clock.now);
+});
+
+test("within a minute nothing more is written, however many requests come", async () => {
+  const { key } = await makeKey();
+  const written = async () => {
+    const { rows } = await market.query("select xmin::text from api_keys where lookup = $1", [lookup(key)]);
+    return rows[0].xmin as string;
+  };
+  await ask(key);
+  await lastUsedIs(key, market.clock.now);
+  const before = await written();
+  for (let times = 0; times < 5; times++) {
+    market.clock.forward(10_000);
+    await Promise.all([ask(key), ask(key), ask(key)]);
+  }
+  assert.equal(await written(), before);
+});
+
+test("a key may do what its permissions say and nothing else", async () => {
+  const { key } = await makeKey({ permissions: ["purchases:read"] });
+  const client = market.as(key);
+  assert.equal((await client.get("/v1/purchases")).status, 200);
+  const refused: [reply: Promise<Reply>, permission: string][] = [
+    [client.get("/v1/products"), "products:read"],
+    [client.post("/v1/products", {}), "products:write"],
+    [client.post("/v1/purchases", {}), "purchases:write"],
+    [client.get("/v1/events"), "webhooks:write"],
+    [client.post("/v1/ai/execute", {}), "ai:execute"],
+  ];
+  for (const [reply, permission] of refused) {
+    assert.equal(assertError(await reply, 403, "UNAUTHORIZED").required, permission);
+  }
+});
+
+suite("the operator revokes a key", () => {
+  const revoke = (idOrValue: string) => revokeAnyKey(market.service.ctx, idOrValue);
+
+  for (const by of ["id", "key"] as const) {
+    test(`by its ${by === "id" ? "id" : "pasted value"}: it ends, and its owner is told once`, async () => {
+      const { userId } = await market.hasUser();
+      const made = await makeKey({ userId, name: "Leaked" });
+      assert.equal((await ask(made.key)).status, 200);
+      const expected = { id: made.id, user: toId("usr", userId), name: "Leaked", revoked: true };
+      assert.deepEqual(await revoke(made[by]), expected);
+      await market.service.ctx.notices.caughtUp();
+      assertError(await ask(made.key), 401, "INVALID_API_KEY");
+      assert.deepEqual(await revoke(made[by]), expected, "said again, nothing changes");
+      const [letter, ...more] = await lettersToUser(market, userId);
+      assert.deepEqual(more, []);
+      assert.match(asOneLine(letter!.text), /“Leaked” \(stoa_test_\w{12}…\) was revoked by the operator/);
+      const { rows } = await market.query(
+        "select action, actor_id, ip from audit_log where target_id = $1 order by id",
+        [made.id],
+      );
+      assert.deepEqual(rows, [
+        { action: "api_key.created", actor_id: null, ip: null },
+        { action: "api_key.revoked", actor_id: null, ip: null },
+      ]);
+    });
+  }
+
+  test("and nothing else: what is no key of this environment is refused in words", async () => {
+    const { key } = await makeKey();
+    const other = await makeKey();
+    const forged = other.key.slice(0, 22) + key.slice(22);
+    for (const name of ["key_", "", mintKey("production").value, mintKey("test").value, forged]) {
+      await assert.rejects(revoke(name), /No API key of this test environment has this id or value/);
+    }
+    assert.equal((await ask(other.key)).status, 200);
+  });
+});
+
+test("permissions are written as all, or by their names", () => {
+  assert.deepEqual(parsePermissions("all"), [...permissions]);
+  assert.deepEqual(parsePermissions("products:read, ai:execute"), ["products:read", "ai:execute"]);
+  for (const text of ["", "products:read,", "admin", "ALL"]) {
+    assert.throws(() => parsePermissions(text), ApiError);
+  }
+});

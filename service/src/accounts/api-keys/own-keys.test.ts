@@ -1,0 +1,339 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { permissions } from "@stoa/contract";
+import fc from "fast-check";
+import { dumpOf } from "../../../test/dump.ts";
+import { lettersToUser } from "../../../test/letters.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { toId } from "../../core/ids.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+/** Somebody who is signed in, with no key yet but the market's. */
+async function hasOwner(): Promise<Client> {
+  const { userId } = await market.hasUser();
+  await market.query("delete from api_keys where user_id = $1", [userId]);
+  return market.hasSession(userId);
+}
+
+const wish = { name: "My server", permissions: { "products:read": true } };
+const ask = (key: string) => market.as(key).get("/v1/categories");
+const inFuture = (ms: number) => new Date(market.clock.now.getTime() + ms).toISOString();
+
+async function make(owner: Client, more: object = {}): Promise<{ id: string; key: string }> {
+  const reply = await owner.post("/v1/api-keys", { ...wish, ...more });
+  assert.equal(reply.status, 201, reply.text);
+  return reply.body.data;
+}
+
+async function listed(owner: Client): Promise<Record<string, unknown>[]> {
+  const reply = await owner.get("/v1/api-keys");
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body.data;
+}
+
+async function deedsOf(owner: Client): Promise<[action: string, target: string, details: unknown][]> {
+  const { rows } = await market.query(
+    "select action, target_id, details from audit_log where actor_id = $1 and action like 'api_key.%' order by id",
+    [owner.userId],
+  );
+  return rows.map(({ action, target_id, details }) => [action, target_id, details]);
+}
+
+suite("making a key", () => {
+  test("answers the five fields, and the key works as its permissions say", async () => {
+    const owner = await hasOwner();
+    const reply = await owner.post("/v1/api-keys", wish);
+    assert.equal(reply.status, 201, reply.text);
+    const { id, key, ...rest } = reply.body.data;
+    assert.match(id, /^key_[0-9a-z]{26}$/);
+    assert.match(key, /^stoa_test_[0-9A-Za-z]{50}$/);
+    assert.deepEqual(rest, {
+      name: "My server",
+      permissions: Object.fromEntries(permissions.map((name) => [name, name === "products:read"])),
+      expiresAt: null,
+    });
+    assert.equal((await ask(key)).status, 200);
+    const refused = await market.as(key).get("/v1/purchases");
+    assert.equal(assertError(refused, 403, "UNAUTHORIZED").required, "purchases:read");
+  });
+
+  test("grants what is true and nothing else, of every map of permissions", async () => {
+    const owner = await hasOwner();
+    const map = fc.dictionary(fc.constantFrom(...permissions), fc.boolean());
+    await fc.assert(
+      fc.asyncProperty(map, async (given) => {
+        const { id } = await make(owner, { permissions: given });
+        const { rows } = await market.query("select permissions from api_keys order by id desc limit 1");
+        assert.deepEqual(
+          new Set(rows[0].permissions),
+          new Set(permissions.filter((name) => given[name] === true)),
+        );
+        assert.equal((await owner.delete(`/v1/api-keys/${id}`)).status, 200);
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test("with false alone is possible: such a key grants nothing", async () => {
+    const owner = await hasOwner();
+    const { key } = await make(owner, { permissions: { "products:read": false } });
+    assertError(await ask(key), 403, "UNAUTHORIZED");
+  });
+
+  for (const [field, body] of [
+    ["permissions.products:read", { ...wish, permissions: { "products:read": "true" } }],
+    ["permissions.products:read", { ...wish, permissions: { "products:read": 1 } }],
+    ["permissions.products:delete", { ...wish, permissions: { "products:delete": true } }],
+    ["permissions.manage:all", { ...wish, permissions: { "manage:all": false } }],
+    ["permissions.__proto__", { ...wish, permissions: JSON.parse('{"__proto__": true}') }],
+    ["permissions", { ...wish, permissions: ["products:read"] }],
+    ["permissions", { ...wish, permissions: "all" }],
+    ["permissions", { name: "No permissions" }],
+    ["name", { permissions: {} }],
+    ["name", { ...wish, name: "   " }],
+    ["name", { ...wish, name: "n".repeat(101) }],
+    ["expiresAt", { ...wish, expiresAt: "tomorrow" }],
+    ["expiresAt", { ...wish, expiresAt: "2026-06-15" }],
+    ["expiresAt", { ...wish, expiresAt: 1_800_000_000 }],
+    ["key", { ...wish, key: "stoa_test_mine" }],
+  ] as const) {
+    test(`refuses ${JSON.stringify(body)} and names ${field}`, async () => {
+      const owner = await hasOwner();
+      assertError(await owner.post("/v1/api-keys", body), 400, "INVALID_REQUEST", field);
+      assert.deepEqual(await listed(owner), []);
+    });
+  }
+
+  test("takes an end in the future, at most five years ahead", async () => {
+    const owner = await hasOwner();
+    const fiveYears = new Date(market.clock.now);
+    fiveYears.setUTCFullYear(fiveYears.getUTCFullYear() + 5);
+    const at = (time: Date, ms: number) => new Date(time.getTime() + ms).toISOString();
+    for (const expiresAt of [at(market.clock.now, 0), at(market.clock.now, -DAY_MS), at(fiveYears, 1)]) {
+      const reply = await owner.post("/v1/api-keys", { ...wish, expiresAt });
+      assertError(reply, 400, "INVALID_REQUEST", "expiresAt");
+    }
+    for (const expiresAt of [at(market.clock.now, 1), fiveYears.toISOString(), null]) {
+      const reply = await owner.post("/v1/api-keys", { ...wish, expiresAt });
+      assert.equal(reply.body.data.expiresAt, expiresAt, reply.text);
+    }
+  });
+
+  test("reads an end in any time zone, and the key works until then", async () => {
+    const owner = await hasOwner();
+    const zoned = inFuture(HOUR_MS + 2 * HOUR_MS).replace("Z", "+02:00");
+    const { key } = await make(owner, { expiresAt: zoned });
+    market.clock.forward(HOUR_MS - 1);
+    assert.equal((await ask(key)).status, 200);
+    market.clock.forward(1);
+    assertError(await ask(key), 401, "INVALID_API_KEY");
+    assert.equal((await listed(owner))[0]!["status"], "expired");
+  });
+
+  test("is possible for 25 keys that work at a time, in parallel too", async () => {
+    const owner = await hasOwner();
+    const { id: soonRevoked } = await make(owner);
+    await make(owner, { expiresAt: inFuture(HOUR_MS) });
+    const replies = await Promise.all(
+      Array.from({ length: 30 }, (_, at) => owner.post("/v1/api-keys", { ...wish, name: `Key ${at}` })),
+    );
+    const made = replies.filter(({ status }) => status === 201);
+    assert.equal(made.length, 23);
+    for (const reply of replies) {
+      if (reply.status !== 201) assert.equal(assertError(reply, 422, "VALIDATION_ERROR").limit, 25);
+    }
+    const oneMore = () => owner.post("/v1/api-keys", wish);
+    assertError(await oneMore(), 422, "VALIDATION_ERROR");
+    await owner.delete(`/v1/api-keys/${soonRevoked}`);
+    assert.equal((await oneMore()).status, 201, "a revoked key gives its place free");
+    assertError(await oneMore(), 422, "VALIDATION_ERROR");
+    market.clock.forward(HOUR_MS);
+    const later = await market.hasSession(owner.userId);
+    const oneMoreLater = () => later.post("/v1/api-keys", wish);
+    assert.equal((await oneMoreLater()).status, 201, "an expired key gives its place free");
+    assertError(await oneMoreLater(), 422, "VALIDATION_ERROR");
+    const other = await hasOwner();
+    assert.equal((await other.post("/v1/api-keys", wish)).status, 201, "others have 25 of their own");
+  });
+
+  test("sends an email, which says when the key can spend money", async () => {
+    const owner = await hasOwner();
+    await make(owner, { permissions: { "products:read": true, "products:write": true } });
+    const [first, ...others] = await lettersToUser(market, owner.userId);
+    assert.deepEqual(others, []);
+    assert.doesNotMatch(`${first!.subject} ${first!.text}`, /spend|cost/);
+    const { key } = await make(owner, { name: "Spender", permissions: { "purchases:write": true } });
+    const [letter, ...more] = await lettersToUser(market, owner.userId);
+    assert.equal(more.length, 1);
+    assert.match(letter!.subject, /spend money/);
+    assert.match(letter!.text, /Spender/);
+    assert.ok(letter!.text.includes(key.slice(0, 22)));
+    assert.ok(!JSON.stringify(letter).includes(key.slice(22)), "the secret is in no letter");
+  });
+});
+
+suite("the list of keys", () => {
+  test("shows the newest first and all that is known, and never a value", async () => {
+    const owner = await hasOwner();
+    const createdAt = market.clock.now.toISOString();
+    const first = await make(owner, { name: "First", expiresAt: inFuture(DAY_MS) });
+    const second = await make(owner, { name: "Second" });
+    const reply = await owner.get("/v1/api-keys");
+    assert.ok(!reply.text.includes(first.key.slice(22)) && !reply.text.includes(second.key.slice(22)));
+    assert.deepEqual(
+      reply.body.data.map(({ id }: { id: string }) => id),
+      [second.id, first.id],
+    );
+    assert.deepEqual(reply.body.data[1], {
+      id: first.id,
+      name: "First",
+      prefix: first.key.slice(0, 22),
+      permissions: Object.fromEntries(permissions.map((name) => [name, name === "products:read"])),
+      status: "active",
+      createdAt,
+      expiresAt: inFuture(DAY_MS),
+      lastUsedAt: null,
+      revokedAt: null,
+    });
+  });
+
+  test("tells the last use", async () => {
+    const owner = await hasOwner();
+    const { key } = await make(owner);
+    await ask(key);
+    const used = market.clock.now.toISOString();
+    // Written beside the request, so it may come a moment later.
+    for (let tries = 0; tries < 500 && (await listed(owner))[0]!["lastUsedAt"] === null; tries++)
+      await sleep(10);
+    assert.equal((await listed(owner))[0]!["lastUsedAt"], used);
+  });
+
+  test("has pages, and holds nobody else's keys", async () => {
+    const [owner, other] = [await hasOwner(), await hasOwner()];
+    for (const name of ["One", "Two", "Three"]) await make(owner, { name });
+    await make(other);
+    const reply = await owner.get("/v1/api-keys?page=2&limit=2");
+    assert.deepEqual(
+      reply.body.data.map(({ name }: { name: string }) => name),
+      ["One"],
+    );
+    assert.equal(reply.body.meta.total, 3);
+    assertError(await owner.get("/v1/api-keys?status=active"), 400, "INVALID_REQUEST", "status");
+  });
+});
+
+suite("revoking a key", () => {
+  test("ends it at once, keeps it listed, and can be said again", async () => {
+    const owner = await hasOwner();
+    const { id, key } = await make(owner);
+    assert.equal((await ask(key)).status, 200);
+    assert.equal((await ask(key)).status, 200, "from memory by now");
+    const reply = await owner.delete(`/v1/api-keys/${id}`);
+    assert.equal(reply.status, 200, reply.text);
+    assertError(await ask(key), 401, "INVALID_API_KEY");
+    const revokedAt = market.clock.now.toISOString();
+    assert.equal(reply.body.data.status, "revoked");
+    assert.equal(reply.body.data.revokedAt, revokedAt);
+    market.clock.forward(HOUR_MS);
+    const again = await owner.delete(`/v1/api-keys/${id}`);
+    assert.deepEqual(again.body.data, reply.body.data);
+    assert.deepEqual(await listed(owner), [reply.body.data]);
+    assert.deepEqual(
+      (await deedsOf(owner)).map(([action]) => action),
+      ["api_key.created", "api_key.revoked"],
+    );
+  });
+
+  test("is never late: a key that was used the moment before is refused in the answer's wake, a hundred times", async () => {
+    const owner = await hasOwner();
+    for (let round = 0; round < 100; round++) {
+      const { id, key } = await make(owner);
+      await Promise.all([ask(key), ask(key), owner.delete(`/v1/api-keys/${id}`)]);
+      assert.equal((await ask(key)).status, 401, `round ${round}`);
+    }
+  });
+});
+
+suite("keys belong to one account and to sessions", () => {
+  test("another's key, and what is none, is API_KEY_NOT_FOUND, and stays as it is", async () => {
+    const [owner, other] = [await hasOwner(), await hasOwner()];
+    const { id, key } = await make(owner);
+    const nothing = toId("key", "0190b8d0-0000-7000-8000-000000000000");
+    for (const name of [id, nothing, "key_", "nothing", toId("usr", owner.userId), `${id}%00`]) {
+      assertError(await other.delete(`/v1/api-keys/${name}`), 404, "API_KEY_NOT_FOUND");
+      assertError(await other.post(`/v1/api-keys/${name}/rotate`, {}), 404, "API_KEY_NOT_FOUND");
+    }
+    assert.equal((await ask(key)).status, 200);
+  });
+
+  test("a key with every permission can neither list, make, replace nor revoke keys", async () => {
+    const { userId, key } = await market.hasUser();
+    const owner = await market.hasSession(userId);
+    const { id } = await make(owner);
+    const client = market.as(key);
+    const attempts: Promise<Reply>[] = [
+      client.get("/v1/api-keys"),
+      client.post("/v1/api-keys", wish),
+      client.post(`/v1/api-keys/${id}/rotate`, {}),
+      client.delete(`/v1/api-keys/${id}`),
+    ];
+    for (const attempt of attempts)
+      assert.equal(assertError(await attempt, 403, "UNAUTHORIZED").required, "session");
+    assert.equal((await listed(owner)).length, 2);
+  });
+
+  test("nobody and guests do not get in", async () => {
+    assertError(await market.as(null).get("/v1/api-keys"), 401, "INVALID_API_KEY");
+    const { value } = market.service.ctx.guests.cookie();
+    const cookie = `__Host-guest=${value}`;
+    assertError(await market.as(null).get("/v1/api-keys", { cookie }), 403, "UNAUTHORIZED");
+  });
+
+  test("every change is in the audit log with where it came from, and no secret", async () => {
+    const owner = await hasOwner();
+    const { id, key } = await make(owner);
+    const { body } = await owner.post(`/v1/api-keys/${id}/rotate`, { graceHours: 1 });
+    await owner.delete(`/v1/api-keys/${body.data.id}`);
+    assert.deepEqual(await deedsOf(owner), [
+      ["api_key.created", id, { permissions: ["products:read"] }],
+      ["api_key.rotated", id, { replacedBy: body.data.id, graceHours: 1 }],
+      ["api_key.revoked", body.data.id, {}],
+    ]);
+    const { rows } = await market.query(
+      "select ip, request_id, audit_log::text as row from audit_log where actor_id = $1",
+      [owner.userId],
+    );
+    for (const { ip, request_id, row } of rows) {
+      assert.equal(ip, "127.0.0.1");
+      assert.ok(request_id);
+      for (const secret of [key, body.data.key]) assert.ok(!row.includes(secret.slice(22)));
+    }
+  });
+});
+
+test("the value of a key is in no table and no log", async () => {
+  const owner = await hasOwner();
+  const idempotency = { "idempotency-key": "make-one" };
+  const made = await owner.post(
+    "/v1/api-keys",
+    { ...wish, permissions: { "ai:execute": true } },
+    idempotency,
+  );
+  const { id, key } = made.body.data;
+  const { body } = await owner.post(`/v1/api-keys/${id}/rotate`, {}, { "idempotency-key": "rotate-one" });
+  await ask(key);
+  await market.as(null).get(`/v1/categories?api_key=${body.data.key}`);
+  const secrets = [key, body.data.key].map((value: string) => value.slice(22, 54));
+  const dump = await dumpOf(market);
+  for (const secret of secrets) assert.ok(!dump.includes(secret));
+  for (const line of market.logs) for (const secret of secrets) assert.ok(!line.includes(secret), line);
+});

@@ -1,0 +1,118 @@
+import {
+  type ApiKey,
+  type ApiKeyStatus,
+  type CreateApiKey,
+  type NewApiKey,
+  type Permission,
+  permissions,
+} from "@stoa/contract";
+import type { Context, SessionCaller, Source } from "../../core/context.ts";
+import { ApiError, invalidRequest } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { mapPage, type Paging } from "../../platform/db/paging.ts";
+import { sendMail } from "../../platform/email/mail.ts";
+import { prefixOf } from "./api-key.ts";
+import { endKey, type MadeKey, makeKey, recordKey } from "./keys.ts";
+import { createdLetter } from "./letters.ts";
+import { countWorkingKeys, listKeys, lockKey, lockOwner, type OwnKey } from "./queries.ts";
+
+const MAX_WORKING_KEYS = 25;
+const MAX_YEARS = 5;
+/** A key with one of these costs its owner money when somebody else gets hold of it. */
+const SPENDING: Permission[] = ["purchases:write", "ai:execute"];
+
+export function statusOf(key: OwnKey, now: Date): ApiKeyStatus {
+  if (key.revokedAt) return "revoked";
+  if (key.expiresAt && key.expiresAt <= now) return "expired";
+  return key.replacedAt ? "replaced" : "active";
+}
+
+const toPermissionMap = (granted: Permission[]) =>
+  Object.fromEntries(permissions.map((name) => [name, granted.includes(name)])) as ApiKey["permissions"];
+
+const toApiKey = (ctx: Context, key: OwnKey): ApiKey => ({
+  id: toId("key", key.id),
+  name: key.name,
+  prefix: prefixOf(ctx.config.environment, key.lookup),
+  permissions: toPermissionMap(key.permissions),
+  status: statusOf(key, ctx.now()),
+  createdAt: key.createdAt.toISOString(),
+  expiresAt: key.expiresAt?.toISOString() ?? null,
+  lastUsedAt: key.lastUsedAt?.toISOString() ?? null,
+  revokedAt: key.revokedAt?.toISOString() ?? null,
+});
+
+/** With its value, this once. */
+export const toNewApiKey = (
+  { id, key }: MadeKey,
+  { name, permissions: granted, expiresAt }: Pick<OwnKey, "name" | "permissions" | "expiresAt">,
+): NewApiKey => ({
+  id: toId("key", id),
+  name,
+  permissions: toPermissionMap(granted),
+  key,
+  expiresAt: expiresAt?.toISOString() ?? null,
+});
+
+export async function listOwnKeys(ctx: Context, { userId }: SessionCaller, paging: Paging) {
+  return mapPage(await listKeys(ctx.db, userId, paging), (key) => toApiKey(ctx, key));
+}
+
+function expiryOf(ctx: Context, text: string | null): Date | null {
+  if (text === null) return null;
+  const expiresAt = new Date(text);
+  const latest = new Date(ctx.now());
+  latest.setUTCFullYear(latest.getUTCFullYear() + MAX_YEARS);
+  if (expiresAt <= ctx.now()) throw invalidRequest("expiresAt", "must be in the future");
+  if (expiresAt > latest) throw invalidRequest("expiresAt", `must be at most ${MAX_YEARS} years ahead`);
+  return expiresAt;
+}
+
+export async function createOwnKey(
+  ctx: Context,
+  { userId }: SessionCaller,
+  wish: CreateApiKey,
+  source: Source,
+): Promise<NewApiKey> {
+  const granted = permissions.filter((permission) => wish.permissions[permission]);
+  const key = { name: wish.name, permissions: granted, expiresAt: expiryOf(ctx, wish.expiresAt) };
+  return ctx.db.transaction().execute(async (tx) => {
+    const owner = await lockOwner(tx, userId);
+    const { count } = await countWorkingKeys(tx, userId, ctx.now());
+    if (count >= MAX_WORKING_KEYS) throw tooMany();
+    const made = await makeKey(ctx, tx, { userId, ...key });
+    await ctx.idempotencyKey?.bind(tx, toId("key", made.id));
+    const details = { permissions: granted };
+    await recordKey(ctx, tx, { actorId: userId, source }, "created", { id: made.id, details });
+    const canSpend = SPENDING.some((permission) => granted.includes(permission));
+    await sendMail(
+      ctx,
+      tx,
+      owner.email,
+      createdLetter(ctx, { name: key.name, prefix: made.prefix, canSpend }),
+    );
+    return toNewApiKey(made, key);
+  });
+}
+
+const tooMany = () =>
+  new ApiError(
+    "VALIDATION_ERROR",
+    `An account may have ${MAX_WORKING_KEYS} API keys that work. Revoke one that nothing uses.`,
+    { limit: MAX_WORKING_KEYS },
+  );
+
+export async function lockOwnKey(tx: Tx, userId: string, keyId: string): Promise<OwnKey> {
+  const id = toUuid("key", keyId);
+  const key = id && (await lockKey(tx, userId, id));
+  if (!key) throw new ApiError("API_KEY_NOT_FOUND");
+  return key;
+}
+
+export const revokeOwnKey = (ctx: Context, { userId }: SessionCaller, keyId: string, source: Source) =>
+  ctx.db.transaction().execute(async (tx) => {
+    const key = await lockOwnKey(tx, userId, keyId);
+    const isNew = await endKey(ctx, tx, key, { actorId: userId, source });
+    return toApiKey(ctx, isNew ? { ...key, revokedAt: ctx.now() } : key);
+  });

@@ -1,0 +1,172 @@
+import type { Permission, Plan, Quota, Role } from "@stoa/contract";
+import { sql } from "kysely";
+import type { Context } from "../../core/context.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+
+/** A key that lets in, and whom. */
+export interface KeyRow {
+  id: string;
+  userId: string;
+  role: Role;
+  plan: Plan;
+  quota: Quota[] | null;
+  digest: Buffer;
+  permissions: Permission[];
+  expiresAt: Date | null;
+  lastUsedAt: Date | null;
+}
+
+/** Asked by every request of a key that is not in memory, hence plain SQL with a name. */
+const FIND_KEY = {
+  name: "find_key",
+  text: `select k.id, k.user_id as "userId", u.role, u.plan, u.quota, k.digest, k.permissions, k.expires_at as "expiresAt",
+                k.last_used_at as "lastUsedAt"
+           from api_keys k join users u on u.id = k.user_id
+          where k.lookup = $1 and k.revoked_at is null and u.banned_at is null and u.closed_at is null`,
+};
+
+export async function findKey({ pool }: Context, lookup: string): Promise<KeyRow | undefined> {
+  const { rows } = await pool.query<KeyRow>({ ...FIND_KEY, values: [lookup] });
+  return rows[0];
+}
+
+/** Compared again in the row, so that of many parallel requests one writes. */
+export function touchKey({ db }: Context, id: string, now: Date, before: Date) {
+  return db
+    .updateTable("api_keys")
+    .set({ last_used_at: now })
+    .where("id", "=", id)
+    .where((row) => row.or([row("last_used_at", "is", null), row("last_used_at", "<", before)]))
+    .execute();
+}
+
+export interface NewKey {
+  id: string;
+  user_id: string;
+  lookup: string;
+  digest: Buffer;
+  name: string;
+  permissions: string[];
+  created_at: Date;
+  expires_at: Date | null;
+}
+
+export const insertKey = (db: Queries, key: NewKey) => db.insertInto("api_keys").values(key).execute();
+
+export const revokeKeysOf = (db: Queries, userId: string, now: Date) =>
+  db
+    .updateTable("api_keys")
+    .set({ revoked_at: now })
+    .where("user_id", "=", userId)
+    .where("revoked_at", "is", null)
+    .returning("id")
+    .execute();
+
+/** A key as its owner sees it. */
+export interface OwnKey {
+  id: string;
+  userId: string;
+  lookup: string;
+  name: string;
+  permissions: Permission[];
+  createdAt: Date;
+  expiresAt: Date | null;
+  replacedAt: Date | null;
+  revokedAt: Date | null;
+  lastUsedAt: Date | null;
+}
+
+const ownKeys = (db: Queries) =>
+  db
+    .selectFrom("api_keys")
+    .select([
+      ...(["id", "user_id as userId", "lookup", "name", "permissions", "created_at as createdAt"] as const),
+      ...(["expires_at as expiresAt", "replaced_at as replacedAt", "revoked_at as revokedAt"] as const),
+      "last_used_at as lastUsedAt",
+    ])
+    .$castTo<OwnKey>();
+
+export async function listKeys(db: Queries, userId: string, paging: Paging): Promise<Page<OwnKey>> {
+  const items = await ownKeys(db)
+    .where("user_id", "=", userId)
+    .orderBy("id", "desc")
+    .limit(paging.limit)
+    .offset(offsetOf(paging))
+    .execute();
+  const { total } = await db
+    .selectFrom("api_keys")
+    .where("user_id", "=", userId)
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return { items, total };
+}
+
+export const lockKey = (tx: Tx, userId: string, id: string) =>
+  ownKeys(tx).where("user_id", "=", userId).where("id", "=", id).forUpdate().executeTakeFirst();
+
+/** Of anybody, as operators name it: by id, or by what is in a pasted key. */
+export const lockAnyKey = (tx: Tx, by: { id: string } | { lookup: string; digest: Buffer }) =>
+  ownKeys(tx)
+    .where((row) => row.and(by))
+    .forUpdate()
+    .executeTakeFirst();
+
+const owners = (tx: Tx, userId: string) => tx.selectFrom("users").select("email").where("id", "=", userId);
+
+export const findOwner = (tx: Tx, userId: string) => owners(tx, userId).executeTakeFirstOrThrow();
+
+/** Whoever makes a key for this account meanwhile waits: so that keys can be counted. */
+export const lockOwner = (tx: Tx, userId: string) =>
+  owners(tx, userId).forNoKeyUpdate().executeTakeFirstOrThrow();
+
+export const countWorkingKeys = (tx: Tx, userId: string, now: Date) =>
+  tx
+    .selectFrom("api_keys")
+    .select((row) => row.fn.countAll<number>().as("count"))
+    .where("user_id", "=", userId)
+    .where("revoked_at", "is", null)
+    .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", now)]))
+    .executeTakeFirstOrThrow();
+
+export const replaceKeyBy = (tx: Tx, id: string, replacedAt: Date, expiresAt: Date) =>
+  tx
+    .updateTable("api_keys")
+    .set({ replaced_at: replacedAt, expires_at: expiresAt })
+    .where("id", "=", id)
+    .execute();
+
+export const revokeKey = (tx: Tx, id: string, now: Date) =>
+  tx.updateTable("api_keys").set({ revoked_at: now }).where("id", "=", id).execute();
+
+export interface ExpiringKey {
+  name: string;
+  lookup: string;
+  expiresAt: Date;
+  email: string;
+}
+
+/**
+ * The keys that end within so many days and whose owners do not know it yet: they do from here on. One statement, so of
+ * parallel rounds one gets each key. A key that never had so many days before it is no news, and neither is a replaced one.
+ */
+export const markTold = (tx: Tx, days: number, now: Date, until: Date) =>
+  tx
+    .updateTable("api_keys as k")
+    .from("users as u")
+    .set({ expiry_told_days: days })
+    .whereRef("u.id", "=", "k.user_id")
+    .where("u.banned_at", "is", null)
+    .where("u.closed_at", "is", null)
+    .where("k.revoked_at", "is", null)
+    .where("k.replaced_at", "is", null)
+    .where("k.expires_at", ">", now)
+    .where("k.expires_at", "<=", until)
+    .where(sql<boolean>`k.created_at <= k.expires_at - make_interval(days => ${days})`)
+    .where((row) => row.or([row("k.expiry_told_days", "is", null), row("k.expiry_told_days", ">", days)]))
+    .returning(["k.name", "k.lookup", "k.expires_at as expiresAt", "u.email"])
+    .$castTo<ExpiringKey>()
+    .execute();
+
+export const deleteKeysOf = (db: Queries, userId: string) =>
+  db.deleteFrom("api_keys").where("user_id", "=", userId).execute();

@@ -1,0 +1,56 @@
+import type { RotatedApiKey } from "@stoa/contract";
+import type { Context, SessionCaller, Source } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import { sendMail } from "../../platform/email/mail.ts";
+import { prefixOf } from "./api-key.ts";
+import { makeKey, recordKey } from "./keys.ts";
+import { rotatedLetter } from "./letters.ts";
+import { lockOwnKey, statusOf, toNewApiKey } from "./own-keys.ts";
+import { lockOwner, type OwnKey, replaceKeyBy } from "./queries.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** Always possible, however many keys the account has: who must wait for a free place does not rotate. */
+export const rotateKey = (
+  ctx: Context,
+  { userId }: SessionCaller,
+  wish: { keyId: string; graceHours: number },
+  source: Source,
+): Promise<RotatedApiKey> =>
+  ctx.db.transaction().execute(async (tx) => {
+    // First the account, as everybody does who makes a key.
+    const { email } = await lockOwner(tx, userId);
+    const old = await lockOwnKey(tx, userId, wish.keyId);
+    mustBeActive(ctx, old);
+    const { name, permissions } = old;
+    const key = { name, permissions, expiresAt: lifeAnew(old, ctx.now()) };
+    const oldExpiresAt = endOfGrace(old, ctx.now(), wish.graceHours);
+    const made = await makeKey(ctx, tx, { userId, ...key });
+    await ctx.idempotencyKey?.bind(tx, toId("key", made.id));
+    await replaceKeyBy(tx, old.id, ctx.now(), oldExpiresAt);
+    const details = { replacedBy: toId("key", made.id), graceHours: wish.graceHours };
+    await recordKey(ctx, tx, { actorId: userId, source }, "rotated", { id: old.id, details });
+    const prefix = prefixOf(ctx.config.environment, old.lookup);
+    await sendMail(ctx, tx, email, rotatedLetter(ctx, { name, prefix, expiresAt: oldExpiresAt }));
+    const replaced = { id: toId("key", old.id), expiresAt: oldExpiresAt.toISOString() };
+    return { ...toNewApiKey(made, key), replaced };
+  });
+
+function mustBeActive(ctx: Context, key: OwnKey): void {
+  const current = statusOf(key, ctx.now());
+  if (current === "active") return;
+  throw new ApiError("INVALID_STATE", `The key is ${current}; only an active one can be replaced.`, {
+    current,
+    allowed: ["active"],
+  });
+}
+
+/** As long as the old one was made to live. */
+const lifeAnew = ({ createdAt, expiresAt }: OwnKey, now: Date) =>
+  expiresAt && new Date(now.getTime() + expiresAt.getTime() - createdAt.getTime());
+
+function endOfGrace({ expiresAt }: OwnKey, now: Date, graceHours: number): Date {
+  const end = new Date(now.getTime() + graceHours * HOUR_MS);
+  return expiresAt && expiresAt < end ? expiresAt : end;
+}

@@ -1,0 +1,136 @@
+import { randomBytes } from "node:crypto";
+import { type CreateOAuthClient, type NewOAuthClient, type OAuthClient, permissions } from "@stoa/contract";
+import type { Context, SessionCaller, Source } from "../../core/context.ts";
+import { digestOf } from "../../core/digest.ts";
+import { ApiError, invalidRequest } from "../../core/errors.ts";
+import { record } from "../../platform/audit/audit.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { mapPage, type Paging } from "../../platform/db/paging.ts";
+import type { Letter } from "../../platform/email/letter.ts";
+import { sendMail } from "../../platform/email/mail.ts";
+import { isClientId, newClientId } from "./client-id.ts";
+import { clientCreatedLetter, clientSecretLetter } from "./letters.ts";
+import {
+  type ClientRow,
+  countOwnClients,
+  deleteOwnClient,
+  findAccount,
+  findOwnClient,
+  insertOwnClient,
+  listOwnClients,
+  lockAccount,
+  replaceSecret,
+} from "./queries.ts";
+
+const CLIENTS_PER_ACCOUNT = 25;
+
+const newSecret = () => `stoa_client_${randomBytes(32).toString("base64url")}`;
+const notFound = () => new ApiError("OAUTH_CLIENT_NOT_FOUND");
+
+/** As its owner sees it, and in part administrators. */
+export const toClient = (client: Omit<ClientRow, "secretDigest" | "idTokenAlgorithm">): OAuthClient => ({
+  clientId: client.id,
+  name: client.name,
+  redirectUris: client.redirectUris,
+  postLogoutRedirectUris: client.postLogoutRedirectUris,
+  grantTypes: client.grantTypes,
+  scopes: client.permissions ?? [...permissions],
+  createdAt: client.createdAt.toISOString(),
+});
+
+export async function listClients(ctx: Context, caller: SessionCaller, query: Paging) {
+  return mapPage(await listOwnClients(ctx.db, caller.userId, query), toClient);
+}
+
+export async function createClient(
+  ctx: Context,
+  caller: SessionCaller,
+  wish: CreateOAuthClient,
+  source: Source,
+): Promise<NewOAuthClient> {
+  if (wish.grantTypes.includes("authorization_code") && wish.redirectUris.length === 0)
+    throw invalidRequest("redirectUris", "must have at least one for authorization_code");
+  const id = newClientId();
+  const secret = newSecret();
+  return ctx.db.transaction().execute(async (tx) => {
+    await mustHaveRoom(tx, caller.userId);
+    await insertOwnClient(tx, {
+      id,
+      owner_id: caller.userId,
+      name: wish.name,
+      redirect_uris: wish.redirectUris,
+      post_logout_redirect_uris: wish.postLogoutRedirectUris,
+      grant_types: wish.grantTypes,
+      permissions: wish.scopes,
+      secret_digest: digestOf(secret),
+      created_at: ctx.now(),
+    });
+    await ctx.idempotencyKey?.bind(tx, id);
+    const { name, redirectUris, grantTypes, scopes } = wish;
+    await note(ctx, tx, caller, source, "created", id, { name, redirectUris, grantTypes, scopes });
+    const actsAlone = grantTypes.includes("client_credentials");
+    await mailOwner(ctx, tx, caller, clientCreatedLetter(ctx, { name, actsAlone }));
+    return shownWith(secret, await findOwnClient(tx, caller.userId, id));
+  });
+}
+
+async function mustHaveRoom(tx: Tx, userId: string): Promise<void> {
+  await lockAccount(tx, userId);
+  if ((await countOwnClients(tx, userId)) >= CLIENTS_PER_ACCOUNT)
+    throw new ApiError(
+      "CONFLICT",
+      `An account has at most ${CLIENTS_PER_ACCOUNT} OAuth clients; remove one first.`,
+    );
+}
+
+function shownWith(clientSecret: string, client: ClientRow | undefined): NewOAuthClient {
+  if (!client) throw notFound();
+  return { ...toClient(client), clientSecret };
+}
+
+/** The old secret ends at once: who rotates one has mostly lost it. */
+export async function rotateSecret(ctx: Context, caller: SessionCaller, clientId: string, source: Source) {
+  if (!isClientId(clientId)) throw notFound();
+  const secret = newSecret();
+  return ctx.db.transaction().execute(async (tx) => {
+    if (!(await replaceSecret(tx, caller.userId, clientId, digestOf(secret)))) throw notFound();
+    await ctx.idempotencyKey?.bind(tx, clientId);
+    await note(ctx, tx, caller, source, "secret_rotated", clientId);
+    const client = await findOwnClient(tx, caller.userId, clientId);
+    if (client) await mailOwner(ctx, tx, caller, clientSecretLetter(ctx, client));
+    return shownWith(secret, client);
+  });
+}
+
+async function mailOwner(ctx: Context, tx: Queries, { userId }: SessionCaller, letter: Letter) {
+  const owner = await findAccount(tx, userId);
+  if (owner) await sendMail(ctx, tx, owner.email, letter);
+}
+
+/** With every grant and token of it. */
+export async function removeClient(ctx: Context, caller: SessionCaller, clientId: string, source: Source) {
+  if (!isClientId(clientId)) throw notFound();
+  return ctx.db.transaction().execute(async (tx) => {
+    const client = await deleteOwnClient(tx, caller.userId, clientId);
+    if (!client) throw notFound();
+    await note(ctx, tx, caller, source, "removed", clientId, { name: client.name });
+    return { clientId, deleted: true as const };
+  });
+}
+
+const note = (
+  ctx: Context,
+  tx: Tx,
+  { userId }: SessionCaller,
+  source: Source,
+  verb: "created" | "secret_rotated" | "removed",
+  id: string,
+  details: Record<string, unknown> = {},
+) =>
+  record(ctx, tx, {
+    actorId: userId,
+    action: `oauth_client.${verb}`,
+    target: { type: "oauth_client", id },
+    source,
+    details,
+  });

@@ -1,0 +1,34 @@
+import { scopeDescriptions } from "@stoa/contract";
+import { html, type Page } from "../../platform/http/html.ts";
+import type { Consent } from "./consent.ts";
+import { formTarget, isLoopback } from "./redirects.ts";
+
+/** Who asks for what, and where the answer goes: a name can be anybody's, the address cannot. */
+export function consentPage({ client, account, redirectUri, identity, resources }: Consent): Page {
+  const scopes = [...new Set([...identity, ...Object.values(resources).flat()])];
+  return {
+    title: `Allow ${client.name}?`,
+    formAction: [formTarget(redirectUri)],
+    main: html`<section class="card">
+<h1>Allow ${client.name}?</h1>
+<p>You are signed in as <strong>${account.name}</strong> (${account.email}).
+<strong>${client.name}</strong> asks to do this in your name:</p>
+<ul class="permissions">
+${scopes.map((scope) => html`<li>${scopeDescriptions[scope]} <code>${scope}</code></li>\n`)}</ul>
+<p>Your answer goes to ${destination(redirectUri)}.</p>
+<p class="notice warning">Nobody has checked this application's name: go on only if you started this yourself.</p>
+<form method="post">
+<div class="actions">
+<button class="button primary" name="decision" value="allow">Allow</button>
+<button class="button" name="decision" value="deny">Deny</button>
+</div>
+</form>
+<p class="small">You can take this back at any time in <a href="/auth/signed-in">your account</a>. Not you? Sign out there, then start again in the application.</p>
+</section>`,
+  };
+}
+
+const destination = (uri: URL) =>
+  isLoopback(uri.href)
+    ? html`an application on this computer (<strong>${uri.host}</strong>)`
+    : html`<strong>${uri.host}</strong>`;

@@ -1,0 +1,43 @@
+import type { Grant } from "@stoa/contract";
+import type { Context, SessionCaller, Source } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { record } from "../../platform/audit/audit.ts";
+import { mapPage, type Paging } from "../../platform/db/paging.ts";
+import { scopesIn } from "./grant-storage.ts";
+import { deleteOwnGrant, type GrantRow, listLiveGrants } from "./queries.ts";
+import { hostsOf } from "./redirects.ts";
+
+const toGrant = (grant: GrantRow): Grant => ({
+  id: toId("grant", grant.id),
+  client: {
+    clientId: grant.clientId,
+    name: grant.clientName,
+    redirectHosts: hostsOf(grant.redirectUris),
+  },
+  scopes: scopesIn(grant.allowed),
+  createdAt: grant.createdAt.toISOString(),
+  lastUsedAt: grant.lastUsedAt?.toISOString() ?? null,
+  expiresAt: grant.expiresAt.toISOString(),
+});
+
+export async function listGrants(ctx: Context, caller: SessionCaller, query: Paging) {
+  return mapPage(await listLiveGrants(ctx.db, caller.userId, ctx.now(), query), toGrant);
+}
+
+/** Its tokens hang on it, and end with it. */
+export async function removeGrant(ctx: Context, caller: SessionCaller, grantId: string, source: Source) {
+  const id = toUuid("grant", grantId);
+  return ctx.db.transaction().execute(async (tx) => {
+    const grant = id ? await deleteOwnGrant(tx, caller.userId, id) : undefined;
+    if (!grant) throw new ApiError("GRANT_NOT_FOUND");
+    await record(ctx, tx, {
+      actorId: caller.userId,
+      action: "oauth_grant.revoked",
+      target: { type: "oauth_grant", id: grantId },
+      source,
+      details: { userId: toId("usr", caller.userId), clientId: grant.clientId },
+    });
+    return { id: grantId, deleted: true as const };
+  });
+}

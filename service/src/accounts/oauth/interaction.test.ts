@@ -1,0 +1,347 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { after, before, test } from "node:test";
+import { Browser } from "../../../test/browser.ts";
+import { lettersToUser } from "../../../test/letters.ts";
+import { assertError, type Client, type Market } from "../../../test/market.ts";
+import {
+  askTokens,
+  authorizeUrl,
+  browserOf,
+  consent,
+  hasOAuthClient,
+  hasPublicClient,
+  newVerifier,
+  type OAuthClient,
+  openOAuthMarket,
+  redeem,
+} from "../../../test/oauth.ts";
+import { toId } from "../../core/ids.ts";
+
+let market: Market;
+let alice: Client;
+let bob: Client;
+let app: OAuthClient;
+before(async () => {
+  market = await openOAuthMarket();
+  alice = await market.hasUser({ name: "Alice" });
+  bob = await market.hasUser({ name: "Bob" });
+  app = await hasOAuthClient(market, await market.hasUser(), { name: "Sync & Co" });
+});
+after(() => market.close());
+
+const ask = (more = {}, client = app) => authorizeUrl(market, client, { verifier: newVerifier(), ...more });
+const quiet = { prompt: undefined, scope: "openid products:read" };
+const sessionOf = async ({ userId }: Client) => (await market.hasSession(userId)).key;
+
+/** Whom the tokens of a code speak of. */
+async function whoseCode(browser: Browser, more: object = {}): Promise<string> {
+  const verifier = newVerifier();
+  const { url } = await browser.open(authorizeUrl(market, app, { ...quiet, verifier, ...more }));
+  const code = url.searchParams.get("code");
+  if (code === null) return url.searchParams.get("error") ?? url.pathname;
+  const { body } = await redeem(market, app, code, verifier);
+  return JSON.parse(Buffer.from(body.id_token.split(".")[1], "base64url").toString()).sub;
+}
+
+test("who is not signed in is sent to sign in, and comes back to the same request", async () => {
+  const browser = new Browser(market.origin);
+  const { url } = await browser.open(ask());
+  assert.equal(url.pathname, "/auth/sign-in");
+  const returnTo = url.searchParams.get("returnTo")!;
+  assert.match(returnTo, /^\/oauth\/interaction\/[\w-]+$/);
+  const page = await browser.signIn(await sessionOf(alice)).open(returnTo);
+  assert.match(page.text, /Allow Sync &amp; Co\?/);
+});
+
+test("the consent page names the client, the account, the scopes in words and where the answer goes", async () => {
+  const page = await (await browserOf(market, alice.userId)).open(ask({ scope: "products:read ai:execute" }));
+  assert.match(page.text, /<strong>Alice<\/strong>/);
+  assert.match(page.text, /<strong>app\.example<\/strong>/);
+  assert.match(page.text, /Run prompts with your stored provider keys/);
+  assert.match(page.text, /Nobody has checked this application's name/);
+  assert.doesNotMatch(page.text, /<script|<style|style=|onclick/);
+  const policy = page.headers.get("content-security-policy")!;
+  assert.match(policy, /form-action 'self' https:\/\/app\.example;/);
+  assert.match(policy, /frame-ancestors 'none'/);
+  assert.equal(page.headers.get("cache-control"), "no-store");
+});
+
+test("once allowed, a client with a secret is not asked about again, but for more", async () => {
+  const browser = await browserOf(market, alice.userId);
+  await consent(browser, ask({ ...quiet, prompt: "consent" }));
+  assert.equal(await whoseCode(browser), toId("usr", alice.userId));
+  assert.equal(
+    await whoseCode(await browserOf(market, alice.userId)),
+    toId("usr", alice.userId),
+    "nor elsewhere",
+  );
+  const page = await browser.open(ask({ ...quiet, scope: "openid products:read ai:execute" }));
+  assert.match(page.text, /Allow Sync/);
+});
+
+test("a client that registered itself is asked about every time", async () => {
+  const desk = await hasPublicClient(market);
+  const browser = await browserOf(market, alice.userId);
+  for (let times = 0; times < 2; times++) await consent(browser, ask(quiet, desk));
+  const page = await browser.open(ask(quiet, desk));
+  assert.match(page.text, /Allow Desk\?/);
+  const { url } = await browser.open(ask({ ...quiet, prompt: "none" }, desk));
+  assert.equal(url.searchParams.get("error"), "consent_required");
+});
+
+test("after Alice, when Bob signs in, no client gets a code for Alice", async () => {
+  const browser = await browserOf(market, alice.userId);
+  await consent(browser, ask({ ...quiet, prompt: "consent" }));
+  assert.equal(await whoseCode(browser), toId("usr", alice.userId));
+
+  browser.signIn(await sessionOf(bob));
+  const page = await browser.open(ask(quiet));
+  assert.match(page.text, /<strong>Bob<\/strong>/, "he has allowed nothing yet");
+  await browser.press(page, "decision", "allow");
+  assert.equal(await whoseCode(browser), toId("usr", bob.userId));
+});
+
+test("once Alice has signed out, no client gets a code in her browser", async () => {
+  const browser = await browserOf(market, alice.userId);
+  await consent(browser, ask({ ...quiet, prompt: "consent" }));
+  await market.query("update sessions set ended_at = now() where user_id = $1", [alice.userId]);
+  assert.equal(await whoseCode(browser, { prompt: "none" }), "login_required");
+  assert.equal(await whoseCode(browser), "/auth/sign-in");
+});
+
+test("a consent page that Alice left open is not Bob's to answer", async () => {
+  const browser = await browserOf(market, alice.userId);
+  const page = await browser.open(ask());
+  browser.signIn(await sessionOf(bob));
+  assert.equal((await browser.press(page, "decision", "allow")).status, 409);
+  assert.equal((await browser.open(page.url)).status, 409);
+});
+
+test("a consent page belongs to the browser that it was opened in", async () => {
+  const page = await (await browserOf(market, alice.userId)).open(ask());
+  const other = await browserOf(market, alice.userId);
+  assert.equal((await other.open(page.url)).status, 409);
+  assert.equal((await other.press(page, "decision", "allow")).status, 409);
+});
+
+test("no other site can press the button", async () => {
+  const browser = await browserOf(market, alice.userId);
+  const page = await browser.open(ask());
+  const allow = new URLSearchParams({ decision: "allow" });
+  for (const headers of [
+    { "sec-fetch-site": "cross-site" },
+    { "sec-fetch-site": "same-site" },
+    { "sec-fetch-site": "none" },
+  ] as Record<string, string>[]) {
+    const reply = await browser.post(page.url, allow, headers);
+    assert.equal(`${reply.status} ${reply.url.origin}`, `403 ${market.origin}`, JSON.stringify(headers));
+  }
+  const bare = await market.as(null).request("POST", page.url.pathname, { body: allow });
+  assertError(bare, 403, "UNAUTHORIZED");
+});
+
+const grantsOf = async ({ id }: OAuthClient) =>
+  (await market.query("select 1 from oauth_grants where client_id = $1", [id])).rows.length;
+
+test("however often the button is pressed at once, one grant comes of it", async () => {
+  const client = await hasOAuthClient(market, bob);
+  const browser = await browserOf(market, alice.userId);
+  const page = await browser.open(ask({}, client));
+  const clicks = await Promise.all([1, 2, 3, 4].map(() => browser.press(page, "decision", "allow")));
+  // 400 and 409: another click was faster, on the way back to the client or before.
+  for (const { status } of clicks) assert.ok([0, 400, 409].includes(status), String(status));
+  assert.equal(await grantsOf(client), 1);
+});
+
+test("in however many tabs the button is pressed, one grant comes of it", async () => {
+  const client = await hasOAuthClient(market, bob);
+  const browser = await browserOf(market, alice.userId);
+  const tabs = [await browser.open(ask({}, client)), await browser.open(ask({}, client))];
+  for (const tab of tabs) assert.equal((await browser.press(tab, "decision", "allow")).status, 0);
+  assert.equal(await grantsOf(client), 1);
+});
+
+test("a consent page whose client was removed meanwhile says that the request is over", async () => {
+  const client = await hasOAuthClient(market, bob);
+  const browser = await browserOf(market, alice.userId);
+  const page = await browser.open(ask({}, client));
+  await (await market.hasSession(bob.userId)).delete(`/v1/oauth-clients/${client.id}`);
+  assert.equal((await browser.open(page.url)).status, 409);
+  assert.equal((await browser.press(page, "decision", "allow")).status, 409);
+});
+
+test("what is neither allowed nor denied is denied", async () => {
+  const browser = await browserOf(market, alice.userId);
+  const page = await browser.open(ask());
+  const { url } = await browser.post(page.url, new URLSearchParams({ decision: "maybe" }));
+  assert.equal(url.searchParams.get("error"), "access_denied");
+});
+
+test("consent is on record: who allowed whom what, and from where", async () => {
+  const carol = await market.hasUser();
+  await consent(await browserOf(market, carol.userId), ask({ scope: "ai:execute" }));
+  const { rows } = await market.query(
+    "select * from audit_log where actor_id = $1 and action like 'oauth%'",
+    [carol.userId],
+  );
+  assert.equal(rows.length, 1);
+  assert.equal(rows[0].action, "oauth_grant.given");
+  assert.equal(rows[0].ip, "127.0.0.1");
+  assert.deepEqual(rows[0].details, {
+    clientId: app.id,
+    resources: { [`${market.origin}/v1`]: "ai:execute" },
+  });
+});
+
+const signedInAgo = (seconds: number) =>
+  market.query("update sessions set created_at = now() - make_interval(secs => $1)", [seconds]);
+
+test("prompt=login asks for a sign-in of now, and max_age for a recent one", async () => {
+  const browser = await browserOf(market, alice.userId);
+  await signedInAgo(3_600);
+  for (const more of [{ prompt: "login" }, { max_age: "3500" }]) {
+    const { url } = await browser.open(ask({ ...quiet, ...more }));
+    assert.equal(url.pathname, "/auth/sign-in", JSON.stringify(more));
+    const page = await (await browserWith(browser)).open(url.searchParams.get("returnTo")!);
+    assert.doesNotMatch(page.url.pathname, /sign-in/);
+    await signedInAgo(3_600);
+  }
+  assert.doesNotMatch((await browser.open(ask({ ...quiet, max_age: "3700" }))).url.pathname, /sign-in/);
+});
+
+/** The same browser, signed in anew. */
+const browserWith = async (browser: Browser) => browser.signIn(await sessionOf(alice));
+
+test("a client that wants another account than the one signed in hears so", async () => {
+  const browser = await browserOf(market, alice.userId);
+  const verifier = newVerifier();
+  const answer = await consent(browser, ask({ scope: "openid", prompt: "consent", verifier }));
+  const { body } = await redeem(market, app, answer.get("code")!, verifier);
+  const bobs = await browserOf(market, bob.userId);
+  const { url } = await bobs.open(ask({ ...quiet, id_token_hint: body.id_token }));
+  assert.equal(url.searchParams.get("error"), "login_required");
+});
+
+test("an answer that posts itself runs its one script and no other", async () => {
+  const browser = await browserOf(market, alice.userId);
+  const page = await browser.open(ask({ response_mode: "form_post" }));
+  const end = await browser.press(page, "decision", "allow");
+  const [, script = ""] = /<script>([\s\S]*?)<\/script>/.exec(end.text)!;
+  const digest = createHash("sha256").update(script).digest("base64");
+  assert.ok(end.headers.get("content-security-policy")?.includes(`script-src 'self' 'sha256-${digest}'`));
+  assert.match(end.text, /action="https:\/\/app\.example\/callback"/);
+});
+
+test("a client may sign its user out, who is asked first; then the session here ends too", async () => {
+  const client = await hasOAuthClient(market, bob, { postLogoutRedirectUris: ["https://app.example/bye"] });
+  const dave = await market.hasUser();
+  const browser = await browserOf(market, dave.userId);
+  await consent(browser, ask({}, client));
+  const signedIn = () => market.as(browser.cookie("__Host-session") ?? "gone").get("/v1/account/grants");
+  const logout = new URL("/oauth/logout", market.origin);
+  logout.search = String(
+    new URLSearchParams({
+      client_id: client.id,
+      post_logout_redirect_uri: "https://app.example/bye",
+      state: "s2",
+    }),
+  );
+
+  const page = await browser.open(logout);
+  assert.match(page.text, /Sign out of Stoa\?/);
+  assert.doesNotMatch(page.text, /<script/);
+  assert.match(page.headers.get("content-security-policy")!, /form-action 'self' https:\/\/app\.example/);
+  assert.equal((await signedIn()).status, 200, "a link alone ends nothing");
+
+  const token = browser.cookie("__Host-session")!;
+  const { url } = await browser.press(page, "logout", "yes");
+  assert.equal(url.href, "https://app.example/bye?state=s2");
+  assert.equal(browser.cookie("__Host-session"), undefined);
+  assertError(await market.as(token).get("/v1/account/grants"), 401, "INVALID_API_KEY");
+  const { rows } = await market.query("select action from audit_log where actor_id = $1 order by id desc", [
+    dave.userId,
+  ]);
+  assert.equal(rows[0].action, "session.ended");
+});
+
+test("signing out leads to no address that the client did not register", async () => {
+  const browser = await browserOf(market, alice.userId);
+  const evil = `/oauth/logout?client_id=${app.id}&post_logout_redirect_uri=https://evil.example/`;
+  const page = await browser.open(evil);
+  assert.equal(page.status, 400);
+  assert.match(page.text, /invalid_request/);
+});
+
+test("what a client writes into its request comes back as it was, or is refused, and breaks nothing", async () => {
+  const browser = await browserOf(market, alice.userId);
+  const odd = "\0 \ud83d\ude00 \u202e'; drop table users;-- {{x}} <b>";
+  const answer = await consent(browser, ask({ scope: "openid", state: odd, nonce: odd }));
+  assert.equal(answer.get("state"), odd);
+  for (const more of [
+    { client_id: odd },
+    { scope: odd },
+    { redirect_uri: odd },
+    { resource: odd },
+    { prompt: odd },
+  ]) {
+    const { url, status } = await browser.open(ask(more));
+    assert.ok(status === 400 || url.searchParams.get("error"), `${JSON.stringify(more)} ${status} ${url}`);
+    assert.notEqual(url.searchParams.get("error"), "server_error");
+  }
+  for (const fields of [
+    { grant_type: "authorization_code", code: odd, redirect_uri: odd, code_verifier: odd },
+    { grant_type: "refresh_token", refresh_token: odd },
+    { grant_type: "client_credentials", scope: odd, resource: odd },
+    { grant_type: odd },
+  ] as Record<string, string>[])
+    for (const client of [app, { ...app, id: odd }, { ...app, id: odd, secret: null }])
+      assert.ok(
+        [400, 401].includes((await askTokens(market, client, fields)).status),
+        JSON.stringify(fields),
+      );
+});
+
+test("consent to offline_access: a session that is 15 minutes old is sent to sign in, and what is granted is told by email", async () => {
+  const user = await market.hasUser();
+  const browser = await browserOf(market, user.userId);
+  await market.query(
+    "update sessions set created_at = created_at - interval '15 minutes' where user_id = $1",
+    [user.userId],
+  );
+  const { url } = await browser.open(ask());
+  assert.equal(url.pathname, "/auth/sign-in");
+  assert.equal(url.searchParams.get("problem"), "STALE_SESSION");
+  const short = await browser.open(ask({ scope: "products:read" }));
+  assert.match(short.text, /Allow Sync &amp; Co\?/);
+
+  browser.signIn((await market.hasSession(user.userId)).key);
+  const page = await browser.open(url.searchParams.get("returnTo")!);
+  assert.match(page.text, /Stay connected/);
+  const { url: end } = await browser.press(page, "decision", "allow");
+  assert.ok(end.searchParams.has("code"), String(end));
+  const letters = await lettersToUser(market, user.userId);
+  assert.deepEqual(
+    letters.map(({ subject }) => subject),
+    ["An application may act for you"],
+  );
+  assert.match(letters[0]!.text, /Sync & Co[\s\S]*app\.example[\s\S]*offline_access/);
+  await consent(browser, ask());
+  assert.equal((await lettersToUser(market, user.userId)).length, 1, "the same again is no news");
+});
+
+test("offline_access without prompt=consent: the consent page asks for it, and it is granted; prompt=none cannot ask", async () => {
+  const browser = await browserOf(market, (await market.hasUser()).userId);
+  for (const prompt of [undefined, ""]) {
+    const verifier = newVerifier();
+    const page = await browser.open(ask({ verifier, prompt }));
+    assert.match(page.text, /Stay connected/);
+    const { url } = await browser.press(page, "decision", "allow");
+    const { body } = await redeem(market, app, url.searchParams.get("code")!, verifier);
+    assert.ok(body.refresh_token, JSON.stringify(body));
+  }
+  const verifier = newVerifier();
+  const { url } = await browser.open(ask({ verifier, prompt: "none" }));
+  const { body } = await redeem(market, app, url.searchParams.get("code")!, verifier);
+  assert.equal(body.refresh_token, undefined);
+});

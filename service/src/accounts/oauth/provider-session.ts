@@ -1,0 +1,56 @@
+import type { Provider, Session } from "oidc-provider";
+import type { Context, SessionCaller } from "../../core/context.ts";
+import { toId } from "../../core/ids.ts";
+import { record } from "../../platform/audit/audit.ts";
+import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
+import { hasPlainCookies, toPlainName } from "../../platform/http/plain-cookies.ts";
+import { endSessions } from "../sessions/sessions.ts";
+import { toSeconds } from "./stored.ts";
+import { type Koa, type Middleware, visitor, visitSource } from "./visit.ts";
+
+/**
+ * The provider has a session of its own, which outlives ours: without this, whoever signs in after Alice would be Alice to
+ * every client. It ends unless it belongs to the very sign-in that this browser shows us; and ours ends with it.
+ */
+export const followOurSession =
+  (ctx: Context, provider: Provider): Middleware =>
+  async (koa, next) => {
+    if (koa.cookies.get(provider.cookieName("session")) === undefined) return next();
+    const caller = await visitor(ctx);
+    const session = await provider.Session.get(koa);
+    const isOurs = caller !== null && isOf(caller, session);
+    if (session.accountId !== undefined && !isOurs) await session.destroy();
+    await next();
+    if (isOurs && isSignOut(koa)) await signOut(ctx, koa, caller);
+  };
+
+/** As loginOf tells the provider. */
+const isOf = (caller: SessionCaller, { accountId, loginTs }: Session) =>
+  accountId === toId("usr", caller.userId) && loginTs === toSeconds(caller.authenticatedAt);
+
+/** What the provider is told of a sign-in. */
+export const loginOf = (caller: SessionCaller) => ({
+  accountId: toId("usr", caller.userId),
+  ts: toSeconds(caller.authenticatedAt),
+  ...(caller.secondFactor && { amr: ["mfa"] }),
+});
+
+/** The button of the logout page was pressed, and the provider agreed. */
+function isSignOut({ oidc, status }: Koa): boolean {
+  return oidc?.route === "end_session_confirm" && status === 303 && Boolean(oidc.params?.["logout"]);
+}
+
+async function signOut(ctx: Context, koa: Koa, { userId, sessionId }: SessionCaller): Promise<void> {
+  await ctx.db.transaction().execute(async (tx) => {
+    await endSessions(ctx, tx, userId, { only: sessionId });
+    await record(ctx, tx, {
+      actorId: userId,
+      action: "session.ended",
+      target: { type: "session", id: toId("ses", sessionId) },
+      source: visitSource(),
+      details: { via: "oauth" },
+    });
+  });
+  const name = hasPlainCookies(ctx) ? toPlainName(SESSION_COOKIE) : SESSION_COOKIE;
+  koa.cookies.set(name, null, { signed: false, path: "/", httpOnly: true, sameSite: "lax" });
+}

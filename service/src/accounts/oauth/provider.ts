@@ -1,0 +1,226 @@
+import { hkdfSync } from "node:crypto";
+import { type Client, type Configuration, errors, Provider } from "oidc-provider";
+import type { Context } from "../../core/context.ts";
+import { digestOf, isSameDigest } from "../../core/digest.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { hasPlainCookies } from "../../platform/http/plain-cookies.ts";
+import type { RateLimits } from "../../platform/http/rate-limit.ts";
+import { newClientId } from "./client-id.ts";
+import { showError, showLogout, showSignedOut } from "./notices.ts";
+import { consentPolicy } from "./policy.ts";
+import { followOurSession } from "./provider-session.ts";
+import { findAccount, findLiveGrant } from "./queries.ts";
+import { isLoopbackAddress } from "./redirects.ts";
+import { restrictRegistration } from "./registration.ts";
+import { allScopes, DEFAULT_RESOURCE, isPermission, scopesAt } from "./scopes.ts";
+import { signingKeys } from "./signing-keys.ts";
+import { storageOf } from "./storage.ts";
+import type { Middleware } from "./visit.ts";
+import { countWrongCredentials } from "./wrong-credentials.ts";
+
+const MINUTE = 60;
+const DAY = 86_400;
+const REFRESH_IDLE = 30 * DAY;
+const REFRESH_ABSOLUTE = 90 * DAY;
+const ACCESS = 15 * MINUTE;
+const AUTHORIZE = "/oauth/authorize";
+
+/** The OAuth 2.0 and OpenID Connect server of this origin. */
+export async function openProvider(ctx: Context, limits: RateLimits): Promise<Provider> {
+  const issuer = ctx.links.origin();
+  const provider = new Provider(issuer, await configurationOf(ctx, issuer));
+  pinAddress(provider, new URL(issuer), !hasPlainCookies(ctx));
+  compareSecretsByDigest(provider);
+  keepRedirectsExact(provider);
+  provider.use(followOurSession(ctx, provider));
+  provider.use(countWrongCredentials(limits));
+  provider.use(askConsentForOfflineAccess);
+  provider.use(tellAllScopes);
+  provider.on("server_error", (_koa, error) => ctx.log.error({ err: error }, "the OAuth server failed"));
+  provider.on("error" as "server_error", (error) => ctx.log.error({ err: error }, "an OAuth answer failed"));
+  return provider;
+}
+
+async function configurationOf(ctx: Context, issuer: string): Promise<Configuration> {
+  return {
+    adapter: storageOf(ctx),
+    jwks: await signingKeys(ctx),
+    findAccount: async (_koa, sub) => accountOf(ctx, sub),
+    scopes: ["openid", "profile", "email", "offline_access"],
+    claims: { openid: ["sub"], profile: ["name"], email: ["email", "email_verified"] },
+    responseTypes: ["code"],
+    clientAuthMethods: ["client_secret_basic", "client_secret_post", "none"],
+    clientDefaults: {
+      grant_types: ["authorization_code", "refresh_token"],
+      response_types: ["code"],
+      token_endpoint_auth_method: "none",
+    },
+    extraClientMetadata: {
+      properties: ["permissions"],
+      // With a context it is a registration, without one a client that storage has kept.
+      validator: (koa, _key, _value, metadata) => {
+        if (koa) restrictRegistration(metadata as Record<string, unknown>);
+      },
+    },
+    // No cookie is read there, so apps in browsers may ask as those on a computer do; who has a secret keeps it out of browsers.
+    clientBasedCORS: (_koa, _origin, client) => client.clientAuthMethod === "none",
+    pkce: { required: () => true },
+    allowOmittingSingleRegisteredRedirectUri: false,
+    rotateRefreshToken: () => true,
+    // What somebody allowed holds until it is taken back, whether or not they stay signed in here.
+    expiresWithSession: () => false,
+    loadExistingGrant: async ({ oidc }) => {
+      const grantId =
+        oidc.result?.consent?.grantId ??
+        (await grantIdOf(ctx, oidc.account!.accountId, oidc.client!.clientId));
+      return grantId === undefined ? undefined : oidc.provider.Grant.find(grantId);
+    },
+    interactions: { policy: consentPolicy(), url: (_koa, { uid }) => `/oauth/interaction/${uid}` },
+    features: featuresOf(issuer),
+    cookies: cookiesOf(ctx),
+    enabledJWA: { idTokenSigningAlgValues: ["RS256", "ES256", "EdDSA"] },
+    ttl: {
+      AccessToken: ACCESS,
+      ClientCredentials: ACCESS,
+      AuthorizationCode: MINUTE,
+      IdToken: ACCESS,
+      RefreshToken: (_koa, token) =>
+        Math.max(1, Math.min(REFRESH_IDLE, REFRESH_ABSOLUTE - token.totalLifetime())),
+      Grant: REFRESH_ABSOLUTE,
+      Interaction: 60 * MINUTE,
+      Session: 30 * DAY,
+    },
+    routes: {
+      authorization: AUTHORIZE,
+      token: "/oauth/token",
+      revocation: "/oauth/revoke",
+      introspection: "/oauth/introspect",
+      userinfo: "/oauth/userinfo",
+      registration: "/oauth/register",
+      jwks: "/oauth/jwks",
+      end_session: "/oauth/logout",
+      pushed_authorization_request: "/oauth/par",
+    },
+    renderError: showError,
+    // Nothing that a client says makes this server call anybody.
+    fetch: () => Promise.reject(new Error("this server fetches nothing for clients")),
+  };
+}
+
+function featuresOf(issuer: string): Configuration["features"] {
+  const isItsOwn = (_koa: unknown, client: Client, token: { clientId?: string | undefined }) =>
+    token.clientId === client.clientId;
+  return {
+    devInteractions: { enabled: false },
+    dPoP: { enabled: false },
+    clientCredentials: { enabled: true },
+    introspection: { enabled: true, allowedPolicy: isItsOwn },
+    revocation: { enabled: true, allowedPolicy: isItsOwn },
+    registration: {
+      enabled: true,
+      issueRegistrationAccessToken: false,
+      idFactory: newClientId,
+    },
+    rpInitiatedLogout: { enabled: true, logoutSource: showLogout, postLogoutSuccessSource: showSignedOut },
+    resourceIndicators: {
+      enabled: true,
+      defaultResource: (_koa, _client, oneOf) => oneOf ?? issuer + DEFAULT_RESOURCE,
+      // A token that asks for permissions is for the resource; one that asks who somebody is, for /oauth/userinfo.
+      useGrantedResource: (_koa, { scope }) => (scope ?? "").split(" ").some(isPermission),
+      getResourceServerInfo: (_koa, resource, client) => {
+        const scopes = scopesAt(issuer, resource);
+        if (!scopes) throw new errors.InvalidTarget();
+        const allowed = (client["permissions"] as string[] | undefined) ?? scopes;
+        return {
+          scope: scopes.filter((scope) => allowed.includes(scope)).join(" "),
+          audience: resource,
+          accessTokenTTL: ACCESS,
+          accessTokenFormat: "opaque",
+        };
+      },
+    },
+  };
+}
+
+const SECURE_NAMES = {
+  session: "__Host-oauth-session",
+  interaction: "__Secure-oauth-interaction",
+  resume: "__Secure-oauth-resume",
+};
+const PLAIN_NAMES = {
+  session: "stoa-oauth-session",
+  interaction: "stoa-oauth-interaction",
+  resume: "stoa-oauth-resume",
+};
+
+const cookiesOf = ({ config, links }: Context): Configuration["cookies"] => ({
+  names: hasPlainCookies({ config, links }) ? PLAIN_NAMES : SECURE_NAMES,
+  long: { httpOnly: true, sameSite: "lax" },
+  short: { httpOnly: true, sameSite: "lax" },
+  keys: config.sessionKeys.map((key) =>
+    Buffer.from(hkdfSync("sha256", key, "", "stoa oauth cookies", 32)).toString("base64url"),
+  ),
+});
+
+async function accountOf(ctx: Context, sub: string) {
+  const userId = toUuid("usr", sub);
+  const account = userId ? await findAccount(ctx.db, userId) : undefined;
+  if (!account) return undefined;
+  const { email, name, mailboxProvenAt } = account;
+  return {
+    accountId: toId("usr", account.id),
+    claims: () => ({ sub, name, email, email_verified: mailboxProvenAt !== null }),
+  };
+}
+
+async function grantIdOf(ctx: Context, accountId: string, clientId: string): Promise<string | undefined> {
+  const grant = await findLiveGrant(ctx.db, toUuid("usr", accountId)!, clientId, ctx.now());
+  return grant?.id;
+}
+
+/** The Host header is anybody's to write: every address that the provider reports comes from the issuer. */
+function pinAddress({ request }: Provider, { protocol, host }: URL, isSecure: boolean): void {
+  Object.defineProperties(request, {
+    protocol: { get: () => protocol.replace(":", "") },
+    host: { get: () => host },
+    secure: { get: () => isSecure },
+  });
+}
+
+/** What storage gives as a client's secret is the digest of it. */
+function compareSecretsByDigest({ Client }: Provider): void {
+  Client.prototype.compareClientSecret = function (given) {
+    return isSameDigest(digestOf(given), Buffer.from(this.clientSecret ?? "", "base64url"));
+  };
+}
+
+/** Letter by letter, but for the port of a native client's loopback address (RFC 8252). */
+function keepRedirectsExact({ Client }: Provider): void {
+  const allows = Client.prototype.redirectUriAllowed;
+  Client.prototype.redirectUriAllowed = function (uri) {
+    return this.redirectUris!.includes(uri) || (isLoopbackAddress(uri) && allows.call(this, uri));
+  };
+}
+
+/**
+ * The library drops `offline_access` without a word unless the request says `prompt=consent` (OpenID Connect Core, 11).
+ * Many clients do not know that, and would send their people to a browser every 15 minutes: for them the prompt is added. With `prompt=none`
+ * nobody can be asked, so there it is dropped.
+ */
+const askConsentForOfflineAccess: Middleware = (koa, next) => {
+  const { scope, prompt = "" } = koa.query;
+  if (koa.path === AUTHORIZE && typeof scope === "string" && typeof prompt === "string") {
+    const prompts = prompt.split(" ").filter((word) => word !== "");
+    const isAskable = !prompts.includes("none") && !prompts.includes("consent");
+    if (scope.split(" ").includes("offline_access") && isAskable)
+      koa.query = { ...koa.query, prompt: [...prompts, "consent"].join(" ") };
+  }
+  return next();
+};
+
+/** The permissions are scopes of a resource, which the provider leaves out of its metadata. */
+const tellAllScopes: Middleware = async (koa, next) => {
+  await next();
+  if (koa["oidc"]?.route === "discovery")
+    (koa.body as Record<string, unknown>)["scopes_supported"] = allScopes;
+};

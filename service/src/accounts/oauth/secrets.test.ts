@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { dumpOf } from "../../../test/dump.ts";
+import { type Client, clientOf, type Market } from "../../../test/market.ts";
+import {
+  askTokens,
+  assertOAuthError,
+  authorizeUrl,
+  browserOf,
+  hasCode,
+  hasOAuthClient,
+  newVerifier,
+  type OAuthClient,
+  openOAuthMarket,
+  postForm,
+  redeem,
+} from "../../../test/oauth.ts";
+
+let market: Market;
+let alice: Client;
+let app: OAuthClient;
+before(async () => {
+  market = await openOAuthMarket();
+  alice = await market.hasUser();
+  app = await hasOAuthClient(market, alice);
+});
+after(() => market.close());
+
+test("no token, code, cookie, secret or signing key is in a dump of the database or in the logs", async () => {
+  const browser = await browserOf(market, alice.userId);
+  const verifier = newVerifier();
+  const pending = await browser.open(authorizeUrl(market, app, { verifier }));
+  const sessionThen = browser.cookie("__Host-oauth-session")!;
+  const pushed = await postForm(market, app, "/oauth/par", {
+    ...Object.fromEntries(authorizeUrl(market, app, { verifier }).searchParams),
+  });
+  const code = await hasCode(market, browser, app, { verifier });
+  const unused = await hasCode(market, browser, app, { verifier });
+  const { body: tokens } = await redeem(market, app, code, verifier);
+  const { body: own } = await askTokens(market, app, {
+    grant_type: "client_credentials",
+    scope: "ai:execute",
+  });
+  const secrets = {
+    code,
+    unused,
+    verifier,
+    access: tokens.access_token,
+    refresh: tokens.refresh_token,
+    own: own.access_token,
+    secret: app.secret!,
+    interaction: pending.url.pathname.split("/").at(-1)!,
+    sessionThen,
+    session: browser.cookie("__Host-oauth-session")!,
+    pushed: pushed.body.request_uri.split(":").at(-1),
+  };
+  const { keys } = (await market.as(null).get("/oauth/jwks")).body;
+  assert.equal(keys.length, 3);
+  const stolen = await dumpOf(market);
+  assert.ok(
+    stolen.includes(app.id) && stolen.includes("oauth_grant.given"),
+    "the dump has what is no secret",
+  );
+  for (const [name, value] of Object.entries(secrets)) {
+    assert.ok(value.length >= 40, `${name} ${value}`);
+    assert.ok(!stolen.includes(value), `${name} is in the dump`);
+    assert.ok(
+      market.logs.every((line) => !line.includes(value)),
+      `${name} is in the logs`,
+    );
+  }
+  assert.doesNotMatch(stolen, /"(d|p|q|dp|dq|qi)": ?"/, "no private key");
+});
+
+test("a stolen dump's digests and ids open nothing", async () => {
+  const verifier = newVerifier();
+  const code = await hasCode(market, await browserOf(market, alice.userId), app, { verifier });
+  await redeem(market, app, code, verifier);
+  const { rows } = await market.query("select kind, digest, grant_id from oauth_tokens");
+  assert.ok(rows.length >= 2);
+  for (const { digest, grant_id } of rows) {
+    for (const guess of [digest.toString("hex"), digest.toString("base64url"), grant_id ?? "none"]) {
+      assert.equal((await market.as(guess).get("/v1/products")).status, 401);
+      const fields = { grant_type: "refresh_token", refresh_token: guess };
+      assertOAuthError(await askTokens(market, app, fields), 400, "invalid_grant");
+    }
+  }
+});
+
+test("the signing keys are the same after a restart, and public in their public half alone", async () => {
+  const { keys } = (await market.as(null).get("/oauth/jwks")).body;
+  assert.deepEqual(
+    keys.map(({ alg, use }: { alg: string; use: string }) => `${alg} ${use}`),
+    ["RS256 sig", "ES256 sig", "EdDSA sig"],
+  );
+  for (const key of keys) for (const name of ["d", "p", "q", "k"]) assert.ok(!(name in key));
+  const { signingKeys } = await import("./signing-keys.ts");
+  const again = await Promise.all([signingKeys(market.service.ctx), signingKeys(market.service.ctx)]);
+  for (const { keys: kept } of again)
+    assert.deepEqual(
+      kept.map((key) => (key as { x?: string; n?: string }).x ?? (key as { n?: string }).n),
+      keys.map((key: { x?: string; n?: string }) => key.x ?? key.n),
+    );
+});
+
+test("answers of the OAuth server carry the headers that every answer carries", async () => {
+  for (const path of ["/oauth/jwks", "/.well-known/openid-configuration", "/oauth/authorize"]) {
+    const { headers } = await market.as(null).get(path, { "x-request-id": "mine" });
+    assert.equal(headers.get("x-content-type-options"), "nosniff", path);
+    assert.equal(headers.get("x-frame-options"), "DENY", path);
+    assert.equal(headers.get("x-request-id"), "mine", path);
+  }
+});
+
+test("a body that is too large is refused, told in its length or not", async () => {
+  const big = "x".repeat(60 * 1024);
+  const form = { "content-type": "application/x-www-form-urlencoded" };
+  const chunks = new ReadableStream({
+    start(controller) {
+      for (let sent = 0; sent < 60; sent++) controller.enqueue(new TextEncoder().encode("x".repeat(1024)));
+      controller.close();
+    },
+  });
+  const nobody = clientOf(market.origin, null);
+  const told = await nobody.request("POST", "/oauth/token", { body: `grant_type=${big}`, headers: form });
+  assertOAuthError(told, 400, "invalid_request");
+  const untold = await nobody.request("POST", "/oauth/token", {
+    body: chunks,
+    headers: form,
+    duplex: "half",
+  } as RequestInit);
+  assertOAuthError(untold, 400, "invalid_request");
+});
+
+test("an error that a program hears is JSON, one that a browser shows is our page", async () => {
+  const json = await market.as(null).get("/oauth/authorize");
+  assert.equal(`${json.status} ${json.body.error}`, "400 invalid_request");
+  const page = await market.as(null).get("/oauth/authorize?client_id=<b>", { accept: "text/html" });
+  assert.equal(page.status, 400);
+  assert.match(page.text, /This request cannot be answered/);
+  assert.doesNotMatch(page.text, /<b>|<script|<style/);
+});

@@ -1,0 +1,45 @@
+import { exportJWK, generateKeyPair } from "jose";
+import type { JWK, JWKS } from "oidc-provider";
+import type { Context } from "../../core/context.ts";
+import { sealedColumn } from "../../platform/db/sealed.ts";
+import { insertSigningKey, listSigningKeys } from "./signing-key-queries.ts";
+
+/** The first signs id tokens unless a client asks for another. */
+const ALGORITHMS = ["RS256", "ES256", "EdDSA"];
+
+const sealContext = (algorithm: string) => `oauth-signing-key|${algorithm}`;
+
+export const sealedSigningKeys = sealedColumn({
+  table: "oauth_signing_keys",
+  column: "sealed_jwk",
+  key: { algorithm: "text" },
+  bound: { algorithm: "t.algorithm" },
+  contextOf: ({ algorithm }) => sealContext(algorithm),
+});
+
+/** The keys of id tokens: made once, sealed in the database, the same for every process. */
+export async function signingKeys(ctx: Context): Promise<JWKS> {
+  const kept = await listSigningKeys(ctx.db);
+  const missing = ALGORITHMS.filter((algorithm) => !kept.some((key) => key.algorithm === algorithm));
+  if (missing.length > 0) {
+    for (const algorithm of missing) await makeKey(ctx, algorithm);
+    return signingKeys(ctx);
+  }
+  return {
+    keys: ALGORITHMS.map((algorithm) => {
+      const { sealedJwk } = kept.find((key) => key.algorithm === algorithm)!;
+      return JSON.parse(ctx.vault.open(sealedJwk, sealContext(algorithm))) as JWK;
+    }),
+  };
+}
+
+/** Of processes that make one at the same time, one key is kept. */
+async function makeKey(ctx: Context, algorithm: string): Promise<void> {
+  const { privateKey } = await generateKeyPair(algorithm, { extractable: true });
+  const jwk = { ...(await exportJWK(privateKey)), alg: algorithm, use: "sig" };
+  await insertSigningKey(ctx.db, {
+    algorithm,
+    sealed_jwk: ctx.vault.seal(JSON.stringify(jwk), sealContext(algorithm)),
+    created_at: ctx.now(),
+  });
+}

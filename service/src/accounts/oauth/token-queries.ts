@@ -1,0 +1,94 @@
+import type { Plan, Quota, Role } from "@stoa/contract";
+import { sql } from "kysely";
+import type { AdapterPayload } from "oidc-provider";
+import type { Context } from "../../core/context.ts";
+import type { Queries } from "../../platform/db/database.ts";
+
+export type TokenKind = "AccessToken" | "ClientCredentials" | "RefreshToken" | "AuthorizationCode";
+
+export interface NewToken {
+  digest: Buffer;
+  kind: TokenKind;
+  /** null: the owner of the client. */
+  userId: string | null;
+  client_id: string;
+  grant_id: string | null;
+  audience: string | null;
+  scope: string;
+  payload: string;
+  created_at: Date;
+  expires_at: Date;
+}
+
+export const insertToken = (db: Queries, { userId, ...token }: NewToken) =>
+  db
+    .insertInto("oauth_tokens")
+    .values({
+      ...token,
+      user_id: userId ?? sql<string>`(select owner_id from oauth_clients where id = ${token.client_id})`,
+    })
+    .execute();
+
+export interface TokenRow {
+  payload: AdapterPayload;
+  expiresAt: Date;
+  consumedAt: Date | null;
+}
+
+export const findUsableToken = (db: Queries, kind: TokenKind, digest: Buffer) =>
+  db
+    .selectFrom("oauth_usable_tokens")
+    .select(["payload", "expires_at as expiresAt", "consumed_at as consumedAt"])
+    .where("digest", "=", digest)
+    .where("kind", "=", kind)
+    .$castTo<TokenRow>()
+    .executeTakeFirst();
+
+/** Of parallel calls one wins, which is told true. */
+export async function consumeToken(db: Queries, digest: Buffer, now: Date): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable("oauth_tokens")
+    .set({ consumed_at: now })
+    .where("digest", "=", digest)
+    .where("consumed_at", "is", null)
+    .executeTakeFirst();
+  return numUpdatedRows === 1n;
+}
+
+export const deleteToken = (db: Queries, digest: Buffer) =>
+  db.deleteFrom("oauth_tokens").where("digest", "=", digest).execute();
+
+export const deleteTokensOfGrant = (db: Queries, kind: TokenKind, grantId: string) =>
+  db.deleteFrom("oauth_tokens").where("grant_id", "=", grantId).where("kind", "=", kind).execute();
+
+export const deleteTokensOf = (db: Queries, userId: string) =>
+  db.deleteFrom("oauth_tokens").where("user_id", "=", userId).execute();
+
+export interface BearerRow {
+  userId: string;
+  grantId: string | null;
+  scope: string;
+  role: Role;
+  plan: Plan;
+  quota: Quota[] | null;
+}
+
+/** Asked by every request with a token, hence plain SQL with a name. */
+const FIND_BEARER = {
+  name: "find_oauth_bearer",
+  text: `select user_id as "userId", grant_id as "grantId", scope, role, plan, quota
+           from oauth_usable_tokens
+          where digest = $1 and kind in ('AccessToken', 'ClientCredentials') and audience = $2 and expires_at > $3`,
+};
+
+export async function findBearer({ pool }: Context, digest: Buffer, audience: string, now: Date) {
+  const { rows } = await pool.query<BearerRow>({ ...FIND_BEARER, values: [digest, audience, now] });
+  return rows[0];
+}
+
+/** Used codes and tokens stay a while longer, so that a second use is noticed. */
+export async function deleteWhatIsOver(db: Queries, over: { flows: Date; tokens: Date }): Promise<void> {
+  await db.deleteFrom("oauth_flows").where("expires_at", "<", over.flows).execute();
+  await db.deleteFrom("oauth_tokens").where("expires_at", "<", over.tokens).execute();
+  await db.deleteFrom("oauth_grants").where("expires_at", "<", over.tokens).execute();
+}

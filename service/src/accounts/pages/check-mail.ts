@@ -1,0 +1,26 @@
+import type { Context } from "../../core/context.ts";
+import { type Html, html, type Page } from "../../platform/http/html.ts";
+import { form } from "./form.ts";
+import { type Visit, withReturnTo } from "./visit.ts";
+
+/** The address is told by the script, which alone knows it: a query would stand in histories and logs. */
+export const checkMailPage = ({ config }: Context, visit: Visit): Page => ({
+  title: "Check your mail",
+  scripts: ["form.js", "memory.js", "check-mail.js"],
+  main: html`<section class="card">
+<h1>Check your mail</h1>
+<p class="lead">A message with a link is on its way to <strong id="address">the address that you gave</strong>. The link works once, and for a few minutes.</p>
+${config.mail === "dev" && html`<p class="notice">This is a test environment, which mails nobody: <a href="/dev/mail">open the mailbox</a> instead. From another machine, open it by the address that the start printed.</p>`}
+${visit.query["after"] === "registration" ? registerAgain(visit) : sendAgain(visit)}
+</section>`,
+});
+
+const sendAgain = ({ returnTo }: Visit): Html => html`<div class="stack" id="again" hidden>
+<p class="small">Nothing there? Look among unwanted mail, or let us send it again.</p>
+${form({ id: "resend", submit: "Send it again", secondary: true, returnTo })}
+</div>
+<p><a href="${withReturnTo("/auth/sign-in", returnTo)}">Use another address</a></p>`;
+
+/** The password is in nobody's hands but theirs: only they can send it again. */
+const registerAgain = ({ returnTo }: Visit): Html =>
+  html`<p class="small">Nothing there? Look among unwanted mail, or <a href="${withReturnTo("/auth/register", returnTo)}">register again</a>.</p>`;

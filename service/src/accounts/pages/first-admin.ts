@@ -1,0 +1,58 @@
+import type { Context } from "../../core/context.ts";
+import { type Html, html, type Page } from "../../platform/http/html.ts";
+import { hasSecondFactor } from "../two-factor/second-factor.ts";
+import { form } from "./form.ts";
+import type { Person, Visit } from "./visit.ts";
+
+/** Where the one-time link of the first start leads. */
+export async function firstAdminPage(ctx: Context, { person }: Visit): Promise<Page> {
+  return {
+    title: "First administrator",
+    scripts: ["form.js", "memory.js", "first-admin.js"],
+    main: html`<section class="card" id="ask">
+<h1>Become the administrator</h1>
+<p class="lead">This link makes one account the first administrator of this Stoa.</p>
+${person ? acceptance(person) : signInFirst}
+</section>
+<section class="card" id="done" hidden>
+<h1 tabindex="-1">You are the administrator</h1>
+${person && (await whatIsLeft(ctx, person))}
+</section>
+<section class="card" id="lost" hidden>
+<h1 tabindex="-1">This link cannot be used</h1>
+<p class="lead">It was used before, is older than half an hour, or did not come here whole. The next start of the service prints a new one, as long as there is no administrator.</p>
+</section>`,
+  };
+}
+
+const nextStep = (lead: string, path: string, label: string): Html => html`<p class="lead">${lead}</p>
+<div class="actions"><a class="button primary" href="${path}">${label}</a></div>`;
+
+/** An administrator's rights work only in a session that was entered with two factors. */
+async function whatIsLeft({ db }: Context, { session }: Person): Promise<Html> {
+  if (session.secondFactor)
+    return nextStep("Your rights work at once.", "/auth/signed-in", "Go to your account");
+  if (await hasSecondFactor(db, session.userId)) {
+    const signIn = "/auth/sign-in?returnTo=%2Fauth%2Fsigned-in";
+    return nextStep(
+      "Your rights work once you have signed in with a code of your app.",
+      signIn,
+      "Sign in again",
+    );
+  }
+  return nextStep(
+    "One thing is left: your rights work only in a session that was entered with two factors.",
+    "/auth/two-factor/set-up",
+    "Set up two-factor authentication",
+  );
+}
+
+const acceptance = ({
+  name,
+  email,
+}: Person): Html => html`<p>You are signed in as <strong>${name}</strong> (${email}).</p>
+${form({ id: "acceptance", submit: "Become the administrator" })}
+<p class="small">Not you? <a href="/auth/signed-in">Sign out first.</a></p>`;
+
+const signInFirst = html`<p>Sign in first, with the account that shall get the rights. You come back here afterwards.</p>
+<div class="actions"><a class="button primary" href="/auth/sign-in?returnTo=%2Fauth%2Ffirst-admin">Sign in</a></div>`;

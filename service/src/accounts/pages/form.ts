@@ -1,0 +1,69 @@
+import { type Html, html } from "../../platform/http/html.ts";
+
+export interface Field {
+  /** Its name in the request; of two fields of one name in a page, one needs another id. */
+  name: string;
+  id?: string;
+  label: string;
+  /** What is said when it is left empty. */
+  missing: string;
+  hint?: string;
+  type?: "text" | "email" | "password";
+  autocomplete: string;
+  /** A code, letter by letter. */
+  code?: boolean;
+  digits?: boolean;
+  autofocus?: boolean;
+  maxLength?: number;
+}
+
+/** A label, what helps, what is wrong, and the input that all three are tied to. */
+export function field(wish: Field): Html {
+  const { name, id = name, label, hint, type = "text" } = wish;
+  return html`<div class="field">
+<label for="${id}">${label}</label>
+${hint ? html`<p class="hint" id="${id}-hint">${hint}</p>` : ""}
+<p class="fault" id="${id}-fault" hidden></p>
+<input id="${id}" name="${name}" type="${type}" autocomplete="${wish.autocomplete}" required aria-describedby="${hint ? `${id}-hint ` : ""}${id}-fault" data-missing="${wish.missing}"${attributesOf(wish)}>
+</div>`;
+}
+
+function attributesOf({ type, code, digits, autofocus, maxLength }: Field): Html {
+  const isProse = type !== "email" && type !== "password" && !code;
+  return html`${!isProse && html` autocapitalize="none" spellcheck="false"`}${code && html` class="code"`}${digits && html` inputmode="numeric"`}${maxLength && html` maxlength="${maxLength}"`}${autofocus && html` autofocus`}`;
+}
+
+/** A password, with the choice to see it. */
+export const passwordField = (wish: Pick<Field, "label" | "missing" | "hint" | "autocomplete">): Html =>
+  html`${field({ name: "password", type: "password", ...wish })}
+<div class="check"><input type="checkbox" id="show-password" data-shows="password"><label for="show-password">Show password</label></div>`;
+
+export const newPasswordField: Html = passwordField({
+  label: "Password",
+  hint: "At least 8 characters, and used nowhere else. A password manager makes and keeps it for you.",
+  autocomplete: "new-password",
+  missing: "Choose a password.",
+});
+
+export interface Form {
+  id: string;
+  fields?: Html;
+  submit: string;
+  secondary?: boolean;
+  /** Read by the page's script as `form.dataset`. */
+  returnTo?: string;
+}
+
+/**
+ * A form that a script sends. Until the script is there the button does nothing, so that nothing typed gets lost or goes
+ * elsewhere; `method="post"` keeps a password out of the address even in a browser that knows none of this.
+ */
+export const form = ({ id, fields, submit, secondary, returnTo }: Form): Html =>
+  html`<form id="${id}" method="post" novalidate${returnTo !== undefined && html` data-return-to="${returnTo}"`}>
+<div class="summary" role="alert" tabindex="-1" hidden></div>
+${fields}
+<button class="button ${secondary ? "" : "primary "}wide" disabled>${submit}</button>
+<p class="progress small" role="status"></p>
+<p class="waiting">The page is still loading. The button works as soon as it is done.</p>
+<noscript><p class="notice bad">This needs JavaScript: please allow it for this site.</p></noscript>
+</form>`;

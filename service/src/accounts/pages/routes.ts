@@ -1,0 +1,66 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Context } from "../../core/context.ts";
+import { type Page, sendPage } from "../../platform/http/html.ts";
+import { wrongAddress } from "../../platform/http/plain-cookies.ts";
+import { checkMailPage } from "./check-mail.ts";
+import { firstAdminPage } from "./first-admin.ts";
+import { passwordPage } from "./password.ts";
+import { registerPage, signInPage } from "./sign-in.ts";
+import { signedInPage } from "./signed-in.ts";
+import { twoFactorPage } from "./two-factor.ts";
+import { twoFactorSetUpPage } from "./two-factor-set-up.ts";
+import { verifyPage } from "./verify.ts";
+import { type Person, type Visit, visitOf, withReturnTo } from "./visit.ts";
+import { wrongAddressPage } from "./wrong-address.ts";
+
+type PageFor<V> = (ctx: Context, visit: V) => Page | Promise<Page>;
+
+/** The pages that people sign in by. What they do, they ask of /api/auth and /v1, as any client could. */
+export function addSignInPages(app: FastifyInstance, ctx: Context): void {
+  const preHandler = async (request: FastifyRequest, reply: FastifyReply) => {
+    const given = wrongAddress(ctx, request);
+    if (given === null) return;
+    warnOf(given);
+    return sendPage(reply, wrongAddressPage(ctx, given));
+  };
+  const warnOf = warnOnce(ctx);
+  const forAnybody = (path: string, page: PageFor<Visit>) =>
+    app.get(path, { preHandler }, async (request, reply) =>
+      sendPage(reply, await page(ctx, await visitOf(ctx, request, reply))),
+    );
+  const forSignedIn = (path: string, page: PageFor<Visit & { person: Person }>) =>
+    app.get(path, { preHandler }, async (request, reply) => {
+      const visit = await visitOf(ctx, request, reply);
+      if (!visit.person) return askToSignIn(reply, request.url);
+      return sendPage(reply, await page(ctx, { ...visit, person: visit.person }));
+    });
+
+  app.get("/auth", async (_request, reply) => reply.redirect("/auth/signed-in"));
+  forAnybody("/auth/sign-in", signInPage);
+  forAnybody("/auth/register", registerPage);
+  forAnybody("/auth/check-mail", checkMailPage);
+  forAnybody("/auth/verify", verifyPage);
+  forAnybody("/auth/two-factor", twoFactorPage);
+  forAnybody("/auth/first-admin", firstAdminPage);
+  forSignedIn("/auth/signed-in", signedInPage);
+  forSignedIn("/auth/password", passwordPage);
+  forSignedIn("/auth/two-factor/set-up", twoFactorSetUpPage);
+}
+
+const MAX_WARNINGS = 10;
+
+/** For each address, and not for any number of them: a Host header is anybody's to write. */
+function warnOnce({ log, links }: Context) {
+  const warned = new Set<string>();
+  return (given: string) => {
+    if (warned.has(given) || warned.size >= MAX_WARNINGS) return;
+    warned.add(given);
+    log.warn(
+      { given, publicUrl: links.origin() },
+      "a browser came by another address than STOA_PUBLIC_URL: it cannot sign in there",
+    );
+  };
+}
+
+const askToSignIn = (reply: FastifyReply, path: string) =>
+  reply.header("cache-control", "no-store").redirect(withReturnTo("/auth/sign-in", path));

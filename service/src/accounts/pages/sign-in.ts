@@ -1,0 +1,96 @@
+import type { Context } from "../../core/context.ts";
+import { type Html, html, type Page } from "../../platform/http/html.ts";
+import { hasPlainCookies } from "../../platform/http/plain-cookies.ts";
+import { type Field, field, form, newPasswordField, passwordField } from "./form.ts";
+import { GITHUB_MARK, GOOGLE_MARK } from "./marks.ts";
+import { sayingFor } from "./sayings.ts";
+import { type Visit, withReturnTo } from "./visit.ts";
+
+const OVER_PLAIN_HTTP = html`<p class="notice warning">This test service is used over plain HTTP: others on the network can read what you type.</p>`;
+
+const mailField = (more: Pick<Field, "hint" | "autofocus">) =>
+  field({
+    name: "email",
+    label: "Mail address",
+    type: "email",
+    autocomplete: "username",
+    missing: "Enter your mail address.",
+    maxLength: 254,
+    ...more,
+  });
+
+/** By a mailed link, or by a password where that is asked for or no mail is sent. */
+export function signInPage(ctx: Context, visit: Visit): Page {
+  const byPassword = visit.query["with"] === "password" || ctx.config.mail === "off";
+  return {
+    title: "Sign in",
+    scripts: ["form.js", "memory.js", "sign-in.js"],
+    main: html`<section class="card">
+<h1>Sign in</h1>
+${hasPlainCookies(ctx) && OVER_PLAIN_HTTP}
+${sayingFor(visit.query["problem"])}
+${alreadyHere(visit)}
+${byPassword ? passwordForm(ctx, visit) : linkForm(visit)}
+${socialButtons(ctx, visit)}
+</section>`,
+  };
+}
+
+/** Sent away at once they would go in circles, where a page wants a fresh sign-in or another account. */
+const alreadyHere = ({ person, returnTo }: Visit) =>
+  person &&
+  html`<div class="notice"><p>You are signed in as <strong>${person.name}</strong> (${person.email}).</p>
+<p><a href="${returnTo}">Continue</a>, or sign in again below.</p></div>`;
+
+const linkForm = ({
+  returnTo,
+}: Visit): Html => html`<p class="lead">We mail you a link that signs you in. If you are new here, it makes your account.</p>
+${form({ id: "link", fields: mailField({ autofocus: true }), submit: "Mail me a link", returnTo })}
+<p><a href="${withReturnTo("/auth/sign-in?with=password", returnTo)}">Use a password instead</a></p>`;
+
+const passwordForm = ({ config }: Context, { returnTo }: Visit): Html => html`${form({
+  id: "password-sign-in",
+  fields: html`${mailField({ autofocus: true })}
+${passwordField({ label: "Password", missing: "Enter your password.", autocomplete: "current-password" })}`,
+  submit: "Sign in",
+  returnTo,
+})}
+${
+  config.mail !== "off" &&
+  html`<p><a href="${withReturnTo("/auth/sign-in", returnTo)}">Mail me a link instead</a>, also when you have forgotten the password.</p>
+<p>New here? <a href="${withReturnTo("/auth/register", returnTo)}">Register with a password</a>.</p>`
+}`;
+
+function socialButtons({ config }: Context, { returnTo }: Visit): Html | null {
+  if (!config.github && !config.google) return null;
+  const button = (provider: string, mark: Html, name: string) =>
+    html`<a class="button wide" href="${withReturnTo(`/api/auth/${provider}`, returnTo)}">${mark}Continue with ${name}</a>`;
+  return html`<p class="or">or</p>
+${config.github && button("github", GITHUB_MARK, "GitHub")}
+${config.google && button("google", GOOGLE_MARK, "Google")}`;
+}
+
+export function registerPage(ctx: Context, visit: Visit): Page {
+  return {
+    title: "Register",
+    scripts: ["form.js", "memory.js", "sign-in.js"],
+    main: html`<section class="card">
+<h1>Register with a password</h1>
+<p class="lead">Or do without one: <a href="${withReturnTo("/auth/sign-in", visit.returnTo)}">a mailed link</a> makes your account too.</p>
+${form({ id: "registration", fields: registrationFields, submit: "Register", returnTo: visit.returnTo })}
+${socialButtons(ctx, visit)}
+</section>`,
+  };
+}
+
+const registrationFields = html`${field({
+  name: "name",
+  label: "Name",
+  hint: "Shown beside what you sell and review.",
+  autocomplete: "name",
+  missing: "Enter the name that others shall see.",
+  autofocus: true,
+  maxLength: 100,
+})}
+${mailField({ hint: "We mail you a link there, to be sure that it is yours." })}
+${newPasswordField}`;

@@ -1,0 +1,112 @@
+import type { Context } from "../../core/context.ts";
+import { type Html, html, type Page } from "../../platform/http/html.ts";
+import { readTwoFactor } from "../two-factor/two-factor.ts";
+import { field, form } from "./form.ts";
+import type { Person, Visit } from "./visit.ts";
+
+/** Of ten. */
+const FEW_CODES = 3;
+
+/** Three steps in one page: what it is, the picture to scan, the codes to keep. The script shows one after the other. */
+export async function twoFactorSetUpPage(ctx: Context, visit: Visit & { person: Person }): Promise<Page> {
+  const { enabled, backupCodesLeft } = await readTwoFactor(ctx, visit.person.session);
+  if (enabled) return alreadyOn(backupCodesLeft, visit.returnTo);
+  return {
+    title: "Set up two-factor authentication",
+    scripts: ["form.js", "two-factor-set-up.js"],
+    main: html`${beginning}${scanning}${keeping(visit.returnTo, justOn)}`,
+  };
+}
+
+const alreadyOn = (codesLeft: number, returnTo: string): Page => ({
+  title: "Two-factor authentication",
+  scripts: ["form.js", "two-factor-set-up.js"],
+  main: html`<section class="card">
+<h1><span class="whole">Two-factor</span> authentication is on</h1>
+<p class="lead">Signing in takes a code of your app, or one of your backup codes.</p>
+<p class="notice${codesLeft < FEW_CODES && " warning"}">Backup codes left: <strong>${codesLeft}</strong>.</p>
+<div class="actions"><a class="button" href="/auth/signed-in">Back to your account</a></div>
+</section>
+${renewing}
+${removing}
+${keeping(returnTo, html`Without your phone, one of these lets you in. Each works once, and they are shown only now. <strong>Those that you had before work no more.</strong>`)}
+${removed}`,
+});
+
+const codeField = (id: string): Html =>
+  field({
+    name: "code",
+    id,
+    label: "Code",
+    hint: "The six digits that the app shows now, or a backup code.",
+    autocomplete: "one-time-code",
+    missing: "Enter a code of your app, or a backup code.",
+    code: true,
+  });
+
+const renewing: Html = html`<section class="card" id="renewing">
+<h2>New backup codes</h2>
+<p>Few are left, or somebody may have seen them? Ten new ones take their place.</p>
+${form({ id: "renewal", fields: codeField("renewal-code"), submit: "Make new backup codes", secondary: true })}
+</section>`;
+
+const removing: Html = html`<section class="card" id="removing">
+<h2>Turn it off</h2>
+<p>Signing in then takes your mailbox or password alone. For a new phone, turn it off here and set it up again.</p>
+${form({ id: "removal", fields: codeField("removal-code"), submit: "Turn it off", secondary: true })}
+</section>`;
+
+const removed: Html = html`<section class="card" id="removed" hidden>
+<h1 tabindex="-1"><span class="whole">Two-factor</span> authentication is off</h1>
+<p class="lead">Signing in takes no code any more. Remove Stoa from your app: what it shows opens nothing.</p>
+<div class="actions">
+<a class="button" href="/auth/two-factor/set-up">Set it up again</a>
+<a class="button" href="/auth/signed-in">Back to your account</a>
+</div>
+</section>`;
+
+const beginning: Html = html`<section class="card" id="beginning">
+<h1>Set up <span class="whole">two-factor</span> authentication</h1>
+<p class="lead">Signing in then takes two things: your mailbox or password, and a code that only your phone knows.</p>
+<p>You need an authenticator app, such as Aegis, Google Authenticator or the one in your password manager.</p>
+${form({ id: "begin", submit: "Begin" })}
+</section>`;
+
+const scanning: Html = html`<section class="card" id="scanning" hidden>
+<h1 tabindex="-1">Scan this with your app</h1>
+<img class="qr" id="qr" width="216" height="216" alt="A picture to scan. The key below says the same in letters.">
+<details>
+<summary>No camera at hand?</summary>
+<p>Type this key into your app, or <a id="otpauth" href="#scanning">open it on this device</a>.</p>
+<p><code class="secret" id="secret"></code></p>
+</details>
+${form({
+  id: "confirmation",
+  fields: field({
+    name: "code",
+    label: "Code",
+    hint: "The six digits that the app shows now.",
+    autocomplete: "one-time-code",
+    missing: "Enter the six digits that your app shows.",
+    code: true,
+    digits: true,
+  }),
+  submit: "Turn it on",
+})}
+</section>`;
+
+const justOn = html`Two-factor authentication is on. Without your phone, one of these lets you in. Each works once, and they are shown only now.`;
+
+const keeping = (returnTo: string, lead: Html): Html => html`<section class="card" id="keeping" hidden>
+<h1 tabindex="-1">Keep your backup codes</h1>
+<p class="lead">${lead}</p>
+<ol class="codes" id="codes"></ol>
+<div class="actions">
+<button class="button" type="button" id="copy">Copy</button>
+<button class="button" type="button" id="download">Download</button>
+<button class="button" type="button" id="print">Print</button>
+</div>
+<p class="small" id="copied" role="status"></p>
+<div class="check"><input type="checkbox" id="kept"><label for="kept">I have kept them where I find them without my phone.</label></div>
+<a class="button primary wide" id="leave" aria-disabled="true" role="link" data-href="${returnTo}">Done</a>
+</section>`;

@@ -1,0 +1,18 @@
+import { html, type Page } from "../../platform/http/html.ts";
+import { form } from "./form.ts";
+
+/** Where the mailed link leads. Programs that look into mail open links too: only the click uses the token up. */
+export const verifyPage = (): Page => ({
+  title: "Sign in",
+  scripts: ["form.js", "memory.js", "verify.js"],
+  main: html`<section class="card" id="ask">
+<h1>Sign in to Stoa</h1>
+<p class="lead">You came by the link that we mailed you. One click, and you are in.</p>
+${form({ id: "verification", submit: "Sign in" })}
+</section>
+<section class="card" id="lost" hidden>
+<h1 tabindex="-1">This link cannot be used</h1>
+<p class="lead">It was used before, is too old, or did not come here whole. A link works once: ask for a new one.</p>
+<div class="actions"><a class="button primary" href="/auth/sign-in">Ask for a new link</a></div>
+</section>`,
+});

@@ -1,0 +1,218 @@
+import type { Plan, Quota, Role } from "@stoa/contract";
+import { sql } from "kysely";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+
+export interface NewUser {
+  id: string;
+  email: string;
+  name: string;
+  bio: string;
+  role: Role;
+  plan: string;
+  mailbox_proven_at: Date | null;
+  verified: boolean;
+  password_hash: string | null;
+  demo: boolean;
+  created_at: Date;
+}
+
+export const insertUser = (db: Queries, user: NewUser) => db.insertInto("users").values(user).execute();
+
+export const findUserById = (db: Queries, id: string) =>
+  db.selectFrom("users").select(["id", "email", "name", "role"]).where("id", "=", id).executeTakeFirst();
+
+export const findUserByEmail = (db: Queries, email: string) =>
+  db
+    .selectFrom("users")
+    .select(["id", "email", "name", "role"])
+    .where((row) => row(row.fn("lower", ["email"]), "=", email.toLowerCase()))
+    .executeTakeFirst();
+
+/** Holds the account until the transaction ends; weak enough for rows that refer to it to be written meanwhile. */
+export const lockPlanOf = (db: Queries, id: string) =>
+  db
+    .selectFrom("users")
+    .select("plan")
+    .where("id", "=", id)
+    .forNoKeyUpdate()
+    .$narrowType<{ plan: Plan }>()
+    .executeTakeFirstOrThrow();
+
+export const setPlanOf = (db: Queries, id: string, plan: Plan) =>
+  db.updateTable("users").set({ plan }).where("id", "=", id).execute();
+
+/** Locks the account, so that a name cannot change while something is written under it. */
+export const markSeller = (db: Queries, userId: string) =>
+  db
+    .updateTable("users")
+    .set((row) => ({
+      role: row.case().when("role", "=", "user").then("seller").else(row.ref("role")).end(),
+    }))
+    .where("id", "=", userId)
+    .returning(["name", "verified"])
+    .executeTakeFirstOrThrow();
+
+/** Unless the address has an account; answers whether this one was made. */
+export async function insertUserUnlessKnown(db: Queries, user: NewUser): Promise<boolean> {
+  const made = await db
+    .insertInto("users")
+    .values(user)
+    .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
+    .returning("id")
+    .executeTakeFirst();
+  return made !== undefined;
+}
+
+/** Of those who may enter: neither banned nor closed. */
+const entrants = (db: Queries) =>
+  db
+    .selectFrom("users")
+    .select(["id", "email", "name", "mailbox_proven_at as mailboxProvenAt", "password_hash as passwordHash"])
+    .where("banned_at", "is", null)
+    .where("closed_at", "is", null);
+
+export const findEntrant = (db: Queries, userId: string) =>
+  entrants(db).where("id", "=", userId).executeTakeFirst();
+
+export const findEntrantByEmail = (db: Queries, email: string) =>
+  entrants(db)
+    .where((row) => row(row.fn("lower", ["email"]), "=", email.toLowerCase()))
+    .executeTakeFirst();
+
+/** Against every change until the transaction ends, whoever else holds it so. */
+export const shareEntrant = (tx: Queries, userId: string) =>
+  entrants(tx).where("id", "=", userId).forShare().executeTakeFirst();
+
+export const markProven = (db: Queries, userId: string, now: Date) =>
+  db
+    .updateTable("users")
+    .set({ mailbox_proven_at: now, password_hash: null })
+    .where("id", "=", userId)
+    .where("mailbox_proven_at", "is", null)
+    .returning("id")
+    .executeTakeFirst();
+
+export const updatePassword = (db: Queries, userId: string, passwordHash: string) =>
+  db.updateTable("users").set({ password_hash: passwordHash }).where("id", "=", userId).execute();
+
+export async function findPasswordHash(db: Queries, userId: string): Promise<string | null> {
+  const user = await db
+    .selectFrom("users")
+    .select("password_hash")
+    .where("id", "=", userId)
+    .executeTakeFirst();
+  return user?.password_hash ?? null;
+}
+
+export const findIdentity = (db: Queries, provider: string, subject: string) =>
+  db
+    .selectFrom("identities")
+    .select("user_id as userId")
+    .where("provider", "=", provider)
+    .where("subject", "=", subject)
+    .executeTakeFirst();
+
+export const deleteIdentitiesOf = (db: Queries, userId: string) =>
+  db.deleteFrom("identities").where("user_id", "=", userId).execute();
+
+/** Unless it was linked in the same moment. */
+export const insertIdentity = (
+  db: Queries,
+  identity: { provider: string; subject: string; user_id: string; created_at: Date },
+) =>
+  db
+    .insertInto("identities")
+    .values(identity)
+    .onConflict((conflict) => conflict.columns(["provider", "subject"]).doNothing())
+    .execute();
+
+/** A whole account, but for how its owner proves who they are. */
+export interface AccountRow {
+  id: string;
+  email: string;
+  name: string;
+  bio: string;
+  role: Role;
+  plan: Plan;
+  quota: Quota[] | null;
+  mailboxProvenAt: Date | null;
+  verified: boolean;
+  bannedAt: Date | null;
+  banReason: string | null;
+  closedAt: Date | null;
+  refundDays: 0 | 7 | 14 | 30;
+  commissionBasisPoints: number;
+  country: string | null;
+  createdAt: Date;
+}
+
+const accounts = (db: Queries) =>
+  db
+    .selectFrom("users")
+    .select([
+      ...(["id", "email", "name", "bio", "role", "plan", "quota", "verified"] as const),
+      ...(["banned_at as bannedAt", "ban_reason as banReason", "closed_at as closedAt"] as const),
+      ...(["mailbox_proven_at as mailboxProvenAt", "refund_days as refundDays"] as const),
+      ...(["commission_basis_points as commissionBasisPoints", "country"] as const),
+      "created_at as createdAt",
+    ])
+    .$castTo<AccountRow>();
+
+export const findAccountById = (db: Queries, id: string) =>
+  accounts(db).where("id", "=", id).executeTakeFirst();
+
+/** null: not said. */
+export async function findCountryOf(db: Queries, id: string): Promise<string | null> {
+  const user = await db.selectFrom("users").select("country").where("id", "=", id).executeTakeFirst();
+  return user?.country ?? null;
+}
+
+/** Not against foreign keys: what hangs on the account may be written while it is held. */
+export const lockAccountById = (tx: Tx, id: string) =>
+  accounts(tx).where("id", "=", id).forNoKeyUpdate().executeTakeFirst();
+
+/** After this nothing of the account's own is written any more, and what was being written is there (0014_closing.sql). */
+export const endWriting = (tx: Tx, id: string) => sql`select lock_to_close(${id})`.execute(tx);
+
+/** In one order for everybody, so that two who lock them do not wait for each other. */
+export const lockActiveAdmins = (tx: Tx) =>
+  tx
+    .selectFrom("users")
+    .select("id")
+    .where("role", "=", "admin")
+    .where("banned_at", "is", null)
+    .where("closed_at", "is", null)
+    .orderBy("id")
+    .forNoKeyUpdate()
+    .execute();
+
+/** Against being closed or banned until the transaction ends. */
+export const shareOpenAccounts = (tx: Tx, ids: string[]) =>
+  tx
+    .selectFrom("users")
+    .select(["id", "name", "email"])
+    .where("id", "in", ids)
+    .where("banned_at", "is", null)
+    .where("closed_at", "is", null)
+    .orderBy("id")
+    .forShare()
+    .execute();
+
+export interface AccountValues {
+  name: string;
+  email: string;
+  bio: string;
+  role: Role;
+  quota: string | null;
+  verified: boolean;
+  password_hash: null;
+  banned_at: Date | null;
+  ban_reason: string | null;
+  closed_at: Date;
+  refund_days: number;
+  commission_basis_points: number;
+  country: string | null;
+}
+
+export const updateAccount = (tx: Tx, id: string, values: Partial<AccountValues>) =>
+  tx.updateTable("users").set(values).where("id", "=", id).execute();

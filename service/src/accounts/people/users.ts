@@ -1,0 +1,69 @@
+import { Address, type Plan, type Role, visibleLine } from "@stoa/contract";
+import pg from "pg";
+import type { Context } from "../../core/context.ts";
+import { ApiError, invalidRequest } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { findUserByEmail, findUserById, insertUser, lockPlanOf, markSeller, setPlanOf } from "./queries.ts";
+
+export interface CreateUser {
+  email: string;
+  name: string;
+  bio?: string;
+  role?: Role;
+  plan?: Plan;
+  /** Taken as proven unless told otherwise: operators vouch for whom they make. */
+  mailboxProven?: boolean;
+  verified?: boolean;
+  passwordHash?: string | null;
+  demo?: boolean;
+}
+
+const Name = visibleLine(100);
+const UNIQUE_VIOLATION = "23505";
+
+/** Makes an account; answers its uuid. 409 when the address has one already. */
+export async function createUser(ctx: Context, wish: CreateUser): Promise<string> {
+  const email = Address.safeParse(wish.email);
+  if (!email.success) throw invalidRequest("email", email.error.issues[0]!.message);
+  const name = Name.safeParse(wish.name);
+  if (!name.success) throw invalidRequest("name", name.error.issues[0]!.message);
+  const id = ctx.newId();
+  try {
+    await insertUser(ctx.db, {
+      id,
+      email: email.data,
+      name: name.data,
+      bio: wish.bio ?? "",
+      role: wish.role ?? "user",
+      plan: wish.plan ?? "free",
+      mailbox_proven_at: (wish.mailboxProven ?? true) ? ctx.now() : null,
+      verified: wish.verified ?? false,
+      password_hash: wish.passwordHash ?? null,
+      demo: wish.demo ?? false,
+      created_at: ctx.now(),
+    });
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError) || error.code !== UNIQUE_VIOLATION) throw error;
+    throw new ApiError("CONFLICT", "An account with this address exists already.", { field: "email" });
+  }
+  return id;
+}
+
+/** By id (`usr_…`) or address, as operators name people. */
+export async function findUser(ctx: Context, idOrEmail: string) {
+  const id = toUuid("usr", idOrEmail);
+  const user = id ? await findUserById(ctx.db, id) : await findUserByEmail(ctx.db, idOrEmail);
+  if (!user) throw new ApiError("NOT_FOUND", `No account has the id or address ${idOrEmail}.`);
+  return user;
+}
+
+/** The first product makes a user a seller; answers under which name. */
+export const becomeSeller = (tx: Tx, userId: string) => markSeller(tx, userId);
+
+/** The plan, which nobody else can change before the transaction ends. */
+export const lockPlan = async (tx: Tx, userId: string): Promise<Plan> => (await lockPlanOf(tx, userId)).plan;
+
+export const setPlan = (tx: Tx, userId: string, plan: Plan) => setPlanOf(tx, userId, plan);
+
+export const toUserId = (uuid: string) => toId("usr", uuid);

@@ -1,0 +1,51 @@
+import type { Session } from "@stoa/contract";
+import type { Context, SessionCaller, Source } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { record } from "../../platform/audit/audit.ts";
+import { mapPage, type Paging } from "../../platform/db/paging.ts";
+import { noSession } from "../../platform/http/envelope.ts";
+import { Answer } from "../../platform/http/route.ts";
+import { listLiveSessions, type OwnSessionRow } from "./queries.ts";
+import { endSessions, idleSince } from "./sessions.ts";
+
+const toSession = (row: OwnSessionRow, current: boolean): Session => ({
+  id: toId("ses", row.id),
+  via: row.via,
+  secondFactor: row.secondFactor,
+  ip: row.ip,
+  userAgent: row.userAgent,
+  createdAt: row.createdAt.toISOString(),
+  lastSeenAt: row.lastSeenAt.toISOString(),
+  current,
+});
+
+/** Where somebody is signed in. */
+export async function listOwnSessions(ctx: Context, caller: SessionCaller, paging: Paging) {
+  const now = ctx.now();
+  const page = await listLiveSessions(ctx.db, caller.userId, now, idleSince(now), paging);
+  return mapPage(page, (row) => toSession(row, row.id === caller.sessionId));
+}
+
+/** Signs out everywhere but here. */
+export function endOtherSessions(ctx: Context, caller: SessionCaller, source: Source) {
+  return ctx.db.transaction().execute(async (tx) => {
+    const ended = await endSessions(ctx, tx, caller.userId, { but: caller.sessionId });
+    const details = { which: "others", ended };
+    await record(ctx, tx, { actorId: caller.userId, action: "session.ended", source, details });
+    return { ended };
+  });
+}
+
+export async function endOwnSession(ctx: Context, caller: SessionCaller, sessionId: string, source: Source) {
+  const id = toUuid("ses", sessionId);
+  if (!id) throw new ApiError("SESSION_NOT_FOUND");
+  await ctx.db.transaction().execute(async (tx) => {
+    const ended = await endSessions(ctx, tx, caller.userId, { only: id });
+    if (ended === 0) throw new ApiError("SESSION_NOT_FOUND");
+    const target = { type: "session", id: sessionId };
+    await record(ctx, tx, { actorId: caller.userId, action: "session.ended", target, source });
+  });
+  const cookies = id === caller.sessionId ? [noSession] : [];
+  return new Answer({ id: sessionId, ended: true as const }, { cookies });
+}

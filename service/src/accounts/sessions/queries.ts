@@ -1,0 +1,144 @@
+import type { Plan, Quota, Role } from "@stoa/contract";
+import type { Context } from "../../core/context.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+
+export interface SessionRow {
+  id: string;
+  userId: string;
+  role: Role;
+  plan: Plan;
+  quota: Quota[] | null;
+  secondFactor: boolean;
+  createdAt: Date;
+  lastSeenAt: Date;
+}
+
+/** Asked by every request of a session, hence plain SQL with a name. */
+const FIND_SESSION = {
+  name: "find_session",
+  text: `select s.id, s.user_id as "userId", u.role, u.plan, u.quota, s.second_factor as "secondFactor",
+                s.created_at as "createdAt", s.last_seen_at as "lastSeenAt"
+           from sessions s join users u on u.id = s.user_id
+          where s.id = $1 and s.ended_at is null and s.expires_at > $2 and s.last_seen_at > $3
+            and u.banned_at is null and u.closed_at is null`,
+};
+
+export async function findLiveSession({ pool }: Context, id: string, now: Date, seenAfter: Date) {
+  const { rows } = await pool.query<SessionRow>({ ...FIND_SESSION, values: [id, now, seenAfter] });
+  return rows[0];
+}
+
+export interface NewSession {
+  id: string;
+  user_id: string;
+  second_factor: boolean;
+  via: string;
+  ip: string;
+  user_agent: string | null;
+  created_at: Date;
+  last_seen_at: Date;
+  expires_at: Date;
+}
+
+export const insertSession = (db: Queries, session: NewSession) =>
+  db.insertInto("sessions").values(session).execute();
+
+export const findUnended = (db: Queries, id: string) =>
+  db
+    .selectFrom("sessions")
+    .select("id")
+    .where("id", "=", id)
+    .where("ended_at", "is", null)
+    .executeTakeFirst();
+
+export const touchSession = ({ db }: Context, id: string, now: Date, before: Date) =>
+  db
+    .updateTable("sessions")
+    .set({ last_seen_at: now })
+    .where("id", "=", id)
+    .where("last_seen_at", "<", before)
+    .execute();
+
+export const endSessionsOf = (
+  db: Queries,
+  userId: string,
+  now: Date,
+  which: { only?: string; but?: string },
+) => {
+  let live = db
+    .updateTable("sessions")
+    .set({ ended_at: now })
+    .where("user_id", "=", userId)
+    .where("ended_at", "is", null);
+  if (which.only !== undefined) live = live.where("id", "=", which.only);
+  if (which.but !== undefined) live = live.where("id", "!=", which.but);
+  return live.returning("id").execute();
+};
+
+/** Ends all but the newest `kept` sessions that live. */
+export const endOldestSessions = (db: Queries, userId: string, kept: number, now: Date) =>
+  db
+    .updateTable("sessions")
+    .set({ ended_at: now })
+    .where("id", "in", (select) =>
+      select
+        .selectFrom("sessions")
+        .select("id")
+        .where("user_id", "=", userId)
+        .where("ended_at", "is", null)
+        .orderBy("id", "desc")
+        .offset(kept),
+    )
+    .execute();
+
+export const deleteSessionsOverBefore = (db: Queries, moment: Date) =>
+  db
+    .deleteFrom("sessions")
+    .where((row) => row(row.fn.coalesce("ended_at", "expires_at"), "<", moment))
+    .execute();
+
+/** Of one session, or of all that the account has. */
+export const setSecondFactor = (db: Queries, userId: string, given: boolean, only?: string) => {
+  const all = db.updateTable("sessions").set({ second_factor: given }).where("user_id", "=", userId);
+  return (only === undefined ? all : all.where("id", "=", only)).execute();
+};
+
+export interface OwnSessionRow {
+  id: string;
+  via: string;
+  secondFactor: boolean;
+  ip: string;
+  userAgent: string | null;
+  createdAt: Date;
+  lastSeenAt: Date;
+}
+
+export async function listLiveSessions(
+  db: Queries,
+  userId: string,
+  now: Date,
+  seenAfter: Date,
+  paging: Paging,
+): Promise<Page<OwnSessionRow>> {
+  const live = db
+    .selectFrom("sessions")
+    .where("user_id", "=", userId)
+    .where("ended_at", "is", null)
+    .where("expires_at", ">", now)
+    .where("last_seen_at", ">", seenAfter);
+  const items = await live
+    .select(["id", "via", "second_factor as secondFactor", "ip", "user_agent as userAgent"])
+    .select(["created_at as createdAt", "last_seen_at as lastSeenAt"])
+    .orderBy("id", "desc")
+    .limit(paging.limit)
+    .offset(offsetOf(paging))
+    .execute();
+  const { total } = await live
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return { items, total };
+}
+
+export const deleteSessionsOf = (db: Queries, userId: string) =>
+  db.deleteFrom("sessions").where("user_id", "=", userId).execute();

@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import fc from "fast-check";
+import { someAddress } from "../../../test/letters.ts";
+import { type Market, openMarket } from "../../../test/market.ts";
+import { ApiError } from "../../core/errors.ts";
+import { countAttempts, giveBack } from "./attempts.ts";
+import { mintOneTimeToken } from "./one-time-tokens.ts";
+import { tidySignIn } from "./tidy.ts";
+
+const DAY_MS = 86_400_000;
+/** Those of magic links. */
+const WINDOWS = [
+  { times: 1, seconds: 30 },
+  { times: 5, seconds: 900 },
+  { times: 20, seconds: 86_400 },
+];
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+/** null: it was counted; else how long to wait. */
+async function ask(address: string): Promise<number | null> {
+  const { ctx } = market.service;
+  try {
+    await ctx.db
+      .transaction()
+      .execute((tx) => countAttempts(ctx, tx, [["magic-link of an address", address]]));
+    return null;
+  } catch (error) {
+    assert.ok(error instanceof ApiError && error.code === "RATE_LIMIT_EXCEEDED", String(error));
+    return error.retryAfterSeconds!;
+  }
+}
+
+test("whenever somebody tries, no window is ever overfull, none refuses early, and the wait that is told is right", async () => {
+  const seconds = fc.oneof(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 100, max: 20_000 }));
+  await fc.assert(
+    fc.asyncProperty(fc.array(seconds, { minLength: 1, maxLength: 40 }), async (pauses) => {
+      const address = randomUUID();
+      const passed: number[] = [];
+      const within = (window: number, at: number) =>
+        passed.filter((time) => time > at - window * 1000).length;
+      const hasRoom = (at: number) => WINDOWS.every((window) => within(window.seconds, at) < window.times);
+      for (const pause of pauses) {
+        market.clock.forward(pause * 1000);
+        const now = market.clock.now.getTime();
+        const wait = await ask(address);
+        assert.equal(wait === null, hasRoom(now));
+        if (wait === null) passed.push(now);
+        else {
+          assert.ok(hasRoom(now + wait * 1000), "there is room after the wait");
+          assert.ok(!hasRoom(now + (wait - 1) * 1000), "and not a second before");
+        }
+      }
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test("one of two tries of the same moment is given back, not both", async () => {
+  const { ctx } = market.service;
+  const account = randomUUID();
+  const count = () =>
+    ctx.db.transaction().execute((tx) => countAttempts(ctx, tx, [["password of an account", account]]));
+  const first = await count();
+  for (let tries = 0; tries < 9; tries++) await count();
+  await assert.rejects(count);
+  await ctx.db.transaction().execute((tx) => giveBack(tx, first));
+  await count();
+  await assert.rejects(count);
+});
+
+test("what can be used no longer is forgotten, and nothing else", async () => {
+  const { ctx } = market.service;
+  const { userId } = await market.hasUser();
+  const mint = (lifetimeMs: number) =>
+    mintOneTimeToken(ctx, ctx.db, { purpose: "magic-link", email: someAddress(), lifetimeMs });
+  await market.query("truncate one_time_tokens, sign_in_attempts");
+  await mint(60_000);
+  await mint(40 * DAY_MS);
+  const ended = await market.hasSession(userId);
+  await market.query("update sessions set ended_at = $1", [market.clock.now]);
+  await ask("old");
+  market.clock.forward(29 * DAY_MS);
+  await market.hasSession(userId);
+  await ask("new");
+
+  await tidySignIn(ctx);
+  const count = async (table: string) => (await market.query(`select count(*) from ${table}`)).rows[0].count;
+  assert.deepEqual(
+    [await count("one_time_tokens"), await count("sign_in_attempts"), await count("sessions")],
+    [1, 1, 2],
+  );
+  market.clock.forward(DAY_MS + 1);
+  await tidySignIn(ctx);
+  assert.equal(await count("sessions"), 1);
+  assert.equal((await ended.get("/v1/purchases")).status, 401);
+});

@@ -1,0 +1,73 @@
+import type { Context, Source } from "../../core/context.ts";
+import { digestOf } from "../../core/digest.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import { networkOf } from "../../core/network.ts";
+import { record } from "../../platform/audit/audit.ts";
+import { addFailure } from "./queries.ts";
+
+const WINDOW_SECONDS = 15 * 60;
+
+/** What the log says of each refusal. */
+const LOG_TEXTS = {
+  "sign_in.password_refused": "a sign-in failed: wrong password or unknown account",
+  "sign_in.link_refused": "a sign-in failed: invalid link or challenge",
+  "sign_in.code_refused": "a sign-in failed: wrong second-factor code",
+  "sign_in.locked": "a sign-in was refused: too many attempts",
+  "sign_in.network_barred": "a network was barred: too many failed sign-ins",
+  "password.refused": "a password change was refused: wrong current password",
+  "admin.refused": "a request was refused: it needs an administrator",
+};
+
+export interface Failure {
+  action: keyof typeof LOG_TEXTS;
+  /** What failures are counted by: an address, an account or a network. Only its digest is stored. */
+  subject: string;
+  /** The account that it was tried at, where it is known. */
+  accountId: string | null;
+  source: Source;
+  details?: Record<string, unknown>;
+}
+
+/**
+ * Logs a refusal, and adds it to the audit log when it is the 1st, 10th, 100th … of its subject in 15 minutes: who guesses
+ * stands there, and cannot fill it. The log line names the network address, not what was typed as an address.
+ */
+export async function reportFailure(ctx: Context, failure: Failure): Promise<void> {
+  const { action, subject, accountId, source, details } = failure;
+  const account = accountId && toId("usr", accountId);
+  ctx.log.warn({ action, ip: source.ip, account, request: source.requestId, ...details }, LOG_TEXTS[action]);
+  const at = ctx.now();
+  const failures = await addFailure(ctx.db, {
+    kind: `failure: ${action}`,
+    subject: digestOf(subject),
+    at,
+    seconds: WINDOW_SECONDS,
+  });
+  if (!isPowerOfTen(failures)) return;
+  await record(ctx, ctx.db, {
+    actorId: null,
+    action,
+    ...(account && { target: { type: "user", id: account } }),
+    source,
+    details: { ...details, failures, windowMinutes: WINDOW_SECONDS / 60 },
+  });
+}
+
+const isPowerOfTen = (count: number) => /^10*$/.test(String(count));
+
+/** A link or challenge that is unknown, used or over names nobody: such failures are counted by network. */
+export async function reportIfRefused<T>(ctx: Context, source: Source, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ApiError && error.code === "INVALID_TOKEN")
+      await reportFailure(ctx, {
+        action: "sign_in.link_refused",
+        subject: networkOf(source.ip),
+        accountId: null,
+        source,
+      });
+    throw error;
+  }
+}

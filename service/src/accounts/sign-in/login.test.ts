@@ -1,0 +1,161 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { hasAccount, isIn, linkFor, someAddress, withoutMeta } from "../../../test/letters.ts";
+import { assertError, type Market, openMarket } from "../../../test/market.ts";
+import { statementsOf } from "../../../test/statements.ts";
+import { createUser } from "../people/users.ts";
+
+const MINUTE_MS = 60_000;
+const PASSWORD = "correct horse battery staple";
+
+let market: Market;
+let email: string;
+before(async () => {
+  market = await openMarket({ config: { trustProxy: ["127.0.0.1"] } });
+  email = someAddress();
+  await hasAccount(market, email, PASSWORD);
+});
+after(() => market.close());
+
+const logIn = (address: string, password: string, headers: Record<string, string> = {}) =>
+  market.as(null).post("/api/auth/login", { email: address, password }, headers);
+
+test("the password opens a session, in any spelling of the address and of the letters", async () => {
+  const address = someAddress();
+  await hasAccount(market, address, "Caf\u00e9 au lait");
+  for (const [given, password] of [
+    [address, "Caf\u00e9 au lait"],
+    [address.toUpperCase(), "Cafe\u0301 au lait"],
+  ] as const) {
+    const reply = await logIn(given, password);
+    assert.equal(reply.status, 200, reply.text);
+    assert.equal(reply.body.sessionToken, reply.body.data.sessionToken);
+    assert.match(reply.headers.get("set-cookie")!, /^__Host-session=/);
+    assert.ok(await isIn(market.as(reply.body.sessionToken)));
+  }
+  assertError(await logIn(address, "caf\u00e9 au lait"), 401, "INVALID_CREDENTIALS");
+});
+
+test("unknown, wrong, unproven, without a password and banned: one answer for the same statements", async () => {
+  const { ctx } = market.service;
+  const { rows } = await market.query("select password_hash from users where email = $1", [email]);
+  const [unproven, withoutPassword, banned] = [someAddress(), someAddress(), someAddress()];
+  const passwordHash = rows[0].password_hash;
+  await createUser(ctx, { email: unproven, name: "U", mailboxProven: false, passwordHash });
+  await createUser(ctx, { email: withoutPassword, name: "W" });
+  await createUser(ctx, { email: banned, name: "B", passwordHash });
+  await market.query("update users set banned_at = $1 where email = $2", [market.clock.now, banned]);
+  const wrong = someAddress();
+  await hasAccount(market, wrong, "another password");
+
+  const answers: unknown[] = [];
+  const statements: string[][] = [];
+  for (const address of [wrong, someAddress(), unproven, withoutPassword, banned]) {
+    statements.push(
+      await statementsOf(async () => {
+        const reply = await logIn(address, PASSWORD);
+        assertError(reply, 401, "INVALID_CREDENTIALS");
+        answers.push(withoutMeta(reply));
+      }),
+    );
+  }
+  assert.ok(statements[0]!.length >= 4);
+  for (const other of statements) assert.deepEqual(other, statements[0]);
+  for (const other of answers) assert.deepEqual(other, answers[0]);
+});
+
+suite("wrong passwords", () => {
+  test("of an address are heard ten times in 15 minutes, known or not", async () => {
+    const known = someAddress();
+    await hasAccount(market, known, PASSWORD);
+    for (const address of [known, someAddress()]) {
+      for (let tries = 0; tries < 10; tries++)
+        assertError(await logIn(address, "wrong"), 401, "INVALID_CREDENTIALS");
+      const refusal = await logIn(address, PASSWORD);
+      assertError(refusal, 429, "RATE_LIMIT_EXCEEDED");
+      assert.equal(refusal.headers.get("retry-after"), "900");
+    }
+    market.clock.forward(15 * MINUTE_MS);
+    assert.equal((await logIn(known, PASSWORD)).status, 200);
+  });
+
+  test("are counted before they are judged: of 30 at once ten are heard", async () => {
+    const address = someAddress();
+    const replies = await Promise.all(Array.from({ length: 30 }, () => logIn(address, "wrong")));
+    assert.equal(replies.filter(({ status }) => status === 401).length, 10);
+    assert.equal(replies.filter(({ status }) => status === 429).length, 20);
+  });
+
+  test("of a stranger cannot keep the owner from a mailed link", async () => {
+    const address = someAddress();
+    await hasAccount(market, address, PASSWORD);
+    for (let tries = 0; tries < 11; tries++) await logIn(address, "wrong");
+    const token = await linkFor(market, address);
+    assert.equal((await market.as(null).post("/api/auth/verify", { token })).status, 200);
+  });
+
+  test("from a network are heard a hundred times in 10 minutes", async () => {
+    const from = (ip: string) => logIn(someAddress(), "wrong", { "x-forwarded-for": ip });
+    const replies = await Promise.all(Array.from({ length: 110 }, () => from("192.0.2.9")));
+    assert.equal(replies.filter(({ status }) => status === 429).length, 10);
+    assert.equal((await from("192.0.2.10")).status, 401);
+  });
+});
+
+suite("a browser that its owner signed in with", () => {
+  const knownTo = async (address: string) => {
+    const reply = await logIn(address, PASSWORD);
+    return { cookie: /__Host-known=[^;]+/.exec(reply.headers.get("set-cookie")!)![0] };
+  };
+  const isClosed = async (address: string) => {
+    for (let tries = 0; tries < 10; tries++) await logIn(address, "wrong");
+    assertError(await logIn(address, PASSWORD), 429, "RATE_LIMIT_EXCEEDED");
+  };
+
+  test("is not shut out by strangers who guess at the password", async () => {
+    const address = someAddress();
+    await hasAccount(market, address, PASSWORD);
+    const known = await knownTo(address);
+    await isClosed(address);
+    assert.equal((await logIn(address, PASSWORD, known)).status, 200);
+  });
+
+  test("hears ten wrong ones itself, in parallel too, and is no way around the limit of another address", async () => {
+    const [address, other] = [someAddress(), someAddress()];
+    await hasAccount(market, address, PASSWORD);
+    await hasAccount(market, other, PASSWORD);
+    const known = await knownTo(address);
+    const guesses = Array.from({ length: 15 }, () => logIn(address, "wrong", known));
+    const heard = (await Promise.all(guesses)).filter(({ status }) => status === 401);
+    assert.equal(heard.length, 10);
+    await isClosed(other);
+    assertError(await logIn(other, PASSWORD, known), 429, "RATE_LIMIT_EXCEEDED");
+  });
+
+  test("is known by what we sealed for it, and by nothing else", async () => {
+    const address = someAddress();
+    await hasAccount(market, address, PASSWORD);
+    const { cookie } = await knownTo(address);
+    await isClosed(address);
+    for (const forged of [cookie.slice(0, -2), "__Host-known=", `__Host-known=["x","${address}"]`])
+      assertError(await logIn(address, PASSWORD, { cookie: forged }), 429, "RATE_LIMIT_EXCEEDED");
+  });
+});
+
+test("right passwords use nothing up", async () => {
+  const address = someAddress();
+  await hasAccount(market, address, PASSWORD);
+  for (let tries = 0; tries < 12; tries++) assert.equal((await logIn(address, PASSWORD)).status, 200);
+  for (let tries = 0; tries < 9; tries++) await logIn(address, "wrong");
+  assert.equal((await logIn(address, PASSWORD)).status, 200);
+  assertError(await logIn(address, "wrong"), 401, "INVALID_CREDENTIALS");
+  assertError(await logIn(address, PASSWORD), 429, "RATE_LIMIT_EXCEEDED");
+});
+
+test("neither hash nor password is in an answer or a log line", async () => {
+  const { rows } = await market.query("select password_hash from users where email = $1", [email]);
+  assert.match(rows[0].password_hash, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
+  const replies = [await logIn(email, PASSWORD), await logIn(email, "SECRETMARK")];
+  for (const { text } of replies) assert.doesNotMatch(text, /argon2|SECRETMARK|correct horse/);
+  assert.doesNotMatch(market.logs.join("\n"), /argon2|SECRETMARK|correct horse/);
+});

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { isIn, signedInByLink, someAddress } from "../../../test/letters.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+
+let market: Market;
+let session: Client;
+before(async () => {
+  market = await openMarket();
+  session = await signedInByLink(market, someAddress());
+});
+after(() => market.close());
+
+const logOut = (headers: Record<string, string>) =>
+  market.as(null).post("/api/auth/logout", undefined, headers);
+const cookieOf = ({ key }: Client) => ({ cookie: `__Host-session=${key}` });
+const bearerOf = ({ key }: Client) => ({ authorization: `Bearer ${key}` });
+
+function assertCookieTaken(reply: Reply) {
+  assert.equal(
+    reply.headers.get("set-cookie"),
+    "__Host-session=; Max-Age=0; Path=/; HttpOnly; Secure; SameSite=Lax",
+  );
+}
+
+test("signing out ends the session of the cookie at once, and takes the cookie away", async () => {
+  const one = await signedInByLink(market, someAddress());
+  assert.ok(await isIn(one));
+  const reply = await logOut(cookieOf(one));
+  assert.equal(reply.status, 200, reply.text);
+  assert.deepEqual(reply.body.data, { signedOut: true });
+  assertCookieTaken(reply);
+  assert.ok(!(await isIn(one)));
+  const { rows } = await market.query("select action from audit_log order by id desc limit 1");
+  assert.deepEqual(rows, [{ action: "session.ended" }]);
+});
+
+test("or of the header, and of no other session", async () => {
+  const one = await signedInByLink(market, someAddress());
+  assert.equal((await logOut({ ...bearerOf(one), ...cookieOf(session) })).status, 200);
+  assert.ok(!(await isIn(one)));
+  assert.ok(await isIn(session));
+});
+
+test("without a session that lives it is 401, and the cookie is taken away all the same", async () => {
+  const over = await signedInByLink(market, someAddress());
+  await logOut(bearerOf(over));
+  const user = await market.hasUser();
+  for (const headers of [
+    {},
+    cookieOf(over),
+    bearerOf(over),
+    bearerOf(user),
+    { cookie: "__Host-session=a.b.c" },
+    { authorization: "Basic eDp5" },
+    { ...cookieOf(session), authorization: "Bearer a.b.c" },
+  ] as Record<string, string>[]) {
+    const reply = await logOut(headers);
+    assertError(reply, 401, "INVALID_SESSION");
+    assertCookieTaken(reply);
+  }
+  assert.ok(await isIn(session), "a bad header never falls through to the cookie");
+});
+
+test("of parallel calls one ends the session, and nothing else ends", async () => {
+  const one = await signedInByLink(market, someAddress());
+  const replies = await Promise.all(Array.from({ length: 8 }, () => logOut(bearerOf(one))));
+  assert.ok(replies.some(({ status }) => status === 200));
+  assert.ok(!(await isIn(one)));
+  assert.ok(await isIn(session));
+});

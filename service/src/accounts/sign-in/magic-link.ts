@@ -1,0 +1,29 @@
+import type { Context } from "../../core/context.ts";
+import { networkOfStranger } from "../../core/network.ts";
+import { sendMail } from "../../platform/email/mail.ts";
+import type { RequestFacts } from "../../platform/http/route.ts";
+import { entrantByEmail } from "../people/credentials.ts";
+import { countAttempts, withinLimits } from "./attempts.ts";
+import { knownFor } from "./known-browser.ts";
+import { LINK_LIFETIME_SECONDS, mintLink, signInLetter } from "./letters.ts";
+
+/**
+ * Sends a link to any address. Accounts are not even looked at before a limit is reached, so that nothing can tell who has one. A browser in which
+ * the owner of the address signed in before has an allowance of its own, so that strangers who ask cannot use it up.
+ */
+export async function sendMagicLink(
+  ctx: Context,
+  email: string,
+  { source, cookies }: Pick<RequestFacts, "source" | "cookies">,
+) {
+  const browser = knownFor(ctx, cookies, email);
+  const limited = { subject: email, account: () => entrantByEmail(ctx.db, email), source };
+  await withinLimits(ctx, limited, async (tx) => {
+    await countAttempts(ctx, tx, [
+      browser ? ["magic-link in a known browser", browser] : ["magic-link of an address", email],
+      ["letters for a network", networkOfStranger(source.ip)],
+    ]);
+    await sendMail(ctx, tx, email, signInLetter(await mintLink(ctx, tx, { purpose: "magic-link", email })));
+  });
+  return { message: "A link is on its way to this address.", lifetimeSeconds: LINK_LIFETIME_SECONDS };
+}

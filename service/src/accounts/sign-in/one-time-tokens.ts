@@ -1,0 +1,69 @@
+import { randomBytes } from "node:crypto";
+import type { Context } from "../../core/context.ts";
+import { digestOf } from "../../core/digest.ts";
+import { ApiError } from "../../core/errors.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import { deleteTokensOf, findUsableToken, insertToken, useToken, useTokensFor } from "./queries.ts";
+
+export type TokenPurpose = "magic-link" | "registration" | "two-factor" | "first-admin" | "social";
+
+export interface OneTimeToken {
+  email: string | null;
+  userId: string | null;
+  data: Record<string, unknown>;
+}
+
+interface MintToken {
+  purpose: TokenPurpose;
+  email?: string;
+  userId?: string;
+  data?: Record<string, unknown>;
+  lifetimeMs: number;
+}
+
+/** Makes a token of 256 random bits; its value is in this answer and nowhere else. */
+export async function mintOneTimeToken(ctx: Context, db: Queries, wish: MintToken): Promise<string> {
+  const value = randomBytes(32).toString("base64url");
+  const now = ctx.now();
+  await insertToken(db, {
+    digest: digestOf(value),
+    purpose: wish.purpose,
+    email: wish.email ?? null,
+    user_id: wish.userId ?? null,
+    data: JSON.stringify(wish.data ?? {}),
+    created_at: now,
+    expires_at: new Date(now.getTime() + wish.lifetimeMs),
+  });
+  return value;
+}
+
+/** Uses a token up. Unknown, used and expired alike are INVALID_TOKEN; of parallel calls one statement lets one win. */
+export async function redeemOneTimeToken(
+  ctx: Context,
+  db: Queries,
+  value: string,
+  purposes: TokenPurpose[],
+): Promise<OneTimeToken> {
+  const token = await useToken(db, digestOf(value), purposes, ctx.now());
+  if (!token) throw new ApiError("INVALID_TOKEN");
+  return token;
+}
+
+/** Whose token this is, without using it up; INVALID_TOKEN as when redeeming. */
+export async function mustFindOneTimeToken(
+  ctx: Context,
+  value: string,
+  purpose: TokenPurpose,
+): Promise<OneTimeToken> {
+  const token = await findUsableToken(ctx.db, digestOf(value), purpose, ctx.now());
+  if (!token) throw new ApiError("INVALID_TOKEN");
+  return token;
+}
+
+/** What was sent to somebody opens nothing any more. */
+export const forgetTokensOf = (db: Queries, owner: { userId: string; email: string }) =>
+  deleteTokensOf(db, owner);
+
+/** Unused tokens of a purpose are worth nothing any more: a new one takes their place. */
+export const withdrawTokens = (ctx: Context, db: Queries, purpose: TokenPurpose) =>
+  useTokensFor(db, purpose, ctx.now());

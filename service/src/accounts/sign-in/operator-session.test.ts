@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { after, before, test } from "node:test";
+import { promisify } from "node:util";
+import { isIn, sessionIdOf, someAddress } from "../../../test/letters.ts";
+import { type Market, openMarket } from "../../../test/market.ts";
+import { toUuid } from "../../core/ids.ts";
+
+const run = promisify(execFile);
+const main = new URL("../../main.ts", import.meta.url).pathname;
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+/** The operator's command, on the market's database and with its keys. */
+async function command(...given: string[]): Promise<string> {
+  const { config, pool } = market.service.ctx;
+  const { stdout } = await run(process.execPath, [main, ...given], {
+    env: {
+      PATH: process.env["PATH"],
+      DATABASE_URL: pool.options.connectionString,
+      STOA_MASTER_KEYS: config.masterKeys
+        .map(({ id, bytes }) => `${id}:${bytes.toString("base64")}`)
+        .join(","),
+      STOA_SESSION_KEYS: config.sessionKeys.map((bytes) => `1:${bytes.toString("base64")}`).join(","),
+    },
+  });
+  return stdout;
+}
+
+test("the operator makes somebody with a password, and a session for them that counts as no second factor", async () => {
+  const email = someAddress();
+  const password = "correct horse battery staple";
+  const made = JSON.parse(
+    await command("user", "create", "--email", email, "--name", "Ada", "--password", password, "--json"),
+  );
+  const loggedIn = await market.as(null).post("/api/auth/login", { email, password });
+  assert.equal(loggedIn.status, 200, loggedIn.text);
+
+  const { sessionToken } = JSON.parse(await command("session", "create", "--user", made.id, "--json"));
+  // The command has the clock on the wall.
+  market.clock.now = new Date();
+  assert.ok(await isIn(market.as(sessionToken)));
+  const { rows } = await market.query("select via, second_factor, user_id from sessions where id = $1", [
+    toUuid("ses", sessionIdOf(sessionToken)),
+  ]);
+  assert.deepEqual(rows, [{ via: "operator", second_factor: false, user_id: toUuid("usr", made.id) }]);
+  const audit = await market.query(
+    "select actor_id, target_id, details from audit_log where details->>'via' = 'operator'",
+  );
+  assert.deepEqual(audit.rows, [{ actor_id: null, target_id: made.id, details: { via: "operator" } }]);
+});
+
+test("neither a bad password nor somebody who is banned gets further", async () => {
+  const email = someAddress();
+  await assert.rejects(
+    command("user", "create", "--email", email, "--name", "Ada", "--password", "12345678"),
+    /password: is among the first/,
+  );
+  await command("user", "create", "--email", email, "--name", "Ada");
+  await market.query("update users set banned_at = now() where email = $1", [email]);
+  await assert.rejects(command("session", "create", "--user", email), /banned or closed/);
+});

@@ -1,0 +1,139 @@
+import { sql } from "kysely";
+import type { Queries } from "../../platform/db/database.ts";
+import type { Window } from "./attempts.ts";
+import type { OneTimeToken, TokenPurpose } from "./one-time-tokens.ts";
+
+interface NewAttempt {
+  kind: string;
+  subject: Buffer;
+  at: Date;
+  windows: Window[];
+}
+
+const before = (at: Date, seconds: number) => new Date(at.getTime() - seconds * 1000);
+
+/**
+ * Adds a try unless a window is full, and answers whether it did. One statement under the lock of the row: of parallel tries
+ * exactly as many pass as have room.
+ */
+export async function addAttempt(db: Queries, { kind, subject, at, windows }: NewAttempt): Promise<boolean> {
+  const longest = Math.max(...windows.map(({ seconds }) => seconds));
+  const hasRoom = windows.map(
+    ({ times, seconds }) =>
+      sql`(select count(*) from unnest(a.tried_at) t where t > ${before(at, seconds)}) < ${times}`,
+  );
+  const { rows } = await sql`
+    insert into sign_in_attempts as a (kind, subject, tried_at, last_at)
+    values (${kind}, ${subject}, array[${at}::timestamptz], ${at})
+    on conflict (kind, subject) do update
+      set tried_at = array(select t from unnest(a.tried_at) t where t > ${before(at, longest)}) || ${at}::timestamptz,
+          last_at = ${at}
+      where ${sql.join(hasRoom, sql` and `)}
+    returning kind`.execute(db);
+  return rows.length === 1;
+}
+
+interface NewFailure {
+  kind: string;
+  subject: Buffer;
+  at: Date;
+  seconds: number;
+}
+
+/** Answers how many there were in the window, this one included. */
+export async function addFailure(db: Queries, { kind, subject, at, seconds }: NewFailure): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    insert into sign_in_attempts as a (kind, subject, tried_at, last_at)
+    values (${kind}, ${subject}, array[${at}::timestamptz], ${at})
+    on conflict (kind, subject) do update
+      set tried_at = array(select t from unnest(a.tried_at) t where t > ${before(at, seconds)}) || ${at}::timestamptz,
+          last_at = ${at}
+    returning cardinality(a.tried_at) as count`.execute(db);
+  return rows[0]!.count;
+}
+
+export async function listAttempts(db: Queries, kind: string, subject: Buffer): Promise<Date[]> {
+  const row = await db
+    .selectFrom("sign_in_attempts")
+    .select("tried_at")
+    .where("kind", "=", kind)
+    .where("subject", "=", subject)
+    .executeTakeFirst();
+  return (row?.tried_at ?? []) as Date[];
+}
+
+/** One of those at that moment, not all. */
+export const dropAttempt = (db: Queries, kind: string, subject: Buffer, at: Date) =>
+  sql`
+    update sign_in_attempts
+       set tried_at = tried_at[:array_position(tried_at, ${at}::timestamptz) - 1]
+                   || tried_at[array_position(tried_at, ${at}::timestamptz) + 1:]
+     where kind = ${kind} and subject = ${subject} and ${at}::timestamptz = any (tried_at)`.execute(db);
+
+export const deleteAttemptsBefore = (db: Queries, moment: Date) =>
+  db.deleteFrom("sign_in_attempts").where("last_at", "<", moment).execute();
+
+export interface NewToken {
+  digest: Buffer;
+  purpose: TokenPurpose;
+  email: string | null;
+  user_id: string | null;
+  data: string;
+  created_at: Date;
+  expires_at: Date;
+}
+
+export const insertToken = (db: Queries, token: NewToken) =>
+  db.insertInto("one_time_tokens").values(token).execute();
+
+const TOKEN_COLUMNS = ["email", "user_id as userId", "data"] as const;
+
+export const useToken = (db: Queries, digest: Buffer, purposes: TokenPurpose[], now: Date) =>
+  db
+    .updateTable("one_time_tokens")
+    .set({ used_at: now })
+    .where("digest", "=", digest)
+    .where("purpose", "in", purposes)
+    .where("used_at", "is", null)
+    .where("expires_at", ">", now)
+    .returning(TOKEN_COLUMNS)
+    .$castTo<OneTimeToken>()
+    .executeTakeFirst();
+
+export const findUsableToken = (db: Queries, digest: Buffer, purpose: TokenPurpose, now: Date) =>
+  db
+    .selectFrom("one_time_tokens")
+    .select(TOKEN_COLUMNS)
+    .where("digest", "=", digest)
+    .where("purpose", "=", purpose)
+    .where("used_at", "is", null)
+    .where("expires_at", ">", now)
+    .$castTo<OneTimeToken>()
+    .executeTakeFirst();
+
+export const useTokensFor = (db: Queries, purpose: TokenPurpose, now: Date) =>
+  db
+    .updateTable("one_time_tokens")
+    .set({ used_at: now })
+    .where("purpose", "=", purpose)
+    .where("used_at", "is", null)
+    .execute();
+
+export const deleteTokensOf = (db: Queries, { userId, email }: { userId: string; email: string }) =>
+  db
+    .deleteFrom("one_time_tokens")
+    .where((row) =>
+      row.or([row("user_id", "=", userId), row(row.fn("lower", ["email"]), "=", email.toLowerCase())]),
+    )
+    .execute();
+
+export const deleteTokensBefore = (db: Queries, moment: Date) =>
+  db.deleteFrom("one_time_tokens").where("expires_at", "<", moment).execute();
+
+/** Second halves of sign-ins whose first half holds no more. */
+export const deleteChallengesOf = (db: Queries, userId: string) =>
+  db
+    .deleteFrom("one_time_tokens")
+    .where("user_id", "=", userId)
+    .where("purpose", "=", "two-factor")
+    .execute();

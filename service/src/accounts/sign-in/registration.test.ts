@@ -1,0 +1,169 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { hasAccount, isIn, lettersTo, someAddress, tokenIn, withoutMeta } from "../../../test/letters.ts";
+import { assertError, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { statementsOf } from "../../../test/statements.ts";
+
+const PASSWORD = "correct horse battery staple";
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+const BROWSER = { cookie: `__Host-registration=${"b".repeat(43)}` };
+const register = (wish: object, headers: Record<string, string> = BROWSER) =>
+  market
+    .as(null)
+    .post("/api/auth/register", { email: someAddress(), password: PASSWORD, name: "Ada", ...wish }, headers);
+const logIn = (email: string, password = PASSWORD) =>
+  market.as(null).post("/api/auth/login", { email, password });
+
+test("a registration makes an account when its link is used, and then the password works", async () => {
+  const email = someAddress();
+  assert.equal((await register({ email, name: "  Ada Lovelace " })).status, 200);
+  assertError(await logIn(email), 401, "INVALID_CREDENTIALS");
+  const token = await tokenIn(market, email);
+  const reply = await market.as(null).post("/api/auth/verify", { token }, BROWSER);
+  assert.ok(await isIn(market.as(reply.body.sessionToken)));
+  assert.equal((await logIn(email)).status, 200);
+  const { rows } = await market.query("select name, mailbox_proven_at from users where email = $1", [email]);
+  assert.deepEqual(rows, [{ name: "Ada Lovelace", mailbox_proven_at: market.clock.now }]);
+});
+
+test("a known address gets the same answer for the same statements, a letter that says so, and keeps its password", async () => {
+  const email = someAddress();
+  await hasAccount(market, email, PASSWORD);
+  const replies: Reply[] = [];
+  const registering = (address: string) =>
+    statementsOf(async () => {
+      replies.push(await register({ email: address, password: "another password", name: "Eve" }));
+    });
+  assert.deepEqual(await registering(email), await registering(someAddress()));
+  const [known, unknown] = replies.map(withoutMeta);
+  assert.equal(known?.status, 200);
+  assert.deepEqual(known, unknown);
+  const [letter] = await lettersTo(market, email);
+  assert.match(letter!.subject, /already/);
+  assert.equal(
+    (await market.as(null).post("/api/auth/verify", { token: await tokenIn(market, email) })).status,
+    200,
+  );
+  assertError(await logIn(email, "another password"), 401, "INVALID_CREDENTIALS");
+  assert.equal((await logIn(email)).status, 200);
+});
+
+test("of two registrations the one that is confirmed first sets the password", async () => {
+  const email = someAddress();
+  await register({ email, password: "the first one" });
+  const first = await tokenIn(market, email);
+  await register({ email, password: "the second one" });
+  const second = await tokenIn(market, email);
+  await market.as(null).post("/api/auth/verify", { token: second }, BROWSER);
+  await market.as(null).post("/api/auth/verify", { token: first }, BROWSER);
+  assert.equal((await logIn(email, "the second one")).status, 200);
+  assertError(await logIn(email, "the first one"), 401, "INVALID_CREDENTIALS");
+});
+
+suite("the password of a registration", () => {
+  const PAGE = { "sec-fetch-site": "same-origin" };
+
+  /** Registers on one page, confirms on another. */
+  async function confirms(registering: Record<string, string>, confirming: (cookie: string) => object) {
+    const email = someAddress();
+    const asked = await register({ email }, registering);
+    const cookie = asked.headers.get("set-cookie")!.split(";")[0]!;
+    const token = await tokenIn(market, email);
+    const reply = await market.as(null).post("/api/auth/verify", { token }, { ...confirming(cookie) });
+    assert.equal(reply.status, 200, reply.text);
+    assert.ok(await isIn(market.as(reply.body.sessionToken)));
+    return email;
+  }
+
+  test("holds when the browser that chose it confirms, also one that had to try twice", async () => {
+    const email = await confirms(PAGE, (cookie) => ({ ...PAGE, cookie }));
+    assert.equal((await logIn(email)).status, 200);
+    assert.equal(
+      (await logIn(await confirms({ ...PAGE, ...BROWSER }, () => ({ ...PAGE, ...BROWSER })))).status,
+      200,
+    );
+  });
+
+  test("holds when a program returns the secret that the registration answered", async () => {
+    const email = someAddress();
+    const { registrationSecret } = (await register({ email }, {})).body.data;
+    const token = await tokenIn(market, email);
+    await market.as(null).post("/api/auth/verify", { token, registrationSecret });
+    assert.equal((await logIn(email)).status, 200);
+  });
+
+  for (const [how, body] of [
+    ["no secret", {}],
+    ["the secret of another registration", { registrationSecret: "c".repeat(43) }],
+  ] as const) {
+    test(`is left out when a program redeems the link with ${how}: it may be a stranger's`, async () => {
+      const email = someAddress();
+      await register({ email }, {});
+      const token = await tokenIn(market, email);
+      const reply = await market.as(null).post("/api/auth/verify", { token, ...body });
+      assert.equal(reply.status, 200, reply.text);
+      assertError(await logIn(email), 401, "INVALID_CREDENTIALS");
+    });
+  }
+
+  for (const [who, headers] of [
+    ["another browser", PAGE],
+    ["an older one, which tells no more than Origin", {}],
+    ["one with a mark of its own", { ...PAGE, cookie: `__Host-registration=${"c".repeat(43)}` }],
+    ["one with an empty mark", { ...PAGE, cookie: "__Host-registration=" }],
+  ] as const) {
+    test(`is left out when ${who} confirms: it may be a stranger's, and the owner is told`, async () => {
+      const email = await confirms(PAGE, () => ({ origin: market.origin, ...headers }));
+      assertError(await logIn(email), 401, "INVALID_CREDENTIALS");
+      const { rows } = await market.query("select password_hash from users where email = $1", [email]);
+      assert.deepEqual(rows, [{ password_hash: null }]);
+      assert.match((await lettersTo(market, email))[0]!.subject, /no password yet/);
+    });
+  }
+});
+
+test("no stranger's words reach a mailbox: the name is not in the letter", async () => {
+  const email = someAddress();
+  await register({ email, name: "You won! http://evil.example" });
+  assert.doesNotMatch(JSON.stringify(await lettersTo(market, email)), /evil/);
+});
+
+test("an address gets five letters of this kind in 15 minutes", async () => {
+  const email = someAddress();
+  for (let tries = 0; tries < 5; tries++) assert.equal((await register({ email })).status, 200);
+  assertError(await register({ email }), 429, "RATE_LIMIT_EXCEEDED");
+  assert.equal((await lettersTo(market, email)).length, 5);
+});
+
+test("a password that holds the service's name, and eight characters besides, is accepted", async () => {
+  assert.equal((await register({ password: "my stoa pass phrase" })).status, 200);
+});
+
+suite("refused with the field:", () => {
+  for (const [why, wish, field] of [
+    ["a short password", { password: "7 chars" }, "password"],
+    ["an endless password", { password: "x1".repeat(101) }, "password"],
+    ["a common password", { password: "Password1" }, "password"],
+    ["one character again and again", { password: "ⓧ".repeat(12) }, "password"],
+    ["the address as the password", { email: "ada@example.com", password: "Ada@Example.com" }, "password"],
+    ["its local part", { email: "ada.lovelace@example.com", password: "ada.Lovelace" }, "password"],
+    ["the service's name and four digits", { password: "stoa1234" }, "password"],
+    ["the service's name and a common password", { password: "Stoa12345678" }, "password"],
+    ["the own name and the year", { name: "Grace Hopper", password: "Hopper2026" }, "password"],
+    ["a part of the address", { email: "grace@analytics.example", password: "Analytics1!" }, "password"],
+    ["no name", { name: "   " }, "name"],
+    ["a name of two lines", { name: "Ada\r\nBcc: eve@evil.example" }, "name"],
+    ["a mailbox trick", { email: "ada@example.com,eve@evil.example" }, "email"],
+    ["an unknown field", { role: "admin" }, "role"],
+  ] as const) {
+    test(why, async () => {
+      assertError(await register(wish), 400, "INVALID_REQUEST", field);
+    });
+  }
+});

@@ -1,0 +1,67 @@
+import { randomNonce, randomPKCECodeVerifier } from "openid-client";
+import type { Context } from "../../core/context.ts";
+import { networkOfStranger } from "../../core/network.ts";
+import type { IdentityProviderName, Trip } from "../../integrations/identity-providers/identity-provider.ts";
+import type { Cookie } from "../../platform/http/route.ts";
+import { countAttempts } from "./attempts.ts";
+import { mintOneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
+
+const FLOW_SECONDS = 10 * 60;
+
+/** A sign-in that goes on at a provider: what must come back, and where it leads. */
+export interface Flow extends Trip {
+  returnTo: string;
+}
+
+export const flowCookieName = (provider: IdentityProviderName) => `__Host-flow-${provider}` as const;
+
+/** Binds a sealed flow to its provider: the cookie of one opens no callback of the other (mix-up). */
+const sealContext = (provider: IdentityProviderName) => `sign-in-flow|${provider}`;
+
+/** `state` is a one-time token: it ends after ten minutes, and of parallel callbacks one gets on. Each leaves a row, hence the limit. */
+export async function beginFlow(
+  ctx: Context,
+  provider: IdentityProviderName,
+  { returnTo, ip }: { returnTo: string; ip: string },
+): Promise<Flow> {
+  const state = await ctx.db.transaction().execute(async (tx) => {
+    await countAttempts(ctx, tx, [["way to a provider from a network", networkOfStranger(ip)]]);
+    return mintOneTimeToken(ctx, tx, {
+      purpose: "social",
+      data: { provider },
+      lifetimeMs: FLOW_SECONDS * 1000,
+    });
+  });
+  return { state, codeVerifier: randomPKCECodeVerifier(), nonce: randomNonce(), returnTo };
+}
+
+export const flowCookie = (ctx: Context, provider: IdentityProviderName, flow: Flow): Cookie => ({
+  name: flowCookieName(provider),
+  value: ctx.vault.seal(JSON.stringify(flow), sealContext(provider)),
+  maxAgeSeconds: FLOW_SECONDS,
+});
+
+export const noFlowCookie = (provider: IdentityProviderName): Cookie => ({
+  name: flowCookieName(provider),
+  value: "",
+  maxAgeSeconds: 0,
+});
+
+/** The flow that this browser began with the provider; null for anything that we did not seal for it. */
+export function openFlow(
+  ctx: Context,
+  provider: IdentityProviderName,
+  cookie: string | undefined,
+): Flow | null {
+  if (!cookie) return null;
+  try {
+    return JSON.parse(ctx.vault.open(cookie, sealContext(provider))) as Flow;
+  } catch {
+    return null;
+  }
+}
+
+/** Uses the flow up; INVALID_TOKEN when it was before, or is too old. */
+export async function endFlow(ctx: Context, { state }: Flow): Promise<void> {
+  await redeemOneTimeToken(ctx, ctx.db, state, ["social"]);
+}

@@ -1,0 +1,83 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import {
+  type IdentityProviderName,
+  identityProviderNames,
+} from "../../integrations/identity-providers/identity-provider.ts";
+import { wantsJson } from "../../platform/http/accept.ts";
+import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
+import { metaOf } from "../../platform/http/refusal.ts";
+import { safeReturnTo } from "../../platform/http/return-to.ts";
+import { setCookies } from "../../platform/http/send.ts";
+import { sourceOf } from "../../platform/http/source.ts";
+import { sessionAnswer } from "./complete.ts";
+import { knownBrowser } from "./known-browser.ts";
+import { beginSocialSignIn, finishSocialSignIn } from "./social.ts";
+import { flowCookie, flowCookieName, noFlowCookie, openFlow } from "./social-flow.ts";
+
+/** The way to a provider and back: people walk it in a browser, programs are told the same in JSON. */
+export function addSocialPages(app: FastifyInstance, ctx: Context): void {
+  for (const provider of identityProviderNames) {
+    app.get(`/api/auth/${provider}`, (request, reply) => begin(ctx, provider, request, reply));
+    app.get(`/api/auth/callback/${provider}`, (request, reply) =>
+      request.method === "HEAD" ? sendNothing(reply) : finish(ctx, provider, request, reply),
+    );
+  }
+}
+
+/** The provider's code works once: only the GET redeems it. */
+const sendNothing = (reply: FastifyReply) => reply.header("cache-control", "no-store").send();
+
+async function begin(
+  ctx: Context,
+  provider: IdentityProviderName,
+  request: FastifyRequest,
+  reply: FastifyReply,
+) {
+  reply.header("cache-control", "no-store");
+  const returnTo = safeReturnTo((request.query as Record<string, unknown>)["returnTo"]);
+  try {
+    const { url, flow } = await beginSocialSignIn(ctx, provider, { returnTo, ip: request.ip });
+    setCookies(reply, [flowCookie(ctx, provider, flow)]);
+    if (!wantsJson(request)) return reply.redirect(url.href);
+    return reply.send({ success: true, data: { url: url.href }, meta: metaOf(ctx, request) });
+  } catch (error) {
+    return turnAway(request, reply, error, returnTo);
+  }
+}
+
+async function finish(
+  ctx: Context,
+  provider: IdentityProviderName,
+  request: FastifyRequest,
+  reply: FastifyReply,
+) {
+  reply.header("cache-control", "no-store");
+  const cookie = request.cookies[flowCookieName(provider)];
+  const returnTo = safeReturnTo(openFlow(ctx, provider, cookie)?.returnTo);
+  if (cookie !== undefined) setCookies(reply, [noFlowCookie(provider)]);
+  try {
+    const query = new URL(request.url, ctx.links.origin()).search;
+    const earlierToken = request.cookies[SESSION_COOKIE];
+    const callback = { query, flowCookie: cookie, earlierToken, source: sourceOf(request) };
+    const { token, email } = await finishSocialSignIn(ctx, provider, callback);
+    const answer = sessionAnswer(token, [knownBrowser(ctx, email)]);
+    setCookies(reply, answer.cookies);
+    if (!wantsJson(request)) return reply.redirect(returnTo);
+    return reply.send({ success: true, ...answer.beside, data: answer.data, meta: metaOf(ctx, request) });
+  } catch (error) {
+    return turnAway(request, reply, error, returnTo);
+  }
+}
+
+/** A person is led on: to the second factor, or back to the sign-in page, which says what the matter is. */
+function turnAway(request: FastifyRequest, reply: FastifyReply, error: unknown, returnTo: string) {
+  if (!(error instanceof ApiError) || error.code === "NOT_FOUND" || wantsJson(request)) throw error;
+  const { challenge, problem = error.code } = error.details ?? {};
+  if (error.code === "TWO_FACTOR_REQUIRED") {
+    const fragment = new URLSearchParams({ challenge: String(challenge) });
+    return reply.redirect(`/auth/two-factor?${new URLSearchParams({ returnTo })}#${fragment}`);
+  }
+  return reply.redirect(`/auth/sign-in?${new URLSearchParams({ problem: String(problem), returnTo })}`);
+}

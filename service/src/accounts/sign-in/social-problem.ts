@@ -1,0 +1,30 @@
+import type { ErrorCode } from "@stoa/contract";
+import { ApiError } from "../../core/errors.ts";
+import type { IdentityProviderName } from "../../integrations/identity-providers/identity-provider.ts";
+
+export const providerLabels: Record<IdentityProviderName, string> = { github: "GitHub", google: "Google" };
+
+/** Why somebody who signed in elsewhere is not signed in here: the sign-in page has a sentence for each. */
+const problems = {
+  ACCESS_DENIED: ["UNAUTHORIZED", (label) => `You said no at ${label}, so nobody was signed in.`],
+  FLOW_LOST: [
+    "INVALID_TOKEN",
+    (label) => `Signing in with ${label} did not come to its end in this browser. Try again.`,
+  ],
+  UNVERIFIED_EMAIL: [
+    "UNAUTHORIZED",
+    (label) => `${label} has not verified your mail address. Verify it there first.`,
+  ],
+  ACCOUNT_DISABLED: ["UNAUTHORIZED", () => "This account may not sign in."],
+  SERVICE_UNAVAILABLE: [
+    "SERVICE_UNAVAILABLE",
+    (label) => `${label} does not answer. Try again soon, or sign in by mail.`,
+  ],
+} satisfies Record<string, [ErrorCode, (label: string) => string]>;
+
+export type SocialProblem = keyof typeof problems;
+
+export function socialProblem(problem: SocialProblem, provider: IdentityProviderName): ApiError {
+  const [code, message] = problems[problem];
+  return new ApiError(code, message(providerLabels[provider]), { problem });
+}

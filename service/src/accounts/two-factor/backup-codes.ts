@@ -1,0 +1,19 @@
+import { randomBytes } from "node:crypto";
+import { digestOf } from "../../core/digest.ts";
+
+const CODES = 10;
+const LETTERS = 25;
+const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+/** 125 random bits in five groups of five, so that a person can copy it from paper. */
+function newCode(): string {
+  const letters = Array.from(randomBytes(LETTERS), (byte) => BASE32[byte % BASE32.length]).join("");
+  return letters.match(/.{5}/g)!.join("-");
+}
+
+export const newBackupCodes = (): string[] => Array.from({ length: CODES }, newCode);
+
+/** As it was made, however it was typed. */
+const tidied = (code: string) => code.replace(/[\s-]/g, "").toUpperCase();
+
+export const digestOfCode = (code: string): Buffer => digestOf(tidied(code));

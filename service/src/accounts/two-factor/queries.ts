@@ -1,0 +1,137 @@
+import { sql } from "kysely";
+import type { Queries } from "../../platform/db/database.ts";
+
+export const findAuthenticator = (db: Queries, userId: string) =>
+  db
+    .selectFrom("authenticators")
+    .select(["confirmed_at as confirmedAt", "locked_until as lockedUntil"])
+    .where("user_id", "=", userId)
+    .executeTakeFirst();
+
+/** A new secret in the place of one that was never confirmed; false when the app is confirmed already. */
+export async function putAuthenticator(
+  db: Queries,
+  authenticator: { user_id: string; sealed_secret: string; created_at: Date },
+): Promise<boolean> {
+  const row = await db
+    .insertInto("authenticators")
+    .values(authenticator)
+    .onConflict((conflict) =>
+      conflict
+        .column("user_id")
+        .doUpdateSet({ ...authenticator, last_step: 0, tries: 0, locked_until: null })
+        .where("authenticators.confirmed_at", "is", null),
+    )
+    .returning("user_id")
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** What a time step has to do with: an app that is asked at sign-in, or one that was only set up. */
+export type Stage = "confirmed" | "pending";
+
+export interface Tried {
+  sealedSecret: string;
+  tries: number;
+}
+
+/** One more try, which locks when it is the last one allowed; nothing while it is locked, or when there is no app. */
+export const raiseTries = (
+  db: Queries,
+  userId: string,
+  stage: Stage,
+  limit: { now: Date; tries: number; lockedUntil: Date },
+): Promise<Tried | undefined> =>
+  db
+    .updateTable("authenticators")
+    .set({
+      // A lock that is over begins the count anew.
+      tries: sql<number>`case when locked_until is null then tries + 1 else 1 end`,
+      locked_until: sql<Date | null>`
+        case when locked_until is null and tries + 1 >= ${limit.tries} then ${limit.lockedUntil}::timestamptz end`,
+    })
+    .where("user_id", "=", userId)
+    .where("confirmed_at", stage === "confirmed" ? "is not" : "is", null)
+    .where((row) => row.or([row("locked_until", "is", null), row("locked_until", "<=", limit.now)]))
+    .returning(["sealed_secret as sealedSecret", "tries"])
+    .executeTakeFirst();
+
+const NO_TRIES = { tries: 0, locked_until: null };
+
+/** Accepts a code's time step, once: of parallel calls one statement lets one win. */
+export async function acceptStep(db: Queries, userId: string, step: number): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable("authenticators")
+    .set({ last_step: step, ...NO_TRIES })
+    .where("user_id", "=", userId)
+    .where("last_step", "<", step)
+    .executeTakeFirst();
+  return numUpdatedRows === 1n;
+}
+
+/** Turns on the app whose code was judged: not one that was set up in its place meanwhile. */
+export async function confirmAuthenticator(
+  db: Queries,
+  userId: string,
+  judged: { sealedSecret: string; step: number; now: Date },
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable("authenticators")
+    .set({ confirmed_at: judged.now, last_step: judged.step, ...NO_TRIES })
+    .where("user_id", "=", userId)
+    .where("sealed_secret", "=", judged.sealedSecret)
+    .where("confirmed_at", "is", null)
+    .executeTakeFirst();
+  return numUpdatedRows === 1n;
+}
+
+export const forgetTries = (db: Queries, userId: string) =>
+  db.updateTable("authenticators").set(NO_TRIES).where("user_id", "=", userId).execute();
+
+export async function eraseAuthenticator(db: Queries, userId: string): Promise<boolean> {
+  const { numDeletedRows } = await db
+    .deleteFrom("authenticators")
+    .where("user_id", "=", userId)
+    .where("confirmed_at", "is not", null)
+    .executeTakeFirst();
+  return numDeletedRows === 1n;
+}
+
+/** Confirmed or not, with its backup codes. */
+export const deleteAuthenticator = (db: Queries, userId: string) =>
+  db.deleteFrom("authenticators").where("user_id", "=", userId).execute();
+
+export async function replaceBackupCodes(db: Queries, userId: string, digests: Buffer[]): Promise<void> {
+  await db.deleteFrom("backup_codes").where("user_id", "=", userId).execute();
+  await db
+    .insertInto("backup_codes")
+    .values(digests.map((digest) => ({ user_id: userId, digest })))
+    .execute();
+}
+
+/** Uses a backup code up; of parallel calls one wins. */
+export async function useBackupCode(
+  db: Queries,
+  userId: string,
+  digest: Buffer,
+  now: Date,
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable("backup_codes")
+    .set({ used_at: now })
+    .where("user_id", "=", userId)
+    .where("digest", "=", digest)
+    .where("used_at", "is", null)
+    .executeTakeFirst();
+  return numUpdatedRows === 1n;
+}
+
+export async function countBackupCodes(db: Queries, userId: string): Promise<number> {
+  const { left } = await db
+    .selectFrom("backup_codes")
+    .select((row) => row.fn.countAll<number>().as("left"))
+    .where("user_id", "=", userId)
+    .where("used_at", "is", null)
+    .executeTakeFirstOrThrow();
+  return left;
+}

@@ -1,0 +1,26 @@
+import { api } from "@stoa/contract";
+import { harmlessAgain, route } from "../../platform/http/route.ts";
+import {
+  confirmTwoFactor,
+  readTwoFactor,
+  removeTwoFactor,
+  renewBackupCodes,
+  setUpTwoFactor,
+} from "./two-factor.ts";
+
+const { twoFactor } = api;
+
+export const twoFactorRoutes = [
+  route(twoFactor.get, (ctx, caller) => readTwoFactor(ctx, caller)),
+  harmlessAgain(
+    "A secret counts for nothing until a code of it is given; the next one takes its place.",
+    route(twoFactor.setUp, (ctx, caller) => setUpTwoFactor(ctx, caller)),
+  ),
+  route(twoFactor.confirm, (ctx, caller, { body }, { source }) =>
+    confirmTwoFactor(ctx, caller, body.code, source),
+  ),
+  route(twoFactor.renewBackupCodes, (ctx, caller, { body }, { source }) =>
+    renewBackupCodes(ctx, caller, body.code, source),
+  ),
+  route(twoFactor.remove, (ctx, caller, { body }, { source }) => removeTwoFactor(ctx, caller, body, source)),
+];

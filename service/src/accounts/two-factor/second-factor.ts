@@ -1,0 +1,132 @@
+import type { Context, Source } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { record } from "../../platform/audit/audit.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import { sealedColumn } from "../../platform/db/sealed.ts";
+import { sendMail } from "../../platform/email/mail.ts";
+import { findUser, toUserId } from "../people/users.ts";
+import { isAppCode, stepOf } from "./app-code.ts";
+import { digestOfCode } from "./backup-codes.ts";
+import { backupCodeUsedLetter } from "./letters.ts";
+import {
+  acceptStep,
+  countBackupCodes,
+  deleteAuthenticator,
+  findAuthenticator,
+  forgetTries,
+  raiseTries,
+  type Stage,
+  type Tried,
+  useBackupCode,
+} from "./queries.ts";
+
+const TRIES = 5;
+const LOCKED_MS = 15 * 60_000;
+
+/** Whether the account asks for a code at sign-in. */
+export async function hasSecondFactor(db: Queries, userId: string): Promise<boolean> {
+  return Boolean((await findAuthenticator(db, userId))?.confirmedAt);
+}
+
+/**
+ * Whether this is a code of the account's app, or a backup code, that was never accepted before; then it never will be again.
+ * Throws RATE_LIMIT_EXCEEDED while the account is locked after too many wrong ones.
+ */
+export async function acceptSecondFactor(
+  ctx: Context,
+  userId: string,
+  given: string,
+  source: Source | null = null,
+): Promise<boolean> {
+  const code = given.replace(/[\s-]/g, "");
+  const tried = await takeTry(ctx, userId, "confirmed");
+  if (!tried) return false;
+  const isAccepted = isAppCode(code)
+    ? await acceptAppCode(ctx, userId, tried, code)
+    : await acceptBackupCode(ctx, userId, code, source);
+  if (!isAccepted) await noteWrong(ctx, userId, tried, source);
+  return isAccepted;
+}
+
+/** Whoever set it up may not be whose account it is. */
+export async function forgetAuthenticator(db: Queries, userId: string): Promise<void> {
+  await deleteAuthenticator(db, userId);
+}
+
+/** Counts a try before it is judged: guesses that come all at once are counted like any other. */
+export async function takeTry(ctx: Context, userId: string, stage: Stage): Promise<Tried | null> {
+  const now = ctx.now();
+  const lockedUntil = new Date(now.getTime() + LOCKED_MS);
+  const tried = await raiseTries(ctx.db, userId, stage, { now, tries: TRIES, lockedUntil });
+  if (tried) return tried;
+  const authenticator = await findAuthenticator(ctx.db, userId);
+  if (authenticator?.lockedUntil && authenticator.lockedUntil > now)
+    throw locked(authenticator.lockedUntil, now);
+  return null;
+}
+
+function locked(until: Date, now: Date): ApiError {
+  const seconds = Math.ceil((until.getTime() - now.getTime()) / 1000);
+  return new ApiError(
+    "RATE_LIMIT_EXCEEDED",
+    "Too many wrong codes: wait before the next one.",
+    undefined,
+    seconds,
+  );
+}
+
+/** Who reads the log sees when somebody guessed codes; the lock itself is in force since the try was counted. */
+export async function noteWrong(ctx: Context, userId: string, { tries }: Tried, source: Source | null) {
+  if (tries < TRIES) return;
+  await record(ctx, ctx.db, { actorId: userId, action: "two_factor.locked", source });
+}
+
+/** Binds a sealed secret to its account. */
+const sealContext = (userId: string) => `authenticator|${userId}`;
+
+export const sealedAuthenticators = sealedColumn({
+  table: "authenticators",
+  column: "sealed_secret",
+  key: { user_id: "uuid" },
+  bound: { userId: "t.user_id" },
+  contextOf: ({ userId }) => sealContext(userId),
+});
+
+export const sealSecret = (ctx: Context, userId: string, secret: string): string =>
+  ctx.vault.seal(secret, sealContext(userId));
+
+export function stepOfTried(
+  ctx: Context,
+  userId: string,
+  { sealedSecret }: Tried,
+  code: string,
+): number | null {
+  return stepOf(ctx.vault.open(sealedSecret, sealContext(userId)), code, ctx.now());
+}
+
+async function acceptAppCode(ctx: Context, userId: string, tried: Tried, code: string): Promise<boolean> {
+  const step = stepOfTried(ctx, userId, tried, code);
+  return step !== null && acceptStep(ctx.db, userId, step);
+}
+
+async function acceptBackupCode(
+  ctx: Context,
+  userId: string,
+  code: string,
+  source: Source | null,
+): Promise<boolean> {
+  const { email } = await findUser(ctx, toUserId(userId));
+  return ctx.db.transaction().execute(async (tx) => {
+    if (!(await useBackupCode(tx, userId, digestOfCode(code), ctx.now()))) return false;
+    await forgetTries(tx, userId);
+    const left = await countBackupCodes(tx, userId);
+    await sendMail(ctx, tx, email, backupCodeUsedLetter(ctx, left));
+    await record(ctx, tx, {
+      actorId: userId,
+      action: "two_factor.backup_code_used",
+      source,
+      details: { left },
+    });
+    return true;
+  });
+}

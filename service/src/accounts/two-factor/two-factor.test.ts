@@ -1,0 +1,287 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { hash } from "@node-rs/argon2";
+import { appOf, turnsOnTwoFactor } from "../../../test/authenticator.ts";
+import { dumpOf } from "../../../test/dump.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+
+const MINUTE_MS = 60_000;
+const PATH = "/v1/account/two-factor";
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+/** Somebody new who signed in just now. */
+async function hasSession(): Promise<Client> {
+  const { userId } = await market.hasUser();
+  return market.hasSession(userId);
+}
+
+async function hasTwoFactor() {
+  const session = await hasSession();
+  const app = await turnsOnTwoFactor(market, session);
+  return { session, app };
+}
+
+const remove = (session: Client, json: unknown) => session.request("DELETE", PATH, { json });
+const state = async (session: Client) => (await session.get(PATH)).body.data;
+
+const deedsOf = async ({ userId }: Client) => {
+  const { rows } = await market.query("select action from audit_log where actor_id = $1 order by id", [
+    userId,
+  ]);
+  return rows.map(({ action }) => action);
+};
+
+async function subjectsOf({ userId }: Client): Promise<string[]> {
+  const { rows } = await market.query(
+    "select m.id, m.sealed_letter from mails m join users u on u.email = m.recipient where u.id = $1 order by m.id",
+    [userId],
+  );
+  return rows.map(
+    (mail) => JSON.parse(market.service.ctx.vault.open(mail.sealed_letter, `mail|${mail.id}`)).subject,
+  );
+}
+
+suite("setting up", () => {
+  test("answers secret, otpauth URI and QR code, and asks for nothing yet", async () => {
+    const session = await hasSession();
+    const reply = await session.post(PATH);
+    assert.equal(reply.status, 201, reply.text);
+    const { secret, otpauthUri, qrCode } = reply.body.data;
+    assert.match(secret, /^[A-Z2-7]{32}$/);
+    assert.equal(new URL(otpauthUri).searchParams.get("secret"), secret);
+    assert.match(qrCode, /^data:image\/svg\+xml;base64,/);
+    assert.deepEqual(await state(session), { enabled: false, confirmedAt: null, backupCodesLeft: 0 });
+  });
+
+  test("again before it is confirmed makes another secret, and the first is worth nothing", async () => {
+    const session = await hasSession();
+    const first = appOf(market, (await session.post(PATH)).body.data.secret);
+    const second = appOf(market, (await session.post(PATH)).body.data.secret);
+    assertError(
+      await session.post(`${PATH}/confirm`, { code: first.code() }),
+      422,
+      "VALIDATION_ERROR",
+      "code",
+    );
+    assert.equal((await session.post(`${PATH}/confirm`, { code: second.code() })).status, 200);
+  });
+
+  test("when it is on already is 409", async () => {
+    const { session } = await hasTwoFactor();
+    const details = assertError(await session.post(PATH), 409, "INVALID_STATE");
+    assert.equal(details.current, "on");
+  });
+
+  test("needs a sign-in of the last 15 minutes", async () => {
+    const session = await hasSession();
+    market.clock.forward(15 * MINUTE_MS);
+    const details = assertError(await session.post(PATH), 403, "UNAUTHORIZED");
+    assert.equal(details.required, "fresh-sign-in");
+  });
+
+  test("of two accounts seals two secrets that do not open in each other's place", async () => {
+    const [ada, bob] = [await hasSession(), await hasSession()];
+    const app = appOf(market, (await ada.post(PATH)).body.data.secret);
+    await bob.post(PATH);
+    await market.query(
+      "update authenticators set sealed_secret = (select sealed_secret from authenticators where user_id = $1) where user_id = $2",
+      [ada.userId, bob.userId],
+    );
+    assertError(await bob.post(`${PATH}/confirm`, { code: app.code() }), 500, "INTERNAL_ERROR");
+  });
+});
+
+suite("confirming", () => {
+  test("turns it on, answers ten backup codes of 125 bits, and says so by mail and in the audit log", async () => {
+    const { session, app } = await hasTwoFactor();
+    assert.equal(new Set(app.backupCodes).size, 10);
+    for (const code of app.backupCodes) assert.match(code, /^([A-Z2-7]{5}-){4}[A-Z2-7]{5}$/);
+    const confirmedAt = market.clock.now.toISOString();
+    assert.deepEqual(await state(session), { enabled: true, confirmedAt, backupCodesLeft: 10 });
+    assert.deepEqual(await subjectsOf(session), ["Two-factor authentication is on"]);
+    assert.deepEqual(await deedsOf(session), ["two_factor.turned_on"]);
+  });
+
+  test("ends all other sessions, and makes this one a session with two factors", async () => {
+    const { userId } = await market.hasUser({ role: "admin" });
+    const [session, other] = [await market.hasSession(userId), await market.hasSession(userId)];
+    await turnsOnTwoFactor(market, session);
+    assertError(await other.get(PATH), 401, "INVALID_API_KEY");
+    const { rows } = await market.query(
+      "select second_factor from sessions where user_id = $1 and ended_at is null",
+      [userId],
+    );
+    assert.deepEqual(rows, [{ second_factor: true }]);
+  });
+
+  test("uses its code up", async () => {
+    const { session, app } = await hasTwoFactor();
+    const reply = await session.post(`${PATH}/backup-codes`, { code: app.code() });
+    assertError(reply, 422, "VALIDATION_ERROR", "code");
+  });
+
+  test("eight times at once gives one set of backup codes", async () => {
+    const session = await hasSession();
+    const app = appOf(market, (await session.post(PATH)).body.data.secret);
+    const replies = await Promise.all(
+      Array.from({ length: 8 }, () => session.post(`${PATH}/confirm`, { code: app.code() })),
+    );
+    assert.equal(replies.filter(({ status }) => status === 200).length, 1);
+    assert.equal((await state(session)).backupCodesLeft, 10);
+  });
+
+  test("with five wrong codes locks, even for the right one", async () => {
+    const session = await hasSession();
+    const app = appOf(market, (await session.post(PATH)).body.data.secret);
+    for (let n = 0; n < 5; n++)
+      assertError(
+        await session.post(`${PATH}/confirm`, { code: app.wrongCode() }),
+        422,
+        "VALIDATION_ERROR",
+        "code",
+      );
+    const reply = await session.post(`${PATH}/confirm`, { code: app.code() });
+    assertError(reply, 429, "RATE_LIMIT_EXCEEDED");
+    assert.equal(reply.headers.get("retry-after"), "900");
+  });
+
+  test("without an app that was set up is 409, and when it is on as well", async () => {
+    const session = await hasSession();
+    assertError(await session.post(`${PATH}/confirm`, { code: "123456" }), 409, "INVALID_STATE");
+    const { session: on, app } = await hasTwoFactor();
+    assertError(await on.post(`${PATH}/confirm`, { code: app.nextCode() }), 409, "INVALID_STATE");
+  });
+
+  test("takes no backup code, and no code that is none", async () => {
+    const session = await hasSession();
+    await session.post(PATH);
+    for (const code of ["AAAAA-AAAAA-AAAAA-AAAAA-AAAAA", "１２３４５６", "12345a"])
+      assertError(await session.post(`${PATH}/confirm`, { code }), 422, "VALIDATION_ERROR", "code");
+    for (const json of [{}, { code: 123456 }, { code: "1" }, { code: "1".repeat(65) }])
+      assertError(await session.post(`${PATH}/confirm`, json), 400, "INVALID_REQUEST", "code");
+  });
+});
+
+suite("new backup codes", () => {
+  test("take the place of the old ones", async () => {
+    const { session, app } = await hasTwoFactor();
+    const [old] = app.backupCodes;
+    const reply = await session.post(`${PATH}/backup-codes`, { code: app.nextCode() });
+    assert.equal(reply.status, 200, reply.text);
+    assert.equal(reply.body.data.backupCodes.length, 10);
+    assertError(await session.post(`${PATH}/backup-codes`, { code: old }), 422, "VALIDATION_ERROR", "code");
+    const [fresh] = reply.body.data.backupCodes;
+    assert.equal((await session.post(`${PATH}/backup-codes`, { code: fresh })).status, 200);
+    assert.deepEqual(await subjectsOf(session), [
+      "Two-factor authentication is on",
+      "You have new backup codes",
+      "A backup code was used",
+      "You have new backup codes",
+    ]);
+  });
+
+  test("are 409 while it is off, and 429 while it is locked", async () => {
+    const off = await hasSession();
+    assertError(await off.post(`${PATH}/backup-codes`, { code: "123456" }), 409, "INVALID_STATE");
+    const { session, app } = await hasTwoFactor();
+    for (let n = 0; n < 5; n++) await session.post(`${PATH}/backup-codes`, { code: app.wrongCode() });
+    const reply = await session.post(`${PATH}/backup-codes`, { code: app.nextCode() });
+    assertError(reply, 429, "RATE_LIMIT_EXCEEDED");
+    assert.equal(reply.headers.get("retry-after"), "870");
+  });
+});
+
+suite("turning it off", () => {
+  test("needs a code beside a fresh sign-in, and leaves nothing behind", async () => {
+    const { session, app } = await hasTwoFactor();
+    assertError(await remove(session, { code: app.wrongCode() }), 422, "VALIDATION_ERROR", "code");
+    const reply = await remove(session, { code: app.nextCode() });
+    assert.equal(reply.status, 200, reply.text);
+    assert.deepEqual(await state(session), { enabled: false, confirmedAt: null, backupCodesLeft: 0 });
+    const { rows } = await market.query("select second_factor from sessions where user_id = $1", [
+      session.userId,
+    ]);
+    assert.ok(rows.every(({ second_factor }) => !second_factor));
+    assert.equal((await subjectsOf(session)).at(-1), "Two-factor authentication is off");
+    assert.equal((await deedsOf(session)).at(-1), "two_factor.turned_off");
+    await turnsOnTwoFactor(market, session);
+  });
+
+  test("takes a backup code, for whoever lost the phone", async () => {
+    const { session, app } = await hasTwoFactor();
+    assert.equal((await remove(session, { code: app.backupCodes[3] })).status, 200);
+  });
+
+  test("long after signing in needs the password, and no code is used up before it is given", async () => {
+    const { session, app } = await hasTwoFactor();
+    await market.query("update users set password_hash = $1 where id = $2", [
+      await hash("correct horse battery staple"),
+      session.userId,
+    ]);
+    market.clock.forward(16 * MINUTE_MS);
+    const code = app.nextCode();
+    assert.equal(assertError(await remove(session, { code }), 403, "UNAUTHORIZED").required, "fresh-sign-in");
+    const password = "correct horse battery staple";
+    assert.equal((await remove(session, { code, password })).status, 200);
+  });
+
+  test("with a wrong password is refused, also for an account that has none; each guess costs a code", async () => {
+    const { session, app } = await hasTwoFactor();
+    const code = app.nextCode();
+    assertError(await remove(session, { code, password: "guess" }), 422, "VALIDATION_ERROR", "password");
+    assertError(await remove(session, { code, password: "guess" }), 422, "VALIDATION_ERROR", "code");
+    assert.equal((await state(session)).enabled, true);
+  });
+
+  test("while it is off is 409, without a code 400", async () => {
+    const session = await hasSession();
+    assertError(await remove(session, { code: "123456" }), 409, "INVALID_STATE");
+    assertError(await remove(session, {}), 400, "INVALID_REQUEST", "code");
+  });
+
+  test("twice at once with two good codes is done and told once", async () => {
+    const { session, app } = await hasTwoFactor();
+    const replies = await Promise.all(
+      [app.nextCode(), app.backupCodes[0]].map((code) => remove(session, { code })),
+    );
+    assert.equal(replies.filter(({ status }) => status === 200).length, 1);
+    assert.equal((await subjectsOf(session)).filter((subject) => subject.endsWith("is off")).length, 1);
+    assert.equal((await deedsOf(session)).filter((action) => action === "two_factor.turned_off").length, 1);
+  });
+});
+
+suite("two-factor authentication", () => {
+  test("is for sessions alone: a key with every permission may not look at it nor change it", async () => {
+    const key = await market.hasUser();
+    for (const reply of [
+      await key.get(PATH),
+      await key.post(PATH),
+      await key.post(`${PATH}/confirm`, { code: "123456" }),
+      await key.post(`${PATH}/backup-codes`, { code: "123456" }),
+      await remove(key, { code: "123456" }),
+    ])
+      assert.equal(assertError(reply, 403, "UNAUTHORIZED").required, "session");
+  });
+
+  test("leaves no secret and no backup code in the database or in the log", async () => {
+    const { session, app } = await hasTwoFactor();
+    await session.post(`${PATH}/backup-codes`, { code: app.wrongCode() });
+    await remove(session, { code: "00000", password: "an-open-secret" });
+    await session.post(`${PATH}/backup-codes`, { code: app.backupCodes[0] });
+    const dump = await dumpOf(market);
+    const secrets = [
+      app.secret,
+      ...app.backupCodes,
+      ...app.backupCodes.map((code) => code.replaceAll("-", "")),
+    ];
+    for (const secret of [...secrets, "an-open-secret"]) {
+      assert.ok(!dump.includes(secret), `${secret} stands in the database`);
+      assert.ok(!market.logs.join("\n").includes(secret), `${secret} stands in the log`);
+    }
+  });
+});

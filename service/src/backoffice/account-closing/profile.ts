@@ -1,0 +1,82 @@
+import { type Account, type ChangeAccount, rolePermissions } from "@stoa/contract";
+import { type AccountRow, findAccount, lockAccount, writeAccount } from "../../accounts/people/accounts.ts";
+import { toUserId } from "../../accounts/people/users.ts";
+import { hasSecondFactor } from "../../accounts/two-factor/second-factor.ts";
+import { showAuthorAnew } from "../../catalog/products/author.ts";
+import type { Context, Member, SessionCaller } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { record } from "../../platform/audit/audit.ts";
+import { mustMatch } from "../../platform/http/conditional.ts";
+import { etagOf } from "../../platform/http/envelope.ts";
+import { Answer, type RequestFacts } from "../../platform/http/route.ts";
+
+const toAccount = (user: AccountRow, secondFactor: boolean): Account => ({
+  id: toUserId(user.id),
+  email: user.email,
+  name: user.name,
+  bio: user.bio,
+  role: user.role,
+  permissions: [...rolePermissions[user.role]],
+  plan: user.plan,
+  emailVerified: user.mailboxProvenAt !== null,
+  verified: user.verified,
+  twoFactor: { enabled: secondFactor },
+  refundDays: user.refundDays,
+  commissionBasisPoints: user.commissionBasisPoints,
+  country: user.country,
+  createdAt: user.createdAt.toISOString(),
+});
+
+export async function readAccount(ctx: Context, { userId }: Member): Promise<Account> {
+  const user = await findAccount(ctx.db, userId);
+  return toAccount(user!, await hasSecondFactor(ctx.db, userId));
+}
+
+const FIELDS = ["name", "bio", "refundDays", "commissionBasisPoints", "country"] as const;
+type Profile = Pick<AccountRow, (typeof FIELDS)[number]>;
+
+const changedFields = (before: Profile, after: Profile) =>
+  FIELDS.filter((field) => before[field] !== after[field]);
+
+/** What is sent, over what is there. */
+const applied = (user: AccountRow, change: ChangeAccount): AccountRow => ({
+  ...user,
+  name: change.name ?? user.name,
+  bio: change.bio ?? user.bio,
+  refundDays: change.refundDays ?? user.refundDays,
+  commissionBasisPoints: change.commissionBasisPoints ?? user.commissionBasisPoints,
+  country: change.country === undefined ? user.country : change.country,
+});
+
+const toValues = (user: AccountRow) => ({
+  name: user.name,
+  bio: user.bio,
+  refund_days: user.refundDays,
+  commission_basis_points: user.commissionBasisPoints,
+  country: user.country,
+});
+
+/** Changes what is sent; everything that shows the author's name shows the new one from the same moment on. */
+export async function changeProfile(
+  ctx: Context,
+  { userId }: SessionCaller,
+  change: ChangeAccount,
+  { ifMatch, source }: Pick<RequestFacts, "ifMatch" | "source">,
+): Promise<Answer<Account>> {
+  const account = await ctx.db.transaction().execute(async (tx) => {
+    const before = (await lockAccount(tx, userId))!;
+    if (before.closedAt) throw new ApiError("INVALID_API_KEY");
+    const secondFactor = await hasSecondFactor(tx, userId);
+    mustMatch(ifMatch, etagOf(toAccount(before, secondFactor)));
+    const after = applied(before, change);
+    const fields = changedFields(before, after);
+    if (fields.length > 0) {
+      await writeAccount(tx, userId, toValues(after));
+      await showAuthorAnew(tx, after);
+      // Which, and not what: the log outlives the people in it.
+      await record(ctx, tx, { actorId: userId, action: "account.changed", source, details: { fields } });
+    }
+    return toAccount(after, secondFactor);
+  });
+  return new Answer(account, { etag: etagOf(account) });
+}

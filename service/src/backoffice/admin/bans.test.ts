@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { toId } from "../../core/ids.ts";
+
+let market: Market;
+let admin: Client;
+before(async () => {
+  market = await openMarket();
+  const { userId } = await market.hasUser({ role: "admin" });
+  admin = await market.hasSession(userId, { secondFactor: true });
+});
+after(() => market.close());
+
+async function judge({ userId }: Client, verdict: "ban" | "unban"): Promise<void> {
+  const wish = verdict === "ban" ? { reason: "Fraud" } : undefined;
+  const reply = await admin.post(`/v1/admin/users/${toId("usr", userId)}/${verdict}`, wish);
+  assert.equal(reply.status, 200, reply.text);
+}
+
+const buy = (buyer: Client, productId: string) => buyer.post("/v1/purchases", { productId });
+
+suite("what somebody sells who is banned", () => {
+  interface Sold {
+    seller: Client;
+    buyer: Client;
+    productId: string;
+    downloadUrl: string;
+  }
+
+  async function hasSold(title: string): Promise<Sold> {
+    const [seller, buyer] = [await market.hasUser(), await market.hasUser()];
+    const productId = await hasProduct(seller, { title, tags: [`tag-${title}`] });
+    const orderId = await hasBought(buyer, productId);
+    const { downloadUrl } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
+    return { seller, buyer, productId, downloadUrl };
+  }
+
+  /** How often it is found, by words and without, by its author and its tag, and how the facets count its tag. */
+  async function found({ seller, productId }: Sold, title: string): Promise<number[]> {
+    const stranger = await market.hasUser();
+    const lists = [
+      "",
+      `search=${title}`,
+      `author=${toId("usr", seller.userId)}`,
+      `tag=tag-${title}`,
+      `search=${title}&sort=title`,
+    ];
+    const counts = [];
+    for (const query of lists) {
+      const { body, text } = await stranger.get(`/v1/products?limit=100&${query}`);
+      assert.ok(body.data, text);
+      counts.push(body.data.filter(({ id }: { id: string }) => id === productId).length);
+    }
+    const { body } = await stranger.get(`/v1/products/facets?search=${title}`);
+    const tags: { value: string; count: number }[] = body.data.tag;
+    return [...counts, tags.find(({ value }) => value === `tag-${title}`)?.count ?? 0];
+  }
+
+  test("is neither sold nor listed, and is again after an unban", async () => {
+    const sold = await hasSold("zephyr");
+    assert.deepEqual(await found(sold, "zephyr"), [1, 1, 1, 1, 1, 1]);
+    await judge(sold.seller, "ban");
+    assert.deepEqual(await found(sold, "zephyr"), [0, 0, 0, 0, 0, 0]);
+    const stranger = await market.hasUser();
+    assertError(await stranger.get(`/v1/products/${sold.productId}`), 404, "PRODUCT_NOT_FOUND");
+    assertError(await stranger.get(`/v1/products/${sold.productId}/reviews`), 404, "PRODUCT_NOT_FOUND");
+    assertError(await buy(stranger, sold.productId), 409, "PRODUCT_UNAVAILABLE");
+    assert.equal((await stranger.get("/v1/purchases")).body.meta.total, 0);
+    await judge(sold.seller, "unban");
+    assert.deepEqual(await found(sold, "zephyr"), [1, 1, 1, 1, 1, 1]);
+    assert.equal((await buy(stranger, sold.productId)).status, 201);
+  });
+
+  test("stays with those who bought it", async () => {
+    const { seller, buyer, productId, downloadUrl } = await hasSold("mistral");
+    await judge(seller, "ban");
+    const reply = await buyer.get(`/v1/products/${productId}`);
+    assert.equal(reply.body.data?.access.owned, true, reply.text);
+    assert.ok(reply.body.data.content);
+    assert.equal((await fetch(downloadUrl)).status, 200);
+    const run = await buyer.post("/v1/ai/execute", {
+      productId,
+      apiKeyId: "sandbox",
+      variables: { topic: "rain" },
+    });
+    assert.equal(run.status, 200, run.text);
+  });
+
+  test("is not there for whoever could never see it, and a draft stays one", async () => {
+    const seller = await market.hasUser();
+    const draft = await hasDraft(seller);
+    await judge(seller, "ban");
+    assertError(await buy(await market.hasUser(), draft), 404, "PRODUCT_NOT_FOUND");
+    await judge(seller, "unban");
+    assert.equal((await seller.get(`/v1/products/${draft}`)).body.data.status, "draft");
+  });
+
+  test("is not listed by a change or a verdict of an administrator either", async () => {
+    const sold = await hasSold("bora");
+    await judge(sold.seller, "ban");
+    const session = await market.hasSession(admin.userId, { secondFactor: true });
+    const changed = await session.patch(`/v1/products/${sold.productId}`, { title: "Bora anew" });
+    assert.equal(changed.status, 200, changed.text);
+    assert.deepEqual(await found(sold, "bora"), [0, 0, 0, 0, 0, 0]);
+    assert.equal((await session.post(`/v1/products/${sold.productId}/unpublish`)).status, 200);
+    assert.equal((await session.post(`/v1/products/${sold.productId}/publish`)).status, 200);
+    assert.deepEqual(await found(sold, "bora"), [0, 0, 0, 0, 0, 0]);
+    await judge(sold.seller, "unban");
+    assert.deepEqual(await found(sold, "bora"), [1, 1, 1, 1, 1, 1]);
+  });
+
+  test("is sold to nobody once the ban is answered, whoever buys at the same time", async () => {
+    const seller = await market.hasUser();
+    const productId = await hasProduct(seller);
+    const buyers = await Promise.all(Array.from({ length: 30 }, () => market.hasUser()));
+    const [, replies] = await Promise.all([
+      judge(seller, "ban"),
+      Promise.all(buyers.map((buyer) => buy(buyer, productId))),
+    ]);
+    for (const { status, text } of replies) assert.ok([201, 409].includes(status), text);
+    const late = await Promise.all(buyers.map((buyer) => buy(buyer, productId)));
+    for (const [index, { status, body, text }] of late.entries()) {
+      const owns = replies[index]!.status === 201;
+      assert.equal(status, 409, text);
+      assert.equal(body.error.code, owns ? body.error.code : "PRODUCT_UNAVAILABLE");
+    }
+  });
+
+  test("that is published beside a ban and an unban is listed as the last of them says", async () => {
+    const seller = await market.hasUser();
+    const productId = await hasDraft(seller, { title: "tramontana", tags: ["tag-tramontana"] });
+    const session = await market.hasSession(admin.userId, { secondFactor: true });
+    for (const verdict of ["ban", "unban", "ban"] as const) {
+      await Promise.all([
+        judge(seller, verdict),
+        session.post(`/v1/products/${productId}/publish`),
+        session.patch(`/v1/products/${productId}`, { description: `Beside a ${verdict}.` }),
+      ]);
+      const { rows } = await market.query("select status from listings where author_id = $1", [
+        seller.userId,
+      ]);
+      assert.equal(rows[0].status === "published", verdict === "unban", verdict);
+    }
+  });
+});
+
+suite("somebody who buys and is banned", () => {
+  test("has no use of the links that they have, until they are let in again", async () => {
+    const [seller, buyer] = [await market.hasUser(), await market.hasUser()];
+    const orderId = await hasBought(buyer, await hasProduct(seller));
+    const { downloadUrl, receipt } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
+    assert.equal((await fetch(downloadUrl)).status, 200);
+    await judge(buyer, "ban");
+    for (const format of ["md", "json"]) {
+      const reply = await fetch(`${downloadUrl}&format=${format}`);
+      assert.equal(reply.status, 403);
+      assert.doesNotMatch(await reply.text(), /ban/i);
+    }
+    assert.equal((await fetch(receipt.url)).status, 200, "what they paid stays theirs to prove");
+    await judge(buyer, "unban");
+    assert.equal((await fetch(downloadUrl)).status, 200);
+  });
+
+  test("gets no order that was just being written", async () => {
+    const [seller, buyer] = [await market.hasUser(), await market.hasUser()];
+    const productIds = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => hasProduct(seller, { title: `Haiku ${n}` })),
+    );
+    const [replies] = await Promise.all([
+      Promise.all(productIds.map((productId) => buy(buyer, productId))),
+      judge(buyer, "ban"),
+    ]);
+    for (const { status, text } of replies) assert.ok([201, 401].includes(status), text);
+  });
+});

@@ -1,0 +1,66 @@
+import { type AccountRow, findAccount, writeAccount } from "../../accounts/people/accounts.ts";
+import { endSessions } from "../../accounts/sessions/sessions.ts";
+import { listWorkAnew } from "../../catalog/products/author.ts";
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { skipWaitingOf } from "../../events/webhooks/endpoints.ts";
+import { endAllRuns } from "../../execution/workflow-runs/leaving.ts";
+import { type Tx, untilNotDeadlocked } from "../../platform/db/database.ts";
+import { type Doer, lockUser, mustNotBeSelf, recordDeed } from "./deed.ts";
+import { readUser, uuidOf } from "./users.ts";
+
+function mustBe(user: AccountRow, wanted: "active" | "banned"): void {
+  const current = user.bannedAt ? "banned" : "active";
+  if (current === wanted) return;
+  throw new ApiError("INVALID_STATE", `The account is ${current}.`, { current, allowed: [wanted] });
+}
+
+/**
+ * Acts at once: whatever they come with, it is looked up together with the ban. What they offer is neither listed nor sold, and stays
+ * with those who bought it; nothing is posted to their webhooks, and what they run ends.
+ */
+export async function banUser(ctx: Context, by: Doer, userId: string, reason: string) {
+  const id = uuidOf(userId);
+  mustNotBeSelf(by, id);
+  const ban = async (tx: Tx) => {
+    mustBe(await lockUser(tx, id, { unmakesAdmin: true }), "active");
+    await writeAccount(tx, id, { banned_at: ctx.now(), ban_reason: reason });
+    await listWorkAnew(tx, id);
+    await skipWaitingOf(ctx, tx, id);
+    const endedSessions = await endSessions(ctx, tx, id);
+    await endAllRuns(ctx, tx, id, "account_banned");
+    const details = { reason, endedSessions };
+    await recordDeed(ctx, tx, by, { action: "user.banned", userId: id, details });
+    await ctx.idempotencyKey?.bind(tx, userId);
+  };
+  // Runs that go on just now lock what this does.
+  await untilNotDeadlocked(() => ctx.db.transaction().execute(ban));
+  return readUser(ctx, userId);
+}
+
+export async function unbanUser(ctx: Context, by: Doer, userId: string) {
+  const id = uuidOf(userId);
+  await ctx.db.transaction().execute(async (tx) => {
+    const user = await lockUser(tx, id, { unmakesAdmin: false });
+    mustBe(user, "banned");
+    await writeAccount(tx, id, { banned_at: null, ban_reason: null });
+    await listWorkAnew(tx, id);
+    // One that was just being begun when the ban came must not wake up.
+    await endSessions(ctx, tx, id);
+    const details = { reason: user.banReason };
+    await recordDeed(ctx, tx, by, { action: "user.unbanned", userId: id, details });
+    await ctx.idempotencyKey?.bind(tx, userId);
+  });
+  return readUser(ctx, userId);
+}
+
+export async function endSessionsOf(ctx: Context, by: Doer, userId: string) {
+  const id = uuidOf(userId);
+  return ctx.db.transaction().execute(async (tx) => {
+    if (!(await findAccount(tx, id))) throw new ApiError("USER_NOT_FOUND");
+    const ended = await endSessions(ctx, tx, id);
+    await recordDeed(ctx, tx, by, { action: "user.signed_out", userId: id, details: { ended } });
+    await ctx.idempotencyKey?.bind(tx, JSON.stringify({ ended }));
+    return { ended };
+  });
+}

@@ -1,0 +1,44 @@
+import { type AccountRow, lockAccount, mustNotBeLastAdmin } from "../../accounts/people/accounts.ts";
+import { toUserId } from "../../accounts/people/users.ts";
+import type { Context, SessionCaller, Source } from "../../core/context.ts";
+import { ApiError, ruleBroken } from "../../core/errors.ts";
+import { record } from "../../platform/audit/audit.ts";
+import type { Tx } from "../../platform/db/database.ts";
+
+/** Which administrator does something, and where from. */
+export interface Doer {
+  caller: SessionCaller;
+  source: Source;
+}
+
+export function mustNotBeSelf({ caller }: Doer, id: string): void {
+  if (id !== caller.userId) return;
+  throw ruleBroken("userId", "is your own account: another administrator must do this");
+}
+
+/** Administrators are locked first, then the account: two of us can neither unmake each other nor wait for each other. */
+export async function lockUser(
+  tx: Tx,
+  id: string,
+  { unmakesAdmin }: { unmakesAdmin: boolean },
+): Promise<AccountRow> {
+  if (unmakesAdmin) await mustNotBeLastAdmin(tx, id);
+  const user = await lockAccount(tx, id);
+  if (!user) throw new ApiError("USER_NOT_FOUND");
+  if (user.closedAt) throw new ApiError("INVALID_STATE", "The account is closed.", { current: "closed" });
+  return user;
+}
+
+export const recordDeed = (
+  ctx: Context,
+  tx: Tx,
+  { caller, source }: Doer,
+  deed: { action: string; userId: string; details: Record<string, unknown> },
+) =>
+  record(ctx, tx, {
+    actorId: caller.userId,
+    action: deed.action,
+    target: { type: "user", id: toUserId(deed.userId) },
+    source,
+    details: deed.details,
+  });

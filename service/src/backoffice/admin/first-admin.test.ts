@@ -1,0 +1,136 @@
+import assert from "node:assert/strict";
+import { after, beforeEach, suite, test } from "node:test";
+import { turnsOnTwoFactor } from "../../../test/authenticator.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { toId } from "../../core/ids.ts";
+import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
+import { firstAdminLink } from "./first-admin.ts";
+
+const MINUTE_MS = 60_000;
+
+let market: Market;
+beforeEach(async () => {
+  await market?.close();
+  market = await openMarket();
+});
+after(() => market.close());
+
+const tokenIn = (link: string | null) => /^http\S+\/auth\/first-admin#token=([\w-]{43})$/.exec(link!)![1]!;
+/** What a start prints. */
+const start = async () => tokenIn(await firstAdminLink(market.service.ctx));
+const redeem = (who: Client, token: string) => who.post("/api/auth/first-admin", { token });
+const hasSession = async () => market.hasSession((await market.hasUser()).userId);
+const admins = async () =>
+  (await market.query("select id from users where role = 'admin'")).rows.map(({ id }) => id as string);
+
+suite("the first administrator", () => {
+  test("is whoever is signed in and opens the link, and is told to set up two factors", async () => {
+    const session = await hasSession();
+    const reply = await redeem(session, await start());
+    assert.equal(reply.status, 200, reply.text);
+    const { id, role, twoFactor, message } = reply.body.data;
+    assert.deepEqual([id, role, twoFactor], [toId("usr", session.userId), "admin", { enabled: false }]);
+    assert.match(message, /two-factor/);
+    assert.deepEqual(await admins(), [session.userId]);
+  });
+
+  test("acts once two factors are set up, and not before", async () => {
+    const session = await hasSession();
+    await redeem(session, await start());
+    const details = assertError(await session.get("/v1/admin/users"), 403, "UNAUTHORIZED");
+    assert.equal(details.required, "two-factor");
+    await turnsOnTwoFactor(market, session);
+    assert.equal((await session.get("/v1/admin/users")).status, 200);
+  });
+
+  test("may come with the cookie of a browser", async () => {
+    const { key, userId } = await hasSession();
+    const headers = { cookie: `${SESSION_COOKIE}=${key}`, "sec-fetch-site": "same-origin" };
+    const reply = await market.as(null).post("/api/auth/first-admin", { token: await start() }, headers);
+    assert.equal(reply.status, 200, reply.text);
+    assert.deepEqual(await admins(), [userId]);
+  });
+
+  test("must be signed in: without a session, or with a key, the link stays unused", async () => {
+    const token = await start();
+    const member = await market.hasUser();
+    for (const client of [market.as(null), member, market.as("x.y.z")])
+      assertError(await redeem(client, token), 401, "INVALID_SESSION");
+    const badHeader = {
+      authorization: "Bearer x.y.z",
+      cookie: `${SESSION_COOKIE}=${(await hasSession()).key}`,
+    };
+    const reply = await market.as(null).post("/api/auth/first-admin", { token }, badHeader);
+    assertError(reply, 401, "INVALID_SESSION");
+    assert.equal((await redeem(await hasSession(), token)).status, 200);
+  });
+
+  test("is made in the audit log too, without the token", async () => {
+    const session = await hasSession();
+    const token = await start();
+    await redeem(session, token);
+    const { rows } = await market.query(
+      "select action, target_id, details::text from audit_log where actor_id = $1",
+      [session.userId],
+    );
+    assert.equal(rows.length, 1);
+    assert.deepEqual([rows[0].action, rows[0].target_id], ["user.changed", toId("usr", session.userId)]);
+    assert.ok(!JSON.stringify(rows).includes(token));
+  });
+});
+
+suite("the link", () => {
+  test("works once, and of many who open it at once one wins", async () => {
+    const token = await start();
+    const sessions = await Promise.all(Array.from({ length: 8 }, hasSession));
+    const replies = await Promise.all(sessions.map((session) => redeem(session, token)));
+    assert.deepEqual(
+      replies.map(({ status }) => status).sort(),
+      [200, ...Array.from({ length: 7 }, () => 401)].sort(),
+    );
+    assert.equal((await admins()).length, 1);
+    assertError(await redeem(sessions[0]!, token), 401, "INVALID_TOKEN");
+  });
+
+  test("works for 30 minutes", async () => {
+    const [early, late] = [await start(), await hasSession()];
+    market.clock.forward(30 * MINUTE_MS);
+    assertError(await redeem(late, early), 401, "INVALID_TOKEN");
+    const token = await start();
+    market.clock.forward(30 * MINUTE_MS - 1);
+    assert.equal((await redeem(late, token)).status, 200);
+  });
+
+  test("of an earlier start is dead after the next one", async () => {
+    const [first, second] = [await start(), await start()];
+    const session = await hasSession();
+    assertError(await redeem(session, first), 401, "INVALID_TOKEN");
+    assert.equal((await redeem(session, second)).status, 200);
+  });
+
+  test("is not made while there is an administrator, and the last one dies then", async () => {
+    const token = await start();
+    const admin = await market.hasUser({ role: "admin" });
+    assertError(await redeem(await hasSession(), token), 409, "INVALID_STATE");
+    assert.equal(await firstAdminLink(market.service.ctx), null);
+    assertError(await redeem(await hasSession(), token), 401, "INVALID_TOKEN");
+    assert.deepEqual(await admins(), [admin.userId]);
+  });
+
+  test("is made again when the only administrator is gone", async () => {
+    const admin = await market.hasUser({ role: "admin" });
+    await market.query("update users set closed_at = $2, role = 'user' where id = $1", [
+      admin.userId,
+      market.clock.now,
+    ]);
+    assert.equal((await redeem(await hasSession(), await start())).status, 200);
+  });
+
+  test("is in the database as a digest alone, and in no log line", async () => {
+    const token = await start();
+    await redeem(await hasSession(), token);
+    const { rows } = await market.query("select t::text as row from one_time_tokens t");
+    assert.ok(rows.length > 0 && rows.every(({ row }) => !row.includes(token)));
+    assert.ok(market.logs.every((line) => !line.includes(token)));
+  });
+});

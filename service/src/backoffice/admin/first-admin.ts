@@ -1,0 +1,64 @@
+import { hasAdmin, writeAccount } from "../../accounts/people/accounts.ts";
+import { toUserId } from "../../accounts/people/users.ts";
+import { identifySession } from "../../accounts/sessions/sessions.ts";
+import {
+  mintOneTimeToken,
+  redeemOneTimeToken,
+  withdrawTokens,
+} from "../../accounts/sign-in/one-time-tokens.ts";
+import { hasSecondFactor } from "../../accounts/two-factor/second-factor.ts";
+import type { Context, SessionCaller } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { record } from "../../platform/audit/audit.ts";
+import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
+import type { RequestFacts } from "../../platform/http/route.ts";
+
+const LINK_LIFETIME_MS = 30 * 60_000;
+
+/** A link that makes whoever opens it the first administrator; null when there is one. Links of earlier starts die. */
+export function firstAdminLink(ctx: Context): Promise<string | null> {
+  return ctx.db.transaction().execute(async (tx) => {
+    await withdrawTokens(ctx, tx, "first-admin");
+    if (await hasAdmin(tx)) return null;
+    const token = await mintOneTimeToken(ctx, tx, { purpose: "first-admin", lifetimeMs: LINK_LIFETIME_MS });
+    return `${ctx.links.origin()}/auth/first-admin#token=${token}`;
+  });
+}
+
+/** The token says that they read what the start printed, the session who they are; both are needed. */
+async function mustBeSignedIn(
+  ctx: Context,
+  { bearer, cookies }: Pick<RequestFacts, "bearer" | "cookies">,
+): Promise<SessionCaller> {
+  const token = bearer ?? cookies[SESSION_COOKIE];
+  const caller = token ? await identifySession(ctx, token) : null;
+  if (!caller) throw new ApiError("INVALID_SESSION", "Sign in first, then open the link again.");
+  return caller;
+}
+
+/** Makes the one who is signed in an administrator, while there is none; of parallel calls one wins. */
+export async function becomeFirstAdmin(
+  ctx: Context,
+  token: string,
+  facts: Pick<RequestFacts, "bearer" | "cookies" | "source">,
+) {
+  const { userId } = await mustBeSignedIn(ctx, facts);
+  await ctx.db.transaction().execute(async (tx) => {
+    // The one link that lives is used up here, and with it its row is locked: whoever comes second finds it used.
+    await redeemOneTimeToken(ctx, tx, token, ["first-admin"]);
+    if (await hasAdmin(tx)) throw new ApiError("INVALID_STATE", "There is an administrator already.");
+    await writeAccount(tx, userId, { role: "admin" });
+    const target = { type: "user", id: toUserId(userId) };
+    const details = { to: { role: "admin" }, by: "first-admin link" };
+    await record(ctx, tx, { actorId: userId, action: "user.changed", target, source: facts.source, details });
+  });
+  const enabled = await hasSecondFactor(ctx.db, userId);
+  return {
+    id: toUserId(userId),
+    role: "admin" as const,
+    twoFactor: { enabled },
+    message: enabled
+      ? "You are the administrator. Sign in with two factors to act as one."
+      : "You are the administrator. Set up two-factor authentication to act as one.",
+  };
+}

@@ -1,0 +1,28 @@
+import type { AdminOAuthClient } from "@stoa/contract";
+import { toClient } from "../../accounts/oauth/clients.ts";
+import { toUserId } from "../../accounts/people/users.ts";
+import type { Context } from "../../core/context.ts";
+import { toUuid } from "../../core/ids.ts";
+import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
+import { type ClientRow, listClients } from "./queries.ts";
+
+const toAdminClient = (client: ClientRow): AdminOAuthClient => ({
+  ...toClient(client),
+  owner: client.ownerId === null ? null : { id: toUserId(client.ownerId), name: client.ownerName! },
+  registeredFrom: client.registeredFrom,
+  grants: client.grants,
+});
+
+interface ClientQuery extends Paging {
+  search?: string | undefined;
+  owner?: string | undefined;
+}
+
+/** Everybody's applications, those that registered themselves too. */
+export async function listOAuthClients(ctx: Context, query: ClientQuery): Promise<Page<AdminOAuthClient>> {
+  const { owner, ...rest } = query;
+  if (owner === undefined) return mapPage(await listClients(ctx.db, rest, ctx.now()), toAdminClient);
+  const ownerId = owner === "none" ? null : toUuid("usr", owner);
+  if (ownerId === null && owner !== "none") return { items: [], total: 0 };
+  return mapPage(await listClients(ctx.db, { ...rest, ownerId }, ctx.now()), toAdminClient);
+}

@@ -1,0 +1,35 @@
+import { api } from "@stoa/contract";
+import { resumedBy, route } from "../../platform/http/route.ts";
+import { banUser, endSessionsOf, unbanUser } from "./bans.ts";
+import { becomeFirstAdmin } from "./first-admin.ts";
+import { listOAuthClients } from "./oauth-clients.ts";
+import { changeUser } from "./standing.ts";
+import { readStats } from "./stats.ts";
+import { listUsers, readUser } from "./users.ts";
+
+export const adminRoutes = [
+  route(api.admin.users, (ctx, _caller, { query }) => listUsers(ctx, query)),
+  route(api.admin.user, (ctx, _caller, { params }) => readUser(ctx, params.userId)),
+  route(api.admin.changeUser, (ctx, caller, { params, body }, { ifMatch, source }) =>
+    changeUser(ctx, { caller, source }, params.userId, body, ifMatch),
+  ),
+  resumedBy(
+    api.admin.ban,
+    (ctx, caller, { params, body }, { source }) =>
+      banUser(ctx, { caller, source }, params.userId, body.reason),
+    (ctx, _caller, userId) => readUser(ctx, userId),
+  ),
+  resumedBy(
+    api.admin.unban,
+    (ctx, caller, { params }, { source }) => unbanUser(ctx, { caller, source }, params.userId),
+    (ctx, _caller, userId) => readUser(ctx, userId),
+  ),
+  resumedBy(
+    api.admin.endSessions,
+    (ctx, caller, { params }, { source }) => endSessionsOf(ctx, { caller, source }, params.userId),
+    async (_ctx, _caller, ended) => JSON.parse(ended),
+  ),
+  route(api.admin.oauthClients, (ctx, _caller, { query }) => listOAuthClients(ctx, query)),
+  route(api.admin.stats, (ctx, _caller, { query }) => readStats(ctx, query)),
+  route(api.admin.becomeFirst, (ctx, _caller, { body }, facts) => becomeFirstAdmin(ctx, body.token, facts)),
+];

@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { hasKey, run } from "../../../test/runs.ts";
+import { flushViews } from "../../catalog/search/views.ts";
+import { foldSales } from "../../commerce/analytics/sums.ts";
+import { toId } from "../../core/ids.ts";
+
+let market: Market;
+let adminId: string;
+before(async () => {
+  market = await openMarket();
+  adminId = (await market.hasUser({ role: "admin" })).userId;
+});
+after(() => market.close());
+
+/** The clock moves past a session's life. */
+async function figures(query = "") {
+  const admin = await market.hasSession(adminId, { secondFactor: true });
+  const reply = await admin.get(`/v1/admin/stats?${query}`);
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body.data;
+}
+
+/** Every test has days of its own. */
+let year = 2027;
+function newDays(): string {
+  market.clock.now = new Date(`${++year}-03-31T12:00:00.000Z`);
+  return `startDate=${year}-03-30&endDate=${year}-04-02`;
+}
+
+test("figures count what is there now", async () => {
+  const before = await figures();
+  const seller = await market.hasUser();
+  await hasProduct(seller);
+  const admin = await market.hasSession(adminId, { secondFactor: true });
+  await admin.post(`/v1/admin/users/${toId("usr", seller.userId)}/ban`, { reason: "x" });
+  const after = await figures();
+  assert.equal(after.users.total, before.users.total + 1);
+  assert.equal(after.users.byRole.seller, (before.users.byRole.seller ?? 0) + 1);
+  assert.equal(after.users.banned, before.users.banned + 1);
+  assert.equal(after.products.byStatus.published, (before.products.byStatus.published ?? 0) + 1);
+  assert.equal(after.products.total, before.products.total + 1);
+  assert.deepEqual(after.orders, before.orders);
+});
+
+suite("of some days", () => {
+  test("in which nothing happened, all is zero", async () => {
+    const { days, currencies, funnel, runs, providers } = await figures("endDate=2001-06-15&period=week");
+    assert.deepEqual(days, { startDate: "2001-06-08", endDate: "2001-06-15" });
+    assert.deepEqual([currencies, providers], [[], []]);
+    assert.deepEqual(funnel, { views: 0, orders: 0, paid: 0, viewsToOrders: 0, ordersToPaid: 0 });
+    assert.deepEqual(runs, { total: 0, byStatus: {}, failures: [] });
+  });
+
+  test("money is told by currency, of all sellers, with those who sold most, folded or not", async () => {
+    const days = newDays();
+    const [small, large, buyer, other] = await Promise.all(
+      ["Small", "Large", "Ada", "Grace"].map((name) => market.hasUser({ name })),
+    );
+    const ofSmall = await hasProduct(small!, { price: 10 });
+    const ofLarge = await hasProduct(large!, { price: 50 });
+    const inYen = await hasProduct(large!, { price: 1_000, currency: "JPY" });
+    const orderId = await hasBought(buyer!, ofSmall);
+    for (const product of [ofLarge, inYen]) await hasBought(buyer!, product);
+    await foldSales(market.service.ctx);
+    market.clock.forward(86_400_000);
+    await hasBought(other!, ofLarge);
+    const admin = await market.hasSession(adminId, { secondFactor: true });
+    const refund = await admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other", amount: 5 });
+    assert.equal(refund.status, 201, refund.text);
+    const { currencies } = await figures(days);
+    const sums = { discounts: 0, tax: 0, disputes: 0, referralCommissions: 0 };
+    const seller = ({ userId }: Client, name: string) => ({ id: toId("usr", userId), name });
+    const yen = { sales: 1, grossRevenue: 1_000, platformFees: 100, netRevenue: 900 };
+    assert.deepEqual(currencies, [
+      {
+        ...{ currency: "JPY", ...sums, refunds: 0, ...yen },
+        topSellers: [{ ...seller(large!, "Large"), ...yen }],
+      },
+      {
+        ...{ currency: "USD", ...sums, refunds: 5 },
+        ...{ sales: 3, grossRevenue: 110, platformFees: 10.5, netRevenue: 94.5 },
+        topSellers: [
+          { ...seller(large!, "Large"), sales: 2, grossRevenue: 100, platformFees: 10, netRevenue: 90 },
+          { ...seller(small!, "Small"), sales: 1, grossRevenue: 10, platformFees: 0.5, netRevenue: 4.5 },
+        ],
+      },
+    ]);
+    const lastDay = await figures(`startDate=${year}-04-01&endDate=${year}-04-01`);
+    assert.deepEqual(
+      lastDay.currencies.map(({ sales, refunds }: { sales: number; refunds: number }) => [sales, refunds]),
+      [[1, 5]],
+    );
+    const months = await figures(`startDate=${year}-01-01&endDate=${year}-12-31`);
+    assert.deepEqual(months.currencies, currencies, "whole months are read as such");
+  });
+
+  test("the funnel goes from looks to orders to payments", async () => {
+    const days = newDays();
+    const [seller, ada, grace, joan] = await Promise.all([1, 2, 3, 4].map(() => market.hasUser()));
+    const productId = await hasProduct(seller!);
+    for (const viewer of [ada!, ada!, grace!, joan!]) await viewer.get(`/v1/products/${productId}`);
+    await flushViews(market.service.ctx);
+    await hasBought(ada!, productId);
+    const declined = { productId, paymentMethodId: "pm_test_declined" };
+    assert.equal((await grace!.post("/v1/purchases", declined)).status, 402);
+    const { funnel } = await figures(days);
+    assert.deepEqual(funnel, { views: 3, orders: 2, paid: 1, viewsToOrders: 0.6667, ordersToPaid: 0.5 });
+  });
+
+  test("runs are told by how they ended, and by whom they asked", async () => {
+    const days = newDays();
+    const author = await market.hasUser();
+    const productId = await hasProduct(author);
+    assert.equal((await run(author, { productId })).status, 200);
+    assert.equal((await run(author, { productId })).status, 200);
+    // Its provider is nobody in the world.
+    const apiKeyId = await hasKey(author);
+    const failed = await run(author, { productId, apiKeyId });
+    assert.equal(failed.status, 502, failed.text);
+    const { runs, providers } = await figures(days);
+    assert.deepEqual(runs.byStatus, { completed: 2, failed: 1 });
+    assert.equal(runs.total, 3);
+    assert.deepEqual(runs.failures, [{ code: failed.body.error.code, count: 1 }]);
+    const [sandbox, openai] = providers;
+    assert.deepEqual([sandbox.provider, sandbox.calls, sandbox.failed, sandbox.cost], ["sandbox", 2, 0, 0]);
+    assert.ok(sandbox.promptTokens > 0 && sandbox.completionTokens > 0);
+    assert.deepEqual([openai.provider, openai.calls, openai.failed], ["openai", 1, 1]);
+  });
+});
+
+test("figures are an administrator's, in a session entered with two factors", async () => {
+  const path = "/v1/admin/stats";
+  assertError(await market.as(null).get(path), 401, "INVALID_API_KEY");
+  const seller = await market.hasUser({ role: "seller" });
+  assertError(await seller.get(path), 403, "UNAUTHORIZED");
+  assertError(await (await market.hasSession(seller.userId)).get(path), 403, "UNAUTHORIZED");
+  assertError(await (await market.hasSession(adminId)).get(path), 403, "UNAUTHORIZED");
+});
+
+for (const [query, field] of [
+  ["startDate=2026-06-16&endDate=2026-06-15", "startDate"],
+  ["endDate=2026-02-30", "endDate"],
+  ["timezone=Europe/Berlin", "timezone"],
+  ["interval=week", "interval"],
+] as const)
+  test(`${query} is refused, naming ${field}`, async () => {
+    const admin = await market.hasSession(adminId, { secondFactor: true });
+    assertError(await admin.get(`/v1/admin/stats?${query}`), 400, "INVALID_REQUEST", field);
+  });

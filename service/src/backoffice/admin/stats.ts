@@ -1,0 +1,69 @@
+import type { Stats } from "@stoa/contract";
+import { marketSales } from "../../commerce/analytics/market.ts";
+import { atOneMoment, rateOf } from "../../commerce/analytics/sales.ts";
+import { endsOf, type SpanQuery, spanOf } from "../../commerce/analytics/span.ts";
+import type { Context } from "../../core/context.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import {
+  type Counts,
+  countEverything,
+  countFunnel,
+  countRuns,
+  listProviderUse,
+  type Time,
+} from "./stats-queries.ts";
+
+type Query = Pick<SpanQuery, "period" | "startDate" | "endDate">;
+
+/** What there is now, and what happened in some days of UTC. */
+export async function readStats(ctx: Context, query: Query): Promise<Stats> {
+  const span = await spanOf(ctx, { ...query, interval: "month", timezone: "UTC" });
+  const days = { startDate: span.startDate, endDate: span.endDate };
+  const [from, until] = endsOf(span);
+  return atOneMoment(ctx, async (tx) => ({
+    ...(await countNow(tx)),
+    days,
+    currencies: await marketSales(tx, { from, until }),
+    funnel: await funnelOf(tx, { from, until }, days),
+    runs: await runsIn(tx, { from, until }),
+    providers: await listProviderUse(tx, { from, until }),
+  }));
+}
+
+const sum = (counts: Record<string, number>) =>
+  Object.values(counts).reduce((total, count) => total + count, 0);
+
+async function countNow(tx: Tx): Promise<Pick<Stats, "users" | "products" | "orders">> {
+  const counts = await countEverything(tx);
+  const by = (what: Counts["what"]) =>
+    Object.fromEntries(counts.filter((row) => row.what === what).map(({ name, count }) => [name, count]));
+  const [byRole, products, orders] = [by("role"), by("product"), by("order")];
+  return {
+    users: {
+      total: sum(byRole),
+      byRole,
+      byPlan: by("plan"),
+      banned: sum(by("banned")),
+      closed: sum(by("closed")),
+    },
+    products: { total: sum(products), byStatus: products },
+    orders: { total: sum(orders), byStatus: orders },
+  };
+}
+
+async function funnelOf(tx: Tx, time: Time, days: Stats["days"]): Promise<Stats["funnel"]> {
+  const { views, orders, paid } = await countFunnel(tx, time, days);
+  return {
+    ...{ views, orders, paid },
+    viewsToOrders: Math.min(1, rateOf(BigInt(orders), BigInt(views))),
+    ordersToPaid: rateOf(BigInt(paid), BigInt(orders)),
+  };
+}
+
+async function runsIn(tx: Tx, time: Time): Promise<Stats["runs"]> {
+  const runs = await countRuns(tx, time);
+  const byStatus: Record<string, number> = {};
+  for (const { status, count } of runs) byStatus[status] = (byStatus[status] ?? 0) + count;
+  const failures = runs.flatMap(({ code, count }) => (code === null ? [] : [{ code, count }]));
+  return { total: sum(byStatus), byStatus, failures };
+}

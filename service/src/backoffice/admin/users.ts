@@ -1,0 +1,66 @@
+import type { AdminUser, AdminUserDetail, Plan, Role } from "@stoa/contract";
+import { type AccountRow, findAccount } from "../../accounts/people/accounts.ts";
+import { toUserId } from "../../accounts/people/users.ts";
+import { hasSecondFactor } from "../../accounts/two-factor/second-factor.ts";
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toUuid } from "../../core/ids.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
+import { etagOf } from "../../platform/http/envelope.ts";
+import { Answer } from "../../platform/http/route.ts";
+import { listUsers as findUsers } from "./queries.ts";
+
+const toAdminUser = (user: AccountRow): AdminUser => ({
+  id: toUserId(user.id),
+  email: user.email,
+  name: user.name,
+  bio: user.bio,
+  role: user.role,
+  plan: user.plan,
+  quota: user.quota,
+  emailVerified: user.mailboxProvenAt !== null,
+  verified: user.verified,
+  refundDays: user.refundDays,
+  commissionBasisPoints: user.commissionBasisPoints,
+  country: user.country,
+  bannedAt: user.bannedAt?.toISOString() ?? null,
+  banReason: user.banReason,
+  closedAt: user.closedAt?.toISOString() ?? null,
+  createdAt: user.createdAt.toISOString(),
+});
+
+const toDetail = async (db: Queries, user: AccountRow): Promise<AdminUserDetail> => ({
+  ...toAdminUser(user),
+  twoFactor: { enabled: await hasSecondFactor(db, user.id) },
+});
+
+/** What If-Match is compared with: the ETag under which the account was read. */
+export const tagFor = async (db: Queries, user: AccountRow) => etagOf(await toDetail(db, user));
+
+interface UserQuery extends Paging {
+  search?: string | undefined;
+  role?: Role | undefined;
+  plan?: Plan | undefined;
+  status?: "active" | "banned" | "closed" | undefined;
+}
+
+export async function listUsers(ctx: Context, query: UserQuery): Promise<Page<AdminUser>> {
+  const id = (query.search && toUuid("usr", query.search)) || undefined;
+  return mapPage(await findUsers(ctx.db, { ...query, id }), toAdminUser);
+}
+
+/** An id that names nobody is told as the noun's own code. */
+export function uuidOf(userId: string): string {
+  const id = toUuid("usr", userId);
+  if (!id) throw new ApiError("USER_NOT_FOUND");
+  return id;
+}
+
+/** With its ETag, so that what a change answers can be changed again. */
+export async function readUser(ctx: Context, userId: string): Promise<Answer<AdminUserDetail>> {
+  const user = await findAccount(ctx.db, uuidOf(userId));
+  if (!user) throw new ApiError("USER_NOT_FOUND");
+  const detail = await toDetail(ctx.db, user);
+  return new Answer(detail, { etag: etagOf(detail) });
+}

@@ -1,0 +1,228 @@
+import { createHash, type Hash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import type { Writable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import { createGunzip, createGzip } from "node:zlib";
+import { extract, type Pack, pack } from "tar-stream";
+import { digestIn } from "../../integrations/storage/storage.ts";
+
+/**
+ * One file, a .tar.gz:
+ *
+ *     format                  which format it is; the first member
+ *     keys.json               the keys, wrapped by a passphrase; where there was one
+ *     tables/public.users/1   rows as COPY writes them, in parts of whole rows
+ *     files/<name>            what the storage keeps under this name, which begins with its SHA-256
+ *     manifest.json           what the archive must hold, so that nothing is missing that once was in it
+ *     manifest.hmac           that whoever wrote the manifest had the master key; the last member
+ */
+const FORMAT = "stoa backup 1\n";
+export const MEMBER = {
+  format: "format",
+  keys: "keys.json",
+  manifest: "manifest.json",
+  hmac: "manifest.hmac",
+} as const;
+const WHOLE: readonly string[] = Object.values(MEMBER);
+
+const OURS_ALONE = 0o600;
+/** Of members that are read whole. The manifest is the largest, with a line a table. */
+const MAX_WHOLE_BYTES = 16 * 1024 * 1024;
+
+/** An archive that this version cannot restore; says why, as the end of a sentence. */
+export class ArchiveRefused extends Error {
+  override name = "ArchiveRefused";
+}
+
+/** What went by, as it was written or as it is read: both must come to the same. */
+export class Digests {
+  readonly #tables = new Map<string, Hash>();
+  readonly #files = createHash("sha256");
+  #fileCount = 0;
+
+  table(name: string): Hash {
+    const known = this.#tables.get(name);
+    const hash = known ?? createHash("sha256");
+    if (!known) this.#tables.set(name, hash);
+    return hash;
+  }
+
+  /** Of its name alone: that the bytes are what the name says is seen where they go by. */
+  addFile(name: string): void {
+    this.#files.update(`${name}\n`);
+    this.#fileCount++;
+  }
+
+  /** Ends them; a table without rows has no part, and need not be here. */
+  end() {
+    const tables = [...this.#tables].map(([name, hash]) => [name, hash.digest("hex")] as const);
+    return {
+      tables: new Map(tables),
+      files: { count: this.#fileCount, sha256: this.#files.digest("hex") },
+    };
+  }
+}
+
+/** Writes an archive as it comes: no more of it is in memory than the member's part that is on its way. */
+export class ArchiveWriter {
+  readonly digests = new Digests();
+  readonly #pack: Pack = pack();
+  readonly #written: Promise<void>;
+  readonly #madeAt: Date;
+
+  /** `end: false` leaves the sink open, as stdout must be. */
+  constructor(sink: Writable, { madeAt, end }: { madeAt: Date; end: boolean }) {
+    this.#madeAt = madeAt;
+    this.#written = pipeline(bytesOf(this.#pack), createGzip(), sink, { end });
+    this.#written.catch(() => {}); // told by whoever adds or finishes
+  }
+
+  begin(): Promise<void> {
+    return this.addWhole(MEMBER.format, FORMAT);
+  }
+
+  async addWhole(name: string, text: string): Promise<void> {
+    await this.#add(name, Buffer.from(text));
+  }
+
+  async addPart(table: string, number: number, rows: Buffer): Promise<void> {
+    this.digests.table(table).update(rows);
+    await this.#add(`tables/${table}/${number}`, rows);
+  }
+
+  async addFile(name: string, { path, size }: { path: string; size: number }): Promise<void> {
+    this.digests.addFile(name);
+    await this.#told(async () => {
+      const entry = this.#pack.entry(this.#header(`files/${name}`, size));
+      await pipeline(createReadStream(path), entry as unknown as NodeJS.WritableStream);
+    });
+  }
+
+  async finish(): Promise<void> {
+    this.#pack.finalize();
+    await this.#written;
+  }
+
+  /** The sink is destroyed, unless it was to stay open. */
+  async giveUp(): Promise<void> {
+    this.#pack.destroy(new Error("given up"));
+    await this.#written.catch(() => {});
+  }
+
+  /** Resolves when the next one may come. */
+  async #add(name: string, bytes: Buffer): Promise<void> {
+    const added = Promise.withResolvers<void>();
+    await this.#told(() => {
+      const entry = this.#pack.entry(this.#header(name, bytes.length), bytes, (error) =>
+        error ? added.reject(error) : added.resolve(),
+      );
+      entry.on("error", () => {}); // told by the callback
+      return added.promise;
+    });
+  }
+
+  #header = (name: string, size: number) => ({ name, size, mode: OURS_ALONE, mtime: this.#madeAt });
+
+  /** When the sink breaks, what is added then fails with it; why it broke is the better answer. */
+  async #told(add: () => Promise<void>): Promise<void> {
+    try {
+      await add();
+    } catch (error) {
+      await this.#written;
+      throw error;
+    }
+  }
+}
+
+async function* bytesOf(packed: Pack): AsyncGenerator<Buffer> {
+  yield* packed as AsyncIterable<Buffer>;
+}
+
+/** What to do with the members of an archive as they go by. All of their bytes must be read. */
+export interface Visitor {
+  part(table: string, rows: AsyncIterable<Buffer>): Promise<void>;
+  file(name: string, bytes: AsyncIterable<Buffer>): Promise<void>;
+}
+
+export interface Contents {
+  keys: string | null;
+  manifest: Buffer;
+  hmac: string;
+  digests: ReturnType<Digests["end"]>;
+}
+
+export const drain: Visitor["part"] & Visitor["file"] = async (_, bytes) => {
+  for await (const _ of bytes);
+};
+
+/** Goes through an archive from its first to its last byte. What it holds is not compared with its manifest yet. */
+export async function walk(path: string, visitor: Visitor): Promise<Contents> {
+  const digests = new Digests();
+  const whole = new Map<string, Buffer>();
+  for await (const { header, body } of entriesOf(path)) {
+    const { name } = header;
+    mustFollow(whole, name);
+    if (WHOLE.includes(name)) whole.set(name, await readWhole(header, body));
+    else await visit(visitor, digests, name, body);
+    if (name === MEMBER.format) mustBeOurFormat(whole.get(name)!.toString());
+  }
+  const [manifest, hmac] = [whole.get(MEMBER.manifest), whole.get(MEMBER.hmac)];
+  if (!manifest || !hmac) throw new ArchiveRefused("its end is missing");
+  return {
+    ...{ manifest, hmac: hmac.toString(), digests: digests.end() },
+    keys: whole.get(MEMBER.keys)?.toString() ?? null,
+  };
+}
+
+function mustFollow(whole: Map<string, Buffer>, name: string): void {
+  if (whole.size === 0 && name !== MEMBER.format) throw new ArchiveRefused("it is no backup of Stoa");
+  if (whole.has(MEMBER.hmac) || whole.has(name))
+    throw new ArchiveRefused(`it holds ${name} where it must not`);
+}
+
+function mustBeOurFormat(said: string): void {
+  if (said !== FORMAT)
+    throw new ArchiveRefused(`its format is "${said.trim()}", and this version knows "${FORMAT.trim()}"`);
+}
+
+async function visit(visitor: Visitor, digests: Digests, name: string, body: AsyncIterable<Buffer>) {
+  const [, table] = /^tables\/(.+)\/\d+$/.exec(name) ?? [];
+  if (table) return visitor.part(table, hashed(body, digests.table(table)));
+  const [, file] = /^files\/(.+)$/.exec(name) ?? [];
+  if (!file) throw new ArchiveRefused(`it holds ${name}, which no backup does`);
+  digests.addFile(file);
+  return visitor.file(file, matching(body, file));
+}
+
+async function readWhole({ name, size }: { name: string; size: number }, body: AsyncIterable<Buffer>) {
+  if (size > MAX_WHOLE_BYTES) throw new ArchiveRefused(`its ${name} is too large`);
+  return buffer(body);
+}
+
+async function* hashed(body: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {
+  for await (const chunk of body) {
+    hash.update(chunk);
+    yield chunk;
+  }
+}
+
+/** Ends in an error when these were not the bytes that the name stands for. */
+async function* matching(body: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
+  const hash = createHash("sha256");
+  yield* hashed(body, hash);
+  if (hash.digest("hex") !== digestIn(name)) throw new ArchiveRefused(`its file ${name} was altered`);
+}
+
+interface Entry {
+  header: { name: string; size: number };
+  body: AsyncIterable<Buffer>;
+}
+
+async function* entriesOf(path: string): AsyncGenerator<Entry> {
+  const entries = extract();
+  const read = pipeline(createReadStream(path), createGunzip(), entries as unknown as NodeJS.WritableStream);
+  read.catch(() => {}); // told by the entries
+  for await (const entry of entries) yield { header: entry.header, body: entry as AsyncIterable<Buffer> };
+  await read;
+}

@@ -1,0 +1,425 @@
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Transform, type Writable } from "node:stream";
+import { after, before, suite, type TestContext, test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import {
+  type BackupWish,
+  backUpTo,
+  hasDatabase,
+  hasFolder,
+  membersOf,
+  PASSPHRASE,
+  queryAt,
+  shopOf,
+} from "../../../test/backups.ts";
+import { dumpOf } from "../../../test/dump.ts";
+import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { type Client, type Market, makeDatabase, openMarket } from "../../../test/market.ts";
+import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import { allAt, hasKey, ran } from "../../../test/runs.ts";
+import { startS3Server } from "../../../test/s3-server.ts";
+import { until } from "../../../test/until.ts";
+import { hasFile, picture, sendImage } from "../../../test/uploads.ts";
+import { sweepBlobs } from "../../catalog/files/sweep.ts";
+import { foldSales } from "../../commerce/analytics/sums.ts";
+import { verifyLedger } from "../../commerce/ledger/verify.ts";
+import { composeLetter } from "../../platform/email/letter.ts";
+import { sendMail } from "../../platform/email/mail.ts";
+import { restore } from "./restore.ts";
+
+const DAY_MS = 86_400_000;
+
+let provider: ProviderServer;
+before(async () => {
+  provider = await startProviderServer();
+});
+after(() => provider.close());
+
+async function openShop(t: TestContext, wish: Parameters<typeof openMarket>[0] = {}) {
+  const market = await openMarket({ providers: allAt(provider), ...wish });
+  t.after(() => market.close());
+  return market;
+}
+
+interface Shop {
+  market: Market;
+  seller: Client;
+  buyer: Client;
+  productId: string;
+  orderId: string;
+  apiKeyId: string;
+}
+
+/** A shop with something of everything. */
+async function hasShop(market: Market): Promise<Shop> {
+  const [seller, buyer] = [await market.hasUser({ name: "Seller" }), await market.hasUser({ name: "Buyer" })];
+  const productId = await hasProduct(seller, {
+    title: '"Quotes", \\N and ünïcödé 俳句',
+    description: "Tabs\t, \\N, \\. and lines\n\\.\nas COPY escapes them.",
+  });
+  await hasFile(seller, productId, { name: "guide.md", bytes: "# A guide\n" });
+  assert.equal((await sendImage(seller, productId, { bytes: await picture() })).status, 201);
+  const orderId = await hasBought(buyer, productId);
+  const review = await buyer.post(`/v1/products/${productId}/reviews`, { rating: 4, comment: "Good." });
+  assert.equal(review.status, 201, review.text);
+  const apiKeyId = await hasKey(buyer);
+  await ran(buyer, { productId, apiKeyId });
+  await hasClosedSeller(market, buyer);
+  const { ctx } = market.service;
+  const letter = composeLetter({ subject: "News", paragraphs: ["Something changed."] });
+  for (const name of ["ada", "grace"])
+    await ctx.db.transaction().execute((tx) => sendMail(ctx, tx, `${name}@example.com`, letter));
+  return { market, seller, buyer, productId, orderId, apiKeyId };
+}
+
+/** Whose rows no trigger would let in again. */
+async function hasClosedSeller(market: Market, buyer: Client): Promise<void> {
+  const seller = await market.hasUser({ name: "Gone" });
+  await hasBought(buyer, await hasProduct(seller, { title: "Left behind" }));
+  await market.query("update users set closed_at = $1 where id = $2", [market.clock.now, seller.userId]);
+}
+
+/** Restores it into a database and a data folder of its own, and starts it. */
+async function openRestored(t: TestContext, market: Market, archive: string): Promise<Market> {
+  const database = await makeDatabase();
+  const dataDir = await hasFolder(t);
+  const config = { ...market.service.ctx.config, dataDir, s3Url: null };
+  await restore({ config, target: database.url }, archive, null);
+  const restored = await openMarket({ providers: allAt(provider), database, config });
+  restored.clock.now = market.clock.now;
+  t.after(() => restored.close());
+  return restored;
+}
+
+async function backedUp(t: TestContext, market: Market, wish: BackupWish = {}) {
+  const path = join(await hasFolder(t), "shop.tar.gz");
+  const said = await backUpTo(path, shopOf(market), wish);
+  return { path, said };
+}
+
+/** As it stands in an answer, wherever the service listens, whatever it calls the request, and whoever looked just now. */
+const comparable = ({ origin }: Market, text: string) =>
+  text
+    .replaceAll(origin, "ORIGIN")
+    .replace(/"meta":\{.*\}/, "")
+    .replaceAll(/"views":\d+/g, "");
+
+// What the queue keeps for itself, beside the jobs; and when migrations ran.
+const OTHERS = [
+  "version",
+  "queue",
+  "schedule",
+  "subscription",
+  "bam",
+  "warning",
+  "queue_stats",
+  "schema_migrations",
+];
+const rowsOf = async (market: Market) => (await dumpOf(market, OTHERS)).split("\n").toSorted();
+
+suite("a shop that was backed up and restored", { timeout: 120_000 }, () => {
+  test("has every row that it had, and the same rules for the next ones", async (t) => {
+    const { market } = await hasShop(await openShop(t));
+    const rules = async ({ query }: Market) => {
+      const { rows } = await query(`
+        select conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) as rule from pg_constraint
+         union all
+        select tgrelid::regclass || ' ' || tgname || ' ' || tgenabled::text from pg_trigger where not tgisinternal`);
+      return rows.map(({ rule }) => rule).toSorted();
+    };
+    const [rows, before] = [await rowsOf(market), await rules(market)];
+    const { path, said } = await backedUp(t, market);
+    assert.deepEqual(said.problems, []);
+    const restored = await openRestored(t, market, path);
+    assert.deepEqual(await rowsOf(restored), rows);
+    assert.deepEqual(await rules(restored), before);
+    await assert.rejects(restored.query("update ledger_entries set amount_minor = 1"), /append-only/);
+  });
+
+  test("answers as it did: to keys that were made there, with files, purchases and sealed secrets", async (t) => {
+    const { market, seller, buyer, productId, orderId, apiKeyId } = await hasShop(await openShop(t));
+    const restored = await openRestored(t, market, (await backedUp(t, market)).path);
+    const paths = [
+      "/v1/account",
+      `/v1/products/${productId}`,
+      "/v1/products?search=ünïcödé",
+      "/v1/purchases",
+    ];
+    paths.push(`/v1/purchases/${orderId}`, `/v1/products/${productId}/reviews`, "/v1/ai/executions");
+    for (const path of paths)
+      for (const { key } of [seller, buyer]) {
+        const [was, is] = [await market.as(key).get(path), await restored.as(key).get(path)];
+        assert.equal(comparable(restored, is.text), comparable(market, was.text), path);
+        if (key === buyer.key) assert.equal(is.status, 200, is.text);
+      }
+    const again = restored.as(buyer.key);
+    const { files, gallery } = (await again.get(`/v1/products/${productId}`)).body.data;
+    assert.equal((await restored.as(null).get(files[0].url)).text, "# A guide\n");
+    assert.equal((await restored.as(null).get(gallery[0].sizes[0].url)).status, 200);
+    assert.match((await ran(again, { productId })).output, /^\[sandbox\]/);
+    assert.ok((await ran(again, { productId, apiKeyId })).output);
+    await hasBought(again, await hasProduct(restored.as(seller.key), { title: "Another" }));
+  });
+
+  test("still does what it was asked to, once", async (t) => {
+    const { market } = await hasShop(await openShop(t));
+    const jobs = async ({ query }: Market) =>
+      (await query("select id, name, data, state from pgboss.job where name = 'send-mail' order by id")).rows;
+    await market.query(
+      "update pgboss.job set state = 'completed' where id = (select max(id::text) from pgboss.job)::uuid",
+    );
+    const { path } = await backedUp(t, market);
+    const [open, kept] = [await jobs(market), await jobs(await openRestored(t, market, path))];
+    assert.ok(open.length > 1);
+    assert.deepEqual(
+      kept,
+      open.filter(({ state }) => state !== "completed"),
+    );
+  });
+
+  test("is as it was at one moment, however much was bought and taken away meanwhile", async (t) => {
+    const { market, productId, seller } = await hasShop(await openShop(t));
+    // So much, at the beginning, that everything else comes after the gate below.
+    await market.query(`
+      insert into audit_log (id, action, details, created_at)
+      select gen_random_uuid(), 'noise', to_jsonb(string_agg(md5(random()::text), '')), now()
+        from generate_series(1, 60000)`);
+    const buyers = await Promise.all(Array.from({ length: 3 }, () => market.hasUser()));
+    let [bought, isOver] = [0, false];
+    const buy = async (buyer: Client) => {
+      while (!isOver) {
+        await hasBought(buyer, await hasProduct(seller, { title: "One more" }));
+        bought++;
+      }
+    };
+    const buying = Promise.all(buyers.map(buy));
+    // In the middle of the archive the shop goes on, until ten more were bought and a picture lost its product.
+    const meanwhile = async () => {
+      const enough = bought + 10;
+      await until("ten more were bought", () => bought >= enough);
+      const { gallery: shown } = (await seller.get(`/v1/products/${productId}`)).body.data;
+      assert.equal((await seller.delete(`/v1/products/${productId}/images/${shown[0].id}`)).status, 200);
+      market.clock.forward(2 * DAY_MS);
+      await sweepBlobs(market.service.ctx);
+      market.clock.forward(-2 * DAY_MS);
+    };
+    const { path } = await backedUp(t, market, { sink: (file) => after16KiB(file, meanwhile) }).finally(
+      () => {
+        isOver = true;
+      },
+    );
+    await buying;
+    const restored = await openRestored(t, market, path);
+    const { rows } = await restored.query(`
+      select (select count(*) from orders where status = 'completed') as orders,
+             (select count(*) from entitlements) as entitlements,
+             (select sum(purchases) from product_stats)::int as purchases,
+             (select count(*) from ledger_transactions where kind = 'sale') as sales,
+             (select sum(amount_minor) from ledger_entries)::int as sum`);
+    const [{ orders, ...counts }] = rows;
+    assert.deepEqual(counts, { entitlements: orders, purchases: orders, sales: orders, sum: 0 });
+    assert.ok(orders < bought + 2, "none of the later ones");
+    const verdict = await verifyLedger(restored.service.ctx.db);
+    assert.deepEqual(verdict.problems, []);
+    const { gallery } = (await restored.as(seller.key).get(`/v1/products/${productId}`)).body.data;
+    assert.equal((await restored.as(null).get(gallery[0].sizes[0].url)).status, 200, "the picture is kept");
+    market.clock.forward(2 * DAY_MS);
+    await sweepBlobs(market.service.ctx);
+    assert.equal((await market.query("select from blobs where key like 'images/%'")).rowCount, 0);
+  });
+
+  test("answers what it sold as before, of which some had waited to be added up", async (t) => {
+    const { market, seller, buyer } = await hasShop(await openShop(t));
+    await foldSales(market.service.ctx);
+    await hasBought(buyer, await hasProduct(seller));
+    const answers = (of: Market) =>
+      Promise.all(
+        ["products", "revenue", "customers"].map(async (kind) => {
+          const { status, text } = await of.as(seller.key).get(`/v1/analytics/${kind}`);
+          assert.equal(status, 200, text);
+          return comparable(of, text);
+        }),
+      );
+    const waiting = async ({ query }: Market) => (await query("select from sales_movements")).rowCount;
+    const told = await answers(market);
+    assert.equal(await waiting(market), 1);
+    const restored = await openRestored(t, market, (await backedUp(t, market)).path);
+    assert.deepEqual([await answers(restored), await waiting(restored)], [told, 1]);
+    await foldSales(restored.service.ctx);
+    assert.deepEqual([await answers(restored), await waiting(restored)], [told, 0]);
+    assert.deepEqual((await verifyLedger(restored.service.ctx.db)).problems, []);
+  });
+
+  test("may have its files in a bucket before, and in a folder afterwards", async (t) => {
+    const s3 = await startS3Server();
+    t.after(() => s3.close());
+    const { market, buyer, productId } = await hasShop(await openShop(t, { config: { s3Url: s3.url } }));
+    const restored = await openRestored(t, market, (await backedUp(t, market)).path);
+    const { files } = (await restored.as(buyer.key).get(`/v1/products/${productId}`)).body.data;
+    assert.equal((await restored.as(null).get(files[0].url)).text, "# A guide\n");
+  });
+
+  test("is told what it lost before: a file that is gone, and one that is damaged", async (t) => {
+    const { market, seller } = await hasShop(await openShop(t));
+    const folder = join(market.service.ctx.config.dataDir, "files");
+    const damaged = await hasProduct(seller, { title: "Damaged" });
+    await hasFile(seller, damaged, { bytes: "damaged soon" });
+    const { rows } = await market.query(
+      "select name, size from blobs where key like 'files/%' order by size",
+    );
+    const [gone, harmed] = rows.map(({ name }) => name);
+    const shop = shopOf(market);
+    await writeFile(join(folder, harmed.slice(0, 2), harmed), "DAMAGED SOON");
+    await writeFile(join(folder, gone.slice(0, 2), gone), "");
+    const path = join(await hasFolder(t), "shop.tar.gz");
+    const said = await backUpTo(path, shop);
+    assert.deepEqual(
+      said.problems,
+      [gone, harmed].toSorted().map((name) => `the file ${name} is missing or damaged in the storage`),
+    );
+    await openRestored(t, market, path);
+  });
+
+  test("goes on counting where its sequences stood, and computes what is computed", async (t) => {
+    const table = `create table extra (id bigint generated always as identity, word text,
+      twice text generated always as (word || word) stored)`;
+    const market = await openShop(t);
+    await market.hasUser();
+    await market.query(table);
+    await market.query("insert into extra (word) values ('a'), ('b'), ('c')");
+    await market.query("delete from extra where word = 'c'");
+    const { path } = await backedUp(t, market);
+    const database = await hasDatabase(t);
+    await queryAt(database, table);
+    const config = { ...market.service.ctx.config, dataDir: await hasFolder(t) };
+    await restore({ config, target: database.url }, path, null);
+    await queryAt(database, "insert into extra (word) values ('d')");
+    const rows = await queryAt(database, "select id::int, twice from extra order by id");
+    assert.deepEqual(rows, [
+      { id: 1, twice: "aa" },
+      { id: 2, twice: "bb" },
+      { id: 4, twice: "dd" },
+    ]);
+  });
+});
+
+suite("an archive", { timeout: 120_000 }, () => {
+  test("holds no key in the open, and none at all without a passphrase", async (t) => {
+    const market = await openShop(t);
+    const [{ path, said }, wrapped] = [
+      await backedUp(t, market),
+      await backedUp(t, market, { passphrase: PASSPHRASE }),
+    ];
+    assert.deepEqual([said.keys, wrapped.said.keys], ["none", "wrapped"]);
+    const { masterKeys, sessionKeys } = market.service.ctx.config;
+    const secrets = [...masterKeys.map(({ bytes }) => bytes), ...sessionKeys];
+    for (const [name, bytes] of [...(await membersOf(path)), ...(await membersOf(wrapped.path))])
+      for (const secret of secrets) {
+        assert.equal(bytes.indexOf(secret), -1, name);
+        for (const form of ["base64", "base64url", "hex"] as const)
+          assert.equal(bytes.indexOf(secret.toString(form)), -1, name);
+      }
+    const names = (await membersOf(path)).map(([name]) => name);
+    assert.ok(!names.includes("keys.json"));
+    assert.deepEqual([names[0], names.at(-1)], ["format", "manifest.hmac"]);
+  });
+
+  test("of a large table is written and read a few megabytes at a time", async (t) => {
+    const [TABLE_MIB, MAX_MIB] = [48, 24];
+    const market = await openShop(t);
+    await market.hasUser();
+    await market.query("create table extra (line text)");
+    await market.query(
+      "insert into extra select repeat(md5(i::text), 32768 / 4) from generate_series(1, $1 * 4) i",
+      [TABLE_MIB],
+    );
+    const memory = watchMemory();
+    const { path } = await backedUp(t, market);
+    const database = await hasDatabase(t);
+    await queryAt(database, "create table extra (line text)");
+    const config = { ...market.service.ctx.config, dataDir: await hasFolder(t) };
+    await restore({ config, target: database.url }, path, null);
+    const peak = memory.stop();
+    assert.ok(peak < MAX_MIB, `${peak} MiB`);
+    const [{ size }] = await queryAt(database, "select sum(length(line))::int / 1048576 as size from extra");
+    assert.equal(size, TABLE_MIB);
+  });
+
+  test("is given up when its reader goes away, and holds nothing back any more", async (t) => {
+    const market = await openShop(t);
+    await market.hasUser();
+    const path = join(await hasFolder(t), "shop.tar.gz");
+    const broken = (file: Writable) =>
+      after16KiB(file, () => Promise.reject(new Error("the reader is gone")));
+    await assert.rejects(backUpTo(path, shopOf(market), { sink: broken }), /the reader is gone/);
+    const { rows } = await market.query(
+      "select from pg_stat_activity where datname = current_database() and application_name = 'stoa backup'",
+    );
+    assert.equal(rows.length, 0);
+  });
+
+  test("is refused by whoever has the keys or the environment of another shop", async (t) => {
+    const market = await openShop(t);
+    const path = join(await hasFolder(t), "shop.tar.gz");
+    const { config, target } = shopOf(market);
+    const other = { ...config, masterKeys: [{ id: "1", bytes: Buffer.alloc(32, 7) }] };
+    await assert.rejects(backUpTo(path, { config: other, target }), /STOA_MASTER_KEYS lacks the key/);
+    const production = { ...config, environment: "production" as const };
+    await assert.rejects(backUpTo(path, { config: production, target }), /is a test database/);
+  });
+
+  test("is made of a shop alone", async (t) => {
+    const database = await hasDatabase(t);
+    const market = await openShop(t);
+    const path = join(await hasFolder(t), "shop.tar.gz");
+    const shop = { config: market.service.ctx.config, target: database.url };
+    await assert.rejects(backUpTo(path, shop), /has 0 of \d+ migrations/);
+  });
+});
+
+/** Lets so much through, then waits for the work, then the rest. */
+function after16KiB(sink: Writable, work: () => Promise<void>): Writable {
+  let done = false;
+  const gate = new Transform({
+    transform(chunk, _, callback) {
+      const passed = () => callback(null, chunk);
+      if (done) return passed();
+      done = true;
+      work().then(passed, callback);
+    },
+  });
+  gate.on("error", () => sink.destroy());
+  gate.pipe(sink);
+  return gate;
+}
+
+/** Of what lies in buffers after whatever nobody holds was collected; in MiB. */
+function watchMemory() {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const held = () => {
+    collect();
+    // What the first has found dead is freed by a thread of its own, which a busy machine lets wait; the second waits for it.
+    collect();
+    return process.memoryUsage().arrayBuffers / 1_048_576;
+  };
+  const seen: number[] = [];
+  let timer: NodeJS.Timeout;
+  // Most of the time is the work's where collecting is quick; where it is not, it is still looked at often enough.
+  const look = () => {
+    const startedAt = performance.now();
+    seen.push(held());
+    timer = setTimeout(look, Math.min(5 * (performance.now() - startedAt), 200));
+  };
+  look();
+  return {
+    stop() {
+      clearTimeout(timer);
+      assert.ok(seen.length > 3, "it was looked at");
+      return Math.max(...seen) - Math.min(...seen);
+    },
+  };
+}

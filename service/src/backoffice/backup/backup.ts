@@ -1,0 +1,225 @@
+import { createHash, randomUUID } from "node:crypto";
+import { createWriteStream } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Readable, Writable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type pg from "pg";
+import { to } from "pg-copy-streams";
+import { BLOBS_LOCK, keptBlobs } from "../../catalog/files/kept.ts";
+import { proveLedger } from "../../commerce/ledger/verify.ts";
+import type { Config } from "../../core/config/config.ts";
+import { fingerprintOf } from "../../core/vault.ts";
+import { digestIn, type Storage } from "../../integrations/storage/storage.ts";
+import { openStorage } from "../../outside.ts";
+import { type Connection, transactionOn } from "../../platform/db/database.ts";
+import { claimOf, mustBelongTo } from "../../platform/db/installation.ts";
+import { withLock } from "../../platform/db/locks.ts";
+import { mustBeMigrated } from "../../platform/db/migrate.ts";
+import { ArchiveWriter, MEMBER } from "./archive.ts";
+import { hmacOf, type Manifest, sha256Of } from "./manifest.ts";
+import { copyOut, listSequences, listTables, lockTables, readQueueVersion, type Table } from "./queries.ts";
+import { withClient } from "./session.ts";
+import { wrapKeys } from "./wrapped-keys.ts";
+
+const PART_BYTES = 4 * 1024 * 1024;
+const END_OF_ROW = 0x0a;
+/** Bytes are condemned in one statement. */
+const FILES_WAIT_MS = 60_000;
+
+/** The shop whose settings these are. */
+export interface Shop extends Connection {
+  config: Config;
+}
+
+export interface Sink {
+  stream: Writable;
+  /** Whether it is closed at the end, as stdout must not be. */
+  end: boolean;
+}
+
+export interface BackedUp {
+  tables: number;
+  rows: number;
+  files: number;
+  keys: "wrapped" | "none";
+  /** What the archive cannot make good: a sentence each. */
+  problems: string[];
+}
+
+/**
+ * Writes everything that a shop is into one archive, as it was at one moment, while it goes on. Nothing is piled up on the way:
+ * whoever reads slowly makes PostgreSQL wait.
+ */
+export async function backUp(
+  shop: Shop,
+  sink: Sink,
+  { passphrase, now }: { passphrase: string | null; now: Date },
+): Promise<BackedUp> {
+  const { config } = shop;
+  const storage = await openStorage(config);
+  const archive = new ArchiveWriter(sink.stream, { madeAt: now, end: sink.end });
+  const withFilesKept = (client: pg.Client) =>
+    withLock(shop, BLOBS_LOCK, { maxMs: FILES_WAIT_MS }, async () => {
+      await takeSnapshot(client);
+      await mustBelongTo(transactionOn(client), claimOf(config));
+      return write(archive, { client, storage, config, passphrase, now });
+    });
+  try {
+    return await withClient(shop, "stoa backup", withFilesKept);
+  } catch (error) {
+    await archive.giveUp();
+    throw error;
+  } finally {
+    await storage.close();
+  }
+}
+
+/** Every table as of one moment, no table changed until it is over. */
+async function takeSnapshot(client: pg.Client): Promise<void> {
+  const tables = await listTables(client);
+  await client.query("begin isolation level repeatable read read only");
+  // Locks first: PostgreSQL takes the snapshot with the first statement that reads.
+  await lockTables(client, tables, "access share");
+  await mustBeMigrated(client);
+}
+
+interface Work {
+  client: pg.Client;
+  storage: Storage;
+  config: Config;
+  passphrase: string | null;
+  now: Date;
+}
+
+async function write(archive: ArchiveWriter, work: Work): Promise<BackedUp> {
+  const { client, config, now } = work;
+  await archive.begin();
+  const keys = await addKeys(archive, work);
+  const { tables, sequences } = await addTables(archive, client);
+  const lost = await addFiles(archive, work);
+  const ledger = await proveLedger(transactionOn(client));
+  const digests = archive.digests.end();
+  const manifest: Manifest = {
+    madeAt: now.toISOString(),
+    environment: config.environment,
+    masterKeys: config.masterKeys.map(fingerprintOf),
+    migrations: await mustBeMigrated(client),
+    queue: await readQueueVersion(client),
+    tables: tables.map((table) => ({ ...table, sha256: digests.tables.get(table.name)! })),
+    ...{ sequences, files: digests.files, keys, ledger },
+  };
+  await seal(archive, manifest, config);
+  return {
+    tables: tables.length,
+    rows: tables.reduce((sum, { rows }) => sum + rows, 0),
+    files: digests.files.count,
+    keys: keys === null ? "none" : "wrapped",
+    problems: [
+      ...lost.map((name) => `the file ${name} is missing or damaged in the storage`),
+      ...ledger.problems,
+    ],
+  };
+}
+
+async function seal(archive: ArchiveWriter, manifest: Manifest, { masterKeys }: Config): Promise<void> {
+  const text = JSON.stringify(manifest, null, 1);
+  await archive.addWhole(MEMBER.manifest, text);
+  await archive.addWhole(MEMBER.hmac, hmacOf(text, masterKeys[0]!));
+  await archive.finish();
+}
+
+/** Without a passphrase an archive holds none: it would be the keys to itself. */
+async function addKeys(archive: ArchiveWriter, { config, passphrase }: Work): Promise<string | null> {
+  if (passphrase === null) return null;
+  const wrapped = await wrapKeys(
+    {
+      masterKeys: config.masterKeys.map(({ id, bytes }) => ({ id, key: bytes.toString("base64") })),
+      sessionKeys: config.sessionKeys.map((bytes, at) => ({
+        id: `${at + 1}`,
+        key: bytes.toString("base64"),
+      })),
+    },
+    passphrase,
+  );
+  await archive.addWhole(MEMBER.keys, wrapped);
+  return sha256Of(wrapped);
+}
+
+async function addTables(archive: ArchiveWriter, client: pg.Client) {
+  const tables: (Pick<Table, "name" | "columns"> & { rows: number })[] = [];
+  for (const table of await listTables(client)) {
+    const { name, columns } = table;
+    tables.push({ name, columns, rows: await addTable(archive, client, table) });
+  }
+  return { tables, sequences: await listSequences(client) };
+}
+
+async function addTable(archive: ArchiveWriter, client: pg.Client, table: Table): Promise<number> {
+  // Named here: a table without rows has no part.
+  archive.digests.table(table.name);
+  let [parts, rows] = [0, 0];
+  for await (const part of partsOf(client.query(to(copyOut(table))))) {
+    await archive.addPart(table.name, ++parts, part);
+    rows += rowsIn(part);
+  }
+  return rows;
+}
+
+/** Whole rows, some megabytes at a time. */
+async function* partsOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let waiting: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of stream) {
+    waiting.push(chunk);
+    size += chunk.length;
+    if (size < PART_BYTES) continue;
+    const bytes = Buffer.concat(waiting);
+    const end = bytes.lastIndexOf(END_OF_ROW) + 1;
+    if (end > 0) yield bytes.subarray(0, end);
+    waiting = [bytes.subarray(end)];
+    size -= end;
+  }
+  if (size > 0) yield Buffer.concat(waiting);
+}
+
+/** A line end inside of a value is written as two other characters. */
+function rowsIn(part: Buffer): number {
+  let rows = 0;
+  for (let at = part.indexOf(END_OF_ROW); at >= 0; at = part.indexOf(END_OF_ROW, at + 1)) rows++;
+  return rows;
+}
+
+/** Answers the names of those that something refers to and that are not there as they were kept. */
+async function addFiles(archive: ArchiveWriter, { client, storage }: Work): Promise<string[]> {
+  const lost: string[] = [];
+  const path = join(await storage.incoming(), randomUUID());
+  try {
+    for await (const { name, isReferredTo } of keptBlobs(transactionOn(client))) {
+      const size = await fetchTo(path, storage, name);
+      if (size !== null) await archive.addFile(name, { path, size });
+      // An upload writes its row first: one that nothing refers to is on its way, or was given up.
+      else if (isReferredTo) lost.push(name);
+    }
+  } finally {
+    await rm(path, { force: true });
+  }
+  return lost;
+}
+
+/** Their size, when they are the bytes that the name stands for: an archive with others could not be restored. */
+async function fetchTo(path: string, storage: Storage, name: string): Promise<number | null> {
+  const bytes = await storage.get(name);
+  if (!bytes) return null;
+  const hash = createHash("sha256");
+  let size = 0;
+  const measured = async function* (chunks: Readable) {
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      size += chunk.length;
+      yield chunk;
+    }
+  };
+  await pipeline(bytes, measured, createWriteStream(path, { mode: 0o600 }));
+  return hash.digest("hex") === digestIn(name) ? size : null;
+}

@@ -1,0 +1,108 @@
+import { open } from "node:fs/promises";
+import { isDeepStrictEqual } from "node:util";
+import type { Config } from "../../core/config/config.ts";
+import { decoded, type KeptSecrets } from "../../core/config/secrets.ts";
+import { fingerprintOf, type MasterKey } from "../../core/vault.ts";
+import { type Applied, knownMigrations } from "../../platform/db/migrate.ts";
+import { ArchiveRefused, type Contents, drain, walk } from "./archive.ts";
+import { type Manifest, manifestOf, mustBeSealedBy } from "./manifest.ts";
+import { unwrapKeys } from "./wrapped-keys.ts";
+
+export interface Inspected {
+  contents: Contents;
+  manifest: Manifest;
+  /** From the archive, where this installation has others; null: it has them already. */
+  secrets: KeptSecrets | null;
+}
+
+/** Reads an archive from its first to its last byte, and refuses it unless it is whole, unaltered and made for this installation. */
+export async function inspect(path: string, config: Config, passphrase: string | null): Promise<Inspected> {
+  const { contents, manifest } = await readWhole(path);
+  mustBeOfEnvironment(manifest, config);
+  mustBeOfMigrations(manifest.migrations, await knownMigrations());
+  const secrets = await secretsFor(contents, manifest, config, passphrase);
+  const ring = secrets ? decoded(secrets.masterKeys) : config.masterKeys;
+  return told(path, async () => {
+    mustBeSealedBy(keyOf(manifest.masterKeys[0]!, ring), contents);
+    return { contents, manifest, secrets };
+  });
+}
+
+/** The keys of an archive, for whoever has its passphrase. */
+export async function readKeys(path: string, passphrase: string | null): Promise<KeptSecrets> {
+  const { contents } = await readWhole(path);
+  if (contents.keys === null)
+    throw new Error(`${path} holds no keys: STOA_BACKUP_PASSPHRASE was not set when it was made.`);
+  if (passphrase === null)
+    throw new Error("Set STOA_BACKUP_PASSPHRASE to what it was when the archive was made.");
+  return unwrapKeys(contents.keys, passphrase);
+}
+
+async function readWhole(path: string): Promise<{ contents: Contents; manifest: Manifest }> {
+  await (await open(path)).close();
+  return told(path, async () => {
+    const contents = await walk(path, { part: drain, file: drain });
+    return { contents, manifest: manifestOf(contents) };
+  });
+}
+
+/** Whatever fails while nothing but the archive is read is the archive's fault. */
+async function told<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const { message } = error as Error;
+    const why = error instanceof ArchiveRefused ? message : `it was cut or altered (${message})`;
+    throw new Error(`${path} cannot be restored: ${why}. Nothing was changed.`, { cause: error });
+  }
+}
+
+function mustBeOfEnvironment({ environment }: Manifest, config: Config): void {
+  if (environment !== config.environment)
+    throw new Error(
+      `The archive is of a ${environment} shop; STOA_ENVIRONMENT says ${config.environment}. Set it to ${environment}, for good.`,
+    );
+}
+
+/** A restored database goes on with whatever version made it; from there a newer one migrates it. */
+function mustBeOfMigrations(archived: Applied[], ours: Applied[]): void {
+  if (isDeepStrictEqual(archived, ours)) return;
+  const apart = (those: Applied[], others: Applied[]) =>
+    those.filter((one) => !others.some((other) => isDeepStrictEqual(one, other)));
+  const named = (those: Applied[]) =>
+    those.map(({ name, checksum }) => `${name} (${checksum.slice(0, 8)})`).join(", ") || "nothing else";
+  throw new Error(
+    `The archive was made by another version of Stoa: it has ${named(apart(archived, ours))}, and this version has ${named(apart(ours, archived))}. Restore it with the version that made it; a newer one migrates it from there.`,
+  );
+}
+
+const missingFrom = (ring: MasterKey[], { masterKeys }: Manifest) =>
+  masterKeys.filter((fingerprint) => !ring.some((key) => fingerprintOf(key) === fingerprint));
+
+const keyOf = (fingerprint: string, ring: MasterKey[]) =>
+  ring.find((key) => fingerprintOf(key) === fingerprint)!;
+
+async function secretsFor(
+  { keys }: Contents,
+  manifest: Manifest,
+  { masterKeys, secretsDir }: Config,
+  passphrase: string | null,
+): Promise<KeptSecrets | null> {
+  const missing = missingFrom(masterKeys, manifest);
+  if (missing.length === 0) return null;
+  const lack = `The archive's secrets are sealed by the master keys ${missing.join(", ")}, which this installation lacks`;
+  if (keys === null)
+    throw new Error(
+      `${lack}, and it holds no keys itself. Set STOA_MASTER_KEYS to those that it was made with, or put the secrets.json that lay beside them into the data folder.`,
+    );
+  if (passphrase === null)
+    throw new Error(`${lack}. Set STOA_BACKUP_PASSPHRASE to what it was when the archive was made.`);
+  const secrets = await unwrapKeys(keys, passphrase);
+  if (secretsDir === null)
+    throw new Error(
+      `${lack}. Set STOA_MASTER_KEYS and STOA_SESSION_KEYS to what \`stoa-server restore --keys\` prints of it.`,
+    );
+  if (missingFrom(decoded(secrets.masterKeys), manifest).length > 0)
+    throw new Error("The archive's own keys are not those that it was made with.");
+  return secrets;
+}

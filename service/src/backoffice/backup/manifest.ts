@@ -1,0 +1,72 @@
+import { createHash, createHmac, hkdfSync } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import { z } from "zod";
+import { isSameDigest } from "../../core/digest.ts";
+import type { MasterKey } from "../../core/vault.ts";
+import { ArchiveRefused, type Contents } from "./archive.ts";
+
+const count = z.number().int().nonnegative();
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+
+const manifestShape = z.strictObject({
+  madeAt: z.iso.datetime(),
+  environment: z.enum(["test", "production"]),
+  /** Fingerprints of the keyring, the key first that sealed when it was made. */
+  masterKeys: z.array(z.string()).min(1),
+  migrations: z.array(z.strictObject({ name: z.string(), checksum: z.string() })),
+  /** The version of the job queue's own tables. */
+  queue: z.number().int(),
+  tables: z.array(z.strictObject({ name: z.string(), columns: z.array(z.string()), rows: count, sha256 })),
+  /** What each gives out next: a bigint, as text. */
+  sequences: z.array(z.strictObject({ name: z.string(), next: z.string().regex(/^-?\d+$/) })),
+  files: z.strictObject({ count, sha256 }),
+  /** Of keys.json; null where there is none. */
+  keys: sha256.nullable(),
+  /** What `ledger verify` said of the snapshot. */
+  ledger: z.strictObject({
+    ok: z.boolean(),
+    transactions: count,
+    entries: count,
+    problems: z.array(z.string()),
+  }),
+});
+export type Manifest = z.infer<typeof manifestShape>;
+
+const NO_ROWS = createHash("sha256").digest("hex");
+
+export const sha256Of = (text: string) => createHash("sha256").update(text).digest("hex");
+
+/** An archive's own proof is made with the master key: who lacks it can alter nothing that a restore would believe. */
+export function hmacOf(manifest: string | Buffer, { bytes }: MasterKey): string {
+  const key = Buffer.from(hkdfSync("sha256", bytes, "", "stoa backup", 32));
+  return createHmac("sha256", key).update(manifest).digest("hex");
+}
+
+export function mustBeSealedBy(key: MasterKey, { manifest, hmac }: Contents): void {
+  if (!isSameDigest(Buffer.from(hmac), Buffer.from(hmacOf(manifest, key))))
+    throw new ArchiveRefused("it was altered: its manifest is not what the master key sealed");
+}
+
+/** The manifest, when the archive holds what it says and nothing else. */
+export function manifestOf(contents: Contents): Manifest {
+  const manifest = parse(contents.manifest);
+  const { tables, files } = contents.digests;
+  const known = new Set(manifest.tables.map(({ name }) => name));
+  const wrong = [
+    ...manifest.tables.filter(({ name, sha256 }) => (tables.get(name) ?? NO_ROWS) !== sha256),
+    ...[...tables.keys()].filter((name) => !known.has(name)).map((name) => ({ name })),
+  ];
+  if (wrong[0]) throw new ArchiveRefused(`the rows of ${wrong[0].name} are not those that were written`);
+  if (!isDeepStrictEqual(files, manifest.files)) throw new ArchiveRefused("files are missing or too many");
+  const keys = contents.keys === null ? null : sha256Of(contents.keys);
+  if (keys !== manifest.keys) throw new ArchiveRefused("its keys are not those that were written");
+  return manifest;
+}
+
+function parse(text: Buffer): Manifest {
+  try {
+    return manifestShape.parse(JSON.parse(text.toString()));
+  } catch (error) {
+    throw new ArchiveRefused("its manifest cannot be read", { cause: error });
+  }
+}

@@ -1,0 +1,185 @@
+import { randomUUID } from "node:crypto";
+import { createWriteStream } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { isDeepStrictEqual } from "node:util";
+import type pg from "pg";
+import { from } from "pg-copy-streams";
+import { proveLedger } from "../../commerce/ledger/verify.ts";
+import { replaceSecrets } from "../../core/config/secrets.ts";
+import { createLog } from "../../core/log.ts";
+import type { Storage } from "../../integrations/storage/storage.ts";
+import { openStorage } from "../../outside.ts";
+import { openPool, transactionOn } from "../../platform/db/database.ts";
+import { holdMigrations, migrate } from "../../platform/db/migrate.ts";
+import { openJobs } from "../../platform/jobs/jobs.ts";
+import { jobKinds } from "../../worker.ts";
+import { drain, type Visitor, walk } from "./archive.ts";
+import type { Shop } from "./backup.ts";
+import { type Inspected, inspect } from "./inspect.ts";
+import { type Manifest, manifestOf } from "./manifest.ts";
+import {
+  addForeignKey,
+  copyIn,
+  countRows,
+  dropForeignKey,
+  hasRows,
+  listForeignKeys,
+  listTables,
+  lockTables,
+  readQueueVersion,
+  restartSequence,
+  switchTriggers,
+  type Table,
+} from "./queries.ts";
+import { withClient } from "./session.ts";
+
+/** Of the tables that are in the way. */
+const NAMED = 5;
+
+export interface Restored {
+  madeAt: string;
+  tables: number;
+  rows: number;
+  files: number;
+  /** Whether the archive's keys took the place of those of the data folder. */
+  keys: "here already" | "put into the data folder";
+}
+
+/**
+ * Brings a shop back from its archive, into a database without rows. All rows come in one transaction, which ends well only when
+ * everything is proven: killed before, it leaves a database without rows, and restoring it again begins anew.
+ */
+export async function restore(shop: Shop, path: string, passphrase: string | null): Promise<Restored> {
+  await withClient(shop, "stoa restore", async (client) => mustBeEmpty(client, await listTables(client)));
+  const archive = await inspect(path, shop.config, passphrase);
+  await makeTables(shop);
+  const storage = await openStorage(shop.config);
+  try {
+    await withClient(shop, "stoa restore", (client) => load({ ...archive, client, storage, path, shop }));
+  } finally {
+    await storage.close();
+  }
+  return summaryOf(archive);
+}
+
+function summaryOf({ manifest: { madeAt, tables, files }, secrets }: Inspected): Restored {
+  return {
+    madeAt,
+    tables: tables.length,
+    rows: tables.reduce((sum, { rows }) => sum + rows, 0),
+    files: files.count,
+    keys: secrets ? "put into the data folder" : "here already",
+  };
+}
+
+async function mustBeEmpty(client: pg.Client, tables: Table[]): Promise<void> {
+  const full: string[] = [];
+  for (const table of tables) if (await hasRows(client, table)) full.push(table.name);
+  if (full.length === 0) return;
+  const more = full.length > NAMED ? ` and ${full.length - NAMED} more` : "";
+  throw new Error(
+    `This database is not empty: there are rows in ${full.slice(0, NAMED).join(", ")}${more}. Restore into a new one; \`stoa-server reset\` empties a test database. Nothing was changed.`,
+  );
+}
+
+/** Our tables, and those of the job queue. */
+async function makeTables({ target, direct }: Shop): Promise<void> {
+  const pool = openPool({ target: direct ?? target, maxConnections: 2 });
+  try {
+    await migrate(pool, new Date());
+    await (await openJobs(pool, createLog("warn"), jobKinds)).close();
+  } finally {
+    await pool.end();
+  }
+}
+
+interface Work extends Inspected {
+  client: pg.Client;
+  storage: Storage;
+  path: string;
+  shop: Shop;
+}
+
+async function load(work: Work): Promise<void> {
+  const { client, manifest, secrets, shop } = work;
+  await client.query("begin");
+  // Whoever starts meanwhile waits here, and then finds a whole shop or none.
+  await holdMigrations(client);
+  const tables = await listTables(client);
+  await lockTables(client, tables, "access exclusive");
+  await mustBeEmpty(client, tables);
+  await mustFit(client, manifest, tables);
+  await withoutRules(client, tables, () => fill(work, tables));
+  for (const sequence of manifest.sequences) await restartSequence(client, sequence);
+  await mustBeWhole(client, manifest, tables);
+  // Before the rows: without them, keys are of no use, and do no harm.
+  if (secrets) replaceSecrets(shop.config.dataDir, secrets);
+  await client.query("commit");
+  // What PostgreSQL knows of how many rows there are, which no plan is good without.
+  await client.query("analyze");
+}
+
+/** Migrations are the same, so that only the queue's own tables could differ. */
+async function mustFit(client: pg.Client, manifest: Manifest, tables: Table[]): Promise<void> {
+  const queue = await readQueueVersion(client);
+  const columnsOf = (those: Pick<Table, "name" | "columns">[]) =>
+    new Map(those.map(({ name, columns }) => [name, columns]));
+  if (queue !== manifest.queue || !isDeepStrictEqual(columnsOf(tables), columnsOf(manifest.tables)))
+    throw new Error(
+      `The archive's job queue has tables of version ${manifest.queue}, this one of ${queue}: restore it with the version of Stoa that made it.`,
+    );
+}
+
+/**
+ * Rows come in any order and as they are: no trigger may judge them by today's rules, or count them again. Foreign keys are made
+ * anew afterwards, which holds every row against them, and takes no more than being the owner.
+ */
+async function withoutRules(client: pg.Client, tables: Table[], work: () => Promise<void>): Promise<void> {
+  const foreignKeys = await listForeignKeys(client);
+  const ours = tables.filter(({ where }) => where === undefined);
+  for (const foreignKey of foreignKeys) await dropForeignKey(client, foreignKey);
+  for (const table of ours) await switchTriggers(client, table, "disable");
+  await work();
+  for (const table of ours) await switchTriggers(client, table, "enable");
+  for (const foreignKey of foreignKeys) await addForeignKey(client, foreignKey);
+}
+
+/** Reads the archive a second time, and takes nothing else than what was seen in it the first time. */
+async function fill({ client, storage, path, contents }: Work, tables: Table[]): Promise<void> {
+  const byName = new Map(tables.map((table) => [table.name, table]));
+  const waiting = join(await storage.incoming(), randomUUID());
+  const visitor: Visitor = {
+    part: (table, rows) => pipeline(rows, client.query(from(copyIn(byName.get(table)!)))),
+    async file(name, bytes) {
+      if (await storage.has(name)) return drain(name, bytes);
+      await pipeline(bytes, createWriteStream(waiting, { mode: 0o600 }));
+      await storage.put(name, { path: waiting });
+    },
+  };
+  try {
+    const again = await walk(path, visitor);
+    manifestOf(again);
+    if (!again.manifest.equals(contents.manifest)) throw new Error(`${path} was changed while it was read.`);
+  } finally {
+    await rm(waiting, { force: true });
+  }
+}
+
+async function mustBeWhole(client: pg.Client, manifest: Manifest, tables: Table[]): Promise<void> {
+  const expected = new Map(manifest.tables.map(({ name, rows }) => [name, rows]));
+  for (const table of tables) {
+    const rows = await countRows(client, table);
+    if (rows !== expected.get(table.name))
+      throw new Error(
+        `${table.name} has ${rows} rows, and the archive says ${expected.get(table.name)}. Nothing was changed.`,
+      );
+  }
+  // What was wrong in the shop is wrong in its archive; nothing may be wrong because of the way between them.
+  const ledger = await proveLedger(transactionOn(client));
+  if (!isDeepStrictEqual(ledger, manifest.ledger))
+    throw new Error(
+      `The ledger is not what it was: ${ledger.problems.join(" ") || "transactions or entries are missing"} Nothing was changed.`,
+    );
+}

@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { permissions } from "@stoa/contract";
+import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Market, openMarket } from "../../../test/market.ts";
+import { createKey } from "../../accounts/api-keys/keys.ts";
+import { createUser } from "../../accounts/people/users.ts";
+import { verifyLedger } from "../../commerce/ledger/verify.ts";
+import { removeDemo } from "./demo.ts";
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+const hasDemoSeller = async (name: string) => {
+  const { ctx } = market.service;
+  const userId = await createUser(ctx, { email: `${name}@example.com`, name, demo: true });
+  const { key } = await createKey(ctx, { userId, name: "demo", permissions: [...permissions] });
+  return { client: market.as(key), userId };
+};
+
+test("the demo goes with its published versions and orders that nobody paid, and takes nobody else's with it", async () => {
+  const { client: demo } = await hasDemoSeller("unsold");
+  const visitor = await market.hasUser();
+  const [theirs, own] = [await hasProduct(demo), await hasProduct(visitor)];
+  await demo.patch(`/v1/products/${theirs}`, { content: "A second version about {{topic}}" });
+  const declined = await visitor.post("/v1/purchases", {
+    productId: theirs,
+    paymentMethodId: "pm_test_declined",
+  });
+  assertError(declined, 402, "INSUFFICIENT_FUNDS");
+  assert.deepEqual(await removeDemo(market.service.ctx), {
+    ...{ removed: true, people: 1, products: 1, orders: 1 },
+    note: "nothing of it is left",
+  });
+  assertError(await visitor.get(`/v1/products/${theirs}`), 404, "PRODUCT_NOT_FOUND");
+  const { rows } = await market.query("select version from product_versions");
+  assert.deepEqual(rows, [{ version: "1.0.0" }]);
+  assert.equal((await visitor.get(`/v1/products/${own}`)).status, 200);
+  assert.deepEqual((await visitor.get("/v1/purchases")).body.data, []);
+});
+
+test("what was paid stays in the books: closed accounts, a deleted product, and a receipt for the buyer", async () => {
+  const { ctx } = market.service;
+  const { client: demo, userId } = await hasDemoSeller("sold");
+  const [visitor, stranger] = [await market.hasUser(), await market.hasUser()];
+  const productId = await hasProduct(demo);
+  const orderId = await hasBought(visitor, productId);
+  const { note, ...removed } = await removeDemo(ctx);
+  assert.deepEqual(removed, { removed: true, people: 0, products: 0, orders: 0 });
+  assert.match(note, /^1 orders that were paid stay in the books, with 1 products.* and 1 closed accounts/);
+  const { body } = await visitor.get(`/v1/purchases/${orderId}`);
+  assert.deepEqual([body.data.status, body.data.entitlement.status], ["completed", "active"]);
+  assert.equal((await visitor.get(body.data.receipt.url)).status, 200);
+  assertError(await stranger.get(`/v1/products/${productId}`), 404, "PRODUCT_NOT_FOUND");
+  assert.equal(
+    (await stranger.get("/v1/products?search=haiku")).body.data.length,
+    1,
+    "the one that is no demo's",
+  );
+  assertError(await demo.get("/v1/account"), 401, "INVALID_API_KEY");
+  const { rows } = await market.query(
+    "select name, demo, closed_at is not null as closed from users where id = $1",
+    [userId],
+  );
+  assert.deepEqual(rows, [{ name: "Closed account", demo: false, closed: true }]);
+  assert.deepEqual((await verifyLedger(ctx.db)).problems, []);
+});
+
+test("once removed, the demo has nothing left to remove, and its addresses are free", async () => {
+  assert.equal((await removeDemo(market.service.ctx)).note, "nothing of it is left");
+  await hasDemoSeller("sold");
+});

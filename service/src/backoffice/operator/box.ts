@@ -1,0 +1,63 @@
+import { relative, resolve } from "node:path";
+import type { Config } from "../../core/config/config.ts";
+import { isLoopbackHost, isLoopbackOrigin } from "../../core/loopback.ts";
+import { testPageTokens } from "../../core/test-page-tokens.ts";
+
+import type { PrintedKey } from "./printed-key.ts";
+
+export interface Welcome {
+  config: Config;
+  origin: string;
+  /** null in production. */
+  key: PrintedKey | null;
+  seconds: string;
+  stillLoading: boolean;
+  /** Makes whoever opens it the first administrator; null when there is one. */
+  adminLink: string | null;
+}
+
+/** From here where it lies below, else whole. */
+function shortPath(folder: string): string {
+  const path = relative(".", folder) || ".";
+  return path.startsWith("..") ? resolve(folder) : path;
+}
+
+/** What a start prints: addresses and a key, then a link and a line to paste, unframed so that they can be copied whole. */
+export function welcome({ config, origin, key, seconds, stillLoading, adminLink }: Welcome): string {
+  const isForThisMachine = isLoopbackOrigin(origin) && isLoopbackHost(config.host);
+  const token = isForThisMachine ? "" : `?token=${testPageTokens(config)[0]}`;
+  const rows = [
+    `Stoa is ready after ${seconds} s (${config.environment} environment)`,
+    "",
+    `API            ${origin}/v1`,
+    `API reference  ${origin}/docs`,
+    `Sign in        ${origin}/auth/sign-in`,
+    ...(config.mail === "dev" ? [`Mailbox        ${origin}/dev/mail${token}`] : []),
+    `Database       ${config.databaseUrl ? "DATABASE_URL" : `embedded, in ${shortPath(config.dataDir)}`}`,
+    ...(key
+      ? [
+          `API key        ${key.key}`,
+          `               (until ${key.expiresAt.toISOString().slice(0, 16).replace("T", " ")} UTC)`,
+        ]
+      : []),
+    ...(stillLoading
+      ? ["", "The demo shop's sales and reviews are still being loaded in the background."]
+      : []),
+  ];
+  const admin = adminLink
+    ? [
+        `\nTo become its administrator, open this (within 30 minutes, once); it asks you to sign in:\n${adminLink}`,
+      ]
+    : [];
+  const curl = key
+    ? [`\ncurl -s '${origin}/v1/products?limit=3' -H 'Authorization: Bearer ${key.key}'\n`]
+    : [];
+  return [framed(rows), ...admin, ...curl].join("\n");
+}
+
+function framed(rows: string[]): string {
+  const width = Math.max(...rows.map((row) => row.length));
+  const line = (row: string) => `│ ${row.padEnd(width)} │`;
+  const edge = "─".repeat(width + 2);
+  return [`┌${edge}┐`, ...rows.map(line), `└${edge}┘`].join("\n");
+}

@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { hasDraft } from "../../../test/factories.ts";
+import { type Market, openMarket } from "../../../test/market.ts";
+import { hasFile } from "../../../test/uploads.ts";
+import { examine } from "./doctor.ts";
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+const findingOf = async (wanted: string) => {
+  const { config, pool } = market.service.ctx;
+  const target = String(pool.options.connectionString);
+  const found = await examine({ config, target, embedded: null, leave: async () => {} });
+  return found.find(({ check }) => check === wanted)!;
+};
+const filesFinding = () => findingOf("files");
+
+test("the doctor and /metrics tell by how much a process's clock is off", async (t) => {
+  assert.deepEqual((await findingOf("clock")).warning, undefined);
+  const tell = async () => {
+    market.clock.now = new Date();
+    const { text } = await market.as(null).get("/metrics");
+    return Number(/^clock_ahead_seconds (.*)$/m.exec(text)?.[1]);
+  };
+  assert.ok(Math.abs(await tell()) < 5);
+  const seconds = 30;
+  for (const [direction, name] of [
+    [1, "ahead of"],
+    [-1, "behind"],
+  ] as const) {
+    t.mock.timers.enable({ apis: ["Date"], now: Date.now() + direction * seconds * 1000 });
+    const ahead = await tell();
+    const { ok, warning, note } = await findingOf("clock");
+    t.mock.timers.reset();
+    assert.ok(Math.abs(ahead - direction * seconds) < 5, `${ahead} s`);
+    assert.deepEqual([ok, warning], [true, true]);
+    assert.match(note, new RegExp(`^\\d+\\.\\d s ${name} the database's: .* NTP$`));
+  }
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() + 90_000 });
+  const { ok, note } = await findingOf("clock");
+  t.mock.timers.reset();
+  assert.equal(ok, false);
+  assert.match(note, /(89|90) s ahead of the database's, so its workers do not run: .* NTP$/);
+});
+
+test("the doctor looks for the newest files, and names S3_URL when another node has them", async () => {
+  const seller = await market.hasUser();
+  const productId = await hasDraft(seller);
+  await hasFile(seller, productId, { name: "a.md", bytes: "a" });
+  assert.equal((await filesFinding()).ok, true);
+  await rm(join(market.service.ctx.config.dataDir, "files"), { recursive: true });
+  const { ok, note } = await filesFinding();
+  assert.equal(ok, false);
+  assert.match(note, /1 of the newest 1 are not there: nodes that share a database need S3_URL/);
+});
+
+test("the doctor says whether telemetry is on, and where it goes", async () => {
+  assert.equal((await findingOf("telemetry")).note, "off");
+  market.service.ctx.config.telemetry = {
+    serviceName: null,
+    traces: "http://collector:4318",
+    metrics: "none",
+  };
+  assert.equal((await findingOf("telemetry")).note, "traces to http://collector:4318, metrics to none");
+});
+
+test("the doctor: migration that was changed after it ran, named as a start does", async () => {
+  assert.equal((await findingOf("migrations")).note, "all have run");
+  const setChecksum = (text: string) =>
+    market.query(
+      "update schema_migrations set checksum = $1 where name = '0001_people.sql' returning checksum",
+      [text],
+    );
+  const { rows } = await market.query(
+    "select checksum from schema_migrations where name = '0001_people.sql'",
+  );
+  await setChecksum("other");
+  const { ok, note } = await findingOf("migrations");
+  await setChecksum(rows[0].checksum);
+  assert.equal(ok, false);
+  assert.match(note, /^Migration 0001_people\.sql was changed after it ran/);
+});
+
+test("the doctor: Redis and public URL that do not answer, and disk and connections that are well", async () => {
+  const { config } = market.service.ctx;
+  assert.match((await findingOf("disk")).note, /^\d+\.\d GB free \(\d+ %\) for the data folder/);
+  assert.deepEqual(await findingOf("connections"), {
+    ...{ check: "connections", ok: true, note: "PostgreSQL itself, notifications arrive" },
+  });
+  for (const url of ["http://127.0.0.1:1", market.origin]) {
+    Object.assign(config, { publicUrl: url, redisUrl: "redis://127.0.0.1:1" });
+    const [publicUrl, redis] = [await findingOf("public URL"), await findingOf("Redis")];
+    Object.assign(config, { publicUrl: null, redisUrl: null });
+    assert.equal(publicUrl.warning === true, url !== market.origin, publicUrl.note);
+    assert.match(redis.note, /^REDIS_URL does not answer, .*ECONNREFUSED/);
+  }
+  assert.equal((await findingOf("Redis")).note, "not used: each process counts rate limits for itself");
+});
+
+test("the doctor and /metrics: an event that no worker takes up, its age", async () => {
+  const age = async () => {
+    const { text } = await market.as(null).get("/metrics");
+    return Number(/^webhook_events_waiting_oldest_seconds (.*)$/m.exec(text)?.[1]);
+  };
+  await market.query("update events set seq = nextval('events_seq') where seq is null");
+  assert.equal(await age(), 0);
+  assert.equal((await findingOf("webhooks")).warning, undefined);
+  await market.query(
+    "insert into events (id, type, body, created_at) values (gen_random_uuid(), 'test', '{}', $1)",
+    [new Date(Date.now() - 90_000)],
+  );
+  market.clock.now = new Date();
+  assert.ok(Math.abs((await age()) - 90) < 10);
+  const { warning, note } = await findingOf("webhooks");
+  assert.equal(warning, true);
+  assert.match(note, /oldest event without deliveries is 9\d s old: does a worker run\?/);
+});

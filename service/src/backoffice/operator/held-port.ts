@@ -1,0 +1,55 @@
+import { createServer } from "node:http";
+import { v7 } from "uuid";
+import type { Config } from "../../core/config/config.ts";
+
+const WHY_NOT: Record<string, (host: string, port: number) => string> = {
+  EADDRINUSE: (host, port) =>
+    `Another program listens on port ${port} of ${host}: set PORT to a free one, or end that program.`,
+  EACCES: (host, port) => `Port ${port} of ${host} is not ours to open: set PORT to one above 1023.`,
+  EADDRNOTAVAIL: (host) => `HOST is ${host}, which is no address of this machine.`,
+};
+const starting = () =>
+  JSON.stringify({
+    success: false,
+    error: {
+      code: "SERVICE_UNAVAILABLE",
+      message: "The service is starting.",
+      docUrl: "/docs/errors#SERVICE_UNAVAILABLE",
+    },
+    meta: { timestamp: new Date().toISOString(), request_id: v7() },
+  });
+
+/** A port that is held while the database is prepared, so that one which is taken ends a start at once. */
+export interface HeldPort {
+  /** For the service, which listens there itself then. */
+  release(): Promise<void>;
+}
+
+/** Answers 503 until it is released, and `/healthz` as the service does. */
+export async function holdPort({ host, port }: Pick<Config, "host" | "port">): Promise<HeldPort> {
+  const server = createServer((request, response) => {
+    const isAlive = request.url === "/healthz";
+    response
+      .writeHead(isAlive ? 200 : 503, {
+        "content-type": "application/json; charset=utf-8",
+        connection: "close",
+        ...(!isAlive && { "retry-after": "1" }),
+      })
+      .end(isAlive ? '{"status":"ok"}' : starting());
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      const why = WHY_NOT[error.code ?? ""];
+      reject(why ? new Error(why(host, port)) : error);
+    });
+    server.listen(port, host, resolve);
+  });
+  return {
+    release: () =>
+      new Promise((resolve) => {
+        if (!server.listening) return resolve();
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

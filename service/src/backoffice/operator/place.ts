@@ -1,0 +1,67 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { type Config, readConfig, readPlace } from "../../core/config/config.ts";
+import { hostsIn, messageOf } from "../../core/config/hosts.ts";
+import { type Connection, oneClient } from "../../platform/db/database.ts";
+import { type EmbeddedDatabase, startEmbedded } from "../../platform/db/embedded.ts";
+
+/** The database that the settings name: an outside one, or the embedded one of the data folder. */
+export interface Place extends Connection {
+  config: Config;
+  embedded: EmbeddedDatabase | null;
+  leave(): Promise<void>;
+}
+
+/** Of a place, what connections need. */
+export const connectionOf = ({ target, direct, maxConnections }: Place): Connection => ({
+  target,
+  direct,
+  ...(maxConnections !== undefined && { maxConnections }),
+});
+
+/** For a command that works with a database: a mistyped data folder shall not silently become a new, empty one. */
+export function readConfigOfExisting(): Config {
+  const { dataDir, databaseUrl } = readPlace();
+  if (databaseUrl === null && !existsSync(join(dataDir, "postgres", "PG_VERSION")))
+    throw new Error(
+      `There is no database in ${dataDir}: set STOA_DATA_DIR to the data folder of the service, or DATABASE_URL to its database. Only start, migrate, restore and reset create one.`,
+    );
+  return readConfig();
+}
+
+export async function openPlace(config: Config): Promise<Place> {
+  const { databaseUrl, databaseDirectUrl, databaseConnections: maxConnections } = config;
+  if (databaseUrl) {
+    const direct = databaseDirectUrl ?? undefined;
+    return { config, target: databaseUrl, direct, maxConnections, embedded: null, leave: async () => {} };
+  }
+  const embedded = await startEmbedded(config.dataDir);
+  return { config, target: embedded.connection, maxConnections, embedded, leave: () => embedded.stop() };
+}
+
+/** Both ways to the database answer, or an error says which setting leads nowhere. */
+export async function mustAnswer({ config, target, direct }: Place): Promise<void> {
+  if (config.databaseUrl) await mustConnect("DATABASE_URL", target);
+  if (direct !== undefined) await mustConnect("DATABASE_DIRECT_URL", direct);
+}
+
+async function mustConnect(setting: string, target: Connection["target"]): Promise<void> {
+  const client = oneClient({ target }, { application_name: "stoa" });
+  client.on("error", () => {}); // the connect() in hand rejects
+  try {
+    await client.connect();
+  } catch (error) {
+    const where = typeof target === "string" ? hostsIn(target) : target.host;
+    throw new Error(
+      `PostgreSQL does not answer at ${where} (${setting}): ${messageOf(error)}.${hintFor(error)}`,
+    );
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+function hintFor(error: unknown): string {
+  if (!/unsupported startup parameter/.test(messageOf(error)))
+    return " Is it running, and is the address right?";
+  return " A connection pooler refuses what it does not know: in PgBouncer set ignore_startup_parameters = extra_float_digits,options.";
+}

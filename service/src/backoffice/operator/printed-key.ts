@@ -1,0 +1,48 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { permissions } from "@stoa/contract";
+import { identifyKey } from "../../accounts/api-keys/identify.ts";
+import { createKey } from "../../accounts/api-keys/keys.ts";
+import { createUser, findUser } from "../../accounts/people/users.ts";
+import type { Context } from "../../core/context.ts";
+
+const NEWCOMER = { email: "newcomer@stoa.example", name: "Newcomer", plan: "business" } as const;
+const NAME = "printed at the start";
+const HOURS = 24;
+
+export interface PrintedKey {
+  key: string;
+  expiresAt: Date;
+}
+
+/** The key that a start prints: the one of the start before while it works, from the data folder, where its owner alone reads it. */
+export async function printedKey(ctx: Context): Promise<PrintedKey> {
+  const file = join(ctx.config.dataDir, "printed-key.json");
+  const kept = await readKept(file);
+  if (kept && kept.expiresAt > ctx.now() && (await identifyKey(ctx, kept.key))) return kept;
+  const made = await makeKey(ctx);
+  try {
+    await mkdir(ctx.config.dataDir, { recursive: true, mode: 0o700 });
+    await writeFile(file, JSON.stringify(made), { mode: 0o600 });
+  } catch (error) {
+    ctx.log.warn({ err: error }, "the printed key was not kept: the next start makes another one");
+  }
+  return made;
+}
+
+async function readKept(file: string): Promise<PrintedKey | null> {
+  try {
+    const { key, expiresAt } = JSON.parse(await readFile(file, "utf8"));
+    return { key: String(key), expiresAt: new Date(expiresAt) };
+  } catch {
+    return null;
+  }
+}
+
+async function makeKey(ctx: Context): Promise<PrintedKey> {
+  const account = await findUser(ctx, NEWCOMER.email).catch(() => null);
+  const userId = account?.id ?? (await createUser(ctx, NEWCOMER));
+  const expiresAt = new Date(ctx.now().getTime() + HOURS * 3_600_000);
+  const { key } = await createKey(ctx, { userId, name: NAME, permissions: [...permissions], expiresAt });
+  return { key, expiresAt };
+}

@@ -1,0 +1,118 @@
+import { createWriteStream } from "node:fs";
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { extname, join, relative, sep } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { type ImportResult, permissions } from "@stoa/contract";
+import { findUser } from "../../accounts/people/users.ts";
+import { exportedFiles, exportLines } from "../../catalog/import-export/exports.ts";
+import { readFolder } from "../../catalog/import-export/files.ts";
+import { importProducts, type Wish } from "../../catalog/import-export/imports.ts";
+import { collect, type Read } from "../../catalog/import-export/items.ts";
+import { readJsonLines } from "../../catalog/import-export/json-lines.ts";
+import type { Told } from "../../catalog/import-export/problems.ts";
+import { type FolderFile, isProductFile, readZip } from "../../catalog/import-export/zip.ts";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+
+/** An operator's own files: more than the API takes at once. */
+const MAX_PRODUCTS = 10_000;
+const MAX_UNZIPPED_BYTES = 200 * 1024 * 1024;
+
+export interface ExportWish {
+  seller: string;
+  format: "jsonl" | "markdown";
+  output?: string;
+}
+
+/** Writes a seller's products where it is wished; answers what to say, which is nothing beside the products themselves. */
+export async function exportTo(ctx: Context, { seller, format, output }: ExportWish): Promise<object | null> {
+  const { id } = await findUser(ctx, seller);
+  if (format === "markdown") return writeFolder(ctx, id, output);
+  if (output === undefined) return await toStdout(ctx, id);
+  // Under another name until it is whole.
+  const part = `${output}.part`;
+  try {
+    await pipeline(exportLines(ctx, id), createWriteStream(part));
+    await rename(part, output);
+  } finally {
+    await rm(part, { force: true });
+  }
+  return { output };
+}
+
+async function toStdout(ctx: Context, sellerId: string): Promise<null> {
+  try {
+    await pipeline(exportLines(ctx, sellerId), process.stdout, { end: false });
+  } catch (error) {
+    // Whoever reads has enough, as `head` has.
+    if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
+  }
+  return null;
+}
+
+/** Into a folder of its own: a file of before, under the title of before, would be a second one for its product. */
+async function writeFolder(ctx: Context, sellerId: string, folder: string | undefined) {
+  if (folder === undefined) throw new Error("Markdown is a file a product: name a folder by --output.");
+  await mkdir(folder, { recursive: true });
+  if ((await readdir(folder)).length > 0) throw new Error(`${folder} is not empty: name a new folder.`);
+  let products = 0;
+  for await (const { name, text } of exportedFiles(ctx, sellerId)) {
+    await writeFile(join(folder, name), text);
+    products++;
+  }
+  return { output: folder, products };
+}
+
+/** Imports a file or a folder in the seller's name. */
+export async function importFrom(
+  ctx: Context,
+  seller: string,
+  path: string,
+  wish: Wish,
+): Promise<ImportResult> {
+  const { id } = await findUser(ctx, seller);
+  const reads = await readsOf(path);
+  const caller: Member = {
+    ...{ kind: "key", keyId: "operator", userId: id, role: "seller", plan: "free", quota: null },
+    permissions: new Set(permissions),
+  };
+  return importProducts(ctx, caller, (problems) => collect(reads, problems, MAX_PRODUCTS), wish, null);
+}
+
+async function readsOf(path: string): Promise<Iterable<Read> | AsyncIterable<Read>> {
+  if ((await stat(path)).isDirectory()) return readFolder(filesIn(path));
+  const bytes = await readFile(path);
+  const kind = extname(path).toLowerCase();
+  if (kind === ".jsonl" || kind === ".ndjson") return readJsonLines(bytes);
+  if (kind === ".md" || kind === ".markdown") return readFolder([{ bytes }]);
+  if (kind === ".zip") return readFolder(readZip(bytes, MAX_UNZIPPED_BYTES));
+  throw new Error(`${path} is no .jsonl, .md or .zip file and no folder.`);
+}
+
+async function* filesIn(folder: string): AsyncGenerator<FolderFile> {
+  const found = await readdir(folder, { recursive: true, withFileTypes: true });
+  const names = found
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).replaceAll(sep, "/"))
+    .filter(isProductFile);
+  for (const name of names.toSorted()) yield { name, bytes: await readFile(join(folder, name)) };
+}
+
+/** A problem a line, as compilers tell them; null of an error that names no lines. */
+export function problemLines(error: unknown): string[] | null {
+  if (!(error instanceof ApiError) || error.details?.["total"] === undefined) return null;
+  const { errors, total } = error.details as { errors: Told[]; total: number };
+  const lines = errors.map((problem) => shown(`${placeText(problem)}: ${problem.field}: ${problem.reason}`));
+  return total > errors.length ? [...lines, `… and ${total - errors.length} more`] : lines;
+}
+
+export const unpublishedLines = ({ products }: ImportResult): string[] =>
+  products.flatMap(({ notPublished = [], ...place }) =>
+    notPublished.map(({ field, reason }) => shown(`${placeText(place)}: not published: ${field}: ${reason}`)),
+  );
+
+/** Names of files and fields are a stranger's: no terminal shall take them for commands. */
+const shown = (line: string) => line.replace(/\p{Cc}/gu, "?");
+
+const placeText = ({ file, line }: { file?: string | undefined; line: number }) =>
+  file === undefined ? `line ${line}` : `${file}:${line}`;

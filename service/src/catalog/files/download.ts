@@ -1,0 +1,77 @@
+import type { Readable } from "node:stream";
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toUuid } from "../../core/ids.ts";
+import type { Range } from "../../integrations/storage/storage.ts";
+import { noteUse } from "../entitlements/entitlements.ts";
+import { downloadPath } from "../products/attachments.ts";
+import { mustNotBeWithheld } from "../products/goods.ts";
+import { fileKey, readBlob } from "./blobs.ts";
+import { type FileForReader, findBlob, findFileForReader, hasFile } from "./queries.ts";
+
+export interface Linked {
+  productId: string;
+  fileId: string;
+  readerId: string;
+}
+
+/** The file behind a signed link. The signature says for whom; whether they still may have it is asked again each time. */
+export async function fileOfLink(
+  ctx: Context,
+  linked: Linked,
+  query: { expires?: unknown; signature?: unknown },
+): Promise<FileForReader> {
+  if (!ctx.links.isValid(downloadPath(linked), query, ctx.now()))
+    throw new ApiError(
+      "UNAUTHORIZED",
+      "This link has expired or was changed. GET the product for a new one.",
+    );
+  const productId = toUuid("prod", linked.productId);
+  const fileId = toUuid("file", linked.fileId);
+  const readerId = toUuid("usr", linked.readerId);
+  if (!productId || !fileId || !readerId) throw new ApiError("FILE_NOT_FOUND");
+  const found = await findFileForReader(ctx.db, { productId, fileId, readerId });
+  if (!found) throw await whyNot(ctx, productId, fileId);
+  if (found.reason === "purchased") await mustNotBeWithheld(ctx.db, productId);
+  return found;
+}
+
+const whyNot = async (ctx: Context, productId: string, fileId: string) =>
+  (await hasFile(ctx.db, productId, fileId))
+    ? new ApiError("UNAUTHORIZED", "You no longer have access to this product.")
+    : new ApiError("FILE_NOT_FOUND");
+
+/** The bytes for this reader. Only when they are there a buyer has used what they bought: looking for them is no use. */
+export async function openFile(
+  ctx: Context,
+  { productId, readerId }: Linked,
+  { file: { sha256 }, reason }: FileForReader,
+  range?: Range,
+): Promise<Readable> {
+  const blob = await findBlob(ctx.db, fileKey(sha256));
+  if (!blob) throw new Error(`no bytes are known for the file ${sha256}`);
+  const bytes = await readBlob(ctx, blob.name, range);
+  try {
+    if (reason === "purchased") await noteUse(ctx, toUuid("usr", readerId)!, toUuid("prod", productId)!);
+  } catch (error) {
+    bytes.destroy();
+    throw error;
+  }
+  return bytes;
+}
+
+const ONE_RANGE = /^bytes=(\d{1,15})?-(\d{1,15})?$/;
+
+/**
+ * What a Range header asks for (RFC 9110, 14): undefined is everything, as it is for what we need not understand; null is
+ * what this file has not.
+ */
+export function rangeOf(header: string | undefined, size: number): Range | null | undefined {
+  const [, first, last] = ONE_RANGE.exec(header ?? "") ?? [];
+  if (first === undefined && last === undefined) return undefined;
+  if (first === undefined)
+    return Number(last) === 0 ? null : { start: Math.max(0, size - Number(last)), end: size - 1 };
+  const range = { start: Number(first), end: Math.min(size - 1, Number(last ?? size - 1)) };
+  if (last !== undefined && Number(last) < range.start) return undefined;
+  return range.start < size ? range : null;
+}

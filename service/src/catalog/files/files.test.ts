@@ -1,0 +1,457 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { readdir } from "node:fs/promises";
+import { connect, type Socket } from "node:net";
+import { after, before, suite, test } from "node:test";
+import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { becomes } from "../../../test/until.ts";
+import { hasFile, picture, send, sendFile, sendImage } from "../../../test/uploads.ts";
+import { toUuid } from "../../core/ids.ts";
+
+const MIB = 1024 * 1024;
+
+let market: Market;
+let seller: Client;
+before(async () => {
+  market = await openMarket();
+  seller = await market.hasUser();
+});
+after(() => market.close());
+
+const detail = async (reader: Client, productId: string) => {
+  const reply = await reader.get(`/v1/products/${productId}`);
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body.data;
+};
+const namesFor = async (reader: Client, productId: string) =>
+  (await detail(reader, productId)).files.map(({ name }: { name: string }) => name);
+const textOf = async (url: string) => (await fetch(url)).text();
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+const eventsOf = async (client: Client, type: string) =>
+  (await client.get(`/v1/events?type=${type}&limit=100`)).body.data;
+/** Uploads that nobody moved away. */
+const leftOver = async () => readdir(await market.service.ctx.outside.storage.incoming());
+
+suite("files", () => {
+  test("are their author's and their buyers' to see, and nobody else's", async () => {
+    const productId = await hasDraft(seller);
+    const file = await hasFile(seller, productId, { name: "guide.md", bytes: "# How\n" });
+    await seller.post(`/v1/products/${productId}/publish`);
+    const [buyer, stranger] = [await market.hasUser(), await market.hasUser()];
+    const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+      secondFactor: true,
+    });
+    assert.equal((await detail(buyer, productId)).files, null);
+    await hasBought(buyer, productId);
+    for (const reader of [seller, buyer, admin]) {
+      const [one] = (await detail(reader, productId)).files;
+      const { url, ...rest } = one;
+      assert.deepEqual(rest, {
+        id: file.id,
+        name: "guide.md",
+        size: 6,
+        type: "text/markdown",
+        sha256: sha256("# How\n"),
+      });
+      assert.equal(await textOf(url), "# How\n");
+    }
+    assert.equal((await detail(stranger, productId)).files, null);
+  });
+
+  test("of a draft just change; of what was published a change makes the next version, which only it belongs to", async () => {
+    const productId = await hasDraft(seller);
+    assert.equal((await hasFile(seller, productId, { name: "a.md" })).version, "1.0.0");
+    await seller.post(`/v1/products/${productId}/publish`);
+    const added = await hasFile(seller, productId, { name: "b.md", fields: { changelog: "With b." } });
+    assert.equal(added.version, "1.1.0");
+    assert.equal((await detail(seller, productId)).changelog, "With b.");
+    const removed = await seller.delete(`/v1/products/${productId}/files/${added.id}`);
+    assert.deepEqual(removed.body.data, { id: added.id, version: "1.2.0" });
+    const { rows } = await market.query(
+      `select v.version, jsonb_path_query_array(files, '$[*].name') as names from product_versions v
+         join products p on p.id = v.product_id where p.author_id = $1 order by v.product_id desc, numbers`,
+      [seller.userId],
+    );
+    assert.deepEqual(rows.slice(0, 3), [
+      { version: "1.0.0", names: ["a.md"] },
+      { version: "1.1.0", names: ["a.md", "b.md"] },
+      { version: "1.2.0", names: ["a.md"] },
+    ]);
+  });
+
+  test("stay with a version whose content changes", async () => {
+    const productId = await hasProduct(seller);
+    await hasFile(seller, productId);
+    await seller.patch(`/v1/products/${productId}`, {
+      content: "Another {{topic}} in {{language=English}}.",
+    });
+    const { version, files } = await detail(seller, productId);
+    assert.deepEqual([version, files.length], ["1.2.0", 1]);
+  });
+
+  test("of an older version are found with it, by those who may read it", async () => {
+    const productId = await hasProduct(seller);
+    const { id } = await hasFile(seller, productId, { name: "old.md", bytes: "# Old\n" });
+    const buyer = await market.hasUser();
+    await hasBought(buyer, productId);
+    await seller.delete(`/v1/products/${productId}/files/${id}`);
+    assert.deepEqual(await namesFor(buyer, productId), []);
+    for (const reader of [seller, buyer]) {
+      const { files } = (await reader.get(`/v1/products/${productId}/versions/1.1.0`)).body.data;
+      const [{ url, name }] = files;
+      assert.deepEqual([files.length, name, await textOf(url)], [1, "old.md", "# Old\n"]);
+    }
+  });
+
+  test("are those of the bought major line for its buyers", async () => {
+    const productId = await hasProduct(seller);
+    const first = await hasFile(seller, productId, { name: "one.md" });
+    const buyer = await market.hasUser();
+    await hasBought(buyer, productId);
+    await seller.patch(`/v1/products/${productId}`, { version: "2.0.0", content: "Second edition." });
+    await hasFile(seller, productId, { name: "two.md" });
+    await seller.delete(`/v1/products/${productId}/files/${first.id}`);
+    assert.deepEqual(await namesFor(seller, productId), ["two.md"]);
+    assert.deepEqual(await namesFor(buyer, productId), ["one.md"]);
+    const [{ url }] = (await detail(buyer, productId)).files;
+    assert.equal((await fetch(url)).status, 200);
+    const [{ url: newer }] = (await detail(seller, productId)).files;
+    assert.ok(newer);
+  });
+
+  test("a change is told with names and digests, and one that changes nothing is not told", async () => {
+    const author = await market.hasUser();
+    const productId = await hasDraft(author);
+    await hasFile(author, productId, { name: "a.md", bytes: "A" });
+    await hasFile(author, productId, { name: "a.md", bytes: "A" });
+    const told = await eventsOf(author, "product.updated");
+    assert.deepEqual(
+      told.map(({ data }: { data: { product: { changes: unknown } } }) => data.product.changes),
+      [{ files: { old: [], new: [{ name: "a.md", sha256: sha256("A") }] } }],
+    );
+    const before = (await author.get(`/v1/products/${productId}`)).headers.get("etag");
+    await hasFile(author, productId, { name: "a.md", bytes: "A" });
+    assert.equal((await author.get(`/v1/products/${productId}`)).headers.get("etag"), before);
+    await hasFile(author, productId, { name: "a.md", bytes: "B" });
+    assert.notEqual((await author.get(`/v1/products/${productId}`)).headers.get("etag"), before);
+  });
+
+  test("a file of the same name, in any case, takes the old one's place", async () => {
+    const productId = await hasDraft(seller);
+    await hasFile(seller, productId, { name: "Guide.md", bytes: "old" });
+    await hasFile(seller, productId, { name: "guide.MD", bytes: "new" });
+    const { files } = await detail(seller, productId);
+    assert.deepEqual(
+      files.map(({ name }: { name: string }) => name),
+      ["guide.MD"],
+    );
+    assert.equal(await textOf(files[0].url), "new");
+  });
+
+  test("the same bytes are kept once, whoever has them", async () => {
+    const bytes = `shared ${Math.random()}`;
+    const other = await market.hasUser();
+    await Promise.all([
+      ...[1, 2, 3].map(async (n) => hasFile(seller, await hasDraft(seller), { name: `${n}.md`, bytes })),
+      hasFile(other, await hasDraft(other), { bytes }),
+    ]);
+    const { rows } = await market.query("select name from blobs where key = $1", [`files/${sha256(bytes)}`]);
+    assert.equal(rows.length, 1);
+    assert.deepEqual(await leftOver(), []);
+  });
+
+  test("are at most twenty: of thirty that come at once by two of them, the rest are refused", async () => {
+    const productId = await hasDraft(seller);
+    for (let n = 0; n < 12; n++) await hasFile(seller, productId, { name: `${n}.md` });
+    const replies = await Promise.all(
+      Array.from({ length: 18 }, (_, n) => sendFile(seller, productId, { name: `more ${n}.md`, bytes: "x" })),
+    );
+    const refused = replies.filter(({ status }) => status !== 201);
+    assert.equal(refused.length, 10);
+    for (const reply of refused) assertError(reply, 422, "VALIDATION_ERROR", "file");
+    assert.equal((await namesFor(seller, productId)).length, 20);
+    assert.deepEqual(await leftOver(), []);
+  });
+
+  test("changes at the same time each make a version, and none is lost", async () => {
+    const productId = await hasProduct(seller);
+    const made = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => hasFile(seller, productId, { name: `${n}.md` })),
+    );
+    assert.equal(new Set(made.map(({ version }) => version)).size, 10);
+    const { version, files } = await detail(seller, productId);
+    assert.deepEqual([version, files.length], ["1.10.0", 10]);
+  });
+
+  test("an administrator's change of another's files is in the audit log", async () => {
+    const productId = await hasProduct(seller);
+    const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+      secondFactor: true,
+    });
+    const file = await hasFile(admin, productId);
+    await admin.delete(`/v1/products/${productId}/files/${file.id}`);
+    const { rows } = await market.query("select action from audit_log where actor_id = $1", [admin.userId]);
+    assert.deepEqual(
+      rows.map(({ action }) => action),
+      ["product.updated", "product.updated"],
+    );
+  });
+
+  test("that do not exist, or are another product's, are 404", async () => {
+    const [one, other] = [await hasDraft(seller), await hasDraft(seller)];
+    const file = await hasFile(seller, one);
+    for (const id of ["nothing", file.id.replace("file_", "img_"), file.id])
+      assertError(await seller.delete(`/v1/products/${other}/files/${id}`), 404, "FILE_NOT_FOUND");
+  });
+
+  test("a PATCH with the ETag that was read goes through, however old the links in that answer are", async () => {
+    const productId = await hasDraft(seller);
+    await hasFile(seller, productId);
+    const read = await seller.get(`/v1/products/${productId}`);
+    const etag = read.headers.get("etag")!;
+    market.clock.forward(40 * 60_000);
+    const again = await seller.get(`/v1/products/${productId}`, { "if-none-match": etag });
+    assert.equal(again.status, 200, "its links have ended");
+    assert.notEqual(again.body.data.files[0].url, read.body.data.files[0].url);
+    const changed = await seller.patch(`/v1/products/${productId}`, { title: "Newer" }, { "if-match": etag });
+    assert.equal(changed.status, 200, changed.text);
+    const late = await seller.patch(`/v1/products/${productId}`, { title: "Newest" }, { "if-match": etag });
+    assertError(late, 412, "PRECONDITION_FAILED");
+  });
+});
+
+suite("an upload", () => {
+  test("is repeated safely under its Idempotency-Key, whatever boundary is drawn", async () => {
+    const productId = await hasProduct(seller);
+    const headers = { "idempotency-key": "file one" };
+    const first = await sendFile(seller, productId, { bytes: "x", headers });
+    const again = await sendFile(seller, productId, { bytes: "x", headers });
+    assert.equal(again.headers.get("idempotent-replayed"), "true");
+    assert.deepEqual(again.body, first.body);
+    const other = await sendFile(seller, productId, { bytes: "y", headers });
+    assertError(other, 422, "IDEMPOTENCY_KEY_REUSED");
+    assert.equal((await detail(seller, productId)).version, "1.1.0");
+    assert.deepEqual(await leftOver(), []);
+  });
+
+  test("is refused before a byte of it is read, where the caller may not send it", async () => {
+    const productId = await hasProduct(seller);
+    const stranger = await market.hasUser();
+    const reader = await market.hasUser({ permissions: ["products:read"] });
+    const bytes = "x".repeat(MIB);
+    assertError(await sendFile(market.as(null), productId, { bytes }), 401, "INVALID_API_KEY");
+    assertError(await sendFile(reader, productId, { bytes }), 403, "UNAUTHORIZED");
+    assertError(await sendFile(stranger, productId, { bytes }), 403, "UNAUTHORIZED");
+    assertError(await sendFile(stranger, await hasDraft(seller), { bytes }), 404, "PRODUCT_NOT_FOUND");
+    assertError(await sendFile(stranger, "nothing", { bytes }), 404, "PRODUCT_NOT_FOUND");
+    assert.deepEqual(await leftOver(), []);
+  });
+
+  for (const [what, path, limit] of [
+    ["file", "files", 50 * MIB],
+    ["image", "images", 10 * MIB],
+  ] as const) {
+    test(`of a larger ${what} is 413 and names the limit, announced or not`, async () => {
+      const productId = await hasDraft(seller);
+      const sent = { name: "a.txt", bytes: new Uint8Array(limit + 1).fill(65) };
+      const announced = await send(seller, `/v1/products/${productId}/${path}`, sent);
+      assert.equal(assertError(announced, 413, "PAYLOAD_TOO_LARGE", "file").limitBytes, limit);
+      const form = new FormData();
+      form.set("file", new File([sent.bytes], "a.txt"));
+      const { headers, body } = new Response(form);
+      const silent = await seller.request("POST", `/v1/products/${productId}/${path}`, {
+        headers,
+        body,
+        duplex: "half",
+      } as RequestInit);
+      assert.equal(assertError(silent, 413, "PAYLOAD_TOO_LARGE", "file").limitBytes, limit);
+      assert.deepEqual(await leftOver(), []);
+    });
+  }
+
+  test("of exactly the limit is taken", async () => {
+    const productId = await hasDraft(seller);
+    const bytes = new Uint8Array(50 * MIB).fill(65);
+    assert.equal((await hasFile(seller, productId, { name: "a.txt", bytes })).size, 50 * MIB);
+  });
+
+  test("makes no version larger than 200 MiB", async () => {
+    const productId = await hasDraft(seller);
+    const { id } = await hasFile(seller, productId);
+    const almost = 200 * MIB - 10;
+    await market.query(
+      "update product_versions set files = jsonb_set(files, '{0,size}', to_jsonb($1::int)) where files @> $2",
+      [almost, JSON.stringify([{ id: toUuid("file", id) }])],
+    );
+    await hasFile(seller, productId, { name: "1.txt", bytes: "0123456789" });
+    const reply = await sendFile(seller, productId, { name: "2.txt", bytes: "x" });
+    assertError(reply, 422, "VALIDATION_ERROR", "file");
+  });
+
+  for (const [words, body, type, status, field] of [
+    ["no multipart", "{}", "application/json", 415, undefined],
+    ["no boundary", "x", "multipart/form-data", 415, undefined],
+    ["an empty boundary", "x", "multipart/form-data; boundary=", 400, "body"],
+    ["no part", "--x--\r\n", "multipart/form-data; boundary=x", 400, "file"],
+    [
+      "no end",
+      '--x\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\nabc',
+      "multipart/form-data; boundary=x",
+      400,
+      "body",
+    ],
+    ["garbage", "\0\r\n\r\n--x\r\n\r\n\0", "multipart/form-data; boundary=x", 400, "body"],
+    [
+      "text in the place of the file",
+      '--x\r\nContent-Disposition: form-data; name="file"\r\n\r\nabc\r\n--x--\r\n',
+      "multipart/form-data; boundary=x",
+      400,
+      "file",
+    ],
+    [
+      "another name",
+      '--x\r\nContent-Disposition: form-data; name="data"; filename="a.md"\r\n\r\nabc\r\n--x--\r\n',
+      "multipart/form-data; boundary=x",
+      400,
+      "data",
+    ],
+    ["no body", "", "multipart/form-data; boundary=x", 400, "body"],
+  ] as const) {
+    test(`with ${words} is refused`, async () => {
+      const productId = await hasDraft(seller);
+      const reply = await seller.request("POST", `/v1/products/${productId}/files`, {
+        body,
+        headers: { "content-type": type },
+      });
+      if (status === 415) assertError(reply, 415, "UNSUPPORTED_MEDIA_TYPE");
+      else assertError(reply, 400, "INVALID_REQUEST", field);
+      assert.deepEqual(await leftOver(), []);
+    });
+  }
+
+  test("with two files, an unknown field or too long a field is refused by its name", async () => {
+    const productId = await hasDraft(seller);
+    const path = `/v1/products/${productId}/files`;
+    const two = new FormData();
+    for (const name of ["a.md", "b.md"]) two.append("file", new File(["x"], name));
+    assertError(await seller.request("POST", path, { body: two }), 400, "INVALID_REQUEST", "file");
+    for (const [field, value] of [
+      ["nonsense", "1"],
+      ["__proto__", "1"],
+      ["changelog", "x".repeat(5_001)],
+      ["changelog", "x".repeat(100_000)],
+    ] as const)
+      assertError(
+        await sendFile(seller, productId, { bytes: "x", fields: { [field]: value } }),
+        400,
+        "INVALID_REQUEST",
+        field,
+      );
+    assertError(await send(seller, `${path}?nonsense=1`, { bytes: "x" }), 400, "INVALID_REQUEST", "nonsense");
+    assert.deepEqual(await namesFor(seller, productId), []);
+    assert.deepEqual(await leftOver(), []);
+  });
+
+  /** Begins one and stops in its middle. */
+  function begin(origin: string, client: Client, productId: string): Socket {
+    const { hostname, port } = new URL(origin);
+    const socket = connect(Number(port), hostname);
+    socket.write(
+      [
+        `POST /v1/products/${productId}/files HTTP/1.1`,
+        "Host: stoa",
+        `Authorization: Bearer ${client.key}`,
+        "Content-Type: multipart/form-data; boundary=x",
+        "Content-Length: 100000",
+        "",
+        "--x",
+        'Content-Disposition: form-data; name="file"; filename="a.md"',
+        "",
+        "abc",
+      ].join("\r\n"),
+    );
+    return socket;
+  }
+
+  test("that stands still ends soon, and leaves nothing", async () => {
+    const hasty = await openMarket({ requestDeadlines: { upload: { idleMs: 50, totalMs: 30_000 } } });
+    const client = await hasty.hasUser();
+    const socket = begin(hasty.origin, client, await hasDraft(client));
+    const answer = await new Promise<string>((resolve) =>
+      socket.once("data", (data) => resolve(String(data))),
+    );
+    assert.match(answer, /^HTTP\/1.1 400 /);
+    assert.match(answer, /body: stood still for 0.05 seconds/);
+    socket.destroy();
+    assert.deepEqual(await readdir(await hasty.service.ctx.outside.storage.incoming()), []);
+    await hasty.close();
+  });
+
+  const untilLeftOver = (count: number) =>
+    becomes(
+      async () => (await leftOver()).length,
+      (left) => left === count,
+    );
+
+  test("whose client hangs up leaves nothing", async () => {
+    const productId = await hasDraft(seller);
+    const open = Array.from({ length: 10 }, () => begin(market.origin, seller, productId));
+    await untilLeftOver(10);
+    for (const socket of open) socket.destroy();
+    await untilLeftOver(0);
+    assert.deepEqual(await namesFor(seller, productId), []);
+    assert.deepEqual(
+      market.logs.filter((line) => line.includes("unexpected error")),
+      [],
+    );
+  });
+
+  test("beyond twenty of one account at once has to wait, and another account has not", async () => {
+    const productId = await hasDraft(seller);
+    const other = await market.hasUser();
+    const open = Array.from({ length: 20 }, () => begin(market.origin, seller, productId));
+    await untilLeftOver(20);
+    const reply = await sendFile(seller, productId, { bytes: "x" });
+    assertError(reply, 429, "RATE_LIMIT_EXCEEDED");
+    assert.equal(reply.headers.get("retry-after"), "1");
+    await hasFile(other, await hasDraft(other));
+    for (const socket of open) socket.destroy();
+    await untilLeftOver(0);
+    await hasFile(seller, productId);
+  });
+});
+
+suite("names", () => {
+  for (const [said, kept] of [
+    ["guide.md", "guide.md"],
+    ["../../../etc/passwd.md", "passwd.md"],
+    ["C:\\Users\\me\\notes.md", "notes.md"],
+    ["..md..md", "md..md"],
+    ["  .hidden.md. ", "hidden.md"],
+    ["a\u202egpj.md", "agpj.md"],
+    ["zero\u200bwidth\ufeff.md", "zerowidth.md"],
+    ["what?<is>:this|*.md", "what__is__this__.md"],
+    ["俳句 – crème brûlée 🎋.md", "俳句 – crème brûlée 🎋.md"],
+    ["e\u0301.md", "é.md"],
+  ]) {
+    test(`${JSON.stringify(said)} is kept as ${kept}`, async () => {
+      const productId = await hasDraft(seller);
+      assert.equal((await hasFile(seller, productId, { name: said! })).name, kept);
+    });
+  }
+
+  for (const name of ["con.md", "NUL", "lpt1.txt", `${"x".repeat(118)}.md`, "..", "/", "\u202e"]) {
+    test(`${JSON.stringify(name.slice(0, 20))} is refused`, async () => {
+      const reply = await sendFile(seller, await hasDraft(seller), { name, bytes: "x" });
+      assertError(reply, 400, "INVALID_REQUEST", "file");
+    });
+  }
+});
+
+test("images are no files: each list has its own", async () => {
+  const productId = await hasDraft(seller);
+  await sendImage(seller, productId, { bytes: await picture() });
+  const { files, images } = await detail(seller, productId);
+  assert.deepEqual([files.length, images.length], [0, 1]);
+});

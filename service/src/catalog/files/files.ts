@@ -1,0 +1,69 @@
+import type { Context, Member, Source } from "../../core/context.ts";
+import { ApiError, ruleBroken } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import type { UploadedFile } from "../../platform/http/multipart.ts";
+import { fileOf, type StoredFile } from "../products/attachments.ts";
+import { mustMayChange } from "../products/ownership.ts";
+import { alterProduct } from "../products/products.ts";
+import { fileKey, keepBlob } from "./blobs.ts";
+import { isSameName, toFileName } from "./name.ts";
+import { judge } from "./sniff.ts";
+
+const MAX_FILES = 20;
+const MIB = 1024 * 1024;
+const MAX_TOTAL_BYTES = 200 * MIB;
+
+/** One file more, or another one under the same name; the same bytes under the same name change nothing. */
+export async function addFile(
+  ctx: Context,
+  caller: Member,
+  productId: string,
+  upload: UploadedFile,
+  { changelog, source }: { changelog: string | undefined; source: Source },
+) {
+  // A second time: between the first byte and the last they may have lost the right.
+  const { id } = await mustMayChange(ctx, caller, productId);
+  const name = toFileName(upload.name);
+  const { type } = await judge(upload, name);
+  const { size, sha256 } = upload;
+  await keepBlob(ctx, { key: fileKey(sha256), sha256, size, source: upload });
+  const file = { id: ctx.newId(), name, size, type, sha256 };
+  const product = await alterProduct(ctx, { caller, source }, id, ({ files }) => ({
+    files: withFile(files, file),
+    ...(changelog !== undefined && { changelog }),
+  }));
+  const kept = product.files.find((one) => one.name === name)!;
+  return { ...fileOf(ctx, id, kept, caller), version: product.version };
+}
+
+function withFile(files: StoredFile[], file: StoredFile): StoredFile[] {
+  if (files.some(({ name, sha256 }) => name === file.name && sha256 === file.sha256)) return files;
+  const others = files.filter(({ name }) => !isSameName(name, file.name));
+  if (others.length >= MAX_FILES)
+    throw ruleBroken(
+      "file",
+      `is one too many: a version has at most ${MAX_FILES} files, take one away first`,
+    );
+  const total = others.reduce((sum, { size }) => sum + size, file.size);
+  if (total > MAX_TOTAL_BYTES)
+    throw ruleBroken(
+      "file",
+      `makes it too much: the files of a version have at most ${MAX_TOTAL_BYTES / MIB} MiB`,
+    );
+  return [...others, file];
+}
+
+export async function removeFile(
+  ctx: Context,
+  caller: Member,
+  ids: { productId: string; fileId: string },
+  source: Source,
+) {
+  const { id } = await mustMayChange(ctx, caller, ids.productId);
+  const fileId = toUuid("file", ids.fileId);
+  const { version } = await alterProduct(ctx, { caller, source }, id, ({ files }) => {
+    if (!files.some((file) => file.id === fileId)) throw new ApiError("FILE_NOT_FOUND");
+    return { files: files.filter((file) => file.id !== fileId) };
+  });
+  return { id: toId("file", fileId!), version };
+}

@@ -1,0 +1,62 @@
+import { Readable } from "node:stream";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { isCurrent } from "../../platform/http/conditional.ts";
+import { IMAGE_WIDTHS } from "../search/card.ts";
+import { imageKey, readBlob } from "./blobs.ts";
+import { fileOfLink, type Linked, openFile, rangeOf } from "./download.ts";
+import { asAttachment } from "./name.ts";
+import { findImage } from "./queries.ts";
+
+const YEAR_SECONDS = 31_536_000;
+const IMAGE_NAME = new RegExp(`^([0-9a-f]{64})-(${IMAGE_WIDTHS.join("|")})\\.webp$`);
+/** Whatever a file may be: a browser saves it, and were it ever to show it, it would run nothing. */
+const HARMLESS = "sandbox; default-src 'none'";
+
+/** Of a HEAD: a stream, so that the length that was told stays. */
+const nothing = () => Readable.from([]);
+
+/** What a browser gets without a header: a buyer's files by signed links, and pictures, which are everybody's. */
+export function addFilePages(app: FastifyInstance, ctx: Context): void {
+  app.get("/v1/products/:productId/files/:fileId/download/:readerId", (request, reply) =>
+    sendFile(ctx, request, reply),
+  );
+  app.get("/images/:name", (request, reply) => sendImage(ctx, request, reply));
+}
+
+async function sendFile(ctx: Context, request: FastifyRequest, reply: FastifyReply) {
+  const linked = request.params as Linked;
+  const found = await fileOfLink(ctx, linked, request.query as Record<string, unknown>);
+  const { file } = found;
+  const range = rangeOf(request.headers.range, file.size);
+  reply.headers({
+    "content-disposition": asAttachment(file.name),
+    "content-security-policy": HARMLESS,
+    "cache-control": "private, no-store",
+    "accept-ranges": "bytes",
+  });
+  if (range === null) return reply.code(416).header("content-range", `bytes */${file.size}`).send();
+  const length = range ? range.end - range.start + 1 : file.size;
+  if (range) reply.code(206).header("content-range", `bytes ${range.start}-${range.end}/${file.size}`);
+  const charset = file.type.startsWith("text/") ? "; charset=utf-8" : "";
+  reply.type(file.type + charset).header("content-length", length);
+  return reply.send(request.method === "HEAD" ? nothing() : await openFile(ctx, linked, found, range));
+}
+
+async function sendImage(ctx: Context, request: FastifyRequest, reply: FastifyReply) {
+  const { name } = request.params as { name: string };
+  const [, hash, width] = IMAGE_NAME.exec(name) ?? [];
+  const blob = hash && (await findImage(ctx.db, hash, imageKey(hash, Number(width))));
+  if (!blob) throw new ApiError("NOT_FOUND");
+  const etag = `"${name.slice(0, 32)}-${width}"`;
+  reply.headers({
+    etag,
+    "cache-control": `public, max-age=${YEAR_SECONDS}, immutable`,
+    // A storefront elsewhere may show it.
+    "cross-origin-resource-policy": "cross-origin",
+  });
+  if (isCurrent(request, etag)) return reply.code(304).send();
+  reply.type("image/webp").header("content-length", blob.size);
+  return reply.send(request.method === "HEAD" ? nothing() : await readBlob(ctx, blob.name));
+}

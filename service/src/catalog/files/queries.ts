@@ -1,0 +1,111 @@
+import { sql } from "kysely";
+import type { Queries } from "../../platform/db/database.ts";
+import type { Lock } from "../../platform/db/locks.ts";
+import type { StoredFile } from "../products/attachments.ts";
+
+/** The lock under which bytes lose their key: shared by those who need them all to stay. */
+const BLOBS_HELD = "blobs are held";
+
+/** Somebody is about to refer to these bytes; answers what the storage calls them. One statement: of two, one name is used. */
+export async function touchBlob(
+  db: Queries,
+  blob: { key: string; name: string; size: number; touched_at: Date },
+): Promise<string> {
+  const { name } = await db
+    .insertInto("blobs")
+    .values(blob)
+    .onConflict((conflict) => conflict.column("key").doUpdateSet({ touched_at: blob.touched_at }))
+    .returning("name")
+    .executeTakeFirstOrThrow();
+  return name;
+}
+
+export const findBlob = (db: Queries, key: string) =>
+  db.selectFrom("blobs").select(["name", "size"]).where("key", "=", key).executeTakeFirst();
+
+/** Only while a product shows it: what was taken away is gone at once, though its bytes go later. */
+export async function findImage(db: Queries, hash: string, key: string) {
+  const { rows } = await sql<{ name: string; size: number }>`
+    select name, size from blobs
+     where key = ${key}
+       and exists (select from products where images <> '[]' and images @> ${JSON.stringify([{ hash }])}::jsonb)
+    `.execute(db);
+  return rows[0];
+}
+
+/** Whether a version or a product refers to the bytes of `b`. */
+const IS_REFERRED_TO = sql<boolean>`(
+  exists (
+    select from product_versions v
+     where b.key like 'files/%' and v.files <> '[]'
+       and v.files @> jsonb_build_array(jsonb_build_object('sha256', substr(b.key, 7))))
+  or exists (
+    select from products p
+     where b.key like 'images/%' and p.images <> '[]'
+       and p.images @> jsonb_build_array(jsonb_build_object('hash', substr(b.key, 8, 64)))))`;
+
+/** Nobody can find their bytes any more: of what nobody refers to, and nobody was about to since `cutoff`. */
+export const condemnBlobs = (db: Queries, cutoff: Date) =>
+  sql`
+    update blobs b set key = 'gone/' || b.name
+     where b.touched_at < ${cutoff} and b.key not like 'gone/%' and not ${IS_REFERRED_TO}`.execute(db);
+
+/** Not again until the transaction ends; false while somebody holds them. */
+export async function mayCondemnBlobs(tx: Queries): Promise<boolean> {
+  const { rows } = await sql<{ may: boolean }>`
+    select pg_try_advisory_xact_lock(hashtext(${BLOBS_HELD})) as may`.execute(tx);
+  return rows[0]!.may;
+}
+
+/** While several hold it, no bytes lose their key. */
+export const BLOBS_LOCK: Lock = { key: BLOBS_HELD, name: "the lock on stored files", isShared: true };
+
+/** In the order of their names, after the one that is given. */
+export async function listKeptBlobs(db: Queries, after: string, limit: number) {
+  const { rows } = await sql<{ name: string; isReferredTo: boolean }>`
+    select b.name, ${IS_REFERRED_TO} as "isReferredTo" from blobs b
+     where b.name > ${after} and b.key not like 'gone/%' order by b.name limit ${limit}`.execute(db);
+  return rows;
+}
+
+export const listCondemned = (db: Queries, limit: number) =>
+  db.selectFrom("blobs").select("name").where("key", "like", "gone/%").limit(limit).execute();
+
+export const deleteBlob = (db: Queries, name: string) =>
+  db.deleteFrom("blobs").where("name", "=", name).where("key", "like", "gone/%").execute();
+
+export interface FileForReader {
+  file: StoredFile;
+  reason: "author" | "purchased" | "admin";
+}
+
+/**
+ * A file of any version that this reader may have: of the bought major line as far as it is released, of all where it is
+ * their own product. An administrator has every one; that it takes two factors was asked when the link was made.
+ */
+export async function findFileForReader(
+  db: Queries,
+  ids: { productId: string; fileId: string; readerId: string },
+): Promise<FileForReader | undefined> {
+  const { rows } = await sql<FileForReader>`
+    select f.file, case when p.author_id = u.id then 'author' when e.major is null then 'admin' else 'purchased' end as reason
+      from products p
+      join users u on u.id = ${ids.readerId} and u.closed_at is null and u.banned_at is null
+      left join entitlements e on e.product_id = p.id and e.buyer_id = u.id and e.status = 'active'
+      join product_versions v on v.product_id = p.id
+       and (p.author_id = u.id or u.role = 'admin' or v.numbers[1] = e.major and v.numbers <= p.released)
+      cross join lateral jsonb_array_elements(v.files) as f (file)
+     where p.id = ${ids.productId} and f.file ->> 'id' = ${ids.fileId}
+       and (p.status <> 'deleted' or e.major is not null or u.role = 'admin')
+     limit 1`.execute(db);
+  return rows[0];
+}
+
+export async function hasFile(db: Queries, productId: string, fileId: string): Promise<boolean> {
+  const { rows } = await sql`
+    select from product_versions
+     where product_id = ${productId} and files @> ${JSON.stringify([{ id: fileId }])}::jsonb limit 1`.execute(
+    db,
+  );
+  return rows.length > 0;
+}

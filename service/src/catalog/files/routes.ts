@@ -1,0 +1,28 @@
+import { api } from "@stoa/contract";
+import { harmlessAgain, route, uploadRoute } from "../../platform/http/route.ts";
+import { mustMayChange } from "../products/ownership.ts";
+import { addFile, removeFile } from "./files.ts";
+import { addImage, removeImage } from "./images.ts";
+
+export const fileRoutes = [
+  harmlessAgain(
+    "The same bytes under the same name change nothing.",
+    uploadRoute(
+      api.files.add,
+      (ctx, caller, { productId }) => mustMayChange(ctx, caller, productId),
+      (ctx, caller, { params, body, file }, { source }) =>
+        addFile(ctx, caller, params.productId, file, { changelog: body.changelog, source }),
+    ),
+  ),
+  route(api.files.remove, (ctx, caller, { params }, { source }) => removeFile(ctx, caller, params, source)),
+  harmlessAgain(
+    "The same picture is kept once.",
+    uploadRoute(
+      api.images.add,
+      (ctx, caller, { productId }) => mustMayChange(ctx, caller, productId),
+      (ctx, caller, { params, body, file }, { source }) =>
+        addImage(ctx, caller, params.productId, file, { alt: body.alt, source }),
+    ),
+  ),
+  route(api.images.remove, (ctx, caller, { params }, { source }) => removeImage(ctx, caller, params, source)),
+];

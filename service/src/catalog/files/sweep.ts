@@ -1,0 +1,26 @@
+import type { Context } from "../../core/context.ts";
+import { condemnBlobs, deleteBlob, listCondemned, mayCondemnBlobs } from "./queries.ts";
+
+/** An upload refers to its bytes within minutes of keeping them. */
+const GRACE_HOURS = 24;
+const AT_ONCE = 500;
+
+/**
+ * Removes bytes that nobody refers to any more. First they lose their key, so that the same bytes that come in now get a
+ * name of their own; then they are removed, and last their row: a process that is killed leaves work for the next one.
+ */
+export async function sweepBlobs(ctx: Context): Promise<void> {
+  const cutoff = new Date(ctx.now().getTime() - GRACE_HOURS * 3_600_000);
+  await ctx.db.transaction().execute(async (tx) => {
+    // While a backup runs, what it found must stay; the next round is an hour away.
+    if (await mayCondemnBlobs(tx)) await condemnBlobs(tx, cutoff);
+  });
+  for (;;) {
+    const condemned = await listCondemned(ctx.db, AT_ONCE);
+    for (const { name } of condemned) {
+      await ctx.outside.storage.remove(name);
+      await deleteBlob(ctx.db, name);
+    }
+    if (condemned.length < AT_ONCE) return;
+  }
+}

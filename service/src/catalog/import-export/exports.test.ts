@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { exportOf, jsonLines, sends } from "../../../test/transfer.ts";
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+suite("GET /v1/products/export", () => {
+  test("is a file of one's own products in every state but deleted, oldest first", async () => {
+    const [seller, other] = [await market.hasUser(), await market.hasUser()];
+    const bought = await hasProduct(other);
+    await hasBought(seller, bought);
+    const [draft, published, unpublished, deleted] = [
+      await hasDraft(seller),
+      await hasProduct(seller),
+      await hasProduct(seller),
+      await hasDraft(seller),
+    ];
+    await seller.post(`/v1/products/${unpublished}/unpublish`);
+    await seller.delete(`/v1/products/${deleted}`);
+    const reply = await seller.get("/v1/products/export");
+    assert.match(reply.headers.get("content-type")!, /^application\/jsonl/);
+    assert.equal(reply.headers.get("content-disposition"), 'attachment; filename="products.jsonl"');
+    assert.equal(reply.headers.get("cache-control"), "no-store");
+    assert.deepEqual(
+      (await exportOf(seller)).map(({ id, status }) => [id, status]),
+      [
+        [draft, "draft"],
+        [published, "published"],
+        [unpublished, "unpublished"],
+      ],
+    );
+  });
+
+  test("holds the fields of creation by their names, with the newest version's content", async () => {
+    const seller = await market.hasUser();
+    const id = await hasProduct(seller);
+    await seller.patch(`/v1/products/${id}`, {
+      content: "On {{topic}} in {{language=English}}, briefly.",
+      changelog: "Shorter",
+    });
+    const [product] = await exportOf(seller);
+    const { category, ...rest } = haiku;
+    assert.deepEqual(product, {
+      ...{ id, status: "published", ...rest, category, currency: "USD" },
+      ...{
+        content: "On {{topic}} in {{language=English}}, briefly.",
+        contentFormat: "text",
+        version: "1.1.0",
+        changelog: "Shorter",
+      },
+      ...{ models: {}, requirements: [], features: [], preview: "" },
+    });
+  });
+
+  test("tells variables only where their author described them", async () => {
+    const seller = await market.hasUser();
+    await hasDraft(seller);
+    const described = [
+      { name: "topic", description: "What about", required: true },
+      { name: "language", required: false, default: "English" },
+    ];
+    await hasDraft(seller, { variables: described });
+    assert.deepEqual(
+      (await exportOf(seller)).map(({ variables }) => variables),
+      [undefined, described],
+    );
+  });
+
+  test("of an empty shop is an empty file", async () => {
+    const nobody = await market.hasUser();
+    assert.equal((await nobody.get("/v1/products/export")).text, "");
+    assert.equal((await nobody.get("/v1/products/export?format=markdown")).status, 200);
+  });
+
+  test("knows two formats", async () => {
+    const seller = await market.hasUser();
+    assertError(await seller.get("/v1/products/export?format=csv"), 400, "INVALID_REQUEST", "format");
+    assertError(await seller.get("/v1/products/export?page=2"), 400, "INVALID_REQUEST", "page");
+  });
+
+  test("reads many products a few at a time, and leaves none out", async () => {
+    const seller = await market.hasUser();
+    const wishes = Array.from({ length: 61 }, (_, at) => ({ ...haiku, title: `Haiku ${at}` }));
+    assert.equal((await sends(seller, jsonLines(...wishes))).status, 200);
+    assert.deepEqual(
+      (await exportOf(seller)).map(({ title }) => title),
+      wishes.map(({ title }) => title),
+    );
+  });
+
+  /** So long that the file does not fit between the two ends of a connection. */
+  const hasLongProducts = async (): Promise<Client> => {
+    const seller = await market.hasUser();
+    const wishes = Array.from({ length: 60 }, () => ({ ...haiku, content: "x".repeat(100_000) }));
+    assert.equal((await sends(seller, jsonLines(...wishes))).status, 200);
+    return seller;
+  };
+  const ofTheLast = "id = (select id from products where author_id = $1 order by id desc limit 1)";
+
+  test("tells a content that breaks a rule of today as it is", async () => {
+    const seller = await market.hasUser();
+    await hasDraft(seller);
+    await market.query(`update product_versions set content_format = 'messages' where product_${ofTheLast}`, [
+      seller.userId,
+    ]);
+    assert.equal((await exportOf(seller))[0]!["content"], haiku.content);
+  });
+
+  test("that breaks off in the middle does not look whole", async () => {
+    const seller = await hasLongProducts();
+    await market.query(`update products set currency = 'XXX' where ${ofTheLast}`, [seller.userId]);
+    const headers = { authorization: `Bearer ${seller.key}` };
+    for (const format of ["jsonl", "markdown"]) {
+      const reply = await fetch(`${market.origin}/v1/products/export?format=${format}`, { headers });
+      await assert.rejects(reply.arrayBuffer(), format);
+    }
+  });
+
+  test("that fails before its first byte is an error like any other", async () => {
+    const seller = await market.hasUser();
+    await hasDraft(seller);
+    await market.query("alter table product_versions rename column changelog to gone");
+    try {
+      assertError(await seller.get("/v1/products/export"), 500, "INTERNAL_ERROR");
+    } finally {
+      await market.query("alter table product_versions rename column gone to changelog");
+    }
+  });
+
+  test("whose reader goes away ends, and holds nothing", async () => {
+    const seller = await hasLongProducts();
+    const headers = { authorization: `Bearer ${seller.key}` };
+    for (const format of ["jsonl", "markdown"]) {
+      const gone = new AbortController();
+      const reply = await fetch(`${market.origin}/v1/products/export?format=${format}`, {
+        headers,
+        signal: gone.signal,
+      });
+      await reply.body!.getReader().read();
+      gone.abort();
+    }
+    const { pool } = market.service.ctx;
+    assert.equal((await exportOf(seller)).length, 60);
+    assert.equal(pool.totalCount, pool.idleCount, "no connection is held");
+  });
+});

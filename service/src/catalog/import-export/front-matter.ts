@@ -1,0 +1,120 @@
+import type { Event } from "js-yaml";
+import { type ApiError, invalidRequest } from "../../core/errors.ts";
+import { MAX_ITEM_MEMBERS } from "./items.ts";
+import { WHOLE } from "./problems.ts";
+
+/** What one POST may hold, and far more than anybody says of a product. */
+const MAX_CHARACTERS = 1024 * 1024;
+/** variables, one of them, its enum: nobody needs more. */
+const MAX_DEPTH = 10;
+
+/** A fault of the front matter as a whole, and its line there, from 1. */
+export class BadFrontMatter extends Error {
+  readonly line: number;
+  readonly problem: ApiError;
+  constructor(line: number, reason: string, field = WHOLE) {
+    super(reason);
+    this.line = line;
+    this.problem = invalidRequest(field, reason);
+  }
+}
+
+export async function writeFrontMatter(fields: object): Promise<string> {
+  const { dump } = await import("js-yaml");
+  // Not folded, so that a diff shows the line that changed; no aliases, which we would refuse.
+  return dump(fields, { lineWidth: -1, noRefs: true });
+}
+
+export interface FrontMatter {
+  value: Record<string, unknown>;
+  /** The line of a field, from 1: of the innermost key or list item on its path. */
+  lineOf(field: string): number;
+}
+
+/** YAML 1.2, core schema, plain data: no tags of anybody's, no aliases, no key twice. */
+export async function readFrontMatter(text: string): Promise<FrontMatter> {
+  if (text.length > MAX_CHARACTERS)
+    throw new BadFrontMatter(1, `has more than ${MAX_CHARACTERS} characters of front matter`);
+  if (hasMoreThan(MAX_ITEM_MEMBERS, text, /[\n,]/g))
+    throw new BadFrontMatter(
+      1,
+      `has more than ${MAX_ITEM_MEMBERS.toLocaleString("en")} lines and commas of front matter`,
+    );
+  const yaml = await import("js-yaml");
+  const lineAt = (offset: number) => text.slice(0, offset).split("\n").length;
+  try {
+    const events = yaml.parseEvents(text, { maxDepth: MAX_DEPTH });
+    const documents = yaml.constructFromEvents(events, {
+      source: text,
+      schema: yaml.CORE_SCHEMA,
+      maxAliases: 0,
+    });
+    const offsetIn = (path: string[]) => offsetOf(yaml, { events, text }, path);
+    return { value: mustBeMapping(documents), lineOf: (field) => lineAt(offsetIn(partsOf(field))) };
+  } catch (error) {
+    // The parser's documentation: whatever it throws, the text is at fault.
+    if (error instanceof BadFrontMatter) throw error;
+    const { reason, mark } = error as Partial<InstanceType<typeof yaml.YAMLException>>;
+    throw new BadFrontMatter((mark?.line ?? 0) + 1, `is not plain YAML: ${reason ?? "it cannot be read"}`);
+  }
+}
+
+function hasMoreThan(most: number, text: string, mark: RegExp): boolean {
+  let count = 0;
+  for (const _ of text.matchAll(mark)) if (++count > most) return true;
+  return false;
+}
+
+function mustBeMapping([value, ...others]: unknown[]): Record<string, unknown> {
+  const isMapping = typeof value === "object" && value !== null && !Array.isArray(value);
+  if (isMapping && others.length === 0) return value as Record<string, unknown>;
+  throw new BadFrontMatter(1, "must have front matter of the form `title: …`");
+}
+
+/** `variables[1].name` as its steps. */
+const partsOf = (field: string) => field.split(/[.[\]]+/).filter((part) => part !== "");
+
+interface Parsed {
+  /** A flat list: a document, sequence or mapping is followed by what is in it, and closed by a POP. */
+  events: Event[];
+  text: string;
+}
+
+/** Where the last step of a path begins that is there. */
+function offsetOf(yaml: typeof import("js-yaml"), { events, text }: Parsed, path: string[]): number {
+  const { EVENT_SCALAR, EVENT_ALIAS, EVENT_SEQUENCE, EVENT_MAPPING, EVENT_POP } = yaml;
+  const afterNode = (at: number): number => {
+    let depth = 0;
+    do {
+      const { type } = events[at]!;
+      if (type === EVENT_POP) depth--;
+      else if (type !== EVENT_SCALAR && type !== EVENT_ALIAS) depth++;
+      at++;
+    } while (depth > 0);
+    return at;
+  };
+  const isKey = (event: Event, name: string) =>
+    event.type === EVENT_SCALAR && yaml.getScalarValue(text, event) === name;
+  const startOf = (event: Event) =>
+    "valueStart" in event ? event.valueStart : "start" in event ? event.start : 0;
+
+  let node = 1;
+  let offset = 0;
+  for (const part of path) {
+    const isMapping = events[node]?.type === EVENT_MAPPING;
+    if (!isMapping && events[node]?.type !== EVENT_SEQUENCE) break;
+    let at = node + 1;
+    let index = 0;
+    while (
+      events[at]!.type !== EVENT_POP &&
+      (isMapping ? !isKey(events[at]!, part) : String(index) !== part)
+    ) {
+      at = afterNode(isMapping ? afterNode(at) : at);
+      index++;
+    }
+    if (events[at]!.type === EVENT_POP) break;
+    offset = startOf(events[at]!);
+    node = isMapping ? afterNode(at) : at;
+  }
+  return Math.max(offset, 0);
+}

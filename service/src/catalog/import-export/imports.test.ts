@@ -1,0 +1,816 @@
+import assert from "node:assert/strict";
+import { connect, type Socket } from "node:net";
+import { after, before, suite, test } from "node:test";
+import { sql } from "kysely";
+import { haiku, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { somebodyWaits } from "../../../test/locks.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { exportOf, JSONL, jsonLines, MARKDOWN, sends, ZIP, zipOf } from "../../../test/transfer.ts";
+import { until } from "../../../test/until.ts";
+import { hasFile, picture, sendImage } from "../../../test/uploads.ts";
+import { anonymise, lockToClose } from "../../accounts/people/accounts.ts";
+import { toUuid } from "../../core/ids.ts";
+
+let market: Market;
+let seller: Client;
+before(async () => {
+  market = await openMarket();
+  seller = await market.hasUser();
+});
+after(() => market.close());
+
+const countOf = async (client: Client) => (await exportOf(client)).length;
+const counts = ({ body, text }: Reply) => {
+  assert.ok(body.success, text);
+  const { created, updated, unchanged } = body.data;
+  return [created, updated, unchanged];
+};
+/** Line (or file and line), field and reason of each problem. */
+const told = (details: { errors: { file?: string; line: number; field: string; reason: string }[] }) =>
+  details.errors.map(
+    ({ file, line, field, reason }) => `${file ? `${file}:` : ""}${line} ${field} ${reason}`,
+  );
+
+const file = (front: string, body = "Write about {{topic}}.") => `---\n${front}\n---\n\n${body}\n`;
+const front =
+  'title: Haiku\ntype: PROMPT\nprice: 4.99\ncategory: writing\ncompatibility: [openai]\ndescription: "Three lines"';
+
+suite("an import of new products", () => {
+  test("makes drafts, in the order of the lines, and their author a seller", async () => {
+    const user = await market.hasUser({ role: "user" });
+    const reply = await sends(
+      user,
+      `${jsonLines({ ...haiku, title: "A" })}\n\n${jsonLines({ ...haiku, title: "B" })}\r\n`,
+    );
+    assert.deepEqual(counts(reply), [2, 0, 0]);
+    const [first, second] = reply.body.data.products;
+    assert.deepEqual(
+      { ...first, id: 0 },
+      { line: 1, id: 0, title: "A", status: "draft", outcome: "created" },
+    );
+    assert.equal(second.line, 3, "blank lines count as lines");
+    assert.deepEqual(
+      (await exportOf(user)).map(({ id, title }) => [id, title]),
+      [
+        [first.id, "A"],
+        [second.id, "B"],
+      ],
+    );
+    const session = await market.hasSession(user.userId);
+    assert.equal((await session.get("/v1/account")).body.data.role, "seller");
+    const list = await user.get("/v1/products?author=me");
+    assert.equal(list.body.meta.total, 2, "lists know them");
+  });
+
+  test("takes JSON Lines by either name, with a byte order mark and parameters too", async () => {
+    for (const type of [JSONL, "application/x-ndjson", "Application/JSONL; charset=utf-8"])
+      assert.deepEqual(counts(await sends(seller, `\ufeff${jsonLines(haiku)}\n`, { type })), [1, 0, 0]);
+  });
+
+  test("takes a Markdown file: front matter, an empty line, content", async () => {
+    const user = await market.hasUser();
+    assert.deepEqual(
+      counts(await sends(user, file(front, "\n  a\n---\nb\n"), { type: MARKDOWN })),
+      [1, 0, 0],
+    );
+    const [product] = await exportOf(user);
+    assert.equal(product!["content"], "\n  a\n---\nb\n");
+  });
+
+  test("takes a Markdown file as Windows saves it for the same", async () => {
+    const user = await market.hasUser();
+    const text = file(`id: mine\n${front}`, "one\ntwo");
+    assert.deepEqual(counts(await sends(user, text, { type: MARKDOWN })), [1, 0, 0]);
+    const windows = `\ufeff${text.replaceAll("\n", "\r\n")}`;
+    assert.deepEqual(counts(await sends(user, windows, { type: MARKDOWN })), [0, 0, 1]);
+  });
+
+  test("takes the products of a zipped folder, and not what stands beside them", async () => {
+    const user = await market.hasUser();
+    const zip = await zipOf({
+      "prompts/a.md": file(front, "A"),
+      "prompts/deep/b.markdown": file(front, "B"),
+      "prompts/README.md": "# My prompts",
+      "prompts/.github/c.md": "no product",
+      "__MACOSX/prompts/._a.md": "no product",
+      "prompts/picture.png": "no product",
+    });
+    const reply = await sends(user, zip, { type: ZIP });
+    assert.deepEqual(
+      reply.body.data.products.map(({ file, line }: { file: string; line: number }) => [file, line]),
+      [
+        ["prompts/a.md", 1],
+        ["prompts/deep/b.markdown", 1],
+      ],
+      reply.text,
+    );
+  });
+
+  test("without a category, a description and the like is what a POST without them makes", async () => {
+    const [posted, imported] = [await market.hasUser(), await market.hasUser()];
+    const least = { title: "Least", type: "PROMPT", price: 1, content: "x" };
+    await posted.post("/v1/products", least);
+    await sends(imported, jsonLines(least));
+    const [a, b] = [await exportOf(posted), await exportOf(imported)];
+    assert.deepEqual({ ...a[0], id: 0 }, { ...b[0], id: 0 });
+  });
+});
+
+suite("an import with a mistake", () => {
+  test("tells every problem by its line, in their order, and writes nothing", async () => {
+    const user = await market.hasUser();
+    const id = await hasDraft(user);
+    const before = await exportOf(user);
+    const lines = [
+      JSON.stringify(haiku),
+      '{"title": ',
+      JSON.stringify({ ...haiku, price: 4.999, category: "nonsense", variables: [{ name: "other" }] }),
+      "",
+      JSON.stringify({ ...haiku, title: "", colour: "red", content: undefined }),
+      "[]",
+      JSON.stringify({ id, price: -1 }),
+      JSON.stringify({ id: "mine", ...haiku }),
+      JSON.stringify({ id: "mine", ...haiku }),
+      JSON.stringify({ id, type: "WORKFLOW" }),
+    ];
+    const reply = await sends(user, lines.join("\n"));
+    const details = assertError(reply, 400, "INVALID_REQUEST");
+    assert.deepEqual(told(details), [
+      "2 product is not valid JSON",
+      "3 price has more decimals than USD",
+      "3 variables does not declare topic, which the content uses",
+      "3 variables does not declare language, which the content uses",
+      "5 title must have at least 1 character",
+      "5 content is required",
+      "5 colour is not known here",
+      "6 product must be an object",
+      "7 price price must be positive",
+      "9 id is that of line 8 too",
+      "10 id is that of line 7 too",
+    ]);
+    assert.equal(details.total, details.errors.length);
+    assert.deepEqual([details.line, details.field], [details.errors[0].line, details.errors[0].field]);
+    assert.deepEqual(await exportOf(user), before);
+  });
+
+  test("tells a category that nobody knows", async () => {
+    const reply = await sends(seller, jsonLines(haiku, { ...haiku, category: "nonsense" }));
+    assert.deepEqual(told(assertError(reply, 400, "INVALID_REQUEST")), [
+      "2 category is not a slug of GET /categories",
+    ]);
+  });
+
+  test("tells a hundred problems and counts the rest", async () => {
+    const lines = Array.from({ length: 300 }, () => ({ ...haiku, price: 0 }));
+    const details = assertError(await sends(seller, jsonLines(...lines)), 400, "INVALID_REQUEST");
+    assert.deepEqual([details.errors.length, details.total], [100, 300]);
+  });
+
+  test("that a rule of the shop makes one is 422", async () => {
+    const user = await market.hasUser();
+    const id = await hasProduct(user);
+    const reply = await sends(
+      user,
+      jsonLines({ ...haiku, title: "New" }, { id, description: "" }, { id: "x", ...haiku }),
+    );
+    const details = assertError(reply, 422, "VALIDATION_ERROR", "description");
+    assert.equal(details.line, 2);
+    assertError(await sends(user, jsonLines({ id, currency: "EUR" })), 422, "VALIDATION_ERROR", "currency");
+    assertError(await sends(user, jsonLines({ id, type: "WORKFLOW" })), 422, "VALIDATION_ERROR", "type");
+    const both = await sends(user, jsonLines({ ...haiku, price: 0 }, { id, description: "" }));
+    assertError(both, 400, "INVALID_REQUEST", "price");
+    assert.equal(await countOf(user), 1);
+  });
+
+  test("tells the line of a front matter's key", async () => {
+    const text = file(
+      [
+        "title: Haiku",
+        "type: PROMPT",
+        "price: many",
+        "variables:",
+        "  - name: topic",
+        "  - name: 1st",
+        "colour: red",
+      ].join("\n"),
+    );
+    assert.deepEqual(
+      told(assertError(await sends(seller, text, { type: MARKDOWN }), 400, "INVALID_REQUEST")).toSorted(),
+      [
+        "4 price must be a number",
+        "7 variables[1].name must be a name such as topic",
+        "8 colour is not known here",
+      ],
+    );
+    const messages = file(`${front}\ncontentFormat: messages`, '[{"role":"nobody","content":"x"}]');
+    const zip = await zipOf({ "a.md": file(front), "b/c.md": messages });
+    assert.deepEqual(told(assertError(await sends(seller, zip, { type: ZIP }), 400, "INVALID_REQUEST")), [
+      "b/c.md:11 content[0].role must be one of system, user, assistant",
+    ]);
+  });
+
+  for (const [what, text, problem] of [
+    ["no front matter", "# A heading\n", /^1 product must begin with front matter/],
+    ["front matter without an end", "---\ntitle: x\n", /^1 product has front matter without an end/],
+    ["front matter that is a list", file("- a\n- b"), /^2 product must have front matter/],
+    ["nothing between the fences", "---\n---\nx", /^2 product must have front matter/],
+    ["a key twice", file(`${front}\ntitle: again`), /^8 product is not plain YAML: duplicated mapping key/],
+    ["a wrong indent", file("title: x\n  price: 2\n bad"), /^\d product is not plain YAML/],
+    [
+      "the content in the front matter",
+      file(`${front}\ncontent: x`),
+      /^8 content stands below the front matter/,
+    ],
+    ["an alias", file("title: &a [x]\ntags: *a"), /^3 product is not plain YAML: aliases/],
+    ["a tag", file("title: !!js/function x"), /^2 product is not plain YAML/],
+    ["a tag of our own", file("title: !secret x"), /^2 product is not plain YAML/],
+    [
+      "a name of JavaScript's",
+      file(`${front}\n__proto__: {a: 1}`),
+      /__proto__ is not a name that can be used/,
+    ],
+    ["a NUL", file(front, "a\0b"), /content must not contain NUL characters/],
+    ["no content", file(front, ""), /content must have at least 1 character/],
+    [
+      "text that is no UTF-8",
+      new Uint8Array([0x2d, 0x2d, 0x2d, 0x0a, 0xff, 0x0a]),
+      /^1 product is not valid UTF-8/,
+    ],
+    [
+      "5,001 lines and commas of front matter",
+      file(`tags: [${"a,".repeat(5_000)}a]`),
+      /^2 product has more than 5,000 lines and commas/,
+    ],
+    ["eleven levels", file(`title: ${"[".repeat(11)}x${"]".repeat(11)}`), /nesting exceeded/],
+    ["ten thousand brackets", file(`title: ${"[".repeat(10_000)}`), /^\d+ product /],
+    [
+      "a bomb of aliases",
+      file(
+        `a: &a [x,x,x]\n${Array.from({ length: 20 }, (_, at) => `b${at}: &b${at} [*${at ? `b${at - 1}` : "a"},*${at ? `b${at - 1}` : "a"}]`).join("\n")}`,
+      ),
+      /product is not plain YAML: aliases/,
+    ],
+  ] as const) {
+    test(`of a Markdown file is told: ${what}`, async () => {
+      const reply = await sends(seller, text, { type: MARKDOWN });
+      assert.match(told(assertError(reply, 400, "INVALID_REQUEST"))[0]!, problem);
+    });
+  }
+
+  for (const [what, line, problem] of [
+    ["a NUL", '{"title":"a\\u0000"}', "1 title must not contain NUL characters"],
+    ["half a pair", '{"title":"\\ud800"}', "1 title must not contain half of a surrogate pair"],
+    ["a name of JavaScript's", '{"__proto__":{}}', "1 __proto__ is not a name that can be used"],
+    ["65 levels", `{"a":${"[".repeat(64)}${"]".repeat(64)}}`, "1 product is nested deeper than 64 levels"],
+    ["text that is no UTF-8", new Uint8Array([0x7b, 0xff, 0x7d]), "1 product is not valid UTF-8"],
+    [
+      "5,001 members",
+      `{"tags":[${"1,".repeat(4_999)}1]}`,
+      "1 product has more than 5,000 members and elements together",
+    ],
+    ["null", "null", "1 product must be an object"],
+    ["a line of 5 MB", `{"title":"${"x".repeat(5_000_000)}"}`, "1 product is larger than 4194304 bytes"],
+  ] as const) {
+    test(`of a line is told: ${what}`, async () => {
+      assert.deepEqual(told(assertError(await sends(seller, line), 400, "INVALID_REQUEST")), [problem]);
+    });
+  }
+});
+
+suite("an import of known products", () => {
+  test("finds them by their ids, changes what stands in the line and nothing else", async () => {
+    const user = await market.hasUser();
+    const [a, b] = [await hasProduct(user), await hasDraft(user)];
+    const reply = await sends(user, jsonLines({ id: a, price: 7 }, { id: b, ...haiku }));
+    assert.deepEqual(counts(reply), [0, 1, 1]);
+    assert.deepEqual(
+      reply.body.data.products.map(({ id, status, outcome }: Record<string, string>) => [
+        id,
+        status,
+        outcome,
+      ]),
+      [
+        [a, "published", "updated"],
+        [b, "draft", "unchanged"],
+      ],
+    );
+    const { price, title, version } = (await user.get(`/v1/products/${a}`)).body.data;
+    assert.deepEqual([price, title, version], [7, haiku.title, "1.0.0"]);
+  });
+
+  test("by a name of one's own makes no second product, and follows the file", async () => {
+    const user = await market.hasUser();
+    const send = (content: string) =>
+      sends(user, file(`id: haikus/rain\n${front}`, content), { type: MARKDOWN });
+    assert.deepEqual(counts(await send("One")), [1, 0, 0]);
+    assert.deepEqual(counts(await send("One")), [0, 0, 1]);
+    assert.deepEqual(counts(await send("Two")), [0, 1, 0]);
+    const [product, ...others] = await exportOf(user);
+    assert.deepEqual([product!["content"], others], ["Two", []]);
+  });
+
+  test("makes a product anew whose id or name was that of a deleted one", async () => {
+    const user = await market.hasUser();
+    const line = jsonLines({ id: "rain", ...haiku });
+    const { id } = (await sends(user, line)).body.data.products[0];
+    await user.delete(`/v1/products/${id}`);
+    assert.deepEqual(counts(await sends(user, line)), [1, 0, 0]);
+    assert.deepEqual(counts(await sends(user, line)), [0, 0, 1]);
+    assert.deepEqual(counts(await sends(user, jsonLines({ id, ...haiku }))), [1, 0, 0]);
+    assert.equal(await countOf(user), 2);
+  });
+
+  test("of long contents that did not change keeps nobody waiting while it compares them", async () => {
+    const user = await market.hasUser();
+    const content = "Write {{topic}}. ".repeat(5_000);
+    const lines = jsonLines(...Array.from({ length: 60 }, (_, at) => ({ ...haiku, id: `p${at}`, content })));
+    await sends(user, lines);
+    let [longest, all, since] = [0, 0, process.cpuUsage()];
+    const count = () => {
+      const { user, system } = process.cpuUsage(since);
+      longest = Math.max(longest, user + system);
+      all += user + system;
+      since = process.cpuUsage();
+      turning = setImmediate(count);
+    };
+    let turning = setImmediate(count);
+    assert.deepEqual(counts(await sends(user, lines)), [0, 0, 60]);
+    clearImmediate(turning);
+    assert.ok(longest < all / 8, `${longest / 1_000} of ${all / 1_000} ms`);
+  });
+
+  test("keeps one seller's names apart from another's", async () => {
+    const [one, other] = [await market.hasUser(), await market.hasUser()];
+    const line = jsonLines({ id: "rain", ...haiku });
+    assert.deepEqual(counts(await sends(one, line)), [1, 0, 0]);
+    assert.deepEqual(counts(await sends(other, line)), [1, 0, 0]);
+  });
+
+  test("refuses a name and an id for the same product in one file", async () => {
+    const user = await market.hasUser();
+    const { id } = (await sends(user, jsonLines({ id: "rain", ...haiku }))).body.data.products[0];
+    const reply = await sends(user, jsonLines({ id: "rain", price: 2 }, { id, price: 3 }));
+    assert.deepEqual(told(assertError(reply, 400, "INVALID_REQUEST")), ["2 id is that of line 1 too"]);
+  });
+
+  test("makes a new version of what is on sale when the content differs, with an old file's version too", async () => {
+    const user = await market.hasUser();
+    const id = await hasProduct(user);
+    const [exported] = await exportOf(user);
+    const send = async (change: object) => {
+      const reply = await sends(user, jsonLines({ ...exported, ...change }));
+      const { version, changelog } = (await user.get(`/v1/products/${id}`)).body.data;
+      return [...counts(reply), version, changelog];
+    };
+    assert.deepEqual(await send({ content: "On {{topic}} in {{language=English}}." }), [
+      0,
+      1,
+      0,
+      "1.1.0",
+      "",
+    ]);
+    assert.deepEqual(await send({ content: "On {{topic}} in {{language=English}}." }), [
+      0,
+      0,
+      1,
+      "1.1.0",
+      "",
+    ]);
+    assert.deepEqual(await send({ content: "Of {{topic}} in {{language=English}}.", changelog: "Of" }), [
+      0,
+      1,
+      0,
+      "1.2.0",
+      "Of",
+    ]);
+    assert.deepEqual(
+      await send({ content: "Of {{topic}} in {{language=English}}.", version: "2.0.0", changelog: "Two" }),
+      [0, 1, 0, "2.0.0", "Two"],
+    );
+    assert.deepEqual(
+      await send({ content: "Of {{topic}} in {{language=English}}.", version: "2.0.0", changelog: "Two" }),
+      [0, 0, 1, "2.0.0", "Two"],
+    );
+    const old = { version: "2.0.0", changelog: "Two" };
+    assert.deepEqual(
+      await send({ content: "To {{topic}} in {{language=English}}.", ...old }),
+      [0, 1, 0, "2.1.0", ""],
+      "an old note",
+    );
+    const events = (await user.get("/v1/events?type=product.updated")).body.data;
+    assert.equal(events.length, 4, "an event a change, and none for what is the same");
+    assert.match(JSON.stringify(events[0].data.product.changes), /2\.1\.0/);
+  });
+
+  for (const [what, has] of [
+    ["a draft", hasDraft],
+    ["what is on sale", hasProduct],
+  ] as const) {
+    test(`keeps the files and images of ${what}`, async () => {
+      const user = await market.hasUser();
+      const id = await has(user);
+      await hasFile(user, id, { name: "guide.md" });
+      assert.equal((await sendImage(user, id, { bytes: await picture() })).status, 201);
+      assert.deepEqual(
+        counts(await sends(user, jsonLines({ id, content: "On {{topic}} in {{language=English}}." }))),
+        [0, 1, 0],
+      );
+      const { content, files, images } = (await user.get(`/v1/products/${id}`)).body.data;
+      assert.equal(content, "On {{topic}} in {{language=English}}.");
+      assert.deepEqual([files.map(({ name }: { name: string }) => name), images.length], [["guide.md"], 1]);
+    });
+  }
+
+  test("lets derived variables follow the content, and keeps described ones", async () => {
+    const user = await market.hasUser();
+    await hasDraft(user);
+    const [exported] = await exportOf(user);
+    await sends(user, jsonLines({ ...exported, content: "On {{animal}}" }));
+    const { variables } = (await user.get(`/v1/products/${exported!["id"]}`)).body.data;
+    assert.deepEqual(
+      variables.map(({ name }: { name: string }) => name),
+      ["animal"],
+    );
+  });
+
+  test("leaves a product its files and pictures, a draft as well as what is on sale", async () => {
+    const user = await market.hasUser();
+    const ids = [await hasDraft(user), await hasDraft(user)];
+    for (const id of ids) {
+      await hasFile(user, id, { name: "guide.md" });
+      assert.equal((await sendImage(user, id, { bytes: await picture() })).status, 201);
+    }
+    await user.post(`/v1/products/${ids[0]}/publish`);
+    const reply = await sends(
+      user,
+      jsonLines(...ids.map((id) => ({ id, content: "On {{topic}} in {{language=English}}." }))),
+    );
+    assert.deepEqual(counts(reply), [0, 2, 0]);
+    for (const id of ids) {
+      const { files, images } = (await user.get(`/v1/products/${id}`)).body.data;
+      assert.deepEqual([files.map(({ name }: { name: string }) => name), images.length], [["guide.md"], 1]);
+    }
+  });
+
+  /** What an import of these lines answers that finds the product changed, by this statement, when it gets its lock. */
+  async function overtaken(id: string, user: Client, line: object, set: string): Promise<Reply> {
+    const uuid = toUuid("prod", id);
+    const { reply } = await market.service.ctx.db.transaction().execute(async (tx) => {
+      await sql`select from products where id = ${uuid} for update`.execute(tx);
+      const reply = sends(user, jsonLines({ id, ...line }));
+      await somebodyWaits(market);
+      await sql`update products set ${sql.raw(set)} where id = ${uuid}`.execute(tx);
+      return { reply };
+    });
+    return reply;
+  }
+
+  test("looks again where a product has changed meanwhile, and tells what is wrong now by its line", async () => {
+    const user = await market.hasUser();
+    const [draft, sold] = [await hasDraft(user), await hasProduct(user)];
+    const published = "first_published_at = created_at";
+    const refused = await overtaken(draft, user, { currency: "EUR" }, published);
+    assert.equal(assertError(refused, 422, "VALIDATION_ERROR", "currency").line, 1);
+    const changed = await overtaken(sold, user, { price: 7 }, "status = 'unpublished'");
+    assert.equal(changed.body.data.products[0].status, "unpublished");
+  });
+
+  test("waits for a sale or a view that comes meanwhile, and lets it refer to the product", async () => {
+    const user = await market.hasUser();
+    const id = await hasProduct(user);
+    const imported = await market.service.ctx.db.transaction().execute(async (tx) => {
+      await sql`select from product_stats where product_id = ${toUuid("prod", id)} for update`.execute(tx);
+      const reply = sends(user, jsonLines({ id, price: 7 }));
+      await somebodyWaits(market);
+      await sql`select from products where id = ${toUuid("prod", id)} for key share`.execute(tx);
+      return { reply };
+    });
+    assert.deepEqual(counts(await imported.reply), [0, 1, 0]);
+  });
+
+  test("shows a change of what is on sale in lists at once", async () => {
+    const user = await market.hasUser();
+    const id = await hasProduct(user, { title: "Before the import" });
+    await sends(user, jsonLines({ id, title: "After the import" }));
+    const list = await user.get("/v1/products?author=me");
+    assert.equal(list.body.data[0].title, "After the import");
+  });
+
+  test("twenty times at once makes each product once", async () => {
+    const user = await market.hasUser();
+    const body = jsonLines(...[1, 2, 3].map((at) => ({ ...haiku, id: `p${at}`, title: `Haiku ${at}` })));
+    const replies = await Promise.all(Array.from({ length: 20 }, () => sends(user, body)));
+    for (const reply of replies) assert.equal(reply.status, 200, reply.text);
+    const made = replies.map(({ body }) => body.data.created).toSorted((a, b) => b - a);
+    assert.deepEqual(made, [3, ...Array(19).fill(0)]);
+    assert.equal(await countOf(user), 3);
+  });
+
+  test("leaves connections to others, however many of one seller wait for each other", async () => {
+    const user = await market.hasUser();
+    const other = await market.hasUser();
+    const { db, pool } = market.service.ctx;
+    const isWaiting = async () =>
+      (await pool.query("select from pg_stat_activity where wait_event_type = 'Lock' limit 1")).rows.length >
+      0;
+    const replies = await db.transaction().execute(async (tx) => {
+      await tx.updateTable("users").set({ bio: "held" }).where("id", "=", user.userId).execute();
+      const sent = Array.from({ length: 10 }, (_, at) => sends(user, jsonLines({ ...haiku, id: `p${at}` })));
+      await until("an import waits for the lock", isWaiting);
+      for (let at = 0; at < 30; at++) assert.equal((await other.get("/v1/products")).status, 200);
+      return sent;
+    });
+    for (const { status, text } of await Promise.all(replies)) assert.equal(status, 200, text);
+  });
+
+  test("beside changes, publishing and deleting ends in a whole product, and never in a fault", async () => {
+    const user = await market.hasUser();
+    const ids = await Promise.all([1, 2, 3, 4].map(() => hasDraft(user)));
+    const storm = Array.from({ length: 8 }, (_, round) => [
+      sends(
+        user,
+        jsonLines(
+          ...ids.map((id) => ({
+            id,
+            price: round + 1,
+            content: `On {{topic}} in {{language=English}} ${round}`,
+          })),
+        ),
+      ),
+      ...ids.map((id) => user.patch(`/v1/products/${id}`, { title: `Haiku ${round}` })),
+      user.post(`/v1/products/${ids[round % 4]}/publish`),
+      user.post(`/v1/products/${ids[(round + 1) % 4]}/unpublish`),
+    ]).flat();
+    const replies = await Promise.all(storm);
+    for (const { status, text } of replies) assert.ok([200, 409, 422].includes(status), text);
+    for (const product of await exportOf(user)) {
+      const round = Number(String(product["content"]).split(" ").at(-1));
+      assert.equal(product["price"], round + 1, "price and content of one import");
+    }
+  });
+
+  test("waits for views that are being counted, and they do not wait for it", async () => {
+    const user = await market.hasUser();
+    const id = await hasDraft(user);
+    const { db } = market.service.ctx;
+    const { reply } = await db.transaction().execute(async (tx) => {
+      const productId = toUuid("prod", id)!;
+      await sql`select from product_stats where product_id = ${productId} for no key update`.execute(tx);
+      const reply = sends(user, jsonLines({ id, price: 7 }));
+      await somebodyWaits(market);
+      await sql`insert into product_days values (${productId}, '2026-06-15', 1)`.execute(tx);
+      return { reply };
+    });
+    assert.deepEqual(counts(await reply), [0, 1, 0]);
+  });
+
+  test("beside other sellers' with the same new words waits for none of them", async () => {
+    const sellers = await Promise.all(Array.from({ length: 6 }, () => market.hasUser()));
+    const titles = Array.from({ length: 60 }, (_, at) => `zyx${String.fromCharCode(97 + (at % 26))}${at}`);
+    const orders = [titles, titles.toReversed()];
+    const replies = await Promise.all(
+      sellers.map((one, at) =>
+        sends(one, jsonLines(...orders[at % 2]!.map((title) => ({ ...haiku, title })))),
+      ),
+    );
+    for (const reply of replies) assert.deepEqual(counts(reply), [titles.length, 0, 0]);
+  });
+});
+
+suite("the ways to ask for an import", () => {
+  test("dryRun tells what would happen and does nothing", async () => {
+    const user = await market.hasUser();
+    const id = await hasDraft(user);
+    const body = jsonLines({ ...haiku, id: "new" }, { id, price: 3 }, { ...haiku, id: "also new" });
+    const reply = await sends(user, body, { query: "?dryRun=true" });
+    assert.deepEqual(counts(reply), [2, 1, 0]);
+    assert.equal(reply.body.data.dryRun, true);
+    assert.deepEqual(
+      reply.body.data.products.map(({ id }: { id: string | null }) => id),
+      [null, id, null],
+    );
+    assert.equal(await countOf(user), 1);
+    assert.equal((await exportOf(user))[0]!["price"], haiku.price);
+    assertError(
+      await sends(user, jsonLines({ ...haiku, price: 0 }), { query: "?dryRun=true" }),
+      400,
+      "INVALID_REQUEST",
+      "price",
+    );
+  });
+
+  test("publish offers what passes the checklist and tells of the others what they lack", async () => {
+    const user = await market.hasUser();
+    const body = jsonLines(
+      { ...haiku, title: "Complete" },
+      { ...haiku, title: "Lacking", description: "", compatibility: [] },
+      { ...haiku, title: "Not yet", status: "draft" },
+      { ...haiku, title: "As exported", status: "published" },
+    );
+    const reply = await sends(user, body, { query: "?publish=true" });
+    assert.equal(reply.body.data.published, 2, reply.text);
+    assert.deepEqual(
+      reply.body.data.products.map(({ title, status, notPublished }: Record<string, unknown>) => [
+        title,
+        status,
+        (notPublished as { field: string }[] | undefined)?.map(({ field }) => field),
+      ]),
+      [
+        ["Complete", "published", undefined],
+        ["Lacking", "draft", ["description", "compatibility"]],
+        ["Not yet", "draft", undefined],
+        ["As exported", "published", undefined],
+      ],
+    );
+    assert.equal((await user.get("/v1/events?type=product.published")).body.data.length, 2);
+    const ids = reply.body.data.products.map(({ id }: { id: string }) => ({ id }));
+    const again = await sends(user, jsonLines({ ...ids[0] }), { query: "?publish=true" });
+    assert.deepEqual([again.body.data.published, again.body.data.products[0].notPublished], [0, undefined]);
+  });
+
+  test("an Idempotency-Key gives a repeat the first answer, and another query is another request", async () => {
+    const user = await market.hasUser();
+    const body = jsonLines(haiku);
+    const headers = { "idempotency-key": "import 1" };
+    const first = await sends(user, body, headers);
+    const repeat = await sends(user, body, headers);
+    assert.equal(repeat.headers.get("idempotent-replayed"), "true");
+    assert.deepEqual(repeat.body, first.body);
+    assert.equal(await countOf(user), 1);
+    assertError(
+      await sends(user, body, { ...headers, query: "?dryRun=true" }),
+      422,
+      "IDEMPOTENCY_KEY_REUSED",
+    );
+    assert.equal((await sends(user, body, { ...headers, query: `?api_key=${user.key}` })).status, 200);
+  });
+
+  test("an unknown parameter, or one that is neither yes nor no, is refused", async () => {
+    for (const query of ["?dryrun=true", "?dryRun=1", "?publish=yes"])
+      assertError(await sends(seller, jsonLines(haiku), { query }), 400, "INVALID_REQUEST");
+  });
+
+  test("any other media type is 415 and names those that are taken", async () => {
+    for (const type of [
+      "application/json",
+      "text/plain",
+      "multipart/form-data; boundary=x",
+      ";",
+      "application/zipped",
+    ]) {
+      const reply = await sends(seller, jsonLines(haiku), { type });
+      assertError(reply, 415, "UNSUPPORTED_MEDIA_TYPE");
+      if (type !== ";") assert.match(reply.body.error.message, /application\/jsonl, .*application\/zip/);
+    }
+  });
+
+  test("nothing at all, and nothing but blanks, is no import", async () => {
+    const empty = await seller.request("POST", "/v1/products/import");
+    assertError(empty, 400, "INVALID_REQUEST", "body");
+    for (const body of [" ", "\n\n", "\ufeff"])
+      assertError(await sends(seller, body), 400, "INVALID_REQUEST", "body");
+    assertError(
+      await sends(seller, await zipOf({ "README.md": "x" }), { type: ZIP }),
+      400,
+      "INVALID_REQUEST",
+      "body",
+    );
+  });
+
+  test("more than 1,000 products, 100,000 lines or 20 MiB are refused", async () => {
+    const user = await market.hasUser();
+    const many = Array(1_001).fill(JSON.stringify(haiku)).join("\n");
+    assert.match(
+      assertError(await sends(user, many), 400, "INVALID_REQUEST", "body").reason,
+      /1,000 products/,
+    );
+    const blank = await sends(user, "\n".repeat(100_001));
+    assert.match(assertError(blank, 400, "INVALID_REQUEST", "body").reason, /100,000 lines/);
+    assertError(await sends(user, " ".repeat(20 * 1024 * 1024 + 1)), 413, "PAYLOAD_TOO_LARGE");
+    assert.equal(await countOf(user), 0);
+  });
+
+  /** The head of an import whose body is announced and does not come. */
+  function begin(origin: string, { key }: Client): Promise<Socket> {
+    const { hostname, port } = new URL(origin);
+    const socket = connect(Number(port), hostname);
+    socket.write(
+      [
+        "POST /v1/products/import HTTP/1.1",
+        "Host: stoa",
+        `Authorization: Bearer ${key}`,
+        "Content-Type: application/jsonl",
+        "Content-Length: 100000",
+        "Expect: 100-continue",
+        "\r\n",
+      ].join("\r\n"),
+    );
+    return new Promise((resolve) => socket.once("data", () => resolve(socket)));
+  }
+
+  test("whose body stands still ends soon", async () => {
+    const hasty = await openMarket({ requestDeadlines: { upload: { idleMs: 50, totalMs: 30_000 } } });
+    const socket = await begin(hasty.origin, await hasty.hasUser());
+    const answer = await new Promise<string>((resolve) =>
+      socket.once("data", (data) => resolve(String(data))),
+    );
+    assert.match(answer, /^HTTP\/1.1 400 /);
+    assert.match(answer, /body: stood still for 0.05 seconds/);
+    socket.destroy();
+    await hasty.close();
+  });
+
+  test("beyond two of one account at once waits unread, beyond twenty waiting is refused; another account is not", async () => {
+    const [user, other] = [await market.hasUser(), await market.hasUser()];
+    await user.get("/v1/products");
+    const open = [await begin(market.origin, user), await begin(market.origin, user)];
+    await sends(other, jsonLines(haiku));
+    const refused = Promise.withResolvers<void>();
+    let count = 0;
+    const sent = Array.from({ length: 30 }, async (_, at) => {
+      const reply = await sends(user, jsonLines({ ...haiku, id: `p${at}` }));
+      if (reply.status === 429 && ++count === 10) refused.resolve();
+      return reply;
+    });
+    await refused.promise;
+    assert.equal(await countOf(user), 0);
+    assert.equal((await sends(other, jsonLines(haiku))).status, 200);
+    for (const socket of open) socket.destroy();
+    const replies = await Promise.all(sent);
+    const waited = replies.filter(({ status }) => status === 200);
+    assert.deepEqual([waited.length, await countOf(user)], [20, 20]);
+    for (const reply of replies.filter((one) => !waited.includes(one)))
+      assert.equal(assertError(reply, 429, "RATE_LIMIT_EXCEEDED") ?? reply.headers.get("retry-after"), "1");
+  });
+
+  test("whose account closes meanwhile leaves nothing", async () => {
+    const user = await market.hasUser();
+    const { ctx } = market.service;
+    const { reply } = await ctx.db.transaction().execute(async (tx) => {
+      await anonymise(ctx, tx, await lockToClose(tx, user.userId));
+      const reply = sends(user, jsonLines({ ...haiku, id: "rain" }));
+      await somebodyWaits(market);
+      return { reply };
+    });
+    assertError(await reply, 401, "INVALID_API_KEY");
+    const left = "select author_id from products union all select author_id from imported_names";
+    const { rows } = await market.query(`select from (${left}) l where author_id = $1`, [user.userId]);
+    assert.equal(rows.length, 0);
+  });
+});
+
+suite("a zip", () => {
+  const text = file(front);
+
+  test("that is none, or a piece of one, is refused", async () => {
+    const whole = await zipOf({ "a.md": text });
+    for (const bytes of ["PK", "not a zip", whole.slice(0, -30), whole.slice(20)])
+      assertError(await sends(seller, bytes, { type: ZIP }), 400, "INVALID_REQUEST", "body");
+  });
+
+  test("that was damaged on its way is refused, whichever byte it is", async () => {
+    const user = await market.hasUser();
+    const whole = await zipOf({ "a.md": text });
+    for (let at = 0; at < whole.length; at += 3) {
+      const damaged = whole.slice();
+      damaged[at] = damaged[at]! ^ 0xff;
+      const { status } = await sends(user, damaged, { type: ZIP, query: "?dryRun=true" });
+      // Times, versions and the like may be wrong without harm to what is inside.
+      assert.ok(status === 200 || status === 400, `${at}: ${status}`);
+    }
+    const stored = Buffer.from(await zipOf({ "a.md": text }, false));
+    stored.write("tipic", stored.indexOf("topic"));
+    const reply = await sends(user, new Uint8Array(stored), { type: ZIP });
+    assert.match(assertError(reply, 400, "INVALID_REQUEST", "body").reason, /is damaged: a\.md/);
+    assert.equal(await countOf(user), 0);
+  });
+
+  test("that unpacks to more than may be sent is refused, before it is unpacked", async () => {
+    const bomb = await zipOf({ "a.md": file(front, "x".repeat(30 * 1024 * 1024)) });
+    assert.ok(bomb.length < 100_000);
+    assert.match(
+      assertError(await sends(seller, bomb, { type: ZIP }), 400, "INVALID_REQUEST", "body").reason,
+      /unpacks/,
+    );
+    const large = await zipOf({ "a.md": file(front, "x".repeat(5 * 1024 * 1024)) });
+    assert.match(
+      assertError(await sends(seller, large, { type: ZIP }), 400, "INVALID_REQUEST", "body").reason,
+      /larger than/,
+    );
+  });
+
+  test("that lies about its sizes is refused", async () => {
+    const bomb = Buffer.from(await zipOf({ "a.md": file(front, "x".repeat(3_000_000)) }));
+    const directory = bomb.indexOf(Buffer.from("PK\u0001\u0002"));
+    bomb.writeUInt32LE(1_000, directory + 24);
+    assertError(await sends(seller, new Uint8Array(bomb), { type: ZIP }), 400, "INVALID_REQUEST", "body");
+  });
+
+  test("whose names lead out of it is refused, and a long name is told in part", async () => {
+    const zip = Buffer.from(await zipOf({ "aaaaaaa.md": text }));
+    const evil = Buffer.from(zip.toString("latin1").replaceAll("aaaaaaa.md", "../../../a.md"), "latin1");
+    assertError(await sends(seller, new Uint8Array(evil), { type: ZIP }), 400, "INVALID_REQUEST", "body");
+    const long = await zipOf({ [`${"n".repeat(5_000)}.md`]: "no front matter" });
+    assert.ok((await sends(seller, long, { type: ZIP })).text.length < 2_000);
+  });
+});

@@ -1,0 +1,53 @@
+import { type ApiError, fieldError, invalidRequest, problemsIn } from "../../core/errors.ts";
+import { parseJsonBody } from "../../platform/http/json-body.ts";
+import { MAX_ITEM_BYTES, MAX_ITEM_MEMBERS, type Read } from "./items.ts";
+import { WHOLE } from "./problems.ts";
+
+const BOM = Buffer.from("\ufeff");
+const NEWLINE = 0x0a;
+const isBlankByte = (byte: number) => byte === 0x20 || byte === 0x09 || byte === 0x0d;
+/** Blank ones count: a file of nothing else shall not keep anybody busy. */
+const MAX_LINES = 100_000;
+
+/** A product a line; blank lines are skipped. */
+export function* readJsonLines(bytes: Buffer): Generator<Read> {
+  let start = bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0;
+  for (let line = 1; start < bytes.length; line++) {
+    if (line > MAX_LINES)
+      throw invalidRequest("body", `has more than ${MAX_LINES.toLocaleString("en")} lines`);
+    const newline = bytes.indexOf(NEWLINE, start);
+    const end = newline < 0 ? bytes.length : newline;
+    const text = bytes.subarray(start, end);
+    start = end + 1;
+    if (!isBlank(text)) yield readLine(text, line);
+  }
+}
+
+/** A loop, since a file may be 20 MiB of blanks: Buffer.some() takes half a second for it. */
+function isBlank(text: Buffer): boolean {
+  let at = 0;
+  while (at < text.length && isBlankByte(text[at]!)) at++;
+  return at === text.length;
+}
+
+function readLine(text: Buffer, line: number): Read {
+  if (text.length > MAX_ITEM_BYTES)
+    return { line, error: invalidRequest(WHOLE, `is larger than ${MAX_ITEM_BYTES} bytes`) };
+  try {
+    return { line, value: parseJsonBody(text, "application/json", MAX_ITEM_MEMBERS), lineOf: () => line };
+  } catch (error) {
+    return { line, error: ofProduct(error as ApiError) };
+  }
+}
+
+/** What a request's body would be told is told of the product. */
+const ofProduct = (error: ApiError): ApiError =>
+  fieldError(
+    "INVALID_REQUEST",
+    problemsIn(error, WHOLE).map(({ field, reason }) => ({
+      field: field === "body" ? WHOLE : field,
+      reason,
+    })),
+  );
+
+export const toJsonLine = (product: object): string => `${JSON.stringify(product)}\n`;

@@ -1,0 +1,73 @@
+import { ApiError, invalidRequest } from "../../core/errors.ts";
+import { mustBeStorable } from "../../platform/http/json-body.ts";
+import { BadFrontMatter, readFrontMatter, writeFrontMatter } from "./front-matter.ts";
+import { MAX_ITEM_BYTES, type Read } from "./items.ts";
+import { WHOLE } from "./problems.ts";
+
+const FENCE = "---";
+
+/** The front matter, the content below it, and the line at which that begins. */
+interface Parts {
+  front: string;
+  body: string;
+  bodyLine: number;
+}
+
+/**
+ * A file is the front matter between two lines `---`, an empty line, the content, and a line end. That one empty line and
+ * that last line end are the file's; everything else below the front matter is content, to the letter.
+ */
+export const toMarkdown = async ({ content, ...front }: { content: string }): Promise<string> =>
+  `${FENCE}\n${await writeFrontMatter(front)}${FENCE}\n\n${content}\n`;
+
+/** The front matter begins at the second line. */
+const FENCES_ABOVE = 1;
+
+export async function readMarkdown(bytes: Buffer, file?: string): Promise<Read> {
+  const place = { line: 1, ...(file !== undefined && { file }) };
+  try {
+    const { front, body, bodyLine } = partsOf(decode(bytes));
+    const { value, lineOf } = await readFrontMatter(front);
+    if (Object.hasOwn(value, "content"))
+      throw new BadFrontMatter(lineOf("content"), "stands below the front matter", "content");
+    const product = { ...value, content: body };
+    mustBeStorable(product, WHOLE);
+    return {
+      ...place,
+      value: product,
+      lineOf: (field) => (/^content(\W|$)/.test(field) ? bodyLine : lineOf(field) + FENCES_ABOVE),
+    };
+  } catch (error) {
+    if (error instanceof BadFrontMatter)
+      return { ...place, line: error.line + FENCES_ABOVE, error: error.problem };
+    if (error instanceof ApiError) return { ...place, error };
+    throw error;
+  }
+}
+
+function decode(bytes: Buffer): string {
+  if (bytes.length > MAX_ITEM_BYTES) throw invalidRequest(WHOLE, `is larger than ${MAX_ITEM_BYTES} bytes`);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw invalidRequest(WHOLE, "is not valid UTF-8");
+  }
+}
+
+/** A file whose first line ends as Windows ends lines was saved there: all its line ends are read as our own. */
+function partsOf(text: string): Parts {
+  const lines = /^---[ \t]*\r\n/.test(text) ? text.replaceAll("\r\n", "\n") : text;
+  const opening = /^---[ \t]*\n/.exec(lines);
+  if (!opening) throw invalidRequest(WHOLE, `must begin with front matter: a line ${FENCE}`);
+  const rest = lines.slice(opening[0].length);
+  const closing = /^---[ \t]*(\n|$)/m.exec(rest);
+  if (!closing) throw invalidRequest(WHOLE, `has front matter without an end: a second line ${FENCE}`);
+  const front = rest.slice(0, closing.index);
+  const below = rest.slice(closing.index + closing[0].length);
+  const hasEmptyLine = below.startsWith("\n");
+  return {
+    front,
+    body: (hasEmptyLine ? below.slice(1) : below).replace(/\n$/, ""),
+    bodyLine: front.split("\n").length + 2 + (hasEmptyLine ? 1 : 0),
+  };
+}

@@ -1,0 +1,73 @@
+import type { ProductStatus, Variable } from "@stoa/contract";
+import { sql } from "kysely";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+
+export interface ExportRow {
+  id: string;
+  status: ProductStatus;
+  title: string;
+  description: string;
+  lang: string | null;
+  type: string;
+  category: string | null;
+  priceMinor: number;
+  currency: string;
+  commissionBasisPoints: number | null;
+  content: string;
+  contentFormat: "text" | "messages";
+  preview: string;
+  requirements: string[];
+  features: string[];
+  tags: string[];
+  compatibility: string[];
+  models: Record<string, string>;
+  variables: Variable[];
+  version: string;
+  changelog: string;
+}
+
+/** The next of an author's products, in the order of their ids, with the content of their newest versions. */
+export async function listToExport(
+  db: Queries,
+  authorId: string,
+  { after, limit }: { after: string | null; limit: number },
+): Promise<ExportRow[]> {
+  const { rows } = await sql<ExportRow>`
+    select p.id, p.status, p.title, p.description, p.lang, p.type, p.category, p.price_minor as "priceMinor",
+           p.currency, v.content, v.content_format as "contentFormat", p.preview, p.requirements, p.features, p.tags,
+           p.commission_basis_points as "commissionBasisPoints", p.compatibility, p.models, v.variables, v.version, v.changelog
+      from products p
+      join product_versions v on v.product_id = p.id and v.version = p.version
+     where p.author_id = ${authorId} and p.status <> 'deleted' and (${after}::uuid is null or p.id > ${after})
+     order by p.id limit ${limit}`.execute(db);
+  return rows;
+}
+
+/** Which of these ids are products of the author's that are not deleted. */
+export async function listOwnIds(db: Queries, authorId: string, ids: string[]): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    select id from products
+     where author_id = ${authorId} and id = any (${ids}::uuid[]) and status <> 'deleted'`.execute(db);
+  return rows.map(({ id }) => id);
+}
+
+/** The products that the author's own names stand for; of a deleted one the name is free. */
+export async function listNamed(db: Queries, authorId: string, names: string[]) {
+  const { rows } = await sql<{ name: string; productId: string }>`
+    select i.name, i.product_id as "productId"
+      from imported_names i join products p on p.id = i.product_id
+     where i.author_id = ${authorId} and i.name = any (${names}::text[]) and p.status <> 'deleted'`.execute(
+    db,
+  );
+  return rows;
+}
+
+export const writeNames = (tx: Tx, authorId: string, names: { name: string; productId: string }[]) =>
+  sql`
+    insert into imported_names (author_id, name, product_id)
+    select ${authorId}, n.* from unnest(${names.map(({ name }) => name)}::text[],
+                                        ${names.map(({ productId }) => productId)}::uuid[]) as n (name, product_id)
+    on conflict (author_id, name) do update set product_id = excluded.product_id`.execute(tx);
+
+export const deleteNamesOf = (tx: Tx, authorId: string) =>
+  tx.deleteFrom("imported_names").where("author_id", "=", authorId).execute();

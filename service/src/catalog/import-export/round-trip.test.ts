@@ -1,0 +1,215 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { providers, toVisibleLine } from "@stoa/contract";
+import fc from "fast-check";
+import { haiku, hasDraft } from "../../../test/factories.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { exportOf, JSONL, jsonLines, sends, ZIP, zipExportOf } from "../../../test/transfer.ts";
+import { readMarkdown, toMarkdown } from "./markdown.ts";
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+const workflow = {
+  format: "workflow/1",
+  input: { type: "object", properties: { topic: { type: "string", maxLength: 500 } } },
+  steps: [
+    {
+      id: "outline",
+      type: "prompt",
+      provider: "openai",
+      model: "gpt-5-mini",
+      messages: [{ role: "user", content: "Outline {{topic}}" }],
+      vars: { topic: "input.topic" },
+    },
+  ],
+  result: "steps.outline.output",
+};
+
+/** Contents that a careless reader or writer would change. */
+const contents = [
+  "one line",
+  "a\r\nb\r\n",
+  "a\rb\r",
+  "ends in two line ends\n\n",
+  "\n\nbegins with two",
+  "---\ntitle: not front matter\n---\n",
+  "a\n---\nb\n---",
+  "---",
+  "  leading spaces\n\tand a tab  ",
+  "\ufeffa byte order mark",
+  "👩‍👩‍👧 עברית 日本語 e\u0301",
+  "line\u2028paragraph\u2029next\u0085line",
+  "# A heading\n\n```sh\necho '{{topic}}'\n```",
+  "{{topic=a: b # c}} \\{{literal}}",
+  "x".repeat(200_000),
+  "日".repeat(200_000),
+];
+
+const oddText = fc.oneof(
+  fc.string({ unit: "grapheme", maxLength: 100 }),
+  fc.string({ unit: "binary", maxLength: 60 }),
+  fc
+    .array(
+      fc.constantFrom(
+        "\n",
+        "\r\n",
+        "\r",
+        "---",
+        "- ",
+        ": ",
+        "#",
+        "'",
+        '"',
+        "|",
+        ">",
+        " ",
+        "\t",
+        "{{a}}",
+        "…",
+        "é",
+        "&x",
+        "*x",
+        "!!str",
+      ),
+      {
+        maxLength: 20,
+      },
+    )
+    .map((parts) => parts.join("")),
+  fc.constantFrom("null", "~", "true", "no", "1.0", "0x1f", "2026-01-01", "<<", "=", "{}", "[]"),
+);
+const storable = oddText.map((text) => text.replaceAll("\0", "").toWellFormed());
+const line = (max: number) => storable.map((text) => toVisibleLine(text.slice(0, max).toWellFormed()) || "x");
+
+const products = fc.record(
+  {
+    title: line(120),
+    description: storable,
+    type: fc.constant("PROMPT"),
+    category: fc.constantFrom("writing", "business"),
+    price: fc.integer({ min: 1, max: 99_999 }).map((cents) => cents / 100),
+    content: fc.oneof(
+      fc.constantFrom(...contents),
+      storable.map((text) => text || "x"),
+    ),
+    preview: storable,
+    requirements: fc.array(line(500), { maxLength: 3 }),
+    features: fc.array(line(500), { maxLength: 3 }),
+    tags: fc.array(line(40), { maxLength: 3 }),
+    compatibility: fc.subarray([...providers], { maxLength: 3 }),
+    changelog: storable,
+    version: fc.constantFrom("1.0.0", "0.1.0", "12.3.45"),
+    lang: fc.constantFrom("en", "pt-BR"),
+    models: fc.constantFrom({}, { openai: "gpt-5-mini", google: "yes" }),
+  },
+  { requiredKeys: ["title", "type", "price", "content"] },
+);
+
+/** What is the same in every shop. */
+const everywhere = ({ id: _, ...product }: Record<string, unknown>) => product;
+
+async function shopOfOddities(): Promise<Client> {
+  const seller = await market.hasUser();
+  const made = fc.sample(products, { seed: 20260615, numRuns: 120 });
+  const special = [
+    ...contents.map((content) => ({ ...haiku, content })),
+    { ...haiku, type: "WORKFLOW", content: JSON.stringify(workflow, null, 2) },
+    {
+      ...haiku,
+      contentFormat: "messages",
+      content: '[{"role":"user",\n "content":"On {{topic}}\\n---\\n"}]',
+    },
+    {
+      ...haiku,
+      variables: [
+        { name: "topic", description: "what: about\n", default: "" },
+        { name: "language", enum: ["no", "1"] },
+      ],
+    },
+    { ...haiku, price: 500, currency: "JPY" },
+    { ...haiku, price: 1.234, currency: "KWD" },
+    { ...haiku, commissionBasisPoints: 250 },
+  ];
+  for (const wish of [...special, ...made]) {
+    const reply = await seller.post("/v1/products", wish);
+    assert.equal(reply.status, 201, `${reply.text.slice(0, 500)} ${JSON.stringify(wish).slice(0, 500)}`);
+  }
+  return seller;
+}
+
+suite("what is exported", () => {
+  let seller: Client;
+  before(async () => {
+    seller = await shopOfOddities();
+  });
+
+  test("makes the same products in an empty shop, as JSON Lines", async () => {
+    const whole = await exportOf(seller);
+    const other = await market.hasUser();
+    const reply = await sends(other, (await seller.get("/v1/products/export")).text, { type: JSONL });
+    assert.equal(reply.status, 200, reply.text.slice(0, 2_000));
+    assert.deepEqual((await exportOf(other)).map(everywhere), whole.map(everywhere));
+  });
+
+  test("makes the same products in an empty shop, as Markdown", async () => {
+    const whole = await exportOf(seller);
+    const other = await market.hasUser();
+    const reply = await sends(other, await zipExportOf(seller, market.origin), { type: ZIP });
+    assert.equal(reply.status, 200, reply.text.slice(0, 2_000));
+    assert.equal(reply.body.data.created, whole.length);
+    assert.deepEqual((await exportOf(other)).map(everywhere), whole.map(everywhere));
+  });
+
+  test("changes nothing where it came from, in either format", async () => {
+    const whole = await exportOf(seller);
+    const lines = await sends(seller, jsonLines(...whole));
+    const files = await sends(seller, await zipExportOf(seller, market.origin), { type: ZIP });
+    for (const { body } of [lines, files]) {
+      const { created, updated, unchanged } = body.data;
+      assert.deepEqual([created, updated, unchanged], [0, 0, whole.length]);
+    }
+  });
+
+  test("is read and written by other tools of the trade", async () => {
+    const { default: yauzl } = await import("yauzl");
+    const zip = await yauzl.fromBufferPromise(Buffer.from(await zipExportOf(seller, market.origin)), {
+      lazyEntries: true,
+      strictFileNames: true,
+    });
+    const names: string[] = [];
+    for await (const { fileName } of zip.eachEntry()) names.push(fileName);
+    assert.equal(new Set(names).size, (await exportOf(seller)).length, "no two of one name");
+    for (const name of names) assert.match(name, /^[a-z0-9-]+-[a-z0-9]{8}\.md$/);
+  });
+});
+
+test("a Markdown file holds any text to the letter", async () => {
+  const front = fc.record({
+    title: storable,
+    tags: fc.array(storable, { maxLength: 3 }),
+    price: fc.double({ noNaN: true, noDefaultInfinity: true }),
+  });
+  const property = fc.asyncProperty(front, storable, async (fields, content) => {
+    const read = await readMarkdown(Buffer.from(await toMarkdown({ ...fields, content })));
+    assert.ok("value" in read, JSON.stringify(read));
+    assert.deepEqual(read.value, { ...fields, content });
+  });
+  await fc.assert(property, { numRuns: 1_000, seed: 20260615 });
+});
+
+test("an export of another's is no way to their products", async () => {
+  const [seller, thief] = [await market.hasUser(), await market.hasUser()];
+  const id = await hasDraft(seller);
+  const reply = await sends(thief, jsonLines({ ...haiku, id, title: "Stolen" }));
+  assert.equal(reply.body.data.created, 1, "their id is a name like any other");
+  assert.notEqual(reply.body.data.products[0].id, id);
+  assert.equal((await seller.get(`/v1/products/${id}`)).body.data.title, haiku.title);
+  assert.deepEqual(
+    (await exportOf(thief)).map(({ title }) => title),
+    ["Stolen"],
+  );
+});

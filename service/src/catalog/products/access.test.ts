@@ -1,0 +1,203 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import fc from "fast-check";
+import { getsAllBack, haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { newUuid, toId, toUuid } from "../../core/ids.ts";
+import { previewOf } from "./content.ts";
+
+let market: Market;
+let author: Client;
+let stranger: Client;
+before(async () => {
+  market = await openMarket();
+  author = await market.hasUser({ name: "Author" });
+  stranger = await market.hasUser({ name: "Stranger" });
+});
+after(() => market.close());
+
+const read = (who: Client, id: string, headers = {}) => who.get(`/v1/products/${id}`, headers);
+const detail = async (who: Client, id: string) => (await read(who, id)).body.data;
+const usedAt = async (productId: string): Promise<Date | null> => {
+  const { rows } = await market.query("select used_at from entitlements where product_id = $1", [
+    toUuid("prod", productId),
+  ]);
+  return rows[0].used_at;
+};
+
+async function hasBuyer(productId: string): Promise<Client> {
+  const buyer = await market.hasUser({ name: "Buyer" });
+  await hasBought(buyer, productId);
+  return buyer;
+}
+
+test("a stranger sees everything that helps to choose, and not the content", async () => {
+  const id = await hasProduct(author, { models: { openai: "gpt-5" }, features: ["Short"] });
+  const own = await detail(author, id);
+  assert.equal(own.content, haiku.content);
+  assert.deepEqual(await detail(stranger, id), {
+    ...own,
+    content: null,
+    files: null,
+    access: { owned: false, reason: "none", revealForfeitsInstantRefund: false },
+  });
+});
+
+test("a preview never holds the whole content", () => {
+  const content = fc.string({ unit: "grapheme", minLength: 2, maxLength: 2_000 });
+  fc.assert(
+    fc.property(content, (text) => {
+      const preview = previewOf("", text);
+      assert.ok(!preview.includes(text));
+      assert.ok(preview.length <= 401 && preview.isWellFormed());
+      assert.ok(text.startsWith(preview.slice(0, -1)), "a part of its beginning");
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("an author's own words are the preview", async () => {
+  const id = await hasProduct(author, { preview: "Ask for a topic." });
+  assert.equal((await detail(stranger, id)).contentPreview, "Ask for a topic.");
+});
+
+test("a buyer sees the content, and only the first look is announced and stamped", async () => {
+  const id = await hasProduct(author);
+  const buyer = await hasBuyer(id);
+  assert.equal(await usedAt(id), null);
+  const first = await detail(buyer, id);
+  const firstLook = market.clock.now;
+  assert.equal(first.content, haiku.content);
+  assert.deepEqual(first.access, { owned: true, reason: "purchased", revealForfeitsInstantRefund: false });
+  assert.deepEqual(await usedAt(id), firstLook);
+  market.clock.forward(60_000);
+  const second = await detail(buyer, id);
+  assert.deepEqual(second.access, { owned: true, reason: "purchased", revealForfeitsInstantRefund: false });
+  assert.deepEqual(await usedAt(id), firstLook);
+});
+
+suite("a browser that another site led to a product, with its buyer's cookie,", () => {
+  for (const site of ["cross-site", "same-site"]) {
+    test(`gets no content and counts nothing (Sec-Fetch-Site: ${site})`, async () => {
+      const buyer = await market.hasUser();
+      const id = await hasProduct(author);
+      const orderId = await hasBought(buyer, id);
+      const version = (await buyer.get(`/v1/products/${id}/versions`)).body.data[0].version;
+      const { key } = await market.hasSession(buyer.userId);
+      const led = { cookie: `__Host-session=${key}`, "sec-fetch-site": site, "sec-fetch-mode": "navigate" };
+      const browser = market.as(null);
+
+      const { data } = (await browser.get(`/v1/products/${id}`, led)).body;
+      assert.deepEqual([data.content, data.files, data.access.reason], [null, null, "none"]);
+      const withEmptyKey = (await browser.get(`/v1/products/${id}?api_key=`, led)).body.data;
+      assert.deepEqual([withEmptyKey.content, withEmptyKey.access.reason], [null, "none"]);
+      const refused = await browser.get(`/v1/products/${id}/versions/${version}`, led);
+      assert.equal(assertError(refused, 403, "UNAUTHORIZED").required, "same-origin");
+      await market.service.ctx.views.flush(market.service.ctx);
+      const { rows } = await market.query("select views from product_stats where product_id = $1", [
+        toUuid("prod", id),
+      ]);
+      assert.equal(rows[0]?.views ?? 0, 0);
+
+      const own = { ...led, "sec-fetch-site": "same-origin" };
+      const before = (await browser.get(`/v1/purchases/${orderId}`, own)).body.data;
+      assert.equal(before.refundable.reasonIfNot, null);
+      assert.equal(await usedAt(id), null);
+      const shown = (await browser.get(`/v1/products/${id}`, own)).body.data;
+      assert.notEqual(await usedAt(id), null);
+      assert.notEqual(shown.content, null);
+    });
+  }
+
+  test("a key in the header: whoever asks gave it, so Sec-Fetch-Site does not matter", async () => {
+    const buyer = await market.hasUser();
+    const id = await hasProduct(author);
+    await hasBought(buyer, id);
+    const { data } = (await buyer.get(`/v1/products/${id}`, { "sec-fetch-site": "cross-site" })).body;
+    assert.notEqual(data.content, null);
+  });
+});
+
+test("looking at a list reveals nothing", async () => {
+  const id = await hasProduct(author);
+  const buyer = await hasBuyer(id);
+  const { text } = await buyer.get("/v1/products");
+  assert.ok(!text.includes(haiku.content));
+  await buyer.get("/v1/purchases");
+  assert.equal(await usedAt(id), null);
+});
+
+test("a draft of another answers just as an id that names nothing", async () => {
+  const draft = await hasDraft(author);
+  const withoutRequest = ({ status, body }: Reply) => [status, body.error];
+  const answers = [
+    draft,
+    toId("prod", newUuid(new Date(0))),
+    "prod_x",
+    "nonsense",
+    toId("ord", newUuid(new Date(0))),
+  ];
+  for (const id of answers) {
+    const reply = await read(stranger, id);
+    assertError(reply, 404, "PRODUCT_NOT_FOUND");
+    assert.deepEqual(withoutRequest(reply), withoutRequest(await read(stranger, draft)), id);
+    assertError(await stranger.patch(`/v1/products/${id}`, { title: "Mine" }), 404, "PRODUCT_NOT_FOUND");
+    assertError(await stranger.post(`/v1/products/${id}/publish`), 404, "PRODUCT_NOT_FOUND");
+    assertError(await stranger.post(`/v1/products/${id}/unpublish`), 404, "PRODUCT_NOT_FOUND");
+    assertError(await stranger.delete(`/v1/products/${id}`), 404, "PRODUCT_NOT_FOUND");
+  }
+});
+
+test("what was taken off sale stays with its buyers and author, and strangers find nothing", async () => {
+  const id = await hasProduct(author);
+  const buyer = await hasBuyer(id);
+  await author.post(`/v1/products/${id}/unpublish`);
+  assertError(await read(stranger, id), 404, "PRODUCT_NOT_FOUND");
+  assert.equal((await detail(buyer, id)).content, haiku.content);
+  assert.equal((await detail(author, id)).content, haiku.content);
+});
+
+test("what was deleted stays with its buyers alone", async () => {
+  const id = await hasProduct(author);
+  const buyer = await hasBuyer(id);
+  await author.delete(`/v1/products/${id}`);
+  assertError(await read(stranger, id), 404, "PRODUCT_NOT_FOUND");
+  assertError(await read(author, id), 404, "PRODUCT_NOT_FOUND");
+  assert.partialDeepStrictEqual(await detail(buyer, id), { status: "deleted", content: haiku.content });
+});
+
+test("a revoked entitlement takes the content away, and what is off sale too", async () => {
+  const id = await hasProduct(author);
+  const buyer = await hasBuyer(id);
+  await getsAllBack(market, buyer);
+  const seen = await detail(buyer, id);
+  assert.deepEqual([seen.content, seen.access.reason], [null, "none"]);
+  await author.post(`/v1/products/${id}/unpublish`);
+  assertError(await read(buyer, id), 404, "PRODUCT_NOT_FOUND");
+});
+
+test("an admin's key is no admin: it sees no content and no drafts", async () => {
+  const admin = await market.hasUser({ role: "admin" });
+  assert.equal((await detail(admin, await hasProduct(author))).content, null);
+  assertError(await read(admin, await hasDraft(author)), 404, "PRODUCT_NOT_FOUND");
+});
+
+test("an ETag is this reader's alone, and is answered with 304 until something changes", async () => {
+  const id = await hasProduct(author);
+  const etag = (await read(stranger, id)).headers.get("etag")!;
+  const again = await read(stranger, id, { "if-none-match": etag });
+  assert.deepEqual([again.status, again.text], [304, ""]);
+  assert.equal(again.headers.get("cache-control"), "private");
+  assert.equal(again.headers.get("vary"), "Authorization, Cookie");
+  assert.notEqual((await read(author, id)).headers.get("etag"), etag);
+  await hasBought(stranger, id);
+  assert.equal((await read(stranger, id, { "if-none-match": etag })).status, 200, "bought: another view");
+  const buyer = await hasBuyer(id);
+  const unseen = (await buyer.request("HEAD", `/v1/products/${id}`)).headers.get("etag");
+  const seen = (await read(buyer, id)).headers.get("etag")!;
+  assert.notEqual(seen, unseen, "looked at: what a look costs has changed");
+  assert.equal((await read(buyer, id, { "if-none-match": seen })).status, 304);
+  await author.patch(`/v1/products/${id}`, { title: "Changed" });
+  const other = await market.hasUser();
+  assert.equal((await read(other, id, { "if-none-match": etag })).status, 200, "changed: another revision");
+});

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+
+let market: Market;
+let seller: Client;
+let admin: Client;
+before(async () => {
+  market = await openMarket();
+  seller = await market.hasUser({ name: "Seller" });
+  admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, { secondFactor: true });
+});
+after(() => market.close());
+
+const deedsTo = async (productId: string) =>
+  (
+    await market.query(
+      "select actor_id as actor, action, details, ip from audit_log where target_id = $1 order by id",
+      [productId],
+    )
+  ).rows;
+const readAs = (client: Client, productId: string) => client.get(`/v1/products/${productId}`);
+
+suite("an administrator with two factors", () => {
+  test("sees every product in every state, with its content", async () => {
+    const draft = await hasDraft(seller);
+    const { data } = (await readAs(admin, draft)).body;
+    assert.deepEqual([data.status, data.access.reason], ["draft", "none"]);
+    assert.match(data.content, /haiku/);
+    await seller.delete(`/v1/products/${draft}`);
+    assert.equal((await readAs(admin, draft)).body.data.status, "deleted");
+  });
+
+  test("changes, publishes, unpublishes and deletes it; the author is told, and the log tells who did", async () => {
+    const id = await hasDraft(seller);
+    const path = `/v1/products/${id}`;
+    const replies = [
+      await admin.patch(path, { title: "A tamer title" }),
+      await admin.post(`${path}/publish`),
+      await admin.post(`${path}/unpublish`),
+      await admin.delete(path),
+    ];
+    for (const reply of replies) assert.equal(reply.status, 200, reply.text);
+    const told = (await seller.get("/v1/events")).body.data.map(({ type }: { type: string }) => type);
+    assert.deepEqual(told.slice(0, 4), [
+      "product.unpublished",
+      "product.unpublished",
+      "product.published",
+      "product.updated",
+    ]);
+    const by = { actor: admin.userId, ip: "127.0.0.1" };
+    const change = { title: { old: "Haiku about anything", new: "A tamer title" } };
+    assert.deepEqual(await deedsTo(id), [
+      { ...by, action: "product.updated", details: { changes: change } },
+      { ...by, action: "product.published", details: { from: "draft", to: "published" } },
+      { ...by, action: "product.unpublished", details: { from: "published", to: "unpublished" } },
+      { ...by, action: "product.deleted", details: { from: "unpublished", to: "deleted" } },
+    ]);
+  });
+
+  test("changes from the state that was read: If-Match takes the administrator's own ETag", async () => {
+    const path = `/v1/products/${await hasProduct(seller)}`;
+    const etag = (await admin.get(path)).headers.get("etag")!;
+    const first = await admin.patch(path, { price: 5 }, { "if-match": etag });
+    assert.equal(first.status, 200, first.text);
+    assertError(await admin.patch(path, { price: 6 }, { "if-match": etag }), 412, "PRECONDITION_FAILED");
+    const next = { "if-match": first.headers.get("etag")! };
+    assert.equal((await admin.patch(path, { price: 6 }, next)).status, 200);
+    assert.equal((await admin.get(path)).headers.get("etag"), (await admin.get(path)).headers.get("etag"));
+  });
+
+  test("who bought it as well changes it by the same ETag", async () => {
+    const productId = await hasProduct(seller);
+    const buyer = await market.hasUser({ role: "admin" });
+    await hasBought(buyer, productId);
+    const both = await market.hasSession(buyer.userId, { secondFactor: true });
+    await readAs(both, productId);
+    const etag = (await readAs(both, productId)).headers.get("etag")!;
+    const reply = await both.patch(`/v1/products/${productId}`, { price: 7 }, { "if-match": etag });
+    assert.equal(reply.status, 200, reply.text);
+  });
+
+  test("keeps to the rules of the states and of the checklist", async () => {
+    const published = await hasProduct(seller);
+    assertError(await admin.post(`/v1/products/${published}/publish`), 409, "INVALID_STATE");
+    const bare = await hasDraft(seller, { description: "" });
+    assertError(await admin.post(`/v1/products/${bare}/publish`), 422, "VALIDATION_ERROR", "description");
+    assert.deepEqual(await deedsTo(bare), []);
+  });
+
+  test("works on products of their own as any author: moves are audited, changes are not", async () => {
+    const own = await market.hasUser({ role: "admin" });
+    const productId = await hasProduct(own);
+    await own.patch(`/v1/products/${productId}`, { price: 9 });
+    const details = { from: "draft", to: "published" };
+    assert.deepEqual(await deedsTo(productId), [
+      { actor: own.userId, action: "product.published", details, ip: "127.0.0.1" },
+    ]);
+  });
+
+  test("runs and downloads nothing that was not bought", async () => {
+    const run = { productId: await hasProduct(seller), apiKeyId: "sandbox", variables: { topic: "rain" } };
+    const details = assertError(await admin.post("/v1/ai/execute", run), 403, "UNAUTHORIZED");
+    assert.equal(details.reason, "purchase_required");
+  });
+});
+
+suite("an administrator's power is gone", () => {
+  for (const [way, enter] of [
+    ["without two factors", async (userId: string) => market.hasSession(userId)],
+    ["with a key", async (_userId: string, key: Client) => key],
+  ] as [string, (userId: string, key: Client) => Promise<Client>][]) {
+    test(`${way}: what is not for sale is 404, what is another's 403, and content null`, async () => {
+      const key = await market.hasUser({ role: "admin" });
+      const client = await enter(key.userId, key);
+      const [draft, published] = [await hasDraft(seller), await hasProduct(seller)];
+      for (const reply of [await readAs(client, draft), await client.delete(`/v1/products/${draft}`)])
+        assertError(reply, 404, "PRODUCT_NOT_FOUND");
+      for (const reply of [
+        await client.patch(`/v1/products/${published}`, { price: 1 }),
+        await client.post(`/v1/products/${published}/unpublish`),
+        await client.delete(`/v1/products/${published}`),
+      ])
+        assert.equal(assertError(reply, 403, "UNAUTHORIZED").required, "author");
+      assert.equal((await readAs(client, published)).body.data.content, null);
+    });
+  }
+
+  test("with the role, and no 304 hides that the content is gone", async () => {
+    const { userId } = await market.hasUser({ role: "admin" });
+    const session = await market.hasSession(userId, { secondFactor: true });
+    const published = await hasProduct(seller);
+    const etag = (await readAs(session, published)).headers.get("etag")!;
+    await market.query("update users set role = 'user' where id = $1", [userId]);
+    const reply = await session.get(`/v1/products/${published}`, { "if-none-match": etag });
+    assert.deepEqual([reply.status, reply.body.data.content], [200, null]);
+  });
+});

@@ -1,0 +1,57 @@
+import type { ProductFile, ProductImage } from "@stoa/contract";
+import { toUserId } from "../../accounts/people/users.ts";
+import type { Context, Member } from "../../core/context.ts";
+import { toId } from "../../core/ids.ts";
+import { linksUntil } from "../../core/links.ts";
+import { IMAGE_WIDTHS, imagePath } from "../search/card.ts";
+
+/** A file of a version. Its bytes are in the storage, under their digest. */
+export interface StoredFile {
+  id: string;
+  name: string;
+  size: number;
+  type: string;
+  sha256: string;
+}
+
+/** A picture of a product, as WebP in several widths; `hash` is the digest of the widest, which is this wide and high. */
+export interface StoredImage {
+  id: string;
+  hash: string;
+  alt: string;
+  width: number;
+  height: number;
+}
+
+/** They live for 15 to 30 minutes. */
+const LINK_MINUTES = 15;
+export const fileLinksUntil = (now: Date) => linksUntil(now, LINK_MINUTES);
+
+/** The path that a signed link is for: whose it is stands in it, so that the entitlement can be asked for again. */
+export const downloadPath = (ids: { productId: string; fileId: string; readerId: string }) =>
+  `/v1/products/${ids.productId}/files/${ids.fileId}/download/${ids.readerId}`;
+
+export function fileOf(
+  ctx: Context,
+  productId: string,
+  { id, name, size, type, sha256 }: StoredFile,
+  reader: Member,
+): ProductFile {
+  const ids = { productId: toId("prod", productId), fileId: toId("file", id) };
+  const path = downloadPath({ ...ids, readerId: toUserId(reader.userId) });
+  return { id: ids.fileId, name, size, type, sha256, url: ctx.links.sign(path, fileLinksUntil(ctx.now())) };
+}
+
+export const filesFor = (ctx: Context, product: { id: string; files: StoredFile[] }, reader: Member) =>
+  product.files.map((file) => fileOf(ctx, product.id, file, reader));
+
+const WIDEST = IMAGE_WIDTHS[2];
+
+export function imageOf(ctx: Context, { id, hash, alt, width, height }: StoredImage): ProductImage {
+  const origin = ctx.links.origin();
+  const sizes = IMAGE_WIDTHS.map((one) => ({
+    width: Math.min(one, width),
+    url: origin + imagePath(hash, one),
+  }));
+  return { id: toId("img", id), alt, url: origin + imagePath(hash, WIDEST), width, height, sizes };
+}

@@ -1,0 +1,61 @@
+import type { Variable } from "@stoa/contract";
+import { type FieldProblem, fieldError } from "../../core/errors.ts";
+import { inputTypesOf, isClosedInput } from "../../formats/workflow-definition/inputs.ts";
+import { isNarrower, namesOf } from "../../formats/workflow-definition/json-schema.ts";
+import { majorOf } from "../entitlements/entitlements.ts";
+import type { Locked } from "./ownership.ts";
+
+type Inputs = Pick<Locked, "type" | "content" | "variables" | "version">;
+
+/**
+ * Buyers run the newest version of the major line that they bought, with the inputs that they know. A version of the
+ * same line must accept whatever the version before accepted.
+ */
+export function mustAcceptOldInputs(before: Inputs, after: Inputs): void {
+  if (majorOf(after.version) > majorOf(before.version)) return;
+  const problems = [...narrowedVariables(before, after), ...narrowedTypes(before, after)];
+  if (problems.length > 0) throw fieldError("VALIDATION_ERROR", problems);
+}
+
+function narrowedVariables(before: Inputs, after: Inputs): FieldProblem[] {
+  const [old, now] = [byName(before.variables), byName(after.variables)];
+  const narrowed = after.variables.flatMap((variable) => {
+    const change = narrowing(old.get(variable.name), variable);
+    return change ? [problem(before, variable.name, change)] : [];
+  });
+  if (after.type === "WORKFLOW" && !isClosedInput(after.content)) return narrowed;
+  const removed = before.variables.filter(({ name }) => !now.has(name));
+  return [...narrowed, ...removed.map(({ name }) => problem(before, name, "is removed"))];
+}
+
+const byName = (variables: readonly Variable[]) =>
+  new Map(variables.map((variable) => [variable.name, variable]));
+
+const mustBeGiven = ({ required, default: standard }: Variable) => required && standard === undefined;
+
+/** What a variable refuses that it accepted before; null: nothing. */
+function narrowing(old: Variable | undefined, now: Variable): string | null {
+  if (mustBeGiven(now) && !(old && mustBeGiven(old))) {
+    return old ? "becomes required" : "is new and required";
+  }
+  if (!old) return null;
+  const { enum: choices, maxLength = Number.POSITIVE_INFINITY } = now;
+  if (choices && !old.enum?.every((choice) => choices.includes(choice))) return "accepts fewer values";
+  return maxLength < (old.maxLength ?? Number.POSITIVE_INFINITY) ? "becomes shorter" : null;
+}
+
+/** Inputs of a workflow have types, which its variables show as words only. */
+function narrowedTypes(before: Inputs, after: Inputs): FieldProblem[] {
+  if (before.type !== "WORKFLOW" || after.type !== "WORKFLOW") return [];
+  const now = inputTypesOf(after.content);
+  return [...inputTypesOf(before.content)].flatMap(([name, types]) => {
+    const allowed = now.get(name);
+    if (!allowed || !isNarrower(allowed, types)) return [];
+    return [problem(before, name, `must now be ${namesOf(allowed)}`)];
+  });
+}
+
+const problem = ({ version }: Inputs, name: string, change: string): FieldProblem => ({
+  field: `variables.${name}`,
+  reason: `${change}, which breaks the runs of buyers of ${majorOf(version)}.x: keep accepting the old inputs (give a new variable a default), or send version ${majorOf(version) + 1}.0.0`,
+});

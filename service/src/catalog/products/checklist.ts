@@ -1,0 +1,50 @@
+import { type FieldProblem, fieldError } from "../../core/errors.ts";
+import { checkWorkflow, missingProviders } from "../../formats/workflow-definition/workflow.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import { unavailableDependencies } from "./dependencies.ts";
+import type { Locked } from "./ownership.ts";
+
+/** Everything that a buyer needs and that is missing. */
+function missingForSale(product: Locked): FieldProblem[] {
+  const missing: FieldProblem[] = [];
+  const need = (ok: boolean, field: string, reason: string) => ok || missing.push({ field, reason });
+  need(product.title !== "", "title", "is missing");
+  need(product.description !== "", "description", "is missing: say what a buyer gets");
+  need(product.category !== null, "category", "is missing");
+  need(product.content.trim() !== "", "content", "is empty");
+  need(product.compatibility.length > 0, "compatibility", "needs at least one provider");
+  return missing;
+}
+
+/** A workflow as it stands can be run, and says which keys that takes. */
+async function missingInWorkflow(product: Locked): Promise<FieldProblem[]> {
+  const { content, compatibility } = product;
+  const checked = await checkWorkflow(content);
+  if ("problems" in checked) return checked.problems;
+  return missingProviders(checked.workflow, compatibility).map((id) => ({
+    field: "compatibility",
+    reason: `lacks ${id}, which a step of the workflow uses`,
+  }));
+}
+
+export async function mustBeComplete(db: Queries, product: Locked): Promise<void> {
+  const missing = await missingIn(product);
+  missing.push(...(await unavailableDependencies(db, product)));
+  if (missing.length > 0) throw fieldError("VALIDATION_ERROR", missing);
+}
+
+async function missingIn(product: Locked): Promise<FieldProblem[]> {
+  const inWorkflow = product.type === "WORKFLOW" ? await missingInWorkflow(product) : [];
+  return [...missingForSale(product), ...inWorkflow];
+}
+
+/**
+ * What is on sale, or waits for moderators, may not lose what the checklist asks for. A product that it calls may have
+ * gone off sale meanwhile, which is no reason to refuse a change of other fields.
+ */
+export async function mustStayComplete(db: Queries, before: Locked, after: Locked): Promise<void> {
+  if (after.status !== "published" && after.status !== "pending_review") return;
+  if (before.content !== after.content) return mustBeComplete(db, after);
+  const missing = await missingIn(after);
+  if (missing.length > 0) throw fieldError("VALIDATION_ERROR", missing);
+}

@@ -1,0 +1,100 @@
+import { hasInvisible, type ProductWarning } from "@stoa/contract";
+import { ApiError, toPath } from "../../core/errors.ts";
+import { parseMessages, parseTemplate, type Template } from "../../formats/prompt-template/template.ts";
+import { Workflow } from "../../formats/workflow-definition/definition.ts";
+import type { Content } from "./content.ts";
+
+/**
+ * Tags of Handlebars, Mustache, Jinja and Go templates. `{{"` is left out: a JSON example may begin so. Bounded, and no piece can hold
+ * the brace that begins the next one, so that a search is linear.
+ */
+const FOREIGN_TAG = /\{\{[ \t]*[#/^>!&~@$*.\w-][^{}\n]{0,200}\}\}|\{%[^{}\n]{1,200}%\}|\{#[^{}\n]{1,200}#\}/g;
+
+const MAX_NAMED_TAGS = 3;
+const MAX_TAG_CHARACTERS = 40;
+
+/** What the content holds that is likely a mistake: a template's logic, which `template/1` does not have, and what nobody sees. */
+export function contentWarnings(product: Content): ProductWarning[] {
+  return templatesOf(product).flatMap(({ field, text }) => {
+    const template = parseTemplate(text);
+    return [
+      ...foreignTagWarnings(field, template),
+      ...elseWarnings(field, template),
+      ...invisibleWarnings(field, text),
+    ];
+  });
+}
+
+function foreignTagWarnings(field: string, template: Template): ProductWarning[] {
+  const literals = template.filter((part) => typeof part === "string");
+  const tags = [...new Set(literals.flatMap((text) => text.match(FOREIGN_TAG) ?? []))];
+  if (tags.length === 0) return [];
+  const reason = `holds ${named(tags)}, which is sent to the model as it stands: a template has variables alone, without conditions, loops, filters and partials. Remove it, or sell each variant as a product of its own; write \\{{ for two braces that are meant as text`;
+  return [{ field, reason }];
+}
+
+function elseWarnings(field: string, template: Template): ProductWarning[] {
+  if (!template.some((part) => typeof part !== "string" && part.name === "else")) return [];
+  return [{ field, reason: "holds {{else}}, which is read as a variable named else: remove or rename it" }];
+}
+
+const invisibleWarnings = (field: string, text: string): ProductWarning[] =>
+  hasInvisible(text)
+    ? [
+        {
+          field,
+          reason:
+            "holds control, bidirectional or other invisible characters, which the model reads and buyers do not see: remove those that you do not mean",
+        },
+      ]
+    : [];
+
+function named(tags: string[]): string {
+  const shown = tags.slice(0, MAX_NAMED_TAGS).map(shortened).join(", ");
+  const more = tags.length - MAX_NAMED_TAGS;
+  return more > 0 ? `${shown} and ${more} more` : shown;
+}
+
+const shortened = (tag: string) =>
+  tag.length > MAX_TAG_CHARACTERS ? `${tag.slice(0, MAX_TAG_CHARACTERS).toWellFormed()}…` : tag;
+
+interface FieldText {
+  field: string;
+  text: string;
+}
+
+/** Nothing of a content from before a rule that it breaks: what a run would refuse is not warned of. */
+function templatesOf(product: Content): FieldText[] {
+  try {
+    return product.type === "WORKFLOW" ? workflowTexts(product.content) : promptTexts(product);
+  } catch (error) {
+    if (error instanceof ApiError) return [];
+    throw error;
+  }
+}
+
+function promptTexts({ contentFormat, content }: Content): FieldText[] {
+  if (contentFormat === "text") return [{ field: "content", text: content }];
+  return messageTexts(["content"], parseMessages(contentFormat, content));
+}
+
+function workflowTexts(content: string): FieldText[] {
+  const { success, data } = Workflow.safeParse(parsedOrNull(content));
+  if (!success) return [];
+  return data.steps.flatMap((step, index) => {
+    const path = ["content", "steps", index];
+    const [work, workPath] = step.type === "map" ? [step.do, [...path, "do"]] : [step, path];
+    return work.type === "prompt" ? messageTexts([...workPath, "messages"], work.messages) : [];
+  });
+}
+
+function parsedOrNull(content: string): unknown {
+  try {
+    return JSON.parse(content);
+  } catch {
+    return null;
+  }
+}
+
+const messageTexts = (path: (string | number)[], messages: { content: string }[]): FieldText[] =>
+  messages.map(({ content }, index) => ({ field: toPath([...path, index, "content"]), text: content }));

@@ -1,0 +1,116 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Provider, Variable } from "@stoa/contract";
+import { ApiError, type FieldProblem, fieldError, invalidRequest } from "../../core/errors.ts";
+import { parseMessages } from "../../formats/prompt-template/template.ts";
+import { deriveVariables } from "../../formats/prompt-template/variables.ts";
+import { inputNames, variablesOfInput } from "../../formats/workflow-definition/inputs.ts";
+import { checkWorkflow, providersOf } from "../../formats/workflow-definition/workflow.ts";
+
+export interface Content {
+  type: string;
+  content: string;
+  contentFormat: "text" | "messages";
+}
+
+function undeclared(declared: Variable[], used: Variable[]): FieldProblem[] {
+  const names = new Set(declared.map((variable) => variable.name));
+  return used
+    .filter(({ name }) => !names.has(name))
+    .map(({ name }) => ({ field: "variables", reason: `does not declare ${name}, which the content uses` }));
+}
+
+function unused(declared: Variable[], used: Variable[]): FieldProblem[] {
+  const names = new Set(used.map((variable) => variable.name));
+  return declared.flatMap(({ name }, index) =>
+    names.has(name)
+      ? []
+      : [{ field: `variables[${index}].name`, reason: `${name} is no input of the workflow` }],
+  );
+}
+
+function mustBeDistinct(declared: Variable[]): void {
+  const seen = new Set<string>();
+  declared.forEach(({ name }, index) => {
+    if (seen.has(name)) throw invalidRequest(`variables[${index}].name`, `${name} is declared twice`);
+    seen.add(name);
+  });
+}
+
+export interface ReadContent {
+  /** The inputs of a product: as declared by its author, else derived from the content. */
+  variables: Variable[];
+  /** The providers that the content itself names: a workflow's steps do, a prompt leaves the choice to its buyer. */
+  providers: Provider[];
+}
+
+/** What a product's content says of itself. Its faults are 400 by field. */
+export async function readContent(product: Content, declared: Variable[] | undefined): Promise<ReadContent> {
+  const { used, open, providers } = await (product.type === "WORKFLOW" ? readWorkflow : readPrompt)(product);
+  mustBeGivable(used);
+  if (!declared) return { variables: used, providers };
+  mustBeDistinct(declared);
+  const problems = [...undeclared(declared, used), ...(open ? [] : unused(declared, used))];
+  if (problems.length > 0) throw fieldError("INVALID_REQUEST", problems);
+  return { variables: declared, providers };
+}
+
+const MAX_VARIABLES = 100;
+
+/** What a content names must be something that a buyer can give, in a request and in a form. */
+function mustBeGivable(used: Variable[]): void {
+  if (used.length > MAX_VARIABLES)
+    throw invalidRequest("content", `names ${used.length} variables; at most ${MAX_VARIABLES} are allowed`);
+  // As a key of a JSON object it is refused, so a buyer could never send a value for it.
+  if (used.some(({ name }) => name === "__proto__"))
+    throw invalidRequest("content", "names the variable __proto__, which no request can give: rename it");
+}
+
+interface Used {
+  used: Variable[];
+  /** Whether a buyer may give what the content does not name. */
+  open: boolean;
+  providers: Provider[];
+}
+
+async function readWorkflow({ content }: Content): Promise<Used> {
+  const checked = await checkWorkflow(content);
+  if ("problems" in checked) throw fieldError("INVALID_REQUEST", checked.problems);
+  const { workflow } = checked;
+  return {
+    used: variablesOfInput(workflow.input),
+    open: inputNames(workflow.input) === null,
+    providers: providersOf(workflow),
+  };
+}
+
+async function readPrompt({ contentFormat, content }: Content): Promise<Used> {
+  return { used: deriveVariables(parseMessages(contentFormat, content)), open: true, providers: [] };
+}
+
+/** The variables as their author described them; undefined when they only follow from the content. */
+export async function declaredOf(
+  product: Content & { variables: Variable[] },
+): Promise<Variable[] | undefined> {
+  const derived = await derivedFrom(product);
+  return !derived || isDeepStrictEqual(derived, product.variables) ? undefined : product.variables;
+}
+
+/** null of a content from before a rule that it breaks: it must not stand in the way of its own mend. */
+async function derivedFrom(product: Content): Promise<Variable[] | null> {
+  try {
+    return (await readContent(product, undefined)).variables;
+  } catch (error) {
+    if (error instanceof ApiError) return null;
+    throw error;
+  }
+}
+
+const PREVIEW_CHARACTERS = 200;
+
+/** What everyone may read: the author's own words, else the first fifth of the content, 200 characters at most. */
+export function previewOf(preview: string, content: string): string {
+  if (preview) return preview;
+  const characters = Array.from(content.slice(0, PREVIEW_CHARACTERS * 2));
+  const length = Math.min(PREVIEW_CHARACTERS, Math.floor(content.length / 5));
+  return `${characters.slice(0, length).join("").trimEnd()}…`;
+}

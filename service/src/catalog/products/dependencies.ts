@@ -1,0 +1,130 @@
+import { createHash } from "node:crypto";
+import type { ProductDetail } from "@stoa/contract";
+import { type FieldProblem, toPath } from "../../core/errors.ts";
+import { toUuid } from "../../core/ids.ts";
+import { toDecimal } from "../../core/money/amount.ts";
+import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/definition.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import { type DependencyRow, findDependencies } from "./dependency-queries.ts";
+
+type Root = { id: string; type: string; content: string };
+
+/** A step of a workflow that runs another product. */
+interface Call {
+  /** Its place in the workflow that one began with, also where a called workflow makes the call. */
+  field: string;
+  productId: string;
+  pinned: string | undefined;
+}
+
+/** A call with the product that it names; undefined: the id names none. */
+interface Dependency extends Call {
+  product: DependencyRow | undefined;
+  /** 1: called by the workflow itself. */
+  depth: number;
+}
+
+function callsOf(content: string, fieldOf: (index: number, isMap: boolean) => string): Call[] {
+  const workflow = Workflow.safeParse(jsonOrNull(content));
+  return (workflow.data?.steps ?? []).flatMap((step, index) => {
+    const work = step.type === "map" ? step.do : step;
+    if (work.type !== "product") return [];
+    return [{ field: fieldOf(index, step.type === "map"), productId: work.productId, pinned: work.version }];
+  });
+}
+
+function jsonOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+const ownField = (index: number, isMap: boolean) =>
+  toPath(["content", "steps", index, ...(isMap ? ["do"] : []), "productId"]);
+
+/** Spares parsing the definitions that call nothing. */
+const mayCall = ({ type, content }: Root) => type === "WORKFLOW" && content.includes("prod_");
+
+/**
+ * Every product that a run of a workflow calls, directly or through workflows that it calls: one query a level. A product
+ * that is called twice is looked through once.
+ */
+async function dependenciesOf(db: Queries, root: Root, readerId: string | null): Promise<Dependency[]> {
+  const found: Dependency[] = [];
+  const seen = new Set([root.id]);
+  let calls = mayCall(root) ? callsOf(root.content, ownField) : [];
+  for (let depth = 1; calls.length > 0 && depth <= MAX_CALL_DEPTH; depth++) {
+    const rows = await findDependencies(db, idsIn(calls), readerId);
+    const level = calls.map((call) => ({ ...call, depth, product: rowOf(rows, call.productId) }));
+    found.push(...level);
+    calls = level.flatMap(({ field, product }) => {
+      if (!product || seen.has(product.id)) return [];
+      seen.add(product.id);
+      return product.type === "WORKFLOW" ? callsOf(product.content ?? "", () => field) : [];
+    });
+  }
+  return found;
+}
+
+const idsIn = (calls: readonly Call[]) =>
+  calls.map(({ productId }) => toUuid("prod", productId)).filter((id) => id !== null);
+
+const rowOf = (rows: readonly DependencyRow[], productId: string) =>
+  rows.find(({ id }) => id === toUuid("prod", productId));
+
+/** What keeps a buyer from running a workflow: products that it calls and that nobody can buy today. */
+export async function unavailableDependencies(db: Queries, root: Root): Promise<FieldProblem[]> {
+  const problems = (await dependenciesOf(db, root, null)).flatMap((dependency) => {
+    const reason = whyUnavailable(root, dependency);
+    return reason ? [{ field: dependency.field, reason }] : [];
+  });
+  // Two calls deep in one dependency stand at the same place.
+  return [...new Map(problems.map((problem) => [`${problem.field} ${problem.reason}`, problem])).values()];
+}
+
+function whyUnavailable(root: Root, { product, productId, pinned, depth }: Dependency): string | null {
+  if (product?.id === root.id) return "leads back to this workflow: a workflow cannot call itself";
+  if (!product?.onSale)
+    return `names ${productId}, which is not on sale, so that no buyer could run this step: publish that product first, or name another`;
+  if (product.type === "WORKFLOW" && depth >= MAX_CALL_DEPTH)
+    return `calls workflows more than ${MAX_CALL_DEPTH} deep`;
+  if (pinned !== undefined && !product.versions.includes(pinned))
+    return `pins version ${pinned} of ${productId}, but who buys it today gets version ${product.version} of another major line or without that version`;
+  return null;
+}
+
+type Shown = Pick<ProductDetail, "dependencies" | "totalPrice">;
+
+/** What a product costs together with the products that its reader still has to buy to run it. */
+export async function dependenciesFor(
+  db: Queries,
+  root: Root & { priceMinor: number; currency: string },
+  readerId: string | null,
+): Promise<Shown> {
+  const rows = new Map<string, DependencyRow | undefined>();
+  for (const { productId, product } of await dependenciesOf(db, root, readerId)) {
+    if (product?.id !== root.id) rows.set(productId, product);
+  }
+  const dependencies = [...rows].map(([productId, product]) => shown(productId, product));
+  const missing = [...rows.values()].filter((product) => !product?.owned);
+  const isKnown = missing.every((product) => product?.onSale && product.currency === root.currency);
+  const totalMinor = missing.reduce((sum, product) => sum + (product?.priceMinor ?? 0), root.priceMinor);
+  return { dependencies, totalPrice: isKnown ? toDecimal(totalMinor, root.currency) : null };
+}
+
+/** Of what the reader can neither buy nor run nothing but the id is said: it may be somebody's draft. */
+function shown(productId: string, product: DependencyRow | undefined): Shown["dependencies"][number] {
+  const isVisible = product?.onSale || product?.owned;
+  const { title = null, type = null, currency = null } = isVisible ? product! : {};
+  const price = isVisible ? toDecimal(product!.priceMinor, product!.currency) : null;
+  const owned = product?.owned ?? false;
+  return { productId, title, type, price, currency, owned, onSale: product?.onSale ?? false };
+}
+
+/** For an ETag: another one when anything of these changes. */
+export const dependencyTag = ({ dependencies }: Shown): string =>
+  dependencies.length === 0
+    ? ""
+    : `~${createHash("sha256").update(JSON.stringify(dependencies)).digest("base64url").slice(0, 12)}`;

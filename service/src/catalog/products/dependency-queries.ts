@@ -1,0 +1,41 @@
+import { sql } from "kysely";
+import type { Queries } from "../../platform/db/database.ts";
+
+/** A product that a workflow runs, as somebody who buys it today gets it. */
+export interface DependencyRow {
+  id: string;
+  title: string;
+  type: "PROMPT" | "WORKFLOW";
+  priceMinor: number;
+  currency: string;
+  onSale: boolean;
+  /** The newest version that is for sale; null: none ever was. */
+  version: string | null;
+  content: string | null;
+  /** Whether the pinned versions exist in the major line that a buyer gets today. */
+  versions: string[];
+  /** Whether the reader is its author or has bought it. */
+  owned: boolean;
+}
+
+/** `readerId` null: nobody in particular, who owns nothing. Ids that name nothing are left out. */
+export async function findDependencies(
+  db: Queries,
+  ids: readonly string[],
+  readerId: string | null,
+): Promise<DependencyRow[]> {
+  const { rows } = await sql<DependencyRow>`
+    select p.id, p.title, p.type, p.price_minor as "priceMinor", p.currency,
+           p.status = 'published' and u.banned_at is null as "onSale", v.version, v.content,
+           coalesce(line.versions, '{}') as versions,
+           (p.author_id = ${readerId} or e.order_id is not null) is true as owned
+      from products p
+      join users u on u.id = p.author_id
+      left join product_versions v on v.product_id = p.id and v.numbers = p.released
+      left join entitlements e on e.product_id = p.id and e.buyer_id = ${readerId} and e.status = 'active'
+      left join lateral (
+        select array_agg(l.version) as versions from product_versions l
+         where l.product_id = p.id and l.numbers <= p.released and l.numbers[1] = p.released[1]) line on true
+     where p.id = any (${ids}::uuid[])`.execute(db);
+  return rows;
+}

@@ -1,0 +1,77 @@
+import type { ModeratedProduct, Move, ProductStatus, SuspendProduct } from "@stoa/contract";
+import { toUserId } from "../../accounts/people/users.ts";
+import type { Context, SessionCaller } from "../../core/context.ts";
+import { invalidRequest } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { toDecimal } from "../../core/money/amount.ts";
+import type { Page, Paging } from "../../platform/db/paging.ts";
+import type { RequestFacts } from "../../platform/http/route.ts";
+import { moderationOf } from "./detail.ts";
+import { deeds, toMove } from "./history.ts";
+import { listLastDeeds, listModerated, type ModeratedRow } from "./moderation-queries.ts";
+import { moveProduct } from "./states.ts";
+
+type Facts = Pick<RequestFacts, "ifMatch" | "source">;
+
+export function suspendProduct(
+  ctx: Context,
+  caller: SessionCaller,
+  productId: string,
+  { reasonCode, reason }: SuspendProduct,
+  facts: Facts,
+) {
+  if (reasonCode === "other" && !reason) throw invalidRequest("reason", "is needed where the code is other");
+  return moveProduct(ctx, caller, productId, "suspend", { ...facts, reasonCode, reason: reason ?? null });
+}
+
+const SHOWN_MOVES = 10;
+
+interface ModerationQuery extends Paging {
+  status?: ProductStatus | undefined;
+  author?: string | undefined;
+  search?: string | undefined;
+  order: "newest" | "oldest";
+}
+
+/** Everybody's products with what moderators need to know of them. */
+export async function listForModerators(
+  ctx: Context,
+  { author, ...query }: ModerationQuery,
+): Promise<Page<ModeratedProduct>> {
+  const authorId = author === undefined ? undefined : toUuid("usr", author);
+  if (authorId === null) return { items: [], total: 0 };
+  const id = (query.search && toUuid("prod", query.search)) || undefined;
+  const { items, ...rest } = await listModerated(ctx.db, { ...query, id, authorId });
+  const products = items.map((row) => ({ productId: toId("prod", row.id), authorId: row.authorId }));
+  const moves = await listLastDeeds(ctx.db, products, { deeds, most: SHOWN_MOVES });
+  const ofProduct = Map.groupBy(moves, ({ productId }) => productId);
+  return {
+    ...rest,
+    items: items.map((row) => toModerated(row, (ofProduct.get(toId("prod", row.id)) ?? []).map(toMove))),
+  };
+}
+
+const toModerated = (row: ModeratedRow, history: Move[]): ModeratedProduct => ({
+  id: toId("prod", row.id),
+  title: row.title,
+  type: row.type,
+  status: row.status,
+  statusSince: row.movedAt.toISOString(),
+  category: row.category,
+  price: toDecimal(row.priceMinor, row.currency),
+  currency: row.currency,
+  version: row.version,
+  seller: {
+    id: toUserId(row.authorId),
+    name: row.sellerName,
+    email: row.sellerEmail,
+    verified: row.sellerVerified,
+    bannedAt: row.sellerBannedAt?.toISOString() ?? null,
+    products: row.sellerProducts,
+  },
+  moderation: moderationOf(row),
+  history,
+  createdAt: row.createdAt.toISOString(),
+  updatedAt: row.updatedAt.toISOString(),
+  firstPublishedAt: row.firstPublishedAt?.toISOString() ?? null,
+});

@@ -1,0 +1,67 @@
+import type { Context, Member, Source } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import { record } from "../../platform/audit/audit.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { isAdmin } from "../../platform/http/authenticate.ts";
+import { answerWith, findVisible } from "./detail.ts";
+import {
+  findOwn,
+  findProductForReader,
+  lockOwn,
+  lockProduct,
+  type ProductForReader,
+  type WholeProduct,
+} from "./queries.ts";
+
+export type Locked = WholeProduct;
+
+/** What the caller cannot see is 404, what is another's is 403. Its author may change it, and administrators. */
+export async function mustMayChange(
+  ctx: Context,
+  caller: Member,
+  productId: string,
+  by: "author" | "admin" = "author",
+): Promise<ProductForReader> {
+  const seen = await findVisible(ctx, caller, productId);
+  if (isAdmin(caller) || (by === "author" && seen.authorId === caller.userId)) return seen;
+  throw new ApiError("UNAUTHORIZED", `Only its ${by} may do this.`, { required: by });
+}
+
+/**
+ * Locks a product of which mustMayChange() was asked. It is asked before the transaction begins: asking takes a
+ * connection, and whoever waits for a second one while holding the first can bring the whole pool to a stand.
+ */
+export async function lockToChange(tx: Tx, id: string): Promise<Locked> {
+  const product = await lockProduct(tx, id);
+  if (!product || product.status === "deleted") throw new ApiError("PRODUCT_NOT_FOUND");
+  return product;
+}
+
+/** Those of these products that are the author's, as they are now. */
+export const ownProducts = (db: Queries, authorId: string, ids: string[]): Promise<Locked[]> =>
+  findOwn(db, authorId, ids);
+
+/** The same, so that nobody else changes them before the transaction ends. */
+export const lockOwnProducts = (tx: Tx, authorId: string, ids: string[]): Promise<Locked[]> =>
+  lockOwn(tx, authorId, ids);
+
+/** What an administrator changes of another's product is kept in the audit log; its author's own work is not. */
+export async function recordIfAnothers(
+  ctx: Context,
+  tx: Tx,
+  caller: Member,
+  product: Locked,
+  deed: { action: string; source: Source | null; details: Record<string, unknown> },
+): Promise<void> {
+  if (product.authorId === caller.userId) return;
+  const target = { type: "product", id: toId("prod", product.id) };
+  await record(ctx, tx, { ...deed, actorId: caller.userId, target });
+}
+
+/** The product after a change, as whoever changed it sees it. */
+export async function changersView(ctx: Context, caller: Member, id: string) {
+  const row = await findProductForReader(ctx, id, caller.userId);
+  if (!row) throw new ApiError("PRODUCT_NOT_FOUND");
+  return answerWith(ctx, row, caller);
+}

@@ -1,0 +1,387 @@
+import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import {
+  type ChangeProduct,
+  type CreateProduct,
+  productStatuses,
+  SEMANTIC_VERSION,
+  type Variable,
+} from "@stoa/contract";
+import { becomeSeller } from "../../accounts/people/users.ts";
+import type { Context, Member, Source } from "../../core/context.ts";
+import { ApiError, checkBoth, invalidRequest, ruleBroken } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import { toDecimal, toMinor } from "../../core/money/amount.ts";
+import { mustBeChargeable } from "../../core/money/chargeable.ts";
+import { announce } from "../../events/outbox/outbox.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { isAdmin } from "../../platform/http/authenticate.ts";
+import { Answer, type RequestFacts } from "../../platform/http/route.ts";
+import { type CardFacts, renderCard } from "../search/card.ts";
+import { isCategory } from "../search/categories.ts";
+import { relist } from "../search/listing.ts";
+import { mustAcceptOldInputs } from "./breaking-changes.ts";
+import { mustStayComplete } from "./checklist.ts";
+import { declaredOf, readContent } from "./content.ts";
+import { contentWarnings } from "./content-warnings.ts";
+import { mustBeAsSeen } from "./detail.ts";
+import { isModerated } from "./lifecycle.ts";
+import { changersView, type Locked, lockToChange, mustMayChange, recordIfAnothers } from "./ownership.ts";
+import {
+  insertProduct,
+  insertVersion,
+  type ProductValues,
+  replaceVersion,
+  updateProduct,
+} from "./queries.ts";
+import { isAfter, nextMinor, numbersOf } from "./version.ts";
+
+const MAX_PRICE_MINOR = 99_999_999;
+
+function priceOf(ctx: Context, price: number, currency: string): number {
+  const minor = toMinor(price, currency);
+  if (minor === null) throw invalidRequest("price", `has more decimals than ${currency}`);
+  if (minor > MAX_PRICE_MINOR) {
+    throw invalidRequest("price", `must be at most ${toDecimal(MAX_PRICE_MINOR, currency)} ${currency}`);
+  }
+  mustBeChargeable(ctx.outside.payments, minor, currency, (why) => invalidRequest("price", why));
+  return Number(minor);
+}
+
+function currencyOf(ctx: Context, currency: string | undefined): string {
+  const chosen = currency ?? ctx.config.currency;
+  if (ctx.config.currencies.includes(chosen)) return chosen;
+  throw invalidRequest("currency", `must be one of ${ctx.config.currencies.join(", ")}`);
+}
+
+function moneyOf(ctx: Context, wish: Pick<CreateProduct, "price" | "currency">) {
+  const currency = currencyOf(ctx, wish.currency);
+  return { currency, priceMinor: priceOf(ctx, wish.price, currency) };
+}
+
+async function mustBeCategory(ctx: Context, slug: string | undefined | null): Promise<void> {
+  if (slug && !(await isCategory(ctx, slug))) {
+    throw invalidRequest("category", "is not a slug of GET /categories");
+  }
+}
+
+/** A product to be made: what its author wishes, and what follows from it. */
+export interface Draft extends CreateProduct {
+  priceMinor: number;
+  currency: string;
+  variables: Variable[];
+}
+
+/** All but the category is checked, which is in the database. */
+export async function checkedDraft(ctx: Context, wish: CreateProduct): Promise<Draft> {
+  const [money, { variables, providers }] = await checkBoth(
+    () => moneyOf(ctx, wish),
+    () => readContent(wish, wish.variables),
+  );
+  const compatibility = wish.compatibility.length > 0 ? wish.compatibility : providers;
+  return { ...wish, ...money, compatibility, variables };
+}
+
+/** Makes a draft. The first one makes its author a seller. */
+export async function createProduct(ctx: Context, caller: Member, wish: CreateProduct) {
+  const draft = await checkedDraft(ctx, wish);
+  await mustBeCategory(ctx, wish.category);
+  const id = await ctx.db.transaction().execute(async (tx) => {
+    const author = await becomeSeller(tx, caller.userId);
+    const draftId = await writeDraft(ctx, tx, { ...author, id: caller.userId }, draft);
+    await ctx.idempotencyKey?.bind(tx, toId("prod", draftId));
+    return draftId;
+  });
+  return savedDraft(toId("prod", id), wish);
+}
+
+export const savedDraft = (id: string, wish: CreateProduct) => ({
+  id,
+  status: "draft" as const,
+  message: "The draft is saved. Publish it to offer it for sale.",
+  warnings: contentWarnings(wish),
+});
+
+/** Answers the uuid of the new product. */
+export async function writeDraft(
+  ctx: Context,
+  tx: Tx,
+  author: { id: string; name: string; verified: boolean },
+  draft: Draft,
+): Promise<string> {
+  const id = ctx.newId();
+  const now = ctx.now();
+  const product = {
+    ...draft,
+    id,
+    authorId: author.id,
+    authorName: author.name,
+    authorVerified: author.verified,
+    authorBannedAt: null,
+    category: draft.category ?? null,
+    preview: draft.preview ?? "",
+    files: [],
+    images: [],
+    status: "draft" as const,
+    createdAt: now,
+    updatedAt: now,
+    publishedAt: null,
+    released: null,
+  };
+  const row = { id, author_id: author.id, created_at: now };
+  await insertProduct(tx, { ...row, ...toValues(product) });
+  await insertVersion(tx, id, product, now);
+  await relist(tx, product);
+  return id;
+}
+
+type Kept = CardFacts &
+  Pick<
+    Locked,
+    "requirements" | "features" | "models" | "preview" | "version" | "released" | "commissionBasisPoints"
+  >;
+
+/** What the table keeps of all that can change without a move. */
+const toValues = (product: Kept): ProductValues => ({
+  title: product.title,
+  description: product.description,
+  lang: product.lang,
+  type: product.type,
+  category: product.category,
+  price_minor: product.priceMinor,
+  currency: product.currency,
+  commission_basis_points: product.commissionBasisPoints,
+  compatibility: product.compatibility,
+  tags: product.tags,
+  requirements: product.requirements,
+  features: product.features,
+  models: JSON.stringify(product.models),
+  preview: product.preview,
+  images: JSON.stringify(product.images),
+  version: product.version,
+  released: product.released,
+  card: renderCard(product),
+});
+
+/** What an author changes, in the order in which it is told. */
+const AUTHORS_FIELDS: readonly (keyof Locked)[] = [
+  ...([
+    "title",
+    "description",
+    "lang",
+    "type",
+    "category",
+    "priceMinor",
+    "currency",
+    "compatibility",
+  ] as const),
+  "commissionBasisPoints",
+  ...(["tags", "requirements", "features", "models", "preview"] as const),
+  ...(["content", "contentFormat", "variables", "files", "images"] as const),
+  ...(["version", "changelog"] as const),
+];
+const VERSIONED_FIELDS: readonly (keyof Locked)[] = ["content", "contentFormat", "variables", "files"];
+
+const changedFields = (before: Locked, after: Locked) =>
+  AUTHORS_FIELDS.filter((field) => !isDeepStrictEqual(before[field], after[field]));
+
+/** The product as the change would leave it, before a version is given to it. */
+async function applied(ctx: Context, product: Locked, change: ChangeProduct): Promise<Locked> {
+  const { price, ...rest } = withoutUndefined(change);
+  const currency = change.currency ? currencyOf(ctx, change.currency) : product.currency;
+  const after = { ...product, ...rest, currency } as Locked;
+  if (price !== undefined || currency !== product.currency)
+    after.priceMinor = priceOf(ctx, price ?? toDecimal(product.priceMinor, product.currency), currency);
+  const isOfAnotherType = after.type !== product.type;
+  const touchesContent =
+    change.content !== undefined || change.contentFormat !== undefined || isOfAnotherType;
+  if (touchesContent || change.variables) {
+    // What its author described is kept over a change of content; what was derived is derived anew, and for another type all is.
+    const declared = change.variables ?? (isOfAnotherType ? undefined : await declaredOf(product));
+    after.variables = (await readContent(after, declared)).variables;
+  }
+  return after;
+}
+
+const withoutUndefined = (change: ChangeProduct) =>
+  Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as ChangeProduct;
+
+/** Once published a version is immutable: a change of what buyers run makes the next one. */
+function versioned(
+  before: Locked,
+  after: Locked,
+  change: { version?: string | undefined; changelog?: string | undefined },
+): Locked {
+  if (!before.firstPublishedAt) return after;
+  const newContent = VERSIONED_FIELDS.some((field) => !isDeepStrictEqual(before[field], after[field]));
+  if (!newContent && (change.version ?? before.version) === before.version) {
+    if ((change.changelog ?? before.changelog) === before.changelog) return after;
+    throw ruleBroken("changelog", "belongs to a new version: send content or version with it");
+  }
+  const version = change.version ?? nextMinor(before.version);
+  if (!isAfter(version, before.version))
+    throw ruleBroken("version", `must be greater than ${before.version}`);
+  if (!SEMANTIC_VERSION.test(version))
+    throw ruleBroken("version", `must be told: there is no minor one after ${before.version}`);
+  return { ...after, version, changelog: change.changelog ?? "" };
+}
+
+/** The terms of a sale, which moderators do not judge. */
+const TERMS: readonly (keyof Locked)[] = ["priceMinor", "commissionBasisPoints"];
+
+/** What moderators have let on sale stays as they saw it, but for its terms. */
+function mustHaveBeenSeen(ctx: Context, before: Locked, fields: readonly (keyof Locked)[]): void {
+  if (before.status !== "published" || !isModerated(ctx, before)) return;
+  if (fields.every((field) => TERMS.includes(field))) return;
+  throw new ApiError(
+    "INVALID_STATE",
+    "Moderators let this on sale as it is. Unpublish it, change it and publish it again: they will look at it anew.",
+    { current: before.status, allowed: productStatuses.filter((status) => !FIXED.has(status)) },
+  );
+}
+
+const FIXED = new Set(["published", "deleted"]);
+
+/** Buyers get a new version at once, unless moderators look at it first: then when it is published. */
+function releasedAfter(ctx: Context, before: Locked, after: Locked): Locked["released"] {
+  const isHeld = before.status !== "published" && isModerated(ctx, before);
+  return !before.firstPublishedAt || isHeld ? before.released : numbersOf(after.version);
+}
+
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+
+/** An event may have 256 KiB, and tells the old value beside the new one. */
+const MAX_TOLD_CHARACTERS = 8_000;
+
+/** `{field: {old, new}}` under the API's names; of content, and of what is long, only the SHA-256. */
+function changesOf(before: Locked, after: Locked, fields: readonly (keyof Locked)[]) {
+  const shown = (product: Locked, field: keyof Locked) => {
+    if (field === "priceMinor") return toDecimal(product.priceMinor, product.currency);
+    if (field === "files") return product.files.map(({ name, sha256 }) => ({ name, sha256 }));
+    if (field === "images") return product.images.map(({ hash, alt }) => ({ hash, alt }));
+    if (field === "content") return `sha256:${sha256(product.content)}`;
+    const text = JSON.stringify(product[field]);
+    return text.length > MAX_TOLD_CHARACTERS ? `sha256:${sha256(text)}` : product[field];
+  };
+  return Object.fromEntries(
+    fields.map((field) => [
+      field === "priceMinor" ? "price" : field,
+      { old: shown(before, field), new: shown(after, field) },
+    ]),
+  );
+}
+
+async function writeChange(tx: Tx, before: Locked, after: Locked, now: Date): Promise<void> {
+  const updated = { ...after, updatedAt: now };
+  if (!before.firstPublishedAt) await replaceVersion(tx, before.id, before.version, after, now);
+  else if (after.version !== before.version) await insertVersion(tx, before.id, after, now);
+  await updateProduct(tx, before.id, toValues(updated), now);
+  await relist(tx, updated);
+}
+
+/** What a change makes of a product, and which fields differ then. */
+export interface Change {
+  before: Locked;
+  after: Locked;
+  fields: readonly (keyof Locked)[];
+}
+
+/** All but the category is checked, which is in the database. */
+export async function checkedChange(
+  ctx: Context,
+  db: Queries,
+  before: Locked,
+  change: ChangeProduct,
+  by: "author" | "admin" = "author",
+): Promise<Change> {
+  if (change.type && change.type !== before.type && before.firstPublishedAt)
+    throw ruleBroken("type", "cannot be changed once the product has been published: create another one");
+  if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
+    throw ruleBroken("currency", "is fixed once the product has been published");
+  }
+  return checkedTo(ctx, db, before, versioned(before, await applied(ctx, before, change), change), by);
+}
+
+/** What of a product differs then, if it may. */
+async function checkedTo(
+  ctx: Context,
+  db: Queries,
+  before: Locked,
+  after: Locked,
+  by: "author" | "admin",
+): Promise<Change> {
+  const fields = changedFields(before, after);
+  if (fields.length > 0) {
+    if (by === "author") mustHaveBeenSeen(ctx, before, fields);
+    await mustStayComplete(db, before, after);
+    if (before.firstPublishedAt) mustAcceptOldInputs(before, after);
+  }
+  return { before, after: { ...after, released: releasedAfter(ctx, before, after) }, fields };
+}
+
+/** Writes what differs and tells of it; answers what is told. */
+export async function writeChecked(ctx: Context, tx: Tx, { before, after, fields }: Change) {
+  await writeChange(tx, before, after, ctx.now());
+  const changes = changesOf(before, after, fields);
+  await announce(ctx, tx, [before.authorId], "product.updated", {
+    product: { id: toId("prod", before.id), changes },
+  });
+  return changes;
+}
+
+/** Changes what is sent, and nothing when nothing differs: then there is no event and `updatedAt` stays. */
+export async function changeProduct(
+  ctx: Context,
+  caller: Member,
+  productId: string,
+  change: ChangeProduct,
+  { ifMatch, source }: Pick<RequestFacts, "ifMatch" | "source">,
+) {
+  await mustBeCategory(ctx, change.category);
+  const seen = await mustMayChange(ctx, caller, productId);
+  await ctx.db.transaction().execute(async (tx) => {
+    const before = await lockToChange(tx, seen.id);
+    mustBeAsSeen(ifMatch, { ...seen, revision: before.revision }, caller);
+    const checked = await checkedChange(ctx, tx, before, change, byOf(caller));
+    await carryOut(ctx, tx, { caller, source }, checked);
+  });
+  const { data, etag } = await changersView(ctx, caller, seen.id);
+  const warnings = contentWarnings({ ...data, content: data.content ?? "" });
+  return new Answer({ ...data, warnings }, { etag: etag! });
+}
+
+/**
+ * Changes what came in another way than as a field, such as files: under the same lock, by the same rules, told and
+ * recorded alike. Answers the product as it is then.
+ */
+export async function alterProduct(
+  ctx: Context,
+  { caller, source }: Changer,
+  id: string,
+  alter: (product: Locked) => Partial<Pick<Locked, "files" | "images" | "changelog">>,
+): Promise<Locked> {
+  return ctx.db.transaction().execute(async (tx) => {
+    const before = await lockToChange(tx, id);
+    const { changelog, ...altered } = alter(before);
+    if (isDeepStrictEqual({ ...before, ...altered }, before)) return before;
+    const changed = { ...before, ...altered, changelog: changelog ?? before.changelog };
+    const checked = await checkedTo(ctx, tx, before, versioned(before, changed, { changelog }), byOf(caller));
+    await carryOut(ctx, tx, { caller, source }, checked);
+    return checked.after;
+  });
+}
+
+interface Changer {
+  caller: Member;
+  source: Source;
+}
+
+/** Whose change it is decides what moderators must see. */
+const byOf = (caller: Member) => (isAdmin(caller) ? "admin" : "author");
+
+async function carryOut(ctx: Context, tx: Tx, { caller, source }: Changer, checked: Change): Promise<void> {
+  if (checked.fields.length === 0) return;
+  const changes = await writeChecked(ctx, tx, checked);
+  const deed = { action: "product.updated", source, details: { changes } };
+  await recordIfAnothers(ctx, tx, caller, checked.before, deed);
+}

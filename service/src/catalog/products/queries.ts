@@ -1,0 +1,328 @@
+import type { ProductStatus, SuspensionReason, Variable } from "@stoa/contract";
+import { sql } from "kysely";
+import type { Context } from "../../core/context.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import type { StoredFile, StoredImage } from "./attachments.ts";
+import { numbersOf } from "./version.ts";
+
+export interface VersionRow {
+  version: string;
+  content: string;
+  contentFormat: "text" | "messages";
+  variables: Variable[];
+  changelog: string;
+  files: StoredFile[];
+}
+
+/** What moderators said when they rejected or suspended a product; all null: nothing. */
+export interface Verdict {
+  moderationCode: SuspensionReason | null;
+  moderationReason: string | null;
+  moderatedAt: Date | null;
+}
+
+export interface ProductRow extends Verdict {
+  id: string;
+  authorId: string;
+  authorName: string;
+  authorVerified: boolean;
+  authorBio: string;
+  authorClosedAt: Date | null;
+  authorBannedAt: Date | null;
+  refundDays: number;
+  title: string;
+  description: string;
+  lang: string | null;
+  type: string;
+  status: ProductStatus;
+  category: string | null;
+  priceMinor: number;
+  currency: string;
+  /** null: what its author says of all. */
+  commissionBasisPoints: number | null;
+  authorsCommissionBasisPoints: number;
+  compatibility: string[];
+  tags: string[];
+  requirements: string[];
+  features: string[];
+  models: Record<string, string>;
+  preview: string;
+  images: StoredImage[];
+  revision: number;
+  createdAt: Date;
+  updatedAt: Date;
+  publishedAt: Date | null;
+  firstPublishedAt: Date | null;
+  /** The newest version that buyers get, by its numbers; null: never published. */
+  released: number[] | null;
+}
+
+/** A product with one of its versions: the newest, unless something else is said. */
+export interface WholeProduct extends ProductRow, VersionRow {}
+
+export interface ProductForReader extends WholeProduct {
+  /** As it was when the reader's version was made. */
+  versionDescription: string;
+  latestVersion: string;
+  views: number;
+  purchases: number;
+  ratingSum: number;
+  ratingCount: number;
+  entitled: boolean;
+  usedAt: Date | null;
+}
+
+const PRODUCT_COLUMNS = `p.id, p.author_id as "authorId", u.name as "authorName", u.verified as "authorVerified",
+  u.bio as "authorBio", u.closed_at as "authorClosedAt", u.banned_at as "authorBannedAt",
+  u.refund_days as "refundDays", p.title, p.description, p.lang, p.type, p.status, p.category,
+  p.price_minor as "priceMinor", p.currency, p.commission_basis_points as "commissionBasisPoints",
+  u.commission_basis_points as "authorsCommissionBasisPoints", p.compatibility, p.tags, p.requirements, p.features, p.models, p.preview, p.images,
+  p.revision, p.created_at as "createdAt", p.updated_at as "updatedAt", p.published_at as "publishedAt",
+  p.first_published_at as "firstPublishedAt", p.released, p.moderation_code as "moderationCode",
+  p.moderation_reason as "moderationReason", p.moderated_at as "moderatedAt"`;
+
+/** All that a version holds: whoever writes a change writes the next one from these. */
+const VERSION_COLUMNS = `v.version, v.content, v.content_format as "contentFormat", v.variables, v.changelog, v.files`;
+
+/**
+ * A product as one reader gets it, in one round trip: what they bought decides which version they see. A buyer
+ * gets the newest released version of the major line that was bought, everybody else the newest of all.
+ */
+const FIND_PRODUCT = {
+  name: "find_product_for_reader",
+  text: `
+  select ${PRODUCT_COLUMNS}, s.views, s.purchases, s.rating_sum as "ratingSum", s.rating_count as "ratingCount",
+         p.version as "latestVersion", ${VERSION_COLUMNS}, v.description as "versionDescription", e.order_id is not null as entitled, e.used_at as "usedAt"
+    from products p
+    join users u on u.id = p.author_id
+    join product_stats s on s.product_id = p.id
+    left join entitlements e on e.product_id = p.id and e.buyer_id = $2 and e.status = 'active'
+    join lateral (
+      select * from product_versions v
+       where v.product_id = p.id
+         and (e.major is null or p.author_id = $2 or v.numbers[1] = e.major and v.numbers <= p.released)
+       order by v.numbers desc limit 1) v on true
+   where p.id = $1`,
+};
+
+export async function findProductForReader({ pool }: Context, id: string, readerId: string | null) {
+  const { rows } = await pool.query<ProductForReader>({ ...FIND_PRODUCT, values: [id, readerId] });
+  return rows[0];
+}
+
+/** Products with their newest versions, whatever of them is asked for. */
+const WHOLE_PRODUCTS = sql.raw(`
+  select ${PRODUCT_COLUMNS}, ${VERSION_COLUMNS}
+    from products p
+    join users u on u.id = p.author_id
+    join product_versions v on v.product_id = p.id and v.version = p.version`);
+
+/**
+ * Locks the product, then reads it: two changes of it cannot both start from the same state. Two statements, because one
+ * that had to wait for its lock goes on with the versions of before it waited. Not against foreign keys: views and sales
+ * refer to the product while they hold its numbers, which we write last.
+ */
+export async function lockProduct(tx: Tx, id: string): Promise<WholeProduct | undefined> {
+  await sql`select from products where id = ${id} for no key update`.execute(tx);
+  const { rows } = await sql<WholeProduct>`${WHOLE_PRODUCTS} where p.id = ${id}`.execute(tx);
+  return rows[0];
+}
+
+/** All of an author's; one that is just being published is waited for. */
+export async function lockProductsOf(tx: Tx, authorId: string): Promise<WholeProduct[]> {
+  await sql`select from products where author_id = ${authorId} order by id for no key update`.execute(tx);
+  const { rows } = await sql<WholeProduct>`
+    ${WHOLE_PRODUCTS} where p.author_id = ${authorId} order by p.id`.execute(tx);
+  return rows;
+}
+
+/** Those of these products that are the author's and not deleted. */
+export async function findOwn(db: Queries, authorId: string, ids: string[]): Promise<WholeProduct[]> {
+  const { rows } = await sql<WholeProduct>`
+    ${WHOLE_PRODUCTS}
+     where p.author_id = ${authorId} and p.id = any (${ids}::uuid[]) and p.status <> 'deleted'`.execute(db);
+  return rows;
+}
+
+/** In the order of their ids, so that two transactions cannot wait for each other; read when all locks are held. */
+export async function lockOwn(tx: Tx, authorId: string, ids: string[]): Promise<WholeProduct[]> {
+  await sql`
+    select from products
+     where author_id = ${authorId} and id = any (${ids}::uuid[]) order by id for no key update`.execute(tx);
+  return findOwn(tx, authorId, ids);
+}
+
+/** Locks nothing, but sees what a purchase has to know. */
+export async function findForSale(db: Queries, id: string) {
+  const { rows } = await sql<ProductRow & { version: string }>`
+    select ${sql.raw(PRODUCT_COLUMNS)}, p.version from products p join users u on u.id = p.author_id
+     where p.id = ${id}`.execute(db);
+  return rows[0];
+}
+
+/** The version that a caller may run: a pinned one of their line that is released, else the line's newest. */
+export async function findVersion(
+  db: Queries,
+  productId: string,
+  which: { major: number | null; pinned: string | undefined },
+) {
+  const { rows } = await sql<VersionRow>`
+    select ${sql.raw(VERSION_COLUMNS)} from product_versions v join products p on p.id = v.product_id
+     where v.product_id = ${productId}
+       and (${which.major}::int is null or v.numbers[1] = ${which.major} and v.numbers <= p.released)
+       and (${which.pinned ?? null}::text is null or v.version = ${which.pinned ?? null})
+     order by v.numbers desc limit 1`.execute(db);
+  return rows[0];
+}
+
+/** Null where nothing takes the product from its buyers. */
+export const findVerdict = (db: Queries, id: string) =>
+  db
+    .selectFrom("products")
+    .select("moderation_code as moderationCode")
+    .where("id", "=", id)
+    .$castTo<Pick<Verdict, "moderationCode">>()
+    .executeTakeFirst();
+
+export interface ListedVersion {
+  version: string;
+  numbers: number[];
+  changelog: string;
+  createdAt: Date;
+}
+
+/** Newest first; with `released` those that buyers get. */
+export async function listVersions(
+  db: Queries,
+  productId: string,
+  { released, ...paging }: Paging & { released: boolean },
+): Promise<Page<ListedVersion>> {
+  const found = db
+    .selectFrom("product_versions as v")
+    .innerJoin("products as p", "p.id", "v.product_id")
+    .where("v.product_id", "=", productId)
+    .$if(released, (versions) => versions.whereRef("v.numbers", "<=", "p.released"));
+  const items = await found
+    .select(["v.version", "v.numbers", "v.changelog", "v.created_at as createdAt"])
+    .orderBy("v.numbers", "desc")
+    .limit(paging.limit)
+    .offset(offsetOf(paging))
+    .execute();
+  const { total } = await found
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return { items, total };
+}
+
+export const findOneVersion = (db: Queries, productId: string, version: string) =>
+  db
+    .selectFrom("product_versions")
+    .select(["version", "numbers", "content", "content_format as contentFormat", "variables"])
+    .select(["changelog", "files", "created_at as createdAt"])
+    .where("product_id", "=", productId)
+    .where("version", "=", version)
+    .$castTo<ListedVersion & VersionRow>()
+    .executeTakeFirst();
+
+export interface ProductValues {
+  title: string;
+  description: string;
+  lang: string | null;
+  type: string;
+  category: string | null;
+  price_minor: number;
+  currency: string;
+  commission_basis_points: number | null;
+  compatibility: string[];
+  tags: string[];
+  requirements: string[];
+  features: string[];
+  models: string;
+  preview: string;
+  images: string;
+  version: string;
+  released: number[] | null;
+  card: string;
+}
+
+export async function insertProduct(
+  tx: Tx,
+  product: ProductValues & { id: string; author_id: string; created_at: Date },
+): Promise<void> {
+  const at = product.created_at;
+  await tx
+    .insertInto("products")
+    .values({ ...product, status: "draft", updated_at: at, moved_at: at })
+    .execute();
+  await tx.insertInto("product_stats").values({ product_id: product.id }).execute();
+}
+
+export const updateProduct = (tx: Tx, id: string, values: ProductValues, now: Date) =>
+  tx
+    .updateTable("products")
+    .set((row) => ({ ...values, updated_at: now, revision: row("revision", "+", 1) }))
+    .where("id", "=", id)
+    .execute();
+
+/** A version to be written, with what the product is called then. */
+type NewVersion = VersionRow & Pick<ProductRow, "title" | "description">;
+
+export const insertVersion = (tx: Tx, productId: string, version: NewVersion, now: Date) =>
+  tx
+    .insertInto("product_versions")
+    .values({
+      product_id: productId,
+      version: version.version,
+      numbers: numbersOf(version.version),
+      title: version.title,
+      description: version.description,
+      content: version.content,
+      content_format: version.contentFormat,
+      variables: JSON.stringify(version.variables),
+      changelog: version.changelog,
+      files: JSON.stringify(version.files),
+      created_at: now,
+    })
+    .execute();
+
+/** Only of a product that was never published: a version that somebody may have bought is never rewritten. */
+export async function replaceVersion(tx: Tx, productId: string, old: string, version: NewVersion, now: Date) {
+  await tx
+    .deleteFrom("product_versions")
+    .where("product_id", "=", productId)
+    .where("version", "=", old)
+    .execute();
+  await insertVersion(tx, productId, version, now);
+}
+
+/** Writes a product as its move leaves it; its `updatedAt` is when that was. */
+export async function writeMove(tx: Tx, product: ProductRow, card: string): Promise<void> {
+  const { status, updatedAt: at } = product;
+  await tx
+    .updateTable("products")
+    .set((row) => ({
+      status,
+      card,
+      released: product.released,
+      moderation_code: product.moderationCode,
+      moderation_reason: product.moderationReason,
+      moderated_at: product.moderatedAt,
+      moved_at: at,
+      updated_at: at,
+      revision: row("revision", "+", 1),
+      ...(status === "published" && {
+        published_at: at,
+        first_published_at: row.fn.coalesce("first_published_at", row.val(at)),
+      }),
+      ...(status === "deleted" && { deleted_at: at }),
+    }))
+    .where("id", "=", product.id)
+    .execute();
+}
+
+/** Gives all of an author's cards another end, whatever state they are in: their name stands there. */
+export const replaceAuthor = (tx: Tx, authorId: string, card: { begins: string; end: string }) =>
+  sql`
+    update products set card = split_part(card, ${card.begins}, 1) || ${card.end}, revision = revision + 1
+     where author_id = ${authorId}`.execute(tx);

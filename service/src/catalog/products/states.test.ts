@@ -1,0 +1,295 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { haiku, hasBought, hasDraft, hasProduct, workflow } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { toUserId } from "../../accounts/people/users.ts";
+import { toUuid } from "../../core/ids.ts";
+
+let market: Market;
+let author: Client;
+
+before(async () => {
+  market = await openMarket();
+  author = await market.hasUser({ name: "Author" });
+});
+after(() => market.close());
+
+const actions = ["publish", "unpublish", "delete", "patch"] as const;
+type Action = (typeof actions)[number];
+let titles = 0;
+function act(who: Client, action: Action, id: string): Promise<Reply> {
+  market.clock.forward(1_000);
+  if (action === "delete") return who.delete(`/v1/products/${id}`);
+  if (action === "patch") return who.patch(`/v1/products/${id}`, { title: `Title ${++titles}` });
+  return who.post(`/v1/products/${id}/${action}`);
+}
+
+const answerOf = ({ status, body }: Reply) => [status, body.error?.code].filter(Boolean).join(" ");
+
+/** The bodies of all events of a product as they are kept, in the order of their making, each with its receivers. */
+async function keptEvents(id: string): Promise<{ body: string; to: string[] }[]> {
+  const { rows } = await market.query(
+    `select e.body, array_agg(r.user_id::text) as to from events e left join event_recipients r on r.event_id = e.id
+      where strpos(e.body, $1) > 0 group by e.id order by e.id`,
+    [id],
+  );
+  return rows;
+}
+
+const nameOf = (body: string) => {
+  const { type, data } = JSON.parse(body);
+  return [type, data.product.reason].filter(Boolean).join(" ");
+};
+
+async function assertEvents(id: string, expected: string[]): Promise<void> {
+  const kept = await keptEvents(id);
+  assert.deepEqual(
+    kept.map(({ body }) => nameOf(body)),
+    expected,
+  );
+  for (const { to } of kept) assert.deepEqual(to, [author.userId], "the author alone is told");
+  const bodies = kept.map(({ body }) => body).reverse();
+  const { text } = await author.get(`/v1/events?limit=${Math.max(1, bodies.length)}`);
+  if (bodies.length > 0)
+    assert.ok(text.includes(`"data":[${bodies.join(",")}]`), "byte for byte, newest first");
+}
+
+test("publishing tells everything that a buyer would miss", async () => {
+  const { title, type, price } = haiku;
+  const created = await author.post("/v1/products", { title, type, price, content: "  " });
+  const reply = await author.post(`/v1/products/${created.body.data.id}/publish`);
+  const { errors } = assertError(reply, 422, "VALIDATION_ERROR", "description");
+  assert.deepEqual(
+    errors.map(({ field }: { field: string }) => field),
+    ["description", "category", "content", "compatibility"],
+  );
+});
+
+test("an incomplete product stays a draft without an event", async () => {
+  const id = await hasDraft(author, { description: "" });
+  assertError(await author.post(`/v1/products/${id}/publish`), 422, "VALIDATION_ERROR", "description");
+  assert.equal((await author.get(`/v1/products/${id}`)).body.data.status, "draft");
+  await assertEvents(id, []);
+});
+
+test("a workflow is sold like a prompt, found by its type, and run elsewhere", async () => {
+  const seller = await market.hasUser();
+  const id = await hasProduct(seller, { type: "WORKFLOW", content: JSON.stringify(workflow) });
+  const { body } = await seller.get("/v1/products?type=workflow");
+  assert.deepEqual(
+    body.data.map((product: { id: string }) => product.id),
+    [id],
+  );
+  const buyer = await market.hasUser();
+  await hasBought(buyer, id);
+  assert.equal((await buyer.get(`/v1/products/${id}`)).body.data.content, JSON.stringify(workflow));
+  const run = await buyer.post("/v1/ai/execute", { productId: id, apiKeyId: "sandbox" });
+  assertError(run, 422, "VALIDATION_ERROR", "productId");
+});
+
+test("a workflow is not published without the providers that its steps use", async () => {
+  const wish = { type: "WORKFLOW", compatibility: ["openai"] };
+  const id = await hasDraft(author, { ...wish, content: JSON.stringify(workflow) });
+  const { errors } = assertError(await author.post(`/v1/products/${id}/publish`), 422, "VALIDATION_ERROR");
+  assert.deepEqual(errors, [
+    { field: "compatibility", reason: "lacks anthropic, which a step of the workflow uses" },
+  ]);
+  const elsewhere = JSON.stringify(workflow).replace("anthropic", "sandbox");
+  await hasProduct(author, { ...wish, content: elsewhere });
+});
+
+test("a workflow that was kept when less was checked can be mended, and not be published before", async () => {
+  const id = await hasDraft(author, { type: "WORKFLOW", content: JSON.stringify(workflow) });
+  const broken = JSON.stringify({ ...workflow, result: "steps.nowhere.output" });
+  await market.query("update product_versions set content = $2 where product_id = $1", [
+    toUuid("prod", id),
+    broken,
+  ]);
+  const publish = () => author.post(`/v1/products/${id}/publish`);
+  assertError(await publish(), 422, "VALIDATION_ERROR", "content.result");
+  assert.equal((await author.patch(`/v1/products/${id}`, { title: "Still a draft" })).status, 200);
+  const mended = await author.patch(`/v1/products/${id}`, { content: JSON.stringify(workflow) });
+  assert.equal(mended.status, 200, mended.text);
+  assert.equal((await publish()).status, 200);
+});
+
+test("publishing answers the product and moves publishedAt, first and again", async () => {
+  const id = await hasDraft(author);
+  const publish = async () => (await act(author, "publish", id)).body.data;
+  const first = await publish();
+  assert.equal(first.publishedAt, market.clock.now.toISOString());
+  assert.equal(first.updatedAt, first.publishedAt);
+  assert.equal(first.content, haiku.content);
+  const taken = (await act(author, "unpublish", id)).body.data;
+  assert.deepEqual([taken.status, taken.publishedAt], ["unpublished", first.publishedAt]);
+  assert.equal((await publish()).publishedAt, market.clock.now.toISOString());
+});
+
+test("the events of the moves carry what the specification says", async () => {
+  const id = await hasProduct(author, { title: "Told", price: 7 });
+  await act(author, "unpublish", id);
+  await act(author, "delete", id);
+  const at = market.clock.now;
+  const [published, unpublished, deleted] = (await keptEvents(id)).map(({ body }) => JSON.parse(body));
+  const product = { id, title: "Told", type: "PROMPT", authorId: toUserId(author.userId) };
+  assert.deepEqual(published.data, { product: { ...product, price: 7 } });
+  assert.deepEqual(unpublished.data, {
+    product: {
+      ...product,
+      reason: "unpublished",
+      unpublishedAt: new Date(at.getTime() - 1_000).toISOString(),
+    },
+  });
+  assert.deepEqual(deleted.data, {
+    product: { ...product, reason: "deleted", unpublishedAt: at.toISOString() },
+  });
+  assert.equal(deleted.created, at.toISOString());
+});
+
+test("deleting answers when it happened, once, and the row stays for the buyers", async () => {
+  const id = await hasProduct(author);
+  const reply = await act(author, "delete", id);
+  const deletedAt = market.clock.now;
+  const { message, ...data } = reply.body.data;
+  assert.deepEqual(data, { id, status: "deleted", deletedAt: deletedAt.toISOString() });
+  assert.ok(message);
+  assertError(await act(author, "delete", id), 404, "PRODUCT_NOT_FOUND");
+  const { rows } = await market.query("select status, deleted_at from products where id = $1", [
+    toUuid("prod", id),
+  ]);
+  assert.deepEqual(rows, [{ status: "deleted", deleted_at: deletedAt }]);
+});
+
+test("a buyer is no author: 403 in every state, because buyers keep seeing what they bought", async () => {
+  const id = await hasProduct(author);
+  const buyer = await market.hasUser();
+  await hasBought(buyer, id);
+  for (const move of ["unpublish", "publish", "unpublish", "delete"] as const) {
+    assert.equal((await act(author, move, id)).status, 200);
+    for (const action of actions) assertError(await act(buyer, action, id), 403, "UNAUTHORIZED");
+  }
+});
+
+test("of parallel moves one wins and is told once", async () => {
+  const id = await hasDraft(author);
+  const replies = await Promise.all(Array.from({ length: 10 }, () => act(author, "publish", id)));
+  assert.deepEqual(replies.map(answerOf).sort(), ["200", ...Array(9).fill("409 INVALID_STATE")]);
+  await assertEvents(id, ["product.published"]);
+});
+
+test("a move that is repeated under its Idempotency-Key is answered alike and told once", async () => {
+  const id = await hasDraft(author);
+  const publish = () =>
+    author.post(`/v1/products/${id}/publish`, undefined, { "idempotency-key": `publish ${id}` });
+  const [first, second] = [await publish(), await publish()];
+  assert.deepEqual([second.status, second.text], [200, first.text]);
+  await assertEvents(id, ["product.published"]);
+});
+
+suite("A workflow that runs other products", () => {
+  const calling = (...steps: { productId: string; version?: string }[]) => ({
+    type: "WORKFLOW",
+    compatibility: ["sandbox"],
+    content: JSON.stringify({
+      format: "workflow/1",
+      input: { type: "object" },
+      steps: steps.map((step, at) => ({ id: `call${at}`, type: "product", ...step })),
+      result: "steps.call0.output",
+    }),
+  });
+  const nameless = "prod_00000000000000000000000000";
+  const publish = (id: string) => author.post(`/v1/products/${id}/publish`);
+
+  test("publish: an unknown product, a draft and another version line are each named by their step", async () => {
+    const draft = await hasDraft(author);
+    const sold = await hasProduct(author, { content: "One" });
+    await author.patch(`/v1/products/${sold}`, { content: "Two", version: "2.0.0" });
+    const steps = [
+      { productId: nameless },
+      { productId: draft },
+      { productId: sold, version: "1.0.0" },
+      { productId: sold, version: "2.0.0" },
+      { productId: sold },
+    ];
+    const details = assertError(
+      await publish(await hasDraft(author, calling(...steps))),
+      422,
+      "VALIDATION_ERROR",
+      "content.steps[0].productId",
+    );
+    assert.deepEqual(
+      details.errors.map(({ field }: { field: string }) => field),
+      [0, 1, 2].map((step) => `content.steps[${step}].productId`),
+    );
+  });
+
+  test("publish: a workflow that calls itself, at once or through another, is refused", async () => {
+    const outer = await hasProduct(author, calling({ productId: await hasProduct(author) }));
+    const inner = await hasProduct(author, calling({ productId: outer }));
+    for (const productId of [outer, inner]) {
+      const reply = await author.patch(`/v1/products/${outer}`, calling({ productId }));
+      assertError(reply, 422, "VALIDATION_ERROR", "content.steps[0].productId");
+      assert.match(reply.body.error.message, /call itself/);
+    }
+  });
+
+  test("publish: workflows in workflows are refused deeper than three", async () => {
+    let productId = await hasProduct(author);
+    for (const _ of [1, 2, 3]) productId = await hasProduct(author, calling({ productId }));
+    const reply = await publish(await hasDraft(author, calling({ productId })));
+    assertError(reply, 422, "VALIDATION_ERROR", "content.steps[0].productId");
+  });
+
+  test("a product that goes off sale later: the price may still be changed, the content may not", async () => {
+    const productId = await hasProduct(author);
+    const id = await hasProduct(author, calling({ productId }));
+    await author.post(`/v1/products/${productId}/unpublish`);
+    assert.equal((await author.patch(`/v1/products/${id}`, { price: 9 })).status, 200);
+    const { content } = calling({ productId }, { productId });
+    assertError(await author.patch(`/v1/products/${id}`, { content }), 422, "VALIDATION_ERROR");
+  });
+
+  test("detail: dependencies and the total price are those that the reader still has to buy", async () => {
+    const [prompt, other] = [
+      await hasProduct(author, { price: 2 }),
+      await hasProduct(author, { price: 3, title: "Other" }),
+    ];
+    const inner = await hasProduct(author, { ...calling({ productId: prompt }), price: 5 });
+    const id = await hasProduct(author, {
+      ...calling({ productId: inner }, { productId: prompt }, { productId: other }),
+      price: 10,
+    });
+    const buyer = await market.hasUser();
+    const read = async () => {
+      const { body, headers } = await buyer.get(`/v1/products/${id}`);
+      const { dependencies, totalPrice } = body.data;
+      return { dependencies, totalPrice, etag: headers.get("etag") };
+    };
+    const first = await read();
+    assert.equal(first.totalPrice, 20);
+    const shown = { type: "PROMPT", currency: "USD", owned: false, onSale: true };
+    assert.deepEqual(first.dependencies, [
+      { ...shown, productId: inner, title: haiku.title, type: "WORKFLOW", price: 5 },
+      { ...shown, productId: prompt, title: haiku.title, price: 2 },
+      { ...shown, productId: other, title: "Other", price: 3 },
+    ]);
+    await hasBought(buyer, prompt);
+    const second = await read();
+    assert.equal(second.totalPrice, 18);
+    assert.notEqual(second.etag, first.etag);
+    await author.post(`/v1/products/${other}/unpublish`);
+    const third = await read();
+    const hidden = { title: null, type: null, price: null, currency: null };
+    assert.deepEqual(third.dependencies[2], { ...hidden, productId: other, owned: false, onSale: false });
+    assert.equal(third.totalPrice, null);
+    const { body } = await author.get(`/v1/products/${prompt}`);
+    assert.deepEqual([body.data.dependencies, body.data.totalPrice], [[], 2]);
+  });
+
+  test("detail: an If-Match from an answer with dependencies still holds for a change", async () => {
+    const id = await hasProduct(author, calling({ productId: await hasProduct(author) }));
+    const etag = (await author.get(`/v1/products/${id}`)).headers.get("etag")!;
+    const reply = await author.patch(`/v1/products/${id}`, { price: 8 }, { "if-match": etag });
+    assert.equal(reply.status, 200, reply.text);
+  });
+});

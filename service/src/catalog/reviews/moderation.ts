@@ -1,0 +1,132 @@
+import type { ModeratedReview } from "@stoa/contract";
+import { toUserId } from "../../accounts/people/users.ts";
+import type { Context, Member, SessionCaller, Source } from "../../core/context.ts";
+import { ApiError, ruleBroken } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { record } from "../../platform/audit/audit.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { mapPage, type Paging } from "../../platform/db/paging.ts";
+import {
+  findModerated,
+  insertReport,
+  listModerated,
+  lockReview,
+  type ModeratedRow,
+  type ReviewChange,
+  type ReviewRow,
+  settleReports,
+  writeReview,
+} from "./queries.ts";
+import { moveByReview } from "./rating.ts";
+import { findForReader, lockShown, type ReviewPath, toReview } from "./review.ts";
+
+/** Any member tells the moderators of a review, once. */
+export async function reportReview(ctx: Context, caller: Member, path: ReviewPath, reason: string) {
+  const { id, authorId } = await findForReader(ctx, caller, path);
+  if (authorId === caller.userId) throw ruleBroken("reviewId", "is your own: change it, or take it back");
+  return ctx.db.transaction().execute(async (tx) => {
+    await lockShown(tx, caller, id);
+    const report = { review_id: id, reporter_id: caller.userId, reason, created_at: ctx.now() };
+    if (!(await insertReport(tx, report)))
+      throw new ApiError("CONFLICT", "You have reported this review already.");
+    await ctx.idempotencyKey?.bind(tx, toId("rev", id));
+    return reported(toId("rev", id));
+  });
+}
+
+export const reported = (id: string) => ({ id, reported: true as const });
+
+const toModerated = (row: ModeratedRow): ModeratedReview => ({
+  ...toReview(row),
+  product: { id: toId("prod", row.productId), title: row.productTitle },
+  reports: row.reports.map(({ reporterId, reporterName, reason, createdAt }) => ({
+    reporter: { id: toUserId(reporterId), name: reporterName },
+    reason,
+    createdAt: createdAt.toISOString(),
+  })),
+  openReports: row.openReports,
+});
+
+interface QueueQuery extends Paging {
+  status?: "reported" | "hidden" | undefined;
+}
+
+export const listToModerate = async (ctx: Context, query: QueueQuery) =>
+  mapPage(await listModerated(ctx.db, query.status, query), toModerated);
+
+/** Which administrator does it, and where from. */
+interface Doer {
+  caller: SessionCaller;
+  source: Source;
+}
+
+/** What is done to a review, and the word of the audit log for it. */
+interface Deed {
+  action: "review.hidden" | "review.restored";
+  change: ReviewChange & { hidden_at: Date | null };
+  details: Record<string, unknown>;
+}
+
+/** Out of the list and out of the rating; its author still sees it, with the reason. */
+export const hideReview = (ctx: Context, by: Doer, reviewId: string, reason: string) =>
+  moderate(ctx, by, reviewId, (review) => {
+    if (review.hiddenAt) throw new ApiError("INVALID_STATE", "It is hidden.", { current: "hidden" });
+    return {
+      action: "review.hidden",
+      change: { hidden_at: ctx.now(), hidden_reason: reason },
+      details: { reason },
+    };
+  });
+
+/** Shown again; one that was only reported stands. */
+export const restoreReview = (ctx: Context, by: Doer, reviewId: string) =>
+  moderate(ctx, by, reviewId, (review, openReports) => {
+    if (!review.hiddenAt && openReports === 0)
+      throw new ApiError("INVALID_STATE", "It is neither hidden nor reported.", { current: "shown" });
+    return {
+      action: "review.restored",
+      change: { hidden_at: null, hidden_reason: null },
+      details: review.hiddenAt ? { reason: review.hiddenReason } : {},
+    };
+  });
+
+async function moderate(
+  ctx: Context,
+  by: Doer,
+  reviewId: string,
+  decide: (review: ReviewRow, openReports: number) => Deed,
+): Promise<ModeratedReview> {
+  const id = toUuid("rev", reviewId);
+  return ctx.db.transaction().execute(async (tx) => {
+    const review = id ? await lockReview(tx, id) : undefined;
+    if (!review) throw new ApiError("REVIEW_NOT_FOUND");
+    const settled = await settleReports(tx, review.id, ctx.now());
+    const { action, change, details } = decide(review, settled);
+    await writeReview(tx, review.id, change);
+    await moveByReview(tx, review.productId, { from: review, to: { ...review, hiddenAt: change.hidden_at } });
+    await recordDeed(ctx, tx, by, { action, review, details: { ...details, settledReports: settled } });
+    await ctx.idempotencyKey?.bind(tx, toId("rev", review.id));
+    return toModerated((await findModerated(tx, review.id))!);
+  });
+}
+
+/** Of a review that was hidden or restored under the same Idempotency-Key. */
+export async function resumeModeration(ctx: Context, reviewId: string): Promise<ModeratedReview> {
+  const review = await findModerated(ctx.db, toUuid("rev", reviewId)!);
+  if (!review) throw new ApiError("REVIEW_NOT_FOUND");
+  return toModerated(review);
+}
+
+const recordDeed = (
+  ctx: Context,
+  tx: Tx,
+  { caller, source }: Doer,
+  { action, review, details }: Pick<Deed, "action" | "details"> & { review: ReviewRow },
+) =>
+  record(ctx, tx, {
+    actorId: caller.userId,
+    action,
+    target: { type: "review", id: toId("rev", review.id) },
+    source,
+    details: { productId: toId("prod", review.productId), ...details },
+  });

@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+
+let market: Market;
+let seller: Client;
+let buyer: Client;
+let path: string;
+before(async () => {
+  market = await openMarket();
+  seller = await market.hasUser({ name: "Seller" });
+});
+after(() => market.close());
+
+async function hasReview(): Promise<void> {
+  const productId = await hasProduct(seller);
+  buyer = await market.hasUser();
+  await hasBought(buyer, productId);
+  const { body } = await buyer.post(`/v1/products/${productId}/reviews`, { rating: 3 });
+  path = `/v1/products/${productId}/reviews/${body.data.id}`;
+}
+
+const answer = (who: Client, comment: string) => who.post(`${path}/reply`, { comment });
+const shown = async () => (await (await market.hasUser()).get(path)).body.data.reply;
+
+suite("an answer to a review", () => {
+  test("is the product's author's, and everybody reads it below the review", async () => {
+    await hasReview();
+    const reply = await answer(seller, "  Thank you!  ");
+    assert.equal(reply.status, 201);
+    const expected = { comment: "Thank you!", createdAt: market.clock.now.toISOString(), updatedAt: null };
+    assert.deepEqual(reply.body.data.reply, expected);
+    assert.deepEqual(await shown(), expected);
+  });
+
+  test("is one: another takes its place, and shows when it was changed", async () => {
+    await hasReview();
+    const createdAt = market.clock.now.toISOString();
+    await answer(seller, "First");
+    market.clock.forward(1_000);
+    assert.equal((await answer(seller, "First")).body.data.reply.updatedAt, null, "nothing changed");
+    await answer(seller, "Second");
+    const updatedAt = market.clock.now.toISOString();
+    assert.deepEqual(await shown(), { comment: "Second", createdAt, updatedAt });
+  });
+
+  test("can be taken back, once, and given anew", async () => {
+    await hasReview();
+    await answer(seller, "First");
+    assert.equal((await seller.delete(`${path}/reply`)).body.data.reply, null);
+    assert.equal(await shown(), null);
+    assertError(await seller.delete(`${path}/reply`), 409, "INVALID_STATE");
+    assert.equal((await answer(seller, "Second")).body.data.reply.updatedAt, null);
+  });
+
+  test("stays when the reviewer changes their mind, and goes with the review", async () => {
+    await hasReview();
+    await answer(seller, "Why?");
+    await buyer.patch(path, { rating: 5 });
+    assert.equal((await shown()).comment, "Why?");
+    await buyer.delete(path);
+    assertError(await answer(seller, "Why?"), 404, "REVIEW_NOT_FOUND");
+  });
+
+  test("is nobody else's to give or to take back, not even an administrator's", async () => {
+    await hasReview();
+    await answer(seller, "Mine");
+    const { userId } = await market.hasUser({ role: "admin" });
+    const admin = await market.hasSession(userId, { secondFactor: true });
+    for (const who of [buyer, await market.hasUser({ role: "seller" }), admin]) {
+      assertError(await answer(who, "Not mine"), 403, "UNAUTHORIZED");
+      assertError(await who.delete(`${path}/reply`), 403, "UNAUTHORIZED");
+    }
+    assert.equal((await shown()).comment, "Mine");
+  });
+
+  test("says something, in at most 5,000 characters", async () => {
+    await hasReview();
+    for (const comment of ["", "   ", "x".repeat(5_001)])
+      assertError(await answer(seller, comment), 400, "INVALID_REQUEST", "comment");
+  });
+
+  test("needs a key that may write products", async () => {
+    await hasReview();
+    const { key } = await market.hasUser({ permissions: ["purchases:write"] });
+    const details = assertError(await answer(market.as(key), "x"), 403, "UNAUTHORIZED");
+    assert.equal(details.required, "products:write");
+  });
+});

@@ -1,0 +1,290 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { getsAllBack, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { toUserId } from "../../accounts/people/users.ts";
+import { newUuid, toId } from "../../core/ids.ts";
+
+let market: Market;
+let author: Client;
+before(async () => {
+  market = await openMarket();
+  author = await market.hasUser({ name: "Author" });
+});
+after(() => market.close());
+
+const review = (who: Client, productId: string, body: object) =>
+  who.post(`/v1/products/${productId}/reviews`, body);
+const reviewsOf = async (productId: string, query = "") =>
+  (await author.get(`/v1/products/${productId}/reviews?${query}`)).body;
+
+async function hasBuyer(productId: string, name = "Buyer"): Promise<Client> {
+  const buyer = await market.hasUser({ name });
+  await hasBought(buyer, productId);
+  return buyer;
+}
+
+async function ratingOf(productId: string) {
+  const { rating, reviews } = (await author.get(`/v1/products/${productId}`)).body.data.stats;
+  return { rating, reviews };
+}
+
+async function reviewEvents(who: Client) {
+  return (await who.get("/v1/events?type=review.created")).body.data;
+}
+
+test("a buyer reviews, and everybody may read it", async () => {
+  const productId = await hasProduct(author);
+  const buyer = await hasBuyer(productId, "Bea");
+  const reply = await review(buyer, productId, { rating: 4, comment: "  Good.  " });
+  assert.equal(reply.status, 201);
+  const { id, ...rest } = reply.body.data;
+  assert.match(id, /^rev_[0-9a-z]{26}$/);
+  assert.deepEqual(rest, {
+    productId,
+    author: { id: toUserId(buyer.userId), name: "Bea" },
+    rating: 4,
+    comment: "Good.",
+    createdAt: market.clock.now.toISOString(),
+    updatedAt: null,
+    refunded: false,
+    reply: null,
+    hidden: null,
+  });
+  const stranger = await market.hasUser();
+  assert.deepEqual((await stranger.get(`/v1/products/${productId}/reviews`)).body.data, [reply.body.data]);
+  assert.deepEqual(
+    (await stranger.get(`/v1/products/${productId}/reviews/${id}`)).body.data,
+    reply.body.data,
+  );
+});
+
+test("a review is told to the product's author, and to nobody else", async () => {
+  const seller = await market.hasUser();
+  const productId = await hasProduct(seller);
+  const buyer = await hasBuyer(productId);
+  const { body } = await review(buyer, productId, { rating: 5, comment: "Yes." });
+  const [event, ...others] = await reviewEvents(seller);
+  assert.deepEqual(others, []);
+  assert.deepEqual(event.data, {
+    review: { id: body.data.id, productId, rating: 5, comment: "Yes.", authorId: toUserId(buyer.userId) },
+  });
+  assert.deepEqual(await reviewEvents(buyer), []);
+});
+
+test("only those who hold the product review it", async () => {
+  const productId = await hasProduct(author);
+  const stranger = await market.hasUser();
+  assertError(await review(stranger, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
+  assertError(await review(author, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
+  await stranger.post("/v1/purchases", { productId, paymentMethodId: "pm_test_declined" });
+  assertError(await review(stranger, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
+  const buyer = await hasBuyer(productId);
+  await getsAllBack(market, buyer);
+  assertError(await review(buyer, productId, { rating: 5 }), 422, "VALIDATION_ERROR", "productId");
+  assert.deepEqual(await ratingOf(productId), { rating: 0, reviews: 0 });
+});
+
+test("a product that cannot be seen has no reviews to read or write", async () => {
+  const stranger = await market.hasUser();
+  for (const id of [await hasDraft(author), toId("prod", newUuid(new Date())), "nonsense"]) {
+    assertError(await stranger.get(`/v1/products/${id}/reviews`), 404, "PRODUCT_NOT_FOUND");
+    assertError(await review(stranger, id, { rating: 5 }), 404, "PRODUCT_NOT_FOUND");
+  }
+});
+
+test("a buyer may review what has left the shelf", async () => {
+  const productId = await hasProduct(author);
+  const buyer = await hasBuyer(productId);
+  await author.delete(`/v1/products/${productId}`);
+  assert.equal((await review(buyer, productId, { rating: 1 })).status, 201);
+});
+
+test("a second review of one buyer is a conflict and moves nothing", async () => {
+  const productId = await hasProduct(author);
+  const buyer = await hasBuyer(productId);
+  await review(buyer, productId, { rating: 5, comment: "First" });
+  assertError(await review(buyer, productId, { rating: 1, comment: "Second" }), 409, "CONFLICT");
+  assert.deepEqual(await ratingOf(productId), { rating: 5, reviews: 1 });
+  const { data, meta } = await reviewsOf(productId);
+  assert.deepEqual([data[0].comment, meta.total], ["First", 1]);
+});
+
+test("of parallel reviews of one buyer one stays", async () => {
+  const productId = await hasProduct(author);
+  const buyer = await hasBuyer(productId);
+  const told = (await reviewEvents(author)).length;
+  const replies = await Promise.all(
+    Array.from({ length: 10 }, () => review(buyer, productId, { rating: 3 })),
+  );
+  assert.deepEqual(replies.map(({ status }) => status).sort(), [201, ...Array(9).fill(409)]);
+  assert.deepEqual(await ratingOf(productId), { rating: 3, reviews: 1 });
+  assert.equal((await reviewEvents(author)).length, told + 1);
+});
+
+test("the average moves with every review, rounded to two decimals", async () => {
+  const productId = await hasProduct(author, { tags: ["averaged"] });
+  const averages = [];
+  for (const rating of [5, 4, 4, 1]) {
+    await review(await hasBuyer(productId), productId, { rating });
+    averages.push((await ratingOf(productId)).rating);
+  }
+  assert.deepEqual(averages, [5, 4.5, 4.33, 3.5]);
+  const { body } = await author.get("/v1/products?tag=averaged");
+  assert.deepEqual(body.data[0].rating, { average: 3.5, count: 4 });
+});
+
+test("parallel reviews of many buyers all count", async () => {
+  const productId = await hasProduct(author);
+  const buyers = await Promise.all(Array.from({ length: 8 }, () => hasBuyer(productId)));
+  await Promise.all(buyers.map((buyer, at) => review(buyer, productId, { rating: (at % 2) * 4 + 1 })));
+  assert.deepEqual(await ratingOf(productId), { rating: 3, reviews: 8 });
+});
+
+test("a rating is a whole number from 1 to 5, a comment has at most 5,000 characters", async () => {
+  const productId = await hasProduct(author);
+  const buyer = await hasBuyer(productId);
+  for (const rating of [0, 6, 4.5, "5", null, undefined]) {
+    assertError(await review(buyer, productId, { rating }), 400, "INVALID_REQUEST", "rating");
+  }
+  assertError(
+    await review(buyer, productId, { rating: 5, comment: "x".repeat(5_001) }),
+    400,
+    "INVALID_REQUEST",
+    "comment",
+  );
+  assertError(await review(buyer, productId, { rating: 5, stars: 5 }), 400, "INVALID_REQUEST", "stars");
+});
+
+test("reviews are listed newest first, page by page", async () => {
+  const productId = await hasProduct(author);
+  const ids: string[] = [];
+  for (let at = 0; at < 5; at++) {
+    const { body } = await review(await hasBuyer(productId), productId, { rating: 5 });
+    ids.unshift(body.data.id);
+  }
+  const pages = [
+    await reviewsOf(productId, "limit=2"),
+    await reviewsOf(productId, "limit=2&page=2"),
+    await reviewsOf(productId, "limit=2&page=3"),
+  ];
+  assert.deepEqual(
+    pages.flatMap(({ data }) => data.map(({ id }: { id: string }) => id)),
+    ids,
+  );
+  assert.deepEqual(
+    pages.map(({ meta }) => meta.total),
+    [5, 5, 5],
+  );
+});
+
+/** A review with its path; answers what its author sees. */
+async function hasReview(productId: string, body: object = { rating: 4, comment: "Good." }) {
+  const buyer = await hasBuyer(productId);
+  const reply = await review(buyer, productId, body);
+  assert.equal(reply.status, 201, reply.text);
+  return { buyer, path: `/v1/products/${productId}/reviews/${reply.body.data.id}`, data: reply.body.data };
+}
+
+test("the list says how many gave how many stars, and filters by them", async () => {
+  const productId = await hasProduct(author);
+  for (const rating of [5, 5, 4, 1]) await review(await hasBuyer(productId), productId, { rating });
+  const ratings = { average: 3.75, count: 4, stars: { 1: 1, 2: 0, 3: 0, 4: 1, 5: 2 } };
+  const all = await reviewsOf(productId, "limit=1");
+  assert.deepEqual([all.meta.ratings, all.meta.total, all.data.length], [ratings, 4, 1]);
+  const fives = await reviewsOf(productId, "rating=5");
+  assert.deepEqual(
+    fives.data.map(({ rating }: { rating: number }) => rating),
+    [5, 5],
+  );
+  assert.deepEqual([fives.meta.ratings, fives.meta.total], [ratings, 2], "the stars are those of all");
+  assert.deepEqual((await reviewsOf(productId, "rating=2")).meta.total, 0);
+  for (const rating of ["0", "6", "4.5", "good"]) {
+    const reply = await author.get(`/v1/products/${productId}/reviews?rating=${rating}`);
+    assertError(reply, 400, "INVALID_REQUEST", "rating");
+  }
+  const none = await reviewsOf(await hasProduct(author));
+  assert.deepEqual(none.meta.ratings, { average: 0, count: 0, stars: { 1: 0, 2: 0, 3: 0, 4: 0, 5: 0 } });
+});
+
+test("an author changes their review; the rating moves with it, and the change shows its date", async () => {
+  const productId = await hasProduct(author);
+  const { buyer, path, data } = await hasReview(productId);
+  market.clock.forward(1_000);
+  const changed = await buyer.patch(path, { rating: 2 });
+  assert.equal(changed.status, 200);
+  const updatedAt = market.clock.now.toISOString();
+  assert.deepEqual(changed.body.data, { ...data, rating: 2, updatedAt });
+  assert.deepEqual(await ratingOf(productId), { rating: 2, reviews: 1 });
+  market.clock.forward(1_000);
+  for (const same of [{}, { rating: 2 }, { comment: "Good." }])
+    assert.equal((await buyer.patch(path, same)).body.data.updatedAt, updatedAt, "nothing changed");
+  assert.equal((await buyer.patch(path, { comment: "" })).body.data.comment, "");
+});
+
+test("a change is made from the state that it was made for", async () => {
+  const { buyer, path } = await hasReview(await hasProduct(author));
+  const etag = (await buyer.get(path)).headers.get("etag")!;
+  const changed = await buyer.patch(path, { rating: 1 }, { "if-match": etag });
+  assert.equal(changed.status, 200);
+  assertError(await buyer.patch(path, { rating: 5 }, { "if-match": etag }), 412, "PRECONDITION_FAILED");
+  const next = changed.headers.get("etag")!;
+  assert.equal((await buyer.patch(path, { rating: 5 }, { "if-match": next })).status, 200);
+});
+
+test("an author takes their review back, and may write another one", async () => {
+  const productId = await hasProduct(author);
+  const { buyer, path, data } = await hasReview(productId);
+  const removed = await buyer.delete(path);
+  assert.deepEqual([removed.status, removed.body.data], [200, { id: data.id, deleted: true }]);
+  assert.deepEqual(await ratingOf(productId), { rating: 0, reviews: 0 });
+  assertError(await buyer.delete(path), 404, "REVIEW_NOT_FOUND");
+  assertError(await buyer.patch(path, { rating: 1 }), 404, "REVIEW_NOT_FOUND");
+  assert.equal((await review(buyer, productId, { rating: 1 })).status, 201);
+  assert.deepEqual(await ratingOf(productId), { rating: 1, reviews: 1 });
+});
+
+test("a review is nobody else's to change or take back", async () => {
+  const { path } = await hasReview(await hasProduct(author));
+  const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+    secondFactor: true,
+  });
+  for (const who of [await market.hasUser(), author, admin]) {
+    assertError(await who.patch(path, { rating: 1 }), 403, "UNAUTHORIZED");
+    assertError(await who.delete(path), 403, "UNAUTHORIZED");
+  }
+});
+
+test("a review is found below its own product, and by no id of another kind", async () => {
+  const [productId, other] = [await hasProduct(author), await hasProduct(author)];
+  const { buyer, data } = await hasReview(productId);
+  for (const path of [
+    `${other}/reviews/${data.id}`,
+    `${productId}/reviews/${productId}`,
+    `${productId}/reviews/x`,
+  ]) {
+    assertError(await buyer.get(`/v1/products/${path}`), 404, "REVIEW_NOT_FOUND");
+    assertError(await buyer.patch(`/v1/products/${path}`, { rating: 1 }), 404, "REVIEW_NOT_FOUND");
+  }
+  assertError(await buyer.get(`/v1/products/nothing/reviews/${data.id}`), 404, "PRODUCT_NOT_FOUND");
+});
+
+test("what somebody wrote stays theirs to take back when they can see the product no longer", async () => {
+  const productId = await hasProduct(author);
+  const { buyer, path } = await hasReview(productId);
+  await getsAllBack(market, buyer);
+  await author.post(`/v1/products/${productId}/unpublish`);
+  assertError(await buyer.get(`/v1/products/${productId}`), 404, "PRODUCT_NOT_FOUND");
+  assertError(await (await market.hasUser()).get(path), 404, "PRODUCT_NOT_FOUND");
+  assert.equal((await buyer.patch(path, { rating: 1 })).status, 200);
+  assert.equal((await buyer.delete(path)).status, 200);
+});
+
+test("no change of a review is told as an event", async () => {
+  const seller = await market.hasUser();
+  const { buyer, path } = await hasReview(await hasProduct(seller));
+  await buyer.patch(path, { rating: 1 });
+  await seller.post(`${path}/reply`, { comment: "Sorry." });
+  await buyer.delete(path);
+  assert.equal((await reviewEvents(seller)).length, 1);
+});

@@ -1,0 +1,123 @@
+import type { ChangeReview, PostReview, Ratings } from "@stoa/contract";
+import { toUserId } from "../../accounts/people/users.ts";
+import type { Caller, Context, Member } from "../../core/context.ts";
+import { ApiError, ruleBroken } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import { announce } from "../../events/outbox/outbox.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { mustMatch } from "../../platform/http/conditional.ts";
+import { etagOf } from "../../platform/http/envelope.ts";
+import { Answer } from "../../platform/http/route.ts";
+import { lockLiveEntitlement } from "../entitlements/entitlements.ts";
+import { findProductToReview } from "../products/detail.ts";
+import { averageRating } from "../search/card.ts";
+import {
+  type Asked,
+  countStars,
+  deleteReview,
+  insertReview,
+  listReviews,
+  type ReviewRow,
+  type StarsRow,
+  writeReview,
+} from "./queries.ts";
+import { moveByReview } from "./rating.ts";
+import { changedReview, findForReader, lockShown, type ReviewPath, readerIdOf, toReview } from "./review.ts";
+
+function toRatings(rows: StarsRow[]): Ratings {
+  const stars = { 1: 0, 2: 0, 3: 0, 4: 0, 5: 0 };
+  for (const { rating, counted } of rows) stars[rating as keyof typeof stars] = counted;
+  const count = rows.reduce((sum, row) => sum + row.counted, 0);
+  const sum = rows.reduce((all, row) => all + row.rating * row.counted, 0);
+  return { average: averageRating(sum, count), count, stars };
+}
+
+/** Newest first, with the stars of all of them; one look at the counts tells the total too. */
+export async function listProductReviews(ctx: Context, caller: Caller, productId: string, asked: Asked) {
+  const product = await findProductToReview(ctx, caller, productId);
+  const readerId = readerIdOf(caller);
+  const [rows, stars] = await Promise.all([
+    listReviews(ctx.db, product.id, readerId, asked),
+    countStars(ctx.db, product.id, readerId),
+  ]);
+  const wanted = stars.filter(({ rating }) => asked.rating === undefined || rating === asked.rating);
+  const total = wanted.reduce((sum, { shown }) => sum + shown, 0);
+  return { items: rows.map(toReview), total, ratings: toRatings(stars) };
+}
+
+export async function readReview(ctx: Context, caller: Caller, path: ReviewPath) {
+  return toReview(await findForReader(ctx, caller, path));
+}
+
+/** Buyers review what they hold, once each; the rating moves in the same transaction. */
+export async function postReview(ctx: Context, caller: Member, productId: string, review: PostReview) {
+  const product = await findProductToReview(ctx, caller, productId);
+  const id = ctx.newId();
+  return ctx.db.transaction().execute(async (tx) => {
+    await mustHold(tx, caller, product);
+    const written = await insertReview(tx, {
+      ...review,
+      id,
+      product_id: product.id,
+      author_id: caller.userId,
+      created_at: ctx.now(),
+    });
+    if (!written) throw new ApiError("CONFLICT", "You have reviewed this product already.");
+    await ctx.idempotencyKey?.bind(tx, toId("rev", id));
+    await moveByReview(tx, product.id, { from: null, to: { ...review, hiddenAt: null, refunded: false } });
+    await announce(ctx, tx, [product.authorId], "review.created", {
+      review: {
+        id: toId("rev", id),
+        productId: toId("prod", product.id),
+        ...review,
+        authorId: toUserId(caller.userId),
+      },
+    });
+    return changedReview(tx, id);
+  });
+}
+
+/** Locked: a refund that comes meanwhile waits, and finds the review. */
+async function mustHold(tx: Tx, caller: Member, product: { id: string; authorId: string }): Promise<void> {
+  const isBuyer = product.authorId !== caller.userId;
+  if (isBuyer && (await lockLiveEntitlement(tx, caller.userId, product.id))) return;
+  throw ruleBroken("productId", "can be reviewed by its buyers alone");
+}
+
+async function findOwn(ctx: Context, caller: Member, path: ReviewPath): Promise<ReviewRow> {
+  const review = await findForReader(ctx, caller, path);
+  if (review.authorId === caller.userId) return review;
+  throw new ApiError("UNAUTHORIZED", "Only its author may change this review.", { required: "author" });
+}
+
+/** What is not given stays; what changes nothing leaves no trace. */
+export async function changeReview(
+  ctx: Context,
+  caller: Member,
+  path: ReviewPath,
+  change: ChangeReview,
+  ifMatch: string | null,
+) {
+  const { id, productId } = await findOwn(ctx, caller, path);
+  return ctx.db.transaction().execute(async (tx) => {
+    const review = await lockShown(tx, caller, id);
+    mustMatch(ifMatch, etagOf(toReview(review)));
+    const { rating = review.rating, comment = review.comment } = change;
+    if (rating !== review.rating || comment !== review.comment) {
+      await writeReview(tx, id, { rating, comment, updated_at: ctx.now() });
+      await moveByReview(tx, productId, { from: review, to: { ...review, rating } });
+    }
+    const data = await changedReview(tx, id);
+    return new Answer(data, { etag: etagOf(data) });
+  });
+}
+
+export async function removeReview(ctx: Context, caller: Member, path: ReviewPath) {
+  const { id, productId } = await findOwn(ctx, caller, path);
+  return ctx.db.transaction().execute(async (tx) => {
+    const review = await lockShown(tx, caller, id);
+    await deleteReview(tx, id);
+    await moveByReview(tx, productId, { from: review, to: null });
+    return { id: toId("rev", id), deleted: true as const };
+  });
+}

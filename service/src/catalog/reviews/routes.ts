@@ -1,0 +1,59 @@
+import { api } from "@stoa/contract";
+import type { Caller, Context } from "../../core/context.ts";
+import { resumedBy, route } from "../../platform/http/route.ts";
+import {
+  hideReview,
+  listToModerate,
+  reported,
+  reportReview,
+  restoreReview,
+  resumeModeration,
+} from "./moderation.ts";
+import { removeReply, replyToReview } from "./reply.ts";
+import { changeReview, listProductReviews, postReview, readReview, removeReview } from "./reviews.ts";
+
+const readBound = (
+  ctx: Context,
+  caller: Caller,
+  reviewId: string,
+  { params }: { params: { productId: string } },
+) => readReview(ctx, caller, { productId: params.productId, reviewId });
+
+export const reviewRoutes = [
+  route(api.reviews.list, (ctx, caller, { params, query }) =>
+    listProductReviews(ctx, caller, params.productId, query),
+  ),
+  route(api.reviews.get, (ctx, caller, { params }) => readReview(ctx, caller, params)),
+  resumedBy(
+    api.reviews.create,
+    (ctx, caller, { params, body }) => postReview(ctx, caller, params.productId, body),
+    readBound,
+  ),
+  route(api.reviews.change, (ctx, caller, { params, body }, { ifMatch }) =>
+    changeReview(ctx, caller, params, body, ifMatch),
+  ),
+  route(api.reviews.remove, (ctx, caller, { params }) => removeReview(ctx, caller, params)),
+  resumedBy(
+    api.reviews.reply,
+    (ctx, caller, { params, body }) => replyToReview(ctx, caller, params, body.comment),
+    readBound,
+  ),
+  route(api.reviews.removeReply, (ctx, caller, { params }) => removeReply(ctx, caller, params)),
+  resumedBy(
+    api.reviews.report,
+    (ctx, caller, { params, body }) => reportReview(ctx, caller, params, body.reason),
+    async (_ctx, _caller, reviewId) => reported(reviewId),
+  ),
+  route(api.admin.reviews, (ctx, _caller, { query }) => listToModerate(ctx, query)),
+  resumedBy(
+    api.admin.hideReview,
+    (ctx, caller, { params, body }, { source }) =>
+      hideReview(ctx, { caller, source }, params.reviewId, body.reason),
+    (ctx, _caller, reviewId) => resumeModeration(ctx, reviewId),
+  ),
+  resumedBy(
+    api.admin.restoreReview,
+    (ctx, caller, { params }, { source }) => restoreReview(ctx, { caller, source }, params.reviewId),
+    (ctx, _caller, reviewId) => resumeModeration(ctx, reviewId),
+  ),
+];

@@ -1,0 +1,103 @@
+import type { api, Input } from "@stoa/contract";
+import { type Caller, type Context, type Guest, isMember } from "../../core/context.ts";
+import { invalidRequest } from "../../core/errors.ts";
+import { toUuid } from "../../core/ids.ts";
+import { isCurrency, toMinor } from "../../core/money/amount.ts";
+import { columnOf } from "./categories.ts";
+
+export type ListQuery = Input<typeof api.products.list>["query"];
+export type Filters = Input<typeof api.products.facets>["query"];
+/** Filters, of a list with its order. */
+export type Sorted = Filters & { sort?: ListQuery["sort"] };
+
+export const PUBLISHED = "l.status = 'published'";
+
+/** Conditions with their values: `$` stands for the value that comes with it. */
+export class Where {
+  readonly values: unknown[] = [];
+  readonly clauses: string[] = [];
+
+  value(value: unknown): string {
+    this.values.push(value);
+    return `$${this.values.length}`;
+  }
+
+  add(clause: string, ...values: unknown[]): void {
+    const texts = values.map((value) => this.value(value));
+    this.clauses.push(clause.replace(/\$/g, () => texts.shift()!));
+  }
+
+  get text(): string {
+    return this.clauses.length === 0 ? "" : `where ${this.clauses.join(" and ")}`;
+  }
+}
+
+function priceBound(query: Filters, field: "minPrice" | "maxPrice", currency: string): number {
+  const minor = toMinor(query[field]!, currency);
+  if (minor === null) throw invalidRequest(field, `is no amount of ${currency}`);
+  return Number(minor);
+}
+
+/** Asks what everybody may see. */
+export const ANYBODY: Guest = { kind: "guest", guestId: "" };
+
+const authorIdOf = (caller: Caller, author: string) =>
+  author === "me" ? (isMember(caller) ? caller.userId : null) : toUuid("usr", author);
+
+/** Whether this is the caller's own shelf, which shows them more than it shows to others. */
+export const isOwnShelf = (caller: Caller, { author }: Filters): boolean =>
+  author !== undefined && isMember(caller) && authorIdOf(caller, author) === caller.userId;
+
+/** The caller's own shelf shows every state; everybody else's shows what is for sale. */
+function addAuthor(where: Where, caller: Caller, query: Filters): void {
+  const { author, status } = query;
+  const own = isOwnShelf(caller, query);
+  if (status !== undefined && !own)
+    throw invalidRequest("status", "is only for your own products: add author=me");
+  if (!own) where.add(PUBLISHED);
+  else if (status) where.add("l.status = $", status);
+  else where.add("l.status <> 'deleted'");
+  if (author !== undefined) where.add("l.author_id = $", authorIdOf(caller, author));
+}
+
+/** What prices of a query are in. */
+export function currencyOf(ctx: Context, query: Filters): string {
+  const currency = query.currency ?? ctx.config.currency;
+  if (!isCurrency(currency)) throw invalidRequest("currency", "is no ISO 4217 code");
+  return currency;
+}
+
+/** Prices of several currencies have no order among each other. */
+export const isInOneCurrency = (query: Sorted): boolean => query.currency !== undefined || isByPrice(query);
+
+export const isByPrice = ({ minPrice, maxPrice, sort }: Sorted): boolean =>
+  minPrice > 0 || maxPrice !== undefined || sort === "price";
+
+function addPrice(where: Where, ctx: Context, query: Sorted): void {
+  const currency = currencyOf(ctx, query);
+  if (query.maxPrice !== undefined && query.minPrice > query.maxPrice) {
+    throw invalidRequest("minPrice", "must not be greater than maxPrice");
+  }
+  if (isInOneCurrency(query)) where.add("l.currency = $", currency);
+  if (query.minPrice > 0) where.add("l.price_minor >= $::bigint", priceBound(query, "minPrice", currency));
+  if (query.maxPrice !== undefined) {
+    where.add("l.price_minor <= $::bigint", priceBound(query, "maxPrice", currency));
+  }
+}
+
+/** What a list asks of `listings l`, all but the words that are searched for. */
+export async function whereOf(ctx: Context, caller: Caller, query: Sorted): Promise<Where> {
+  const where = new Where();
+  addAuthor(where, caller, query);
+  addPrice(where, ctx, query);
+  if (query.type) where.add("l.type = $", query.type);
+  if (query.category) {
+    // A column for each level: one value has an order within an index, a list of them has none.
+    where.add(`l.${await columnOf(ctx, query.category)} = $`, query.category);
+  }
+  if (query.provider) where.add("l.compatibility @> array[$]::text[]", query.provider);
+  if (query.tag) where.add("l.tags @> array[$]::text[]", query.tag.toLowerCase());
+  if (query.lang) where.add("l.lang = $", query.lang);
+  if (query.minRating) where.add("l.rating_mean >= $", query.minRating);
+  return where;
+}

@@ -1,0 +1,139 @@
+import { createHash } from "node:crypto";
+import type { Context } from "../../core/context.ts";
+import { offsetOf, type Page } from "../../platform/db/paging.ts";
+import type { VolatileNumbers } from "./card.ts";
+import type { Sum } from "./cells.ts";
+import type { ListQuery } from "./filters.ts";
+import type { Matches } from "./matches.ts";
+
+/** A total is exact up to here; above, counting would cost more than the page itself. */
+const EXACT_TOTAL = 10_000;
+/** So many of the most bought matches are ordered by how well they match; those after them by how often they sold. */
+const RANKED = 300;
+const USUAL_LIMIT = 20;
+
+const SORT_COLUMNS = {
+  createdAt: "created_at",
+  updatedAt: "updated_at",
+  publishedAt: "published_at",
+  price: "price_minor",
+  title: "title",
+  rating: "rating_score",
+  popularity: "purchases",
+  views: "views",
+  trending: "trending",
+  relevance: "purchases",
+} as const satisfies Record<ListQuery["sort"], string>;
+
+const names = new Map<string, string>();
+/**
+ * A name saves planning, which costs more than running a list. Only where one plan fits all values: after five runs of a
+ * named statement PostgreSQL freezes one, and a filter's plan depends on what it filters by.
+ */
+function nameOf(text: string): string {
+  const name = names.get(text) ?? `list_${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
+  names.set(text, name);
+  return name;
+}
+
+/** PostgreSQL keeps every named statement: only what most people ask for gets one. */
+const isUsual = ({ page, limit }: ListQuery) => page === 1 && limit === USUAL_LIMIT;
+
+async function run<Row extends object>(
+  ctx: Context,
+  text: string,
+  values: unknown[],
+  isNamed = false,
+): Promise<Row[]> {
+  const { rows } = await ctx.pool.query<Row>({ ...(isNamed && { name: nameOf(text) }), text, values });
+  return rows;
+}
+
+export interface CardRow extends VolatileNumbers {
+  card: string;
+}
+
+/** First the ids, from the narrow table; then what is shown of these few. Every order ends with the id. */
+const cardsOf = (ids: string, order: string) => `
+  select p.card, s.views, s.purchases, s.rating_sum as "ratingSum", s.rating_count as "ratingCount"
+    from (${ids}) page
+    join products p on p.id = page.product_id
+    join product_stats s on s.product_id = page.product_id
+   order by ${order}`;
+
+/** Rows of `listings l`: a source of them, with the values that it speaks of. */
+interface Listings {
+  source: string;
+  values: unknown[];
+}
+
+/** The first so many of the page; with `total` known, one of the second half is read from the end. */
+export async function sortedPage(
+  ctx: Context,
+  { source, values }: Listings,
+  query: ListQuery,
+  { limit, total = null }: { limit: number; total?: number | null },
+): Promise<CardRow[]> {
+  if (limit === 0) return [];
+  const column = SORT_COLUMNS[query.sort];
+  const way = query.sort === "relevance" ? "desc" : query.order;
+  const offset = offsetOf(query);
+  const fromTheEnd = total !== null && offset > total / 2;
+  // Drafts were never published: they come last, and first when the order is turned around.
+  const own = query.sort === "publishedAt" && query.author !== undefined;
+  const orderOf = (alias: string, way: "asc" | "desc") => {
+    const nulls = own ? (way === "desc" ? " nulls last" : " nulls first") : "";
+    return `${alias}.${column} ${way}${nulls}, ${alias}.product_id ${way}`;
+  };
+  const walked = fromTheEnd ? (way === "asc" ? "desc" : "asc") : way;
+  const ids = `
+    select l.product_id, l.${column} from ${source}
+     order by ${orderOf("l", walked)} limit ${limit} offset ${fromTheEnd ? total - offset - limit : offset}`;
+  return run(ctx, cardsOf(ids, orderOf("page", way)), values, values.length === 0 && isUsual(query));
+}
+
+/** Those with most words first; of these the first 300 by how well they match, the others by how often they were bought. */
+export function rankedPage(
+  ctx: Context,
+  matches: Matches,
+  query: ListQuery,
+  limit: number,
+): Promise<CardRow[]> {
+  const offset = offsetOf(query);
+  const found = `(${matches.mostBought(Math.max(RANKED, offset + limit))}) m`;
+  const counted = matches.wordsHeld ? `(select m.*, ${matches.wordsHeld} as words from ${found}) m` : found;
+  const byWords = (alias: string) => (matches.wordsHeld ? `${alias}.words desc, ` : "");
+  const orderOf = (alias: string) =>
+    `${byWords(alias)}${alias}.rank desc nulls last, ${alias}.purchases desc, ${alias}.product_id desc`;
+  const ids = `
+    select * from (
+      select placed.*, case when place <= ${RANKED} then ts_rank(search, ${matches.asked}) end as rank
+        from (select m.*, row_number() over (order by ${byWords("m")}m.purchases desc, m.product_id desc) as place
+                from ${counted}) placed) ranked
+     order by ${orderOf("ranked")} limit ${limit} offset ${offset}`;
+  const order = orderOf("page");
+  return run(ctx, cardsOf(ids, order), matches.rankedValues, matches.byWordsAlone && isUsual(query));
+}
+
+export type Total = Pick<Page<unknown>, "total" | "totalIsEstimate">;
+
+const bounded = (total: number, bound: number): Total =>
+  total > bound ? { total: bound, totalIsEstimate: true } : { total };
+
+/** Exact up to `bound`. */
+export async function countMatches(ctx: Context, matches: Matches, bound: number): Promise<Total> {
+  const text = `select count(*) as total from (${matches.any(bound + 1)}) found`;
+  const [counted] = await run<{ total: number }>(ctx, text, matches.values, matches.byWordsAlone);
+  return bounded(counted!.total, bound);
+}
+
+export async function countSome(ctx: Context, { source, values }: Listings): Promise<Total> {
+  const text = `select count(*) as total from (select 1 from ${source} limit ${EXACT_TOTAL + 1}) found`;
+  const [counted] = await run<{ total: number }>(ctx, text, values);
+  return bounded(counted!.total, EXACT_TOTAL);
+}
+
+export async function addUp(ctx: Context, { text, values }: Sum): Promise<{ total: number }> {
+  const [counted] = await run<{ total: number }>(ctx, text, values, values.length === 0);
+  return counted!;
+}

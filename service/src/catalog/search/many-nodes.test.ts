@@ -1,0 +1,384 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import fc from "fast-check";
+import pg from "pg";
+import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, clientOf, type Market, openMarket } from "../../../test/market.ts";
+import { statementsOf } from "../../../test/statements.ts";
+import { until } from "../../../test/until.ts";
+import type { Service } from "../../app.ts";
+import { flushViews } from "./views.ts";
+
+const WITHIN_MS = 1_000;
+
+let market: Market;
+let other: Service;
+let author: Client;
+let reader: Client;
+let there: Client;
+before(async () => {
+  market = await openMarket();
+  other = await market.startNode();
+  author = await market.hasUser({ name: "Author" });
+  reader = await market.hasUser({ name: "Reader" });
+  there = clientOf(other.origin, reader.key);
+  await hear();
+});
+after(() => market.close());
+
+const nodes = () => [market.service, other];
+/** Both nodes have heard of everything that was committed until now, and keep what they read. */
+async function hear(): Promise<void> {
+  await until("notices are heard", () => nodes().every(({ ctx }) => ctx.notices.areCurrent()));
+  await Promise.all(nodes().map(({ ctx }) => ctx.notices.caughtUp()));
+}
+
+const titlesOf = async (who: Client, tag: string): Promise<string[]> => {
+  const { body, text } = await who.get(`/v1/products?tag=${tag}&limit=100&sort=title&order=asc`);
+  assert.ok(body.success, text);
+  assert.equal(body.meta.total, body.data.length);
+  return body.data.map(({ title }: { title: string }) => title);
+};
+
+/** Statements about what lists show. */
+const questionsOf = async (work: () => Promise<unknown>): Promise<string[]> =>
+  (await statementsOf(work)).filter((text) => /\b(listings|facet_counts|tag_counts)\b/.test(text));
+
+const change = (id: string, wish: object, who = author) => who.patch(`/v1/products/${id}`, wish);
+const move = async (id: string, action: string, who = author) => {
+  const reply = await who.post(`/v1/products/${id}/${action}`);
+  assert.equal(reply.status, 200, reply.text);
+};
+
+suite("a list that many ask for", () => {
+  test("a thousand requests cost the database one page and one count", async () => {
+    await hasProduct(author, { tags: ["hot"], title: "Hot" });
+    await hear();
+    const guests = market.as(null);
+    const cookie = `__Host-guest=${market.service.ctx.guests.cookie().value}`;
+    const questions = await questionsOf(async () => {
+      // As many at once as fit into the queue of connections.
+      for (let wave = 0; wave < 5; wave++) {
+        const replies = await Promise.all(
+          Array.from({ length: 200 }, (_, at) =>
+            at % 2 ? reader.get("/v1/products?tag=hot") : guests.get("/v1/products?tag=hot", { cookie }),
+          ),
+        );
+        for (const { body } of replies) assert.equal(body.data[0].title, "Hot");
+      }
+    });
+    assert.deepEqual(questions.map((text) => /tag_counts/.test(text)).sort(), [false, true]);
+  });
+
+  test("however the same is asked, it is kept once", async () => {
+    const same = ["?", "?limit=20", "?page=1&sort=relevance", "?order=desc&minPrice=0"];
+    await reader.get("/v1/products");
+    const questions = await questionsOf(async () => {
+      for (const query of same) await reader.get(`/v1/products${query}`);
+    });
+    assert.deepEqual(questions, []);
+    assert.equal((await questionsOf(() => reader.get("/v1/products?limit=19"))).length, 2);
+  });
+
+  test("categories and their counts are kept too, and follow a change", async () => {
+    const countOf = async (who: Client) => {
+      const { data } = (await who.get("/v1/categories?limit=100")).body;
+      return data.find(({ slug }: { slug: string }) => slug === "writing").products;
+    };
+    const before = await countOf(reader);
+    assert.deepEqual(await questionsOf(() => countOf(reader)), []);
+    await hasProduct(author, { category: "writing" });
+    assert.equal(await countOf(reader), before + 1);
+  });
+
+  test("a client that hangs up before its list is read harms nobody", async () => {
+    const { pool } = market.service.ctx;
+    const blocker = await pool.connect();
+    await blocker.query("begin");
+    await blocker.query("lock table listings in access exclusive mode");
+    const gone = new AbortController();
+    const headers = { authorization: `Bearer ${reader.key}` };
+    const asking = fetch(`${market.origin}/v1/products?tag=gone`, { headers, signal: gone.signal });
+    await until(
+      "it is being read",
+      async () => (await pool.query("select from pg_locks where not granted")).rowCount! > 0,
+    );
+    gone.abort();
+    await assert.rejects(asking);
+    await blocker.query("commit");
+    blocker.release();
+    assert.deepEqual(await titlesOf(reader, "gone"), []);
+  });
+
+  test("a list that is stopped because it takes too long is to be asked for again", async () => {
+    const { pool } = market.service.ctx;
+    const blocker = await pool.connect();
+    await blocker.query("begin");
+    await blocker.query("lock table listings in access exclusive mode");
+    const asking = reader.get("/v1/products?tag=slow");
+    const stop =
+      "select pg_cancel_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    await until("it was stopped", async () => (await pool.query(stop)).rowCount! > 0);
+    assertError(await asking, 503, "SERVICE_UNAVAILABLE");
+    await blocker.query("rollback");
+    blocker.release();
+    assert.deepEqual(await titlesOf(reader, "slow"), []);
+  });
+
+  test("what goes wrong is not kept", async () => {
+    await market.query("alter table listings rename to elsewhere");
+    try {
+      assert.equal((await reader.get("/v1/products?tag=wrong")).status, 500);
+    } finally {
+      await market.query("alter table elsewhere rename to listings");
+    }
+    assert.deepEqual(await titlesOf(reader, "wrong"), []);
+  });
+});
+
+suite("a change", () => {
+  /** Every verb that changes what lists show, and what they show then. */
+  const changes: [string, (id: string) => Promise<unknown>, string[]][] = [
+    ["of the title", (id) => change(id, { title: "After" }), ["After"]],
+    ["of what a filter asks for", (id) => change(id, { tags: ["elsewhere"] }), []],
+    ["off the shelf", (id) => move(id, "unpublish"), []],
+    ["into nothing", (id) => author.delete(`/v1/products/${id}`), []],
+  ];
+  for (const [name, act, expected] of changes) {
+    test(`${name} shows in the next read of its own node, and on the other as soon as it has heard`, async () => {
+      const tag = `verb ${name}`.slice(0, 40);
+      const id = await hasProduct(author, { tags: [tag], title: "Before" });
+      await hear();
+      assert.deepEqual([await titlesOf(reader, tag), await titlesOf(there, tag)], [["Before"], ["Before"]]);
+      await act(id);
+      assert.deepEqual(await titlesOf(reader, tag), expected);
+      await other.ctx.notices.caughtUp();
+      assert.deepEqual(await titlesOf(there, tag), expected);
+    });
+  }
+
+  test("onto the shelf shows at once where nothing was", async () => {
+    const id = await hasDraft(author, { tags: ["new"], title: "New" });
+    assert.deepEqual(await titlesOf(reader, "new"), []);
+    await move(id, "publish");
+    assert.deepEqual(await titlesOf(reader, "new"), ["New"]);
+  });
+
+  test("of the author's name, and the end of their account, show at once", async () => {
+    const leaver = await market.hasUser({ name: "Before" });
+    const session = await market.hasSession(leaver.userId);
+    await hasProduct(leaver, { tags: ["leaver"] });
+    const namesOf = async () => {
+      const { data } = (await reader.get("/v1/products?tag=leaver")).body;
+      return data.map(({ author }: { author: { name: string } }) => author.name);
+    };
+    assert.deepEqual(await namesOf(), ["Before"]);
+    await session.patch("/v1/account", { name: "After" });
+    assert.deepEqual(await namesOf(), ["After"]);
+    const { email } = (await session.get("/v1/account")).body.data;
+    const closed = await session.request("DELETE", "/v1/account", { json: { confirm: email } });
+    assert.equal(closed.status, 200, closed.text);
+    assert.deepEqual(await namesOf(), []);
+  });
+
+  test("that repeats an Idempotency-Key on another node is known there when it is answered", async () => {
+    const id = await hasDraft(author, { tags: ["repeated"], title: "Repeated" });
+    const key = { "idempotency-key": "publish once" };
+    const publish = (who: Client) => who.post(`/v1/products/${id}/publish`, undefined, key);
+    assert.deepEqual(await titlesOf(there, "repeated"), []);
+    assert.equal((await publish(author)).status, 200);
+    const again = await publish(clientOf(other.origin, author.key));
+    assert.equal(again.headers.get("idempotent-replayed"), "true");
+    assert.deepEqual(await titlesOf(there, "repeated"), ["Repeated"]);
+  });
+
+  test("is in the very next read of its own node, whatever was being read meanwhile, 200 times", async () => {
+    const id = await hasProduct(author, { tags: ["fast"], title: "0" });
+    for (let round = 1; round <= 200; round++) {
+      const meanwhile = Array.from({ length: round % 7 }, () => titlesOf(reader, "fast"));
+      if (round % 3 === 0) await sleep(0);
+      await change(id, { title: `${round}` });
+      assert.deepEqual(await titlesOf(reader, "fast"), [`${round}`]);
+      await Promise.all(meanwhile);
+      assert.deepEqual(await titlesOf(reader, "fast"), [`${round}`], "nobody put the old one back");
+    }
+  });
+
+  test("shows on another node within a second, unasked", async () => {
+    const id = await hasProduct(author, { tags: ["far"], title: "0" });
+    for (let round = 1; round <= 5; round++) {
+      await titlesOf(there, "far");
+      await change(id, { title: `${round}` });
+      await until("it shows", async () => (await titlesOf(there, "far"))[0] === `${round}`, WITHIN_MS);
+    }
+  });
+
+  test("any changes and reads on two nodes, in any order: each answer is what the database holds", async () => {
+    const shelf = await Promise.all(
+      Array.from({ length: 3 }, (_, at) => hasProduct(author, { tags: ["any"], title: `Any ${at}` })),
+    );
+    const step = fc.record({
+      kind: fc.constantFrom("title" as const, "publish" as const, "unpublish" as const, "read" as const),
+      product: fc.nat(2),
+      title: fc.integer({ min: 10, max: 99 }),
+      near: fc.boolean(),
+    });
+    const clients = () => [author, clientOf(other.origin, author.key)] as const;
+    const held = async () => {
+      const { rows } = await market.service.ctx.pool.query<{ title: string }>(
+        "select title from products where tags @> '{any}' and status = 'published' order by title",
+      );
+      return rows.map(({ title }) => title);
+    };
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
+        for (const { kind, product, title, near } of steps) {
+          const [here, far] = near ? clients() : clients().toReversed();
+          const meanwhile = [titlesOf(here!, "any"), titlesOf(far!, "any")];
+          if (kind === "title") await change(shelf[product]!, { title: `Any ${title}` }, here);
+          // A move that is made already is refused, which changes nothing.
+          else if (kind !== "read") await here!.post(`/v1/products/${shelf[product]}/${kind}`);
+          assert.deepEqual(await titlesOf(here!, "any"), await held(), "where it was changed");
+          await hear();
+          assert.deepEqual(await titlesOf(far!, "any"), await held(), "on the other node");
+          await Promise.all(meanwhile);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
+suite("when a node's line to the notices is lost", () => {
+  const listeners =
+    "pg_stat_activity where datname = current_database() and application_name = 'stoa notices'";
+  /** Asked of another database, as PostgreSQL demands. */
+  const allowConnections = async (allowed: boolean) => {
+    const { rows } = await market.service.ctx.pool.query("select current_database() as name");
+    const admin = new pg.Client({ connectionString: process.env["STOA_TEST_DATABASE"]! });
+    await admin.connect();
+    await admin.query(`alter database ${rows[0].name} with allow_connections ${allowed}`);
+    await admin.end();
+  };
+  const cutOff = () => market.service.ctx.pool.query(`select pg_terminate_backend(pid) from ${listeners}`);
+
+  test("nothing is kept, and everything is read, until it is back", async () => {
+    const id = await hasProduct(author, { tags: ["lost"], title: "Before" });
+    await hear();
+    await titlesOf(there, "lost");
+    assert.deepEqual(await questionsOf(() => titlesOf(there, "lost")), [], "it was kept");
+    await allowConnections(false);
+    try {
+      await cutOff();
+      await until("the loss is noticed", () => nodes().every(({ ctx }) => !ctx.notices.areCurrent()));
+      for (const { ctx } of nodes()) assert.equal(ctx.kept.bytes, 0, "it is empty");
+      for (const who of [there, reader, there, reader]) {
+        assert.equal((await questionsOf(() => titlesOf(who, "lost"))).length, 2, "and off");
+      }
+      // Past the service: nobody will ever tell of it.
+      await market.service.ctx.pool.query(
+        "update products set card = replace(card, 'Before', 'Past') where title = 'Before'",
+      );
+      assert.deepEqual(await titlesOf(there, "lost"), ["Past"]);
+      await change(id, { title: "After" });
+      assert.deepEqual(
+        [await titlesOf(reader, "lost"), await titlesOf(there, "lost")],
+        [["After"], ["After"]],
+      );
+    } finally {
+      await allowConnections(true);
+    }
+    await hear();
+    await titlesOf(there, "lost");
+    assert.deepEqual(await questionsOf(() => titlesOf(there, "lost")), [], "it is kept again");
+    await change(id, { title: "Later" });
+    await other.ctx.notices.caughtUp();
+    assert.deepEqual(await titlesOf(there, "lost"), ["Later"]);
+  });
+
+  test("again and again in the middle of changes, none is hidden from its own node, nor for a second from another", async () => {
+    const id = await hasProduct(author, { tags: ["torn"], title: "0" });
+    for (let round = 1; round <= 5; round++) {
+      await Promise.all([titlesOf(reader, "torn"), titlesOf(there, "torn")]);
+      const [, changed] = await Promise.all([
+        cutOff(),
+        change(id, { title: `${round}` }).then(() => titlesOf(reader, "torn")),
+        titlesOf(there, "torn"),
+      ]);
+      assert.deepEqual(changed, [`${round}`]);
+      await until("it shows", async () => (await titlesOf(there, "torn"))[0] === `${round}`, WITHIN_MS);
+      for (let times = 0; times < 5; times++) assert.deepEqual(await titlesOf(there, "torn"), [`${round}`]);
+    }
+  });
+});
+
+suite("numbers that move all the time", () => {
+  const statsOf = async (tag: string) => (await reader.get(`/v1/products?tag=${tag}`)).body.data[0];
+
+  test("may be kept for a while, and are at most five seconds old", async () => {
+    const id = await hasProduct(author, { tags: ["numbers"] });
+    await hear();
+    assert.equal((await statsOf("numbers")).stats.purchases, 0);
+    const buyer = await market.hasUser();
+    await hasBought(buyer, id);
+    await buyer.get(`/v1/products/${id}`);
+    await buyer.post(`/v1/products/${id}/reviews`, { rating: 4 });
+    market.clock.forward(3_999);
+    await flushViews(market.service.ctx);
+    assert.deepEqual(await questionsOf(() => statsOf("numbers")), [], "they were kept");
+    market.clock.forward(1_001);
+    const { stats, rating } = await statsOf("numbers");
+    assert.deepEqual([stats.purchases, stats.views, rating], [1, 1, { average: 4, count: 1 }]);
+  });
+});
+
+suite("what depends on who asks", () => {
+  test("an author's own shelf is read each time, by its id as by me, and nobody else is shown it", async () => {
+    const guest = market.as(null);
+    const cookie = `__Host-guest=${market.service.ctx.guests.cookie().value}`;
+    const session = await market.hasSession(author.userId);
+    await hasProduct(author, { tags: ["own"], title: "For sale" });
+    await hasDraft(author, { tags: ["own"], title: "Secret" });
+    const { id } = (await reader.get("/v1/products?tag=own")).body.data[0].author;
+    const mine = ["For sale", "Secret"];
+    const askers: [string, (query: string) => Promise<string[]>, Record<"me" | "id", string[]>][] = [
+      ["author", (query) => titles(author.get(query)), { me: mine, id: mine }],
+      ["author's session", (query) => titles(session.get(query)), { me: mine, id: mine }],
+      ["reader", (query) => titles(reader.get(query)), { me: [], id: ["For sale"] }],
+      ["guest", (query) => titles(guest.get(query, { cookie })), { me: [], id: ["For sale"] }],
+    ];
+    const titles = async (asking: ReturnType<Client["get"]>): Promise<string[]> =>
+      (await asking).body.data.map(({ title }: { title: string }) => title);
+    const asked = fc.record({ asker: fc.nat(3), author: fc.constantFrom("me" as const, "id" as const) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(asked, { minLength: 2, maxLength: 12 }), async (all) => {
+        await market.query("select pg_notify('catalogue', '')");
+        const answers = all.map(async ({ asker, author: which }) => {
+          const [name, ask, expected] = askers[asker]!;
+          const query = `/v1/products?tag=own&sort=title&order=asc&author=${which === "me" ? "me" : id}`;
+          const isOwn = asker < 2;
+          assert.deepEqual(await ask(query), expected[which], `${name}, ${which}`);
+          return isOwn;
+        });
+        await Promise.all(answers);
+      }),
+      { numRuns: 50 },
+    );
+    for (const which of ["me", id]) {
+      for (const who of [author, session]) {
+        const own = `/v1/products?tag=own&author=${which}`;
+        await who.get(own);
+        assert.equal((await questionsOf(() => who.get(own))).length, 2, "read each time");
+        assert.equal((await questionsOf(() => who.get(`${own}&status=draft`))).length, 2, "read each time");
+      }
+    }
+    const shown = `/v1/products?tag=own&author=${id}`;
+    await reader.get(shown);
+    assert.deepEqual(
+      await questionsOf(() => guest.get(shown, { cookie })),
+      [],
+      "others share what all may see",
+    );
+  });
+});

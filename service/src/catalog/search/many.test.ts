@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { hasProduct } from "../../../test/factories.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { toUuid } from "../../core/ids.ts";
+
+/** Past every bound: of exact totals, and of what a search lists. */
+const COPIES = 10_300;
+
+let market: Market;
+let reader: Client;
+
+/** One product, and then so many like it: written past the service, since it is the reading that is tried. */
+before(async () => {
+  market = await openMarket();
+  market.inventsBooks();
+  const author = await market.hasUser();
+  reader = await market.hasUser();
+  const id = toUuid(
+    "prod",
+    await hasProduct(author, { title: "Zebra stripes", tags: ["striped"], price: 5 }),
+  );
+  await market.query(
+    `create table copies as
+     select n, md5(n::text)::uuid as id, (n % 5000)::bigint as purchases, 500 + n as price_minor,
+            timestamptz '2026-01-01' + n * interval '1 minute' as at
+       from generate_series(1, ${COPIES}) n`,
+  );
+  await market.query(
+    `insert into products
+     select (jsonb_populate_record(p, jsonb_build_object('id', c.id, 'created_at', c.at, 'card',
+              replace(p.card, '"price":5', '"price":' || (c.price_minor / 100.0))))).*
+       from products p, copies c where p.id = $1`,
+    [id],
+  );
+  await market.query("insert into product_stats (product_id, purchases) select id, purchases from copies");
+  await market.query(
+    `insert into listings
+     select (jsonb_populate_record(l, jsonb_build_object('product_id', c.id, 'purchases', c.purchases,
+              'price_minor', c.price_minor, 'created_at', c.at))).*
+       from listings l, copies c where l.product_id = $1`,
+    [id],
+  );
+  await market.query(
+    `insert into search_documents (product_id, published, purchases, section, category, search)
+     select c.id, true, c.purchases, d.section, d.category, d.search
+       from search_documents d, copies c where d.product_id = $1`,
+    [id],
+  );
+});
+after(() => market.close());
+
+async function page(query: string) {
+  const { status, body, text } = await reader.get(`/v1/products?${query}`);
+  assert.equal(status, 200, text);
+  return { ...body.meta, items: body.data };
+}
+const prices = (items: { price: number }[]) => items.map(({ price }) => price);
+
+test("totals of common filters are exact at any size, others say where they end", async () => {
+  for (const query of [
+    "",
+    "category=writing",
+    "provider=openai&type=prompt",
+    "minPrice=10&maxPrice=99.99&sort=price",
+    "tag=Striped",
+  ]) {
+    const { total, totalIsEstimate } = await page(query);
+    const expected = query.includes("minPrice") ? 9_000 : COPIES + 1;
+    assert.deepEqual([total, totalIsEstimate], [expected, undefined], query);
+  }
+  const tagged = await page("tag=striped&provider=openai");
+  assert.deepEqual([tagged.total, tagged.totalIsEstimate], [10_000, true]);
+});
+
+test("a page near the end is the page that walking there finds", async () => {
+  const all = (await page("sort=price&order=asc&limit=100&page=1")).total;
+  const last = Math.ceil(all / 7);
+  const ends = await Promise.all(
+    [last - 1, last, last + 1].map((number) => page(`sort=price&order=asc&limit=7&page=${number}`)),
+  );
+  const cheapestFirst = Array.from({ length: all }, (_, at) => (500 + at) / 100);
+  assert.deepEqual(
+    ends.map(({ items }) => prices(items)),
+    [last - 1, last, last + 1].map((number) => cheapestFirst.slice((number - 1) * 7, number * 7)),
+  );
+  const turned = await page(`sort=price&limit=7&page=${last}`);
+  assert.deepEqual(prices(turned.items), cheapestFirst.toReversed().slice((last - 1) * 7));
+});
+
+test("a search lists its thousand most bought matches, and says that there are more", async () => {
+  const first = await page("search=zebra&limit=100");
+  assert.deepEqual([first.total, first.totalIsEstimate], [1_000, true]);
+  const bought = (items: { stats: { purchases: number } }[]) => items.map(({ stats }) => stats.purchases);
+  assert.deepEqual(bought(first.items).slice(0, 4), [4_999, 4_999, 4_998, 4_998]);
+  const seen = new Set<number>();
+  for (let number = 1; number <= 10; number++) {
+    const { items } = await page(`search=zebra&limit=100&page=${number}`);
+    for (const price of prices(items)) seen.add(price);
+    assert.equal(items.length, 100);
+  }
+  assert.equal(seen.size, 1_000, "no product stands on two pages");
+  assert.deepEqual((await page("search=zebra&limit=100&page=11")).items, []);
+});
+
+test("a search ends in the middle of a page, in any order, and shows nothing twice", async () => {
+  for (const sort of ["relevance", "price"]) {
+    const seen: number[] = [];
+    for (let number = 13; number <= 15; number++)
+      seen.push(...prices((await page(`search=zebra&sort=${sort}&limit=70&page=${number}`)).items));
+    assert.equal(seen.length, 1_000 - 12 * 70, sort);
+    assert.equal(new Set(seen).size, seen.length, sort);
+    const whole = await page(`search=zebra&sort=${sort}&limit=100&page=10`);
+    assert.deepEqual(seen.slice(-100), prices(whole.items), sort);
+  }
+});
+
+test("another order of a search is the order of all its matches", async () => {
+  const cheapest = await page("search=zebra&sort=price&order=asc&limit=3");
+  assert.deepEqual(prices(cheapest.items), [5, 5.01, 5.02]);
+  assert.deepEqual([cheapest.total, cheapest.totalIsEstimate], [1_000, true]);
+});
+
+test("facets of what is too much to count say so", async () => {
+  const facets = async (query: string) => (await reader.get(`/v1/products/facets?${query}`)).body.data;
+  assert.deepEqual((await facets("")).estimated, []);
+  const found = await facets("search=zebra");
+  assert.deepEqual(found.estimated, ["type", "category", "provider", "tag", "price", "rating"]);
+  assert.ok(found.type[0].count >= 1_000);
+});

@@ -1,0 +1,123 @@
+import type { Caller, Context } from "../../core/context.ts";
+import { type Filters, PUBLISHED, whereOf } from "./filters.ts";
+import { anyWord, atLeast, everyWord, type Question } from "./search.ts";
+
+/** `search_documents.reach`, from what was bought most to what never was: 0015_listings.sql. */
+const REACHES = [8, 7, 6, 5, 4, 3, 2, 1, 0];
+
+/** Of more words there are too many choices to look for each number of them: they are looked for all, by two and by one. */
+const MAX_CHOSEN_WORDS = 5;
+/** Of more words so many of the most bought are compared by how many they hold. */
+const MAX_COMPARED = 1_000;
+
+/** What a product must hold. */
+export interface Search {
+  question: Question;
+  words: "every" | "any";
+}
+
+/** What a search finds, as SQL that others sort, count or cut. */
+export interface Matches {
+  values: unknown[];
+  /** Those of `mostBought` and `wordsHeld`. */
+  rankedValues: unknown[];
+  /** `tsquery` of what is asked. */
+  asked: string;
+  /** How many words a row `m` holds; null where all hold every word. */
+  wordsHeld: string | null;
+  /** Whether nothing but the words decides, so that one plan fits all values. */
+  byWordsAlone: boolean;
+  /** Rows of product_id, purchases and search, at least `limit` if there are: those with most words, of these the most bought. */
+  mostBought(limit: number): string;
+  /** At most `limit` of these rows in no order, which is cheaper. */
+  any(limit: number): string;
+  /** All matches, as a source of `l.*` that has no index of its own: for an order that is walked. */
+  all: string;
+}
+
+/**
+ * Finds by words first. Of what is for sale each reach has an index of words, and one is only looked into when those
+ * above it had too few: a common word costs what is wanted of it, not what there is. Within a reach the order is that of
+ * an expression, so that PostgreSQL sorts what the index of words found, and walks no order past what does not match.
+ */
+export async function matchesOf(
+  ctx: Context,
+  caller: Caller,
+  query: Filters,
+  { question, words }: Search,
+): Promise<Matches> {
+  const where = await whereOf(ctx, caller, query);
+  const tsQuery = (text: string) => `${where.value(text)}::tsquery`;
+  const asked = tsQuery(words === "every" ? everyWord(question) : anyWord(question));
+  const matching = `d.search @@ ${asked}`;
+  const isForSale = where.clauses.includes(PUBLISHED);
+  // What has a reach is published.
+  const filters = where.clauses.filter((clause) => clause !== PUBLISHED).map(besideWords);
+  const byWordsAlone = isForSale && !filters.some((clause) => clause.startsWith("l."));
+  const from = `search_documents d ${byWordsAlone ? "" : "join listings l on l.product_id = d.product_id"}`;
+  const inTurn = (matching: string, order: string) => {
+    const select = `select d.product_id, d.purchases, d.search from ${from} where ${[matching, ...filters].join(" and ")}`;
+    return isForSale
+      ? REACHES.map((reach) => `(${select} and d.reach = ${reach} ${order})`).join(" union all ")
+      : `(${select} ${order})`;
+  };
+  // Offset 0 keeps the limit outside: inside, it would talk PostgreSQL into reading the table until it has enough.
+  const first = (rows: string, limit: number) => `select * from (${rows}) matching limit ${limit}`;
+  const mostBoughtOf = (matching: string) =>
+    inTurn(matching, "order by d.purchases + 0 desc, d.product_id desc");
+  // PostgreSQL refuses values that a statement does not speak of.
+  const values = [...where.values];
+  const byNumber = words === "any" ? byNumberOfWords(question, tsQuery) : null;
+  return {
+    values,
+    rankedValues: where.values,
+    asked,
+    wordsHeld: byNumber?.wordsHeld ?? null,
+    byWordsAlone: byWordsAlone && !byNumber,
+    mostBought: (limit) =>
+      byNumber
+        ? first(byNumber.steps.map(mostBoughtOf).join(" union all "), byNumber.compared(limit))
+        : first(mostBoughtOf(matching), limit),
+    any: (limit) => first(inTurn(matching, "offset 0"), limit),
+    all: `(select l.* from listings l join search_documents d on d.product_id = l.product_id
+            where ${[matching, ...where.clauses].join(" and ")}) l`,
+  };
+}
+
+/** Conditions that find first what holds most words of the question; no row fits two of them. */
+function byNumberOfWords(question: Question, tsQuery: (text: string) => string) {
+  const isExact = question.length <= MAX_CHOSEN_WORDS;
+  const most = question.length;
+  const counts = isExact ? question.map((_, at) => most - at) : [most, 2, 1];
+  const steps = counts.map((count) => `d.search @@ ${tsQuery(atLeast(question, count))}`);
+  const held = question.map((asked) => `(m.search @@ ${tsQuery(everyWord([asked]))})::int`);
+  return {
+    steps: steps.map((step, at) => (at === 0 ? step : `${step} and not ${steps[at - 1]}`)),
+    wordsHeld: held.join(" + "),
+    compared: (limit: number) => (isExact ? limit : Math.max(limit, MAX_COMPARED)),
+  };
+}
+
+/** Of each question, whether a product that fits the filters holds every word of it. */
+export async function areHeld(
+  ctx: Context,
+  caller: Caller,
+  query: Filters,
+  questions: Question[],
+): Promise<boolean[]> {
+  const where = await whereOf(ctx, caller, query);
+  const isForSale = where.clauses.includes(PUBLISHED);
+  const from = "search_documents d join listings l on l.product_id = d.product_id";
+  const isHeld = (question: Question) => {
+    const clauses = [`d.search @@ ${where.value(everyWord(question))}::tsquery`, ...where.clauses];
+    const exists = (reach: string) =>
+      `exists (select from ${from} where ${[...clauses, reach].join(" and ")})`;
+    return isForSale ? REACHES.map((reach) => exists(`d.reach = ${reach}`)).join(" or ") : exists("true");
+  };
+  const text = `select array[${questions.map(isHeld).join(", ")}] as held`;
+  const { rows } = await ctx.pool.query<{ held: boolean[] }>(text, where.values);
+  return rows[0]!.held;
+}
+
+/** The category stands beside the words, too: a search in one needs no listings. */
+const besideWords = (clause: string) => clause.replace(/^l\.(section|category) /, "d.$1 ");

@@ -1,0 +1,191 @@
+import { type RawBuilder, sql } from "kysely";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { MIN_KNOWN_CHARACTERS } from "./words.ts";
+
+/** The channel on which every process hears that lists show something else. */
+export const CATALOGUE_CHANNEL = "catalogue";
+
+export const tellOfChange = (tx: Tx) => sql`select pg_notify(${CATALOGUE_CHANNEL}, '')`.execute(tx);
+
+export interface ListingRow {
+  id: string;
+  authorId: string;
+  status: string;
+  type: string;
+  category: string | null;
+  lang: string | null;
+  currency: string;
+  priceMinor: number;
+  compatibility: string[];
+  tags: string[];
+  title: string;
+  createdAt: Date;
+  updatedAt: Date;
+  publishedAt: Date | null;
+  search: string;
+}
+
+/** The numbers come from product_stats, whose row is locked: a sale counts before or after, and never gets lost. */
+export async function writeListing(tx: Tx, listing: ListingRow): Promise<void> {
+  const { id, authorId, status, type, category, lang, currency, priceMinor, compatibility, tags } = listing;
+  const { title, createdAt, updatedAt, publishedAt, search } = listing;
+  const section = sql`(select coalesce(parent, slug) from categories where slug = ${category})`;
+  await sql`
+    insert into listings (product_id, author_id, status, type, category, section, lang, currency, price_minor,
+                          compatibility, tags, title, created_at, updated_at, published_at, purchases, views,
+                          rating_mean, rating_score, trending)
+    select ${id}, ${authorId}, ${status}, ${type}, ${category}, ${section}, ${lang}, ${currency}, ${priceMinor}, ${compatibility},
+           ${tags}, ${title}, ${createdAt}, ${updatedAt}, ${publishedAt}, s.purchases, s.views, s.rating_mean,
+           s.rating_score, s.trending
+      from (select * from product_stats where product_id = ${id} for update) s
+    on conflict (product_id) do update set
+           status = excluded.status, type = excluded.type, category = excluded.category, section = excluded.section, lang = excluded.lang,
+           currency = excluded.currency, price_minor = excluded.price_minor, compatibility = excluded.compatibility,
+           tags = excluded.tags, title = excluded.title, updated_at = excluded.updated_at,
+           published_at = excluded.published_at, purchases = excluded.purchases, views = excluded.views,
+           rating_mean = excluded.rating_mean, rating_score = excluded.rating_score, trending = excluded.trending`.execute(
+    tx,
+  );
+  await sql`
+    insert into search_documents (product_id, published, purchases, section, category, search)
+    select l.product_id, l.status = 'published', l.purchases, l.section, l.category, ${search}::tsvector
+      from listings l where l.product_id = ${id}
+    on conflict (product_id) do update set
+           published = excluded.published, purchases = excluded.purchases, section = excluded.section,
+           category = excluded.category, search = excluded.search`.execute(tx);
+}
+
+/**
+ * Replaces the words of weight D, which are the author's name, in the order of the products' ids. `isForSale`: whether a
+ * changed product is; null when none changed.
+ */
+export async function writeAuthorName(
+  tx: Tx,
+  authorId: string,
+  name: string,
+): Promise<{ isForSale: boolean | null }> {
+  const { rows } = await sql<{ isForSale: boolean | null }>`
+    with held as (
+      select d.product_id, ts_filter(d.search, '{a,b,c}') || ${name}::tsvector as search
+        from search_documents d join listings l on l.product_id = d.product_id
+       where l.author_id = ${authorId} order by d.product_id for no key update of d),
+    changed as (
+      update search_documents d set search = h.search from held h
+       where d.product_id = h.product_id and d.search <> h.search
+      returning d.published)
+    select bool_or(published) as "isForSale" from changed`.execute(tx);
+  return rows[0]!;
+}
+
+/** Those that are new; what is for sale makes known words of those that were only in drawers. */
+export function writeWords(tx: Tx, words: string[], isForSale: boolean): Promise<unknown> {
+  const listings = isForSale ? 1 : 0;
+  return sql`
+    insert into search_words (word, listings)
+    select w.word, ${listings} from unnest(${words}::text[]) as w (word)
+     where not exists (select from search_words s where s.word = w.word and s.listings >= ${listings})`.execute(
+    tx,
+  );
+}
+
+/** One of the half-life sums of 0002_products.sql: adds 2^at to the sum whose log2 is kept. */
+export const addSale = (tx: Tx, productId: string, at: number) =>
+  moveSales(tx, productId, {
+    by: 1,
+    trending: sql`greatest(trending, ${at}::float8) + ln(1 + power(2, -least(abs(trending - ${at}::float8), 200))) / ln(2)`,
+  });
+
+/**
+ * Takes 2^at out of the sum again. What remains of a sum far smaller than what is taken is lost in its rounding: below
+ * 2^-30 of it, what remains is put at 2^-30.
+ */
+export const takeSale = (tx: Tx, productId: string, at: number) =>
+  moveSales(tx, productId, {
+    by: -1,
+    trending: sql`case when purchases <= 1 then 0
+                       else trending + ln(greatest(1 - power(2, greatest(least(${at}::float8 - trending, 0), -200)), power(2, -30))) / ln(2)
+                   end`,
+  });
+
+const moveSales = (
+  tx: Tx,
+  productId: string,
+  { by, trending }: { by: 1 | -1; trending: RawBuilder<unknown> },
+) =>
+  sql`
+    with counted as (
+      update product_stats set purchases = purchases + ${by}, trending = ${trending}
+       where product_id = ${productId}
+      returning product_id, purchases, trending),
+    listed as (
+      update listings l set purchases = c.purchases, trending = c.trending
+        from counted c where l.product_id = c.product_id)
+    update search_documents d set purchases = c.purchases
+      from counted c where d.product_id = c.product_id`.execute(tx);
+
+/** The only statement that moves ratings: the counters and their copy in the listing, by the same difference. */
+export const addRating = (tx: Tx, productId: string, { count, sum }: { count: number; sum: number }) =>
+  sql`
+    with counted as (
+      update product_stats set rating_sum = rating_sum + ${sum}, rating_count = rating_count + ${count}
+       where product_id = ${productId}
+      returning product_id, rating_mean, rating_score)
+    update listings l set rating_mean = c.rating_mean, rating_score = c.rating_score
+      from counted c where l.product_id = c.product_id`.execute(tx);
+
+/** Adds the rows of one cell to its folded one, once there are many: in one statement, so that nothing is counted twice. */
+export async function foldCounts(db: Queries, from: number): Promise<void> {
+  await sql`
+    with gone as (
+      delete from facet_counts
+       where not folded and (select count(*) from facet_counts where not folded) >= ${from} returning *)
+    insert into facet_counts as f
+    select provider, type, category, currency, price_band, rating_band, sum(products), true
+      from gone group by 1, 2, 3, 4, 5, 6 having sum(products) <> 0 order by 1, 2, 3, 4, 5, 6
+    on conflict (provider, type, category, currency, price_band, rating_band) where folded
+    do update set products = f.products + excluded.products`.execute(db);
+  await sql`
+    with gone as (
+      delete from tag_counts
+       where not folded and (select count(*) from tag_counts where not folded) >= ${from} returning *)
+    insert into tag_counts as t
+    select tag, sum(products), true from gone group by 1 having sum(products) <> 0 order by 1
+    on conflict (tag) where folded do update set products = t.products + excluded.products`.execute(db);
+  await sql`delete from facet_counts where folded and products = 0`.execute(db);
+  await sql`delete from tag_counts where folded and products = 0`.execute(db);
+}
+
+export async function countListings(db: Queries): Promise<number> {
+  const { rows } = await sql<{ total: number }>`
+    select coalesce(sum(products), 0)::bigint as total from facet_counts where provider is null`.execute(db);
+  return rows[0]!.total;
+}
+
+/** Words of new listings count once; this tells how common each is, by a sample of what is for sale. */
+export async function weighWords(db: Queries, percent: number): Promise<void> {
+  const sample = `select search from search_documents tablesample system (${percent}) where published`;
+  await sql`
+    with weighed as materialized (
+      select word, ceil(ndoc * 100 / ${percent}::float8)::int as listings from ts_stat(${sample})
+       where length(word) >= ${MIN_KNOWN_CHARACTERS}),
+    gone as (delete from search_words s using weighed w where s.word = w.word)
+    insert into search_words (word, listings) select word, listings from weighed`.execute(db);
+}
+
+export interface TagQuery extends Paging {
+  search?: string | undefined;
+}
+
+/** Those that begin with what is searched for, the commonest first. */
+export async function listTags(db: Queries, { search, ...paging }: TagQuery) {
+  const tags = sql`
+    select tag, sum(products)::bigint as products from tag_counts
+     where starts_with(tag, ${search?.toLowerCase() ?? ""}) group by tag having sum(products) > 0`;
+  const [{ rows: items }, { rows: counted }] = await Promise.all([
+    sql<{ tag: string; products: number }>`
+      ${tags} order by products desc, tag limit ${paging.limit} offset ${offsetOf(paging)}`.execute(db),
+    sql<{ total: number }>`select count(*) as total from (${tags}) t`.execute(db),
+  ]);
+  return { items, total: counted[0]!.total } satisfies Page<unknown>;
+}

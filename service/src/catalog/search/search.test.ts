@@ -1,0 +1,336 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import fc from "fast-check";
+import { hasDraft, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { toQuestion } from "./search.ts";
+
+let market: Market;
+let author: Client;
+let reader: Client;
+before(async () => {
+  market = await openMarket();
+  author = await market.hasUser({ name: "Author" });
+  reader = await market.hasUser({ name: "Reader" });
+  for (const [title, description, tags] of shop) await hasProduct(author, { title, description, tags });
+});
+after(() => market.close());
+
+const shop: [title: string, description: string, tags: string[]][] = [
+  ["Haiku about anything", "Three lines of poetry.", ["japan"]],
+  ["Poetry slam", "Loud verses.", ["stage"]],
+  ["Love letter", "Somebody's haiku may be inside.", ["poetry"]],
+  ["Przewodnik po Łodzi", "Zwiedzaj miasto Łódź w jeden dzień.", ["podróże"]],
+  ["Crème brûlée", "Une recette détaillée.", ["cuisine française"]],
+  ["Größenwahn", "Straßennamen erfinden.", ["deutsch"]],
+  ["Помощник писателя", "Проверяет рукописи.", ["русский"]],
+  ["Ελληνική ποίηση", "Στίχοι για τη θάλασσα.", ["ελληνικά"]],
+  ["俳句 生成", "トピックから 俳句 を作ります。", ["日本語"]],
+  ["مساعد الكتابة", "يكتب رسائل جميلة.", ["عربي"]],
+  ["C++ & SQL review", "Finds O'Reilly-class bugs in state-of-the-art code.", ["node.js"]],
+  ["Summarise a URL", "Reads https://example.com/page and mails me@example.com.", []],
+];
+
+async function found(words: string): Promise<string[]> {
+  const { status, body, text } = await reader.get(
+    `/v1/products?limit=100&search=${encodeURIComponent(words)}`,
+  );
+  assert.equal(status, 200, text);
+  assert.equal(body.meta.total, body.data.length);
+  return body.data.map(({ title }: { title: string }) => title);
+}
+
+async function assertFinds(title: string, ...searches: string[]): Promise<void> {
+  for (const words of searches) assert.ok((await found(words)).includes(title), `"${words}" finds ${title}`);
+}
+
+test("a word is found in title, tags and description, in that order of weight", async () => {
+  assert.deepEqual(await found("poetry"), ["Poetry slam", "Love letter", "Haiku about anything"]);
+});
+
+test("a search, some products hold every word: finds no others", async () => {
+  assert.deepEqual(await found("haiku poetry love"), ["Love letter"]);
+});
+
+test("a search, no product holds every word: products with most words come first, then those with any", async () => {
+  const titles = ["Marketing email", "Copy of an email", "Marketing", "Something else"];
+  for (const title of titles) await hasProduct(author, { title, tags: ["fallback"], description: "x" });
+  const [both, other, one] = await found("marketing email copy");
+  assert.deepEqual([[both, other].toSorted(), one], [["Copy of an email", "Marketing email"], "Marketing"]);
+  assert.deepEqual((await found("marketing motorcycle")).toSorted(), ["Marketing", "Marketing email"]);
+  const many = await found("marketing email motorcycle bicycle tricycle unicycle aeroplane");
+  assert.deepEqual(many, ["Marketing email", ...many.slice(1)]);
+  assert.deepEqual(many.slice(1).toSorted(), ["Copy of an email", "Marketing"]);
+  assert.deepEqual(await found("motorcycle bicycle"), []);
+});
+
+test("a search, no product holds every word: pages, orders, facets and totals agree with the list", async () => {
+  const list = async (query: string) =>
+    (await reader.get(`/v1/products?search=marketing%20email%20copy&${query}`)).body;
+  const whole = await list("limit=100");
+  const ids = (body: typeof whole) => body.data.map(({ id }: { id: string }) => id);
+  const pages = await Promise.all([1, 2, 3].map((page) => list(`limit=1&page=${page}`)));
+  assert.deepEqual(pages.flatMap(ids), ids(whole));
+  assert.deepEqual(ids(await list("sort=title")).toSorted(), ids(whole).toSorted());
+  const facets = (await reader.get("/v1/products/facets?search=marketing%20email%20copy")).body.data;
+  assert.deepEqual(facets.type, [{ value: "PROMPT", count: whole.meta.total }]);
+  assert.deepEqual(facets.tag, [{ value: "fallback", count: whole.meta.total }]);
+});
+
+test("a search, a facet's filter leaves out every product with all words: is empty, as the facet counts", async () => {
+  const query = "search=poetry%20slam&tag=japan";
+  const { data, meta } = (await reader.get(`/v1/products?${query}`)).body;
+  assert.deepEqual([data, meta.total, meta.correctedSearch], [[], 0, undefined]);
+  const facets = (await reader.get(`/v1/products/facets?${query}`)).body.data;
+  assert.deepEqual(facets.tag, [{ value: "stage", count: 1 }]);
+});
+
+test("a search, a seller's name: finds their products, and after a change only by the new name", async () => {
+  const seller = await market.hasUser({ name: "Linh Phạm" });
+  const title = "Pho at home";
+  await hasProduct(seller, { title, description: "A line of broth.", tags: ["linhx"] });
+  await hasProduct(author, { title: "Lineage", description: "line", tags: [] });
+  for (const words of ["Linh Phạm", "linh pham", "pho linh"]) assert.deepEqual(await found(words), [title]);
+  const session = await market.hasSession(seller.userId);
+  assert.equal((await session.patch("/v1/account", { name: "Thuỳ Dương" })).status, 200);
+  assert.deepEqual(await found("thuy duong"), [title]);
+  assert.deepEqual(await found("phạm"), []);
+  assert.deepEqual(await found("linh"), [title], "by its tag");
+});
+
+test("a search, a word is a seller's or a tag's name: the word is not corrected", async () => {
+  const seller = await market.hasUser({ name: "Anythinh" });
+  await hasProduct(seller, { title: "Soup", description: "x", tags: ["verset"] });
+  for (const [words, corrected] of [
+    ["anythinh poetry", undefined],
+    ["verset poetry", undefined],
+    ["verset poetri", "verset poetry"],
+    ["anythinh&lang=tr", undefined],
+  ] as const) {
+    const { meta } = (await reader.get(`/v1/products?search=${words}`)).body;
+    assert.equal(meta.correctedSearch, corrected, words);
+  }
+});
+
+test("the beginning of a word is enough, in any case", async () => {
+  await assertFinds("Haiku about anything", "hai", "HAIKU", "anyth hAi");
+  assert.deepEqual(await found("iku"), []);
+});
+
+test("accents may be written or left out", async () => {
+  await assertFinds("Przewodnik po Łodzi", "Łódź", "lodz", "ŁÓDŹ", "Łodzi", "podroze", "dzien");
+  await assertFinds("Crème brûlée", "creme brulee", "CRÈME", "detaillee", "francaise");
+  await assertFinds("Größenwahn", "grossenwahn", "größenwahn", "GRÖSSEN", "strassennamen");
+});
+
+test("other scripts are found in any case", async () => {
+  await assertFinds("Помощник писателя", "помощник", "ПОМОЩ", "рукописи", "Русский");
+  await assertFinds("Ελληνική ποίηση", "ελληνική", "ΠΟΊΗΣΗ", "θάλασσα");
+  await assertFinds("俳句 生成", "俳句", "生", "日本");
+  await assertFinds("مساعد الكتابة", "مساعد", "رسائل");
+});
+
+test("technical words are found as they are written", async () => {
+  await assertFinds("C++ & SQL review", "c++", "sql", "o'reilly", "state-of-the-art", "node.js");
+  await assertFinds("Summarise a URL", "example.com", "me@example.com", "https://example.com/page");
+});
+
+test("quotes, operators and other tricks are only text", async () => {
+  const all = (await reader.get("/v1/products")).body.meta.total;
+  for (const words of [
+    "'); drop table products; --",
+    "haiku' or '1'='1",
+    "haiku & !poetry | (love",
+    "poetry:*A <-> slam",
+    '"love letter"',
+    "\\' \\\\ E'\\x41'",
+    "$1 $$ %s {1}",
+    "!!! ((( &&& :* <->",
+  ]) {
+    await found(words);
+  }
+  assert.deepEqual(await found("!!!"), []);
+  assert.equal((await reader.get("/v1/products")).body.meta.total, all);
+});
+
+test("no text at all makes the search fail", async () => {
+  const anyText = fc.oneof(
+    fc.string({ unit: "grapheme", maxLength: 60 }),
+    fc.string({
+      unit: fc.constantFrom("'", '"', "\\", ":", "*", "&", "|", "!", "(", ")", "<", "-", ">", "/", ".", "a"),
+      maxLength: 60,
+    }),
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      anyText.filter((text) => !text.includes("\0") && text.length <= 200),
+      async (words) => void (await found(words)),
+    ),
+    { numRuns: 150 },
+  );
+});
+
+test("whatever a title is, its own first word finds it", async () => {
+  const word = fc.stringMatching(/^[a-zA-Zäöüéèłñçßабвгд]{2,20}$/);
+  await fc.assert(
+    fc.asyncProperty(word, async (title) => {
+      const id = await hasProduct(author, { title });
+      const { body } = await reader.get(
+        `/v1/products?limit=100&search=${encodeURIComponent(title)}&sort=createdAt`,
+      );
+      assert.ok(
+        body.data.some((card: { id: string }) => card.id === id),
+        title,
+      );
+      await author.delete(`/v1/products/${id}`);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test("an empty search is none", async () => {
+  const all = (await reader.get("/v1/products")).body.meta.total;
+  assert.equal((await reader.get("/v1/products?search=")).body.meta.total, all);
+  assert.equal((await reader.get("/v1/products?search=%20%20")).body.meta.total, all);
+});
+
+test("a search has at most 200 characters and no NUL", async () => {
+  assertError(await reader.get(`/v1/products?search=${"x".repeat(201)}`), 400, "INVALID_REQUEST", "search");
+  assertError(await reader.get("/v1/products?search=a%00b"), 400, "INVALID_REQUEST", "search");
+});
+
+test("a search goes with filters and any order, and finds drafts on the own shelf alone", async () => {
+  await hasDraft(author, { title: "Haiku in a drawer", price: 1 });
+  const titles = async (who: Client, query: string) => {
+    const { body } = await who.get(`/v1/products?search=haiku&${query}`);
+    return body.data.map(({ title }: { title: string }) => title);
+  };
+  assert.deepEqual(await titles(reader, "sort=title&order=asc"), ["Haiku about anything", "Love letter"]);
+  assert.deepEqual(await titles(reader, "tag=poetry"), ["Love letter"]);
+  assert.deepEqual(await titles(author, "author=me&status=draft"), ["Haiku in a drawer"]);
+  assert.deepEqual(await titles(reader, "author=me"), []);
+});
+
+test("of two equally good matches the one that is bought more comes first", async () => {
+  const first = await hasProduct(author, { title: "Zebra", tags: [], description: "x" });
+  const second = await hasProduct(author, { title: "Zebra", tags: [], description: "x" });
+  const order = async () =>
+    (await reader.get("/v1/products?search=zebra")).body.data.map(({ id }: { id: string }) => id);
+  assert.deepEqual(await order(), [second, first], "the newer one while nobody has bought");
+  await reader.post("/v1/purchases", { productId: first });
+  market.clock.forward(5_000);
+  assert.deepEqual(await order(), [first, second]);
+});
+
+test("a mistyped word is searched for as what it may have been meant to be, and the answer says so", async () => {
+  const search = async (words: string) =>
+    (await reader.get(`/v1/products?search=${encodeURIComponent(words)}`)).body;
+  for (const [typed, meant] of [
+    ["poetri", "poetry"],
+    ["anythng", "anything"],
+    ["somebdoy", "somebody"],
+    ["haiku anythnig", "haiku anything"],
+    ["Größenwahm", "grossenwahn"],
+  ] as const) {
+    const { data, meta } = await search(typed);
+    assert.equal(meta.correctedSearch, meant, typed);
+    assert.ok(data.length > 0, typed);
+  }
+  assert.equal((await search("haiku")).meta.correctedSearch, undefined);
+  const nothing = await search("qqqqqqq");
+  assert.deepEqual([nothing.data, nothing.meta.total, nothing.meta.correctedSearch], [[], 0, undefined]);
+});
+
+test("a word finds what shares its stem, in the language that is asked for", async () => {
+  await hasProduct(author, { title: "Writes replies", lang: "en", description: "x", tags: [] });
+  await hasProduct(author, { title: "Kitap önerileri", lang: "tr", description: "x", tags: [] });
+  await assertFinds("Writes replies", "writing", "writing reply", "the writing of a reply");
+  const turkish = await reader.get(`/v1/products?lang=tr&search=${encodeURIComponent("kitapları")}`);
+  assert.deepEqual(
+    turkish.body.data.map(({ title }: { title: string }) => title),
+    ["Kitap önerileri"],
+  );
+  assert.deepEqual((await reader.get("/v1/products?lang=tr&search=writing")).body.data, []);
+});
+
+test("scripts without spaces are found by any part of a word", async () => {
+  await hasProduct(author, { title: "提示词工程师", lang: "zh", description: "写作助手", tags: [] });
+  await hasProduct(author, { title: "โปรแกรมช่วยเขียนบทความ", lang: "th", description: "x", tags: [] });
+  await hasProduct(author, { title: "한국어 번역기", lang: "ko", description: "x", tags: [] });
+  await assertFinds("提示词工程师", "提示词", "工程", "词", "写作 提示");
+  await assertFinds("俳句 生成", "俳句", "トピック", "ピック", "句");
+  await assertFinds("โปรแกรมช่วยเขียนบทความ", "โปรแกรม", "บทความ");
+  await assertFinds("한국어 번역기", "한국어", "번역");
+  assert.deepEqual(await found("示提"), []);
+});
+
+test("letters of any shape are the letters that they show", async () => {
+  await hasProduct(author, { title: "𝐁𝐨𝐥𝐝 𝕺𝖑𝖉𝖊 ＷＩＤＥ", description: "Midjourney™ №7", tags: ["Ⓒircled"] });
+  await assertFinds(
+    "𝐁𝐨𝐥𝐝 𝕺𝖑𝖉𝖊 ＷＩＤＥ",
+    "bold",
+    "olde",
+    "wide",
+    "𝓫𝓸𝓵𝓭",
+    "BOLD",
+    "midjourneytm",
+    "no7",
+    "circled",
+  );
+});
+
+test("a text without an end to its words is kept, and found by their beginnings", async () => {
+  const long = "supercalifragilistic".repeat(400);
+  for (const beside of ["ก", "ກ", "ក", "က", "文", "か", "é", "ا"]) {
+    const id = await hasProduct(author, { title: `Long ${beside}`, description: `${beside}${long}` });
+    await assertFinds(`Long ${beside}`, `long ${beside}`);
+    await author.delete(`/v1/products/${id}`);
+  }
+});
+
+test("a language is only a language, whatever it is called", async () => {
+  for (const lang of ["constructor", "__proto__", "toString-x", "en'--", "xx", ""]) {
+    const { status, text } = await reader.get(`/v1/products?search=haiku&lang=${encodeURIComponent(lang)}`);
+    assert.equal(status, 200, text);
+  }
+});
+
+test("what is asked beside words that nothing holds must make sense, too", async () => {
+  for (const [query, field] of [
+    ["minPrice=5&maxPrice=4", "minPrice"],
+    ["maxPrice=4.999", "maxPrice"],
+    ["currency=ZZZ", "currency"],
+    ["status=draft", "status"],
+  ] as const) {
+    const reply = await reader.get(`/v1/products?search=!!!&${query}`);
+    assertError(reply, 400, "INVALID_REQUEST", field);
+  }
+});
+
+test("what others keep in a drawer is neither told nor in the way of what is for sale", async () => {
+  const rival = await market.hasUser();
+  await hasProduct(author, { title: "Vermicelli", description: "x", tags: [] });
+  const words = Array.from({ length: 60 }, (_, at) => `vermi${String(at).padStart(2, "0")}x`);
+  await hasDraft(rival, { title: "Vermicella", description: words.join(" "), tags: [] });
+  await assertFinds("Vermicelli", "vermi");
+  const { data, meta } = (await reader.get("/v1/products?search=vermicellu")).body;
+  assert.deepEqual([data.length, meta.correctedSearch], [1, "vermicelli"]);
+  const own = (await rival.get("/v1/products?author=me&search=vermi59")).body;
+  assert.equal(own.meta.total, 1);
+});
+
+test("many beginnings at once stand for fewer words each, and whole words always for themselves", async () => {
+  const letters = Array.from("abcdefghijkl");
+  const beginning = (letter: string) => `qx${letter}`;
+  const words = (letter: string) => Array.from({ length: 60 }, (_, at) => `${beginning(letter)}${at}`);
+  for (const letter of letters)
+    await hasProduct(author, { title: letter, description: words(letter).join(" ") });
+  const { db } = market.service.ctx;
+  const sizes = async (...beginnings: string[]) =>
+    (await toQuestion(db, beginnings.join(" "), "en")).map(({ lexemes }) => lexemes.length - 1);
+  assert.deepEqual(await sizes("qxa"), [50]);
+  assert.deepEqual(await sizes("qxa", "qxb"), [50, 50]);
+  assert.deepEqual(await sizes("qxa", "qxb", "qxc", "qxd"), [25, 25, 25, 25]);
+  assert.deepEqual(await sizes(...letters.map(beginning)), Array(12).fill(8));
+  await assertFinds("a", `qxa59 ${Array.from({ length: 11 }, (_, at) => `qxa${at}`).join(" ")}`);
+});

@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { hasDraft, hasProduct } from "../../../test/factories.ts";
+import { type Client, clientOf, type Market, openMarket } from "../../../test/market.ts";
+import { type Service, startService } from "../../app.ts";
+
+let market: Market;
+let second: Service;
+let author: Client;
+let here: Client;
+let there: Client;
+before(async () => {
+  market = await openMarket();
+  const { config, pool } = market.service.ctx;
+  second = await startService(
+    config,
+    { target: pool.options.connectionString!, maxConnections: 4 },
+    { now: () => market.clock.now, log: market.service.ctx.log },
+  );
+  author = await market.hasUser({ name: "Author" });
+  here = await market.hasUser({ name: "Reader" });
+  there = clientOf(second.origin, here.key);
+});
+after(async () => {
+  await second.close();
+  await market.close();
+});
+
+const move = async (id: string, action: string) => {
+  const reply = await author.post(`/v1/products/${id}/${action}`);
+  assert.equal(reply.status, 200, reply.text);
+};
+
+/**
+ * The total of the list on both services, each asked twice: the second answer comes from what the first one kept. The
+ * other one has a second to hear of a change, so we ask when it must have heard.
+ */
+async function totals(query: string): Promise<number[]> {
+  await second.ctx.notices.caughtUp();
+  const found = [];
+  for (const who of [here, there, here, there]) {
+    const { body } = await who.get(`/v1/products?${query}`);
+    found.push(body.meta.total);
+  }
+  return found;
+}
+
+async function assertTotal(query: string, expected: number): Promise<void> {
+  assert.deepEqual(await totals(query), Array(4).fill(expected), query);
+}
+
+test("totals follow every move, on this service and on another one", async () => {
+  const id = await hasDraft(author, { tags: ["moves"] });
+  await assertTotal("tag=moves", 0);
+  await move(id, "publish");
+  await assertTotal("tag=moves", 1);
+  await move(id, "unpublish");
+  await assertTotal("tag=moves", 0);
+  await move(id, "publish");
+  await assertTotal("tag=moves", 1);
+  await author.delete(`/v1/products/${id}`);
+  await assertTotal("tag=moves", 0);
+});
+
+test("totals follow every change of what a filter asks for", async () => {
+  const id = await hasProduct(author, { tags: ["changes"], price: 50 });
+  const same = await hasProduct(author, { tags: ["changes"], price: 50 });
+  const change = (wish: object) => author.patch(`/v1/products/${id}`, wish);
+  await assertTotal("tag=changes&maxPrice=50", 2);
+  await change({ price: 50.01 });
+  await assertTotal("tag=changes&maxPrice=50", 1);
+  await assertTotal("tag=changes&provider=ollama", 0);
+  await change({ compatibility: ["ollama"] });
+  await assertTotal("tag=changes&provider=ollama", 1);
+  await change({ title: "Quixotic" });
+  await assertTotal("search=quixotic", 1);
+  await change({ tags: [] });
+  await assertTotal("tag=changes", 1);
+  await author.delete(`/v1/products/${same}`);
+  await assertTotal("tag=changes", 0);
+});
+
+test("a card shows a change, on another service too", async () => {
+  const id = await hasProduct(author, { tags: ["card"], title: "Before" });
+  const titleOn = async (who: Client) => (await who.get("/v1/products?tag=card")).body.data[0].title;
+  assert.equal(await titleOn(there), "Before");
+  await author.patch(`/v1/products/${id}`, { title: "After" });
+  await second.ctx.notices.caughtUp();
+  assert.deepEqual([await titleOn(here), await titleOn(there)], ["After", "After"]);
+});
+
+test("totals that are kept for one filter are not told for another", async () => {
+  await hasProduct(author, { tags: ["mixed"], currency: "EUR" });
+  await hasProduct(author, { tags: ["mixed"] });
+  await assertTotal("tag=mixed", 2);
+  await assertTotal("tag=mixed&sort=price", 1);
+  await assertTotal("tag=mixed&currency=EUR", 1);
+  await assertTotal("tag=mixed&order=asc&limit=1", 2);
+  await assertTotal("tag=mixed&page=9", 2);
+});
+
+test("an author's total on the own shelf is never told to others", async () => {
+  await hasDraft(author, { tags: ["own"] });
+  const own = async () => (await author.get("/v1/products?tag=own&author=me")).body.meta.total;
+  assert.equal(await own(), 1);
+  await assertTotal("tag=own&author=me", 0);
+  await assertTotal("tag=own", 0);
+  assert.equal(await own(), 1);
+});
+
+test("a total with a rating follows the ratings within five seconds", async () => {
+  const id = await hasProduct(author, { tags: ["rated"] });
+  await assertTotal("tag=rated&minRating=4", 0);
+  await here.post("/v1/purchases", { productId: id });
+  await here.post(`/v1/products/${id}/reviews`, { rating: 5 });
+  market.clock.forward(5_000);
+  await assertTotal("tag=rated&minRating=4", 1);
+});
+
+test("while products come and go, a total is never older than the page beside it", async () => {
+  const ids = await Promise.all(Array.from({ length: 6 }, () => hasDraft(author, { tags: ["busy"] })));
+  const reads = Array.from({ length: 60 }, async (_, at) => {
+    const { body } = await (at % 2 ? here : there).get("/v1/products?tag=busy&limit=100");
+    assert.ok(body.meta.total >= body.data.length, `${body.data.length} of ${body.meta.total}`);
+  });
+  await Promise.all([...reads, ...ids.map((id) => move(id, "publish"))]);
+  await assertTotal("tag=busy", 6);
+});

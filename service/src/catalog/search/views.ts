@@ -1,0 +1,144 @@
+import { createHmac, randomBytes } from "node:crypto";
+import { type Caller, type Context, isMember, viewerOf } from "../../core/context.ts";
+import { dayOf } from "../../core/days.ts";
+import { sealedColumn } from "../../platform/db/sealed.ts";
+import { addViews, closeDays, deleteViewers, findSalt, type ViewRow } from "./view-queries.ts";
+
+declare module "../../core/context.ts" {
+  interface Context {
+    views: ViewBuffer;
+  }
+}
+
+/** As many views wait at most; what comes on top, while the database is away, is not counted. */
+const MAX_WAITING = 20_000;
+const VIEWS_A_STATEMENT = 1_000;
+const SALT_BYTES = 32;
+const DIGEST_BYTES = 16;
+/** Views of the day before may still wait on some node: only then is a day closed. */
+const CLOSED_AFTER_MS = 3_600_000;
+const DELETED_AT_ONCE = 5_000;
+
+const sealContext = (day: string) => `views|${day}`;
+
+export const sealedSalts = sealedColumn({
+  table: "view_days",
+  column: "sealed_salt",
+  key: { day: "date" },
+  bound: { day: "t.day" },
+  contextOf: ({ day }) => sealContext(day),
+});
+
+interface View {
+  productId: string;
+  day: string;
+  viewer: string;
+  /** With what a visitor came; null: whoever has an account counts, whatever they come with. */
+  visitorsAgent: string | null;
+}
+
+/**
+ * Views that wait to be written: one statement for all of half a second instead of one a read. A crash loses that half
+ * second of views, and no money.
+ */
+export class ViewBuffer {
+  readonly #waiting = new Map<string, View>();
+  #salt: { day: string; bytes: Buffer } | null = null;
+  #lost = 0;
+  #writing: Promise<void> = Promise.resolve();
+
+  add(view: View): void {
+    const name = `${view.productId} ${view.day} ${view.viewer}`;
+    if (this.#waiting.size < MAX_WAITING) this.#waiting.set(name, view);
+    else if (!this.#waiting.has(name)) this.#lost++;
+  }
+
+  /** Writes what waits, after what is being written. What could not be written waits on. */
+  flush(ctx: Context): Promise<void> {
+    this.#writing = this.#writing.catch(() => {}).then(() => this.#flush(ctx));
+    return this.#writing;
+  }
+
+  async #flush(ctx: Context): Promise<void> {
+    this.#tellLost(ctx);
+    const views = [...this.#waiting.values()];
+    this.#waiting.clear();
+    while (views.length > 0) {
+      try {
+        await this.#write(ctx, views.slice(0, VIEWS_A_STATEMENT));
+      } catch (error) {
+        for (const view of views) this.add(view);
+        throw error;
+      }
+      views.splice(0, VIEWS_A_STATEMENT);
+    }
+  }
+
+  #tellLost({ log }: Context): void {
+    if (this.#lost > 0) log.warn({ lost: this.#lost }, "more views than may wait: some are not counted");
+    this.#lost = 0;
+  }
+
+  async #write(ctx: Context, views: View[]): Promise<void> {
+    const rows: ViewRow[] = [];
+    for (const { productId, day, viewer } of await withoutBots(views)) {
+      const salt = await this.#saltOf(ctx, day);
+      if (salt) rows.push({ productId, day, viewer: digestOf(salt, productId, viewer) });
+    }
+    await addViews(ctx.db, rows);
+  }
+
+  /** That of the last day is remembered: from midnight on it is another one. null: the day is closed. */
+  async #saltOf({ db, vault }: Context, day: string): Promise<Buffer | null> {
+    if (this.#salt?.day === day) return this.#salt.bytes;
+    const context = sealContext(day);
+    const fresh = vault.seal(randomBytes(SALT_BYTES).toString("base64url"), context);
+    const sealed = await findSalt(db, day, fresh);
+    if (sealed === null) return null;
+    const bytes = Buffer.from(vault.open(sealed, context), "base64url");
+    this.#salt = { day, bytes };
+    return bytes;
+  }
+}
+
+/** The product is part of it: nobody can tell which products one viewer looked at. */
+const digestOf = (salt: Buffer, productId: string, viewer: string): Buffer =>
+  createHmac("sha256", salt).update(`${productId} ${viewer}`).digest().subarray(0, DIGEST_BYTES);
+
+/** Not in the way of a request, and loaded when the first visitor comes. */
+async function withoutBots(views: View[]): Promise<View[]> {
+  if (views.every(({ visitorsAgent }) => visitorsAgent === null)) return views;
+  const { isbot } = await import("isbot");
+  return views.filter(({ visitorsAgent }) => visitorsAgent === null || !isbot(visitorsAgent));
+}
+
+/** How somebody came to look. */
+export interface Visit {
+  userAgent: string | null;
+  isPrefetch: boolean;
+}
+
+/** Counts one view per viewer, product and UTC day; the author's own reads count never, nor do programs without an account. */
+export function noteView(
+  ctx: Context,
+  caller: Caller,
+  product: { id: string; authorId: string },
+  { userAgent, isPrefetch }: Visit,
+): void {
+  const viewer = viewerOf(caller);
+  if (viewer === product.authorId) return;
+  if (!isMember(caller) && (isPrefetch || !userAgent)) return;
+  const visitorsAgent = isMember(caller) ? null : userAgent;
+  ctx.views.add({ productId: product.id, day: dayOf(ctx.now()), viewer, visitorsAgent });
+}
+
+export const flushViews = (ctx: Context) => ctx.views.flush(ctx);
+
+/** Days that are over keep their sums, and not who looked. */
+export async function forgetViewers(ctx: Context): Promise<void> {
+  const before = dayOf(new Date(ctx.now().getTime() - CLOSED_AFTER_MS));
+  await closeDays(ctx.db, before);
+  let deleted: number;
+  do deleted = await deleteViewers(ctx.db, before, DELETED_AT_ONCE);
+  while (deleted === DELETED_AT_ONCE);
+}

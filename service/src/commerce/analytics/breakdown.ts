@@ -1,0 +1,114 @@
+import type { RevenueGroup } from "@stoa/contract";
+import { toId } from "../../core/ids.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { listLabels, listReferralCodes } from "./queries.ts";
+import { hasMoved, NOTHING, type Subject } from "./sales.ts";
+import { endsOf, type Span } from "./span.ts";
+import { type SumRow, type Sums, sumSpan } from "./span-sums-queries.ts";
+
+/** What is told of a part, and what tells whether anything of it moved. */
+const NAMES = ["sales", "gross", "refunds", "disputes", "net"] as const;
+type Name = (typeof NAMES)[number];
+type PartSums = Pick<Sums, Name>;
+
+/** Of what is broken down, a part, with its amounts in a currency. */
+export interface Breakdown extends PartSums {
+  key: string;
+  label: string;
+  currency: string;
+}
+
+interface Question extends Subject {
+  currency: string;
+  span: Span;
+}
+
+/** Of the whole, by currency. */
+type Totals = Map<string, Sums>;
+
+const MOST = 1_000;
+
+/** The parts by what is asked for. In the order of revenue, of which those by currency have none that could be compared. */
+export const breakdownsBy: Record<
+  RevenueGroup,
+  (tx: Tx, question: Question, totals: Totals) => Promise<Breakdown[]>
+> = {
+  product: (tx, question) => byProduct(tx, question),
+  category: byCategory,
+  referral: byReferral,
+  currency: async (_tx, _question, totals) =>
+    [...totals].map(([currency, sums]) => ({ ...sums, key: currency, label: currency, currency })),
+};
+
+const soldBy = (
+  tx: Tx,
+  scope: "product" | "referrer",
+  { sellerId, productId, currency, span }: Question,
+): Promise<SumRow<Name>[]> =>
+  sumSpan(
+    tx,
+    { sellerId, scope, ofId: productId, currencies: [currency], edges: endsOf(span), by: "month" },
+    NAMES,
+  );
+
+/** Products that sold, or of which something was given back; so many at most. */
+export async function byProduct(tx: Tx, question: Question, limit = MOST): Promise<Breakdown[]> {
+  const sold = await soldBy(tx, "product", question);
+  const rows = ranked(sold.map((row) => ({ ...row, key: toId("prod", row.ofId) }))).slice(0, limit);
+  const labels = await listLabels(
+    tx,
+    rows.map(({ ofId }) => ofId),
+  );
+  return rows.map((row) => ({ ...row, label: labels.get(row.ofId)!.title }));
+}
+
+/** Those that moved, that with the most revenue first; of equals that with the most sales, then the earlier key. */
+const ranked = <Row extends PartSums & { key: string }>(rows: Row[]): Row[] =>
+  rows
+    .filter(hasMoved)
+    .toSorted(
+      (a, b) => descending(a.gross, b.gross) || descending(a.sales, b.sales) || (a.key < b.key ? -1 : 1),
+    );
+
+const descending = (a: bigint, b: bigint) => (a === b ? 0 : a > b ? -1 : 1);
+
+const most = (rows: Breakdown[]): Breakdown[] => ranked(rows).slice(0, MOST);
+
+/** A product counts to the category in which it is now. */
+async function byCategory(tx: Tx, question: Question): Promise<Breakdown[]> {
+  const rows = await soldBy(tx, "product", question);
+  const labels = await listLabels(
+    tx,
+    rows.map(({ ofId }) => ofId),
+  );
+  const groups = Map.groupBy(rows, ({ ofId }) => labels.get(ofId)!.category ?? NONE);
+  const parts = [...groups].map(([key, of]) => ({
+    ...sumOf(of),
+    key,
+    label: labels.get(of[0]!.ofId)!.categoryName ?? NONE,
+    currency: question.currency,
+  }));
+  return most(parts);
+}
+const NONE = "none";
+
+/** What nobody referred is what is left of the whole. */
+async function byReferral(tx: Tx, question: Question, totals: Totals): Promise<Breakdown[]> {
+  const { currency } = question;
+  const rows = await soldBy(tx, "referrer", question);
+  const codes = await listReferralCodes(
+    tx,
+    rows.map(({ ofId }) => ofId),
+  );
+  const referred = rows.map((row) => ({ ...row, key: codes.get(row.ofId)!, label: codes.get(row.ofId)! }));
+  const direct = lessOf(totals.get(currency) ?? NOTHING, sumOf(rows));
+  return most([...referred, { ...direct, key: DIRECT, label: DIRECT, currency }]);
+}
+const DIRECT = "direct";
+
+const lessOf = (whole: PartSums, part: PartSums) => eachOf((name) => whole[name] - part[name]);
+
+const sumOf = (rows: PartSums[]) => eachOf((name) => rows.reduce((sum, row) => sum + row[name], 0n));
+
+const eachOf = (reckon: (name: Name) => bigint) =>
+  Object.fromEntries(NAMES.map((name) => [name, reckon(name)])) as PartSums;

@@ -1,0 +1,47 @@
+import { DAY_MS, dayOf, daysAfter } from "../../core/days.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import { listDayStarts } from "./calendar-queries.ts";
+
+/** A day of a zone. */
+export interface Day {
+  date: string;
+  /** When it begins. */
+  at: Date;
+}
+
+/** Years of a zone, of about 40 kB each. */
+const MOST_YEARS = 500;
+
+/** When days begin never changes as long as a process and its database live. */
+const years = new Map<string, Day[]>();
+
+/** The days of a zone from the first to the last, and the one after it; null: the database does not know the zone. */
+export async function daysOf(
+  db: Queries,
+  { timezone, startDate, endDate }: { timezone: string; startDate: string; endDate: string },
+): Promise<Day[] | null> {
+  const [first, after] = [new Date(startDate), daysAfter(new Date(endDate), 1)];
+  const days: Day[] = [];
+  for (let year = first.getUTCFullYear(); year <= after.getUTCFullYear(); year++) {
+    const ofYear = await daysOfYear(db, timezone, year);
+    if (!ofYear) return null;
+    days.push(...ofYear);
+  }
+  const skipped = (first.getTime() - Date.UTC(first.getUTCFullYear(), 0)) / DAY_MS;
+  const wanted = (after.getTime() - first.getTime()) / DAY_MS;
+  return days.slice(skipped, skipped + wanted + 1);
+}
+
+/** From memory, else by the database. */
+async function daysOfYear(db: Queries, timezone: string, year: number): Promise<Day[] | null> {
+  const name = `${timezone.toLowerCase()} ${year}`;
+  const known = years.get(name);
+  if (known) return known;
+  const starts = await listDayStarts(db, timezone, year);
+  if (!starts) return null;
+  const newYear = new Date(Date.UTC(year, 0));
+  const days = starts.map((at, day) => ({ date: dayOf(daysAfter(newYear, day)), at }));
+  if (years.size >= MOST_YEARS) years.delete(years.keys().next().value!);
+  years.set(name, days);
+  return days;
+}

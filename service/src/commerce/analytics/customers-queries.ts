@@ -1,0 +1,124 @@
+import { sql } from "kysely";
+import type { Queries } from "../../platform/db/database.ts";
+
+/** Whose purchases: those of one seller in one currency, from a moment on, until another. */
+export interface Bought {
+  sellerId: string;
+  currency: string;
+  from: Date;
+  until: Date;
+}
+
+const revenue = sql.raw("sum(total_minor - tax_minor)");
+
+// All of these read one index, orders_customers, in its order and without a look at the table: of each seller by currency and buyer.
+
+/** A sum may have more digits than a number holds: it is text. */
+export interface CustomerCounts {
+  currency: string;
+  /** Who ever bought before the end. */
+  ever: number;
+  customers: number;
+  new: number;
+  /** Of the customers, those with two purchases or more, whenever they were. */
+  repeat: number;
+  gross: string;
+  grossEver: string;
+}
+
+/** In every currency in which somebody ever bought, in alphabetical order. */
+export async function countCustomers(
+  db: Queries,
+  { sellerId, from, until }: Omit<Bought, "currency">,
+): Promise<CustomerCounts[]> {
+  const { rows } = await sql<CustomerCounts>`
+    select currency, count(*) as ever,
+           count(*) filter (where inside > 0) as customers,
+           count(*) filter (where inside = purchases) as new,
+           count(*) filter (where inside > 0 and purchases > 1) as repeat,
+           coalesce(sum(gross), 0) as gross, sum(gross_ever) as "grossEver"
+      from (select currency, count(*) as purchases, ${revenue} as gross_ever,
+                   count(*) filter (where completed_at >= ${from}) as inside,
+                   ${revenue} filter (where completed_at >= ${from}) as gross
+              from orders where seller_id = ${sellerId} and completed_at < ${until}
+             group by currency, buyer_id) as customer
+     group by currency order by currency`.execute(db);
+  return rows;
+}
+
+/**
+ * In which buckets each customer bought, once a bucket, and in which first. A bucket's number is its place among the beginnings, from 1;
+ * 0 is all the time before.
+ */
+const inBuckets = ({ sellerId, currency, until }: Bought, beginnings: Date[]) => sql`
+  select bucket, min(bucket) over (partition by buyer_id order by bucket) as first
+    from (select buyer_id, width_bucket(completed_at, ${beginnings}::timestamptz[]) as bucket
+            from orders where seller_id = ${sellerId} and currency = ${currency} and completed_at < ${until}) as purchase
+   group by buyer_id, bucket`;
+
+interface Buyers {
+  bucket: number;
+  new: number;
+  returning: number;
+}
+
+/** Who bought in each bucket; those in which nobody did are left out. */
+export async function countBuyers(db: Queries, bought: Bought, beginnings: Date[]): Promise<Buyers[]> {
+  const { rows } = await sql<Buyers>`
+    select bucket, count(*) filter (where bucket = first) as new, count(*) filter (where bucket > first) as returning
+      from (${inBuckets(bought, beginnings)}) as bought where bucket > 0 group by bucket`.execute(db);
+  return rows;
+}
+
+interface Retained {
+  first: number;
+  bucket: number;
+  customers: number;
+}
+
+/** Of those who first bought in one bucket, how many bought in another. */
+export async function countRetained(db: Queries, bought: Bought, beginnings: Date[]): Promise<Retained[]> {
+  const { rows } = await sql<Retained>`
+    select first, bucket, count(*) as customers
+      from (${inBuckets(bought, beginnings)}) as bought where first > 0 group by first, bucket`.execute(db);
+  return rows;
+}
+
+export interface CustomerRow {
+  id: string;
+  name: string;
+  purchases: number;
+  /** Less tax; as text, as all sums. */
+  spent: string;
+  firstAt: Date;
+  lastAt: Date;
+}
+
+interface Some {
+  limit: number;
+  /** By what they spent, most first; else by their ids. */
+  by: "spent" | "id";
+  /** Past this id. */
+  after?: string | null;
+}
+
+/** Those who bought within the time, by what they did in it; when they first bought may be before. */
+export async function listCustomers(
+  db: Queries,
+  { sellerId, currency, from, until }: Bought,
+  { limit, by, after = null }: Some,
+): Promise<CustomerRow[]> {
+  const order = by === "spent" ? sql`spent desc, buyer_id` : sql`buyer_id`;
+  const { rows } = await sql<CustomerRow>`
+    select c.buyer_id as id, u.name, c.purchases, c.spent, c.first_at as "firstAt", c.last_at as "lastAt"
+      from (select buyer_id, count(*) filter (where completed_at >= ${from}) as purchases,
+                   ${revenue} filter (where completed_at >= ${from}) as spent,
+                   min(completed_at) as first_at, max(completed_at) as last_at
+              from orders
+             where seller_id = ${sellerId} and currency = ${currency} and completed_at < ${until}
+               and ${after === null ? sql`true` : sql`buyer_id > ${after}`}
+             group by buyer_id having max(completed_at) >= ${from}
+             order by ${order} limit ${limit}) as c
+      join users u on u.id = c.buyer_id order by ${order}`.execute(db);
+  return rows;
+}

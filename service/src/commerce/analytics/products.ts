@@ -1,0 +1,117 @@
+import type { ProductAnalytics } from "@stoa/contract";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toUuid } from "../../core/ids.ts";
+import { toDecimalSum } from "../../core/money/amount.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import type { FileAnswer } from "../../platform/http/route.ts";
+import { type Breakdown, byProduct } from "./breakdown.ts";
+import { csvAnswer, csvLines } from "./csv.ts";
+import { isAuthor, sumViews } from "./queries.ts";
+import {
+  atOneMoment,
+  averageOf,
+  currenciesOf,
+  NOTHING,
+  rateOf,
+  type Subject,
+  timelineOf,
+  totalsOf,
+} from "./sales.ts";
+import { type Span, type SpanQuery, spanOf } from "./span.ts";
+import type { Sums } from "./span-sums-queries.ts";
+
+const TOP = 10;
+
+type Query = SpanQuery & { productId?: string | undefined };
+
+/** What the caller's products sold, and how often they were looked at. */
+export async function productAnalytics(
+  ctx: Context,
+  caller: Member,
+  query: Query,
+): Promise<ProductAnalytics> {
+  const span = await spanOf(ctx, query);
+  const subject = await subjectOf(ctx, caller, query.productId);
+  return atOneMoment(ctx, async (tx) => {
+    const { currency, currencies } = await currenciesOf(ctx, tx, caller.userId, query.currency);
+    const totals = await totalsOf(tx, subject, currencies, span);
+    const timeline = await viewedTimelineOf(tx, subject, currency, span);
+    const { startDate, endDate, timezone } = span;
+    return {
+      ...{ currency, startDate, endDate, timezone },
+      summary: {
+        ...toSummary(totals.get(currency) ?? NOTHING, currency),
+        conversionRate: conversionOf(totals.values(), timeline),
+      },
+      timeline,
+      topProducts: (await byProduct(tx, { ...subject, currency, span }, TOP)).filter(isSold).map(toTop),
+      otherCurrencies: [...totals]
+        .filter(([other]) => other !== currency)
+        .map(([other, sums]) => ({ currency: other, ...toSummary(sums, other) })),
+    };
+  });
+}
+
+/** One product, of which the caller must be the author, or all of theirs. */
+async function subjectOf(
+  ctx: Context,
+  { userId: sellerId }: Member,
+  productId: string | undefined,
+): Promise<Subject> {
+  if (productId === undefined) return { sellerId };
+  const id = toUuid("prod", productId);
+  if (!id || !(await isAuthor(ctx.db, sellerId, id))) throw new ApiError("PRODUCT_NOT_FOUND");
+  return { sellerId, productId: id };
+}
+
+function toSummary(sums: Sums, currency: string) {
+  return {
+    totalRevenue: toDecimalSum(sums.gross, currency),
+    totalSales: Number(sums.sales),
+    avgOrderValue: toDecimalSum(averageOf(sums), currency),
+    refunds: toDecimalSum(sums.refunds, currency),
+  };
+}
+
+type Timeline = ProductAnalytics["timeline"];
+
+async function viewedTimelineOf(tx: Tx, subject: Subject, currency: string, span: Span): Promise<Timeline> {
+  const sold = await timelineOf(tx, subject, { currency, span, names: ["gross", "sales"] });
+  const views = await sumViews(tx, { ...subject, ...span });
+  return span.dates.map((date, bucket) => ({
+    date,
+    revenue: toDecimalSum(sold[bucket]!.gross, currency),
+    sales: Number(sold[bucket]!.sales),
+    views: views.get(bucket) ?? 0,
+  }));
+}
+
+/** Viewers look at a product in no currency, and so the sales in all of them count. */
+function conversionOf(totals: Iterable<Sums>, timeline: Timeline): number {
+  let sales = 0n;
+  for (const sums of totals) sales += sums.sales;
+  const views = timeline.reduce((sum, row) => sum + row.views, 0);
+  return Math.min(1, rateOf(sales, BigInt(views)));
+}
+
+/** Of what was sold before, something may have been given back. */
+const isSold = ({ sales }: Breakdown) => sales > 0n;
+
+const toTop = ({ key, label, currency, gross, sales }: Breakdown) => ({
+  id: key,
+  title: label,
+  revenue: toDecimalSum(gross, currency),
+  sales: Number(sales),
+});
+
+/** The timeline as a file. */
+export async function exportProductAnalytics(
+  ctx: Context,
+  caller: Member,
+  query: Query,
+): Promise<FileAnswer> {
+  const { currency, timeline, ...span } = await productAnalytics(ctx, caller, query);
+  const rows = timeline.map(({ date, revenue, sales, views }) => [date, currency, revenue, sales, views]);
+  return csvAnswer("products", span, csvLines(["date", "currency", "revenue", "sales", "views"], rows));
+}

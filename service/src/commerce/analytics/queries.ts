@@ -1,0 +1,70 @@
+import { sql } from "kysely";
+import type { Queries } from "../../platform/db/database.ts";
+
+/** Every currency in which somebody sold, that with the most sales first. */
+export async function listCurrencies(db: Queries, sellerId: string): Promise<string[]> {
+  const { rows } = await sql<{ currency: string }>`
+    select currency
+      from (select currency, sales from sales_sums
+             where seller_id = ${sellerId} and scope = 'all' and of_id = ${sellerId} and grain = 'month'
+            union all
+            select currency, sales from sales_movements where seller_id = ${sellerId}) as sold
+     group by currency order by sum(sales) desc, currency`.execute(db);
+  return rows.map(({ currency }) => currency);
+}
+
+/** Viewers by day and product, in UTC: of all that somebody offers, or of one product of theirs. */
+export async function sumViews(
+  db: Queries,
+  {
+    sellerId,
+    productId,
+    dates,
+    endDate,
+  }: { sellerId: string; productId?: string | undefined; dates: string[]; endDate: string },
+): Promise<Map<number, number>> {
+  const days =
+    productId === undefined
+      ? sql`author_days d where d.author_id = ${sellerId}`
+      : sql`product_days d where d.product_id = ${productId}`;
+  const { rows } = await sql<{ bucket: number; views: number }>`
+    select width_bucket(d.day, ${dates}::date[]) - 1 as bucket, sum(d.views)::bigint as views
+      from ${days} and d.day between ${dates[0]!} and ${endDate}
+     group by 1`.execute(db);
+  return new Map(rows.map(({ bucket, views }) => [bucket, views]));
+}
+
+export interface ProductLabel {
+  id: string;
+  title: string;
+  category: string | null;
+  categoryName: string | null;
+}
+
+export async function listLabels(db: Queries, productIds: string[]): Promise<Map<string, ProductLabel>> {
+  const rows = await db
+    .selectFrom("products as p")
+    .leftJoin("categories as c", "c.slug", "p.category")
+    .select(["p.id", "p.title", "p.category", "c.name as categoryName"])
+    .where("p.id", "=", sql<string>`any (${productIds})`)
+    .execute();
+  return new Map(rows.map((row) => [row.id, row]));
+}
+
+export const isAuthor = async (db: Queries, userId: string, productId: string): Promise<boolean> =>
+  (await db
+    .selectFrom("products")
+    .select("id")
+    .where("id", "=", productId)
+    .where("author_id", "=", userId)
+    .executeTakeFirst()) !== undefined;
+
+/** By who they are. */
+export async function listReferralCodes(db: Queries, userIds: string[]): Promise<Map<string, string>> {
+  const rows = await db
+    .selectFrom("referral_codes")
+    .select(["user_id as userId", "code"])
+    .where("user_id", "=", sql<string>`any (${userIds})`)
+    .execute();
+  return new Map(rows.map(({ userId, code }) => [userId, code]));
+}

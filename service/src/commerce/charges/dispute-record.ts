@@ -1,0 +1,43 @@
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toDecimal } from "../../core/money/amount.ts";
+import type { Dispute } from "../../integrations/payments/payments.ts";
+import { type Deed, record } from "../../platform/audit/audit.ts";
+import type { Tx } from "../../platform/db/database.ts";
+
+export const isInquiry = ({ state }: Dispute) => state === "inquiry" || state === "inquiry_closed";
+
+/** A bank may be faster than the provider's answer to our charge. */
+export const notPaidYet = (current: string | undefined) =>
+  new ApiError("INVALID_STATE", "Its payment is not completed yet: report it again later.", { current });
+
+export const newDisputeRow = (ctx: Context, told: Dispute) => ({
+  id: ctx.newId(),
+  provider_dispute_id: told.disputeId,
+  amount_minor: told.amountMinor,
+  fee_minor: told.feeMinor,
+  reason: told.reason,
+  answer_by: told.answerBy,
+  opened_at: ctx.now(),
+});
+
+export interface RecordedDispute extends Pick<Dispute, "amountMinor" | "reason"> {
+  target: NonNullable<Deed["target"]>;
+  currency: string;
+  what: "inquiry" | "opened" | "won" | "lost";
+  details?: Record<string, string>;
+}
+
+/** In the audit log. */
+export const recordDispute = (
+  ctx: Context,
+  tx: Tx,
+  { target, amountMinor, currency, reason, what, details }: RecordedDispute,
+) =>
+  record(ctx, tx, {
+    actorId: null,
+    action: `dispute.${what}`,
+    target,
+    source: null,
+    details: { ...details, amount: toDecimal(amountMinor, currency), currency, reason },
+  });

@@ -1,0 +1,80 @@
+import type { Context } from "../../core/context.ts";
+import { toUuid } from "../../core/ids.ts";
+import type { Dispute } from "../../integrations/payments/payments.ts";
+import { eachInTurn } from "../../platform/jobs/in-turn.ts";
+import {
+  deleteUnapplied,
+  insertUnapplied,
+  listOpenDisputes,
+  listUnapplied,
+  readCursor,
+  writeCursor,
+} from "./dispute-queries.ts";
+
+/** Moves a room's rows to a dispute as the provider has it; false: it is about none of them. worker.ts names the rooms. */
+export type DisputeRoom = (ctx: Context, dispute: Dispute) => Promise<boolean>;
+
+const CURSOR = "disputes";
+/** The provider's clock and ours may differ, and its list may be late. */
+const OVERLAP_MS = 3_600_000;
+const EVER = new Date(0);
+
+/** Reads a dispute from the provider and moves ours to it, whatever was reported of it before, how often and in which order. */
+export async function syncDispute(ctx: Context, rooms: DisputeRoom[], disputeId: string): Promise<void> {
+  const dispute = await ctx.outside.payments.findDispute(disputeId);
+  if (dispute) await applyDispute(ctx, rooms, dispute);
+  else ctx.log.warn({ dispute: disputeId }, "a dispute that concerns no order of ours");
+  await deleteUnapplied(ctx.db, disputeId);
+}
+
+async function applyDispute(ctx: Context, rooms: DisputeRoom[], dispute: Dispute): Promise<void> {
+  for (const room of rooms) if (await room(ctx, dispute)) return;
+  ctx.log.warn({ dispute: dispute.disputeId }, "a dispute that concerns no order of ours");
+}
+
+/**
+ * The job: notices get lost. It reads the open disputes and those that could not be applied before, and lists what the provider has
+ * opened since it last looked.
+ */
+export async function reconcileDisputes(ctx: Context, rooms: DisputeRoom[]): Promise<void> {
+  const known = [...(await listOpenDisputes(ctx.db)), ...(await listUnapplied(ctx.db))];
+  await eachInTurn(
+    known,
+    ({ id }) => syncDispute(ctx, rooms, id),
+    ({ id }, err) =>
+      ctx.log.warn({ dispute: id, err }, "a dispute could not be followed; the next round tries again"),
+  );
+  const knownIds = new Set(known.map(({ id }) => id));
+  const readUntil = ctx.now();
+  for (const dispute of await listSinceCursor(ctx))
+    if (!knownIds.has(dispute.disputeId)) await applyOrKeep(ctx, rooms, dispute);
+  await writeCursor(ctx.db, CURSOR, readUntil);
+}
+
+/** The list goes on past a dispute that cannot be applied; where nothing can be written, the list is read again. */
+async function applyOrKeep(ctx: Context, rooms: DisputeRoom[], dispute: Dispute): Promise<void> {
+  const { disputeId, orderId } = dispute;
+  try {
+    await applyDispute(ctx, rooms, dispute);
+  } catch (err) {
+    ctx.log.error(
+      { dispute: disputeId, of: orderId, err },
+      "a dispute could not be applied: each round tries it",
+    );
+    await insertUnapplied(ctx.db, {
+      provider_dispute_id: disputeId,
+      order_id: toUuid("ord", orderId),
+      payment_id: toUuid("pay", orderId),
+      since: ctx.now(),
+    });
+  }
+}
+
+/** The oldest first. */
+async function listSinceCursor(ctx: Context): Promise<Dispute[]> {
+  const cursor = await readCursor(ctx.db, CURSOR);
+  const since = cursor ? new Date(cursor.getTime() - OVERLAP_MS) : EVER;
+  const listed: Dispute[] = [];
+  for await (const dispute of ctx.outside.payments.listDisputes(since)) listed.push(dispute);
+  return listed.toSorted((one, other) => one.createdAt.getTime() - other.createdAt.getTime());
+}

@@ -1,0 +1,177 @@
+import type { PaymentMethod } from "@stoa/contract";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError, ruleBroken } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import type { PaymentMethod as ProvidersMethod } from "../../integrations/payments/payments.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import type { JobKind } from "../../platform/jobs/jobs.ts";
+import {
+  countMethods,
+  deleteMethod,
+  deleteMethodsOf,
+  findDefaultMethod,
+  findMethod,
+  forgetCustomer,
+  insertMethod,
+  isKept,
+  listMethods,
+  lockCustomer,
+  type MethodRow,
+  setDefaultMethod,
+} from "./queries.ts";
+import { orUnavailable } from "./silence.ts";
+
+/** More than anybody pays with; each is a row that we keep of a stranger's word. */
+const MAX_METHODS = 10;
+
+/** Providers' ids are words. What is none names nothing, and is not for the database to read. */
+const METHOD_ID = /^\w{1,255}$/;
+
+const findOwn = async (db: Queries, userId: string, id: string): Promise<MethodRow | undefined> =>
+  METHOD_ID.test(id) ? findMethod(db, userId, id) : undefined;
+
+const findShared = (ctx: Context, id: string): ProvidersMethod | undefined =>
+  ctx.outside.payments.sharedMethods.find((method) => method.id === id);
+
+const defaultOr = (ctx: Context, chosen: string | null): string | null =>
+  chosen ?? ctx.outside.payments.sharedMethods[0]?.id ?? null;
+
+/** The method that pays when a person names none: their own choice, else the one that everybody has. */
+export const defaultMethodOf = async (ctx: Context, userId: string): Promise<string | null> =>
+  defaultOr(ctx, await findDefaultMethod(ctx.db, userId));
+
+/** Whether a method is a person's own, or everybody's: one that was removed pays nothing more. */
+export const mayPayBy = async (ctx: Context, userId: string, methodId: string): Promise<boolean> =>
+  findShared(ctx, methodId) !== undefined || (await findOwn(ctx.db, userId, methodId)) !== undefined;
+
+/** The method that is to pay: the one that is named, which must be theirs or everybody's, else their default. */
+export async function methodFor(
+  ctx: Context,
+  userId: string,
+  named: string | undefined,
+): Promise<string | null> {
+  if (named === undefined) return defaultMethodOf(ctx, userId);
+  if (await mayPayBy(ctx, userId, named)) return named;
+  throw noSuchMethod(ctx, "paymentMethodId", named);
+}
+
+/** Where it can be no method of this provider's, why. */
+function noSuchMethod(ctx: Context, field: string, named: string, otherwise?: string): ApiError {
+  const reason = ctx.outside.payments.whyNoMethod(named);
+  if (!reason) return new ApiError("PAYMENT_METHOD_NOT_FOUND", otherwise);
+  return new ApiError("PAYMENT_METHOD_NOT_FOUND", `${field}: ${reason}`, { field, reason });
+}
+
+const toMethod = (
+  { id, brand, last4, createdAt }: ProvidersMethod & { createdAt?: Date },
+  defaultId: string | null,
+): PaymentMethod => ({
+  id,
+  brand,
+  last4,
+  isDefault: id === defaultId,
+  createdAt: createdAt?.toISOString() ?? null,
+});
+
+/** A person's own, newest first, and then those that everybody has. */
+export async function listPaymentMethods(
+  ctx: Context,
+  caller: Member,
+  paging: Paging,
+): Promise<Page<PaymentMethod>> {
+  const { items, total } = await listMethods(ctx, caller.userId, paging);
+  const { sharedMethods } = ctx.outside.payments;
+  const from = Math.max(0, offsetOf(paging) - total);
+  const shared = sharedMethods.slice(from, from + paging.limit - items.length);
+  const defaultId = await defaultMethodOf(ctx, caller.userId);
+  return {
+    items: [...items, ...shared].map((method) => toMethod(method, defaultId)),
+    total: total + sharedMethods.length,
+  };
+}
+
+/** Keeps a method by what the provider gave the browser for it; one that is kept already stays as it is. */
+export async function addPaymentMethod(ctx: Context, caller: Member, token: string): Promise<PaymentMethod> {
+  const { userId } = caller;
+  const found = await orUnavailable(() => ctx.outside.payments.findMethod(toId("usr", userId), token));
+  if (!found) throw noSuchMethod(ctx, "token", token, "The payment provider knows no such token.");
+  return ctx.db.transaction().execute(async (tx) => {
+    const chosen = await lockCustomer(tx, userId);
+    const kept = (await findMethod(tx, userId, found.id)) ?? (await keep(ctx, tx, userId, found));
+    const defaultId = defaultOr(ctx, chosen);
+    if (defaultId === null) await setDefaultMethod(tx, userId, kept.id);
+    await ctx.idempotencyKey?.bind(tx, kept.id);
+    return toMethod(kept, defaultId ?? kept.id);
+  });
+}
+
+async function keep(ctx: Context, tx: Tx, userId: string, method: ProvidersMethod): Promise<MethodRow> {
+  if ((await countMethods(tx, userId)).count >= MAX_METHODS)
+    throw ruleBroken(
+      "token",
+      `is one too many: an account has ${MAX_METHODS} payment methods, remove one first`,
+    );
+  await insertMethod(tx, userId, method, ctx.now());
+  return { ...method, createdAt: ctx.now() };
+}
+
+/** From now on it pays when a purchase names none. */
+export const makeDefault = (ctx: Context, caller: Member, methodId: string): Promise<PaymentMethod> =>
+  ctx.db.transaction().execute(async (tx) => {
+    await lockCustomer(tx, caller.userId);
+    const method = findShared(ctx, methodId) ?? (await findOwn(tx, caller.userId, methodId));
+    if (!method) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
+    await setDefaultMethod(tx, caller.userId, methodId);
+    await ctx.idempotencyKey?.bind(tx, methodId);
+    return toMethod(method, methodId);
+  });
+
+/** Of a method that was added, or became the default, under the same Idempotency-Key. */
+export async function resumeMethod(ctx: Context, caller: Member, methodId: string): Promise<PaymentMethod> {
+  const method = findShared(ctx, methodId) ?? (await findOwn(ctx.db, caller.userId, methodId));
+  if (!method) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
+  return toMethod(method, await defaultMethodOf(ctx, caller.userId));
+}
+
+export async function removePaymentMethod(ctx: Context, caller: Member, methodId: string) {
+  if (findShared(ctx, methodId))
+    throw ruleBroken("methodId", "is everybody's in this test environment, and cannot be removed");
+  await ctx.db.transaction().execute(async (tx) => {
+    const chosen = await lockCustomer(tx, caller.userId);
+    if (!(await findOwn(tx, caller.userId, methodId))) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
+    await deleteMethod(tx, caller.userId, methodId);
+    await forgetAfterwards(ctx, tx, methodId);
+    if (chosen === methodId) await setDefaultMethod(tx, caller.userId, null);
+  });
+  return { id: methodId, deleted: true as const };
+}
+
+/** When an account is closed. */
+export async function forgetPaymentMethods(ctx: Context, tx: Tx, userId: string): Promise<void> {
+  for (const { id } of await deleteMethodsOf(tx, userId)) await forgetAfterwards(ctx, tx, id);
+  await forgetCustomer(tx, userId);
+}
+
+/** Tried for about two days. */
+export const forgetMethodJob: JobKind = {
+  name: "forget-payment-method",
+  retries: 20,
+  firstWaitSeconds: 30,
+  longestWaitSeconds: 14_400,
+  attemptSeconds: 120,
+};
+
+export interface ForgottenMethod {
+  methodId: string;
+}
+
+/** A job tells the provider after the commit, so that nobody waits for it and nothing is left there. */
+const forgetAfterwards = (ctx: Context, tx: Tx, methodId: string): Promise<void> =>
+  ctx.jobs.send(tx, forgetMethodJob.name, { methodId } satisfies ForgottenMethod);
+
+/** Unless somebody keeps it again by now. */
+export async function forgetAtProvider(ctx: Context, { methodId }: ForgottenMethod): Promise<void> {
+  if (await isKept(ctx.db, methodId)) return;
+  await ctx.outside.payments.forgetMethod(methodId);
+}

@@ -1,0 +1,27 @@
+import type { Context } from "../../core/context.ts";
+import { PaymentUnknown } from "../../integrations/payments/payments.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { findPayoutAccount, writePayoutAccount } from "./payout-account-queries.ts";
+
+/** Where somebody's payouts go: the account at the provider that they named, else the one that everybody has; null: nowhere yet. */
+export const payoutAccountOf = async (ctx: Context, db: Queries, userId: string): Promise<string | null> =>
+  (await findPayoutAccount(db, userId)) ?? ctx.outside.payments.sharedPayoutAccount;
+
+export const namePayoutAccount = (tx: Tx, userId: string, account: string) =>
+  writePayoutAccount(tx, userId, account);
+
+/** Whether payouts to an account arrive; null when the provider does not know it, or does not say now. */
+export async function arePayoutsEnabled(ctx: Context, account: string): Promise<boolean | null> {
+  try {
+    return (await ctx.outside.payments.findPayoutAccount(account))?.payoutsEnabled ?? null;
+  } catch (error) {
+    if (error instanceof PaymentUnknown) return null;
+    throw error;
+  }
+}
+
+/** Whether what is paid out to somebody would be refused: what nobody knows is found out by trying. */
+export async function lacksSetUp(ctx: Context, userId: string): Promise<boolean> {
+  const account = await payoutAccountOf(ctx, ctx.db, userId);
+  return account !== null && (await arePayoutsEnabled(ctx, account)) === false;
+}

@@ -1,0 +1,256 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { after, before, suite, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import fc from "fast-check";
+import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { type Market, openMarket } from "../../../test/market.ts";
+import { askPayout, hasEarned } from "../../../test/payouts.ts";
+import { examine } from "../../backoffice/operator/doctor.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { disputeRooms } from "../../worker.ts";
+import { syncDispute } from "./disputes.ts";
+import { reconcileNightly, reconcileProvider } from "./provider-reconciliation.ts";
+
+const MINUTE_MS = 60_000;
+
+let market: Market;
+/** By what they are, of each one thing at the provider: our id, and that of its row there. */
+let made: Record<
+  "order" | "plan payment" | "refund" | "payout" | "dispute",
+  { ours: string; theirs: string }
+>;
+before(async () => {
+  market = await openMarket();
+  const seller = await market.hasUser({ role: "seller" });
+  const buyer = await market.hasUser();
+  const { userId } = await market.hasUser({ role: "admin" });
+  const admin = await market.hasSession(userId, { secondFactor: true });
+  const buy = async () => hasBought(buyer, await hasProduct(seller, { price: 20 }));
+  const [kept, refunded, disputed] = [await buy(), await buy(), await buy()];
+  const given = await admin.post(`/v1/admin/orders/${refunded}/refund`, { reason: "other", amount: 5 });
+  const session = await market.hasSession(buyer.userId);
+  assert.equal((await session.put("/v1/account/subscription", { plan: "pro" })).status, 200);
+  const [plan] = (await buyer.get("/v1/account/subscription/payments")).body.data;
+  await hasEarned(market, seller, { amountMinor: 5_000n });
+  const payout = (await askPayout(market, seller, { amount: 50 })).body.data;
+  await market.query(
+    `insert into fake_provider.disputes
+       select 'dp_1', id, order_id, amount_minor, 1500, currency, 'fraudulent', 'lost', created_at
+         from fake_provider.charges where order_id = $1`,
+    [disputed],
+  );
+  await syncDispute(market.service.ctx, disputeRooms, "dp_1");
+  const theirs = async (table: string, column: string, ours: string) =>
+    (await market.query(`select id from fake_provider.${table} where ${column} = $1`, [ours])).rows[0].id;
+  const [refundId, payoutId] = [given.body.data.id, payout.id];
+  made = {
+    order: { ours: kept, theirs: await theirs("charges", "order_id", kept) },
+    "plan payment": { ours: plan.id, theirs: await theirs("charges", "order_id", plan.id) },
+    refund: { ours: refundId, theirs: await theirs("refunds", "refund_id", refundId) },
+    payout: { ours: payoutId, theirs: await theirs("payouts", "payout_id", payoutId) },
+    dispute: { ours: disputed, theirs: "dp_1" },
+  };
+  market.clock.forward(10 * MINUTE_MS);
+});
+after(() => market.close());
+
+const EVER = new Date(0);
+const differences = async (since = EVER) => (await reconcileProvider(market.service.ctx, since)).differences;
+
+test("books that agree: nothing is named, and everything is counted", async () => {
+  const { ok, ...counted } = await reconcileProvider(market.service.ctx, EVER);
+  assert.equal(ok, true, counted.differences.join("\n"));
+  assert.partialDeepStrictEqual(counted, { charges: 4, refunds: 1, disputes: 1, payouts: 1 });
+  assert.deepEqual(await differences(market.clock.now), [], "nothing was made since");
+});
+
+/** Notices of the provider may come late: of what it would report, our own rows are changed. What may differ, how that comes about in the one book or the other, and what is said. */
+const faults: Record<
+  string,
+  { spoils: () => [string, unknown[]]; mends: () => [string, unknown[]]; said: () => RegExp }
+> = {
+  "a charge of another amount": {
+    spoils: () => ["update fake_provider.charges set amount_minor = 1900 where id = $1", [made.order.theirs]],
+    mends: () => ["update fake_provider.charges set amount_minor = 2000 where id = $1", [made.order.theirs]],
+    said: () => new RegExp(`${made.order.theirs} of 19.00 USD for ${made.order.ours} is booked as 20.00 USD`),
+  },
+  "a charge for a plan that is not booked": {
+    spoils: () => [
+      "update fake_provider.charges set order_id = 'pay_01kf5v8q3xe8hb1d6c1m2k3n4p' where id = $1",
+      [made["plan payment"].theirs],
+    ],
+    mends: () => [
+      "update fake_provider.charges set order_id = $2 where id = $1",
+      [made["plan payment"].theirs, made["plan payment"].ours],
+    ],
+    said: () =>
+      new RegExp(
+        `${made["plan payment"].theirs} .* is not booked: there is no such row|The plan payment ${made["plan payment"].ours} is booked, and`,
+      ),
+  },
+  "a refund that succeeded after all": {
+    spoils: () => [
+      "update refunds set status = 'failed', failure_code = 'x' where id = $1",
+      [toUuid("refund", made.refund.ours)],
+    ],
+    mends: () => [
+      "update refunds set status = 'succeeded', failure_code = null where id = $1",
+      [toUuid("refund", made.refund.ours)],
+    ],
+    said: () => new RegExp(`${made.refund.theirs} .* is not booked: ours is failed`),
+  },
+  "a refund at the dashboard": {
+    spoils: () => [
+      `insert into fake_provider.refunds
+           select 're_dashboard', 'by hand', id, 700, currency, 'succeeded', null, created_at
+             from fake_provider.charges where id = $1`,
+      [made.order.theirs],
+    ],
+    mends: () => ["delete from fake_provider.refunds where id = 're_dashboard'", []],
+    said: () => /Refund re_dashboard of 7.00 USD .*made at the payment provider's dashboard.* is not booked/,
+  },
+  "a payout that was paid after all": {
+    spoils: () => [
+      "update payouts set status = 'failed' where id = $1",
+      [toUuid("payout", made.payout.ours)],
+    ],
+    mends: () => [
+      "update payouts set status = 'completed' where id = $1",
+      [toUuid("payout", made.payout.ours)],
+    ],
+    said: () =>
+      new RegExp(`${made.payout.theirs} .*${made.payout.ours}.* is completed at .* and failed here`),
+  },
+  "a dispute that ended otherwise": {
+    spoils: () => ["update fake_provider.disputes set state = 'won'", []],
+    mends: () => ["update fake_provider.disputes set state = 'lost'", []],
+    said: () => new RegExp(`dp_1 of ${made.dispute.ours} is won at .* and lost here`),
+  },
+  "a dispute of another charge for it": {
+    spoils: () => ["update disputes set fee_minor = 1400", []],
+    mends: () => ["update disputes set fee_minor = 1500", []],
+    said: () => /dp_1 .* cost 15.00 USD, and 14.00 USD is booked/,
+  },
+};
+
+test("any differences: each is named, and nothing else", async () => {
+  // Of a dispute one difference is told at a time.
+  const anyFaults = fc
+    .subarray(Object.keys(faults), { minLength: 1 })
+    .filter((names) => names.filter((name) => name.startsWith("a dispute")).length < 2);
+  await fc.assert(
+    fc.asyncProperty(anyFaults, async (names) => {
+      const chosen = names.map((name) => faults[name]!);
+      try {
+        for (const { spoils } of chosen) await market.query(...spoils());
+        const found = await differences();
+        for (const { said } of chosen)
+          assert.ok(
+            found.some((one) => said().test(one)),
+            found.join("\n"),
+          );
+        const others = found.filter((one) => !chosen.some(({ said }) => said().test(one)));
+        assert.deepEqual(others, []);
+      } finally {
+        for (const { mends } of chosen) await market.query(...mends());
+      }
+      assert.deepEqual(await differences(), []);
+    }),
+    { numRuns: 12 },
+  );
+});
+
+test("a booking that the provider does not list: it is named", async () => {
+  const { theirs, ours } = made.order;
+  await market.query("update fake_provider.charges set state = 'canceled' where id = $1", [theirs]);
+  const found = (await differences()).join("\n");
+  assert.match(found, new RegExp(`${theirs} .* is canceled at the payment provider, and booked as paid`));
+  assert.match(found, new RegExp(`Order ${ours} is booked, and the payment provider does not list it`));
+  await market.query("update fake_provider.charges set state = 'succeeded' where id = $1", [theirs]);
+});
+
+test("what is on its way for less than two minutes: it is no difference", async () => {
+  const { rows } = await market.query(
+    "insert into fake_provider.charges select 'ch_new', $1, 100, 'USD', customer_id, method_id, '', 'succeeded', null, $2 from fake_provider.charges limit 1 returning id",
+    [toId("ord", market.service.ctx.newId()), market.clock.now],
+  );
+  assert.deepEqual(await differences(), []);
+  market.clock.forward(3 * MINUTE_MS);
+  assert.match((await differences()).join("\n"), /Charge ch_new .* is not booked/);
+  await market.query("delete from fake_provider.charges where id = $1", [rows[0].id]);
+});
+
+test("a charge that is newer than its booked order, by another clock or in the demo shop: it is no difference", async () => {
+  const { ours, theirs } = made.order;
+  const moveTo = (at: Date) =>
+    market.query("update fake_provider.charges set created_at = $1 where id = $2", [at, theirs]);
+  const { rows } = await market.query("select created_at from fake_provider.charges where id = $1", [theirs]);
+  await moveTo(market.clock.now);
+  assert.deepEqual(await differences(), [], ours);
+  await moveTo(rows[0].created_at);
+});
+
+test("the nightly comparison: the doctor and the log name what differs, until it agrees", async () => {
+  const { config, pool } = market.service.ctx;
+  const target = String(pool.options.connectionString);
+  const finding = async () => {
+    const all = await examine({ config, target, embedded: null, leave: async () => {} }, market.clock.now);
+    return all.find(({ check }) => check === "payment provider")!;
+  };
+  assert.match((await finding()).note, /not compared yet/);
+  const { spoils, mends } = faults["a refund at the dashboard"]!;
+  await market.query(...spoils());
+  await reconcileNightly(market.service.ctx);
+  const { ok, warning, note } = await finding();
+  assert.deepEqual([ok, warning], [true, true]);
+  assert.match(note, /^1 differences: Refund re_dashboard of 7.00 USD/);
+  assert.ok(market.logs.some((line) => line.includes("differ from ours") && line.includes("re_dashboard")));
+  await market.query(...mends());
+  market.clock.forward(MINUTE_MS);
+  await reconcileNightly(market.service.ctx);
+  assert.equal((await finding()).warning, undefined);
+});
+
+suite("stoa-server payments reconcile", () => {
+  const command = fileURLToPath(new URL("../../../bin/stoa-server.mjs", import.meta.url));
+
+  /** On the market's database, beside its service. */
+  function reconcile(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+    const { config, pool } = market.service.ctx;
+    const [key] = config.masterKeys;
+    const keys = `${key!.id}:${Buffer.from(key!.bytes).toString("base64")}`;
+    const env = {
+      ...process.env,
+      DATABASE_URL: String(pool.options.connectionString),
+      STOA_ENVIRONMENT: "test",
+      STOA_MASTER_KEYS: keys,
+      STOA_SESSION_KEYS: keys,
+      STOA_DATA_DIR: config.dataDir,
+    };
+    return new Promise((resolve) => {
+      execFile(
+        process.execPath,
+        [command, "payments", "reconcile", ...args],
+        { env },
+        (error, stdout, stderr) => resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+      );
+    });
+  }
+
+  test("names each difference and fails, and succeeds without any", async () => {
+    const { spoils, mends } = faults["a payout that was paid after all"]!;
+    await market.query(...spoils());
+    const told = await reconcile("--json");
+    assert.equal(told.code, 1, told.stderr);
+    const { ok, differences: found } = JSON.parse(told.stdout);
+    assert.deepEqual([ok, found.length], [false, 1]);
+    assert.ok(told.stderr.includes(made.payout.ours));
+    await market.query(...mends());
+    const well = await reconcile("--since", "2026-06-01");
+    assert.deepEqual([well.code, well.stdout.split("\n")[0]], [0, "ok: true"], well.stderr);
+    const wrong = await reconcile("--since", "yesterday-ish");
+    assert.equal(wrong.code, 1);
+    assert.match(wrong.stderr, /It must be a date, such as 2026-06-01/);
+  });
+});

@@ -1,0 +1,228 @@
+import type { Context } from "../../core/context.ts";
+import { type Prefix, toId, toUuid } from "../../core/ids.ts";
+import { formatMoney } from "../../core/money/amount.ts";
+import type {
+  Dispute,
+  ListedCharge,
+  ListedPayout,
+  ListedRefund,
+} from "../../integrations/payments/payments.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import {
+  type ChargedRow,
+  type DisputedRow,
+  findCharged,
+  findDisputed,
+  findLastReconciliation,
+  findPaidOut,
+  findRefunded,
+  insertReconciliation,
+  listBookedSince,
+  type PaidOutRow,
+  type RefundedRow,
+} from "./provider-reconciliation-queries.ts";
+
+/** What the last comparison found; undefined before the first. */
+export const lastReconciliation = (db: Queries) => findLastReconciliation(db);
+
+export interface Reconciliation {
+  ok: boolean;
+  comparedSince: string;
+  /** How many of each the provider lists. */
+  charges: number;
+  refunds: number;
+  disputes: number;
+  payouts: number;
+  /** A sentence each, with the ids on both sides. */
+  differences: string[];
+}
+
+/** What was made more recently may be on its way between the provider and us. */
+const SETTLED_WITHIN_MS = 2 * 60_000;
+const PAGE_SIZE = 500;
+
+/**
+ * Compares every charge, refund, dispute and payout that the payment provider has made since a moment with our rows, and our rows with
+ * the provider's. That our rows agree with the books is what `ledger verify` proves. Nothing is changed.
+ */
+export async function reconcileProvider(ctx: Context, since: Date): Promise<Reconciliation> {
+  const { payments } = ctx.outside;
+  const until = new Date(ctx.now().getTime() - SETTLED_WITHIN_MS);
+  const differences: string[] = [];
+  const seen = new Set<string>();
+  /** Page after page, what differs of each item; answers how many there are. */
+  async function compare<Item extends { createdAt: Date }>(
+    list: AsyncIterable<Item>,
+    comparePage: (items: Item[]) => Promise<string[][]>,
+  ): Promise<number> {
+    let count = 0;
+    for await (const items of pagesOf(list)) {
+      count += items.length;
+      // What is too new to differ is seen all the same: the provider's clock may be ahead, and demo orders are older than their charges.
+      const found = await comparePage(items);
+      differences.push(...found.flatMap((one, index) => (items[index]!.createdAt <= until ? one : [])));
+    }
+    return count;
+  }
+  const counts = {
+    charges: await compare(payments.listCharges(since), (items) => compareCharges(ctx, items, seen)),
+    refunds: await compare(payments.listRefunds(since), (items) => compareRefunds(ctx, items, seen)),
+    disputes: await compare(payments.listDisputes(since), (items) => compareDisputes(ctx, items, seen)),
+    payouts: await compare(payments.listPayouts(since), (items) => comparePayouts(ctx, items, seen)),
+  };
+  for (const { kind, id, providersId } of await listBookedSince(ctx.db, since, until))
+    if (!seen.has(providersId ?? id))
+      differences.push(`${nameOf(kind, id)} is booked, and the payment provider does not list it.`);
+  return { ok: differences.length === 0, comparedSince: since.toISOString(), ...counts, differences };
+}
+
+async function* pagesOf<Item>(list: AsyncIterable<Item>): AsyncGenerator<Item[]> {
+  let page: Item[] = [];
+  for await (const item of list) {
+    page.push(item);
+    if (page.length < PAGE_SIZE) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
+}
+
+export type BookedKind = "order" | "plan payment" | "refund" | "payout" | "dispute";
+
+const prefixes: Record<Exclude<BookedKind, "dispute">, Prefix> = {
+  ...{ order: "ord", "plan payment": "pay", refund: "refund", payout: "payout" },
+};
+const nouns = {
+  ...{ order: "Order", "plan payment": "The plan payment", refund: "Refund", payout: "Payout" },
+};
+const nameOf = (kind: BookedKind, id: string) =>
+  kind === "dispute" ? `Dispute ${id}` : `${nouns[kind]} ${toId(prefixes[kind], id)}`;
+
+/** An order's id or that of a payment for a plan, as a uuid. */
+const chargedIdOf = (providersId: string) => toUuid("ord", providersId) ?? toUuid("pay", providersId);
+
+const isNotNull = <T>(value: T | null | undefined): value is T => value !== null && value !== undefined;
+
+async function compareCharges(ctx: Context, items: ListedCharge[], seen: Set<string>): Promise<string[][]> {
+  const rows = await findCharged(ctx.db, items.map(({ orderId }) => chargedIdOf(orderId)).filter(isNotNull));
+  return items.map((item) => {
+    const id = chargedIdOf(item.orderId);
+    if (id && item.state === "succeeded") seen.add(id);
+    return sayCharge(item, id ? rows.get(id) : undefined);
+  });
+}
+
+function sayCharge(item: ListedCharge, row: ChargedRow | undefined): string[] {
+  const charge = `Charge ${item.paymentId} of ${formatMoney(item.amountMinor, item.currency)} for ${item.orderId}`;
+  if (item.state !== "succeeded")
+    return row?.isBooked ? [`${charge} is ${item.state} at the payment provider, and booked as paid.`] : [];
+  if (!row) return [`${charge} is not booked: there is no such row.`];
+  if (!row.isBooked && row.status === "canceled" && item.isGivenBack) return [];
+  if (!row.isBooked) return [`${charge} is not booked: its row is ${row.status}.`];
+  if (row.amountMinor !== item.amountMinor || row.currency !== item.currency)
+    return [`${charge} is booked as ${formatMoney(row.amountMinor, row.currency)}.`];
+  if (item.feeMinor === null || item.feeMinor === (row.feeMinor ?? 0n)) return [];
+  const fees = [item.feeMinor, row.feeMinor ?? 0n].map((minor) => formatMoney(minor, item.currency));
+  return [`${charge} cost ${fees[0]} at the payment provider, and ${fees[1]} is booked.`];
+}
+
+async function compareRefunds(ctx: Context, items: ListedRefund[], seen: Set<string>): Promise<string[][]> {
+  const rows = await findRefunded(
+    ctx.db,
+    items.map(({ refundId }) => refundId && toUuid("refund", refundId)).filter(isNotNull),
+    items.map(({ providerRefundId }) => providerRefundId),
+  );
+  return items.map((item) => {
+    const id = item.refundId && toUuid("refund", item.refundId);
+    const row = rows.find((one) => one.id === id || one.providerRefundId === item.providerRefundId);
+    if (row && item.state === "succeeded") seen.add(row.id);
+    return sayRefund(item, row);
+  });
+}
+
+function sayRefund(item: ListedRefund, row: RefundedRow | undefined): string[] {
+  const amount = formatMoney(item.amountMinor, item.currency);
+  const of = item.refundId ?? "made at the payment provider's dashboard";
+  const refund = `Refund ${item.providerRefundId} of ${amount} for ${item.orderId} (${of})`;
+  if (item.state === "processing") return [];
+  if (item.state === "failed")
+    return row?.status === "succeeded" && !row.isReturned
+      ? [`${refund} failed at the payment provider, and is booked.`]
+      : [];
+  if (row?.status !== "succeeded" || row.isReturned)
+    return [`${refund} is not booked${row ? `: ours is ${row.isReturned ? "returned" : row.status}` : ""}.`];
+  if (row.amountMinor === item.amountMinor && row.currency === item.currency) return [];
+  return [`${refund} is booked as ${formatMoney(row.amountMinor, row.currency)}.`];
+}
+
+async function compareDisputes(ctx: Context, items: Dispute[], seen: Set<string>): Promise<string[][]> {
+  const rows = await findDisputed(
+    ctx.db,
+    items.map(({ disputeId }) => disputeId),
+  );
+  return items.map((item) => {
+    seen.add(item.disputeId);
+    return sayDispute(item, rows.get(item.disputeId));
+  });
+}
+
+function sayDispute(item: Dispute, row: DisputedRow | undefined): string[] {
+  const dispute = `Dispute ${item.disputeId} of ${item.orderId}`;
+  if (!row) return [`${dispute} is ${item.state} at the payment provider, and unknown here.`];
+  if (row.status !== item.state)
+    return [`${dispute} is ${item.state} at the payment provider, and ${row.status} here.`];
+  if (item.state !== "lost") return [];
+  const amount = (minor: bigint) => formatMoney(minor, row.currency);
+  if (row.lostMinor !== item.amountMinor)
+    return [`${dispute} took ${amount(item.amountMinor)}, and ${amount(row.lostMinor ?? 0n)} is booked.`];
+  if (row.feeMinor !== item.feeMinor)
+    return [`${dispute} cost ${amount(item.feeMinor)}, and ${amount(row.feeMinor)} is booked.`];
+  return [];
+}
+
+async function comparePayouts(ctx: Context, items: ListedPayout[], seen: Set<string>): Promise<string[][]> {
+  const rows = await findPaidOut(
+    ctx.db,
+    items.map(({ payoutId }) => toUuid("payout", payoutId)).filter(isNotNull),
+  );
+  return items.map((item) => {
+    const id = toUuid("payout", item.payoutId);
+    if (id) seen.add(id);
+    return sayPayout(item, id ? rows.get(id) : undefined);
+  });
+}
+
+function sayPayout(item: ListedPayout, row: PaidOutRow | undefined): string[] {
+  const payout = `Payout ${item.providerPayoutId} of ${formatMoney(item.amountMinor, item.currency)} (${item.payoutId})`;
+  if (!row) return [`${payout} is not booked: there is no such row.`];
+  if (row.amountMinor !== item.amountMinor || row.currency !== item.currency)
+    return [`${payout} is booked as ${formatMoney(row.amountMinor, row.currency)}.`];
+  const isSame = row.status === item.state || (item.state === "failed" && row.status === "returned");
+  if (!isSame) return [`${payout} is ${item.state} at the payment provider, and ${row.status} here.`];
+  if (item.reversedMinor === 0n) return [];
+  return [
+    `${payout} was taken back in part, ${formatMoney(item.reversedMinor, item.currency)}, which is not booked.`,
+  ];
+}
+
+/** Of refunds and charges banks send things back for months. */
+const COMPARED_DAYS_MS = 120 * 86_400_000;
+const EXAMPLES = 20;
+
+/** The job: keeps what it found for the doctor, and logs it. */
+export async function reconcileNightly(ctx: Context): Promise<void> {
+  const begunAt = ctx.now();
+  const since = new Date(begunAt.getTime() - COMPARED_DAYS_MS);
+  const { differences, charges, refunds, disputes, payouts } = await reconcileProvider(ctx, since);
+  const examples = differences.slice(0, EXAMPLES);
+  await insertReconciliation(ctx.db, {
+    ...{ begun_at: begunAt, ended_at: ctx.now(), compared_since: since },
+    ...{ compared: charges + refunds + disputes + payouts, differences: differences.length },
+    examples: JSON.stringify(examples),
+  });
+  if (differences.length > 0)
+    ctx.log.error(
+      { count: differences.length, differences: examples },
+      "the payment provider's books differ from ours: `stoa-server payments reconcile` names each difference",
+    );
+}

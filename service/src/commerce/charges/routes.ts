@@ -1,0 +1,26 @@
+import { api } from "@stoa/contract";
+import { resumedBy, route } from "../../platform/http/route.ts";
+import {
+  addPaymentMethod,
+  listPaymentMethods,
+  makeDefault,
+  removePaymentMethod,
+  resumeMethod,
+} from "./methods.ts";
+
+export const paymentRoutes = [
+  route(api.paymentMethods.list, (ctx, caller, { query }) => listPaymentMethods(ctx, caller, query)),
+  resumedBy(
+    api.paymentMethods.add,
+    (ctx, caller, { body }) => addPaymentMethod(ctx, caller, body.token),
+    resumeMethod,
+  ),
+  route(api.paymentMethods.remove, (ctx, caller, { params }) =>
+    removePaymentMethod(ctx, caller, params.methodId),
+  ),
+  resumedBy(
+    api.paymentMethods.makeDefault,
+    (ctx, caller, { params }) => makeDefault(ctx, caller, params.methodId),
+    resumeMethod,
+  ),
+];

@@ -1,0 +1,176 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { getsAllBack, hasBought, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { newUuid, toId } from "../../core/ids.ts";
+
+const HOUR_MS = 60 * 60_000;
+const QUARTER_MS = 15 * 60_000;
+
+let market: Market;
+let seller: Client;
+let nobody: Client;
+before(async () => {
+  market = await openMarket();
+  seller = await market.hasUser({ name: "Seller" });
+  nobody = market.as(null);
+});
+after(() => market.close());
+
+interface Links {
+  buyer: Client;
+  orderId: string;
+  urls: string[];
+}
+
+async function hasLinks(): Promise<Links> {
+  const buyer = await market.hasUser({ name: "Buyer" });
+  const orderId = await hasBought(buyer, await hasProduct(seller));
+  return { buyer, orderId, urls: await linksOf(buyer, orderId) };
+}
+
+async function linksOf(buyer: Client, orderId: string): Promise<string[]> {
+  const { downloadUrl, receipt } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
+  return [downloadUrl, receipt.url, receipt.pdf];
+}
+
+async function assertDead(url: string): Promise<void> {
+  assertError(await nobody.get(url), 403, "UNAUTHORIZED");
+}
+
+/** The URL with one of its parameters replaced. */
+function withParameter(url: string, name: string, change: (value: string) => string): string {
+  const changed = new URL(url);
+  changed.searchParams.set(name, change(changed.searchParams.get(name)!));
+  return changed.href;
+}
+
+test("every link works in a plain browser, and is kept by no cache", async () => {
+  const { urls } = await hasLinks();
+  const types = ["text/markdown; charset=utf-8", "text/html; charset=utf-8", "application/pdf"];
+  for (const [at, url] of urls.entries()) {
+    const reply = await fetch(url);
+    assert.equal(reply.status, 200);
+    assert.equal(reply.headers.get("content-type"), types[at]);
+    assert.equal(reply.headers.get("cache-control"), "private, no-store");
+    assert.equal(reply.headers.get("referrer-policy"), "no-referrer");
+    assert.ok((await reply.text()).length > 0);
+  }
+});
+
+test("a link without its signature, or with half of it, opens nothing", async () => {
+  const { urls } = await hasLinks();
+  for (const url of urls) {
+    const bare = url.split("?")[0]!;
+    await assertDead(bare);
+    await assertDead(`${bare}?expires=${new URL(url).searchParams.get("expires")}`);
+    await assertDead(`${bare}?signature=${new URL(url).searchParams.get("signature")}`);
+    await assertDead(withParameter(url, "signature", (signature) => signature.slice(0, -2)));
+    await assertDead(withParameter(url, "signature", () => ""));
+    await assertDead(`${url}&signature=x`);
+  }
+});
+
+test("a signature with one changed character opens nothing", async () => {
+  const { urls } = await hasLinks();
+  const other = (character: string) => (character === "A" ? "B" : "A");
+  for (let at = 0; at < 42; at += 5) {
+    await assertDead(
+      withParameter(
+        urls[0]!,
+        "signature",
+        (text) => text.slice(0, at) + other(text[at]!) + text.slice(at + 1),
+      ),
+    );
+  }
+});
+
+test("a link cannot be made to last longer", async () => {
+  const { urls } = await hasLinks();
+  for (const url of urls) {
+    await assertDead(withParameter(url, "expires", (seconds) => String(Number(seconds) + 1)));
+    await assertDead(withParameter(url, "expires", (seconds) => `${seconds}0`));
+    await assertDead(withParameter(url, "expires", () => "never"));
+  }
+});
+
+test("a signature is good for its own order and page alone", async () => {
+  const [mine, theirs] = [await hasLinks(), await hasLinks()];
+  const queryOf = (url: string) => url.split("?")[1]!;
+  for (const [at, url] of mine.urls.entries()) {
+    const path = url.split("?")[0]!;
+    await assertDead(`${path}?${queryOf(theirs.urls[at]!)}`);
+    await assertDead(`${path}?${queryOf(mine.urls[(at + 1) % 3]!)}`);
+  }
+});
+
+test("a browser is told of a dead link by a page, and a program in JSON", async () => {
+  const { urls } = await hasLinks();
+  for (const url of urls) {
+    const dead = withParameter(url, "expires", () => "1");
+    const reply = await nobody.get(dead, { accept: "text/html,application/xhtml+xml,*/*;q=0.8" });
+    assert.equal(reply.status, 403);
+    assert.match(reply.headers.get("content-type")!, /^text\/html/);
+    assert.match(
+      reply.text,
+      /This link has expired or was changed\. Open your purchase again for a new one\./,
+    );
+    await assertDead(dead);
+  }
+  const elsewhere = await nobody.get("/v1/purchases/nonsense", { accept: "text/html" });
+  assertError(elsewhere, 401, "INVALID_API_KEY");
+});
+
+test("a link to an order that does not exist is as dead as any other", async () => {
+  for (const orderId of [toId("ord", newUuid(new Date())), "nonsense"]) {
+    await assertDead(`/v1/purchases/${orderId}/download?expires=9999999999&signature=${"A".repeat(43)}`);
+  }
+});
+
+test("a link lives an hour and at most a quarter more, and reading the purchase makes a new one", async () => {
+  const { buyer, orderId, urls } = await hasLinks();
+  market.clock.forward(HOUR_MS - 1);
+  for (const url of urls) assert.equal((await nobody.get(url)).status, 200);
+  market.clock.forward(QUARTER_MS + 1);
+  for (const url of urls) await assertDead(url);
+  for (const url of await linksOf(buyer, orderId)) assert.equal((await nobody.get(url)).status, 200);
+});
+
+test("a purchase that is read again within a quarter of an hour is unchanged: its ETag holds", async () => {
+  market.clock.forward(QUARTER_MS - (market.clock.now.getTime() % QUARTER_MS) + 1);
+  const { buyer, orderId } = await hasLinks();
+  const etag = (await buyer.get(`/v1/purchases/${orderId}`)).headers.get("etag")!;
+  const again = () => buyer.get(`/v1/purchases/${orderId}`, { "if-none-match": etag });
+  market.clock.forward(QUARTER_MS - 1);
+  assert.equal((await again()).status, 304);
+  market.clock.forward(1);
+  assert.equal((await again()).status, 200);
+});
+
+test("a revoked entitlement kills the download at once, and the receipt stays", async () => {
+  const { buyer, orderId, urls } = await hasLinks();
+  const [download, receipt, pdf] = urls as [string, string, string];
+  await getsAllBack(market, buyer);
+  await assertDead(download);
+  assert.equal((await nobody.get(receipt)).status, 200);
+  assert.equal((await nobody.get(pdf)).status, 200);
+  assert.equal((await linksOf(buyer, orderId))[0], null);
+});
+
+test("a product that was deleted can still be downloaded by its buyers", async () => {
+  const buyer = await market.hasUser();
+  const productId = await hasProduct(seller);
+  const orderId = await hasBought(buyer, productId);
+  await seller.delete(`/v1/products/${productId}`);
+  const [download] = await linksOf(buyer, orderId);
+  assert.equal((await nobody.get(download!)).status, 200);
+});
+
+test("the signature of a link is in no log line", async () => {
+  const { urls } = await hasLinks();
+  for (const url of urls) {
+    await nobody.get(url);
+    const signature = new URL(url).searchParams.get("signature")!;
+    assert.ok(market.logs.every((line) => !line.includes(signature)));
+  }
+});

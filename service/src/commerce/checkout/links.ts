@@ -1,0 +1,41 @@
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { linksUntil, PERSON_CLICKS_MINUTES } from "../../core/links.ts";
+import { findOrder, type OrderRow } from "../orders/queries.ts";
+
+const paidFor = new Set<OrderRow["status"]>(["completed", "partially_refunded", "refunded", "disputed"]);
+
+export type LinkedPage = "download" | "receipt" | "receipt.pdf";
+const pathOf = (orderId: string, page: LinkedPage) => `/v1/purchases/${orderId}/${page}`;
+
+const link = (ctx: Context, order: OrderRow, page: LinkedPage): string =>
+  ctx.links.sign(pathOf(toId("ord", order.id), page), linksUntil(ctx.now(), PERSON_CLICKS_MINUTES));
+
+/** null until the purchase is completed, and again when its entitlement is gone. */
+export const downloadUrl = (ctx: Context, order: OrderRow): string | null =>
+  order.entitlementStatus === "active" ? link(ctx, order, "download") : null;
+
+export const receiptUrls = (ctx: Context, order: OrderRow) =>
+  paidFor.has(order.status)
+    ? { url: link(ctx, order, "receipt"), pdf: link(ctx, order, "receipt.pdf") }
+    : { url: null, pdf: null };
+
+/** The order behind a signed link, whose signature stands for the buyer. */
+export async function orderOfLink(
+  ctx: Context,
+  orderId: string,
+  page: LinkedPage,
+  query: { expires?: unknown; signature?: unknown },
+): Promise<OrderRow> {
+  if (!ctx.links.isValid(pathOf(orderId, page), query, ctx.now())) {
+    throw new ApiError(
+      "UNAUTHORIZED",
+      "This link has expired or was changed. Open your purchase again for a new one.",
+    );
+  }
+  const id = toUuid("ord", orderId);
+  const order = id ? await findOrder(ctx.db, id) : undefined;
+  if (!order || !paidFor.has(order.status)) throw new ApiError("ORDER_NOT_FOUND");
+  return order;
+}

@@ -1,0 +1,393 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import fc from "fast-check";
+import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { toUserId } from "../../accounts/people/users.ts";
+import { newUuid, toId, toUuid } from "../../core/ids.ts";
+
+let market: Market;
+let seller: Client;
+before(async () => {
+  market = await openMarket();
+  seller = await market.hasUser({ name: "Seller" });
+});
+after(() => market.close());
+
+const buy = (buyer: Client, productId: string, wish: object = {}, headers = {}) =>
+  buyer.post("/v1/purchases", { productId, ...wish }, headers);
+const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purchases/${id}`)).body.data;
+const ordersOf = async (buyer: Client, query = "") => (await buyer.get(`/v1/purchases?${query}`)).body;
+
+async function events(who: Client, type: string) {
+  const { body } = await who.get(`/v1/events?type=${type}&limit=100`);
+  return body.data;
+}
+
+async function counted(table: string, productId: string): Promise<number> {
+  const { rows } = await market.query(`select count(*) from ${table} where product_id = $1`, [
+    toUuid("prod", productId),
+  ]);
+  return rows[0].count;
+}
+
+const daysAfter = (at: string, days: number) => new Date(Date.parse(at) + days * 86_400_000).toISOString();
+
+const chargesOf = async (orders: string[]) =>
+  (await market.query("select state from fake_provider.charges where order_id = any($1)", [orders])).rows.map(
+    ({ state }) => state,
+  );
+
+test("a purchase answers the completed order with its links", async () => {
+  const productId = await hasProduct(seller, { price: 19.99 });
+  const buyer = await market.hasUser({ name: "Buyer" });
+  const reply = await buy(buyer, productId);
+  assert.equal(reply.status, 201);
+  const { orderId, downloadUrl, receipt, ...rest } = reply.body.data;
+  assert.match(orderId, /^ord_[0-9a-z]{26}$/);
+  assert.deepEqual(rest, { status: "completed", amount: 19.99, currency: "USD" });
+  const path = `${market.origin}/v1/purchases/${orderId}`;
+  assert.ok(downloadUrl.startsWith(`${path}/download?`));
+  assert.ok(receipt.url.startsWith(`${path}/receipt?`));
+  assert.ok(receipt.pdf.startsWith(`${path}/receipt.pdf?`));
+});
+
+test("a purchase is read with its lines, its card and what it entitles to", async () => {
+  const productId = await hasProduct(seller, { title: "Bought", price: 7.5, version: "1.2.0" });
+  const buyer = await market.hasUser();
+  const orderId = await hasBought(buyer, productId);
+  await seller.patch(`/v1/products/${productId}`, {
+    title: "Renamed",
+    content: "Newer {{topic}} in {{language=English}}",
+    price: 99,
+  });
+  await seller.patch(`/v1/products/${productId}`, { content: "Next {{x}}", version: "2.0.0" });
+  const { downloadUrl, receipt, ...order } = await orderOf(buyer, orderId);
+  assert.ok(downloadUrl && receipt.url && receipt.pdf);
+  assert.match(receipt.number, /^R-[0-9A-Z]{5}-2026-0000\d$/);
+  const at = market.clock.now.toISOString();
+  assert.deepEqual(order, {
+    orderId,
+    status: "completed",
+    amount: 7.5,
+    currency: "USD",
+    refundedAmount: 0,
+    product: {
+      id: productId,
+      title: "Bought",
+      type: "PROMPT",
+      version: "1.2.0",
+      author: { id: toUserId(seller.userId), name: "Seller" },
+    },
+    createdAt: at,
+    completedAt: at,
+    lines: { subtotal: 7.5, discount: 0, tax: 0, total: 7.5 },
+    taxRate: null,
+    discountCode: null,
+    referralCode: null,
+    paymentMethod: { brand: "visa", last4: "4242" },
+    declineCode: null,
+    entitlement: { status: "active", version: "1.3.0", latestVersion: "2.0.0" },
+    refundable: {
+      until: daysAfter(at, 14),
+      amount: 7.5,
+      reasonIfNot: null,
+      approval: "instant",
+      approvalReason: "unused",
+      instantFrom: null,
+    },
+    refunds: [],
+    events: [
+      { type: "purchase.created", at, amount: 7.5 },
+      { type: "purchase.completed", at, amount: 7.5 },
+    ],
+  });
+});
+
+test("a completed purchase is told to seller and buyer, in one event", async () => {
+  const productId = await hasProduct(seller, { price: 3, currency: "KWD" });
+  const buyer = await market.hasUser();
+  const orderId = await hasBought(buyer, productId);
+  const [event] = await events(buyer, "purchase.completed");
+  assert.deepEqual(event.data, {
+    order: { id: orderId, productId, buyerId: toUserId(buyer.userId), amount: 3, currency: "KWD" },
+  });
+  const [sellers] = await events(seller, "purchase.completed");
+  assert.deepEqual(sellers, event);
+});
+
+test("what is bought counts for popularity", async () => {
+  const productId = await hasProduct(seller);
+  await hasBought(await market.hasUser(), productId);
+  await hasBought(await market.hasUser(), productId);
+  const { body } = await seller.get(`/v1/products/${productId}`);
+  assert.equal(body.data.stats.purchases, 2);
+});
+
+test("a sale counts half as much for trending with each week that passes", async () => {
+  const once = async (tag: string) =>
+    [await hasProduct(seller, { tags: [tag] }), await market.hasUser()] as const;
+  const trending = async (tag: string) => {
+    const { body } = await seller.get(`/v1/products?tag=${tag}&sort=trending`);
+    return body.data.map(({ id }: { id: string }) => id);
+  };
+  const [[old, ann], [fresh, bob]] = [await once("trend"), await once("trend")];
+  for (const buyer of [ann, bob, await market.hasUser()]) await hasBought(buyer, old);
+  market.clock.forward(7 * 86_400_000);
+  await hasBought(ann, fresh);
+  assert.deepEqual(await trending("trend"), [old, fresh], "3 sales a week ago weigh 1.5");
+  market.clock.forward(7 * 86_400_000);
+  await hasBought(await market.hasUser(), fresh);
+  assert.deepEqual(await trending("trend"), [fresh, old], "0.5 + 1 against 0.75");
+});
+
+test("nobody buys an own product", async () => {
+  assertError(await buy(seller, await hasProduct(seller)), 422, "VALIDATION_ERROR", "productId");
+});
+
+test("what the buyer could never see is not found, what went off sale is unavailable", async () => {
+  const buyer = await market.hasUser();
+  for (const id of [
+    await hasDraft(seller),
+    toId("prod", newUuid(new Date())),
+    "nonsense",
+    toId("ord", newUuid(new Date())),
+  ]) {
+    assertError(await buy(buyer, id), 404, "PRODUCT_NOT_FOUND");
+  }
+  const productId = await hasProduct(seller);
+  await seller.post(`/v1/products/${productId}/unpublish`);
+  assertError(await buy(buyer, productId), 409, "PRODUCT_UNAVAILABLE");
+  await seller.delete(`/v1/products/${productId}`);
+  assertError(await buy(buyer, productId), 409, "PRODUCT_UNAVAILABLE");
+  assert.equal((await ordersOf(buyer)).meta.total, 0);
+});
+
+test("what is owned is not sold again, and the order is named", async () => {
+  const productId = await hasProduct(seller);
+  const buyer = await market.hasUser();
+  const orderId = await hasBought(buyer, productId);
+  assert.equal(assertError(await buy(buyer, productId), 409, "ALREADY_PURCHASED").orderId, orderId);
+  assert.equal((await ordersOf(buyer)).meta.total, 1);
+});
+
+test("an expected price that differs stops the purchase and tells the price", async () => {
+  const productId = await hasProduct(seller, { price: 10 });
+  const buyer = await market.hasUser();
+  for (const expectedPrice of [9.99, 10.01, 0]) {
+    const details = assertError(await buy(buyer, productId, { expectedPrice }), 409, "PRICE_CHANGED");
+    assert.deepEqual(details, { price: 10, currency: "USD" });
+  }
+  assertError(
+    await buy(buyer, productId, { expectedPrice: 10.001 }),
+    400,
+    "INVALID_REQUEST",
+    "expectedPrice",
+  );
+  assert.equal((await buy(buyer, productId, { expectedPrice: 10 })).status, 201);
+});
+
+test("an unknown payment method is not found, and no order stays behind", async () => {
+  const productId = await hasProduct(seller);
+  const buyer = await market.hasUser();
+  const reply = await buy(buyer, productId, { paymentMethodId: "pm_somebody_elses" });
+  assertError(reply, 404, "PAYMENT_METHOD_NOT_FOUND");
+  assert.equal(await counted("orders", productId), 0);
+  assert.equal((await buy(buyer, productId)).status, 201);
+});
+
+test("a wrong field of a purchase is named", async () => {
+  const buyer = await market.hasUser();
+  assertError(await buyer.post("/v1/purchases", {}), 400, "INVALID_REQUEST", "productId");
+  assertError(await buy(buyer, "prod_x", { coupon: "FREE" }), 400, "INVALID_REQUEST", "coupon");
+  assertError(await buy(buyer, "prod_x", { expectedPrice: "10" }), 400, "INVALID_REQUEST", "expectedPrice");
+});
+
+test("a declined purchase is 402, stays listed as failed, and gives no access", async () => {
+  const productId = await hasProduct(seller);
+  const buyer = await market.hasUser();
+  for (const [method, declineCode, last4] of [
+    ["pm_test_declined", "card_declined", "0002"],
+    ["pm_test_insufficient_funds", "insufficient_funds", "9995"],
+  ]) {
+    const details = assertError(
+      await buy(buyer, productId, { paymentMethodId: method }),
+      402,
+      "INSUFFICIENT_FUNDS",
+    );
+    assert.equal(details.declineCode, declineCode);
+    assert.partialDeepStrictEqual(await orderOf(buyer, details.orderId), {
+      status: "failed",
+      declineCode,
+      paymentMethod: { brand: "visa", last4 },
+      downloadUrl: null,
+      receipt: { url: null, pdf: null },
+      completedAt: null,
+      entitlement: null,
+    });
+  }
+  assert.equal((await ordersOf(buyer, "status=failed")).meta.total, 2);
+  assert.equal((await buyer.get(`/v1/products/${productId}`)).body.data.content, null);
+  assert.deepEqual(await events(buyer, "purchase.completed"), []);
+});
+
+test("after a decline a new try works", async () => {
+  const productId = await hasProduct(seller);
+  const buyer = await market.hasUser();
+  assertError(
+    await buy(buyer, productId, { paymentMethodId: "pm_test_declined" }),
+    402,
+    "INSUFFICIENT_FUNDS",
+  );
+  assert.equal((await buy(buyer, productId, { paymentMethodId: "pm_test_ok" })).status, 201);
+  const { data } = await ordersOf(buyer);
+  assert.deepEqual(
+    data.map(({ status }: { status: string }) => status),
+    ["completed", "failed"],
+  );
+});
+
+test("purchases are listed newest first, by status and product, and never another's", async () => {
+  const [first, second] = [await hasProduct(seller), await hasProduct(seller)];
+  const [buyer, other] = [await market.hasUser(), await market.hasUser()];
+  await hasBought(other, first);
+  await buy(buyer, first, { paymentMethodId: "pm_test_declined" });
+  const bought = [await hasBought(buyer, first), await hasBought(buyer, second)];
+  const ids = async (query: string) => {
+    const { data, meta } = await ordersOf(buyer, query);
+    assert.equal(meta.total, data.length);
+    return data.map(({ orderId }: { orderId: string }) => orderId);
+  };
+  assert.deepEqual(await ids("status=completed"), bought.toReversed());
+  assert.equal((await ids("")).length, 3);
+  assert.deepEqual(await ids(`productId=${second}`), [bought[1]]);
+  assert.deepEqual(await ids("productId=nonsense"), []);
+  assert.deepEqual(await ids(`productId=${first}&status=failed`), (await ids("status=failed")).slice(0, 1));
+  const page = await ordersOf(buyer, "limit=2&page=2");
+  assert.deepEqual([page.data.length, page.meta.total], [1, 3]);
+  assertError(await buyer.get("/v1/purchases?status=lost"), 400, "INVALID_REQUEST", "status");
+});
+
+test("another's order is not found, not even by its seller", async () => {
+  const orderId = await hasBought(await market.hasUser(), await hasProduct(seller));
+  for (const id of [orderId, toId("ord", newUuid(new Date())), "nonsense"]) {
+    assertError(await seller.get(`/v1/purchases/${id}`), 404, "ORDER_NOT_FOUND");
+  }
+});
+
+test("of fifty parallel purchases one is charged, granted, counted and told", async () => {
+  const productId = await hasProduct(seller);
+  const buyer = await market.hasUser();
+  const replies = await Promise.all(Array.from({ length: 50 }, () => buy(buyer, productId)));
+  const completed = replies.filter(({ status }) => status === 201);
+  assert.ok(completed.length > 0);
+  const idsOf = ({ body }: Reply) => body.data?.orderId ?? body.error.details.orderId;
+  assert.equal(new Set(replies.map(idsOf)).size, 1, "all speak of one order");
+  for (const reply of replies) {
+    if (reply.status === 201) assert.ok(reply.body.data.downloadUrl, "what is completed can be downloaded");
+    else assertError(reply, 409, "ALREADY_PURCHASED");
+  }
+  const { data } = await ordersOf(buyer);
+  assert.deepEqual(
+    data.map(({ status }: { status: string }) => status),
+    ["completed"],
+  );
+  assert.deepEqual(await chargesOf([data[0].orderId]), ["succeeded"]);
+  assert.equal(await counted("entitlements", productId), 1);
+  assert.equal((await seller.get(`/v1/products/${productId}`)).body.data.stats.purchases, 1);
+  const { rows } = await market.query(
+    `select r.user_id from events e join event_recipients r on r.event_id = e.id
+      where e.type = 'purchase.completed' and strpos(e.body, $1) > 0`,
+    [productId],
+  );
+  assert.deepEqual(
+    rows.map((row) => row.user_id).sort(),
+    [seller.userId, buyer.userId].sort(),
+    "one event, two receivers",
+  );
+});
+
+test("parallel purchases with different methods end in one completed order", async () => {
+  const productId = await hasProduct(seller);
+  const buyer = await market.hasUser();
+  const methods = ["pm_test_ok", "pm_test_declined", "pm_test_requires_action"];
+  await Promise.all(
+    Array.from({ length: 18 }, (_, at) =>
+      buy(buyer, productId, { paymentMethodId: methods[at % methods.length] }),
+    ),
+  );
+  await buy(buyer, productId, { paymentMethodId: "pm_test_ok" });
+  const { data } = await ordersOf(buyer, "limit=100");
+  const completed = data.filter(({ status }: { status: string }) => status === "completed");
+  assert.equal(completed.length, 1);
+  const charges = await chargesOf(data.map(({ orderId }: { orderId: string }) => orderId));
+  assert.equal(charges.filter((state) => state === "succeeded").length, 1);
+  assert.equal(await counted("entitlements", productId), 1);
+});
+
+test("a purchase that is repeated under its Idempotency-Key is answered alike and charged once", async () => {
+  const productId = await hasProduct(seller);
+  const buyer = await market.hasUser();
+  const again = () => buy(buyer, productId, {}, { "idempotency-key": "buy once" });
+  const [first, second] = [await again(), await again()];
+  assert.deepEqual([second.status, second.text], [201, first.text]);
+  assert.equal(second.headers.get("idempotent-replayed"), "true");
+  assertError(
+    await buy(buyer, productId, { expectedPrice: 1 }, { "idempotency-key": "buy once" }),
+    422,
+    "IDEMPOTENCY_KEY_REUSED",
+  );
+});
+
+test("parallel repeats under one Idempotency-Key make one purchase, and no other answer", async () => {
+  const productId = await hasProduct(seller);
+  const buyer = await market.hasUser();
+  const again = () => buy(buyer, productId, {}, { "idempotency-key": "buy at once" });
+  const replies = await Promise.all(Array.from({ length: 20 }, again));
+  const made = replies.filter(({ status }) => status === 201);
+  assert.ok(made.length > 0);
+  assert.equal(new Set(made.map(({ text }) => text)).size, 1, "one answer, byte for byte");
+  for (const reply of replies.filter(({ status }) => status !== 201))
+    assertError(reply, 409, "IDEMPOTENCY_IN_PROGRESS");
+  const { data } = await ordersOf(buyer);
+  assert.deepEqual(await chargesOf(data.map(({ orderId }: { orderId: string }) => orderId)), ["succeeded"]);
+});
+
+test("the platform's fee is the price times its basis points, a half rounded up", async () => {
+  const { config } = market.service.ctx;
+  const usual = config.feeBasisPoints;
+  const cases = fc.tuple(fc.integer({ min: 1, max: 99_999_999 }), fc.integer({ min: 0, max: 10_000 }));
+  const buyer = await market.hasUser();
+  const productId = await hasProduct(seller, { currency: "JPY", price: 1 });
+  const edges: [number, number][] = [
+    [1, 5_000],
+    [1, 4_999],
+    [5, 1_000],
+    [99_999_999, 10_000],
+    [99_999_999, 9_999],
+    [15, 1_000],
+    [25, 1_000],
+  ];
+  const feeAt = async (price: number, basisPoints: number): Promise<number> => {
+    config.feeBasisPoints = basisPoints;
+    await seller.patch(`/v1/products/${productId}`, { price });
+    const { orderId } = assertError(
+      await buy(buyer, productId, { paymentMethodId: "pm_test_declined" }),
+      402,
+      "INSUFFICIENT_FUNDS",
+    );
+    const { rows } = await market.query("select fee_minor from orders where id = $1", [
+      toUuid("ord", orderId),
+    ]);
+    return rows[0].fee_minor;
+  };
+  await fc.assert(
+    fc.asyncProperty(cases, async ([price, basisPoints]) => {
+      const exact = BigInt(price) * BigInt(basisPoints);
+      const rounded = exact / 10_000n + (exact % 10_000n >= 5_000n ? 1n : 0n);
+      assert.equal(await feeAt(price, basisPoints), Number(rounded));
+    }),
+    { numRuns: 40, examples: edges.map((edge) => [edge]) },
+  );
+  config.feeBasisPoints = usual;
+});

@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { hasDraft, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { newUuid, toId } from "../../core/ids.ts";
+
+let market: Market;
+let seller: Client;
+before(async () => {
+  market = await openMarket();
+  seller = await market.hasUser({ role: "seller" });
+});
+after(() => market.close());
+
+let made = 0;
+const newCode = () => `CODE-${++made}`;
+const create = (wish: object, who = seller) => who.post("/v1/discount-codes", { code: newCode(), ...wish });
+
+async function hasCode(wish: object = {}, who = seller) {
+  const reply = await create({ percentOff: 10, ...wish }, who);
+  assert.equal(reply.status, 201, reply.text);
+  return reply.body.data;
+}
+
+const change = (id: string, wish: object) => seller.patch(`/v1/discount-codes/${id}`, wish);
+
+test("a code is told as it was made", async () => {
+  const productId = await hasProduct(seller, { price: 9, currency: "EUR" });
+  const wish = {
+    code: "Spring_26",
+    amountOff: 2.5,
+    productId,
+    startsAt: "2026-06-01T00:00:00.000Z",
+    endsAt: "2026-07-01T02:00:00+02:00",
+    maxRedemptions: 100,
+    maxPerBuyer: 1,
+  };
+  const { id, ...code } = await hasCode({ ...wish, percentOff: undefined });
+  assert.match(id, /^disc_[0-9a-z]{26}$/);
+  const at = market.clock.now.toISOString();
+  assert.deepEqual(code, {
+    ...wish,
+    percentOff: null,
+    currency: "EUR",
+    endsAt: "2026-07-01T00:00:00.000Z",
+    redemptions: 0,
+    createdAt: at,
+    updatedAt: at,
+  });
+  assert.deepEqual((await seller.get(`/v1/discount-codes/${id}`)).body.data, { id, ...code });
+});
+
+test("a code that says nothing else is for every product and buyer, for ever", async () => {
+  const {
+    id: _,
+    code: _code,
+    createdAt: _made,
+    updatedAt: _changed,
+    ...rest
+  } = await hasCode({
+    percentOff: 33.33,
+  });
+  assert.deepEqual(rest, {
+    percentOff: 33.33,
+    amountOff: null,
+    currency: null,
+    productId: null,
+    startsAt: null,
+    endsAt: null,
+    maxRedemptions: null,
+    maxPerBuyer: null,
+    redemptions: 0,
+  });
+});
+
+const wrongs: [field: string, wish: object][] = [
+  ["percentOff", {}],
+  ["percentOff", { percentOff: 10, amountOff: 1 }],
+  ["percentOff", { percentOff: -1 }],
+  ["percentOff", { percentOff: 100.01 }],
+  ["percentOff", { percentOff: 0.001 }],
+  ["percentOff", { percentOff: "10" }],
+  ["amountOff", { amountOff: 0 }],
+  ["amountOff", { amountOff: 1.005 }],
+  ["amountOff", { amountOff: 1.5, currency: "JPY" }],
+  ["currency", { amountOff: 1, currency: "CHF" }],
+  ["currency", { amountOff: 1, currency: "dollars" }],
+  ["currency", { percentOff: 10, currency: "USD" }],
+  ["code", { percentOff: 10, code: "" }],
+  ["code", { percentOff: 10, code: "TWO WORDS" }],
+  ["code", { percentOff: 10, code: "x".repeat(65) }],
+  ["startsAt", { percentOff: 10, startsAt: "tomorrow" }],
+  ["endsAt", { percentOff: 10, startsAt: "2026-06-01T00:00:00Z", endsAt: "2026-06-01T00:00:00Z" }],
+  ["maxRedemptions", { percentOff: 10, maxRedemptions: 0 }],
+  ["maxPerBuyer", { percentOff: 10, maxPerBuyer: 1.5 }],
+  ["redemptions", { percentOff: 10, redemptions: 5 }],
+];
+for (const [field, wish] of wrongs)
+  test(`a code is not made of ${JSON.stringify(wish).slice(0, 80)}`, async () => {
+    assertError(await create(wish), 400, "INVALID_REQUEST", field);
+  });
+
+test("a product that a code is for is its seller's own, and its currency the product's", async () => {
+  const productId = await hasProduct(await market.hasUser());
+  const unknown = toId("prod", newUuid(new Date()));
+  for (const id of [productId, unknown, "nonsense", ""])
+    assertError(await create({ percentOff: 10, productId: id }), 404, "PRODUCT_NOT_FOUND");
+  const own = await hasDraft(seller, { price: 500, currency: "JPY" });
+  const reply = await create({ amountOff: 1, currency: "USD", productId: own });
+  assertError(reply, 422, "VALIDATION_ERROR", "currency");
+  assert.equal((await hasCode({ percentOff: undefined, amountOff: 100, productId: own })).currency, "JPY");
+});
+
+test("a name is one code's, whatever its case, until that is removed; another seller's is another", async () => {
+  const { id } = await hasCode({ code: "Once" });
+  assertError(await create({ code: "oNCE", percentOff: 1 }), 409, "CONFLICT", "code");
+  const other = await hasCode({ code: "Twice" });
+  assertError(await change(other.id, { code: "ONCE" }), 409, "CONFLICT", "code");
+  await hasCode({ code: "once" }, await market.hasUser({ role: "seller" }));
+  assert.equal((await seller.delete(`/v1/discount-codes/${id}`)).status, 200);
+  await hasCode({ code: "ONCE" });
+});
+
+test("of twenty parallel codes of one name one is made", async () => {
+  const code = newCode();
+  const replies = await Promise.all(Array.from({ length: 20 }, () => create({ code, percentOff: 10 })));
+  assert.equal(replies.filter(({ status }) => status === 201).length, 1);
+  assert.equal(replies.filter(({ status }) => status === 409).length, 19);
+});
+
+test("a change holds for what is sent, and null takes a limit away", async () => {
+  const { id, code } = await hasCode({ maxRedemptions: 5, endsAt: "2027-01-01T00:00:00.000Z" });
+  market.clock.forward(1_000);
+  const changed = (await change(id, { maxRedemptions: null, maxPerBuyer: 2 })).body.data;
+  assert.partialDeepStrictEqual(changed, {
+    id,
+    code,
+    percentOff: 10,
+    maxRedemptions: null,
+    maxPerBuyer: 2,
+    endsAt: "2027-01-01T00:00:00.000Z",
+    updatedAt: market.clock.now.toISOString(),
+  });
+});
+
+test("percentOff and amountOff take each other's place", async () => {
+  const { id } = await hasCode();
+  const off = async (wish: object) => {
+    const { percentOff, amountOff, currency } = (await change(id, wish)).body.data;
+    return [percentOff, amountOff, currency];
+  };
+  assert.deepEqual(await off({ amountOff: 3 }), [null, 3, "USD"]);
+  assert.deepEqual(await off({ amountOff: 4, currency: "EUR" }), [null, 4, "EUR"]);
+  assert.deepEqual(await off({ amountOff: 5 }), [null, 5, "EUR"]);
+  assert.deepEqual(await off({ percentOff: 25 }), [25, null, null]);
+  assertError(await change(id, { percentOff: 1, amountOff: 1 }), 400, "INVALID_REQUEST", "percentOff");
+  assertError(await change(id, { currency: "EUR" }), 400, "INVALID_REQUEST", "currency");
+  assert.deepEqual(await off({}), [25, null, null]);
+});
+
+test("a change from a state that is gone is refused, and a sale makes no state", async () => {
+  const { id } = await hasCode();
+  const etag = (await seller.get(`/v1/discount-codes/${id}`)).headers.get("etag")!;
+  await market.query("update discount_codes set redemptions = redemptions + 1");
+  const path = `/v1/discount-codes/${id}`;
+  assert.equal((await seller.patch(path, { percentOff: 20 }, { "if-match": etag })).status, 200);
+  assertError(await seller.patch(path, { percentOff: 30 }, { "if-match": etag }), 412, "PRECONDITION_FAILED");
+  await market.query("update discount_codes set redemptions = redemptions - 1");
+});
+
+test("codes are listed newest first, those of one seller and none that was removed", async () => {
+  const owner = await market.hasUser({ role: "seller" });
+  const ids = [];
+  for (let at = 0; at < 3; at++) ids.push((await hasCode({}, owner)).id);
+  await owner.delete(`/v1/discount-codes/${ids[1]}`);
+  const { data, meta } = (await owner.get("/v1/discount-codes?limit=1")).body;
+  assert.deepEqual([data.map(({ id }: { id: string }) => id), meta.total], [[ids[2]], 2]);
+  assert.equal((await owner.get("/v1/discount-codes?limit=1&page=2")).body.data[0].id, ids[0]);
+});
+
+test("what is removed, another's or nothing is not found, on every path", async () => {
+  const removed = (await hasCode()).id;
+  await seller.delete(`/v1/discount-codes/${removed}`);
+  const others = (await hasCode({}, await market.hasUser({ role: "seller" }))).id;
+  for (const id of [removed, others, toId("disc", newUuid(new Date())), "nonsense"]) {
+    const path = `/v1/discount-codes/${id}`;
+    assertError(await seller.get(path), 404, "DISCOUNT_CODE_NOT_FOUND");
+    assertError(await seller.patch(path, { percentOff: 1 }), 404, "DISCOUNT_CODE_NOT_FOUND");
+    assertError(await seller.delete(path), 404, "DISCOUNT_CODE_NOT_FOUND");
+  }
+});
+
+test("somebody who sells nothing has no codes, and a key needs products:write", async () => {
+  const user = await market.hasUser();
+  for (const reply of [await user.get("/v1/discount-codes"), await create({ percentOff: 1 }, user)])
+    assert.equal(assertError(reply, 403, "UNAUTHORIZED").required, "manage:products");
+  const reader = await market.hasUser({ role: "seller", permissions: ["products:read"] });
+  const details = assertError(await reader.get("/v1/discount-codes"), 403, "UNAUTHORIZED");
+  assert.equal(details.required, "products:write");
+});

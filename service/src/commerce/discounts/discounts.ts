@@ -1,0 +1,203 @@
+import type { ChangeDiscountCode, CreateDiscountCode, DiscountCode } from "@stoa/contract";
+import pg from "pg";
+import { ownProducts } from "../../catalog/products/ownership.ts";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError, invalidRequest, ruleBroken } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { toDecimal, toMinor } from "../../core/money/amount.ts";
+import { whyNotOnStep } from "../../core/money/chargeable.ts";
+import { toBasisPoints, toPercent } from "../../core/money/percent.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import { mapPage, type Paging } from "../../platform/db/paging.ts";
+import { mustMatch } from "../../platform/http/conditional.ts";
+import { etagOf } from "../../platform/http/envelope.ts";
+import { Answer } from "../../platform/http/route.ts";
+import {
+  type DiscountCodeRow,
+  type DiscountCodeValues,
+  findCode,
+  insertCode,
+  listCodes,
+  lockCode,
+  markDeleted,
+  updateCode,
+} from "./queries.ts";
+
+const toDiscountCode = (code: DiscountCodeRow): DiscountCode => ({
+  id: toId("disc", code.id),
+  code: code.code,
+  percentOff: code.percentBasisPoints === null ? null : toPercent(code.percentBasisPoints),
+  amountOff: code.amountOffMinor === null ? null : toDecimal(code.amountOffMinor, code.currency!),
+  currency: code.currency,
+  productId: code.productId && toId("prod", code.productId),
+  startsAt: code.startsAt?.toISOString() ?? null,
+  endsAt: code.endsAt?.toISOString() ?? null,
+  maxRedemptions: code.maxRedemptions,
+  maxPerBuyer: code.maxPerBuyer,
+  redemptions: code.redemptions,
+  createdAt: code.createdAt.toISOString(),
+  updatedAt: code.updatedAt.toISOString(),
+});
+
+/** Counters are no part of it, so that a sale meanwhile stops no change. */
+const tagOf = ({ redemptions: _, ...code }: DiscountCode) => etagOf(code);
+
+function answerWith(row: DiscountCodeRow): Answer<DiscountCode> {
+  const code = toDiscountCode(row);
+  return new Answer(code, { etag: tagOf(code) });
+}
+
+const notFound = () => new ApiError("DISCOUNT_CODE_NOT_FOUND");
+
+function uuidOf(discountCodeId: string): string {
+  const id = toUuid("disc", discountCodeId);
+  if (!id) throw notFound();
+  return id;
+}
+
+export async function listDiscountCodes(ctx: Context, caller: Member, paging: Paging) {
+  return mapPage(await listCodes(ctx.db, caller.userId, paging), toDiscountCode);
+}
+
+export async function readDiscountCode(ctx: Context, caller: Member, discountCodeId: string) {
+  const code = await findCode(ctx.db, caller.userId, uuidOf(discountCodeId));
+  if (!code) throw notFound();
+  return answerWith(code);
+}
+
+export async function createDiscountCode(ctx: Context, caller: Member, wish: CreateDiscountCode) {
+  const id = ctx.newId();
+  const values = await valuesOf(ctx, ctx.db, caller, wish);
+  await unlessTaken(() =>
+    ctx.db.transaction().execute(async (tx) => {
+      await insertCode(tx, { ...values, id, seller_id: caller.userId, created_at: ctx.now() });
+      await ctx.idempotencyKey?.bind(tx, toId("disc", id));
+    }),
+  );
+  return readDiscountCode(ctx, caller, toId("disc", id));
+}
+
+/** Holds for what is bought from now on: orders have copied what they were made with. */
+export async function changeDiscountCode(
+  ctx: Context,
+  caller: Member,
+  discountCodeId: string,
+  change: ChangeDiscountCode,
+  ifMatch: string | null,
+): Promise<Answer<DiscountCode>> {
+  const id = uuidOf(discountCodeId);
+  await unlessTaken(() =>
+    ctx.db.transaction().execute(async (tx) => {
+      const before = await lockCode(tx, caller.userId, id);
+      if (!before) throw notFound();
+      mustMatch(ifMatch, tagOf(toDiscountCode(before)));
+      const values = await valuesOf(ctx, tx, caller, applied(toDiscountCode(before), change));
+      mustHoldRedemptions(values, before);
+      await updateCode(tx, id, values);
+    }),
+  );
+  return readDiscountCode(ctx, caller, discountCodeId);
+}
+
+export async function deleteDiscountCode(ctx: Context, caller: Member, discountCodeId: string) {
+  const deleted = await markDeleted(ctx.db, caller.userId, uuidOf(discountCodeId), ctx.now());
+  if (!deleted) throw notFound();
+  return { id: discountCodeId, deleted: true as const };
+}
+
+/** What is sent, over what is there; percentOff and amountOff take each other's place. */
+function applied(before: DiscountCode, change: ChangeDiscountCode): CreateDiscountCode {
+  const offIsKept = change.percentOff === undefined && change.amountOff === undefined;
+  const percentOff = offIsKept ? (before.percentOff ?? undefined) : change.percentOff;
+  const amountOff = offIsKept ? (before.amountOff ?? undefined) : change.amountOff;
+  const currency = amountOff === undefined ? undefined : (before.currency ?? undefined);
+  const sent = <T>(value: T | undefined, otherwise: T) => (value === undefined ? otherwise : value);
+  return {
+    code: sent(change.code, before.code),
+    percentOff,
+    amountOff,
+    currency: sent(change.currency, currency),
+    productId: sent(change.productId, before.productId),
+    startsAt: sent(change.startsAt, before.startsAt),
+    endsAt: sent(change.endsAt, before.endsAt),
+    maxRedemptions: sent(change.maxRedemptions, before.maxRedemptions),
+    maxPerBuyer: sent(change.maxPerBuyer, before.maxPerBuyer),
+  };
+}
+
+async function valuesOf(
+  ctx: Context,
+  db: Queries,
+  caller: Member,
+  wish: CreateDiscountCode,
+): Promise<DiscountCodeValues> {
+  const product = typeof wish.productId === "string" ? await ownProduct(db, caller, wish.productId) : null;
+  const dateOf = (moment: string | null | undefined) => (moment ? new Date(moment) : null);
+  const [startsAt, endsAt] = [dateOf(wish.startsAt), dateOf(wish.endsAt)];
+  if (startsAt && endsAt && endsAt <= startsAt) throw invalidRequest("endsAt", "must be after startsAt");
+  return {
+    ...offOf(ctx, wish, product),
+    code: wish.code,
+    product_id: product?.id ?? null,
+    starts_at: startsAt,
+    ends_at: endsAt,
+    max_redemptions: wish.maxRedemptions ?? null,
+    max_per_buyer: wish.maxPerBuyer ?? null,
+    updated_at: ctx.now(),
+  };
+}
+
+type Product = Awaited<ReturnType<typeof ownProducts>>[number];
+
+async function ownProduct(db: Queries, caller: Member, productId: string): Promise<Product> {
+  const id = toUuid("prod", productId);
+  const [product] = id ? await ownProducts(db, caller.userId, [id]) : [];
+  if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
+  return product;
+}
+
+/** Either a percentage, or an amount of one currency. */
+function offOf(ctx: Context, wish: CreateDiscountCode, product: Product | null) {
+  const { percentOff, amountOff } = wish;
+  if (percentOff !== undefined && amountOff === undefined) {
+    if (wish.currency !== undefined) throw invalidRequest("currency", "belongs to amountOff");
+    return {
+      percent_basis_points: toBasisPoints(String(percentOff)),
+      amount_off_minor: null,
+      currency: null,
+    };
+  }
+  if (amountOff === undefined || percentOff !== undefined)
+    throw invalidRequest("percentOff", "or amountOff is needed, and not both of them");
+  const currency = currencyOf(ctx, wish.currency, product);
+  const minor = toMinor(amountOff, currency);
+  if (minor === null) throw invalidRequest("amountOff", `is no amount of ${currency}`);
+  const why = whyNotOnStep(ctx.outside.payments.limitsOf(currency).stepMinor, minor, currency);
+  if (why) throw invalidRequest("amountOff", why);
+  return { percent_basis_points: null, amount_off_minor: minor, currency };
+}
+
+function currencyOf(ctx: Context, wished: string | undefined, product: Product | null): string {
+  const currency = wished ?? product?.currency ?? ctx.config.currency;
+  if (!ctx.config.currencies.includes(currency))
+    throw invalidRequest("currency", `must be one of ${ctx.config.currencies.join(", ")}`);
+  if (product && product.currency !== currency)
+    throw ruleBroken("currency", `is not the product's, which is sold in ${product.currency}`);
+  return currency;
+}
+
+function mustHoldRedemptions(values: DiscountCodeValues, { redemptions }: DiscountCodeRow): void {
+  if (values.max_redemptions === null || values.max_redemptions >= redemptions) return;
+  throw ruleBroken("maxRedemptions", `must be at least ${redemptions}: so many purchases hold the code`);
+}
+
+const UNIQUE_VIOLATION = "23505";
+
+async function unlessTaken(write: () => Promise<unknown>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError) || error.code !== UNIQUE_VIOLATION) throw error;
+    throw new ApiError("CONFLICT", "You have a discount code of this name already.", { field: "code" });
+  }
+}

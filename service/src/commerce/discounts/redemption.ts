@@ -1,0 +1,67 @@
+import type { Context } from "../../core/context.ts";
+import { ruleBroken } from "../../core/errors.ts";
+import { shareOf } from "../../core/money/split.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { countHeld, type DiscountCodeRow, findCodeNamed, isUnchanged, takeOne } from "./queries.ts";
+
+/** What a code takes off a price, as the code was when it was looked at. */
+export interface Discount {
+  id: string;
+  code: string;
+  amountMinor: bigint;
+  seenAt: Date;
+}
+
+interface Priced {
+  id: string;
+  authorId: string;
+  priceMinor: bigint;
+  currency: string;
+}
+
+const unusable = (reason: string) => ruleBroken("discountCode", reason);
+
+/** The discount that a code gives on a product. How often it was used is asked when it is redeemed. */
+export async function findDiscount(ctx: Context, product: Priced, code: string): Promise<Discount> {
+  const found = await findCodeNamed(ctx.db, product.authorId, code.trim());
+  if (!found) throw unusable("is no code of this product's seller");
+  mustBeInTime(found, ctx.now());
+  mustFit(found, product);
+  return { id: found.id, code: found.code, amountMinor: amountOf(found, product), seenAt: found.updatedAt };
+}
+
+function mustBeInTime({ startsAt, endsAt }: DiscountCodeRow, now: Date): void {
+  if (startsAt && now < startsAt) throw unusable(`is good from ${startsAt.toISOString()} on`);
+  if (endsAt && now >= endsAt) throw unusable(`was good until ${endsAt.toISOString()}`);
+}
+
+function mustFit(code: DiscountCodeRow, product: Priced): void {
+  if (code.productId !== null && code.productId !== product.id) throw unusable("is for another product");
+  if (code.currency === null || code.currency === product.currency) return;
+  throw unusable(`takes off ${code.currency}, and this product is sold in ${product.currency}`);
+}
+
+/** At most the whole price. */
+function amountOf({ percentBasisPoints, amountOffMinor }: DiscountCodeRow, { priceMinor }: Priced): bigint {
+  if (percentBasisPoints !== null) return shareOf(priceMinor, percentBasisPoints);
+  return amountOffMinor! < priceMinor ? amountOffMinor! : priceMinor;
+}
+
+/**
+ * Takes a redemption for an order, in the transaction that writes it. The row's lock makes parallel purchases queue here, so
+ * that the last one of a limit is taken once. It is given back by the order's own moves (0003_purchases.sql).
+ */
+export async function redeem(
+  tx: Tx,
+  discount: Discount,
+  order: { id: string; buyerId: string },
+): Promise<void> {
+  const taken = await takeOne(tx, discount.id, discount.seenAt);
+  if (!taken) {
+    const isUsedUp = await isUnchanged(tx, discount.id, discount.seenAt);
+    throw unusable(isUsedUp ? "is used up" : "was changed a moment ago: try again");
+  }
+  if (taken.maxPerBuyer === null) return;
+  const held = await countHeld(tx, { codeId: discount.id, buyerId: order.buyerId, besides: order.id });
+  if (held >= taken.maxPerBuyer) throw unusable("was used by you as often as it may be");
+}

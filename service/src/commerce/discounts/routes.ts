@@ -1,0 +1,25 @@
+import { api } from "@stoa/contract";
+import { resumedBy, route } from "../../platform/http/route.ts";
+import {
+  changeDiscountCode,
+  createDiscountCode,
+  deleteDiscountCode,
+  listDiscountCodes,
+  readDiscountCode,
+} from "./discounts.ts";
+
+export const discountRoutes = [
+  route(api.discounts.list, (ctx, caller, { query }) => listDiscountCodes(ctx, caller, query)),
+  route(api.discounts.get, (ctx, caller, { params }) => readDiscountCode(ctx, caller, params.discountCodeId)),
+  resumedBy(
+    api.discounts.create,
+    (ctx, caller, { body }) => createDiscountCode(ctx, caller, body),
+    readDiscountCode,
+  ),
+  route(api.discounts.change, (ctx, caller, { params, body }, { ifMatch }) =>
+    changeDiscountCode(ctx, caller, params.discountCodeId, body, ifMatch),
+  ),
+  route(api.discounts.remove, (ctx, caller, { params }) =>
+    deleteDiscountCode(ctx, caller, params.discountCodeId),
+  ),
+];

@@ -1,0 +1,596 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, suite, test } from "node:test";
+import fc from "fast-check";
+import { hasBought, hasProduct, type ProductWish } from "../../../test/factories.ts";
+import { asOneLine, lettersToUser } from "../../../test/letters.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { behind, type PaymentLine } from "../../../test/payments.ts";
+import { accountsOf, dispute, givenBack, refundBook, withRefunds } from "../../../test/refunds.ts";
+import { examine } from "../../backoffice/operator/doctor.ts";
+import { toUuid } from "../../core/ids.ts";
+import { roundHalfUp } from "../../core/money/amount.ts";
+import { fakePayments } from "../../integrations/payments/payments.fake.ts";
+import { type FakeProvider, startFakeProvider } from "../../integrations/payments/payments.fake-server.ts";
+import { memoryStore } from "../../integrations/payments/payments.fake-store.ts";
+import { disputeRooms } from "../../worker.ts";
+import { reconcileDisputes, syncDispute } from "../charges/disputes.ts";
+import { verifyLedger } from "../ledger/verify.ts";
+import { reconcileRefunds } from "../refunds/refund-payment.ts";
+
+const book = refundBook();
+const line: PaymentLine = { trouble: "none" };
+let provider: FakeProvider;
+let market: Market;
+let seller: Client;
+let admin: Client;
+before(async () => {
+  provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
+  const charges = behind(line, fakePayments({ origin: provider.origin }));
+  market = await openMarket({ payments: withRefunds(book, charges) });
+  seller = await market.hasUser({ name: "Seller" });
+  const { userId } = await market.hasUser({ role: "admin" });
+  admin = await market.hasSession(userId, { secondFactor: true });
+});
+beforeEach(() => {
+  book.trouble = "none";
+  line.trouble = "none";
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+interface Bought {
+  buyer: Client;
+  productId: string;
+  orderId: string;
+}
+
+async function hasOrder(wish: ProductWish = {}): Promise<Bought> {
+  const buyer = await market.hasUser();
+  const productId = await hasProduct(seller, { price: 10, title: "Haiku", ...wish });
+  return { buyer, productId, orderId: await hasBought(buyer, productId) };
+}
+
+const refresh = (disputeId: string) => syncDispute(market.service.ctx, disputeRooms, disputeId);
+const findings = async () => {
+  const { config, pool } = market.service.ctx;
+  const target = String(pool.options.connectionString);
+  const all = await examine({ config, target, embedded: null, leave: async () => {} }, market.clock.now);
+  return Object.fromEntries(all.map(({ check, ...finding }) => [check, finding]));
+};
+const give = (orderId: string, amount?: number) =>
+  admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other", ...(amount && { amount }) });
+const ask = (buyer: Client, orderId: string) =>
+  buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "fraudulent" });
+const orderOf = async (buyer: Client, id: string) => (await buyer.get(`/v1/purchases/${id}`)).body.data;
+const lastLetterTo = async ({ userId }: Client) => (await lettersToUser(market, userId))[0]?.subject ?? "";
+const lastWordsTo = async ({ userId }: Client) =>
+  asOneLine((await lettersToUser(market, userId))[0]?.text ?? "");
+const SALE = { platform_revenue: 100, provider_clearing: -1_000, seller: 900 };
+
+/** Opens it, as the provider's notice does. */
+async function hasDispute(wish: Parameters<typeof dispute>[2] = {}): Promise<Bought & { disputeId: string }> {
+  const bought = await hasOrder();
+  const disputeId = dispute(book, bought.orderId, wish);
+  await refresh(disputeId);
+  return { ...bought, disputeId };
+}
+
+async function decide({ orderId, disputeId }: { orderId: string; disputeId: string }, state: "won" | "lost") {
+  dispute(book, orderId, { disputeId, state });
+  await refresh(disputeId);
+}
+
+suite("a dispute", () => {
+  test("holds what is left of the order, and leaves the product until it is lost", async () => {
+    const { buyer, orderId } = await hasDispute();
+    assert.deepEqual(await accountsOf(market, orderId), { dispute_hold: 1_000, provider_clearing: -1_000 });
+    const order = await orderOf(buyer, orderId);
+    assert.partialDeepStrictEqual(order, {
+      status: "disputed",
+      refundedAmount: 0,
+      entitlement: { status: "active" },
+      refundable: { amount: 0, reasonIfNot: "disputed" },
+    });
+    assert.deepEqual(order.events.at(-1), {
+      type: "dispute.opened",
+      at: market.clock.now.toISOString(),
+      amount: 10,
+    });
+    assert.equal((await fetch(order.downloadUrl)).status, 200);
+    assert.equal(await lastLetterTo(buyer), "Your bank disputes a payment: Haiku");
+    assert.equal(await lastLetterTo(seller), "A payment is disputed: Haiku");
+  });
+
+  test("keeps the date by which its bank must have an answer, for whoever runs the marketplace", async () => {
+    const answerBy = new Date("2026-07-01T23:59:59Z");
+    const { disputeId } = await hasDispute({ answerBy });
+    const { rows } = await market.query("select answer_by from disputes where provider_dispute_id = $1", [
+      disputeId,
+    ]);
+    assert.deepEqual(rows, [{ answer_by: answerBy }]);
+  });
+
+  test("that is won leaves everything as before", async () => {
+    const bought = await hasDispute({ feeMinor: 1_500n });
+    await decide(bought, "won");
+    assert.deepEqual(await accountsOf(market, bought.orderId), SALE);
+    assert.partialDeepStrictEqual(await orderOf(bought.buyer, bought.orderId), {
+      status: "completed",
+      entitlement: { status: "active" },
+      refundable: { reasonIfNot: null },
+    });
+    assert.equal(await lastLetterTo(seller), "The dispute is won: Haiku");
+    assert.equal((await give(bought.orderId)).body.data.status, "succeeded");
+    assert.deepEqual(await accountsOf(market, bought.orderId), {});
+  });
+
+  test("that is lost refunds the order; the seller bears the provider's fee", async () => {
+    const bought = await hasDispute({ feeMinor: 1_500n });
+    const { buyer, orderId, productId } = bought;
+    const { downloadUrl } = await orderOf(buyer, orderId);
+    await buyer.post(`/v1/products/${productId}/reviews`, { rating: 1 });
+    await decide(bought, "lost");
+    assert.deepEqual(await accountsOf(market, orderId), { provider_clearing: 1_500, seller: -1_500 });
+    assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
+      status: "refunded",
+      refundedAmount: 10,
+      entitlement: { status: "revoked" },
+      downloadUrl: null,
+    });
+    assertError(await buyer.get(downloadUrl), 403, "UNAUTHORIZED");
+    const { stats } = (await seller.get(`/v1/products/${productId}`)).body.data;
+    assert.partialDeepStrictEqual(stats, { purchases: 0, rating: 0, reviews: 0 });
+    assert.equal(await lastLetterTo(buyer), "The dispute is over: Haiku");
+    assert.match(await lastWordsTo(buyer), /The product is not yours to use any more\./);
+    assert.equal(await lastLetterTo(seller), "The dispute is lost: Haiku");
+    for (const side of [buyer, seller]) {
+      const { text } = await side.get("/v1/events?type=purchase.refunded");
+      assert.ok(!text.includes(orderId), "it names a refund, and there is none");
+    }
+    assertError(await give(orderId), 409, "ALREADY_REFUNDED");
+  });
+
+  test("of a part leaves the rest with everybody", async () => {
+    const bought = await hasDispute({ amountMinor: 400n });
+    assert.deepEqual(await accountsOf(market, bought.orderId), {
+      dispute_hold: 400,
+      platform_revenue: 60,
+      provider_clearing: -1_000,
+      seller: 540,
+    });
+    await decide(bought, "lost");
+    assert.partialDeepStrictEqual(await orderOf(bought.buyer, bought.orderId), {
+      status: "partially_refunded",
+      refundedAmount: 4,
+      entitlement: { status: "active" },
+    });
+    assert.match(
+      await lastWordsTo(bought.buyer),
+      /you get the 4\.00 USD for “Haiku” back\. You keep the product\./,
+    );
+    assert.equal((await give(bought.orderId)).body.data.amount, 6);
+    assert.deepEqual(await accountsOf(market, bought.orderId), {});
+  });
+
+  test("of what is refunded in part holds the rest, and won leads back to that", async () => {
+    const { buyer, orderId } = await hasOrder();
+    await give(orderId, 3);
+    const disputeId = dispute(book, orderId);
+    await refresh(disputeId);
+    assert.deepEqual(await accountsOf(market, orderId), { dispute_hold: 700, provider_clearing: -700 });
+    await decide({ orderId, disputeId }, "won");
+    assert.equal((await orderOf(buyer, orderId)).status, "partially_refunded");
+    await give(orderId);
+    assert.deepEqual(await accountsOf(market, orderId), {});
+  });
+
+  test("lost dispute of the whole price after a refund: the excess is the marketplace's loss", async () => {
+    const buyer = await market.hasUser();
+    const orderId = await hasBought(buyer, await hasProduct(seller, { price: 30 }));
+    await give(orderId, 10);
+    const disputeId = dispute(book, orderId, { amountMinor: 3_000n, feeMinor: 1_500n });
+    await refresh(disputeId);
+    await decide({ orderId, disputeId }, "lost");
+    // The provider took 10.00, 30.00 and its charge of 15.00 of the 30.00 that it had.
+    assert.deepEqual(await accountsOf(market, orderId), {
+      dispute_losses: -1_000,
+      provider_clearing: 2_500,
+      seller: -1_500,
+    });
+    assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
+    assert.equal((await orderOf(buyer, orderId)).status, "refunded");
+    const all = await findings();
+    assert.match(all["money"]!.note, new RegExp(`1 lost_in_excess as dispute, .*${orderId}`));
+  });
+
+  test("is told of before the payment is: the payment is asked for first", async () => {
+    const buyer = await market.hasUser();
+    const productId = await hasProduct(seller, { price: 10 });
+    line.trouble = "answers get lost";
+    const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
+    const disputeId = dispute(book, orderId);
+    await assert.rejects(refresh(disputeId), /no answer/);
+    line.trouble = "none";
+    await refresh(disputeId);
+    assert.equal((await orderOf(buyer, orderId)).status, "disputed");
+  });
+
+  test("that nobody knows, or of no order of ours, moves nothing", async () => {
+    await refresh("dp_nothing");
+    await refresh(dispute(book, "ord_01kf5v8q3xe8hb1d6c1m2k3n4p"));
+    await refresh(dispute(book, "nonsense"));
+    assert.ok(market.logs.some((text) => text.includes("concerns no order of ours")));
+  });
+});
+
+suite("what is told of a dispute", () => {
+  const told = async (states: ("open" | "won" | "lost")[]) => {
+    const bought = await hasOrder();
+    const disputeId = dispute(book, bought.orderId, { feeMinor: 1_500n });
+    for (const state of states) {
+      dispute(book, bought.orderId, { disputeId, state });
+      await refresh(disputeId);
+      await refresh(disputeId);
+    }
+    const { status, events } = await orderOf(bought.buyer, bought.orderId);
+    return {
+      status,
+      events: events.map(({ type }: { type: string }) => type),
+      accounts: await accountsOf(market, bought.orderId),
+      letters: (await lettersToUser(market, bought.buyer.userId)).map(({ subject }) => subject),
+    };
+  };
+
+  for (const end of ["won", "lost"] as const) {
+    test(`twice, late or in reverse, ends alike: ${end}`, async () => {
+      const inOrder = await told(["open", end]);
+      assert.deepEqual(await told([end]), inOrder, "the first notice was lost");
+      assert.deepEqual(await told([end, "open"]), inOrder, "an old answer that comes late");
+      assert.deepEqual(await told([end, end, "open", "open"]), inOrder);
+    });
+  }
+
+  test("by twenty notices at once, is booked once", async () => {
+    const { orderId, disputeId } = await hasDispute();
+    dispute(book, orderId, { disputeId, state: "lost", feeMinor: 1_500n });
+    await Promise.all(Array.from({ length: 20 }, () => refresh(disputeId)));
+    assert.deepEqual(await accountsOf(market, orderId), { provider_clearing: 1_500, seller: -1_500 });
+  });
+
+  test("by no notice, is found by the job", async () => {
+    const { buyer, orderId, disputeId } = await hasDispute();
+    dispute(book, orderId, { disputeId, state: "won" });
+    await reconcileDisputes(market.service.ctx, disputeRooms);
+    assert.equal((await orderOf(buyer, orderId)).status, "completed");
+  });
+
+  test("by no notice, though it was opened and lost meanwhile, is listed by the job", async () => {
+    const [one, two] = [await hasOrder(), await hasOrder()];
+    const createdAt = market.clock.now;
+    dispute(book, one.orderId, { createdAt });
+    dispute(book, two.orderId, { createdAt, state: "lost" });
+    await reconcileDisputes(market.service.ctx, disputeRooms);
+    assert.equal((await orderOf(one.buyer, one.orderId)).status, "disputed");
+    assert.equal((await orderOf(two.buyer, two.orderId)).status, "refunded");
+  });
+
+  test("by no notice and before its payment is settled, is listed again until it can be applied", async () => {
+    const buyer = await market.hasUser();
+    const productId = await hasProduct(seller, { price: 10 });
+    line.trouble = "answers get lost";
+    const { orderId } = (await buyer.post("/v1/purchases", { productId })).body.data;
+    dispute(book, orderId, { createdAt: market.clock.now });
+    for (let hours = 0; hours < 3; hours++) {
+      await reconcileDisputes(market.service.ctx, disputeRooms);
+      market.clock.forward(3_600_000);
+    }
+    assert.notEqual((await orderOf(buyer, orderId)).status, "disputed");
+    line.trouble = "none";
+    await reconcileDisputes(market.service.ctx, disputeRooms);
+    assert.equal((await orderOf(buyer, orderId)).status, "disputed");
+  });
+
+  test("of a payment that never came, is named to the operator and does not stop the list", async () => {
+    const buyer = await market.hasUser();
+    const productId = await hasProduct(seller, { price: 10 });
+    const declined = { productId, paymentMethodId: "pm_test_declined" };
+    const { orderId } = (await buyer.post("/v1/purchases", declined)).body.error.details;
+    const disputeId = dispute(book, orderId, { createdAt: market.clock.now });
+    const readUntil = async () =>
+      (await market.query("select read_until from provider_cursors where list = 'disputes'")).rows[0]
+        .read_until;
+    for (let round = 0; round < 2; round++) {
+      market.clock.forward(86_400_000);
+      await reconcileDisputes(market.service.ctx, disputeRooms);
+      assert.deepEqual(await readUntil(), market.clock.now);
+    }
+    market.clock.forward(1);
+    assert.match((await findings())["money"]!.note, new RegExp(`1 unapplied as dispute, .*${orderId}`));
+    book.disputes.delete(disputeId);
+    await reconcileDisputes(market.service.ctx, disputeRooms);
+    assert.doesNotMatch((await findings())["money"]!.note, /unapplied/);
+  });
+});
+
+suite("an inquiry of a bank", () => {
+  test("holds no money and refuses no refund, which ends it", async () => {
+    const { buyer, orderId, disputeId } = await hasDispute({ state: "inquiry" });
+    assert.deepEqual(await accountsOf(market, orderId), SALE);
+    assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
+      status: "completed",
+      refundable: { reasonIfNot: null },
+    });
+    market.clock.forward(1);
+    assert.match((await findings())["money"]!.note, /inquiry as dispute, .*the buyer's bank asks about it/);
+    assert.equal((await give(orderId)).body.data.status, "succeeded");
+    dispute(book, orderId, { disputeId, state: "inquiry_closed" });
+    await reconcileDisputes(market.service.ctx, disputeRooms);
+    const { status, events } = await orderOf(buyer, orderId);
+    assert.equal(status, "refunded");
+    assert.ok(!JSON.stringify(events).includes("dispute"));
+    assert.doesNotMatch((await findings())["money"]!.note, /inquiry as dispute/);
+  });
+
+  test("that was closed and then becomes a dispute: the money is held", async () => {
+    const { buyer, orderId, disputeId } = await hasDispute({ state: "inquiry" });
+    for (const state of ["inquiry_closed", "open"] as const)
+      await refresh(dispute(book, orderId, { disputeId, state }));
+    assert.equal((await orderOf(buyer, orderId)).status, "disputed");
+    assert.equal((await accountsOf(market, orderId))["dispute_hold"], 1_000);
+  });
+
+  test("that becomes a dispute without a notice is found by the job", async () => {
+    const bought = await hasDispute({ state: "inquiry" });
+    dispute(book, bought.orderId, { disputeId: bought.disputeId, state: "open" });
+    await reconcileDisputes(market.service.ctx, disputeRooms);
+    assert.deepEqual(await accountsOf(market, bought.orderId), {
+      dispute_hold: 1_000,
+      provider_clearing: -1_000,
+    });
+    await decide(bought, "lost");
+    assert.equal((await orderOf(bought.buyer, bought.orderId)).status, "refunded");
+  });
+});
+
+suite("a refund and a dispute of one order", () => {
+  test("exclude each other: while it is open nothing is refunded", async () => {
+    const { buyer, orderId } = await hasDispute();
+    for (const reply of [await ask(buyer, orderId), await give(orderId), await give(orderId, 1)])
+      assert.equal(assertError(reply, 409, "INVALID_STATE").current, "disputed");
+    assert.equal(await givenBack(market, book, orderId), 0n);
+  });
+
+  test("a request that waits is canceled when the dispute opens", async () => {
+    const { buyer, orderId, productId } = await hasOrder();
+    await buyer.get(`/v1/products/${productId}`);
+    const { id } = (await ask(buyer, orderId)).body.data;
+    await refresh(dispute(book, orderId));
+    const { data } = (await buyer.get(`/v1/refunds/${id}`)).body;
+    assert.deepEqual([data.status, data.decisionNote], ["canceled", "The payment is disputed at the bank."]);
+    assertError(await seller.post(`/v1/refunds/${id}/approve`), 409, "INVALID_STATE");
+  });
+
+  /** A refund of which we do not know how it ended when the bank disputes the payment. */
+  async function hasBoth(amount?: number) {
+    const { buyer, orderId } = await hasOrder();
+    book.trouble = "slow";
+    const { id } = (await give(orderId, amount)).body.data;
+    const disputeId = dispute(book, orderId, { feeMinor: 1_500n });
+    await refresh(disputeId);
+    book.trouble = "none";
+    const ends = async (state: "succeeded" | "failed") => {
+      const outcome =
+        state === "failed"
+          ? { state, providerRefundId: "re_1", failureCode: "charge_disputed" }
+          : { state, providerRefundId: "re_1" };
+      book.refunds.set(id, { ...book.refunds.get(id)!, outcome });
+      market.clock.forward(61_000);
+      await reconcileRefunds(market.service.ctx);
+    };
+    return { buyer, orderId, disputeId, ends };
+  }
+
+  test("a refund under way that succeeds is taken out of the hold", async () => {
+    const { buyer, orderId, disputeId, ends } = await hasBoth(4);
+    await ends("succeeded");
+    assert.deepEqual(await accountsOf(market, orderId), { dispute_hold: 600, provider_clearing: -600 });
+    assert.partialDeepStrictEqual(await orderOf(buyer, orderId), { status: "disputed", refundedAmount: 4 });
+    await decide({ orderId, disputeId }, "lost");
+    assert.partialDeepStrictEqual(await orderOf(buyer, orderId), { status: "refunded", refundedAmount: 10 });
+    const lost = { dispute_losses: -400, provider_clearing: 1_900, seller: -1_500 };
+    assert.deepEqual(await accountsOf(market, orderId), lost, "the buyer got 4.00 twice");
+  });
+
+  test("a refund of all that succeeds leaves a lost dispute to the marketplace, and its fee to the seller", async () => {
+    const { buyer, orderId, disputeId, ends } = await hasBoth();
+    await ends("succeeded");
+    assert.equal((await orderOf(buyer, orderId)).entitlement.status, "revoked");
+    await decide({ orderId, disputeId }, "lost");
+    assert.partialDeepStrictEqual(await orderOf(buyer, orderId), { status: "refunded", refundedAmount: 10 });
+    const lost = { dispute_losses: -1_000, provider_clearing: 2_500, seller: -1_500 };
+    assert.deepEqual(await accountsOf(market, orderId), lost);
+  });
+
+  test("a dispute that is lost while a refund is under way waits for how that ends", async () => {
+    for (const end of ["succeeded", "failed"] as const) {
+      const { buyer, orderId, disputeId, ends } = await hasBoth();
+      await decide({ orderId, disputeId }, "lost");
+      assert.equal((await orderOf(buyer, orderId)).status, "disputed");
+      await ends(end);
+      await reconcileDisputes(market.service.ctx, disputeRooms);
+      assert.partialDeepStrictEqual(await orderOf(buyer, orderId), {
+        status: "refunded",
+        refundedAmount: 10,
+      });
+      const excess = end === "succeeded" ? { dispute_losses: -1_000, provider_clearing: 2_500 } : {};
+      assert.deepEqual(await accountsOf(market, orderId), {
+        ...{ provider_clearing: 1_500, seller: -1_500, ...excess },
+      });
+    }
+  });
+
+  type Step =
+    | { do: "give"; percent: number; slow: boolean }
+    | { do: "end"; state: "succeeded" | "failed" }
+    | { do: "open"; percent: number }
+    | { do: "decide"; state: "won" | "lost" }
+    | { do: "ask" }
+    | { do: "again" };
+
+  const percent = fc.integer({ min: 1, max: 100 });
+  const step: fc.Arbitrary<Step> = fc.oneof(
+    { weight: 3, arbitrary: fc.record({ do: fc.constant("give" as const), percent, slow: fc.boolean() }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        do: fc.constant("end" as const),
+        state: fc.constantFrom("succeeded" as const, "failed" as const),
+      }),
+    },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("open" as const), percent }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        do: fc.constant("decide" as const),
+        state: fc.constantFrom("won" as const, "lost" as const),
+      }),
+    },
+    { weight: 1, arbitrary: fc.constant({ do: "ask" as const }) },
+    { weight: 1, arbitrary: fc.constant({ do: "again" as const }) },
+  );
+
+  /** One order, its bank and its provider. */
+  class Story {
+    readonly #bought: Bought;
+    readonly #totalMinor: number;
+    #disputes: string[] = [];
+    constructor(bought: Bought, totalMinor: number) {
+      this.#bought = bought;
+      this.#totalMinor = totalMinor;
+    }
+
+    async take(now: Step): Promise<void> {
+      const { buyer, orderId } = this.#bought;
+      book.trouble = "none";
+      if (now.do === "give") {
+        book.trouble = now.slow ? "slow" : "none";
+        const part = Math.max(1, Math.floor((this.#totalMinor * now.percent) / 100));
+        const { status } = await give(orderId, part / 100);
+        assert.ok([201, 409, 422].includes(status), String(status));
+      }
+      if (now.do === "ask") await ask(buyer, orderId);
+      if (now.do === "end") await this.end(now.state);
+      if (now.do === "open") await this.#open(now.percent);
+      if (now.do === "decide" && this.#disputes[0]) {
+        dispute(book, orderId, { disputeId: this.#disputes.shift()!, state: now.state });
+        await reconcileDisputes(market.service.ctx, disputeRooms);
+      }
+      if (now.do === "again") await this.#again();
+    }
+
+    async #open(percent: number): Promise<void> {
+      const { orderId } = this.#bought;
+      const disputeId = `dp_${orderId}_${Math.random()}`;
+      const amountMinor = BigInt(Math.max(1, Math.floor((this.#totalMinor * percent) / 100)));
+      await refresh(dispute(book, orderId, { disputeId, amountMinor, feeMinor: 0n }));
+      this.#disputes.push(disputeId);
+    }
+
+    /** Every notice that there ever was, once more and in reverse. */
+    async #again(): Promise<void> {
+      const { orderId } = this.#bought;
+      const all = [...book.disputes.values()].filter((one) => one.orderId === orderId);
+      for (const { disputeId } of all.toReversed()) await refresh(disputeId);
+      await this.end(null);
+    }
+
+    /** The refunds that are under way end, or are only asked after. */
+    async end(state: "succeeded" | "failed" | null): Promise<void> {
+      for (const refund of book.refunds.values()) {
+        if (refund.outcome.state !== "processing" || state === null) continue;
+        refund.outcome =
+          state === "failed"
+            ? { state, providerRefundId: "re", failureCode: "charge_disputed" }
+            : { state, providerRefundId: "re" };
+      }
+      market.clock.forward(61_000);
+      await reconcileRefunds(market.service.ctx);
+    }
+
+    async finish(): Promise<void> {
+      await this.end("succeeded");
+      while (this.#disputes.length > 0) await this.take({ do: "decide", state: "lost" });
+      await reconcileDisputes(market.service.ctx, disputeRooms);
+    }
+
+    /** In the end, what the provider has of the order is what the books say. */
+    async checkProvider(): Promise<void> {
+      const { orderId } = this.#bought;
+      const lost = [...book.disputes.values()].filter(
+        (one) => one.orderId === orderId && one.state === "lost",
+      );
+      const taken = lost.reduce(
+        (sum, { amountMinor }) => sum + amountMinor,
+        await givenBack(market, book, orderId),
+      );
+      const { provider_clearing: clearing = 0 } = await accountsOf(market, orderId);
+      assert.equal(clearing, Number(taken) - this.#totalMinor);
+    }
+
+    /** Whatever happened: each has what the sale gave, less the share of what was taken, to the cent. */
+    async check(): Promise<{ refunded: number; refunding: number; open: number }> {
+      const { rows } = await market.query(
+        `select o.status, o.total_minor as total, o.refunded_minor as refunded, o.refunding_minor as refunding,
+                o.fee_minor as fee, e.status as use,
+                (select coalesce(sum(held_minor), 0)::int from disputes where order_id = o.id) as held,
+                (select count(*) from disputes where order_id = o.id and status = 'open') as open,
+                (select coalesce(sum(excess_minor), 0)::int from disputes where order_id = o.id) as excess
+           from orders o join entitlements e on e.order_id = o.id where o.id = $1`,
+        [toUuid("ord", this.#bought.orderId)],
+      );
+      const { status, total, refunded, refunding, fee, use, held, open, excess } = rows[0];
+      const accounts = await accountsOf(market, this.#bought.orderId);
+      const taken = BigInt(refunded + held);
+      const feeLeft = fee - Number(roundHalfUp(BigInt(fee) * taken, BigInt(total)));
+      assert.deepEqual(
+        [accounts["dispute_hold"] ?? 0, accounts["platform_revenue"] ?? 0, accounts["seller"] ?? 0],
+        [held, feeLeft, total - refunded - held - feeLeft],
+      );
+      assert.equal(accounts["provider_clearing"] ?? 0, refunded - total + excess);
+      assert.equal(accounts["dispute_losses"] ?? 0, 0 - excess);
+      assert.ok(refunded + refunding <= total && refunded + held <= total);
+      assert.equal(status === "disputed", open > 0);
+      assert.equal(use, refunded === total ? "revoked" : refunded + refunding === total ? "held" : "active");
+      return { refunded, refunding, open };
+    }
+  }
+
+  test("in any history give no money twice, and leave each what is theirs", async () => {
+    const ends = new Set<string>();
+    const history = fc.record({
+      minor: fc.integer({ min: 50, max: 5_000 }),
+      steps: fc.array(step, { minLength: 3, maxLength: 14 }),
+    });
+    const property = fc.asyncProperty(history, async ({ minor, steps }) => {
+      const bought = await hasOrder({ price: minor / 100 });
+      const story = new Story(bought, minor);
+      for (const one of steps) {
+        await story.take(one);
+        await story.check();
+      }
+      await story.finish();
+      const { refunded, ...undone } = await story.check();
+      await story.checkProvider();
+      assert.deepEqual(undone, { refunding: 0, open: 0 }, "everything comes to an end");
+      ends.add(refunded === 0 ? "paid" : refunded === minor ? "refunded" : "in part");
+    });
+    await fc.assert(property, { numRuns: 25, endOnFailure: true });
+    assert.ok(ends.has("refunded") && ends.has("in part"), "the histories went different ways");
+  });
+});
+
+test("after all this, the books are proven", async () => {
+  assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
+});

@@ -1,0 +1,189 @@
+import type { Context } from "../../core/context.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import type { Dispute } from "../../integrations/payments/payments.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import {
+  isInquiry,
+  newDisputeRow,
+  notPaidYet,
+  type RecordedDispute,
+  recordDispute,
+} from "../charges/dispute-record.ts";
+import { hearOfOrder } from "../checkout/payment.ts";
+import { bookDisputeLost, bookDisputeOpened, bookDisputeWon } from "../orders/books.ts";
+import { findOrder, lockOrder, moveOrder } from "../orders/queries.ts";
+import {
+  closeDispute,
+  type DisputeRow,
+  escalateInquiry,
+  findDisputeOf,
+  insertDispute,
+  listHolds,
+} from "../refunds/dispute-queries.ts";
+import { isPaid, noteGivenBack, type PaidOrder, statusByMoney } from "../refunds/giving-back.ts";
+import { withdrawRefunds } from "../refunds/refund-moves.ts";
+import { reconcileRefundsOf } from "../refunds/refund-payment.ts";
+import { tellOfDispute } from "./dispute-letters.ts";
+
+/** Moves the dispute of an order to what the provider has; false: it is about no order of ours. */
+export async function applyOrderDispute(ctx: Context, told: Dispute): Promise<boolean> {
+  const orderId = toUuid("ord", told.orderId);
+  const order = orderId ? await findOrder(ctx.db, orderId) : undefined;
+  if (!order) return false;
+  // A bank may be faster than the provider's answer to our charge.
+  if (!isPaid(order)) await hearOfOrder(ctx, told.orderId);
+  if (told.state === "lost") await reconcileRefundsOf(ctx, order.id);
+  await ctx.db.transaction().execute((tx) => follow(ctx, tx, order.id, told));
+  return true;
+}
+
+/** Goes the way from what we know of a dispute to what is told of it; what is decided stays. */
+async function follow(ctx: Context, tx: Tx, orderId: string, told: Dispute): Promise<void> {
+  const order = await lockOrder(tx, orderId);
+  if (!order || !isPaid(order)) throw notPaidYet(order?.status);
+  const known = await findDisputeOf(tx, told.disputeId);
+  if (isInquiry(told)) return followInquiry(ctx, tx, order, { known, told });
+  // An inquiry can become a dispute after it was closed, too.
+  const isOpened = known !== undefined && !known.status.startsWith("inquiry");
+  const open = isOpened ? { order, dispute: known } : await openDispute(ctx, tx, order, { known, told });
+  if (open.dispute.status !== "open" || told.state === "open") return;
+  if (told.state === "won") await win(ctx, tx, open, told);
+  else await lose(ctx, tx, open, told);
+}
+
+interface Followed {
+  known: DisputeRow | undefined;
+  told: Dispute;
+}
+
+/** The bank asks, and takes nothing: no money is held, and a refund, which ends it, goes on as any other. */
+async function followInquiry(
+  ctx: Context,
+  tx: Tx,
+  order: PaidOrder,
+  { known, told }: Followed,
+): Promise<void> {
+  const now = ctx.now();
+  if (!known) {
+    await insertDispute(tx, { ...newDispute(ctx, order, told), status: "inquiry", held_minor: 0n });
+    await recordOf(ctx, tx, order, told, "inquiry");
+  }
+  if (told.state === "inquiry_closed" && (known?.status ?? "inquiry") === "inquiry")
+    await closeDispute(tx, told.disputeId, {
+      status: "inquiry_closed",
+      fee_minor: told.feeMinor,
+      closed_at: now,
+    });
+}
+
+const newDispute = (ctx: Context, order: PaidOrder, told: Dispute) => ({
+  ...newDisputeRow(ctx, told),
+  order_id: order.id,
+});
+
+interface Disputed {
+  order: PaidOrder;
+  dispute: DisputeRow;
+}
+
+/** What the bank may take of the order is nobody's until it is decided; the buyer keeps the product meanwhile. */
+async function openDispute(
+  ctx: Context,
+  tx: Tx,
+  paid: PaidOrder,
+  { known, told }: Followed,
+): Promise<Disputed> {
+  const order = await withdrawRefunds(ctx, tx, paid, "The payment is disputed at the bank.");
+  const takenMinor = order.refundedMinor + (await heldOf(tx, order));
+  const free = order.totalMinor - takenMinor;
+  const heldMinor = told.amountMinor < free ? told.amountMinor : free;
+  const written = { ...newDispute(ctx, order, told), status: "open" as const, held_minor: heldMinor };
+  const dispute = known ? { ...written, id: known.id } : written;
+  await (known ? escalateInquiry(tx, dispute) : insertDispute(tx, dispute));
+  await moveOrder(tx, order.id, { status: "disputed" });
+  await bookDisputeOpened(ctx, tx, order, {
+    ...{ disputeId: dispute.id, at: dispute.opened_at, takenMinor, heldMinor },
+  });
+  const opened: Disputed = {
+    order: { ...order, status: "disputed" },
+    dispute: (await findDisputeOf(tx, told.disputeId))!,
+  };
+  await tellAll(ctx, tx, opened, "opened");
+  return opened;
+}
+
+const heldOf = async (tx: Tx, order: PaidOrder) =>
+  (await listHolds(tx, order.id)).reduce((sum, { heldMinor }) => sum + heldMinor, 0n);
+
+async function win(ctx: Context, tx: Tx, { order, dispute }: Disputed, told: Dispute): Promise<void> {
+  const { id: disputeId, heldMinor } = dispute;
+  // As the last that was taken: what stays taken is then what one refund of it would have taken.
+  const takenMinor = order.refundedMinor + (await heldOf(tx, order)) - heldMinor;
+  const at = ctx.now();
+  await bookDisputeWon(ctx, tx, order, { disputeId, at, takenMinor, heldMinor });
+  await close(ctx, tx, { order, dispute }, told, { status: "won", at });
+}
+
+/** The money is the buyer's. A refund that may just reach them would be the same money again: it is waited for. */
+async function lose(ctx: Context, tx: Tx, { order, dispute }: Disputed, told: Dispute): Promise<void> {
+  if (order.refundingMinor > 0n) {
+    ctx.log.warn(
+      { order: order.id },
+      "a dispute is lost while a refund is under way; it is settled after that",
+    );
+    return;
+  }
+  const { id: disputeId, heldMinor } = dispute;
+  const { feeMinor } = told;
+  const at = ctx.now();
+  // What was refunded before, or since the bank took it, is the buyer's twice.
+  const excessMinor = told.amountMinor > heldMinor ? told.amountMinor - heldMinor : 0n;
+  await bookDisputeLost(ctx, tx, order, { disputeId, at, heldMinor, excessMinor, feeMinor });
+  const after = await noteGivenBack(tx, order, heldMinor);
+  const lost = { lost_minor: heldMinor + excessMinor, excess_minor: excessMinor };
+  await close(ctx, tx, { order: after, dispute }, told, { status: "lost", at, ...lost });
+  if (excessMinor > 0n)
+    ctx.log.warn(
+      { order: order.id, dispute: told.disputeId, excessMinor },
+      "a lost dispute took more than the order had left: the excess is booked as the marketplace's loss",
+    );
+}
+
+/** The order is as before, or as what the bank took makes it; unless another dispute of it is open. */
+async function close(
+  ctx: Context,
+  tx: Tx,
+  { order, dispute }: Disputed,
+  told: Dispute,
+  { status, at, ...lost }: { status: "won" | "lost"; at: Date; lost_minor?: bigint; excess_minor?: bigint },
+): Promise<void> {
+  await closeDispute(tx, told.disputeId, { status, fee_minor: told.feeMinor, closed_at: at, ...lost });
+  const others = await listHolds(tx, order.id);
+  if (others.length === 0) await moveOrder(tx, order.id, { status: statusByMoney(order) });
+  await tellAll(ctx, tx, { order, dispute }, status);
+}
+
+async function tellAll(
+  ctx: Context,
+  tx: Tx,
+  { order, dispute }: Disputed,
+  what: "opened" | "won" | "lost",
+): Promise<void> {
+  await recordOf(ctx, tx, order, dispute, what);
+  await tellOfDispute(ctx, tx, order, dispute, what);
+}
+
+const recordOf = (
+  ctx: Context,
+  tx: Tx,
+  { id, currency }: PaidOrder,
+  { amountMinor, reason }: Pick<Dispute, "amountMinor" | "reason">,
+  what: RecordedDispute["what"],
+) =>
+  recordDispute(ctx, tx, {
+    target: { type: "order", id: toId("ord", id) },
+    amountMinor,
+    currency,
+    reason,
+    what,
+  });

@@ -1,0 +1,265 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import fc from "fast-check";
+import { sql } from "kysely";
+import { type BookOrder, booksOf, DISPUTE_FEE, freeOf, type People } from "../../../test/books.ts";
+import { hasProduct } from "../../../test/factories.ts";
+import { type Market, openMarket } from "../../../test/market.ts";
+import { toUuid } from "../../core/ids.ts";
+import { shareOf } from "../../core/money/split.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { type Balance, balancesOf } from "./balances.ts";
+import { findProblems } from "./verify.ts";
+
+const DAY_MS = 86_400_000;
+const HISTORIES = 40;
+
+let market: Market;
+let people: People;
+before(async () => {
+  market = await openMarket();
+  const [seller, buyer, referrer] = [await market.hasUser(), await market.hasUser(), await market.hasUser()];
+  const productId = toUuid("prod", await hasProduct(seller))!;
+  people = { sellerId: seller.userId, buyerId: buyer.userId, referrerId: referrer.userId, productId };
+});
+after(() => market.close());
+
+const anyRate = fc.constantFrom(0, 1, 700, 1_000, 1_900, 3_333, 10_000);
+const anySale = fc.record({
+  what: fc.constant("sale" as const),
+  currency: fc.constantFrom("JPY", "USD", "KWD"),
+  priceMinor: fc.oneof(fc.bigInt({ min: 1n, max: 30n }), fc.bigInt({ min: 1n, max: 99_999_999n })),
+  discount: fc.constantFrom(0, 5_000, 10_000),
+  tax: fc.record({ basisPoints: anyRate, inclusive: fc.boolean() }),
+  feeBasisPoints: anyRate,
+  commissionBasisPoints: anyRate,
+});
+const anyMove = fc.record({
+  what: fc.constantFrom("refund", "refund the rest", "dispute", "win", "lose", "pay out", "wait"),
+  /** Of all orders, which one; of an amount, how much. */
+  which: fc.nat(1_000),
+  share: fc.integer({ min: 0, max: 10_000 }),
+});
+type Drawn<A> = A extends fc.Arbitrary<infer Value> ? Value : never;
+type Step = Drawn<typeof anySale> | Drawn<typeof anyMove>;
+const anyHistory = fc.array(fc.oneof({ arbitrary: anySale, weight: 1 }, { arbitrary: anyMove, weight: 2 }), {
+  minLength: 5,
+  maxLength: 30,
+});
+
+/** One history after another, none of which is kept. */
+async function inVain(work: (tx: Tx) => Promise<void>): Promise<void> {
+  const done = new Error("not kept");
+  const { now } = market.clock;
+  const played = market.service.ctx.db.transaction().execute(async (tx) => {
+    await work(tx);
+    await sql`set constraints all immediate`.execute(tx);
+    throw done;
+  });
+  await assert.rejects(played, (error) => {
+    if (error !== done) throw error;
+    return true;
+  });
+  market.clock.now = now;
+}
+
+/** Plays what is possible of a history; answers the orders as they then are, and those of which a dispute was lost. */
+async function play(tx: Tx, history: Step[]): Promise<{ orders: BookOrder[]; lost: Set<BookOrder> }> {
+  const books = booksOf(market.service.ctx, people);
+  const orders: BookOrder[] = [];
+  const lost = new Set<BookOrder>();
+  for (const step of history) {
+    if (step.what === "sale") {
+      const { discount, priceMinor } = step;
+      orders.push(await books.sells(tx, { ...step, discountMinor: shareOf(priceMinor, discount) }));
+      continue;
+    }
+    const { what, which, share } = step;
+    if (what === "wait") market.clock.forward(which * DAY_MS * 0.02);
+    if (what === "pay out") await payOut(tx, books, which);
+    const order = orders[which % (orders.length || 1)];
+    if (!order) continue;
+    if (what === "win" && order.dispute) await books.wins(tx, order);
+    if (what === "lose" && order.dispute) {
+      await books.loses(tx, order);
+      lost.add(order);
+    }
+    // A refund may have been under way when the bank took the same money.
+    const rest = order.totalMinor - order.refundedMinor;
+    if (rest > 0n && what === "refund the rest") await books.refunds(tx, order, rest);
+    if (rest > 0n && what === "refund")
+      await books.refunds(tx, order, 1n + ((rest - 1n) * BigInt(share)) / 10_000n);
+    // Every other bank takes all of it, whatever was refunded before.
+    const amount = which % 2 === 0 ? order.totalMinor : freeOf(order);
+    if (amount > 0n && what === "dispute" && !order.dispute) await books.disputes(tx, order, amount);
+  }
+  return { orders, lost };
+}
+
+/** All that the seller may be paid out in each currency, in the state that the number says. */
+async function payOut(tx: Tx, books: ReturnType<typeof booksOf>, which: number): Promise<void> {
+  const { now } = market.clock;
+  for (const { currency, availableMinor } of await balancesOf(tx, people.sellerId, now)) {
+    if (availableMinor <= 0n) continue;
+    const wish = { seller: availableMinor, referrer: 0n, currency };
+    // One open at a time is what the payouts' own room sees to.
+    if (which % 3 === 0) await books.paysOut(tx, "completed", ["payout_completed"], wish);
+    if (which % 3 === 1) await books.paysOut(tx, "failed", ["payout_failed"], wish);
+    if (which % 3 === 2) await books.paysOut(tx, "returned", ["payout_completed", "payout_returned"], wish);
+  }
+}
+
+interface Row {
+  account: string;
+  owner: string | null;
+  currency: string;
+  amount: string;
+  order: string | null;
+  matures: Date | null;
+}
+
+const entriesOf = async (tx: Tx): Promise<Row[]> =>
+  (
+    await sql<Row>`
+      select account, owner_id as owner, currency, amount_minor::text as amount, order_id as "order", matures_at as matures
+        from ledger_entries`.execute(tx)
+  ).rows;
+
+const sum = (rows: Row[]) => rows.reduce((total, { amount }) => total + BigInt(amount), 0n);
+
+/** A balance as anybody would add it up on paper; nobody has asked for a refund. */
+function onPaper(rows: Row[], orders: BookOrder[], owner: string, now: Date): Balance[] {
+  const mine = rows.filter((row) => row.owner === owner);
+  const disputed = orders.filter(({ sellerId, dispute }) => dispute && sellerId === owner);
+  const currencies = [...new Set([...mine, ...disputed].map(({ currency }) => currency))].toSorted();
+  return currencies.map((currency) => {
+    const of = (...accounts: string[]) =>
+      mine.filter((row) => row.currency === currency && accounts.includes(row.account));
+    const parts = (entries: Row[], reservedMinor: bigint) => ({
+      pendingMinor: sum(entries.filter(({ matures }) => matures! > now)),
+      availableMinor: sum(entries.filter(({ matures }) => matures! <= now)) - reservedMinor,
+      reservedMinor,
+    });
+    const fees = DISPUTE_FEE * BigInt(disputed.filter((order) => order.currency === currency).length);
+    return {
+      ...{ currency, ...parts(of("seller", "referrer"), fees), inTransitMinor: sum(of("in_transit")) },
+      referrer: parts(of("referrer"), 0n),
+    };
+  });
+}
+
+test("any history of sales, refunds, disputes, payouts and commissions sums to zero and is proved", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyHistory, (history) =>
+      inVain(async (tx) => {
+        const { orders } = await play(tx, history);
+        assert.deepEqual(await findProblems(tx), []);
+        const rows = await entriesOf(tx);
+        for (const currency of ["JPY", "USD", "KWD"]) {
+          const mine = rows.filter((row) => row.currency === currency);
+          assert.equal(sum(mine), 0n, currency);
+          const atProvider = orders
+            .filter((order) => order.currency === currency)
+            .reduce((total, order) => total + order.atProviderMinor, 0n);
+          assert.equal(
+            -sum(mine.filter(({ account, order }) => account === "provider_clearing" && order !== null)),
+            atProvider,
+            `what the provider has in ${currency}`,
+          );
+          const held = orders
+            .filter((order) => order.currency === currency)
+            .map(({ dispute }) => dispute?.heldMinor ?? 0n);
+          assert.equal(
+            sum(mine.filter(({ account }) => account === "dispute_hold")),
+            held.reduce((total, amount) => total + amount, 0n),
+          );
+        }
+      }),
+    ),
+    { numRuns: HISTORIES },
+  );
+});
+
+test("in any history each balance is what its entries add up to, at any time", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyHistory, fc.integer({ min: -30, max: 30 }), (history, days) =>
+      inVain(async (tx) => {
+        const { orders } = await play(tx, history);
+        const rows = await entriesOf(tx);
+        const then = new Date(market.clock.now.getTime() + days * DAY_MS);
+        for (const owner of [people.sellerId, people.referrerId, people.buyerId])
+          assert.deepEqual(await balancesOf(tx, owner, then), onPaper(rows, orders, owner, then));
+      }),
+    ),
+    { numRuns: HISTORIES },
+  );
+});
+
+const anyRequests = fc.array(
+  fc.record({
+    which: fc.nat(1_000),
+    share: fc.integer({ min: 0, max: 10_000 }),
+    status: fc.constantFrom("pending" as const, "approved" as const, "processing" as const),
+  }),
+  { minLength: 1, maxLength: 6 },
+);
+
+test("in any history what open refunds reserve is to the cent what they take, and nothing more is there to be paid out before than after", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyHistory, anyRequests, fc.integer({ min: 0, max: 30 }), (history, requests, days) =>
+      inVain(async (tx) => {
+        const { orders } = await play(tx, history);
+        const books = booksOf(market.service.ctx, people);
+        const asked = new Map<BookOrder, bigint>();
+        for (const { which, share, status } of requests) {
+          const order = orders[which % (orders.length || 1)];
+          if (!order || order.totalMinor === 0n) continue;
+          const amount = 1n + ((order.totalMinor - 1n) * BigInt(share)) / 10_000n;
+          await books.asksForRefund(tx, order, amount, status);
+          asked.set(order, (asked.get(order) ?? 0n) + amount);
+        }
+        const then = new Date(market.clock.now.getTime() + days * DAY_MS);
+        const balances = () =>
+          Promise.all([people.sellerId, people.referrerId].map((owner) => balancesOf(tx, owner, then)));
+        const before = (await balances()).flat();
+        await sql`update refunds set status = 'canceled', completed_at = created_at where completed_at is null`.execute(
+          tx,
+        );
+        for (const [order, amount] of asked) {
+          const rest = order.totalMinor - order.refundedMinor;
+          if (rest > 0n) await books.refunds(tx, order, amount < rest ? amount : rest);
+        }
+        const payable = ({ currency, availableMinor, referrer }: Balance) => [
+          ...[currency, availableMinor, referrer.availableMinor],
+        ];
+        assert.deepEqual(before.map(payable), (await balances()).flat().map(payable));
+      }),
+    ),
+    { numRuns: HISTORIES },
+  );
+});
+
+test("in any history an order that is wholly refunded leaves every account as it was, but for the provider's fee", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyHistory, (history) =>
+      inVain(async (tx) => {
+        const { orders, lost } = await play(tx, history);
+        const books = booksOf(market.service.ctx, people);
+        for (const order of orders) {
+          const rest = order.totalMinor - order.refundedMinor;
+          if (rest > 0n) await books.refunds(tx, order, rest);
+        }
+        const rows = await entriesOf(tx);
+        for (const order of orders) {
+          if (lost.has(order)) continue;
+          const of = (account: string) =>
+            sum(rows.filter((row) => row.order === order.id && row.account === account));
+          for (const account of ["seller", "referrer", "platform_revenue", "tax_payable", "dispute_hold"])
+            assert.equal(of(account), 0n, account);
+          assert.equal(of("provider_clearing"), -of("processor_fees"));
+        }
+      }),
+    ),
+    { numRuns: HISTORIES },
+  );
+});

@@ -1,0 +1,274 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { toUuid } from "../../core/ids.ts";
+import { balancesOf } from "./balances.ts";
+import { type Entry, post } from "./ledger.ts";
+
+const DAY_MS = 86_400_000;
+/** The refund window, which is longer than the week that charges need. */
+const MATURES_AFTER_MS = 14 * DAY_MS;
+
+let market: Market;
+let seller: Client;
+before(async () => {
+  market = await openMarket();
+  market.inventsBooks();
+  seller = await market.hasUser();
+});
+after(() => market.close());
+
+/** Statements in a transaction of its own, which is never kept; constraints are looked at as a commit would. */
+async function tried(statements: string[]): Promise<void> {
+  const client = await market.service.ctx.pool.connect();
+  try {
+    await client.query("begin");
+    for (const statement of statements) await client.query(statement);
+    await client.query("set constraints all immediate");
+  } finally {
+    await client.query("rollback");
+    client.release();
+  }
+}
+
+const ID = "01980000-0000-7000-8000-000000000001";
+const transaction = (count: number) =>
+  `insert into ledger_transactions (id, kind, source_id, entry_count, occurred_at)
+   values ('${ID}', 'subscription', '${ID}', ${count}, '2026-06-15')`;
+const entries = (count: number, amounts: Record<number, number>, currency = "USD") =>
+  `insert into ledger_entries (transaction_id, position, entry_count, account, currency, amount_minor)
+   values ${Object.entries(amounts)
+     .map(([place, amount]) => `('${ID}', ${place}, ${count}, 'platform_revenue', '${currency}', ${amount})`)
+     .join(", ")}`;
+const whole = [transaction(2), entries(2, { 1: 100, 2: -100 })];
+
+suite("the database refuses", () => {
+  /** What is done, what it is refused with, and the one guard that stands against it: without it, it is not refused. */
+  const deeds: { what: string; deed: string[]; refusal: RegExp; without: string }[] = [
+    {
+      what: "a transaction that does not sum to zero",
+      deed: [transaction(2), entries(2, { 1: 100, 2: -99 })],
+      refusal: /does not sum to zero in USD/,
+      without: "drop trigger ledger_balances on ledger_transactions",
+    },
+    {
+      what: "a transaction that sums to zero in all, but not in each currency",
+      deed: [transaction(2), entries(2, { 1: 100 }), entries(2, { 2: -100 }, "EUR")],
+      refusal: /does not sum to zero in EUR/,
+      without: "drop trigger ledger_balances on ledger_transactions",
+    },
+    {
+      what: "a transaction without entries",
+      deed: [transaction(2)],
+      refusal: /has 0 of its 2 entries/,
+      without: "drop trigger ledger_balances on ledger_transactions",
+    },
+    {
+      what: "a transaction that leaves a place for later",
+      deed: [transaction(3), entries(3, { 1: 100, 2: -100 })],
+      refusal: /has 2 of its 3 entries/,
+      without: "drop trigger ledger_balances on ledger_transactions",
+    },
+    {
+      what: "entries that are added later, though they balance",
+      deed: [...whole, "set constraints all immediate", entries(2, { 3: 5, 4: -5 })],
+      refusal: /ledger_entries_have_places/,
+      without: "alter table ledger_entries drop constraint ledger_entries_have_places",
+    },
+    {
+      what: "entries that are added later under another count",
+      deed: [...whole, "set constraints all immediate", entries(4, { 3: 5, 4: -5 })],
+      refusal: /ledger_entries_are_counted/,
+      without: "alter table ledger_entries drop constraint ledger_entries_are_counted",
+    },
+    {
+      what: "an entry of nothing",
+      deed: [transaction(3), entries(3, { 1: 100, 2: -100, 3: 0 })],
+      refusal: /ledger_entries_amount_minor_check/,
+      without: "alter table ledger_entries drop constraint ledger_entries_amount_minor_check",
+    },
+    {
+      what: "a change of an entry",
+      deed: [...whole, "update ledger_entries set amount_minor = amount_minor * 2"],
+      refusal: /append-only/,
+      without: "drop trigger ledger_entries_stay on ledger_entries",
+    },
+    {
+      what: "a change of a transaction",
+      deed: [...whole, "update ledger_transactions set occurred_at = '2020-01-01'"],
+      refusal: /append-only/,
+      without: "drop trigger ledger_transactions_stay on ledger_transactions",
+    },
+    {
+      what: "the deletion of an entry",
+      deed: [...whole, "delete from ledger_entries"],
+      refusal: /append-only/,
+      without:
+        "drop trigger ledger_entries_stay on ledger_entries; drop trigger ledger_balances on ledger_transactions",
+    },
+    {
+      what: "the deletion of a transaction",
+      deed: [
+        ...whole,
+        "delete from ledger_transactions where id not in (select transaction_id from ledger_entries)",
+      ],
+      refusal: /append-only/,
+      without: "drop trigger ledger_transactions_stay on ledger_transactions",
+    },
+    {
+      what: "that entries are emptied",
+      deed: ["truncate ledger_entries"],
+      refusal: /append-only/,
+      without: "drop trigger ledger_entries_stay on ledger_entries",
+    },
+    {
+      what: "that all is emptied",
+      deed: ["truncate ledger_transactions cascade"],
+      refusal: /append-only/,
+      without:
+        "drop trigger ledger_transactions_stay on ledger_transactions; drop trigger ledger_entries_stay on ledger_entries",
+    },
+    {
+      what: "that it is emptied by way of what it refers to",
+      deed: ["truncate users cascade"],
+      refusal: /append-only/,
+      without: "drop trigger ledger_entries_stay on ledger_entries",
+    },
+  ];
+  for (const { what, deed, refusal, without } of deeds) {
+    test(what, async () => {
+      await assert.rejects(tried(deed), refusal);
+      await tried([without, ...deed]);
+    });
+  }
+
+  test("a second booking of a row", async () => {
+    await assert.rejects(
+      tried([...whole, transaction(2).replace(ID, "01980000-0000-7000-8000-000000000002")]),
+      /ledger_transactions_kind_source_id_key/,
+    );
+  });
+
+  test("that a person or an order goes whose money is booked", async () => {
+    const order = toUuid("ord", await hasBought(await market.hasUser(), await hasProduct(seller)));
+    await assert.rejects(
+      market.query("delete from orders where id = $1", [order]),
+      /violates foreign key|ledger_entries_order_id_fkey/,
+    );
+    await assert.rejects(market.query("delete from users where id = $1", [seller.userId]), /violates/);
+  });
+
+  test("an owner on an account of the house, and none on one of a person", async () => {
+    const owned = (account: string, owner: string) =>
+      tried([
+        transaction(2),
+        entries(2, { 2: -100 }),
+        `insert into ledger_entries (transaction_id, position, entry_count, account, owner_id, currency, amount_minor)
+         values ('${ID}', 1, 2, '${account}', ${owner}, 'USD', 100)`,
+      ]);
+    await assert.rejects(owned("platform_revenue", `'${seller.userId}'`), /check/);
+    await assert.rejects(owned("in_transit", "null"), /check/);
+    await owned("in_transit", `'${seller.userId}'`);
+  });
+});
+
+suite("what is posted", () => {
+  const booked = (entries: Entry[], sourceId = market.service.ctx.newId()) => {
+    const { ctx } = market.service;
+    return ctx.db
+      .transaction()
+      .execute((tx) => post(ctx, tx, { kind: "subscription", sourceId, currency: "USD", entries }));
+  };
+  const countOf = async () => (await market.query("select count(*) from ledger_transactions")).rows[0].count;
+
+  test("must sum to zero", async () => {
+    await assert.rejects(
+      booked([
+        { account: "platform_revenue", amountMinor: 100n },
+        { account: "provider_clearing", amountMinor: -99n },
+      ]),
+      RangeError,
+    );
+  });
+
+  test("is booked once, by one of twenty who try at once", async () => {
+    const sourceId = market.service.ctx.newId();
+    const before = await countOf();
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 20 }, () =>
+        booked(
+          [
+            { account: "platform_revenue", amountMinor: 100n },
+            { account: "provider_clearing", amountMinor: -100n },
+          ],
+          sourceId,
+        ),
+      ),
+    );
+    assert.equal(outcomes.filter(({ status }) => status === "fulfilled").length, 1);
+    assert.equal(await countOf(), before + 1);
+  });
+
+  test("leaves out what is nothing, and is nothing when all of it is", async () => {
+    const before = await countOf();
+    await booked([
+      { account: "platform_revenue", amountMinor: 0n },
+      { account: "provider_clearing", amountMinor: 0n },
+    ]);
+    assert.equal(await countOf(), before);
+  });
+});
+
+suite("a balance", () => {
+  const balances = (userId: string) => balancesOf(market.service.ctx.db, userId, market.clock.now);
+  const none = { pendingMinor: 0n, availableMinor: 0n, reservedMinor: 0n };
+
+  test("of somebody who never sold is none", async () => {
+    assert.deepEqual(await balances((await market.hasUser()).userId), []);
+  });
+
+  test("is pending until it matures, and available from that moment", async () => {
+    const author = await market.hasUser();
+    await hasBought(await market.hasUser(), await hasProduct(author, { price: 19.99 }));
+    const sold = { currency: "USD", reservedMinor: 0n, inTransitMinor: 0n, referrer: none };
+    assert.deepEqual(await balances(author.userId), [{ ...sold, pendingMinor: 1799n, availableMinor: 0n }]);
+    market.clock.forward(MATURES_AFTER_MS - 1);
+    assert.deepEqual(await balances(author.userId), [{ ...sold, pendingMinor: 1799n, availableMinor: 0n }]);
+    market.clock.forward(1);
+    assert.deepEqual(await balances(author.userId), [{ ...sold, pendingMinor: 0n, availableMinor: 1799n }]);
+  });
+
+  test("is one for each currency, and holds what is on its way and what is commission", async () => {
+    const { ctx } = market.service;
+    const [ownerId, maturesAt] = [(await market.hasUser()).userId, ctx.now()];
+    const later = new Date(maturesAt.getTime() + 1);
+    const book = (currency: string, entries: Entry[]) =>
+      ctx.db
+        .transaction()
+        .execute((tx) => post(ctx, tx, { kind: "payout", sourceId: ctx.newId(), currency, entries }));
+    await book("JPY", [
+      { account: "seller", ownerId, maturesAt, amountMinor: -300n },
+      { account: "referrer", ownerId, maturesAt, amountMinor: -200n },
+      { account: "referrer", ownerId, maturesAt: later, amountMinor: 70n },
+      { account: "in_transit", ownerId, amountMinor: 430n },
+    ]);
+    await book("KWD", [
+      { account: "seller", ownerId, maturesAt: later, amountMinor: 5n },
+      { account: "provider_clearing", amountMinor: -5n },
+    ]);
+    assert.deepEqual(await balances(ownerId), [
+      {
+        ...{
+          currency: "JPY",
+          pendingMinor: 70n,
+          availableMinor: -500n,
+          reservedMinor: 0n,
+          inTransitMinor: 430n,
+        },
+        referrer: { pendingMinor: 70n, availableMinor: -200n, reservedMinor: 0n },
+      },
+      { ...none, currency: "KWD", pendingMinor: 5n, inTransitMinor: 0n, referrer: none },
+    ]);
+  });
+});

@@ -1,0 +1,76 @@
+import { type Insertable, sql } from "kysely";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import type { LedgerTransactions, LedgerVerdicts } from "../../platform/db/tables.gen.ts";
+import type { Entry } from "./ledger.ts";
+import { reservedOf } from "./reserved.ts";
+
+export async function insertTransaction(
+  tx: Tx,
+  transaction: Insertable<LedgerTransactions>,
+  currency: string,
+  entries: Entry[],
+): Promise<void> {
+  await tx.insertInto("ledger_transactions").values(transaction).execute();
+  const rows = entries.map((entry, index) => ({
+    transaction_id: transaction.id,
+    position: index + 1,
+    entry_count: transaction.entry_count,
+    account: entry.account,
+    owner_id: "ownerId" in entry ? entry.ownerId : null,
+    currency,
+    amount_minor: entry.amountMinor,
+    order_id: entry.orderId ?? null,
+    matures_at: maturityOf(entry, transaction),
+  }));
+  await tx.insertInto("ledger_entries").values(rows).execute();
+}
+
+const maturityOf = (entry: Entry, { occurred_at }: Insertable<LedgerTransactions>) =>
+  entry.account === "seller" || entry.account === "referrer" ? (entry.maturesAt ?? occurred_at) : null;
+
+/** As text, because a sum may have more digits than a number holds. */
+interface Sums {
+  currency: string;
+  pending: string;
+  matured: string;
+  reserved: string;
+  inTransit: string;
+  referrerPending: string;
+  referrerMatured: string;
+  referrerReserved: string;
+}
+
+/**
+ * In one statement, so that a refund that succeeds meanwhile is either reserved or booked. All entries are summed from the index
+ * ledger_entries_owner, without the entries themselves.
+ */
+export async function sumsOf(db: Queries, ownerId: string, now: Date): Promise<Sums[]> {
+  const { rows } = await sql<Sums>`
+    with booked as (
+      select currency,
+             sum(amount_minor) filter (where matures_at > ${now}) as pending,
+             sum(amount_minor) filter (where matures_at <= ${now}) as matured,
+             sum(amount_minor) filter (where account = 'in_transit') as in_transit,
+             sum(amount_minor) filter (where account = 'referrer' and matures_at > ${now}) as referrer_pending,
+             sum(amount_minor) filter (where account = 'referrer' and matures_at <= ${now}) as referrer_matured
+        from ledger_entries where owner_id = ${ownerId} and account <> 'buyer_credit' group by currency),
+    reserved as (${reservedOf(ownerId, now)})
+    select currency, coalesce(pending, 0)::text as pending, coalesce(matured, 0)::text as matured,
+           coalesce(reserved, 0)::text as reserved, coalesce(in_transit, 0)::text as "inTransit",
+           coalesce(referrer_pending, 0)::text as "referrerPending",
+           coalesce(referrer_matured, 0)::text as "referrerMatured",
+           coalesce(referrer_reserved, 0)::text as "referrerReserved"
+      from booked full join reserved using (currency) order by currency`.execute(db);
+  return rows;
+}
+
+export const insertVerdict = (db: Queries, verdict: Insertable<LedgerVerdicts>) =>
+  db.insertInto("ledger_verdicts").values(verdict).execute();
+
+export const findLastVerdict = (db: Queries) =>
+  db
+    .selectFrom("ledger_verdicts")
+    .select(["begun_at as begunAt", "ended_at as endedAt", "problems"])
+    .orderBy("begun_at", "desc")
+    .limit(1)
+    .executeTakeFirst();

@@ -1,0 +1,223 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, suite, test } from "node:test";
+import { answeredRepeat, type CrashSite, diesOf, openCrashSite } from "../../../test/crashes.ts";
+import type { DoomedService } from "../../../test/doomed.ts";
+import { hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, clientOf, type Market, type Reply } from "../../../test/market.ts";
+import { toUuid } from "../../core/ids.ts";
+import { foldSales } from "../analytics/sums.ts";
+import { reconcileOrders } from "../checkout/payment.ts";
+
+const MINUTE_MS = 60_000;
+
+/** Between every two steps of a purchase, in their order; and how the reconciler finds it to have ended. */
+const steps = {
+  "order: written": "canceled",
+  "order: about to be charged": "canceled",
+  "order: charged, not settled": "completed",
+  "order: settling": "completed",
+  "order: settled, not answered": "completed",
+} as const;
+
+let site: CrashSite;
+let market: Market;
+let seller: Client;
+before(async () => {
+  site = await openCrashSite();
+  ({ market } = site);
+  seller = await market.hasUser({ name: "Seller" });
+});
+beforeEach(() => {
+  site.failsAt = "";
+  site.onceCharged = () => {};
+});
+after(() => site.close());
+
+interface Purchase {
+  buyer: Client;
+  productId: string;
+}
+
+const hasWish = async (): Promise<Purchase> => ({
+  buyer: await market.hasUser(),
+  productId: await hasProduct(seller),
+});
+
+const buy = ({ buyer, productId }: Purchase, headers = {}): Promise<Reply> =>
+  buyer.post("/v1/purchases", { productId }, headers);
+
+const statusesOf = async ({ buyer }: Purchase): Promise<string[]> =>
+  (await buyer.get("/v1/purchases")).body.data.map(({ status }: { status: string }) => status);
+
+/** Asks a process that dies of it. */
+const buyOf = (doomed: DoomedService, { buyer, productId }: Purchase, headers = {}): Promise<void> =>
+  diesOf(doomed, clientOf(doomed.origin, buyer.key).post("/v1/purchases", { productId }, headers));
+
+/** One charge, and one of everything that it pays for. */
+async function assertBoughtOnce({ buyer, productId }: Purchase): Promise<void> {
+  const { rows: orders } = await market.query(
+    "select id, status from orders where buyer_id = $1 and product_id = $2 order by id",
+    [buyer.userId, toUuid("prod", productId)],
+  );
+  const completed = orders.filter(({ status }) => status === "completed").map(({ id }) => id);
+  assert.equal(completed.length, 1, JSON.stringify(orders));
+  assert.ok(orders.every(({ status }) => ["completed", "canceled"].includes(status)));
+  const charged = site.done.charges
+    .map(({ orderId }) => toUuid("ord", orderId))
+    .filter((id) => orders.some((order) => order.id === id));
+  assert.deepEqual(charged, completed, "what was charged is what was bought, once");
+  const { rows } = await market.query(
+    `select (select count(*) from entitlements where order_id = $1 and status = 'active') as entitlements,
+            (select count(*) from ledger_transactions where kind = 'sale' and source_id = $1) as booked,
+            (select count(*) from events where type = 'purchase.completed' and strpos(body, $2) > 0) as events`,
+    [completed[0], productId],
+  );
+  assert.deepEqual(rows, [{ entitlements: 1, booked: 1, events: 1 }]);
+}
+
+/** What the buyer does in the end: buys it, and learns that it is theirs when it is. */
+async function buyInTheEnd(wish: Purchase): Promise<void> {
+  const reply = await buy(wish);
+  if (reply.status !== 201) assertError(reply, 409, "ALREADY_PURCHASED");
+}
+
+suite("a process that is killed", () => {
+  for (const [step, outcome] of Object.entries(steps)) {
+    test(`at "${step}" leaves a purchase that the reconciler ends, charged once or not at all`, async () => {
+      const wish = await hasWish();
+      await buyOf(await site.startDoomed(step), wish);
+      market.clock.forward(11 * MINUTE_MS);
+      await reconcileOrders(market.service.ctx);
+      assert.deepEqual(await statusesOf(wish), [outcome]);
+      assert.equal(await hasCharge(wish), outcome === "completed");
+      await buyInTheEnd(wish);
+      await assertBoughtOnce(wish);
+    });
+  }
+
+  test("while the provider charges leaves a purchase that the reconciler completes", async () => {
+    const wish = await hasWish();
+    const doomed = await site.startDoomed();
+    site.onceCharged = () => doomed.child.kill("SIGKILL");
+    await buyOf(doomed, wish);
+    site.onceCharged = () => {};
+    market.clock.forward(2 * MINUTE_MS);
+    await reconcileOrders(market.service.ctx);
+    assert.deepEqual(await statusesOf(wish), ["completed"]);
+    await assertBoughtOnce(wish);
+  });
+
+  for (const step of Object.keys(steps)) {
+    test(`at "${step}", repeated at once under its Idempotency-Key: one order, charged once`, async () => {
+      const wish = await hasWish();
+      const key = { "idempotency-key": "the same" };
+      await buyOf(await site.startDoomed(step), wish, key);
+      const reply = await answeredRepeat(site.market, () => buy(wish, key));
+      assert.equal(reply.status, 201, reply.text);
+      if (step !== "order: settling") assert.equal(reply.headers.get("idempotent-replayed"), "true");
+      assert.equal((await statusesOf(wish)).length, 1);
+      assert.equal((await buy(wish, key)).text, reply.text);
+      await assertBoughtOnce(wish);
+    });
+  }
+
+  test("with an Idempotency-Key, while an order of other terms stays open: the repeat does not charge that order", async () => {
+    const wish = await hasWish();
+    await buyOf(await site.startDoomed("order: written"), wish);
+    const key = { "idempotency-key": "by another method" };
+    const body = { productId: wish.productId, paymentMethodId: "pm_test_refund_waits" };
+    const doomed = await site.startDoomed("idempotency: answered, not kept");
+    await diesOf(doomed, clientOf(doomed.origin, wish.buyer.key).post("/v1/purchases", body, key));
+    const buyAsKeyed = () => wish.buyer.post("/v1/purchases", body, key);
+    const reply = await answeredRepeat(site.market, buyAsKeyed);
+    assert.deepEqual([reply.status, reply.body.data.status], [202, "pending"], reply.text);
+    assert.equal(await hasCharge(wish), false);
+    market.clock.forward(11 * MINUTE_MS);
+    await reconcileOrders(market.service.ctx);
+    assert.equal((await wish.buyer.post("/v1/purchases", body)).status, 201);
+    await assertBoughtOnce(wish);
+    const { rows } = await market.query(
+      "select payment_method_id from orders where buyer_id = $1 and status = 'completed'",
+      [wish.buyer.userId],
+    );
+    assert.deepEqual(rows, [{ payment_method_id: body.paymentMethodId }]);
+  });
+
+  test("with an Idempotency-Key, whose purchase was refunded meanwhile: the repeat reads it and charges nothing", async () => {
+    const wish = await hasWish();
+    const key = { "idempotency-key": "refunded" };
+    await buyOf(await site.startDoomed("order: settled, not answered"), wish, key);
+    const [{ orderId }] = (await wish.buyer.get("/v1/purchases")).body.data;
+    const refund = await wish.buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "accidental" });
+    assert.equal(refund.body.data.status, "succeeded", refund.text);
+    const charges = site.done.charges.length;
+    const { data } = (await answeredRepeat(site.market, () => buy(wish, key))).body;
+    assert.deepEqual([data.orderId, data.status], [orderId, "refunded"]);
+    assert.deepEqual(await statusesOf(wish), ["refunded"]);
+    assert.equal(site.done.charges.length, charges);
+  });
+});
+
+suite("a step that fails", () => {
+  for (const step of Object.keys(steps)) {
+    test(`at "${step}" is made good when the buyer asks again at once`, async () => {
+      const wish = await hasWish();
+      site.failsAt = step;
+      assertError(await buy(wish), 500, "INTERNAL_ERROR");
+      site.failsAt = "";
+      await buyInTheEnd(wish);
+      await assertBoughtOnce(wish);
+    });
+  }
+
+  test("for every one of fifty buyers at once is made good by two rounds of the reconciler", async () => {
+    const productId = await hasProduct(seller);
+    site.failsAt = "order: charged, not settled";
+    const wishes = await Promise.all(
+      Array.from({ length: 50 }, async () => ({ buyer: await market.hasUser(), productId })),
+    );
+    await Promise.all(wishes.map((wish) => buy(wish)));
+    site.failsAt = "";
+    market.clock.forward(2 * MINUTE_MS);
+    const { ctx } = market.service;
+    await Promise.all([reconcileOrders(ctx), reconcileOrders(ctx)]);
+    for (const wish of wishes) assert.deepEqual(await statusesOf(wish), ["completed"]);
+    const { rows } = await market.query(
+      "select count(*) as sales, count(distinct receipt_number) as receipts from orders where product_id = $1 and status = 'completed'",
+      [toUuid("prod", productId)],
+    );
+    assert.deepEqual(rows, [{ sales: 50, receipts: 50 }]);
+  });
+});
+
+/** Last: over all that was killed, failed, reconciled and bought again above. */
+test("GET /admin/stats after kills at every step: it counts each order once, as the list and the books do", async () => {
+  const { userId } = await market.hasUser({ role: "admin" });
+  const admin = await market.hasSession(userId, { secondFactor: true });
+  const listed = new Map<string, string>();
+  for (let page = 1; ; page++) {
+    const { data } = (await admin.get(`/v1/admin/orders?limit=100&page=${page}`)).body;
+    for (const { orderId, status } of data) listed.set(orderId, status);
+    if (data.length < 100) break;
+  }
+  const byStatus: Record<string, number> = {};
+  for (const status of listed.values()) byStatus[status] = (byStatus[status] ?? 0) + 1;
+  const { rows } = await market.query(
+    "select count(*) as sales from ledger_transactions where kind = 'sale'",
+  );
+  const days = "startDate=2026-01-01&endDate=2026-12-31";
+  const check = async () => {
+    const { orders, funnel, currencies } = (await admin.get(`/v1/admin/stats?${days}`)).body.data;
+    assert.deepEqual(orders, { total: listed.size, byStatus });
+    assert.deepEqual([funnel.orders, funnel.paid], [listed.size, rows[0].sales]);
+    assert.equal(currencies[0].sales, rows[0].sales);
+  };
+  await check();
+  await foldSales(market.service.ctx);
+  await check();
+});
+
+async function hasCharge({ buyer }: Purchase): Promise<boolean> {
+  const [order] = (await buyer.get("/v1/purchases")).body.data;
+  return (await site.books.findByOrder(order.orderId)) !== null;
+}

@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { hasProduct } from "../../../test/factories.ts";
+import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { hasBank } from "../../../test/payouts.ts";
+import { dispute, refundBook, withRefunds } from "../../../test/refunds.ts";
+import { toId } from "../../core/ids.ts";
+import { fakePayments } from "../../integrations/payments/payments.fake.ts";
+import { type FakeProvider, startFakeProvider } from "../../integrations/payments/payments.fake-server.ts";
+import { memoryStore } from "../../integrations/payments/payments.fake-store.ts";
+import { disputeRooms } from "../../worker.ts";
+import { syncDispute } from "../charges/disputes.ts";
+import { payOutBySchedule } from "../payouts/schedule.ts";
+
+const DAY_MS = 86_400_000;
+
+const book = refundBook();
+let provider: FakeProvider;
+let market: Market;
+before(async () => {
+  provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
+  market = await openMarket({ payments: withRefunds(book, fakePayments({ origin: provider.origin })) });
+  hasBank(market);
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+/** A seller whose products are had for the price, for half and for nothing, by a referral or without. */
+async function hasShop() {
+  const [seller, referrer] = [await market.hasUser({ role: "seller" }), await market.hasUser()];
+  const { code: referralCode } = (await referrer.get("/v1/account/referral")).body.data;
+  const productIds = [];
+  for (let n = 0; n < 3; n++) productIds.push(await hasProduct(seller, { title: `Haiku ${n}`, price: 20 }));
+  for (const [code, percentOff] of [
+    ["half", 50],
+    ["free", 100],
+  ] as const) {
+    const reply = await seller.post("/v1/discount-codes", { code, percentOff, maxRedemptions: 1_000 });
+    assert.equal(reply.status, 201, reply.text);
+  }
+  const buyers = await Promise.all(Array.from({ length: 5 }, () => market.hasUser()));
+  return { seller, referralCode, productIds, buyers };
+}
+
+type Shop = Awaited<ReturnType<typeof hasShop>>;
+
+/** What no client shall ever hear: also of a deadlock, which PostgreSQL ends by failing one of those who wait. */
+const failures: string[] = [];
+async function hears(...asked: Promise<Reply>[]): Promise<Reply[]> {
+  const replies = await Promise.all(asked);
+  failures.push(...replies.filter(({ status }) => status >= 500).map(({ text }) => text));
+  return replies;
+}
+
+/** Buys twice at once, looks, reviews, has the bank take it back or not, and is given it back from three sides. */
+async function buyAndGiveBack(
+  { referralCode }: Shop,
+  admin: Client,
+  { buyer, productId, which }: { buyer: Client; productId: string; which: number },
+): Promise<void> {
+  const ways = [{ discountCode: "half", referralCode }, { discountCode: "free" }, {}, { referralCode }];
+  const wish = { productId, ...ways[which % ways.length] };
+  const bought = await hears(buyer.post("/v1/purchases", wish), buyer.post("/v1/purchases", wish));
+  const { orderId, amount } = bought.find(({ status }) => status === 201)?.body.data ?? {};
+  if (!orderId) return;
+  if (which % 3 > 0) await hears(buyer.get(`/v1/products/${productId}`));
+  await hears(buyer.post(`/v1/products/${productId}/reviews`, { rating: 4, comment: "Yes." }));
+  const disputeId = which % 4 === 3 && amount > 0 ? dispute(book, orderId) : null;
+  if (disputeId) await syncDispute(market.service.ctx, disputeRooms, disputeId);
+  if (disputeId) dispute(book, orderId, { state: "lost" });
+  await hears(
+    buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "other" }),
+    admin.post(`/v1/admin/orders/${orderId}/refund`, { reason: "other" }),
+  );
+  if (disputeId) await syncDispute(market.service.ctx, disputeRooms, disputeId);
+}
+
+/** What its seller, an administrator and the clock do with a shop meanwhile. */
+async function runTheShop({ seller, productIds }: Shop, admin: Client): Promise<void> {
+  const session = await market.hasSession(seller.userId);
+  for (let times = 0; times < 4; times++) {
+    await hears(
+      session.post("/v1/payouts", { amount: 10 }),
+      session.patch("/v1/account", { bio: `${times}` }),
+    );
+    await payOutBySchedule(market.service.ctx, "daily");
+    const changes = productIds.map((id) => admin.patch(`/v1/products/${id}`, { description: `${times}` }));
+    await hears(...changes, admin.post(`/v1/admin/users/${toId("usr", seller.userId)}/end-sessions`));
+  }
+  const judge = (verdict: string, wish?: object) =>
+    hears(admin.post(`/v1/admin/users/${toId("usr", seller.userId)}/${verdict}`, wish));
+  await judge("ban", { reason: "Fraud" });
+  await judge("unban");
+}
+
+test("whatever moves money at once, nobody waits for each other in a circle", async () => {
+  await payOutBySchedule(market.service.ctx, "daily");
+  for (let round = 0; round < 2; round++) {
+    market.clock.forward(7 * DAY_MS);
+    const { userId } = await market.hasUser({ role: "admin" });
+    const admin = await market.hasSession(userId, { secondFactor: true });
+    const shop = await hasShop();
+    const pairs = shop.buyers.flatMap((buyer) => shop.productIds.map((productId) => ({ buyer, productId })));
+    await Promise.all([
+      ...pairs.map(({ buyer, productId }, which) => buyAndGiveBack(shop, admin, { buyer, productId, which })),
+      runTheShop(shop, admin),
+    ]);
+  }
+  const { rowCount } = await market.query("select from orders where status = 'refunded'");
+  assert.ok(rowCount! > 10, `${rowCount} were given back`);
+  assert.deepEqual(failures, []);
+  assert.ok(!market.logs.some((line) => line.includes("deadlock")));
+});

@@ -1,0 +1,14 @@
+import type { PurchaseDetail } from "@stoa/contract";
+import { toDecimal } from "../../core/money/amount.ts";
+import type { OrderRow } from "./queries.ts";
+
+/** The amounts of an order in decimal, as the API shows them. */
+export function linesOf(order: OrderRow): PurchaseDetail["lines"] {
+  const amount = (minor: bigint) => toDecimal(minor, order.currency);
+  return {
+    subtotal: amount(order.subtotalMinor),
+    discount: amount(order.discountMinor),
+    tax: amount(order.taxMinor),
+    total: amount(order.totalMinor),
+  };
+}

@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { toUuid } from "../../core/ids.ts";
+import { formatMoney } from "../../core/money/amount.ts";
+
+let market: Market;
+before(async () => {
+  market = await openMarket({ config: { taxRates: new Map([["DE", 1_900]]) } });
+});
+after(() => market.close());
+
+const detailOf = async (buyer: Client, orderId: string) =>
+  (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
+const numberOf = async (buyer: Client, orderId: string): Promise<string> =>
+  (await detailOf(buyer, orderId)).receipt.number;
+const soldTo = async (buyer: Client, seller: Client) =>
+  numberOf(buyer, await hasBought(buyer, await hasProduct(seller)));
+
+test("the thirty parallel sales of a seller have thirty numbers without a gap", async () => {
+  const seller = await market.hasUser();
+  const products = await Promise.all(Array.from({ length: 3 }, () => hasProduct(seller)));
+  const buyers = await Promise.all(Array.from({ length: 10 }, () => market.hasUser()));
+  const numbers = await Promise.all(
+    buyers.flatMap((buyer) =>
+      products.map(async (productId) => numberOf(buyer, await hasBought(buyer, productId))),
+    ),
+  );
+  const begins = numbers[0]!.slice(0, -5);
+  assert.match(begins, /^R-[0-9A-Z]{5}-2026-$/);
+  const expected = Array.from({ length: 30 }, (_, at) => `${begins}${String(at + 1).padStart(5, "0")}`);
+  assert.deepEqual(numbers.toSorted(), expected);
+});
+
+test("what fails takes no number", async () => {
+  const [seller, buyer] = [await market.hasUser(), await market.hasUser()];
+  const productId = await hasProduct(seller);
+  for (const paymentMethodId of ["pm_test_declined", "pm_test_requires_action"])
+    await buyer.post("/v1/purchases", { productId, paymentMethodId });
+  assert.match(await soldTo(buyer, seller), /-00001$/);
+  const { data } = (await buyer.get("/v1/purchases?status=failed")).body;
+  assert.equal(await numberOf(buyer, data[0].orderId), null);
+});
+
+test("each seller and each year (UTC) counts from one, and a number stays what it was", async () => {
+  const [one, other, buyer] = [await market.hasUser(), await market.hasUser(), await market.hasUser()];
+  market.clock.now = new Date("2026-12-31T23:59:59.999Z");
+  const orderId = await hasBought(buyer, await hasProduct(one));
+  const old = await numberOf(buyer, orderId);
+  const others = await soldTo(buyer, other);
+  market.clock.forward(1);
+  const next = [await soldTo(buyer, one), await soldTo(buyer, one)];
+  assert.match(old, /-2026-00001$/);
+  assert.deepEqual(
+    next.map((number) => number.slice(-10)),
+    ["2027-00001", "2027-00002"],
+  );
+  assert.equal(others.slice(-10), "2026-00001");
+  assert.notEqual(others, old, "the seller's part keeps them apart");
+  assert.equal(await numberOf(buyer, orderId), old);
+});
+
+test("the number stands on the page, in the PDF's name and in the detail alike", async () => {
+  const buyer = await market.hasUser();
+  const orderId = await hasBought(buyer, await hasProduct(await market.hasUser()));
+  const { receipt } = await detailOf(buyer, orderId);
+  assert.ok((await (await fetch(receipt.url)).text()).includes(receipt.number));
+  const pdf = await fetch(receipt.pdf);
+  assert.equal(pdf.headers.get("content-disposition"), `inline; filename="receipt-${receipt.number}.pdf"`);
+});
+
+test("a receipt shows each refund of its order, on the day on which it came", async () => {
+  const [buyer, { userId }] = [await market.hasUser(), await market.hasUser({ role: "admin" })];
+  const orderId = await hasBought(buyer, await hasProduct(await market.hasUser(), { price: 10 }));
+  for (const [amount, at] of [
+    [1.5, "2027-02-03T04:05:06.000Z"],
+    [0.5, "2027-02-28T23:59:59.999Z"],
+  ] as const) {
+    market.clock.now = new Date(at);
+    const admin = await market.hasSession(userId, { secondFactor: true });
+    const wish = { amount, reason: "not_working" };
+    const reply = await admin.post(`/v1/admin/orders/${orderId}/refund`, wish);
+    assert.equal(reply.body.data?.status, "succeeded", reply.text);
+  }
+  const page = await (await fetch((await detailOf(buyer, orderId)).receipt.url)).text();
+  assert.match(page, /Refunded on 3 February 2027<\/dt><dd>−1\.50 USD/);
+  assert.match(page, /Refunded on 28 February 2027<\/dt><dd>−0\.50 USD/);
+  assert.match(page, /Paid after refund<\/dt><dd>8\.00 USD/);
+});
+
+for (const [currency, price] of [
+  ["JPY", 1_999],
+  ["USD", 19.99],
+  ["KWD", 19.999],
+] as const)
+  test(`receipt, order and ledger agree to the last digit in ${currency}`, async () => {
+    const [seller, buyer, referrer] = [
+      await market.hasUser(),
+      await market.hasUser(),
+      await market.hasUser(),
+    ];
+    await (await market.hasSession(buyer.userId)).patch("/v1/account", { country: "DE" });
+    const { code } = (await referrer.get("/v1/account/referral")).body.data;
+    const productId = await hasProduct(seller, { price, currency });
+    await seller.post("/v1/discount-codes", { code: "ODD", percentOff: 33.33 });
+    const wish = { productId, discountCode: "ODD", referralCode: code };
+    const { body } = await buyer.post("/v1/purchases", wish);
+    const order = await detailOf(buyer, body.data.orderId);
+    const { rows } = await market.query(
+      "select account, amount_minor from ledger_entries where order_id = $1",
+      [toUuid("ord", order.orderId)],
+    );
+    const booked = Object.fromEntries(rows.map((row) => [row.account, row.amount_minor as number]));
+    const charged = await market.query("select amount_minor from fake_provider.charges where order_id = $1", [
+      order.orderId,
+    ]);
+    // The provider holds what was charged, less what it keeps.
+    const held = -booked["provider_clearing"]! - booked["processor_fees"]!;
+    assert.equal(held, charged.rows[0].amount_minor);
+    const { seller: sellers, referrer: referrers, platform_revenue: fee, tax_payable: tax } = booked;
+    assert.equal(sellers! + referrers! + fee! + tax!, charged.rows[0].amount_minor);
+    const page = await (await fetch(order.receipt.url)).text();
+    for (const [label, minor] of [
+      ["Total", charged.rows[0].amount_minor],
+      ["Tax \\(DE, 19 %\\)", tax],
+    ] as const)
+      assert.match(
+        page,
+        new RegExp(`<dt>${label}</dt><dd>${formatMoney(minor!, currency).replace(".", "\\.")}<`),
+      );
+    const unit = 10 ** { JPY: 0, USD: 2, KWD: 3 }[currency];
+    assert.equal(Math.round(order.lines.total * unit), charged.rows[0].amount_minor);
+    assert.equal(Math.round(order.lines.tax * unit), tax);
+    const [sale] = (await seller.get("/v1/sales")).body.data;
+    assert.deepEqual(
+      [sale.fee, sale.commission, sale.tax, sale.earnings].map((part: number) => Math.round(part * unit)),
+      [fee, referrers, tax, sellers],
+    );
+  });

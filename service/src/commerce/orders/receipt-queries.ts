@@ -1,0 +1,20 @@
+import type { Queries } from "../../platform/db/database.ts";
+import { exact } from "../../platform/db/exact.ts";
+
+/** What was given back of an order, the oldest first. */
+export async function listSucceededRefunds(
+  db: Queries,
+  orderId: string,
+): Promise<{ at: Date; amountMinor: bigint }[]> {
+  const rows = await db
+    .selectFrom("refunds")
+    .select(["completed_at as at", "amount_minor as amountMinor"])
+    .where("order_id", "=", orderId)
+    .where("status", "=", "succeeded")
+    .where("completed_at", "is not", null)
+    .orderBy("completed_at")
+    .orderBy("id")
+    .$castTo<{ at: Date; amountMinor: number }>()
+    .execute();
+  return rows.map((row) => exact(row));
+}

@@ -1,0 +1,102 @@
+import type { OrderStatus } from "@stoa/contract";
+import { leastUuid } from "../../core/ids.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import { type Drawn, exact } from "../../platform/db/exact.ts";
+import { countSome, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+
+/** An order as those see it who do not buy. */
+export interface SaleRow {
+  id: string;
+  status: OrderStatus;
+  currency: string;
+  totalMinor: bigint;
+  refundedMinor: bigint;
+  feeMinor: bigint;
+  commissionMinor: bigint;
+  taxMinor: bigint;
+  sellerMinor: bigint;
+  productId: string;
+  productTitle: string;
+  productType: string;
+  productVersion: string;
+  buyerId: string;
+  buyerName: string;
+  sellerId: string;
+  sellerName: string;
+  createdAt: Date;
+  completedAt: Date | null;
+}
+
+export interface SaleFilter extends Paging {
+  buyerId?: string | undefined;
+  sellerId?: string | undefined;
+  productId?: string | undefined;
+  status?: OrderStatus | undefined;
+  from?: Date | undefined;
+  to?: Date | undefined;
+  /** Those alone that were paid, whatever came after. */
+  paid: boolean;
+}
+
+/** Ids are made in the order of time, so that a span of time is a span of an index. */
+function fitting(db: Queries, filter: SaleFilter) {
+  const { buyerId, sellerId, productId, status, from, to, paid } = filter;
+  let orders = db.selectFrom("orders").select("id");
+  if (buyerId) orders = orders.where("buyer_id", "=", buyerId);
+  if (sellerId) orders = orders.where("seller_id", "=", sellerId);
+  if (productId) orders = orders.where("product_id", "=", productId);
+  if (status) orders = orders.where("status", "=", status);
+  if (from) orders = orders.where("id", ">=", leastUuid(from));
+  if (to) orders = orders.where("id", "<", leastUuid(to));
+  return paid ? orders.where("completed_at", "is not", null) : orders;
+}
+
+const sales = (db: Queries) =>
+  db
+    .selectFrom("orders as o")
+    .innerJoin("users as b", "b.id", "o.buyer_id")
+    .innerJoin("users as s", "s.id", "o.seller_id")
+    .select(["o.id", "o.status", "o.currency", "o.created_at as createdAt", "o.completed_at as completedAt"])
+    .select(["o.total_minor as totalMinor", "o.refunded_minor as refundedMinor", "o.fee_minor as feeMinor"])
+    .select(["o.commission_minor as commissionMinor", "o.tax_minor as taxMinor"])
+    .select(["o.seller_minor as sellerMinor", "o.product_id as productId"])
+    .select(["o.product_title as productTitle", "o.product_type as productType"])
+    .select(["o.product_version as productVersion", "o.buyer_id as buyerId", "b.name as buyerName"])
+    .select(["o.seller_id as sellerId", "s.name as sellerName"]);
+
+/** The page's ids first: what stands before it is walked in the index, and joined with nothing. */
+export async function listSales(db: Queries, filter: SaleFilter): Promise<Page<SaleRow>> {
+  const page = fitting(db, filter).orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter));
+  const items = await sales(db)
+    .where("o.id", "in", page)
+    .orderBy("o.id", "desc")
+    .$castTo<Drawn<SaleRow>>()
+    .execute();
+  const total = await countSome(db, fitting(db, filter));
+  return { items: items.map((row) => exact(row)), ...total };
+}
+
+/** What administrators see of one. */
+export interface OrderForAdmin extends SaleRow {
+  referrer: { id: string; name: string } | null;
+  feeBasisPoints: number;
+  commissionBasisPoints: number;
+  processorFeeMinor: bigint | null;
+  paymentId: string | null;
+  maturesAt: Date | null;
+}
+
+export async function findSale(db: Queries, id: string): Promise<OrderForAdmin | undefined> {
+  const row = await sales(db)
+    .leftJoin("users as r", "r.id", "o.referrer_id")
+    .select(["r.id as referrerId", "r.name as referrerName"])
+    .select(["o.fee_basis_points as feeBasisPoints", "o.commission_basis_points as commissionBasisPoints"])
+    .select(["o.processor_fee_minor as processorFeeMinor", "o.payment_id as paymentId"])
+    .select("o.matures_at as maturesAt")
+    .where("o.id", "=", id)
+    .executeTakeFirst();
+  if (!row) return undefined;
+  const { referrerId, referrerName, ...rest } = row;
+  const referrer = referrerId === null ? null : { id: referrerId, name: referrerName! };
+  return { ...(exact(rest) as Omit<OrderForAdmin, "referrer">), referrer };
+}

@@ -1,0 +1,111 @@
+import type { AdminOrder, AdminOrderDetail, OrderStatus, Sale } from "@stoa/contract";
+import { toUserId } from "../../accounts/people/users.ts";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { type Prefix, toId, toUuid } from "../../core/ids.ts";
+import { toDecimal } from "../../core/money/amount.ts";
+import { taxRateOf } from "../../core/money/percent.ts";
+import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
+import { linesOf } from "./order-lines.ts";
+import { findOrder } from "./queries.ts";
+import { receiptNumberOf } from "./receipt-number.ts";
+import { findSale, listSales as findSales, type OrderForAdmin, type SaleRow } from "./sales-queries.ts";
+
+function toSale(order: SaleRow): Sale {
+  const amount = (minor: bigint) => toDecimal(minor, order.currency);
+  return {
+    orderId: toId("ord", order.id),
+    status: order.status,
+    amount: amount(order.totalMinor),
+    currency: order.currency,
+    refundedAmount: amount(order.refundedMinor),
+    fee: amount(order.feeMinor),
+    commission: amount(order.commissionMinor),
+    tax: amount(order.taxMinor),
+    earnings: amount(order.sellerMinor),
+    product: {
+      id: toId("prod", order.productId),
+      title: order.productTitle,
+      type: order.productType,
+      version: order.productVersion,
+    },
+    buyer: { id: toUserId(order.buyerId), name: order.buyerName },
+    createdAt: order.createdAt.toISOString(),
+    completedAt: order.completedAt?.toISOString() ?? null,
+  };
+}
+
+const toAdminOrder = (order: SaleRow): AdminOrder => ({
+  ...toSale(order),
+  seller: { id: toUserId(order.sellerId), name: order.sellerName },
+});
+
+interface Filters extends Paging {
+  status?: OrderStatus | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
+const momentsOf = ({ from, to }: Filters) => ({
+  from: from === undefined ? undefined : new Date(from),
+  to: to === undefined ? undefined : new Date(to),
+});
+
+const NOTHING: Page<never> = { items: [], total: 0 };
+
+/** undefined: not asked for. null: an id that names nothing, so that nothing fits. */
+const idOf = (prefix: Prefix, id: string | undefined) => (id === undefined ? undefined : toUuid(prefix, id));
+
+/** What was bought of the caller. */
+export async function listSales(
+  ctx: Context,
+  caller: Member,
+  query: Filters & { productId?: string | undefined },
+): Promise<Page<Sale>> {
+  const productId = idOf("prod", query.productId);
+  if (productId === null) return NOTHING;
+  const filter = { ...query, ...momentsOf(query), productId, sellerId: caller.userId, paid: true };
+  return mapPage(await findSales(ctx.db, filter), toSale);
+}
+
+interface AdminQuery extends Filters {
+  buyer?: string | undefined;
+  seller?: string | undefined;
+  product?: string | undefined;
+}
+
+/** Everybody's orders, however they ended. */
+export async function listAllOrders(ctx: Context, query: AdminQuery): Promise<Page<AdminOrder>> {
+  const [buyerId, sellerId] = [idOf("usr", query.buyer), idOf("usr", query.seller)];
+  const productId = idOf("prod", query.product);
+  if (buyerId === null || sellerId === null || productId === null) return NOTHING;
+  const filter = { ...query, ...momentsOf(query), buyerId, sellerId, productId, paid: false };
+  return mapPage(await findSales(ctx.db, filter), toAdminOrder);
+}
+
+export async function readAnyOrder(ctx: Context, orderId: string): Promise<AdminOrderDetail> {
+  const id = toUuid("ord", orderId);
+  const [sale, order] = id ? [await findSale(ctx.db, id), await findOrder(ctx.db, id)] : [];
+  if (!sale || !order) throw new ApiError("ORDER_NOT_FOUND");
+  return {
+    ...toAdminOrder(sale),
+    ...sharesOf(sale),
+    lines: linesOf(order),
+    taxRate: taxRateOf(order),
+    discountCode: order.discountCode,
+    referralCode: order.referralCode,
+    paymentMethod: order.paymentMethod,
+    paymentMethodId: order.paymentMethodId,
+    declineCode: order.declineCode,
+    refundDays: order.refundDays,
+    receiptNumber: receiptNumberOf(order),
+  };
+}
+
+const sharesOf = (sale: OrderForAdmin) => ({
+  referrer: sale.referrer && { id: toUserId(sale.referrer.id), name: sale.referrer.name },
+  rates: { fee: sale.feeBasisPoints, commission: sale.commissionBasisPoints },
+  processorFee: sale.processorFeeMinor === null ? null : toDecimal(sale.processorFeeMinor, sale.currency),
+  paymentId: sale.paymentId,
+  maturesAt: sale.maturesAt?.toISOString() ?? null,
+});

@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { toUuid } from "../../core/ids.ts";
+
+const RATES = new Map([
+  ["DE", 1_900],
+  ["FR", 550],
+  ["JP", 1_000],
+]);
+
+const buy = (buyer: Client, productId: string, wish: object = {}) =>
+  buyer.post("/v1/purchases", { productId, ...wish });
+
+async function hasBuyerIn(market: Market, country: string | null): Promise<Client> {
+  const buyer = await market.hasUser();
+  const session = await market.hasSession(buyer.userId);
+  assert.equal((await session.patch("/v1/account", { country })).status, 200);
+  return buyer;
+}
+
+async function boughtIn(market: Market, country: string | null, productId: string, wish: object = {}) {
+  const buyer = await hasBuyerIn(market, country);
+  const reply = await buy(buyer, productId, wish);
+  assert.equal(reply.status, 201, reply.text);
+  return (await buyer.get(`/v1/purchases/${reply.body.data.orderId}`)).body.data;
+}
+
+suite("without rates", () => {
+  let market: Market;
+  before(async () => {
+    market = await openMarket();
+  });
+  after(() => market.close());
+
+  test("nothing is taxed, and the buyer's country is kept with the order", async () => {
+    const productId = await hasProduct(await market.hasUser(), { price: 10 });
+    const order = await boughtIn(market, "DE", productId);
+    assert.deepEqual([order.lines.tax, order.lines.total, order.taxRate], [0, 10, null]);
+    const { rows } = await market.query("select tax_country from orders where id = $1", [
+      toUuid("ord", order.orderId),
+    ]);
+    assert.equal(rows[0].tax_country, "DE");
+  });
+});
+
+suite("with rates that are added", () => {
+  let market: Market;
+  let seller: Client;
+  before(async () => {
+    market = await openMarket({ config: { taxRates: RATES } });
+    seller = await market.hasUser({ role: "seller" });
+  });
+  after(() => market.close());
+
+  test("the buyer's country decides; a country without a rate, or none, pays no tax", async () => {
+    const productId = await hasProduct(seller, { price: 19.99 });
+    const taxed = async (country: string | null) => {
+      const { lines, amount, taxRate } = await boughtIn(market, country, productId);
+      assert.equal(lines.total, amount);
+      return [lines.tax, lines.total, taxRate];
+    };
+    const rate = (percent: number, country: string) => ({ percent, inclusive: false, country });
+    assert.deepEqual(await taxed("DE"), [3.8, 23.79, rate(19, "DE")]);
+    assert.deepEqual(await taxed("FR"), [1.1, 21.09, rate(5.5, "FR")]);
+    assert.deepEqual(await taxed("US"), [0, 19.99, null]);
+    assert.deepEqual(await taxed(null), [0, 19.99, null]);
+  });
+
+  test("fee and earnings are parts of the net price, and the tax is nobody's", async () => {
+    const productId = await hasProduct(seller, { price: 19.99 });
+    const { orderId } = await boughtIn(market, "DE", productId);
+    const { rows } = await market.query(
+      `select account, amount_minor from ledger_entries
+        where order_id = $1 and account not in ('provider_clearing', 'processor_fees') order by account`,
+      [toUuid("ord", orderId)],
+    );
+    assert.deepEqual(
+      rows.map((row) => [row.account, row.amount_minor]),
+      [
+        ["platform_revenue", 200],
+        ["seller", 1_799],
+        ["tax_payable", 380],
+      ],
+    );
+  });
+
+  test("tax is reckoned after the discount, and expectedPrice is told before it", async () => {
+    const productId = await hasProduct(seller, { price: 19.99 });
+    await seller.post("/v1/discount-codes", { code: "HALF", percentOff: 50 });
+    const wish = { discountCode: "HALF", expectedPrice: 9.99 };
+    const { lines } = await boughtIn(market, "DE", productId, wish);
+    assert.deepEqual(lines, { subtotal: 19.99, discount: 10, tax: 1.9, total: 11.89 });
+    const reply = await buy(await hasBuyerIn(market, "DE"), productId, { expectedPrice: 23.79 });
+    assert.equal(assertError(reply, 409, "PRICE_CHANGED").price, 19.99);
+  });
+
+  test("a free copy is not taxed", async () => {
+    const productId = await hasProduct(seller, { price: 19.99 });
+    await seller.post("/v1/discount-codes", { code: "FREE", percentOff: 100 });
+    const order = await boughtIn(market, "DE", productId, { discountCode: "FREE" });
+    assert.deepEqual(order.lines, { subtotal: 19.99, discount: 19.99, tax: 0, total: 0 });
+  });
+
+  test("a receipt shows the tax and its rate", async () => {
+    const { receipt } = await boughtIn(
+      market,
+      "JP",
+      await hasProduct(seller, { price: 105, currency: "JPY" }),
+    );
+    const page = await (await fetch(receipt.url)).text();
+    assert.match(page, /<dt>Tax \(JP, 10 %\)<\/dt><dd>11 JPY.*<dt>Total<\/dt><dd>116 JPY/s);
+  });
+
+  test("whoever moves on while an order waits gets another order", async () => {
+    const productId = await hasProduct(seller, { price: 10 });
+    const buyer = await hasBuyerIn(market, "DE");
+    const wish = { paymentMethodId: "pm_test_requires_action" };
+    const before = (await buy(buyer, productId, wish)).body.data;
+    await (await market.hasSession(buyer.userId)).patch("/v1/account", { country: "US" });
+    const after = (await buy(buyer, productId, wish)).body.data;
+    assert.notEqual(after.orderId, before.orderId);
+    assert.deepEqual([before.amount, after.amount], [11.9, 10]);
+  });
+});
+
+suite("with rates that prices hold already", () => {
+  let market: Market;
+  before(async () => {
+    market = await openMarket({ config: { taxRates: RATES, taxInclusive: true } });
+  });
+  after(() => market.close());
+
+  test("whoever moves on while an order waits gets another order of the same total, taxed where they are now", async () => {
+    const productId = await hasProduct(await market.hasUser(), { price: 10 });
+    const buyer = await hasBuyerIn(market, "DE");
+    const wish = { paymentMethodId: "pm_test_requires_action" };
+    const before = (await buy(buyer, productId, wish)).body.data;
+    await (await market.hasSession(buyer.userId)).patch("/v1/account", { country: "FR" });
+    const after = (await buy(buyer, productId, wish)).body.data;
+    const rateOf = async ({ orderId }: { orderId: string }) =>
+      (await buyer.get(`/v1/purchases/${orderId}`)).body.data.taxRate.country;
+    assert.deepEqual([await rateOf(before), await rateOf(after)], ["DE", "FR"]);
+    assert.deepEqual([before.amount, after.amount], [10, 10]);
+  });
+
+  test("the buyer pays the price, of which the tax is a part", async () => {
+    const productId = await hasProduct(await market.hasUser(), { price: 11.9 });
+    const order = await boughtIn(market, "DE", productId, { expectedPrice: 11.9 });
+    assert.deepEqual(order.lines, { subtotal: 11.9, discount: 0, tax: 1.9, total: 11.9 });
+    assert.deepEqual(order.taxRate, { percent: 19, inclusive: true, country: "DE" });
+    const page = await (await fetch(order.receipt.url)).text();
+    assert.match(page, /<dt>Total<\/dt><dd>11\.90 USD.*<dt>Tax included \(DE, 19 %\)<\/dt><dd>1\.90 USD/s);
+  });
+});

@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { lettersToUser } from "../../../test/letters.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { behind, type PaymentLine } from "../../../test/payments.ts";
+import { hasBank, hasEarned } from "../../../test/payouts.ts";
+import { fakePayments } from "../../integrations/payments/payments.fake.ts";
+import { type FakeProvider, startFakeProvider } from "../../integrations/payments/payments.fake-server.ts";
+import { memoryStore } from "../../integrations/payments/payments.fake-store.ts";
+import { payOutBySchedule } from "./schedule.ts";
+
+const MINUTE_MS = 60_000;
+const PATH = "/v1/account/payout-account";
+
+let market: Market;
+/** Where the provider is at the end of a line that may be down. */
+let tried: Market;
+let provider: FakeProvider;
+const line: PaymentLine = { trouble: "none" };
+before(async () => {
+  market = await openMarket();
+  provider = await startFakeProvider({ store: memoryStore(), now: () => tried.clock.now });
+  tried = await openMarket({ payments: behind(line, fakePayments({ origin: provider.origin })) });
+});
+after(async () => {
+  await Promise.all([market.close(), tried.close()]);
+  await provider.close();
+});
+
+test("where payouts go is the seller's to say, and they are told of it", async () => {
+  const bank = hasBank(market);
+  const seller = await market.hasUser({ role: "seller" });
+  const session = await market.hasSession(seller.userId);
+  assert.deepEqual((await session.get(PATH)).body.data, { account: "acct_test", payoutsEnabled: true });
+  const reply = await session.put(PATH, { account: "acct_own" });
+  assert.deepEqual([reply.status, reply.body.data], [200, { account: "acct_own", payoutsEnabled: true }]);
+  assert.deepEqual((await session.get(PATH)).body.data, { account: "acct_own", payoutsEnabled: true });
+  const [letter] = await lettersToUser(market, seller.userId);
+  assert.equal(letter!.subject, "Your payouts go to another account");
+  await hasEarned(market, seller, { amountMinor: 5000n });
+  const { id } = (await session.post("/v1/payouts", {})).body.data;
+  assert.equal(bank.paid.get(id)!.request.destination, "acct_own");
+  const { rows } = await market.query(
+    "select details from audit_log where action = 'payout_account.changed'",
+  );
+  assert.deepEqual(rows, [{ details: { from: "acct_test", to: "acct_own" } }]);
+});
+
+test("it is no key's to say, and no old session's", async () => {
+  const seller = await market.hasUser({ role: "seller" });
+  assert.equal(
+    assertError(await seller.put(PATH, { account: "acct_eve" }), 403, "UNAUTHORIZED").required,
+    "session",
+  );
+  const session = await market.hasSession(seller.userId);
+  market.clock.forward(15 * MINUTE_MS);
+  const { required } = assertError(await session.put(PATH, { account: "acct_eve" }), 403, "UNAUTHORIZED");
+  assert.equal(required, "fresh-sign-in");
+  assert.equal((await session.get(PATH)).body.data.account, "acct_test");
+});
+
+test("it is the id of an account", async () => {
+  const session = await market.hasSession((await market.hasUser()).userId);
+  for (const account of ["", "a b", "acct\n", "x".repeat(101), 1, null])
+    assertError(await session.put(PATH, { account }), 400, "INVALID_REQUEST", "account");
+});
+
+suite("setting it up at the provider", () => {
+  const standing = async (session: Client) => (await session.get(PATH)).body.data;
+  const finish = async (url: string) => (await fetch(url, { method: "POST", redirect: "manual" })).status;
+
+  /** Somebody who earned, and is at the provider's page. */
+  async function hasBegun() {
+    const seller = await tried.hasUser({ role: "seller" });
+    const session = await tried.hasSession(seller.userId);
+    await hasEarned(tried, seller, { amountMinor: 5000n });
+    const replies = await Promise.all(Array.from({ length: 20 }, () => session.post(`${PATH}/onboarding`)));
+    const reply = replies[0]!;
+    assert.equal(reply.status, 200, reply.text);
+    assert.equal(new Set(replies.map(({ body }) => body.data.account)).size, 1);
+    return { seller, session, ...(reply.body.data as { account: string; url: string }) };
+  }
+
+  test("opens one account, to which payouts go once its page is done, and is told of once", async () => {
+    const { seller, session, account, url } = await hasBegun();
+    assert.deepEqual(await standing(session), { account, payoutsEnabled: false });
+    const again = await Promise.all(Array.from({ length: 5 }, () => session.post(`${PATH}/onboarding`)));
+    assert.deepEqual(new Set(again.map(({ body }) => body.data.account)), new Set([account]));
+    assert.match(await (await fetch(url)).text(), /Finish<\/button>/);
+    assert.equal(await finish(url), 303);
+    assert.match(await (await fetch(url)).text(), /<h1>Your payouts are set up/);
+    assert.deepEqual(await standing(session), { account, payoutsEnabled: true });
+    assert.equal((await session.post("/v1/payouts", {})).body.data.status, "completed");
+    const subjects = (await lettersToUser(tried, seller.userId)).map(({ subject }) => subject);
+    assert.deepEqual(subjects, ["Paid out: 50.00 USD", "Your payouts go to another account"]);
+  });
+
+  test("is waited for: nothing is drawn before, by its owner's wish or by the schedule", async () => {
+    const { seller, session, url } = await hasBegun();
+    assertError(await session.post("/v1/payouts", {}), 422, "VALIDATION_ERROR", "account");
+    const slot = () => payOutBySchedule(tried.service.ctx, "daily");
+    await slot();
+    tried.clock.forward(24 * 60 * MINUTE_MS);
+    await slot();
+    assert.deepEqual((await seller.get("/v1/payouts")).body.data, []);
+    assert.equal((await seller.get("/v1/balance")).body.data[0].available, 50);
+    await finish(url);
+    tried.clock.forward(24 * 60 * MINUTE_MS);
+    await slot();
+    assert.equal((await seller.get("/v1/payouts")).body.data[0].status, "completed");
+  });
+
+  test("is no key's to do, and no old session's; the provider's silence is 503, and keeps nobody from being paid", async () => {
+    const seller = await tried.hasUser({ role: "seller" });
+    const session = await tried.hasSession(seller.userId);
+    await hasEarned(tried, seller, { amountMinor: 5000n });
+    assert.equal(
+      assertError(await seller.post(`${PATH}/onboarding`), 403, "UNAUTHORIZED").required,
+      "session",
+    );
+    line.trouble = "down";
+    assertError(await session.post(`${PATH}/onboarding`), 503, "SERVICE_UNAVAILABLE");
+    assert.deepEqual(await standing(session), { account: "acct_test", payoutsEnabled: null });
+    assert.equal((await session.post("/v1/payouts", {})).body.data.status, "pending");
+    line.trouble = "none";
+    tried.clock.forward(15 * MINUTE_MS);
+    const { required } = assertError(await session.post(`${PATH}/onboarding`), 403, "UNAUTHORIZED");
+    assert.equal(required, "fresh-sign-in");
+  });
+
+  test("has no page of nobody's account", async () => {
+    assert.equal(await finish(`${provider.origin}/onboarding/acct_nobody`), 404);
+    assert.equal((await fetch(`${provider.origin}/onboarding/acct_nobody`)).status, 404);
+  });
+});

@@ -1,0 +1,59 @@
+import type { NamePayoutAccount, Onboarding, PayoutAccount } from "@stoa/contract";
+import { lockAccount } from "../../accounts/people/accounts.ts";
+import { toUserId } from "../../accounts/people/users.ts";
+import type { Context, SessionCaller, Source } from "../../core/context.ts";
+import { record } from "../../platform/audit/audit.ts";
+import { ifNotYou } from "../../platform/email/if-not-you.ts";
+import { composeLetter } from "../../platform/email/letter.ts";
+import { sendMail } from "../../platform/email/mail.ts";
+import { arePayoutsEnabled, namePayoutAccount, payoutAccountOf } from "../charges/payout-account.ts";
+import { orUnavailable } from "../charges/silence.ts";
+
+export const readAccount = async (ctx: Context, caller: SessionCaller): Promise<PayoutAccount> =>
+  toAccount(ctx, await payoutAccountOf(ctx, ctx.db, caller.userId));
+
+const toAccount = async (ctx: Context, account: string | null): Promise<PayoutAccount> => ({
+  account,
+  payoutsEnabled: account === null ? false : await arePayoutsEnabled(ctx, account),
+});
+
+/** Payouts go there from now on; those that are made already go where they went. */
+export async function nameAccount(
+  ctx: Context,
+  caller: SessionCaller,
+  { account }: NamePayoutAccount,
+  source: Source,
+): Promise<PayoutAccount> {
+  await goTo(ctx, caller, account, source);
+  return toAccount(ctx, account);
+}
+
+/** Payouts go to an account that the provider keeps for the seller, and to nowhere until they have set it up on its page. */
+export async function onboard(ctx: Context, caller: SessionCaller, source: Source): Promise<Onboarding> {
+  const userId = toUserId(caller.userId);
+  const { accountId, url } = await orUnavailable(() => ctx.outside.payments.onboard(userId));
+  await goTo(ctx, caller, accountId, source);
+  return { account: accountId, url };
+}
+
+const goTo = (ctx: Context, caller: SessionCaller, account: string, source: Source) =>
+  ctx.db.transaction().execute(async (tx) => {
+    const { email } = (await lockAccount(tx, caller.userId))!;
+    const before = await payoutAccountOf(ctx, tx, caller.userId);
+    await namePayoutAccount(tx, caller.userId, account);
+    if (before === account) return;
+    await record(ctx, tx, {
+      actorId: caller.userId,
+      action: "payout_account.changed",
+      source,
+      details: { from: before, to: account },
+    });
+    await sendMail(ctx, tx, email, changedLetter(ctx, account));
+  });
+
+const changedLetter = (ctx: Context, account: string) =>
+  composeLetter({
+    subject: "Your payouts go to another account",
+    paragraphs: [`From now on your payouts go to ${account} at the payment provider.`],
+    footnotes: [ifNotYou(ctx), "Then write to the operator of this marketplace, who can hold the payouts."],
+  });

@@ -1,0 +1,55 @@
+import type { Balance as ToldBalance } from "@stoa/contract";
+import type { Context, Member } from "../../core/context.ts";
+import { currencyExponent, toDecimal } from "../../core/money/amount.ts";
+import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { type Balance, balancesOf } from "../ledger/balances.ts";
+import { listNextMaturities } from "./queries.ts";
+
+/** Less is not paid out, in units of the currency: what a transfer costs would eat it up. */
+const MINIMUM_WITH_DECIMALS = 10n;
+const MINIMUM_WITHOUT_DECIMALS = 1_000n;
+
+export function minimumMinor(currency: string): bigint {
+  const exponent = currencyExponent(currency);
+  return exponent === 0 ? MINIMUM_WITHOUT_DECIMALS : MINIMUM_WITH_DECIMALS * 10n ** BigInt(exponent);
+}
+
+/** As much of an amount as the payment provider pays out: what is left of its step waits for the next payout. */
+export const payableOf = (ctx: Context, currency: string, minor: bigint): bigint =>
+  minor - (minor % ctx.outside.payments.limitsOf(currency).stepMinor);
+
+/** Of somebody who never earned anything in it. */
+export const nothingIn = (currency: string): Balance => ({
+  currency,
+  pendingMinor: 0n,
+  availableMinor: 0n,
+  reservedMinor: 0n,
+  inTransitMinor: 0n,
+  referrer: { pendingMinor: 0n, availableMinor: 0n, reservedMinor: 0n },
+});
+
+type NextMaturity = Awaited<ReturnType<typeof listNextMaturities>>[number];
+
+/** What the caller has, a currency each; who has nothing yet has nothing in the shop's own. */
+export async function readBalance(ctx: Context, caller: Member, paging: Paging): Promise<Page<ToldBalance>> {
+  const found = await balancesOf(ctx.db, caller.userId, ctx.now());
+  const all = found.length > 0 ? found : [nothingIn(ctx.config.currency)];
+  const maturities = await listNextMaturities(ctx.db, caller.userId, ctx.now());
+  const shown = all.slice(offsetOf(paging), offsetOf(paging) + paging.limit);
+  const nextOf = (currency: string) => maturities.find((one) => one.currency === currency);
+  return { items: shown.map((balance) => toBalance(balance, nextOf(balance.currency))), total: all.length };
+}
+
+function toBalance(balance: Balance, next: NextMaturity | undefined): ToldBalance {
+  const { currency } = balance;
+  const amount = (minor: bigint) => toDecimal(minor, currency);
+  return {
+    currency,
+    pending: amount(balance.pendingMinor),
+    available: amount(balance.availableMinor),
+    reserved: amount(balance.reservedMinor),
+    inTransit: amount(balance.inTransitMinor),
+    minimum: amount(minimumMinor(currency)),
+    nextMaturity: next ? { amount: amount(next.amountMinor), at: next.at.toISOString() } : null,
+  };
+}

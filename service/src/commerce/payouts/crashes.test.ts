@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { answeredRepeat, type CrashSite, diesOf, openCrashSite } from "../../../test/crashes.ts";
+import { type Client, clientOf, type Market } from "../../../test/market.ts";
+import { hasEarned, ledgerSums } from "../../../test/payouts.ts";
+import { verifyLedger } from "../ledger/verify.ts";
+import { reconcilePayouts } from "./sending.ts";
+
+const MINUTE_MS = 60_000;
+
+/** Between every two steps of a payout, in their order. */
+const steps = [
+  "payout: drawn, not asked",
+  "payout: about to be asked",
+  "payout: asked, not settled",
+  "payout: settling",
+  "payout: settled, not answered",
+];
+
+let site: CrashSite;
+let market: Market;
+before(async () => {
+  site = await openCrashSite();
+  ({ market } = site);
+});
+after(() => site.close());
+
+async function hasSeller(account: string): Promise<Client> {
+  const seller = await market.hasUser({ role: "seller" });
+  const session = await market.hasSession(seller.userId);
+  assert.equal((await session.put("/v1/account/payout-account", { account })).status, 200);
+  await hasEarned(market, seller, { amountMinor: 5000n });
+  return seller;
+}
+
+/** Asks a process that dies of it. */
+async function asksInVain(seller: Client, step: string): Promise<void> {
+  const doomed = await site.startDoomed(step);
+  const { key } = await market.hasSession(seller.userId);
+  await diesOf(doomed, clientOf(doomed.origin, key).post("/v1/payouts", {}));
+}
+
+const payoutsOf = async (seller: Client): Promise<{ id: string; status: string }[]> =>
+  (await seller.get("/v1/payouts")).body.data;
+const balanceOf = async (seller: Client) => {
+  const [{ available, inTransit }] = (await seller.get("/v1/balance")).body.data;
+  return { available, inTransit };
+};
+
+suite("a process that is killed", () => {
+  for (const step of steps) {
+    for (const [account, status, available] of [
+      ["acct_test", "completed", 0],
+      ["acct_test_fails", "failed", 50],
+    ] as const) {
+      test(`at "${step}" leaves a payout that the job ends as ${status}, with one at the provider`, async () => {
+        const seller = await hasSeller(account);
+        const before = site.done.payouts.length;
+        await asksInVain(seller, step);
+        market.clock.forward(2 * MINUTE_MS);
+        for (let times = 0; times < 2; times++) await reconcilePayouts(market.service.ctx);
+        const payouts = await payoutsOf(seller);
+        assert.deepEqual(
+          payouts.map((payout) => payout.status),
+          [status],
+        );
+        assert.deepEqual(
+          site.done.payouts.slice(before).map(({ payoutId }) => payoutId),
+          [payouts[0]!.id],
+        );
+        assert.deepEqual(await balanceOf(seller), { available, inTransit: 0 });
+      });
+    }
+  }
+
+  test('at "payout: drawing" has drawn nothing', async () => {
+    const seller = await hasSeller("acct_test");
+    await asksInVain(seller, "payout: drawing");
+    assert.deepEqual(await payoutsOf(seller), []);
+    assert.deepEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
+  });
+
+  test("leaves books that balance and agree with the payouts", async () => {
+    assert.deepEqual(await ledgerSums(market), { USD: 0 });
+    const { problems } = await verifyLedger(market.service.ctx.db);
+    assert.deepEqual(
+      problems.filter((problem) => /payout/i.test(problem)),
+      [],
+    );
+  });
+});
+
+suite("POST /payouts of a part, under an Idempotency-Key", () => {
+  for (const step of steps) {
+    test(`killed at "${step}": a repeat answers the payout that was drawn`, async () => {
+      const { userId } = await hasSeller("acct_test");
+      const session = await market.hasSession(userId);
+      const ask = (client: Client) =>
+        client.post("/v1/payouts", { amount: 10 }, { "idempotency-key": "part" });
+      const doomed = await site.startDoomed(step);
+      await diesOf(doomed, ask(clientOf(doomed.origin, session.key)));
+      const before = site.done.payouts.length;
+      const reply = await answeredRepeat(site.market, () => ask(session));
+      const [only, ...others] = await payoutsOf(session);
+      assert.deepEqual([reply.status, reply.body.data?.id, others], [201, only?.id, []], reply.text);
+      assert.equal(only!.status, "completed");
+      assert.ok(site.done.payouts.length <= before + 1);
+    });
+  }
+});
+
+test("a part that is asked for again under its key, because a step failed, is paid once", async () => {
+  for (const step of steps) {
+    const { userId } = await hasSeller("acct_test");
+    const session = await market.hasSession(userId);
+    const ask = () => session.post("/v1/payouts", { amount: 10 }, { "idempotency-key": `part of ${userId}` });
+    site.failsAt = step;
+    await ask();
+    site.failsAt = "";
+    assert.equal((await ask()).status, 201, step);
+    market.clock.forward(2 * MINUTE_MS);
+    await reconcilePayouts(market.service.ctx);
+    assert.equal((await session.get("/v1/payouts")).body.data.length, 1, step);
+  }
+});

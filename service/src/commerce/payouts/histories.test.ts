@@ -1,0 +1,333 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { PayoutStatus } from "@stoa/contract";
+import fc from "fast-check";
+import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import {
+  askPayout,
+  type Bank,
+  type BankState,
+  hasBank,
+  hasEarned,
+  ledgerSums,
+} from "../../../test/payouts.ts";
+import { toMinor } from "../../core/money/amount.ts";
+import { verifyLedger } from "../ledger/verify.ts";
+import { payOutBySchedule } from "./schedule.ts";
+import { reconcilePayouts } from "./sending.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const RUNS = 30;
+
+let market: Market;
+let bank: Bank;
+let buyer: Client;
+let admin: Client;
+before(async () => {
+  market = await openMarket();
+  bank = hasBank(market);
+  buyer = await market.hasUser();
+  admin = await market.hasUser({ role: "admin" });
+});
+after(() => market.close());
+
+/** What was earned once, and what is left of it after refunds. */
+interface Earning {
+  currency: string;
+  leftMinor: bigint;
+  maturesAt: Date;
+  account: "seller" | "referrer";
+  /** Where a product was really bought. */
+  orderId?: string;
+  /** Its buyer wants the money back, and nobody has decided. */
+  refundId?: string | undefined;
+}
+
+interface Told {
+  id: string;
+  status: PayoutStatus;
+  amount: number;
+  currency: string;
+  period: { start: string; end: string };
+}
+
+/** What a slow reader of receipts and statements knows of one seller. */
+interface History {
+  seller: Client;
+  earnings: Earning[];
+}
+
+type Step = (history: History) => Promise<unknown>;
+
+const payoutsOf = async ({ seller }: History): Promise<Told[]> =>
+  (await seller.get("/v1/payouts?limit=100")).body.data;
+const later = (hours: number) => new Date(market.clock.now.getTime() + hours * HOUR_MS);
+
+async function earns(history: History, earning: Earning): Promise<void> {
+  await hasEarned(market, history.seller, { ...earning, amountMinor: earning.leftMinor });
+  history.earnings.push(earning);
+}
+
+const currency = fc.constantFrom("USD", "JPY", "KWD");
+const state = fc.constantFrom<BankState>("in_transit", "completed", "failed", "returned");
+
+const sells = fc
+  .record({
+    currency,
+    amountMinor: fc.bigInt({ min: 1n, max: 60_000n }),
+    hours: fc.integer({ min: -48, max: 400 }),
+    account: fc.constantFrom("seller", "seller", "referrer"),
+  })
+  .map(
+    ({ hours, amountMinor, ...sale }): Step =>
+      (history) =>
+        earns(history, { ...sale, leftMinor: amountMinor, maturesAt: later(hours) }),
+  );
+
+/** By the real rooms: the platform keeps a tenth, rounded half-up. */
+const sellsAProduct = fc.integer({ min: 1, max: 500_00 }).map(
+  (cents): Step =>
+    async (history) => {
+      const productId = await hasProduct(history.seller, { price: cents / 100 });
+      const orderId = await hasBought(buyer, productId);
+      // What was looked at comes back only if the seller says so.
+      await buyer.get(`/v1/products/${productId}`);
+      const fee = BigInt(Math.floor((cents + 5) / 10));
+      history.earnings.push({
+        currency: "USD",
+        leftMinor: BigInt(cents) - fee,
+        maturesAt: later(14 * 24),
+        account: "seller",
+        orderId,
+      });
+    },
+);
+
+/** An administrator gives a buyer all of it back, whether or not the seller was paid for it. */
+const givesAnOrderBack = fc.nat().map(
+  (which): Step =>
+    async ({ earnings }) => {
+      const orders = earnings.filter(({ orderId, leftMinor }) => orderId && leftMinor > 0n);
+      const order = orders[which % orders.length];
+      if (!order) return;
+      const session = await market.hasSession(admin.userId, { secondFactor: true });
+      const reply = await session.post(`/v1/admin/orders/${order.orderId}/refund`, { reason: "other" });
+      assert.deepEqual([reply.status, reply.body.data?.status], [201, "succeeded"], reply.text);
+      order.leftMinor = 0n;
+      order.refundId = undefined;
+    },
+);
+
+const asksForAnOrderBack = fc.nat().map(
+  (which): Step =>
+    async ({ earnings }) => {
+      const orders = earnings.filter((one) => one.orderId && one.leftMinor > 0n && !one.refundId);
+      const order = orders[which % orders.length];
+      if (!order) return;
+      const reply = await buyer.post(`/v1/purchases/${order.orderId}/refund`, { reason: "other" });
+      assert.ok(reply.status === 201 || /refund_window_expired/.test(reply.text), reply.text);
+      if (reply.status === 201) order.refundId = reply.body.data.id;
+    },
+);
+
+const decidesOnARefund = fc.tuple(fc.nat(), fc.constantFrom("approve", "reject")).map(
+  ([which, how]): Step =>
+    async ({ seller, earnings }) => {
+      const orders = earnings.filter(({ refundId }) => refundId);
+      const order = orders[which % orders.length];
+      if (!order) return;
+      const session = await market.hasSession(seller.userId);
+      const reply = await session.post(`/v1/refunds/${order.refundId}/${how}`, {
+        ...(how === "reject" && { reason: "No." }),
+      });
+      assert.ok(reply.status === 200 || /overdue/.test(reply.text), reply.text);
+      if (reply.status !== 200) return;
+      order.refundId = undefined;
+      if (how === "approve") order.leftMinor = 0n;
+    },
+);
+
+/** A part of what was earned once is given back: it counts as if it had never been earned. */
+const refunds = fc.tuple(fc.nat(), fc.integer({ min: 1, max: 100 })).map(
+  ([which, percent]): Step =>
+    async (history) => {
+      const earning = history.earnings[which % history.earnings.length];
+      if (!earning || earning.orderId || earning.leftMinor <= 0n) return;
+      const amountMinor = (earning.leftMinor * BigInt(percent) + 99n) / 100n;
+      const { currency: of, maturesAt, account } = earning;
+      await hasEarned(market, history.seller, {
+        amountMinor: -amountMinor,
+        currency: of,
+        maturesAt,
+        account,
+      });
+      earning.leftMinor -= amountMinor;
+    },
+);
+
+/** A lost dispute's fee: it is due at once, whatever there is. */
+const paysAFee = fc.tuple(currency, fc.bigInt({ min: 1n, max: 3_000n })).map(
+  ([of, amountMinor]): Step =>
+    (history) =>
+      earns(history, { currency: of, leftMinor: -amountMinor, maturesAt: later(0), account: "seller" }),
+);
+
+const waits = fc.integer({ min: 1, max: 200 }).map(
+  (hours): Step =>
+    async () => {
+      market.clock.forward(hours * HOUR_MS);
+    },
+);
+
+const asks = fc.record({ currency }, { requiredKeys: [] }).chain((wish) =>
+  fc.record({
+    wish: fc.oneof(
+      fc.constant(wish),
+      fc.integer({ min: 1, max: 300 }).map((amount) => ({ ...wish, amount })),
+    ),
+    begins: state,
+    trouble: fc.constantFrom("none", "none", "answers get lost", "down"),
+  }),
+);
+const asksForPayout = asks.map(
+  ({ wish, begins, trouble }): Step =>
+    async ({ seller }) => {
+      Object.assign(bank, { begins, trouble });
+      const balances: { currency: string; available: number }[] = (await seller.get("/v1/balance")).body.data;
+      const reply = await askPayout(market, seller, wish);
+      bank.trouble = "none";
+      assert.ok([201, 409, 422].includes(reply.status), reply.text);
+      if (reply.status !== 201) return;
+      const { amount, currency: of } = reply.body.data;
+      const { available } = balances.find((balance) => balance.currency === of)!;
+      assert.ok(amount <= available, `${amount} of ${available}`);
+    },
+);
+
+/** Only in the ways in which a bank can go. */
+const goesOn: Record<BankState, BankState[]> = {
+  in_transit: ["completed", "failed", "returned"],
+  completed: ["returned"],
+  failed: [],
+  returned: [],
+};
+const hearsFromTheBank = fc.tuple(fc.nat(), fc.nat()).map(
+  ([which, where]): Step =>
+    async (history) => {
+      const heard = (await payoutsOf(history)).filter(({ id }) => bank.paid.has(id));
+      const payout = heard[which % heard.length];
+      const ways = payout ? goesOn[bank.paid.get(payout.id)!.state] : [];
+      if (payout && ways.length > 0) await bank.moves(payout.id, ways[where % ways.length]!);
+    },
+);
+
+const reconciles: Step = async () => {
+  market.clock.forward(HOUR_MS);
+  await reconcilePayouts(market.service.ctx);
+};
+
+const isPaidBySchedule = state.map(
+  (begins): Step =>
+    async () => {
+      bank.begins = begins;
+      await payOutBySchedule(market.service.ctx, "daily");
+    },
+);
+
+const step = fc.oneof(
+  { weight: 4, arbitrary: sells },
+  { weight: 2, arbitrary: sellsAProduct },
+  { weight: 1, arbitrary: givesAnOrderBack },
+  { weight: 2, arbitrary: asksForAnOrderBack },
+  { weight: 1, arbitrary: decidesOnARefund },
+  { weight: 2, arbitrary: refunds },
+  { weight: 1, arbitrary: paysAFee },
+  { weight: 3, arbitrary: waits },
+  { weight: 3, arbitrary: asksForPayout },
+  { weight: 3, arbitrary: hearsFromTheBank },
+  { weight: 1, arbitrary: fc.constant(reconciles) },
+  { weight: 1, arbitrary: isPaidBySchedule },
+);
+
+const sum = (amounts: bigint[]) => amounts.reduce((total, amount) => total + amount, 0n);
+
+/** Each balance anew, from what was earned and from the payouts that the seller was told of. */
+async function mustBeAsRecomputed(history: History): Promise<void> {
+  const payouts = await payoutsOf(history);
+  for (const told of (await history.seller.get("/v1/balance")).body.data) {
+    const mine = history.earnings.filter((earning) => earning.currency === told.currency);
+    const [matured, pending] = [true, false].map((isMatured) =>
+      sum(mine.filter((one) => one.maturesAt <= market.clock.now === isMatured).map((one) => one.leftMinor)),
+    );
+    const of = (...states: PayoutStatus[]) =>
+      sum(
+        payouts
+          .filter((payout) => payout.currency === told.currency && states.includes(payout.status))
+          .map(({ amount }) => toMinor(amount, told.currency)!),
+      );
+    const reserved = sum(
+      mine.filter((one) => one.refundId && one.maturesAt <= market.clock.now).map((one) => one.leftMinor),
+    );
+    const recomputed = {
+      pending,
+      reserved,
+      available: matured! - of("pending", "in_transit", "completed") - reserved,
+      inTransit: of("pending", "in_transit"),
+    };
+    const read = {
+      pending: toMinor(told.pending, told.currency),
+      reserved: toMinor(told.reserved, told.currency),
+      available: toMinor(told.available, told.currency),
+      inTransit: toMinor(told.inTransit, told.currency),
+    };
+    assert.deepEqual(read, recomputed, told.currency);
+  }
+}
+
+/** No day is paid for twice, whatever came back in between. */
+async function mustTellEachDayOnce(history: History): Promise<void> {
+  const kept = (await payoutsOf(history)).filter(({ status }) => !["failed", "returned"].includes(status));
+  for (const of of new Set(kept.map((payout) => payout.currency))) {
+    // The list is newest first.
+    const ends = kept.filter((payout) => payout.currency === of).toReversed();
+    for (const [index, { period }] of ends.entries()) {
+      assert.ok(period.start <= period.end, JSON.stringify(period));
+      assert.ok(index === 0 || period.start > ends[index - 1]!.period.end, JSON.stringify(ends));
+    }
+  }
+}
+
+/** When everything has been asked about, both sides tell the same of every payout. */
+async function mustAgreeWithTheBank(history: History): Promise<void> {
+  market.clock.forward(DAY_MS + HOUR_MS);
+  await reconcilePayouts(market.service.ctx);
+  const payouts = await payoutsOf(history);
+  for (const { id, status, amount, currency: of } of payouts) {
+    assert.equal(status, bank.paid.get(id)?.state);
+    assert.equal(bank.paid.get(id)?.request.amountMinor, toMinor(amount, of));
+  }
+}
+
+/** What was earned past the real rooms has no order behind it, which the proofs tell as well. */
+const isAboutPayouts = (problem: string) => /payout/i.test(problem);
+
+test("whatever is sold, refunded, paid, lost and sent back, every balance is its entries, and the ledger's sum is zero", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
+      const history: History = { seller: await market.hasUser({ role: "seller" }), earnings: [] };
+      for (const take of steps) {
+        await take(history);
+        await mustBeAsRecomputed(history);
+      }
+      await mustTellEachDayOnce(history);
+      await mustAgreeWithTheBank(history);
+      await mustBeAsRecomputed(history);
+      assert.deepEqual(new Set(Object.values(await ledgerSums(market))), new Set([0]));
+      const { problems } = await verifyLedger(market.service.ctx.db);
+      assert.deepEqual(problems.filter(isAboutPayouts), []);
+    }),
+    { numRuns: RUNS },
+  );
+});

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { lettersToUser } from "../../../test/letters.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { hasEarned } from "../../../test/payouts.ts";
+import { until } from "../../../test/until.ts";
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+/** Asks for a payout to an account of the test provider's. */
+async function isPaidAt(
+  account: string,
+): Promise<{ seller: Client; payout: { id: string; status: string } }> {
+  const seller = await market.hasUser({ role: "seller" });
+  const session = await market.hasSession(seller.userId);
+  assert.equal((await session.put("/v1/account/payout-account", { account })).status, 200);
+  await hasEarned(market, seller, { amountMinor: 5000n });
+  const reply = await session.post("/v1/payouts", {});
+  assert.equal(reply.status, 201, reply.text);
+  return { seller, payout: reply.body.data };
+}
+
+const balanceOf = async (seller: Client) => (await seller.get("/v1/balance")).body.data[0];
+const statusOf = async (seller: Client, id: string) =>
+  (await seller.get(`/v1/payouts/${id}`)).body.data.status;
+
+test("acct_test pays", async () => {
+  const { seller, payout } = await isPaidAt("acct_test");
+  assert.equal(payout.status, "completed");
+  assert.partialDeepStrictEqual(await balanceOf(seller), { available: 0, inTransit: 0 });
+});
+
+test("acct_test_fails does not pay, and the amount is there again", async () => {
+  const { seller, payout } = await isPaidAt("acct_test_fails");
+  assert.partialDeepStrictEqual(payout, { status: "failed", failureCode: "account_closed" });
+  assert.partialDeepStrictEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
+});
+
+test("acct_test_returns sends back what it was paid, of which a notice tells", async () => {
+  const { seller, payout } = await isPaidAt("acct_test_returns");
+  assert.equal(payout.status, "completed");
+  await until("the notice came", async () => (await statusOf(seller, payout.id)) === "returned");
+  assert.partialDeepStrictEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
+  const [letter] = await lettersToUser(market, seller.userId);
+  assert.equal(letter!.subject, "Sent back by your bank: 50.00 USD");
+});
+
+test("an account that the provider does not know is no way to be paid", async () => {
+  const { seller, payout } = await isPaidAt("acct_nobody");
+  assert.equal(payout.status, "failed");
+  assert.partialDeepStrictEqual(await balanceOf(seller), { available: 50, inTransit: 0 });
+});

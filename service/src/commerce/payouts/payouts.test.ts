@@ -1,0 +1,381 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, suite, test } from "node:test";
+import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { askPayout, type Bank, type EarningWish, hasBank, hasEarned } from "../../../test/payouts.ts";
+import { toId } from "../../core/ids.ts";
+import { minimumMinor } from "./balance.ts";
+
+const DAY_MS = 86_400_000;
+
+let market: Market;
+let bank: Bank;
+before(async () => {
+  market = await openMarket();
+  bank = hasBank(market);
+});
+beforeEach(() => {
+  bank.begins = "in_transit";
+  bank.trouble = "none";
+});
+after(() => market.close());
+
+const hasSeller = () => market.hasUser({ role: "seller" });
+const later = (days: number) => new Date(market.clock.now.getTime() + days * DAY_MS);
+const day = (days: number) => later(days).toISOString().slice(0, 10);
+const earns = (seller: Client, wish: EarningWish) => hasEarned(market, seller, wish);
+const balances = async (seller: Client) => (await seller.get("/v1/balance")).body.data;
+const ask = (seller: Client, wish: object = {}) => askPayout(market, seller, wish);
+
+async function hasPayout(seller: Client, wish: object = {}) {
+  const reply = await ask(seller, wish);
+  assert.equal(reply.status, 201, reply.text);
+  return reply.body.data;
+}
+
+suite("a balance", () => {
+  test("is nothing in the shop's currency before the first sale", async () => {
+    assert.deepEqual(await balances(await hasSeller()), [
+      {
+        ...{ currency: "USD", pending: 0, available: 0, reserved: 0, inTransit: 0 },
+        ...{ minimum: 10, nextMaturity: null },
+      },
+    ]);
+  });
+
+  test("tells of a sale what is left of it, and when it matures", async () => {
+    const seller = await hasSeller();
+    await hasBought(await market.hasUser(), await hasProduct(seller, { price: 100 }));
+    const [balance] = await balances(seller);
+    const at = later(14).toISOString();
+    assert.partialDeepStrictEqual(balance, { pending: 90, available: 0, nextMaturity: { amount: 90, at } });
+    market.clock.forward(14 * DAY_MS - 1);
+    assert.partialDeepStrictEqual((await balances(seller))[0], { pending: 90, available: 0 });
+    market.clock.forward(1);
+    assert.partialDeepStrictEqual((await balances(seller))[0], {
+      pending: 0,
+      available: 90,
+      nextMaturity: null,
+    });
+  });
+
+  test("matures after the window that its buyer had, and never before seven days", async () => {
+    for (const [refundDays, days] of [
+      [0, 7],
+      [7, 7],
+      [30, 30],
+    ] as const) {
+      const seller = await hasSeller();
+      await (await market.hasSession(seller.userId)).patch("/v1/account", { refundDays });
+      await hasBought(await market.hasUser(), await hasProduct(seller));
+      const at = later(days).toISOString();
+      assert.equal((await balances(seller))[0].nextMaturity.at, at, `a window of ${refundDays} days`);
+    }
+  });
+
+  test("has a line for each currency, with the decimals and the minimum of each", async () => {
+    const seller = await hasSeller();
+    await earns(seller, { amountMinor: 1999n, currency: "USD" });
+    await earns(seller, { amountMinor: 1500n, currency: "JPY", maturesAt: later(1) });
+    await earns(seller, { amountMinor: 1234n, currency: "KWD" });
+    const matured = { pending: 0, reserved: 0, inTransit: 0, minimum: 10, nextMaturity: null };
+    assert.deepEqual(await balances(seller), [
+      {
+        currency: "JPY",
+        pending: 1500,
+        available: 0,
+        reserved: 0,
+        inTransit: 0,
+        minimum: 1000,
+        nextMaturity: { amount: 1500, at: later(1).toISOString() },
+      },
+      { ...matured, currency: "KWD", available: 1.234 },
+      { ...matured, currency: "USD", available: 19.99 },
+    ]);
+    const paged = await seller.get("/v1/balance?limit=1&page=2");
+    assert.equal(paged.body.data[0].currency, "KWD");
+    assert.equal(paged.body.meta.total, 3);
+  });
+
+  test("passes by what was refunded whole when it tells what matures next", async () => {
+    const seller = await hasSeller();
+    await earns(seller, { amountMinor: 500n, maturesAt: later(1) });
+    await earns(seller, { amountMinor: -500n, maturesAt: later(1) });
+    await earns(seller, { amountMinor: 700n, maturesAt: later(2) });
+    const [{ pending, nextMaturity }] = await balances(seller);
+    assert.deepEqual(
+      { pending, nextMaturity },
+      { pending: 7, nextMaturity: { amount: 7, at: later(2).toISOString() } },
+    );
+  });
+
+  test("below zero is made up for before anything is paid out", async () => {
+    const seller = await hasSeller();
+    await earns(seller, { amountMinor: -3000n });
+    assert.equal((await balances(seller))[0].available, -30);
+    assertError(await ask(seller), 422, "VALIDATION_ERROR", "amount");
+    await earns(seller, { amountMinor: 3900n });
+    assertError(await ask(seller), 422, "VALIDATION_ERROR", "amount");
+    await earns(seller, { amountMinor: 200n });
+    assert.equal((await hasPayout(seller)).amount, 11);
+  });
+});
+
+suite("a payout", () => {
+  test("takes all that is available, and says which days it pays for", async () => {
+    const seller = await hasSeller();
+    const now = market.clock.now;
+    await earns(seller, { amountMinor: 1000n, maturesAt: later(-9) });
+    await earns(seller, { amountMinor: 2550n, maturesAt: later(-2) });
+    await earns(seller, { amountMinor: 4000n, maturesAt: later(1) });
+    const payout = await hasPayout(seller);
+    assert.deepEqual(payout, {
+      id: payout.id,
+      sellerId: toId("usr", seller.userId),
+      status: "in_transit",
+      amount: 35.5,
+      currency: "USD",
+      period: { start: day(-9), end: day(-2) },
+      failureCode: null,
+      createdAt: now.toISOString(),
+      completedAt: null,
+    });
+    assert.partialDeepStrictEqual((await balances(seller))[0], {
+      pending: 40,
+      available: 0,
+      inTransit: 35.5,
+    });
+    assert.deepEqual((await seller.get(`/v1/payouts/${payout.id}`)).body.data, payout);
+    assert.deepEqual(bank.paid.get(payout.id)!.request, {
+      payoutId: payout.id,
+      destination: "acct_test",
+      amountMinor: 3550n,
+      currency: "USD",
+    });
+  });
+
+  test("of a part pays for the days that mature first, and the next one goes on from there", async () => {
+    bank.begins = "completed";
+    const seller = await hasSeller();
+    for (const days of [-5, -4, -3, -2]) await earns(seller, { amountMinor: 2000n, maturesAt: later(days) });
+    assert.deepEqual((await hasPayout(seller, { amount: 30 })).period, { start: day(-5), end: day(-4) });
+    assert.deepEqual((await hasPayout(seller, { amount: 20 })).period, { start: day(-3), end: day(-3) });
+    assert.deepEqual((await hasPayout(seller)).period, { start: day(-2), end: day(-2) });
+  });
+
+  test("has the days since the first sale, and the next one those after, up to the last on which matured what it pays", async () => {
+    bank.begins = "completed";
+    const seller = await hasSeller();
+    const productId = await hasProduct(seller, { price: 50 });
+    const sold = day(0);
+    await hasBought(await market.hasUser(), productId);
+    market.clock.forward(3 * DAY_MS);
+    await hasBought(await market.hasUser(), productId);
+    market.clock.forward(12 * DAY_MS);
+    assert.deepEqual((await hasPayout(seller)).period, { start: sold, end: day(-1) });
+    market.clock.forward(5 * DAY_MS);
+    assert.deepEqual((await hasPayout(seller)).period, { start: day(-5), end: day(-3) });
+  });
+
+  test("of what is left of a day that was told already has the day after: no day is told twice", async () => {
+    bank.begins = "completed";
+    const seller = await hasSeller();
+    for (const days of [-3, -3, -1]) await earns(seller, { amountMinor: 2000n, maturesAt: later(days) });
+    assert.deepEqual((await hasPayout(seller, { amount: 20 })).period, { start: day(-3), end: day(-3) });
+    assert.deepEqual((await hasPayout(seller, { amount: 20 })).period, { start: day(-2), end: day(-2) });
+    assert.deepEqual((await hasPayout(seller)).period, { start: day(-1), end: day(-1) });
+  });
+
+  test("draws commissions first, then sales", async () => {
+    const seller = await hasSeller();
+    await earns(seller, { amountMinor: 1500n, account: "referrer" });
+    await earns(seller, { amountMinor: 5000n });
+    await hasPayout(seller, { amount: 20 });
+    const { rows } = await market.query(
+      `select account, sum(amount_minor) from ledger_entries where owner_id = $1 group by account order by account`,
+      [seller.userId],
+    );
+    assert.deepEqual(
+      rows.map(({ account, sum }) => [account, Number(sum)]),
+      [
+        ["in_transit", 2000],
+        ["referrer", 0],
+        ["seller", 4500],
+      ],
+    );
+  });
+
+  test("is refused where the amount is below the minimum or above what is available", async () => {
+    const seller = await hasSeller();
+    await earns(seller, { amountMinor: 5000n });
+    for (const amount of [9.99, 50.01, 1_000_000])
+      assertError(await ask(seller, { amount }), 422, "VALIDATION_ERROR", "amount");
+    assert.equal((await hasPayout(seller, { amount: 50 })).amount, 50);
+    const poor = await hasSeller();
+    await earns(poor, { amountMinor: 999n });
+    const { reason } = assertError(await ask(poor), 422, "VALIDATION_ERROR", "amount");
+    assert.match(reason, /below the minimum of 10.00 USD; 9.99 USD is available/);
+  });
+
+  test("is refused where the request is no amount of a currency", async () => {
+    const seller = await hasSeller();
+    await earns(seller, { amountMinor: 5000n });
+    for (const amount of [0, -1, 10.001, "10", 1e20])
+      assertError(await ask(seller, { amount }), 400, "INVALID_REQUEST", "amount");
+    for (const currency of ["XXX", "usd", "", 1])
+      assertError(await ask(seller, { currency }), 400, "INVALID_REQUEST", "currency");
+    assertError(await ask(seller, { sum: 10 }), 400, "INVALID_REQUEST", "sum");
+    assert.equal((await balances(seller))[0].available, 50);
+  });
+
+  test("is in the only currency with a balance, else in the shop's own, unless one is named", async () => {
+    const seller = await hasSeller();
+    await earns(seller, { amountMinor: 5000n, currency: "JPY" });
+    assert.partialDeepStrictEqual(await hasPayout(seller, { amount: 2000 }), {
+      currency: "JPY",
+      amount: 2000,
+    });
+    await earns(seller, { amountMinor: 5000n, currency: "USD" });
+    assert.partialDeepStrictEqual(await hasPayout(seller), { currency: "USD", amount: 50 });
+    await earns(seller, { amountMinor: 20_000n, currency: "KWD" });
+    assert.partialDeepStrictEqual(await hasPayout(seller, { currency: "KWD" }), {
+      currency: "KWD",
+      amount: 20,
+    });
+    assertError(await ask(seller, { currency: "EUR" }), 422, "VALIDATION_ERROR", "amount");
+  });
+
+  test("is one at a time in each currency: the open one is named", async () => {
+    const seller = await hasSeller();
+    await earns(seller, { amountMinor: 5000n });
+    const payout = await hasPayout(seller, { amount: 20 });
+    assert.equal(assertError(await ask(seller), 409, "CONFLICT").payoutId, payout.id);
+    await bank.moves(payout.id, "completed");
+    assert.equal((await hasPayout(seller)).amount, 30);
+  });
+
+  test("is drawn once, also where the clock of another process is behind", async () => {
+    bank.begins = "completed";
+    const seller = await hasSeller();
+    await earns(seller, { amountMinor: 2_000n });
+    await earns(seller, { amountMinor: 1_000n, account: "referrer" });
+    market.clock.forward(60_000);
+    await hasPayout(seller);
+    market.clock.forward(-30_000);
+    assert.partialDeepStrictEqual((await balances(seller))[0], { pending: 0, available: 0 });
+    assertError(await ask(seller), 422, "VALIDATION_ERROR", "amount");
+    market.clock.forward(30_000);
+  });
+
+  test("asked for fifty times at once is made once", async () => {
+    const seller = await hasSeller();
+    await earns(seller, { amountMinor: 50_000n });
+    const session = await market.hasSession(seller.userId);
+    const asks = Array.from({ length: 50 }, () => session.post("/v1/payouts", { amount: 10 }));
+    const replies = await Promise.all(asks);
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [201, ...Array<number>(49).fill(409)]);
+    assert.equal((await seller.get("/v1/payouts")).body.meta.total, 1);
+    assert.partialDeepStrictEqual((await balances(seller))[0], { available: 490, inTransit: 10 });
+  });
+
+  test("is refused where nobody knows where to pay, and goes to the seller's own account where there is one", async () => {
+    const { payments } = market.service.ctx.outside;
+    const seller = await hasSeller();
+    await earns(seller, { amountMinor: 5000n });
+    Object.assign(market.service.ctx.outside, { payments: { ...payments, sharedPayoutAccount: null } });
+    assertError(await ask(seller), 422, "VALIDATION_ERROR", "account");
+    await market.query("insert into payment_customers (user_id, payout_account_id) values ($1, 'acct_own')", [
+      seller.userId,
+    ]);
+    const payout = await hasPayout(seller);
+    assert.equal(bank.paid.get(payout.id)!.request.destination, "acct_own");
+    Object.assign(market.service.ctx.outside, { payments });
+  });
+
+  test("is not drawn where its seller is banned while the provider is asked about their account", async () => {
+    const [seller, { payments }] = [await hasSeller(), market.service.ctx.outside];
+    await earns(seller, { amountMinor: 2_000n });
+    const { findPayoutAccount } = payments;
+    payments.findPayoutAccount = async (account) => {
+      await market.query("update users set banned_at = $2 where id = $1", [seller.userId, market.clock.now]);
+      return findPayoutAccount(account);
+    };
+    const reply = await ask(seller);
+    payments.findPayoutAccount = findPayoutAccount;
+    assertError(reply, 401, "INVALID_API_KEY");
+    const { rowCount } = await market.query("select from payouts where seller_id = $1", [seller.userId]);
+    assert.equal(rowCount, 0);
+  });
+
+  test("with the same Idempotency-Key is the same payout", async () => {
+    bank.begins = "completed";
+    const seller = await hasSeller();
+    await earns(seller, { amountMinor: 5000n });
+    const session = await market.hasSession(seller.userId);
+    const replies = [1, 2].map(() =>
+      session.post("/v1/payouts", { amount: 10 }, { "idempotency-key": "once" }),
+    );
+    const [first, second] = await Promise.all(replies);
+    assert.ok([first!.status, second!.status].includes(201));
+    assert.equal((await seller.get("/v1/payouts")).body.meta.total, 1);
+  });
+});
+
+suite("payouts are listed", () => {
+  test("newest first, by state and currency, each seller's own", async () => {
+    const seller = await hasSeller();
+    await earns(seller, { amountMinor: 10_000n });
+    await earns(seller, { amountMinor: 9000n, currency: "JPY" });
+    const first = await hasPayout(seller, { currency: "USD", amount: 10 });
+    await bank.moves(first.id, "completed");
+    const second = await hasPayout(seller, { currency: "USD", amount: 10 });
+    const third = await hasPayout(seller, { currency: "JPY" });
+    const ids = async (query: string) =>
+      (await seller.get(`/v1/payouts${query}`)).body.data.map(({ id }: { id: string }) => id);
+    assert.deepEqual(await ids(""), [third.id, second.id, first.id]);
+    assert.deepEqual(await ids("?status=in_transit"), [third.id, second.id]);
+    assert.deepEqual(await ids("?currency=USD&status=completed"), [first.id]);
+    assert.deepEqual(await ids("?limit=1&page=2"), [second.id]);
+    const other = await hasSeller();
+    assert.deepEqual((await other.get("/v1/payouts")).body.data, []);
+    assertError(await other.get(`/v1/payouts/${first.id}`), 404, "PAYOUT_NOT_FOUND");
+    assertError(await seller.get("/v1/payouts?status=lost"), 400, "INVALID_REQUEST", "status");
+    for (const id of ["payout_00000000000000000000000000", "1", first.id.replace("payout", "ord")])
+      assertError(await seller.get(`/v1/payouts/${id}`), 404, "PAYOUT_NOT_FOUND");
+  });
+
+  test("for administrators with whose they are and where they went", async () => {
+    const seller = await market.hasUser({ role: "seller", name: "Grace" });
+    await earns(seller, { amountMinor: 10_000n });
+    const { id } = await hasPayout(seller);
+    const { userId } = await market.hasUser({ role: "admin" });
+    const admin = await market.hasSession(userId, { secondFactor: true });
+    const sellerId = toId("usr", seller.userId);
+    const { data } = (await admin.get(`/v1/admin/payouts?sellerId=${sellerId}`)).body;
+    assert.equal(data.length, 1);
+    assert.partialDeepStrictEqual(data[0], {
+      id,
+      seller: { id: sellerId, name: "Grace" },
+      account: "acct_test",
+      providerPayoutId: `po_${id}`,
+      scheduled: false,
+    });
+    assert.equal((await admin.get("/v1/admin/payouts")).body.data[0].id, id);
+    assert.deepEqual((await admin.get("/v1/admin/payouts?sellerId=nobody")).body.data, []);
+    assertError(await seller.get("/v1/admin/payouts"), 403, "UNAUTHORIZED");
+  });
+});
+
+test("balance and payouts are for sellers: a key may read them, and a person alone asks", async () => {
+  const buyer = await market.hasUser();
+  for (const path of ["/v1/balance", "/v1/payouts"])
+    assert.equal(assertError(await buyer.get(path), 403, "UNAUTHORIZED").required, "manage:products");
+  const reader = await market.hasUser({ role: "seller", permissions: ["purchases:read"] });
+  assert.equal((await reader.get("/v1/balance")).status, 200);
+  const asked = await (await market.hasUser({ role: "seller" })).post("/v1/payouts", {});
+  assert.equal(assertError(asked, 403, "UNAUTHORIZED").required, "session");
+});
+
+test("the minimum is ten where a currency has decimals, and a thousand where it has none", () => {
+  assert.deepEqual(["USD", "KWD", "JPY"].map(minimumMinor), [1_000n, 10_000n, 1_000n]);
+});

@@ -1,0 +1,147 @@
+import type { AdminPayout, AskPayout, Payout, PayoutStatus } from "@stoa/contract";
+import { lockAccount } from "../../accounts/people/accounts.ts";
+import { toUserId } from "../../accounts/people/users.ts";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError, invalidRequest, ruleBroken } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { formatMoney, isCurrency, toDecimal, toMinor } from "../../core/money/amount.ts";
+import { whyNotOnStep } from "../../core/money/chargeable.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
+import { lacksSetUp, payoutAccountOf } from "../charges/payout-account.ts";
+import { type Balance, balancesOf } from "../ledger/balances.ts";
+import { minimumMinor, nothingIn, payableOf } from "./balance.ts";
+import { makePayout } from "./making.ts";
+import { findOpenPayout, findOwnPayout, listPayouts as listRows, type PayoutRow } from "./queries.ts";
+import { refreshOrLeave, sendOrLeave } from "./sending.ts";
+
+/** Pays out what is available, or some of it: drawn and written first, then the provider is asked under the payout's id. */
+export async function askPayout(ctx: Context, caller: Member, wish: AskPayout): Promise<Payout> {
+  if (wish.currency && !isCurrency(wish.currency)) throw invalidRequest("currency", "is no currency");
+  await mustBeSetUp(ctx, caller.userId);
+  const payout = await ctx.db.transaction().execute((tx) => draw(ctx, tx, caller.userId, wish));
+  return toPayout(await sendOrLeave(ctx, payout));
+}
+
+/** Of a payout that was drawn under the same Idempotency-Key: one that has not ended is asked about, under its own id. */
+export async function resumePayout(ctx: Context, caller: Member, payoutId: string): Promise<Payout> {
+  const payout = await mustFind(ctx, caller, payoutId);
+  return toPayout(payout.status === "pending" ? await refreshOrLeave(ctx, payout) : payout);
+}
+
+/** Asked before anything is drawn: the provider would give it back, days later perhaps. */
+async function mustBeSetUp(ctx: Context, sellerId: string): Promise<void> {
+  if (await lacksSetUp(ctx, sellerId))
+    throw ruleBroken(
+      "account",
+      "is not set up at the payment provider yet: finish that, by POST /account/payout-account/onboarding",
+    );
+}
+
+/** Under the lock of the account: of two at once one finds the other's payout. */
+async function draw(ctx: Context, tx: Tx, sellerId: string, wish: AskPayout): Promise<PayoutRow> {
+  const seller = await lockAccount(tx, sellerId);
+  if (!seller || seller.closedAt || seller.bannedAt) throw new ApiError("INVALID_API_KEY");
+  const balance = await chooseBalance(ctx, tx, sellerId, wish);
+  const amountMinor = amountOf(ctx, wish, balance);
+  await mustHaveNoOpen(tx, sellerId, balance.currency);
+  mustBePayable(balance, amountMinor);
+  const destination = await payoutAccountOf(ctx, tx, sellerId);
+  if (!destination)
+    throw ruleBroken(
+      "account",
+      "is unknown: set up where your payouts go, by POST /account/payout-account/onboarding",
+    );
+  const payout = (await makePayout(ctx, tx, { sellerId, balance, amountMinor, destination, slot: null }))!;
+  await ctx.idempotencyKey?.bind(tx, toId("payout", payout.id));
+  return payout;
+}
+
+const isEmpty = ({ pendingMinor, availableMinor, reservedMinor, inTransitMinor }: Balance) =>
+  [pendingMinor, availableMinor, reservedMinor, inTransitMinor].every((minor) => minor === 0n);
+
+async function chooseBalance(ctx: Context, tx: Tx, sellerId: string, wish: AskPayout): Promise<Balance> {
+  const balances = await balancesOf(tx, sellerId, ctx.now());
+  const [first, ...others] = balances.filter((balance) => !isEmpty(balance));
+  const only = others.length === 0 ? first?.currency : undefined;
+  const currency = wish.currency ?? only ?? ctx.config.currency;
+  return balances.find((balance) => balance.currency === currency) ?? nothingIn(currency);
+}
+
+function amountOf(ctx: Context, { amount }: AskPayout, { currency, availableMinor }: Balance): bigint {
+  if (amount === undefined) return payableOf(ctx, currency, availableMinor);
+  const minor = toMinor(amount, currency);
+  if (minor === null) throw invalidRequest("amount", `is no amount of ${currency}`);
+  const why = whyNotOnStep(ctx.outside.payments.limitsOf(currency).stepMinor, minor, currency);
+  if (why) throw invalidRequest("amount", why);
+  return minor;
+}
+
+async function mustHaveNoOpen(tx: Tx, sellerId: string, currency: string): Promise<void> {
+  const open = await findOpenPayout(tx, sellerId, currency);
+  if (!open) return;
+  const payoutId = toId("payout", open.id);
+  const message = `A payout in ${currency} has not ended yet: wait for ${payoutId}.`;
+  throw new ApiError("CONFLICT", message, { payoutId });
+}
+
+function mustBePayable({ currency, availableMinor, reservedMinor }: Balance, amountMinor: bigint): void {
+  const minimum = minimumMinor(currency);
+  const reserved = `, and ${formatMoney(reservedMinor, currency)} is reserved for open refunds and disputes`;
+  const available = `${formatMoney(availableMinor, currency)} is available${reservedMinor > 0n ? reserved : ""}`;
+  if (amountMinor < minimum)
+    throw ruleBroken("amount", `is below the minimum of ${formatMoney(minimum, currency)}; ${available}`);
+  if (amountMinor > availableMinor) throw ruleBroken("amount", `is more than there is: ${available}`);
+}
+
+interface PayoutQuery extends Paging {
+  status?: PayoutStatus | undefined;
+  currency?: string | undefined;
+}
+
+export const listPayouts = async (ctx: Context, caller: Member, query: PayoutQuery): Promise<Page<Payout>> =>
+  mapPage(await listRows(ctx.db, { ...query, sellerId: caller.userId }), toPayout);
+
+export const readPayout = async (ctx: Context, caller: Member, payoutId: string): Promise<Payout> =>
+  toPayout(await mustFind(ctx, caller, payoutId));
+
+async function mustFind(ctx: Context, caller: Member, payoutId: string): Promise<PayoutRow> {
+  const id = toUuid("payout", payoutId);
+  const payout = id ? await findOwnPayout(ctx.db, caller.userId, id) : undefined;
+  if (!payout) throw new ApiError("PAYOUT_NOT_FOUND");
+  return payout;
+}
+
+interface AdminQuery extends PayoutQuery {
+  sellerId?: string | undefined;
+}
+
+/** An id of any shape that names nobody has no payouts. */
+export async function listAllPayouts(ctx: Context, query: AdminQuery): Promise<Page<AdminPayout>> {
+  if (query.sellerId === undefined) return mapPage(await listRows(ctx.db, query), toAdminPayout);
+  const sellerId = toUuid("usr", query.sellerId);
+  if (!sellerId) return { items: [], total: 0 };
+  return mapPage(await listRows(ctx.db, { ...query, sellerId }), toAdminPayout);
+}
+
+const toPayout = (payout: PayoutRow): Payout => ({
+  id: toId("payout", payout.id),
+  sellerId: toUserId(payout.sellerId),
+  status: payout.status,
+  amount: toDecimal(payout.amountMinor, payout.currency),
+  currency: payout.currency,
+  period: { start: payout.periodStart, end: payout.periodEnd },
+  failureCode: payout.failureCode,
+  createdAt: payout.createdAt.toISOString(),
+  completedAt: payout.completedAt?.toISOString() ?? null,
+});
+
+const toAdminPayout = (payout: PayoutRow): AdminPayout => ({
+  ...toPayout(payout),
+  seller: { id: toUserId(payout.sellerId), name: payout.sellerName },
+  account: payout.destination,
+  providerPayoutId: payout.providerPayoutId,
+  scheduled: payout.slot !== null,
+  waitsFor: payout.waitsFor,
+  reversedAmount: toDecimal(payout.reversedMinor, payout.currency),
+});

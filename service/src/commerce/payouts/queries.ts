@@ -1,0 +1,280 @@
+import type { PayoutStatus } from "@stoa/contract";
+import { sql } from "kysely";
+import { DAY_MS } from "../../core/days.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { type Drawn, exact } from "../../platform/db/exact.ts";
+import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+
+export const OPEN: PayoutStatus[] = ["pending", "in_transit"];
+/** Until then a bank sends back what it cannot take, as a rule. */
+export const RETURNED_WITHIN_MS = 14 * DAY_MS;
+/** Until then it was seen to come back all the same, or was taken back by hand. */
+export const RETURNED_LATE_WITHIN_MS = 180 * DAY_MS;
+
+export interface PayoutRow {
+  id: string;
+  sellerId: string;
+  sellerName: string;
+  status: PayoutStatus;
+  amountMinor: bigint;
+  /** What of it was drawn from commissions. */
+  commissionMinor: bigint;
+  currency: string;
+  /** Days, as YYYY-MM-DD. */
+  periodStart: string;
+  periodEnd: string;
+  destination: string;
+  /** The day of the slot that made it; null: the seller asked. */
+  slot: string | null;
+  providerPayoutId: string | null;
+  failureCode: string | null;
+  /** Why the provider cannot pay it yet. */
+  waitsFor: string | null;
+  /** What of it the provider took back, without taking back all. */
+  reversedMinor: bigint;
+  createdAt: Date;
+  completedAt: Date | null;
+}
+
+/** A day as it is told: the driver would make a moment of it, in the zone of the process. */
+const day = (column: string) => sql<string>`to_char(${sql.ref(column)}, 'YYYY-MM-DD')`;
+
+const payouts = (db: Queries) =>
+  db
+    .selectFrom("payouts as p")
+    .innerJoin("users as s", "s.id", "p.seller_id")
+    .select(["p.id", "p.seller_id as sellerId", "s.name as sellerName", "p.status", "p.currency"])
+    .select(["p.amount_minor as amountMinor", "p.commission_minor as commissionMinor", "p.destination"])
+    .select([day("p.period_start").as("periodStart"), day("p.period_end").as("periodEnd")])
+    .select([day("p.slot").as("slot"), "p.provider_payout_id as providerPayoutId"])
+    .select(["p.waits_for as waitsFor", "p.reversed_minor as reversedMinor"])
+    .select(["p.failure_code as failureCode", "p.created_at as createdAt", "p.completed_at as completedAt"])
+    .$castTo<Drawn<PayoutRow>>();
+
+const only = async (query: ReturnType<typeof payouts>): Promise<PayoutRow | undefined> => {
+  const row = await query.executeTakeFirst();
+  return row && exact(row);
+};
+
+export const findPayout = (db: Queries, id: string) => only(payouts(db).where("p.id", "=", id));
+
+export const findOwnPayout = (db: Queries, sellerId: string, id: string) =>
+  only(payouts(db).where("p.id", "=", id).where("p.seller_id", "=", sellerId));
+
+export const findOpenPayout = (db: Queries, sellerId: string, currency: string) =>
+  only(
+    payouts(db)
+      .where("p.seller_id", "=", sellerId)
+      .where("p.currency", "=", currency)
+      .where("p.status", "in", OPEN),
+  );
+
+export const findAnyOpenPayout = (db: Queries, sellerId: string) =>
+  only(payouts(db).where("p.seller_id", "=", sellerId).where("p.status", "in", OPEN).limit(1));
+
+/** Locks the payout, then reads it: an answer of the provider, its notice and the reconciling job may all come at once. */
+export async function lockPayout(tx: Tx, id: string): Promise<PayoutRow | undefined> {
+  await tx.selectFrom("payouts").select("id").where("id", "=", id).forUpdate().execute();
+  return findPayout(tx, id);
+}
+
+export interface PayoutFilter extends Paging {
+  sellerId?: string | undefined;
+  status?: string | undefined;
+  currency?: string | undefined;
+}
+
+export async function listPayouts(db: Queries, filter: PayoutFilter): Promise<Page<PayoutRow>> {
+  const conditions = {
+    ...(filter.sellerId && { "p.seller_id": filter.sellerId }),
+    ...(filter.status && { "p.status": filter.status }),
+    ...(filter.currency && { "p.currency": filter.currency }),
+  };
+  const items = await payouts(db)
+    .where((row) => row.and(conditions))
+    .orderBy("p.id", "desc")
+    .limit(filter.limit)
+    .offset(offsetOf(filter))
+    .execute();
+  const { total } = await db
+    .selectFrom("payouts as p")
+    .where((row) => row.and(conditions))
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return { items: items.map((row) => exact(row)), total };
+}
+
+export interface NewPayout {
+  id: string;
+  seller_id: string;
+  amount_minor: bigint;
+  commission_minor: bigint;
+  currency: string;
+  destination: string;
+  period_start: string;
+  period_end: string;
+  slot: string | null;
+  created_at: Date;
+}
+
+/** Writes the payout as pending; false when the seller has an open one in this currency, or had one in this slot. */
+export async function insertPayout(tx: Tx, payout: NewPayout): Promise<boolean> {
+  const written = await tx
+    .insertInto("payouts")
+    .values({ ...payout, status: "pending" })
+    .onConflict((conflict) => conflict.doNothing())
+    .returning("id")
+    .executeTakeFirst();
+  return written !== undefined;
+}
+
+export interface PayoutMove {
+  status: PayoutStatus;
+  provider_payout_id?: string | null;
+  failure_code?: string | null;
+  waits_for?: string | null;
+  reversed_minor?: bigint;
+  completed_at?: Date;
+}
+
+export const movePayout = (tx: Tx, id: string, move: PayoutMove) =>
+  tx.updateTable("payouts").set(move).where("id", "=", id).execute();
+
+/** Notes that the provider is asked now. */
+export const stampAsked = (db: Queries, id: string, now: Date) =>
+  db.updateTable("payouts").set({ asked_at: now }).where("id", "=", id).execute();
+
+const askedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
+  db
+    .selectFrom("payouts")
+    .select("id")
+    .where("status", "=", status)
+    .where((row) => row(row.fn.coalesce("asked_at", "created_at"), "<", before))
+    .orderBy("created_at");
+
+/** Payouts in a state of which the provider was last asked before a moment, the oldest first. */
+export const listAskedBefore = (db: Queries, status: PayoutStatus, before: Date) =>
+  askedBefore(db, status, before).where("waits_for", "is", null).execute();
+
+/** Those of them that the provider could not pay when it was asked. */
+export const listWaiting = (db: Queries, before: Date) =>
+  askedBefore(db, "pending", before).where("waits_for", "is not", null).execute();
+
+/** Those that a bank may still send back, of which the provider was last asked before a moment. */
+export const listReturnable = (
+  db: Queries,
+  { completedAfter, askedBefore }: { completedAfter: Date; askedBefore: Date },
+) =>
+  db
+    .selectFrom("payouts")
+    .select("id")
+    .where("status", "=", "completed")
+    .where("completed_at", ">", completedAfter)
+    .where("asked_at", "<", askedBefore)
+    .orderBy("completed_at")
+    .execute();
+
+/** Who had something that had matured at a moment, and in which currency: all of it in the index, where the owner is named. */
+export async function listPayable(db: Queries, at: Date): Promise<{ sellerId: string; currency: string }[]> {
+  const { rows } = await sql<{ sellerId: string; currency: string }>`
+    select owner_id as "sellerId", currency from ledger_entries
+     where owner_id is not null and account in ('seller', 'referrer') and matures_at <= ${at}
+     group by owner_id, currency having sum(amount_minor) > 0 order by owner_id, currency`.execute(db);
+  return rows;
+}
+
+interface MaturityRow {
+  currency: string;
+  amountMinor: bigint;
+  at: Date;
+}
+
+/** The next moment in each currency at which something matures; a sale that was refunded whole is nothing. */
+export async function listNextMaturities(db: Queries, ownerId: string, now: Date): Promise<MaturityRow[]> {
+  const { rows } = await sql<{ currency: string; amountMinor: number; at: Date }>`
+    select distinct on (currency) currency, matures_at as at, sum(amount_minor)::bigint as "amountMinor"
+      from ledger_entries where owner_id = ${ownerId} and account in ('seller', 'referrer') and matures_at > ${now}
+     group by currency, matures_at having sum(amount_minor) <> 0 order by currency, matures_at`.execute(db);
+  return rows.map((row) => exact(row));
+}
+
+interface Earned {
+  ownerId: string;
+  currency: string;
+  now: Date;
+}
+
+/** What payouts took and did not give back. */
+export async function sumPaidOut(db: Queries, sellerId: string, currency: string): Promise<bigint> {
+  const { rows } = await sql<{ paid: string }>`
+    select coalesce(sum(amount_minor), 0)::text as paid from payouts
+     where seller_id = ${sellerId} and currency = ${currency} and status in ('pending', 'in_transit', 'completed')`.execute(
+    db,
+  );
+  return BigInt(rows[0]!.paid);
+}
+
+/** The day by which so much had matured: earnings are paid out in the order in which they mature. What payouts took and gave back is none. */
+export async function findDayEarned(
+  db: Queries,
+  { ownerId, currency, now }: Earned,
+  amountMinor: bigint,
+): Promise<string> {
+  const { rows } = await sql<{ day: string }>`
+    with days as (
+      select (e.matures_at at time zone 'UTC')::date as day, sum(e.amount_minor) as amount
+        from ledger_entries e join ledger_transactions t on t.id = e.transaction_id
+       where e.owner_id = ${ownerId} and e.currency = ${currency} and e.account in ('seller', 'referrer')
+         and e.matures_at <= ${now} and t.kind not in ('payout', 'payout_failed', 'payout_returned')
+       group by 1),
+    sums as (select day, sum(amount) over (order by day) as so_far from days)
+    select to_char(min(day), 'YYYY-MM-DD') as day from sums where so_far >= ${amountMinor.toString()}::numeric`.execute(
+    db,
+  );
+  return rows[0]!.day;
+}
+
+/** The day of somebody's first entry in a currency. */
+export async function findFirstDay(db: Queries, ownerId: string, currency: string): Promise<string> {
+  const { rows } = await sql<{ day: string }>`
+    select to_char(min(t.occurred_at) at time zone 'UTC', 'YYYY-MM-DD') as day
+      from ledger_entries e join ledger_transactions t on t.id = e.transaction_id
+     where e.owner_id = ${ownerId} and e.currency = ${currency}`.execute(db);
+  return rows[0]!.day;
+}
+
+/** The last day that a payout pays for which was not given back; null: there is none. */
+export async function findLastDayPaid(
+  db: Queries,
+  sellerId: string,
+  currency: string,
+): Promise<string | null> {
+  const row = await db
+    .selectFrom("payouts")
+    .select(sql<string | null>`to_char(max(period_end), 'YYYY-MM-DD')`.as("last"))
+    .where("seller_id", "=", sellerId)
+    .where("currency", "=", currency)
+    .where("status", "in", [...OPEN, "completed"])
+    .executeTakeFirstOrThrow();
+  return row.last;
+}
+
+export const keepLastAddress = (tx: Tx, userId: string, email: string) =>
+  tx.insertInto("last_addresses").values({ user_id: userId, email }).execute();
+
+export async function findLastAddress(db: Queries, userId: string): Promise<string | null> {
+  const kept = await db
+    .selectFrom("last_addresses")
+    .select("email")
+    .where("user_id", "=", userId)
+    .executeTakeFirst();
+  return kept?.email ?? null;
+}
+
+/** Of whom nothing is left, and nothing on its way, and who was paid nothing since a moment. */
+export const forgetLastAddresses = (db: Queries, paidBefore: Date) =>
+  sql`
+    delete from last_addresses a
+     where not exists (select from payouts p where p.seller_id = a.user_id and p.completed_at > ${paidBefore})
+       and not exists (select from ledger_entries e where e.owner_id = a.user_id
+                        group by e.currency having sum(e.amount_minor) > 0)`.execute(db);

@@ -1,0 +1,175 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, suite, test } from "node:test";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { type Bank, hasBank, hasEarned, Killed } from "../../../test/payouts.ts";
+import { toId } from "../../core/ids.ts";
+import { payOutBySchedule, slotAfter } from "./schedule.ts";
+import { reconcilePayouts } from "./sending.ts";
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+const WEEK_MS = 7 * DAY_MS;
+
+suite("a slot of the schedule", () => {
+  const next = (schedule: Parameters<typeof slotAfter>[0], after: string) =>
+    slotAfter(schedule, new Date(after)).toISOString();
+
+  test("is at 06:00 UTC each day", () => {
+    assert.equal(next("daily", "2026-06-15T05:59:59.999Z"), "2026-06-15T06:00:00.000Z");
+    assert.equal(next("daily", "2026-06-15T06:00:00.000Z"), "2026-06-16T06:00:00.000Z");
+  });
+
+  test("is on Mondays", () => {
+    assert.equal(next("weekly", "2026-06-15T05:00:00.000Z"), "2026-06-15T06:00:00.000Z");
+    assert.equal(next("weekly", "2026-06-15T06:00:00.000Z"), "2026-06-22T06:00:00.000Z");
+    assert.equal(next("weekly", "2026-12-30T12:00:00.000Z"), "2027-01-04T06:00:00.000Z");
+  });
+
+  test("is on the first of a month", () => {
+    assert.equal(next("monthly", "2026-02-01T06:00:00.000Z"), "2026-03-01T06:00:00.000Z");
+    assert.equal(next("monthly", "2026-12-31T23:59:59.999Z"), "2027-01-01T06:00:00.000Z");
+  });
+});
+
+suite("by the schedule", () => {
+  let market: Market;
+  let bank: Bank;
+  before(async () => {
+    market = await openMarket();
+    bank = hasBank(market);
+    await round();
+  });
+  beforeEach(() => {
+    bank.begins = "completed";
+    bank.trouble = "none";
+  });
+  after(() => market.close());
+
+  const round = () => payOutBySchedule(market.service.ctx, "weekly");
+  const payoutsOf = async (seller: Client) => (await seller.get("/v1/payouts")).body.data;
+  const amountsOf = async (seller: Client) =>
+    (await payoutsOf(seller)).map(({ amount }: { amount: number }) => amount);
+
+  async function hasSeller(amountMinor = 5000n, currency = "USD"): Promise<Client> {
+    const seller = await market.hasUser({ role: "seller" });
+    await hasEarned(market, seller, { amountMinor, currency });
+    return seller;
+  }
+
+  test("sellers are paid what is available in each currency once a week, from the minimum on", async () => {
+    const [seller, poor] = [await hasSeller(), await hasSeller(999n)];
+    await hasEarned(market, seller, { amountMinor: 1000n, currency: "JPY" });
+    await round();
+    assert.deepEqual(await payoutsOf(seller), []);
+    market.clock.forward(WEEK_MS);
+    for (let times = 0; times < 3; times++) await round();
+    assert.deepEqual((await amountsOf(seller)).sort(), [1000, 50]);
+    assert.deepEqual(await payoutsOf(poor), []);
+    await hasEarned(market, seller, { amountMinor: 7000n });
+    await round();
+    assert.equal((await payoutsOf(seller)).length, 2);
+    await hasEarned(market, poor, { amountMinor: 1n });
+    market.clock.forward(WEEK_MS);
+    await round();
+    assert.deepEqual(await amountsOf(poor), [10]);
+    assert.deepEqual((await amountsOf(seller)).sort(), [1000, 50, 70]);
+  });
+
+  test("slots that were missed are made up for: what is payable is paid once, and each slot is marked", async () => {
+    bank.begins = "failed";
+    const seller = await hasSeller();
+    market.clock.forward(5 * WEEK_MS);
+    const { rows: before } = await market.query("select slot from job_slots where job = 'pay-out'");
+    await round();
+    const { rows: after } = await market.query("select slot from job_slots where job = 'pay-out'");
+    assert.equal(after.length - before.length, 5);
+    assert.deepEqual(
+      (await payoutsOf(seller)).map(({ status }: { status: string }) => status),
+      ["failed"],
+    );
+    await round();
+    assert.equal((await payoutsOf(seller)).length, 1);
+  });
+
+  test("ten workers at once pay once", async () => {
+    const sellers = await Promise.all(Array.from({ length: 5 }, () => hasSeller()));
+    market.clock.forward(WEEK_MS);
+    await Promise.all(Array.from({ length: 10 }, round));
+    for (const seller of sellers) assert.deepEqual(await amountsOf(seller), [50]);
+  });
+
+  test("a worker that is killed while it pays leaves its payouts to the reconciling job", async () => {
+    const sellers = await Promise.all(Array.from({ length: 3 }, () => hasSeller()));
+    market.clock.forward(WEEK_MS);
+    bank.trouble = "we die after";
+    await round();
+    bank.trouble = "none";
+    await round();
+    market.clock.forward(2 * MINUTE_MS);
+    await reconcilePayouts(market.service.ctx);
+    for (const seller of sellers) {
+      const payouts = await payoutsOf(seller);
+      assert.deepEqual(
+        payouts.map(({ status }: { status: string }) => status),
+        ["completed"],
+      );
+    }
+  });
+
+  test("one whose payout cannot be drawn keeps nobody from theirs, and the slot is tried again", async () => {
+    const sellers = await Promise.all([hasSeller(), hasSeller(), hasSeller()]);
+    market.clock.forward(WEEK_MS);
+    const { ctx } = market.service;
+    let ids = 0;
+    const broken = {
+      ...ctx,
+      newId: () => {
+        if (ids++ === 0) throw new Killed();
+        return ctx.newId();
+      },
+    };
+    await assert.rejects(payOutBySchedule(broken, "weekly"), Killed);
+    const paid = async () => (await Promise.all(sellers.map(amountsOf))).flat();
+    assert.deepEqual(await paid(), [50, 50]);
+    for (const seller of sellers) await hasEarned(market, seller, { amountMinor: 2000n });
+    for (let times = 0; times < 3; times++) await round();
+    assert.deepEqual((await paid()).sort(), [50, 50, 70], "who was paid in the slot waits for the next one");
+  });
+
+  test("one whose payout can never be drawn holds up neither the others nor the slots after, and it is told", async () => {
+    // No amount of it can be told.
+    const broken = await hasSeller(5000n, "NOT A CURRENCY");
+    const seller = await hasSeller();
+    const late = await market.hasUser({ role: "seller" });
+    const slots = async () => (await market.query("select slot from job_slots where done_at is null")).rows;
+    for (let weeks = 1; weeks <= 3; weeks++) {
+      market.clock.forward(WEEK_MS);
+      await assert.rejects(round(), RangeError);
+      await hasEarned(market, late, { amountMinor: 2000n });
+      await assert.rejects(round(), RangeError);
+      assert.equal((await amountsOf(late)).length, weeks - 1, "what matures after a slot is not for it");
+      assert.equal((await amountsOf(seller)).length, weeks, "others are paid in each slot");
+      assert.equal((await slots()).length, 1, "the last slot is tried again");
+      await hasEarned(market, seller, { amountMinor: 3000n });
+      const told = market.logs.filter((line) => line.includes(toId("usr", broken.userId)));
+      assert.ok(told.length >= weeks, "the log says whose");
+    }
+    await hasEarned(market, broken, { amountMinor: -5000n, currency: "NOT A CURRENCY" });
+    market.clock.forward(WEEK_MS);
+    await round();
+    assert.equal((await slots()).length, 0);
+    assert.equal((await amountsOf(seller)).length, 4);
+  });
+
+  test("nobody is paid who was shut out, until they are let in again", async () => {
+    const seller = await hasSeller();
+    await market.query("update users set banned_at = $2 where id = $1", [seller.userId, market.clock.now]);
+    market.clock.forward(WEEK_MS);
+    await round();
+    await market.query("update users set banned_at = null where id = $1", [seller.userId]);
+    assert.deepEqual(await amountsOf(seller), []);
+    market.clock.forward(WEEK_MS);
+    await round();
+    assert.deepEqual(await amountsOf(seller), [50]);
+  });
+});

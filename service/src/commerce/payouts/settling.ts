@@ -1,0 +1,109 @@
+import { toUserId } from "../../accounts/people/users.ts";
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { failPoint } from "../../core/fail-points.ts";
+import { toId } from "../../core/ids.ts";
+import { toDecimal } from "../../core/money/amount.ts";
+import { announce } from "../../events/outbox/outbox.ts";
+import type { PayoutOutcome } from "../../integrations/payments/payments.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { sendMail } from "../../platform/email/mail.ts";
+import { bookCompleted, bookFailed, bookReturned } from "./books.ts";
+import { addressOf } from "./leaving.ts";
+import { letterOf } from "./letters.ts";
+import { findPayout, lockPayout, movePayout, OPEN, type PayoutMove, type PayoutRow } from "./queries.ts";
+
+const isOpen = ({ status }: PayoutRow) => OPEN.includes(status);
+
+/** Moves a payout to what the provider says, the books with it; one that says so already stays as it is. */
+export async function settle(ctx: Context, id: string, outcome: PayoutOutcome): Promise<PayoutRow> {
+  return ctx.db.transaction().execute(async (tx) => {
+    const payout = await lockPayout(tx, id);
+    if (!payout) throw new ApiError("PAYOUT_NOT_FOUND");
+    if (isOpen(payout)) await end(ctx, tx, payout, outcome);
+    else if (payout.status === "completed") await takeBack(ctx, tx, payout, outcome);
+    else warnIfPaid(ctx, payout, outcome);
+    failPoint(ctx, "payout: settling");
+    return (await findPayout(tx, id))!;
+  });
+}
+
+async function end(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutOutcome): Promise<void> {
+  if (outcome.state === "waits") return wait(ctx, tx, payout, outcome.waitsFor);
+  const known = { provider_payout_id: outcome.providerPayoutId, waits_for: null };
+  switch (outcome.state) {
+    case "in_transit":
+      await movePayout(tx, payout.id, { ...known, status: "in_transit" });
+      return;
+    case "completed":
+      await bookCompleted(ctx, tx, payout);
+      await announceCompleted(ctx, tx, payout);
+      await noteReversed(ctx, tx, payout, outcome);
+      return move(ctx, tx, payout, { ...known, status: "completed", completed_at: ctx.now() });
+    case "failed":
+      await bookFailed(ctx, tx, payout);
+      return move(ctx, tx, payout, { ...known, status: "failed", failure_code: outcome.failureCode });
+    case "returned":
+      // We never heard that it was paid. Nobody else shall, now that it is not.
+      await bookCompleted(ctx, tx, payout);
+      await bookReturned(ctx, tx, payout);
+      return move(ctx, tx, payout, { ...known, status: "returned" });
+  }
+}
+
+/** The seller can do nothing about it: it stays as it is, and the job asks again. */
+async function wait({ log }: Context, tx: Tx, payout: PayoutRow, waitsFor: string): Promise<void> {
+  await movePayout(tx, payout.id, { status: payout.status, waits_for: waitsFor });
+  log.warn(
+    { payout: payout.id, waitsFor },
+    "the payment provider has too little of ours for a payout; it waits",
+  );
+}
+
+/** What was taken back by hand and in part is booked by hand: whoever did it knows why, and we do not. */
+async function noteReversed(
+  { log }: Context,
+  tx: Tx,
+  payout: PayoutRow,
+  { reversedMinor = 0n }: { reversedMinor?: bigint },
+): Promise<void> {
+  if (reversedMinor <= payout.reversedMinor) return;
+  await movePayout(tx, payout.id, { status: "completed", reversed_minor: reversedMinor });
+  log.error(
+    { payout: payout.id, reversedMinor },
+    "the provider took back a part of a payout, which the books do not say: take back all of it there, and it is paid out anew",
+  );
+}
+
+/** Some providers call failed what was paid and came back. */
+async function takeBack(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutOutcome): Promise<void> {
+  if (outcome.state === "completed") return noteReversed(ctx, tx, payout, outcome);
+  if (outcome.state !== "returned" && outcome.state !== "failed") return;
+  await bookReturned(ctx, tx, payout);
+  const failureCode = outcome.state === "failed" ? outcome.failureCode : null;
+  await move(ctx, tx, payout, { status: "returned", failure_code: failureCode });
+}
+
+/** An answer that was long on its way; or the provider changed its mind, which no job can mend: the amount may be in another payout. */
+function warnIfPaid({ log }: Context, { id, status }: PayoutRow, { state }: PayoutOutcome): void {
+  if (state !== "completed") return;
+  log.warn({ payout: id, status }, "the provider calls a payout completed whose amount was given back");
+}
+
+/** How it ended, and a letter about it. */
+async function move(ctx: Context, tx: Tx, payout: PayoutRow, change: PayoutMove): Promise<void> {
+  await movePayout(tx, payout.id, change);
+  const address = await addressOf(tx, payout.sellerId);
+  if (address) await sendMail(ctx, tx, address, letterOf((await findPayout(tx, payout.id))!));
+}
+
+const announceCompleted = (ctx: Context, tx: Tx, payout: PayoutRow) =>
+  announce(ctx, tx, [payout.sellerId], "payout.completed", {
+    payout: {
+      id: toId("payout", payout.id),
+      sellerId: toUserId(payout.sellerId),
+      amount: toDecimal(payout.amountMinor, payout.currency),
+      currency: payout.currency,
+      period: { start: payout.periodStart, end: payout.periodEnd },
+    },
+  });

@@ -1,0 +1,32 @@
+import type { Quota } from "@stoa/contract";
+import type { PlanBook } from "../../core/config/plan-book.ts";
+import type { Caller, Member } from "../../core/context.ts";
+import { networkOf } from "../../core/network.ts";
+import type { Allowance } from "../../platform/http/counters.ts";
+
+/** What a caller's requests are counted under, and against which quotas. */
+export function allowanceOf(book: PlanBook, caller: Caller, ip: string): Allowance {
+  switch (caller.kind) {
+    case "guest":
+      // By address: cookies are to be had for nothing.
+      return { key: `guest:${networkOf(ip)}`, quotas: shortestFirst(book.guests) };
+    case "session":
+      return allowanceOfSessions(book, caller.userId);
+    default:
+      return allowanceOfKeys(book, caller);
+  }
+}
+
+/** All keys and tokens of the account together. */
+export const allowanceOfKeys = (book: PlanBook, { userId, plan, quota }: Member): Allowance => ({
+  key: `account:${userId}`,
+  quotas: shortestFirst(quota ?? book.plans[plan].quotas),
+});
+
+/** Apart from the keys, so that looking at a page does not eat what programs need. */
+export const allowanceOfSessions = (book: PlanBook, userId: string): Allowance => ({
+  key: `session:${userId}`,
+  quotas: shortestFirst(book.sessions),
+});
+
+const shortestFirst = (quotas: Quota[]) => quotas.toSorted((a, b) => a.seconds - b.seconds);

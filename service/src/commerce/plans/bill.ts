@@ -1,0 +1,61 @@
+import type { Plan } from "@stoa/contract";
+import { countryOf, findAccount } from "../../accounts/people/accounts.ts";
+import { priceMinorOf } from "../../core/config/plan-book.ts";
+import type { Context } from "../../core/context.ts";
+import { type Split, splitSale } from "../../core/money/split.ts";
+import type { Tax } from "../../integrations/taxes/taxes.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { findPayment, insertPayment, type PaymentRow } from "./queries.ts";
+
+/** How a plan is taxed for somebody: asked before its payment is written, because a tax service may be far away. */
+export const taxOf = async (ctx: Context, userId: string, plan: Plan): Promise<Tax> =>
+  ctx.outside.taxes.taxOf({
+    country: await countryOf(ctx.db, userId),
+    amountMinor: priceMinorOf(ctx.config.planBook, plan) ?? 0n,
+    currency: ctx.config.planBook.currency,
+  });
+
+/** What a month costs: all of it is the marketplace's, but for the tax. The credit is what is unused of the month before. */
+export const billOf = (priceMinor: bigint, creditMinor: bigint, tax: Tax): Split =>
+  splitSale({ priceMinor, discountMinor: creditMinor, tax, feeBasisPoints: 0, commissionBasisPoints: 0 });
+
+export interface Billed {
+  userId: string;
+  plan: Plan;
+  priceMinor: bigint;
+  creditMinor: bigint;
+  tax: Tax;
+  methodId: string;
+  /** null: it begins the plan. */
+  renewsFrom: Date | null;
+  /** Whether they are there to confirm what their bank asks. */
+  ownerPresent: boolean;
+}
+
+/** Writes the payment of a month as it is to be asked for: a later change of a price, a rate or a name changes none. */
+export async function writePayment(ctx: Context, tx: Tx, billed: Billed): Promise<PaymentRow> {
+  const { name, email } = (await findAccount(tx, billed.userId))!;
+  const { priceMinor, creditMinor, tax } = billed;
+  const bill = billOf(priceMinor, creditMinor, tax);
+  const id = ctx.newId();
+  await insertPayment(tx, {
+    id,
+    user_id: billed.userId,
+    buyer_name: name,
+    buyer_email: email,
+    plan: billed.plan,
+    price_minor: priceMinor,
+    credit_minor: creditMinor,
+    tax_minor: bill.taxMinor,
+    tax_basis_points: tax.basisPoints,
+    tax_inclusive: tax.inclusive,
+    tax_country: tax.country,
+    amount_minor: bill.totalMinor,
+    currency: ctx.config.planBook.currency,
+    payment_method_id: billed.methodId,
+    renews_from: billed.renewsFrom,
+    owner_present: billed.ownerPresent,
+    created_at: ctx.now(),
+  });
+  return (await findPayment(tx, id))!;
+}

@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import fc from "fast-check";
+import { lettersToUser } from "../../../test/letters.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { dispute, refundBook, withRefunds } from "../../../test/refunds.ts";
+import { examine } from "../../backoffice/operator/doctor.ts";
+import { toUuid } from "../../core/ids.ts";
+import { fakePayments } from "../../integrations/payments/payments.fake.ts";
+import { type FakeProvider, startFakeProvider } from "../../integrations/payments/payments.fake-server.ts";
+import { memoryStore } from "../../integrations/payments/payments.fake-store.ts";
+import { disputeRooms } from "../../worker.ts";
+import { reconcileDisputes, syncDispute } from "../charges/disputes.ts";
+import { verifyLedger } from "../ledger/verify.ts";
+import { renewSubscriptions } from "./renewal.ts";
+import { applyDueDowngrades } from "./subscription.ts";
+
+const PATH = "/v1/account/subscription";
+const PRICE = 3_451;
+
+const book = refundBook();
+let provider: FakeProvider;
+let market: Market;
+before(async () => {
+  provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
+  market = await openMarket({
+    payments: withRefunds(book, fakePayments({ origin: provider.origin })),
+    config: { taxRates: new Map([["DE", 1_900]]) },
+  });
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+interface Person {
+  key: Client;
+  /** Of the payments for their plan, the newest first. */
+  paymentIds(): Promise<string[]>;
+  standing(): Promise<{ plan: string; periodEnd: string | null; scheduled: { plan: string } | null }>;
+}
+
+/** Somebody in Germany who pays 29.00 and 19 % of tax for a month. */
+async function hasPaying(): Promise<Person> {
+  const key = await market.hasUser();
+  const session = await market.hasSession(key.userId);
+  assert.equal((await session.patch("/v1/account", { country: "DE" })).status, 200);
+  assert.equal((await session.put(PATH, { plan: "pro" })).status, 200);
+  return {
+    key,
+    paymentIds: async () => (await key.get(`${PATH}/payments`)).body.data.map(({ id }: { id: string }) => id),
+    standing: async () => (await key.get(PATH)).body.data,
+  };
+}
+
+const sync = (disputeId: string) => syncDispute(market.service.ctx, disputeRooms, disputeId);
+
+async function booked(paymentId: string): Promise<Record<string, number>> {
+  const { rows } = await market.query(
+    `select e.account, sum(e.amount_minor)::int as sum
+       from ledger_entries e join ledger_transactions t on t.id = e.transaction_id
+      where t.source_id = $1 or t.source_id in (select id from subscription_disputes where payment_id = $1)
+      group by 1 having sum(e.amount_minor) <> 0`,
+    [toUuid("pay", paymentId)],
+  );
+  return Object.fromEntries(rows.map(({ account, sum }) => [account, sum]));
+}
+
+async function moneyNote(): Promise<string> {
+  const { config, pool } = market.service.ctx;
+  const target = String(pool.options.connectionString);
+  const all = await examine({ config, target, embedded: null, leave: async () => {} }, market.clock.now);
+  return all.find(({ check }) => check === "money")!.note;
+}
+
+suite("dispute of a plan's payment", () => {
+  test("open: nothing changes, and the doctor names it", async () => {
+    const { paymentIds, standing } = await hasPaying();
+    const [id] = await paymentIds();
+    const paid = await booked(id!);
+    await sync(dispute(book, id!, { amountMinor: BigInt(PRICE) }));
+    assert.deepEqual(await booked(id!), paid);
+    assert.equal((await standing()).plan, "pro");
+    market.clock.forward(1);
+    assert.match(await moneyNote(), new RegExp(`1 open as plan dispute, .*${id}`));
+    await sync(dispute(book, id!, { state: "won" }));
+    assert.deepEqual(await booked(id!), paid);
+    assert.doesNotMatch(await moneyNote(), /open as plan dispute/);
+  });
+
+  test("inquiry: nothing changes until it becomes a dispute", async () => {
+    const { paymentIds, standing } = await hasPaying();
+    const [id] = await paymentIds();
+    await sync(dispute(book, id!, { amountMinor: BigInt(PRICE), state: "inquiry" }));
+    market.clock.forward(1);
+    assert.match(await moneyNote(), /inquiry as plan dispute/);
+    dispute(book, id!, { state: "lost" });
+    await reconcileDisputes(market.service.ctx, disputeRooms);
+    assert.equal((await standing()).plan, "free");
+  });
+
+  test("lost: the revenue and the tax are given up, and the plan ends at once", async () => {
+    const { key, paymentIds, standing } = await hasPaying();
+    const [id] = await paymentIds();
+    await sync(dispute(book, id!, { amountMinor: BigInt(PRICE), feeMinor: 1_500n, state: "lost" }));
+    assert.deepEqual(await booked(id!), { provider_clearing: 1_500, processor_fees: -1_500 });
+    assert.deepEqual(await standing().then(({ plan, periodEnd }) => [plan, periodEnd]), ["free", null]);
+    const [letter] = await lettersToUser(market, key.userId);
+    assert.equal(letter!.subject, "Your plan pro has ended");
+    assert.match(await moneyNote(), /lost as plan dispute, .*pay_/);
+    const { text } = await key.get("/v1/events?type=user.subscription.updated");
+    assert.match(text, /"newPlan":"free"/);
+  });
+
+  test("lost for an earlier month: the plan ends with the period that a later payment paid for", async () => {
+    const { paymentIds, standing } = await hasPaying();
+    market.clock.now = new Date((await standing()).periodEnd!);
+    await renewSubscriptions(market.service.ctx);
+    const [, first] = await paymentIds();
+    await sync(dispute(book, first!, { amountMinor: BigInt(PRICE), state: "lost" }));
+    const { plan, periodEnd, scheduled } = await standing();
+    assert.deepEqual([plan, scheduled?.plan], ["pro", "free"]);
+    market.clock.now = new Date(periodEnd!);
+    await renewSubscriptions(market.service.ctx);
+    await applyDueDowngrades(market.service.ctx);
+    assert.equal((await standing()).plan, "free");
+    assert.equal((await paymentIds()).length, 2);
+  });
+
+  test("any amounts and outcomes: the books have what the provider has", async () => {
+    const any = fc.record({
+      amount: fc.oneof(fc.integer({ min: 1, max: PRICE }), fc.constantFrom(PRICE, PRICE + 100)),
+      fee: fc.constantFrom(0, 1_500),
+      states: fc.constantFrom(
+        ["open", "won"],
+        ["open", "lost"],
+        ["lost"],
+        ["inquiry", "inquiry_closed"],
+        ["inquiry", "open", "lost"],
+      ) as fc.Arbitrary<("inquiry" | "inquiry_closed" | "open" | "won" | "lost")[]>,
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(any, { minLength: 1, maxLength: 4 }), async (disputes) => {
+        const { paymentIds } = await hasPaying();
+        const [id] = await paymentIds();
+        let atProvider = PRICE;
+        for (const [at, { amount, fee, states }] of disputes.entries()) {
+          const wish = { disputeId: `dp_${id}_${at}`, amountMinor: BigInt(amount), feeMinor: BigInt(fee) };
+          for (const state of states) {
+            // Notices come twice.
+            await sync(dispute(book, id!, { ...wish, state }));
+            await sync(wish.disputeId);
+          }
+          if (states.includes("lost")) atProvider -= amount + fee;
+        }
+        assert.equal((await booked(id!))["provider_clearing"] ?? 0, 0 - atProvider);
+        assert.deepEqual((await verifyLedger(market.service.ctx.db)).problems, []);
+      }),
+      { numRuns: 15 },
+    );
+  });
+});

@@ -1,0 +1,169 @@
+import type { Plan } from "@stoa/contract";
+import { findAccount } from "../../accounts/people/accounts.ts";
+import { lockPlan, toUserId } from "../../accounts/people/users.ts";
+import type { Context } from "../../core/context.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { splitRefund } from "../../core/money/split.ts";
+import type { Dispute } from "../../integrations/payments/payments.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { sendMail } from "../../platform/email/mail.ts";
+import {
+  isInquiry,
+  newDisputeRow,
+  notPaidYet,
+  type RecordedDispute,
+  recordDispute,
+} from "../charges/dispute-record.ts";
+import { post } from "../ledger/ledger.ts";
+import { findPlanDispute, insertPlanDispute, movePlanDispute, sumTakenBack } from "./dispute-queries.ts";
+import { disputeLostLetter } from "./letters.ts";
+import { giveUpOpen, hearOfPlanPayment } from "./payment.ts";
+import {
+  changeSubscriptionRow,
+  findOpenPayment,
+  findPayment,
+  findSubscription,
+  type PaymentRow,
+} from "./queries.ts";
+import { endSubscription } from "./subscription.ts";
+
+/** Moves the dispute of a payment for a plan to what the provider has; false: it is about none of ours. */
+export async function applyPlanDispute(ctx: Context, told: Dispute): Promise<boolean> {
+  const id = toUuid("pay", told.orderId);
+  const known = id ? await findPayment(ctx.db, id) : undefined;
+  if (!known) return false;
+  if (known.status !== "completed") await hearOfPlanPayment(ctx, told.orderId);
+  if (told.state === "lost") await giveUpRenewal(ctx, known.userId);
+  await ctx.db.transaction().execute(async (tx) => {
+    await lockPlan(tx, known.userId);
+    await follow(ctx, tx, (await findPayment(tx, known.id))!, told);
+  });
+  return true;
+}
+
+/** Whose bank takes the money back is not charged for the next month. */
+async function giveUpRenewal(ctx: Context, userId: string): Promise<void> {
+  if ((await findOpenPayment(ctx.db, userId))?.renewsFrom) await giveUpOpen(ctx, userId);
+}
+
+const isDecided = ({ state }: Dispute) => state === "inquiry_closed" || state === "won" || state === "lost";
+
+/** Nothing is held while it is open, because the money is the marketplace's own; what is decided stays. */
+async function follow(ctx: Context, tx: Tx, payment: PaymentRow, told: Dispute): Promise<void> {
+  if (payment.status !== "completed") throw notPaidYet(payment.status);
+  const known = await findPlanDispute(tx, told.disputeId);
+  // An inquiry can become a dispute after it was closed, too.
+  const isReopened = known?.status === "inquiry_closed" && !isInquiry(told);
+  if (known?.closedAt && !isReopened) return;
+  const now = ctx.now();
+  const row = toRow(ctx, payment, told);
+  const id = known?.id ?? row.id;
+  if (!known) await insertPlanDispute(tx, row);
+  else if (told.state === "open") await movePlanDispute(tx, id, { status: "open", closed_at: null });
+  if (!known || (told.state === "open" && known.status !== "open"))
+    await recordOf(ctx, tx, payment, told, told.state === "inquiry" ? "inquiry" : "opened");
+  if (!isDecided(told)) return;
+  if (told.state === "lost") await lose(ctx, tx, payment, told, id);
+  else
+    await movePlanDispute(tx, id, {
+      ...{ status: told.state as "won" | "inquiry_closed", fee_minor: told.feeMinor, closed_at: now },
+    });
+  if (told.state === "won") await recordOf(ctx, tx, payment, told, "won");
+}
+
+const toRow = (ctx: Context, payment: PaymentRow, told: Dispute) => ({
+  ...newDisputeRow(ctx, told),
+  payment_id: payment.id,
+  status: isInquiry(told) ? ("inquiry" as const) : ("open" as const),
+});
+
+/** The month is unpaid: the marketplace gives up its revenue, and the plan ends. */
+async function lose(ctx: Context, tx: Tx, payment: PaymentRow, told: Dispute, id: string): Promise<void> {
+  const now = ctx.now();
+  const takenMinor = await sumTakenBack(tx, payment.id);
+  const left = payment.amountMinor - takenMinor;
+  const backMinor = told.amountMinor < left ? told.amountMinor : left;
+  const excessMinor = told.amountMinor - backMinor;
+  await bookLost(ctx, tx, payment, { id, takenMinor, backMinor, excessMinor, feeMinor: told.feeMinor });
+  await movePlanDispute(tx, id, {
+    ...{ status: "lost", fee_minor: told.feeMinor, closed_at: now },
+    ...{ lost_minor: told.amountMinor, excess_minor: excessMinor },
+  });
+  await recordOf(ctx, tx, payment, told, "lost");
+  const { isOver, until } = await endPlan(ctx, tx, payment);
+  ctx.log.warn(
+    { payment: payment.id, dispute: told.disputeId },
+    "a dispute of a payment for a plan is lost: the marketplace bears it, and the plan ends",
+  );
+  const account = await findAccount(tx, payment.userId);
+  if (account && !account.closedAt)
+    await sendMail(ctx, tx, account.email, disputeLostLetter(payment, isOver ? null : until));
+}
+
+interface Lost {
+  id: string;
+  takenMinor: bigint;
+  backMinor: bigint;
+  excessMinor: bigint;
+  feeMinor: bigint;
+}
+
+/** Revenue and tax go back by their share; what exceeds the payment is a loss, and the provider's charge an expense. */
+async function bookLost(ctx: Context, tx: Tx, payment: PaymentRow, lost: Lost): Promise<void> {
+  const { id, takenMinor, backMinor, excessMinor, feeMinor } = lost;
+  const { amountMinor: totalMinor, taxMinor, currency } = payment;
+  const parts = {
+    totalMinor,
+    taxMinor,
+    feeMinor: totalMinor - taxMinor,
+    commissionMinor: 0n,
+    sellerMinor: 0n,
+  };
+  const back = backMinor === 0n ? { taxMinor: 0n } : splitRefund(parts, takenMinor, backMinor);
+  await post(ctx, tx, {
+    kind: "subscription_dispute_lost",
+    sourceId: id,
+    currency,
+    entries: [
+      { account: "provider_clearing", amountMinor: backMinor + excessMinor + feeMinor },
+      { account: "platform_revenue", amountMinor: back.taxMinor - backMinor },
+      { account: "tax_payable", amountMinor: -back.taxMinor },
+      { account: "dispute_losses", amountMinor: -excessMinor },
+      { account: "processor_fees", amountMinor: -feeMinor },
+    ],
+  });
+}
+
+/**
+ * Ends the plan at once where the payment paid for the present period. A later payment is honored: then the plan ends with the period
+ * that it paid for.
+ */
+async function endPlan(
+  ctx: Context,
+  tx: Tx,
+  { userId, period }: PaymentRow,
+): Promise<{ isOver: boolean; until: Date | null }> {
+  const subscription = await findSubscription(tx, userId);
+  if (!subscription) return { isOver: true, until: null };
+  if (period && period.end < subscription.periodEnd) {
+    await changeSubscriptionRow(tx, userId, { next_plan: FREE });
+    return { isOver: false, until: subscription.periodEnd };
+  }
+  await endSubscription(ctx, tx, userId, FREE);
+  return { isOver: true, until: null };
+}
+
+const FREE: Plan = "free";
+
+const recordOf = (
+  ctx: Context,
+  tx: Tx,
+  { userId, id, currency }: PaymentRow,
+  { amountMinor, reason }: Dispute,
+  what: RecordedDispute["what"],
+) =>
+  recordDispute(ctx, tx, {
+    target: { type: "user", id: toUserId(userId) },
+    details: { paymentId: toId("pay", id) },
+    ...{ amountMinor, currency, reason, what },
+  });

@@ -1,0 +1,60 @@
+import type { Plan } from "@stoa/contract";
+import { formatMoney } from "../../core/money/amount.ts";
+import { composeLetter, type Letter } from "../../platform/email/letter.ts";
+
+/** A month that is to be paid, with its tax. */
+export interface Due {
+  plan: Plan;
+  amountMinor: bigint;
+  currency: string;
+}
+
+const month = ({ plan, amountMinor, currency }: Due) =>
+  `the next month of your plan ${plan}, ${formatMoney(amountMinor, currency)}`;
+
+/** What a bank answers that wants its customer to confirm, who is not there. */
+const WANTS_CONFIRMATION = "authentication_required";
+
+const whyNot = (due: Due, declineCode: string | null) =>
+  declineCode === WANTS_CONFIRMATION
+    ? `Your bank wants you to confirm ${month(due)}: choose the plan again, and you can.`
+    : `We could not charge ${month(due)}.`;
+
+export const failedLetter = (due: Due, nextTry: Date, declineCode: string | null): Letter =>
+  composeLetter({
+    subject: `Your plan ${due.plan} could not be renewed yet`,
+    paragraphs: [
+      whyNot(due, declineCode),
+      `Nothing changes for now. We try again on ${nextTry.toUTCString()}; until then you can choose the plan again with another payment method.`,
+    ],
+  });
+
+export const endedLetter = (due: Due): Letter =>
+  composeLetter({
+    subject: `Your plan ${due.plan} has ended`,
+    paragraphs: [
+      `We tried three times to charge ${month(due)}, in vain. Your account has the free plan now, with its quotas.`,
+      "Nothing of yours is gone. Choose a plan whenever you like.",
+    ],
+  });
+
+export const confirmLetter = (due: Due, url: string): Letter =>
+  composeLetter({
+    subject: `Confirm the payment for your plan ${due.plan}`,
+    paragraphs: [`Your bank wants you to confirm ${month(due)}.`],
+    action: { label: "Confirm the payment", url },
+    footnotes: ["Within 24 hours, please: afterwards we try again in some days."],
+  });
+
+/** `until`: when the plan ends, where a later payment paid for it; null: it has ended. */
+export const disputeLostLetter = ({ plan, amountMinor, currency }: Due, until: Date | null): Letter =>
+  composeLetter({
+    subject: until ? `Your plan ${plan} will not be renewed` : `Your plan ${plan} has ended`,
+    paragraphs: [
+      `Your bank took back the ${formatMoney(amountMinor, currency)} that you paid for a month of your plan ${plan}.`,
+      until
+        ? `The plan ends on ${until.toUTCString()}, and nothing is charged for it any more.`
+        : "Your account has the free plan now, with its quotas, and nothing is charged any more.",
+      "Nothing of yours is gone. Choose a plan whenever you like.",
+    ],
+  });

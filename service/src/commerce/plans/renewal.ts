@@ -1,0 +1,82 @@
+import type { Plan } from "@stoa/contract";
+import { lockPlan } from "../../accounts/people/users.ts";
+import { priceMinorOf } from "../../core/config/plan-book.ts";
+import type { Context } from "../../core/context.ts";
+import { failPoint } from "../../core/fail-points.ts";
+import type { Tax } from "../../integrations/taxes/taxes.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { eachInTurn } from "../../platform/jobs/in-turn.ts";
+import { defaultMethodOf, mayPayBy } from "../charges/methods.ts";
+import { billOf, taxOf, writePayment } from "./bill.ts";
+import { chargeRenewal } from "./payment.ts";
+import {
+  findOpenPayment,
+  findSubscription,
+  listDueRenewals,
+  type PaymentRow,
+  type SubscriptionRow,
+} from "./queries.ts";
+import { countFailedTry, isPaid, monthAfter } from "./subscription.ts";
+
+/**
+ * Asks for the next month of every plan whose period has ended, and again for those whose payment failed. A plan is due by what its
+ * row says, so that a round which was missed is made up for by the next, and of two workers one finds it due.
+ */
+export const renewSubscriptions = async (ctx: Context): Promise<void> =>
+  eachInTurn(
+    await listDueRenewals(ctx.db, ctx.now()),
+    (due) => renew(ctx, due),
+    ({ userId }, err) =>
+      ctx.log.error({ user: userId, err }, "a plan could not be renewed; the next round tries again"),
+  );
+
+async function renew(ctx: Context, { userId, plan }: { userId: string; plan: Plan }): Promise<void> {
+  const tax = await taxOf(ctx, userId, plan);
+  const payment = await ctx.db.transaction().execute(async (tx) => {
+    await lockPlan(tx, userId);
+    return beginRenewal(ctx, tx, userId, { tax });
+  });
+  if (!payment) return;
+  failPoint(ctx, "payment: written");
+  await chargeRenewal(ctx, payment);
+}
+
+/**
+ * Writes the payment for the month that follows the paid one, under the account's lock; null when none is due. A month that is over
+ * already, because nobody asked for so long, is not charged: the new one then begins now.
+ */
+export async function beginRenewal(
+  ctx: Context,
+  tx: Tx,
+  userId: string,
+  { tax, chosenMethodId }: { tax: Tax; chosenMethodId?: string },
+): Promise<PaymentRow | null> {
+  const now = ctx.now();
+  const subscription = await findSubscription(tx, userId);
+  if (!subscription || subscription.nextPlan || isPaid(subscription, now)) return null;
+  if (!chosenMethodId && subscription.nextTryAt > now) return null;
+  const { plan } = subscription;
+  const priceMinor = priceMinorOf(ctx.config.planBook, plan);
+  if (!priceMinor || (await findOpenPayment(tx, userId))) return null;
+  const isOver = monthAfter(subscription.periodEnd, subscription.anchorDay) <= now;
+  const methodId = chosenMethodId ?? (await methodOf(ctx, subscription));
+  if (!methodId) {
+    const { currency } = ctx.config.planBook;
+    const { totalMinor } = billOf(priceMinor, 0n, tax);
+    await countFailedTry(ctx, tx, { userId, plan, amountMinor: totalMinor, currency });
+    return null;
+  }
+  const renewsFrom = isOver ? now : subscription.periodEnd;
+  const ownerPresent = chosenMethodId !== undefined;
+  const month = { userId, plan, priceMinor, creditMinor: 0n, renewsFrom };
+  return writePayment(ctx, tx, { ...month, tax, methodId, ownerPresent });
+}
+
+/** The plan's own method; after it failed or was removed, the one that its owner would pay by now, if any. */
+async function methodOf(
+  ctx: Context,
+  { userId, tries, paymentMethodId }: SubscriptionRow,
+): Promise<string | null> {
+  const own = (await mayPayBy(ctx, userId, paymentMethodId)) ? paymentMethodId : null;
+  return tries === 0 && own ? own : ((await defaultMethodOf(ctx, userId)) ?? own);
+}

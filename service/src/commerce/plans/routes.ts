@@ -1,0 +1,14 @@
+import { api } from "@stoa/contract";
+import { route } from "../../platform/http/route.ts";
+import { changeSubscription, readSubscription } from "./change.ts";
+import { listPayments } from "./payments.ts";
+import { readUsage } from "./usage.ts";
+
+export const planRoutes = [
+  route(api.plans.usage, (ctx, caller) => readUsage(ctx, caller)),
+  route(api.plans.subscription, (ctx, caller) => readSubscription(ctx, caller)),
+  route(api.plans.payments, (ctx, caller, { query }) => listPayments(ctx, caller, query)),
+  route(api.plans.changeSubscription, (ctx, caller, { body }, facts) =>
+    changeSubscription(ctx, caller, body, facts.source),
+  ),
+];

@@ -1,0 +1,172 @@
+import type { Plan } from "@stoa/contract";
+import { findAccount } from "../../accounts/people/accounts.ts";
+import { lockPlan, setPlan, toUserId } from "../../accounts/people/users.ts";
+import { priceMinorOf } from "../../core/config/plan-book.ts";
+import type { Context } from "../../core/context.ts";
+import { daysAfter } from "../../core/days.ts";
+import { roundHalfUp } from "../../core/money/amount.ts";
+import { announce } from "../../events/outbox/outbox.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { sendMail } from "../../platform/email/mail.ts";
+import { eachInTurn } from "../../platform/jobs/in-turn.ts";
+import { confirmLetter, type Due, endedLetter, failedLetter } from "./letters.ts";
+import {
+  changeSubscriptionRow,
+  deleteSubscription,
+  findSubscription,
+  listDueDowngrades,
+  type Period,
+  replaceSubscription,
+  type SubscriptionRow,
+} from "./queries.ts";
+
+/** Moves an account to a plan, for its callers at once, and tells the account so; an account that has it stays untold. */
+export async function changePlan(ctx: Context, tx: Tx, userId: string, plan: Plan): Promise<void> {
+  const oldPlan = await lockPlan(tx, userId);
+  if (oldPlan === plan) return;
+  await setPlan(tx, userId, plan);
+  await announce(ctx, tx, [userId], "user.subscription.updated", {
+    subscription: {
+      userId: toUserId(userId),
+      oldPlan,
+      newPlan: plan,
+      effectiveDate: ctx.now().toISOString(),
+    },
+  });
+}
+
+export interface Bought {
+  userId: string;
+  plan: Plan;
+  priceMinor: bigint;
+  currency: string;
+  paymentMethodId: string;
+}
+
+/** The plan holds from now on, for a month that is paid. */
+export async function startPeriod(ctx: Context, tx: Tx, bought: Bought): Promise<Period> {
+  const now = ctx.now();
+  const period = await writePeriod(tx, bought, now, now.getUTCDate());
+  await changePlan(ctx, tx, bought.userId, bought.plan);
+  return period;
+}
+
+/**
+ * The plan goes on for the month that was paid; it holds already. A month that was over before it was paid, because nobody asked for
+ * so long, is skipped: the paid one begins now. What does not begin where the last one ended has an anchor of its own, so that
+ * each price pays for one month.
+ */
+export async function continuePeriod(
+  ctx: Context,
+  tx: Tx,
+  bought: Bought,
+  renewsFrom: Date,
+): Promise<Period> {
+  const subscription = await findSubscription(tx, bought.userId);
+  const continues = subscription?.periodEnd.getTime() === renewsFrom.getTime();
+  const anchorDay = continues ? subscription!.anchorDay : renewsFrom.getUTCDate();
+  const now = ctx.now();
+  if (monthAfter(renewsFrom, anchorDay) <= now) return writePeriod(tx, bought, now, now.getUTCDate());
+  return writePeriod(tx, bought, renewsFrom, anchorDay);
+}
+
+async function writePeriod(tx: Tx, bought: Bought, start: Date, anchorDay: number): Promise<Period> {
+  const end = monthAfter(start, anchorDay);
+  await replaceSubscription(tx, {
+    user_id: bought.userId,
+    plan: bought.plan,
+    price_minor: bought.priceMinor,
+    currency: bought.currency,
+    payment_method_id: bought.paymentMethodId,
+    period_start: start,
+    period_end: end,
+    anchor_day: anchorDay,
+    next_try_at: end,
+  });
+  return { start, end };
+}
+
+interface DueOf extends Due {
+  userId: string;
+}
+
+/** Days after the first try on which a renewal is tried again; after the last one the plan ends. */
+const TRY_AGAIN_AFTER_DAYS = [3, 7];
+
+/**
+ * A renewal could not be paid, told under the account's lock: it is tried again, or the plan ends, and its owner hears of it. What
+ * its owner tried in between is not counted: they have seen the answer.
+ */
+export async function countFailedTry(
+  ctx: Context,
+  tx: Tx,
+  due: DueOf,
+  declineCode: string | null = null,
+): Promise<void> {
+  const subscription = await findSubscription(tx, due.userId);
+  if (!subscription || subscription.nextTryAt > ctx.now()) return;
+  const { email } = (await findAccount(tx, due.userId))!;
+  const days = TRY_AGAIN_AFTER_DAYS[subscription.tries];
+  if (days === undefined) {
+    await endSubscription(ctx, tx, due.userId, "free");
+    return sendMail(ctx, tx, email, endedLetter(due));
+  }
+  const previous = subscription.tries === 0 ? 0 : TRY_AGAIN_AFTER_DAYS[subscription.tries - 1]!;
+  const nextTry = daysAfter(ctx.now(), days - previous);
+  await changeSubscriptionRow(tx, due.userId, { tries: subscription.tries + 1, next_try_at: nextTry });
+  await sendMail(ctx, tx, email, failedLetter(due, nextTry, declineCode));
+}
+
+/** Only its owner can confirm what the bank asks about, and they are not there. */
+export async function askToConfirm(ctx: Context, tx: Tx, due: DueOf, url: string): Promise<void> {
+  const { email } = (await findAccount(tx, due.userId))!;
+  await sendMail(ctx, tx, email, confirmLetter(due, url));
+}
+
+/** The plan holds from now on, and costs nothing. */
+export async function endSubscription(ctx: Context, tx: Tx, userId: string, plan: Plan): Promise<void> {
+  await deleteSubscription(tx, userId);
+  await changePlan(ctx, tx, userId, plan);
+}
+
+export const isPaid = (subscription: SubscriptionRow | undefined, now: Date) =>
+  subscription !== undefined && subscription.periodEnd > now;
+
+/** What is unused of the paid period, by time, in the currency that a new one is paid in. */
+export function creditMinor(subscription: SubscriptionRow | undefined, currency: string, now: Date): bigint {
+  if (!subscription || !isPaid(subscription, now) || subscription.currency !== currency) return 0n;
+  const { priceMinor, periodStart, periodEnd } = subscription;
+  const unused = priceMinor * BigInt(periodEnd.getTime() - now.getTime());
+  return roundHalfUp(unused, BigInt(periodEnd.getTime() - periodStart.getTime()));
+}
+
+/** That day of the next month, at the same time; where the month has no such day, its last one. */
+export function monthAfter(date: Date, day: number): Date {
+  const next = new Date(date);
+  next.setUTCMonth(next.getUTCMonth() + 1, 1);
+  const lastDay = new Date(Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1, 0)).getUTCDate();
+  next.setUTCDate(Math.min(day, lastDay));
+  return next;
+}
+
+/** Applies the downgrades whose period has ended. */
+export const applyDueDowngrades = async (ctx: Context): Promise<void> =>
+  eachInTurn(
+    await listDueDowngrades(ctx.db, ctx.now()),
+    ({ userId }) => downgrade(ctx, userId),
+    ({ userId }, err) =>
+      ctx.log.error({ user: userId, err }, "a downgrade could not be applied; the next round tries again"),
+  );
+
+/** Looked at again under the account's lock: of two workers one finds it due, and a late change of mind counts. */
+const downgrade = (ctx: Context, userId: string) =>
+  ctx.db.transaction().execute(async (tx) => {
+    await lockPlan(tx, userId);
+    const subscription = await findSubscription(tx, userId);
+    if (!subscription?.nextPlan || isPaid(subscription, ctx.now())) return;
+    const { nextPlan } = subscription;
+    if (priceMinorOf(ctx.config.planBook, nextPlan) === 0n) return endSubscription(ctx, tx, userId, nextPlan);
+    // Its period has ended as that of every plan which goes on: the renewal asks the new plan's price.
+    await changeSubscriptionRow(tx, userId, { plan: nextPlan, next_plan: null });
+    await changePlan(ctx, tx, userId, nextPlan);
+  });

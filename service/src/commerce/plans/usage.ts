@@ -1,0 +1,25 @@
+import type { QuotaWindow, Usage } from "@stoa/contract";
+import type { Context, Member } from "../../core/context.ts";
+import type { Window } from "../../platform/http/counters.ts";
+import { allowanceOfKeys, allowanceOfSessions } from "./allowance.ts";
+
+/** The windows as they stand now; reading them counts in none but that of the request itself. */
+export async function readUsage({ config, counters }: Context, caller: Member): Promise<Usage> {
+  const [windows, sessionWindows] = await Promise.all([
+    counters.peek(allowanceOfKeys(config.planBook, caller)),
+    counters.peek(allowanceOfSessions(config.planBook, caller.userId)),
+  ]);
+  return {
+    plan: caller.plan,
+    windows: windows.map(toQuotaWindow),
+    sessionWindows: sessionWindows.map(toQuotaWindow),
+  };
+}
+
+const toQuotaWindow = ({ quota, used, endsAt }: Window): QuotaWindow => ({
+  limit: quota.requests,
+  seconds: quota.seconds,
+  used,
+  remaining: Math.max(0, quota.requests - used),
+  resetAt: endsAt?.toISOString() ?? null,
+});

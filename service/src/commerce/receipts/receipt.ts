@@ -1,0 +1,150 @@
+import { type OrderStatus, toVisibleLine } from "@stoa/contract";
+import { toLongDate } from "../../core/days.ts";
+import { formatMoney } from "../../core/money/amount.ts";
+import type { TaxRate } from "../../core/money/percent.ts";
+import { drawReceiptPage } from "./html.ts";
+
+/** What the marketplace calls itself on receipts. */
+export const SERVICE = "Stoa";
+
+/** What a receipt is made from. All amounts are minor units of `currency`. */
+export interface Receipt {
+  number: string;
+  issuedAt: Date;
+  status: OrderStatus;
+  /** Such as the code; null: there is nothing to say of it. */
+  discountReason: string | null;
+  /** Null when nothing is taxed. */
+  taxRate: TaxRate | null;
+  /** The oldest first. */
+  refunds: { at: Date; amountMinor: bigint }[];
+  buyer: { name: string; email: string };
+  seller: { name: string };
+  /** `detail` stands small below the title: a version, or a period. */
+  lines: { title: string; detail: string; amountMinor: bigint }[];
+  subtotalMinor: bigint;
+  discountMinor: bigint;
+  taxMinor: bigint;
+  totalMinor: bigint;
+  refundedMinor: bigint;
+  currency: string;
+  /** Null when nothing had to be paid. */
+  paymentMethod: { brand: string; last4: string } | null;
+  service: { name: string; origin: string };
+}
+
+/** What stands on a receipt, in words, whether it is drawn as a page or as a PDF. */
+export interface ReceiptText {
+  title: string;
+  issuedAt: Date;
+  service: { name: string; origin: string };
+  facts: { label: string; value: string }[];
+  parties: { role: string; name: string; email?: string }[];
+  lines: { title: string; detail: string; amount: string }[];
+  sums: Sum[];
+}
+
+interface Sum {
+  label: string;
+  amount: string;
+  /** The number that the reader looks for. */
+  isMain?: boolean;
+}
+
+/** The receipt as one page of HTML, to be sent with `receiptPolicy` as its Content-Security-Policy. */
+export function receiptHtml(receipt: Receipt): string {
+  return drawReceiptPage(receiptText(receipt));
+}
+
+/** The receipt as a PDF; one receipt always gives the same bytes. */
+export async function receiptPdf(receipt: Receipt): Promise<Buffer> {
+  // Loaded when the first PDF is asked for: the library costs a quarter of a second that a start need not pay.
+  const { drawReceiptPdf } = await import("./pdf.ts");
+  return drawReceiptPdf(receiptText(receipt));
+}
+
+export { receiptPolicy } from "./html.ts";
+
+function receiptText(receipt: Receipt): ReceiptText {
+  const { service, issuedAt, buyer, seller } = receipt;
+  return {
+    title: `Receipt ${receipt.number}`,
+    issuedAt,
+    service,
+    facts: [
+      { label: "Receipt number", value: receipt.number },
+      { label: "Date", value: toLongDate(issuedAt) },
+      { label: "Status", value: statusOf(receipt) },
+      { label: "Payment", value: paymentText(receipt.paymentMethod) },
+    ],
+    parties: [
+      { role: "Bought by", name: toVisibleLine(buyer.name), email: buyer.email },
+      { role: "Sold by", name: toVisibleLine(seller.name) },
+    ],
+    lines: receipt.lines.map(({ title, detail, amountMinor }) => ({
+      title: toVisibleLine(title),
+      detail,
+      amount: printMoney(amountMinor, receipt.currency),
+    })),
+    sums: sumsOf(receipt),
+  };
+}
+
+function sumsOf(receipt: Receipt): Sum[] {
+  const sum = (label: string, minor: bigint): Sum => ({ label, amount: printMoney(minor, receipt.currency) });
+  const sums = [sum("Subtotal", receipt.subtotalMinor)];
+  const tax = receipt.taxMinor ? [sum(taxLabel(receipt), receipt.taxMinor)] : [];
+  const total = { ...sum("Total", receipt.totalMinor), isMain: true };
+  if (receipt.discountMinor) sums.push(sum(discountLabel(receipt), -receipt.discountMinor));
+  // What is added stands above the total, what it holds already below.
+  sums.push(...(receipt.taxRate?.inclusive ? [total, ...tax] : [...tax, total]));
+  if (receipt.refundedMinor) {
+    sums.push(...refundsOf(receipt).map(({ label, amountMinor }) => sum(label, -amountMinor)));
+    sums.push(sum("Paid after refund", receipt.totalMinor - receipt.refundedMinor));
+  }
+  return sums;
+}
+
+const discountLabel = ({ discountReason }: Receipt) =>
+  discountReason === null ? "Discount" : `Discount (${discountReason})`;
+
+function taxLabel({ taxRate }: Receipt): string {
+  if (!taxRate) return "Tax";
+  const { percent, inclusive, country } = taxRate;
+  return `${inclusive ? "Tax included" : "Tax"} (${country}, ${percent} %)`;
+}
+
+/** Row by row, and what came back in another way: by a dispute that was lost. */
+function refundsOf({ refunds, refundedMinor }: Receipt) {
+  const rest = refunds.reduce((left, { amountMinor }) => left - amountMinor, refundedMinor);
+  const rows = refunds.map(({ at, amountMinor }) => ({
+    label: `Refunded on ${toLongDate(at)}`,
+    amountMinor,
+  }));
+  return rest > 0n ? [...rows, { label: "Refunded", amountMinor: rest }] : rows;
+}
+
+/** Nobody paid for a free copy. */
+const statusOf = ({ status, totalMinor }: Receipt): string =>
+  status === "completed" && totalMinor === 0n ? "Free" : statusNames[status];
+
+const statusNames: Record<OrderStatus, string> = {
+  pending: "Pending",
+  requires_action: "Waiting for the buyer",
+  completed: "Paid",
+  failed: "Failed",
+  canceled: "Canceled",
+  partially_refunded: "Partially refunded",
+  refunded: "Refunded",
+  disputed: "Disputed",
+};
+
+function paymentText(method: Receipt["paymentMethod"]): string {
+  if (!method) return "Nothing to pay";
+  return `${method.brand.charAt(0).toUpperCase()}${method.brand.slice(1)} ending in ${method.last4}`;
+}
+
+/** With a true minus sign, which stands as wide as a digit. */
+function printMoney(minor: bigint, currency: string): string {
+  return formatMoney(minor, currency).replace("-", "−");
+}

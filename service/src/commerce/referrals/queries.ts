@@ -1,0 +1,50 @@
+import { sql } from "kysely";
+import type { Queries } from "../../platform/db/database.ts";
+
+/** Keeps the code that is there already: of two first looks at once, one makes it. */
+export async function insertOrFindCode(
+  db: Queries,
+  code: { user_id: string; code: string; created_at: Date },
+): Promise<string> {
+  const known = () =>
+    db.selectFrom("referral_codes").select("code").where("user_id", "=", code.user_id).executeTakeFirst();
+  const found = await known();
+  if (found) return found.code;
+  await db
+    .insertInto("referral_codes")
+    .values(code)
+    .onConflict((conflict) => conflict.column("user_id").doNothing())
+    .execute();
+  return (await known())!.code;
+}
+
+export const findOwner = (db: Queries, code: string) =>
+  db
+    .selectFrom("referral_codes as r")
+    .innerJoin("users as u", "u.id", "r.user_id")
+    .select(["r.user_id as userId", "r.code"])
+    .select((row) =>
+      row.or([row("u.closed_at", "is not", null), row("u.banned_at", "is not", null)]).as("isGone"),
+    )
+    .where("r.code", "=", code)
+    .executeTakeFirst();
+
+/** What of commissions is in payouts that were not given back, by currency. */
+export async function sumPaid(db: Queries, userId: string): Promise<Map<string, bigint>> {
+  const { rows } = await sql<{ currency: string; paid: string }>`
+    select currency, sum(commission_minor)::text as paid from payouts
+     where seller_id = ${userId} and status in ('pending', 'in_transit', 'completed') group by currency`.execute(
+    db,
+  );
+  return new Map(rows.map(({ currency, paid }) => [currency, BigInt(paid)]));
+}
+
+export async function countReferred(db: Queries, userId: string): Promise<number> {
+  const { count } = await db
+    .selectFrom("orders")
+    .where("referrer_id", "=", userId)
+    .where("status", "in", ["completed", "partially_refunded", "disputed"])
+    .select((row) => row.fn.countAll<number>().as("count"))
+    .executeTakeFirstOrThrow();
+  return count;
+}

@@ -1,0 +1,92 @@
+import type { Context } from "../../core/context.ts";
+import { toUuid } from "../../core/ids.ts";
+import type { ListedRefund } from "../../integrations/payments/payments.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { eachInTurn } from "../../platform/jobs/in-turn.ts";
+import { ANSWERED_WITHIN_MS } from "../charges/silence.ts";
+import { findOrder, lockOrder } from "../orders/queries.ts";
+import { isPaid, type PaidOrder, remainingOf } from "./giving-back.ts";
+import { approveRefund, type Locked, moveRefund, startRefund, theService } from "./refund-moves.ts";
+import { settleLocked } from "./refund-payment.ts";
+import { findProviderRefund, listOrdersOfProviderRefunds } from "./refund-queries.ts";
+
+/**
+ * Follows the refunds that were made at the payment provider's own dashboard: the order, the use of the product and the books move as
+ * after a refund of ours.
+ */
+export async function syncProviderRefunds(ctx: Context, orderId: string): Promise<void> {
+  const id = toUuid("ord", orderId);
+  if (id) await syncRefundsOfOrder(ctx, id);
+}
+
+/** The job: a bank may take days for a refund, and the notice of its end may be lost. */
+export async function reconcileProviderRefunds(ctx: Context): Promise<void> {
+  const before = new Date(ctx.now().getTime() - ANSWERED_WITHIN_MS);
+  await eachInTurn(
+    await listOrdersOfProviderRefunds(ctx.db, before),
+    ({ orderId }) => syncRefundsOfOrder(ctx, orderId),
+    ({ orderId }, err) =>
+      ctx.log.warn(
+        { order: orderId, err },
+        "refunds at the provider's dashboard could not be read; the next round tries again",
+      ),
+  );
+}
+
+async function syncRefundsOfOrder(ctx: Context, id: string): Promise<void> {
+  const order = await findOrder(ctx.db, id);
+  if (!order?.paymentId || !isPaid(order)) return;
+  for (const refund of await ctx.outside.payments.listRefundsOf(order.paymentId))
+    if (refund.refundId === null)
+      await ctx.db.transaction().execute((tx) => applyProviderRefund(ctx, tx, order.id, refund));
+}
+
+async function applyProviderRefund(
+  ctx: Context,
+  tx: Tx,
+  orderId: string,
+  listed: ListedRefund,
+): Promise<void> {
+  const order = await lockOrder(tx, orderId);
+  if (!order || !isPaid(order)) return;
+  const refund = await findProviderRefund(tx, listed.providerRefundId);
+  const locked = refund ? { order, refund } : await insertProviderRefund(ctx, tx, order, listed);
+  if (!locked || listed.state === "processing") return;
+  const { providerRefundId, failureCode } = listed;
+  await settleLocked(
+    ctx,
+    tx,
+    locked,
+    listed.state === "succeeded"
+      ? { state: "succeeded", providerRefundId }
+      : { state: "failed", providerRefundId, failureCode: failureCode ?? "failed" },
+  );
+}
+
+/** As under way, with its amount set aside. One that failed before we heard of it moved nothing, and gets no row. */
+async function insertProviderRefund(
+  ctx: Context,
+  tx: Tx,
+  order: PaidOrder,
+  { providerRefundId, amountMinor, currency, state }: ListedRefund,
+): Promise<Locked | null> {
+  if (state === "failed") return null;
+  if (amountMinor > remainingOf(order) || currency !== order.currency) {
+    // A refund of ours is under way, which the provider will refuse; or the bank had taken it before.
+    ctx.log.error(
+      { order: order.id, providerRefundId, amountMinor },
+      "a refund at the provider's dashboard is more than remains of its order: `payments reconcile` names it until it is booked",
+    );
+    return null;
+  }
+  const wish = {
+    origin: "provider" as const,
+    amount_minor: amountMinor,
+    reason: "other",
+    details: "It was refunded at the payment provider.",
+    decide_by: null,
+  };
+  const started = await startRefund(ctx, tx, order, wish, theService);
+  const approved = (await approveRefund(ctx, tx, started, theService))!;
+  return moveRefund(ctx, tx, approved, "ask", theService, { provider_refund_id: providerRefundId });
+}

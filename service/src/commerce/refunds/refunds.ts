@@ -1,0 +1,315 @@
+import type {
+  AdminRefund,
+  ApprovalReason,
+  GiveRefund,
+  Refund,
+  RefundStatus,
+  RequestRefund,
+} from "@stoa/contract";
+import { refundReasons } from "@stoa/contract";
+import { lockAccount } from "../../accounts/people/accounts.ts";
+import { toUserId } from "../../accounts/people/users.ts";
+import { lockUse } from "../../catalog/entitlements/entitlements.ts";
+import type { Context, Member, SessionCaller, Source } from "../../core/context.ts";
+import { daysAfter } from "../../core/days.ts";
+import { ApiError, invalidRequest, ruleBroken } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { formatMoney, toDecimal, toMinor } from "../../core/money/amount.ts";
+import { whyNotOnStep } from "../../core/money/chargeable.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { mapPage, type Paging } from "../../platform/db/paging.ts";
+import { isAdmin } from "../../platform/http/authenticate.ts";
+import { lockOrder, type OrderRow } from "../orders/queries.ts";
+import { type PaidOrder, remainingOf } from "./giving-back.ts";
+import { tellOfRefund } from "./refund-letters.ts";
+import { type RefundMoveName, refundMoves } from "./refund-lifecycle.ts";
+import {
+  approveRefund,
+  type Doer,
+  type Locked,
+  lockRefund,
+  moveRefund,
+  onItsWay,
+  startRefund,
+  theService,
+} from "./refund-moves.ts";
+import { carryOut, continueRefund } from "./refund-payment.ts";
+import { findRefundRow, listRefundRows, type RefundRow } from "./refund-queries.ts";
+import { approvalOf, mustBeGivable, mustBeRefundable } from "./refund-rules.ts";
+
+/** How long a seller may think about it. */
+const DECISION_DAYS = 7;
+
+/**
+ * A buyer asks for the money back. What was never used comes back at once; of anything else the seller decides. The account is
+ * locked first, so that of two requests at once only one can be the first.
+ */
+export async function requestRefund(
+  ctx: Context,
+  caller: Member,
+  orderId: string,
+  wish: RequestRefund,
+  source: Source,
+): Promise<Refund> {
+  const { refund, approved } = await ctx.db.transaction().execute(async (tx) => {
+    await lockAccount(tx, caller.userId);
+    const order = await mustBeRefundable(ctx, tx, await lockOwn(tx, caller.userId, orderId));
+    await lockUse(tx, order.id);
+    const { reason } = await approvalOf(ctx, tx, order);
+    const automatic = reason === "unused";
+    const by = { actorId: caller.userId, source };
+    const started = await startRefund(ctx, tx, order, wishOfBuyer(ctx, order, wish, reason), by);
+    await bindToRefund(ctx, tx, started.refund.id);
+    if (!automatic) await tellOfRefund(ctx, tx, started.refund, "requested");
+    return { ...started, approved: automatic && (await approveRefund(ctx, tx, started, theService)) };
+  });
+  if (approved) await carryOut(ctx, refund.id);
+  return readAfresh(ctx, refund.id);
+}
+
+const bindToRefund = async (ctx: Context, tx: Tx, refundId: string) =>
+  ctx.idempotencyKey?.bind(tx, toId("refund", refundId));
+
+/** Of a refund that was written or decided under the same Idempotency-Key; one that is on its way goes on under its own id. */
+export async function resumeRefund(ctx: Context, caller: Member, refundId: string): Promise<Refund> {
+  const { id } = await findVisible(ctx, caller, refundId);
+  await continueRefund(ctx, id);
+  return readAfresh(ctx, id);
+}
+
+async function lockOwn(tx: Tx, buyerId: string, orderId: string): Promise<OrderRow> {
+  const id = toUuid("ord", orderId);
+  const order = id ? await lockOrder(tx, id) : undefined;
+  if (order?.buyerId !== buyerId) throw new ApiError("ORDER_NOT_FOUND");
+  return order;
+}
+
+const wishOfBuyer = (ctx: Context, order: PaidOrder, wish: RequestRefund, reason: ApprovalReason) => ({
+  origin: "buyer" as const,
+  amount_minor: remainingOf(order),
+  reason: wish.reason,
+  details: wish.details ?? null,
+  approval_reason: reason,
+  decide_by: reason === "unused" ? null : daysAfter(ctx.now(), DECISION_DAYS),
+});
+
+/** The seller gives in, or an administrator decides so. */
+export async function approveRequest(ctx: Context, caller: Member, refundId: string, source: Source) {
+  const { refund } = await decide(ctx, caller, refundId, "approve", (tx, locked) => {
+    mustBeGivable(locked.order);
+    return approveRefund(ctx, tx, locked, { actorId: caller.userId, source });
+  });
+  await carryOut(ctx, refund.id);
+  return readAfresh(ctx, refund.id);
+}
+
+export async function rejectRequest(
+  ctx: Context,
+  caller: Member,
+  refundId: string,
+  reason: string,
+  source: Source,
+): Promise<Refund> {
+  const { refund } = await decide(ctx, caller, refundId, "reject", async (tx, locked) => {
+    mustBeInTime(ctx, locked.refund);
+    const by = { actorId: caller.userId, source };
+    const moved = await moveRefund(ctx, tx, locked, "reject", by, { decision_note: reason });
+    if (moved) await tellOfRefund(ctx, tx, moved.refund, "rejected");
+    return moved;
+  });
+  return toRefund(refund);
+}
+
+/** The seller's days are over: it is as good as approved, whenever the job comes to it. */
+function mustBeInTime(ctx: Context, { status, decideBy }: RefundRow): void {
+  if (status !== "pending" || !decideBy || ctx.now() < decideBy) return;
+  throw new ApiError(
+    "INVALID_STATE",
+    `It was to be decided by ${decideBy.toISOString()}: it is being approved.`,
+    {
+      current: "overdue",
+      allowed: ["pending"],
+    },
+  );
+}
+
+export async function cancelRequest(ctx: Context, caller: Member, refundId: string, source: Source) {
+  const { refund } = await decide(ctx, caller, refundId, "cancel", async (tx, locked) => {
+    const moved = await moveRefund(ctx, tx, locked, "cancel", { actorId: caller.userId, source });
+    if (moved) await tellOfRefund(ctx, tx, moved.refund, "canceled");
+    return moved;
+  });
+  return toRefund(refund);
+}
+
+/** What people may do with a request, under the locks of its order and itself. */
+async function decide(
+  ctx: Context,
+  caller: Member,
+  refundId: string,
+  name: RefundMoveName,
+  move: (tx: Tx, locked: Locked) => Promise<Locked | null>,
+): Promise<Locked> {
+  const { id } = await findVisible(ctx, caller, refundId);
+  return ctx.db.transaction().execute(async (tx) => {
+    const locked = (await lockRefund(tx, id))!;
+    mustBeSideOf(locked.refund, caller, refundMoves[name].by);
+    mustBeIn(locked.refund, name);
+    const moved = await move(tx, locked);
+    if (!moved) throw new ApiError("INVALID_STATE");
+    await bindToRefund(ctx, tx, id);
+    return moved;
+  });
+}
+
+/** A request is the buyer's to take back, and the seller's or an administrator's to decide. */
+function mustBeSideOf(refund: RefundRow, caller: Member, side: "buyer" | "seller" | undefined): void {
+  const isTheirs = side === "buyer" ? refund.buyerId === caller.userId : refund.sellerId === caller.userId;
+  if (isTheirs || (side === "seller" && isAdmin(caller))) return;
+  throw new ApiError("UNAUTHORIZED", `Only its ${side} may do this.`, { required: side });
+}
+
+function mustBeIn({ status }: RefundRow, name: RefundMoveName): void {
+  const { from } = refundMoves[name];
+  if (from.includes(status)) return;
+  const message = `The refund is ${status}; this needs ${from.join(" or ")}.`;
+  throw new ApiError("INVALID_STATE", message, { current: status, allowed: from });
+}
+
+/** An administrator gives back what remains or a part of it, at any time. */
+export async function giveRefund(
+  ctx: Context,
+  caller: SessionCaller,
+  orderId: string,
+  { amount, reason }: GiveRefund,
+  source: Source,
+): Promise<Refund> {
+  const id = toUuid("ord", orderId);
+  const by = { actorId: caller.userId, source };
+  const refundId = await ctx.db.transaction().execute(async (tx) => {
+    const found = id ? await lockOrder(tx, id) : undefined;
+    if (!found) throw new ApiError("ORDER_NOT_FOUND");
+    const order = mustBeGivable(found);
+    const amountMinor = amount === undefined ? remainingOf(order) : amountOf(ctx, order, amount);
+    const given = await giveUnasked(ctx, tx, order, { amountMinor, reason, details: null }, by);
+    await bindToRefund(ctx, tx, given);
+    return given;
+  });
+  await carryOutOrLeave(ctx, refundId);
+  return readAfresh(ctx, refundId);
+}
+
+/** Of parts there may be several: whoever heard of a failure would ask again, and give another one beside that of the job. */
+async function carryOutOrLeave(ctx: Context, refundId: string): Promise<void> {
+  try {
+    await carryOut(ctx, refundId);
+  } catch (error) {
+    ctx.log.error(
+      { refund: refundId, err: error },
+      "a refund could not be carried out; the job goes on with it",
+    );
+  }
+}
+
+function amountOf(ctx: Context, order: PaidOrder, amount: number): bigint {
+  const minor = toMinor(amount, order.currency);
+  if (minor === null) throw invalidRequest("amount", `is no amount of ${order.currency}`);
+  const { stepMinor } = ctx.outside.payments.limitsOf(order.currency);
+  const why = whyNotOnStep(stepMinor, minor, order.currency);
+  if (why) throw invalidRequest("amount", why);
+  const remaining = remainingOf(order);
+  if (minor <= remaining) return minor;
+  throw ruleBroken("amount", `is more than the ${formatMoney(remaining, order.currency)} that remain`);
+}
+
+/** Of a locked order that something can be given back of. Answers what is to be carried out after the commit. */
+export async function giveUnasked(
+  ctx: Context,
+  tx: Tx,
+  order: PaidOrder,
+  { amountMinor, reason, details }: { amountMinor: bigint; reason: string; details: string | null },
+  by: Doer,
+): Promise<string> {
+  const wish = { origin: "admin" as const, amount_minor: amountMinor, reason, details, decide_by: null };
+  if (amountMinor === 0n) throw onItsWay();
+  const started = await startRefund(ctx, tx, order, wish, by);
+  await approveRefund(ctx, tx, started, by);
+  return started.refund.id;
+}
+
+export interface RefundQuery extends Paging {
+  role?: "buyer" | "seller" | undefined;
+  status?: RefundStatus | undefined;
+  orderId?: string | undefined;
+}
+
+const toFilter = ({ orderId, ...query }: Omit<RefundQuery, "role">) => ({
+  ...query,
+  orderId: orderId === undefined ? undefined : toUuid("ord", orderId),
+});
+
+/** Those of what the caller bought, and of what they sold. */
+export async function listRefunds(ctx: Context, caller: Member, { role, ...query }: RefundQuery) {
+  const page = await listRefundRows(ctx.db, {
+    ...toFilter(query),
+    buyerId: role === "seller" ? undefined : caller.userId,
+    sellerId: role === "buyer" ? undefined : caller.userId,
+  });
+  return mapPage(page, toRefund);
+}
+
+export const listAllRefunds = async (ctx: Context, query: Omit<RefundQuery, "role">) =>
+  mapPage(await listRefundRows(ctx.db, toFilter(query)), toAdminRefund);
+
+export const readRefund = async (ctx: Context, caller: Member, refundId: string): Promise<Refund> =>
+  toRefund(await findVisible(ctx, caller, refundId));
+
+/** Its buyer's, its seller's and an administrator's. */
+async function findVisible(ctx: Context, caller: Member, refundId: string): Promise<RefundRow> {
+  const id = toUuid("refund", refundId);
+  const refund = id ? await findRefundRow(ctx.db, id) : undefined;
+  const isTheirs = refund?.buyerId === caller.userId || refund?.sellerId === caller.userId;
+  if (!refund || !(isTheirs || isAdmin(caller))) throw new ApiError("REFUND_NOT_FOUND");
+  return refund;
+}
+
+const readAfresh = async (ctx: Context, id: string): Promise<Refund> =>
+  toRefund((await findRefundRow(ctx.db, id))!);
+
+export function toRefund(refund: RefundRow): Refund {
+  const time = (moment: Date | null) => moment?.toISOString() ?? null;
+  return {
+    id: toId("refund", refund.id),
+    orderId: toId("ord", refund.orderId),
+    product: { id: toId("prod", refund.productId), title: refund.productTitle },
+    status: refund.status,
+    amount: toDecimal(refund.amountMinor, refund.currency),
+    currency: refund.currency,
+    reason: refund.reason,
+    reasonCode: refundReasons.find((code) => code === refund.reason) ?? "other",
+    details: refund.details,
+    requestedBy: refund.origin,
+    decideBy: time(refund.decideBy),
+    decidedBy: deciderOf(refund),
+    approvalReason: refund.approvalReason,
+    decisionNote: refund.decisionNote,
+    failureCode: refund.failureCode,
+    returnedAt: time(refund.returnedAt),
+    settledAt: time(refund.settledAt),
+    createdAt: refund.createdAt.toISOString(),
+    decidedAt: time(refund.decidedAt),
+    completedAt: time(refund.completedAt),
+  };
+}
+
+function deciderOf({ decidedAt, decidedBy, sellerId }: RefundRow): Refund["decidedBy"] {
+  if (!decidedAt) return null;
+  if (!decidedBy) return "rules";
+  return decidedBy === sellerId ? "seller" : "admin";
+}
+
+const toAdminRefund = (refund: RefundRow): AdminRefund => ({
+  ...toRefund(refund),
+  buyer: { id: toUserId(refund.buyerId), name: refund.buyerName },
+  seller: { id: toUserId(refund.sellerId), name: refund.sellerName },
+});

@@ -1,0 +1,298 @@
+import { resolve } from "node:path";
+import ipaddr from "ipaddr.js";
+import { isLoopbackHost, isLoopbackOrigin } from "../loopback.ts";
+import { isCurrency } from "../money/amount.ts";
+import type { MasterKey } from "../vault.ts";
+import { parseAllowedTargets } from "./allowed-targets.ts";
+import { mailOf } from "./mail.ts";
+import { builtInPlans, type PlanBook, readPlanBook } from "./plan-book.ts";
+import { Reader, type Variables } from "./reader.ts";
+import { parseS3Url } from "./s3-url.ts";
+import { secretsFor } from "./secrets.ts";
+import { taxesOf } from "./taxes.ts";
+import { type TelemetrySettings, telemetryOf } from "./telemetry.ts";
+
+export type Environment = "test" | "production";
+
+/**
+ * Every setting of the service, checked. README.md has the table of the variables behind it. Nobody else reads the
+ * environment, but for OpenTelemetry's SDK, which has variables of its own (OTEL_*): here stands only whether it is on.
+ */
+export interface Config {
+  environment: Environment;
+  host: string;
+  port: number;
+  dataDir: string;
+  /** null: the embedded PostgreSQL in the data folder. */
+  databaseUrl: string | null;
+  /** The same database where databaseUrl leads through a connection pooler: for LISTEN, long locks, migrations and backups. */
+  databaseDirectUrl: string | null;
+  /** How many connections the pool of this process may open. */
+  databaseConnections: number;
+  /** After SIGTERM `/readyz` is 503 for so long before the listener closes. */
+  drainSeconds: number;
+  /** The origin in links that leave the service; null: where it listens. */
+  publicUrl: string | null;
+  roles: { api: boolean; worker: boolean };
+  masterKeys: MasterKey[];
+  /** The data folder that the master keys come from; null: STOA_MASTER_KEYS. */
+  secretsDir: string | null;
+  /** Sign links and sessions, each by a key made from them: the first signs, all of them verify. */
+  sessionKeys: Buffer[];
+  allowedTargets: string;
+  /** `smtp`: sent to smtpUrl. `dev`: kept, to be read at /dev/mail. `off`: not sent at all. */
+  mail: "smtp" | "dev" | "off";
+  smtpUrl: string | null;
+  /** What stands in From. */
+  mailFrom: string;
+  /** Where rate limits are counted for all nodes together; null: each process counts for itself. */
+  redisUrl: string | null;
+  /** The bucket for files; null: the folder `files` in the data folder, which one node has for itself. */
+  s3Url: string | null;
+  /** Addresses and networks of the reverse proxies whose X-Forwarded-For is believed; null: nobody's. */
+  trustProxy: string[] | null;
+  /** Who takes payments; null: the fake provider in a test environment, nobody in production. */
+  stripe: StripeSettings | null;
+  github: SocialProvider | null;
+  google: SocialProvider | null;
+  /** Quotas and prices of the plans: the built-in ones with what the operator's file changes. */
+  planBook: PlanBook;
+  metricsToken: string | null;
+  /** Whom traces and metrics are sent to; null: nobody. */
+  telemetry: TelemetrySettings | null;
+  sandbox: boolean;
+  /** Whether moderators look at what unverified sellers offer before buyers do. */
+  moderation: boolean;
+  /** Basis points of the price before tax that the platform keeps. */
+  feeBasisPoints: number;
+  /** Basis points by the buyer's country; none: nothing is taxed. */
+  taxRates: ReadonlyMap<string, number>;
+  /** Whether prices hold the tax already. */
+  taxInclusive: boolean;
+  /** When sellers are paid what is available; null: only when they ask. */
+  payoutSchedule: PayoutSchedule | null;
+  /** Where our calls to the outside come from, for receivers' firewalls; as told, not as set. */
+  egressAddresses: string[];
+  /** What the headers of webhook deliveries begin with, such as X-Service-. */
+  webhookHeaderPrefix: string;
+  currency: string;
+  currencies: string[];
+  logLevel: string;
+}
+
+export type PayoutSchedule = "daily" | "weekly" | "monthly";
+
+/** Our account at Stripe. `apiUrl` is another address than its own, in tests. */
+export interface StripeSettings {
+  secretKey: string;
+  webhookSecret: string;
+  apiUrl: string | null;
+}
+
+/** Our client at an identity provider. `issuer` is its address, another one in tests. */
+export interface SocialProvider {
+  clientId: string;
+  clientSecret: string;
+  issuer: string;
+}
+
+/** All mistakes in the settings at once, a line each. */
+export class ConfigError extends Error {
+  constructor(problems: string[]) {
+    super(`These settings need mending:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`);
+    this.name = "ConfigError";
+  }
+}
+
+const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
+
+/** Client id and secret come together or not at all. */
+function socialProvider(read: Reader, prefix: "GITHUB" | "GOOGLE", issuer: string): SocialProvider | null {
+  const clientId = read.text(`${prefix}_CLIENT_ID`);
+  const clientSecret = read.text(`${prefix}_CLIENT_SECRET`);
+  if (!clientId && !clientSecret) return null;
+  if (!clientId || !clientSecret)
+    read.problems.push(`${prefix}_CLIENT_ID and ${prefix}_CLIENT_SECRET must be set together`);
+  return {
+    clientId: clientId ?? "",
+    clientSecret: clientSecret ?? "",
+    issuer: read.url(`${prefix}_ISSUER`, ["http:", "https:"]) ?? issuer,
+  };
+}
+
+/** How secret and restricted keys of Stripe's begin: only live ones move money. */
+const STRIPE_KEYS: Record<Environment, RegExp> = { test: /^[sr]k_test_/, production: /^[sr]k_live_/ };
+
+/** A shop that is tried out must charge nobody, and one that is open must not give its goods away. */
+function mustFitStripe(read: Reader, environment: Environment, secretKey: string | null): void {
+  if (!secretKey || STRIPE_KEYS[environment].test(secretKey)) return;
+  const [right, other] = environment === "production" ? ["live", "test"] : ["test", "live"];
+  read.problems.push(
+    `STRIPE_SECRET_KEY must begin with sk_${right}_ or rk_${right}_ where STOA_ENVIRONMENT is ${environment}: keys of Stripe's ${other} mode, and publishable ones, are refused`,
+  );
+}
+
+/** A charge whose end nobody can tell us, or a notice that nobody charged for, would be half of it: both or none. */
+function stripeOf(read: Reader, environment: Environment): StripeSettings | null {
+  const secretKey = read.text("STRIPE_SECRET_KEY");
+  mustFitStripe(read, environment, secretKey);
+  const webhookSecret = read.text("STRIPE_WEBHOOK_SECRET");
+  if (!secretKey && !webhookSecret) return null;
+  if (!secretKey || !webhookSecret)
+    read.problems.push("STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET must be set together");
+  return {
+    secretKey: secretKey ?? "",
+    webhookSecret: webhookSecret ?? "",
+    apiUrl: read.url("STRIPE_API_URL", ["http:", "https:"]),
+  };
+}
+
+function planBookOf(read: Reader): PlanBook {
+  const file = read.text("STOA_PLANS_FILE");
+  if (!file) return builtInPlans;
+  const { book, problems } = readPlanBook(file);
+  read.problems.push(...problems.map((problem) => `STOA_PLANS_FILE (${file}): ${problem}`));
+  return book;
+}
+
+const isNetwork = (text: string) => ipaddr.isValid(text) || ipaddr.isValidCIDR(text);
+
+function currenciesOf(read: Reader) {
+  const currency = read.text("STOA_CURRENCY") ?? "USD";
+  const currencies = read.list("STOA_CURRENCIES", isCurrency, [currency]);
+  if (!currencies.includes(currency))
+    read.problems.push(`STOA_CURRENCY "${currency}" is not in STOA_CURRENCIES`);
+  if (!isCurrency(currency)) read.problems.push(`STOA_CURRENCY "${currency}" is no ISO 4217 code`);
+  return { currency, currencies };
+}
+
+function allowedTargetsOf(read: Reader, otherwise: string): string {
+  const targets = read.text("STOA_ALLOWED_TARGETS") ?? otherwise;
+  try {
+    parseAllowedTargets(targets);
+  } catch (error) {
+    read.problems.push(`STOA_ALLOWED_TARGETS: ${(error as Error).message}`);
+  }
+  return targets;
+}
+
+function payoutScheduleOf(read: Reader): PayoutSchedule | null {
+  const schedule = read.choice("STOA_PAYOUT_SCHEDULE", ["off", "daily", "weekly", "monthly"], "weekly");
+  return schedule === "off" ? null : schedule;
+}
+
+/** Such that what follows it makes the name of a header. */
+function headerPrefixOf(read: Reader): string {
+  const prefix = read.text("STOA_WEBHOOK_HEADER_PREFIX") ?? "X-Service-";
+  if (!/^[A-Za-z][A-Za-z0-9-]{0,38}-$/.test(prefix) || /^webhook-$/i.test(prefix))
+    read.problems.push(
+      `STOA_WEBHOOK_HEADER_PREFIX is "${prefix}"; it takes letters, digits and hyphens that end with a hyphen, such as X-Acme-`,
+    );
+  return prefix;
+}
+
+function s3UrlOf(read: Reader): string | null {
+  const s3Url = read.text("S3_URL");
+  try {
+    if (s3Url) parseS3Url(s3Url);
+  } catch (error) {
+    read.problems.push(`S3_URL ${(error as Error).message}`);
+  }
+  return s3Url;
+}
+
+const isLoopback = (host: string) => isLoopbackHost(host === "::1" ? "[::1]" : host);
+
+/** Over plain HTTP browsers drop the session's cookie, and passwords can be read on their way. */
+function publicUrlOf(read: Reader, environment: Environment, host: string): string | null {
+  const origin = read.origin("STOA_PUBLIC_URL");
+  if (environment === "test") return origin;
+  if (origin?.startsWith("http:") && !isLoopbackOrigin(origin))
+    read.problems.push(
+      `STOA_PUBLIC_URL is "${origin}"; in production it must begin with https://, since browsers keep no sign-in over plain HTTP. Put a proxy that speaks TLS in front`,
+    );
+  if (origin === null && !isLoopback(host))
+    read.problems.push(
+      `STOA_PUBLIC_URL must be set in production when HOST is "${host}": the https:// address that browsers use`,
+    );
+  return origin;
+}
+
+const dataDirOf = (read: Reader) => resolve(read.text("STOA_DATA_DIR") ?? "./data");
+
+/** Where the database is, before anything is made there. */
+export function readPlace(variables: Variables = process.env) {
+  const read = new Reader(variables);
+  return { dataDir: dataDirOf(read), databaseUrl: read.text("DATABASE_URL") };
+}
+
+/** Turns the environment into one checked value. Throws a ConfigError that lists every mistake. */
+export function readConfig(variables: Variables = process.env): Config {
+  const read = new Reader(variables);
+  const environment = read.choice("STOA_ENVIRONMENT", ["test", "production"], "test");
+  const host = read.text("HOST") ?? "127.0.0.1";
+  const dataDir = dataDirOf(read);
+  const databaseUrl = read.databaseUrl("DATABASE_URL");
+  const databaseDirectUrl = read.databaseUrl("DATABASE_DIRECT_URL");
+  if (databaseDirectUrl && !databaseUrl)
+    read.problems.push(
+      "DATABASE_DIRECT_URL needs DATABASE_URL: it is the same database without the connection pooler",
+    );
+  const roles = read.list("STOA_ROLES", (role) => role === "api" || role === "worker", ["api", "worker"]);
+  const config = {
+    environment,
+    host,
+    port: read.integer("PORT", 0, 65_535, 4000),
+    dataDir,
+    databaseUrl,
+    databaseDirectUrl,
+    databaseConnections: read.integer("STOA_DATABASE_CONNECTIONS", 2, 1_000, 8),
+    drainSeconds: read.integer("STOA_DRAIN_SECONDS", 0, 300, 0),
+    publicUrl: publicUrlOf(read, environment, host),
+    roles: { api: roles.includes("api"), worker: roles.includes("worker") },
+    allowedTargets: allowedTargetsOf(read, environment === "test" && isLoopback(host) ? "loopback" : ""),
+    ...mailOf(read, environment),
+    redisUrl: read.url("REDIS_URL", ["redis:", "rediss:"]),
+    s3Url: s3UrlOf(read),
+    trustProxy: read.text("STOA_TRUST_PROXY") ? read.list("STOA_TRUST_PROXY", isNetwork, []) : null,
+    stripe: stripeOf(read, environment),
+    github: socialProvider(read, "GITHUB", "https://github.com"),
+    google: socialProvider(read, "GOOGLE", "https://accounts.google.com"),
+    planBook: planBookOf(read),
+    metricsToken: read.text("STOA_METRICS_TOKEN"),
+    telemetry: telemetryOf(read),
+    sandbox: read.choice("STOA_SANDBOX", ["on", "off"], environment === "test" ? "on" : "off") === "on",
+    moderation: read.choice("STOA_MODERATION", ["on", "off"], environment === "test" ? "off" : "on") === "on",
+    feeBasisPoints: read.integer("STOA_FEES", 0, 10_000, 1_000),
+    ...taxesOf(read),
+    payoutSchedule: payoutScheduleOf(read),
+    egressAddresses: read.list(
+      "STOA_EGRESS_ADDRESSES",
+      (address) => ipaddr.IPv4.isValidFourPartDecimal(address),
+      [],
+    ),
+    webhookHeaderPrefix: headerPrefixOf(read),
+    ...currenciesOf(read),
+    logLevel: read.choice("STOA_LOG_LEVEL", LOG_LEVELS, "info"),
+  };
+  const secrets = secretsFor(read, config);
+  if (read.problems.length > 0) throw new ConfigError(read.problems);
+  return {
+    ...config,
+    masterKeys: secrets.masterKeys,
+    secretsDir: secrets.secretsDir,
+    sessionKeys: secrets.sessionKeys.map((key) => key.bytes),
+  };
+}
+
+/** So long that guessing it costs more than the keys are worth. */
+const PASSPHRASE_LETTERS = 12;
+
+/** What wraps the keys in a backup; null: none. No setting of the service, and so no part of its Config. */
+export function readPassphrase(variables: Variables = process.env): string | null {
+  const read = new Reader(variables);
+  const passphrase = read.text("STOA_BACKUP_PASSPHRASE");
+  if (passphrase !== null && passphrase.length < PASSPHRASE_LETTERS)
+    throw new ConfigError([`STOA_BACKUP_PASSPHRASE has fewer than ${PASSPHRASE_LETTERS} characters`]);
+  return passphrase;
+}

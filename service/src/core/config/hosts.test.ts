@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import pg from "pg";
+import { makeDatabase, TEMPLATE, type TestDatabase } from "../../../test/market.ts";
+import { isDatabaseDown, oneClient, openPool } from "../../platform/db/database.ts";
+import { hostsIn, Primary, urlsOf } from "./hosts.ts";
+
+suite("DATABASE_URL of several servers", () => {
+  test("each server gets the user, the database and the parameters", () => {
+    assert.deepEqual(
+      urlsOf(
+        "postgres://a:b%40c@one,two:5433,[::1]:5434/shop?sslmode=require&target_session_attrs=read-write",
+      ),
+      [
+        "postgres://a:b%40c@one/shop?sslmode=require",
+        "postgres://a:b%40c@two:5433/shop?sslmode=require",
+        "postgres://a:b%40c@[::1]:5434/shop?sslmode=require",
+      ],
+    );
+    assert.deepEqual(urlsOf("postgresql://one/shop?target_session_attrs=primary"), ["postgresql://one/shop"]);
+    assert.equal(hostsIn("postgres://a:secret@one,two:5433/shop?password=secret"), "one,two:5433");
+  });
+
+  test("a URL that cannot work is refused with its reason", () => {
+    for (const [url, why] of [
+      ["mysql://one/shop", /begins with postgres:\/\//],
+      ["postgres://one,two:port/shop", /has the host "two:port"/],
+      ["postgres://one,,two/shop", /empty host/],
+      [
+        "postgres://one,two/shop?target_session_attrs=standby",
+        /target_session_attrs=standby; the service writes/,
+      ],
+    ] as const)
+      assert.throws(() => urlsOf(url), why);
+  });
+});
+
+suite("the primary of several servers", () => {
+  let standby: TestDatabase;
+  let primary: TestDatabase;
+  before(async () => {
+    [standby, primary] = [await makeDatabase(TEMPLATE), await makeDatabase(TEMPLATE)];
+  });
+  after(async () => {
+    await standby.drop();
+    await primary.drop();
+  });
+  const nameOf = (url: string) => new URL(url).pathname.slice(1);
+  const setReadOnly = async ({ url }: TestDatabase, value: "on" | "off") => {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    await client.query("set default_transaction_read_only = off");
+    await client.query(`alter database ${nameOf(url)} set default_transaction_read_only = ${value}`);
+    await client.end();
+  };
+
+  test("a server that is away and one that is read-only are passed over", async () => {
+    await setReadOnly(standby, "on");
+    const urls = ["postgres://127.0.0.1:1/shop", standby.url, primary.url];
+    assert.equal(await new Primary(urls).find(), primary.url);
+    const none = new Primary(urls.slice(0, 2));
+    await assert.rejects(none.find(), (error) => {
+      assert.match((error as Error).message, /127\.0\.0\.1:1: connect ECONNREFUSED .*; .*: is read-only/);
+      return isDatabaseDown(error);
+    });
+    await setReadOnly(standby, "off");
+    assert.equal(await none.find(), standby.url);
+  });
+
+  test("a connection whose server became read-only leaves the pool", async () => {
+    const pool = openPool({ target: primary.url, maxConnections: 1 });
+    const pid = async () => (await pool.query("select pg_backend_pid() as pid")).rows[0].pid;
+    const first = await pid();
+    assert.equal(await pid(), first);
+    const client = await pool.connect();
+    await client.query("begin read only");
+    await assert.rejects(client.query("create table made_by_a_standby ()"), { code: "25006" });
+    await client.query("rollback");
+    client.release();
+    assert.notEqual(await pid(), first);
+    await pool.end();
+  });
+
+  test("a connection goes to the found server, wherever it stands in the list", async () => {
+    // Both have the same socket folder as their host; the port of the first has no socket.
+    const { searchParams } = new URL(primary.url);
+    const [host, port] = [searchParams.get("host")!, searchParams.get("port")!];
+    const client = oneClient(
+      {
+        target: `postgres://postgres@127.0.0.1:1,localhost:${port}${new URL(primary.url).pathname}?host=${encodeURIComponent(host)}`,
+      },
+      {},
+    );
+    await client.connect();
+    assert.equal((await client.query("select current_database() as name")).rows[0].name, nameOf(primary.url));
+    await client.end();
+  });
+});

@@ -1,0 +1,40 @@
+import { parseMailbox } from "../mailbox.ts";
+import type { Environment } from "./config.ts";
+import type { Reader } from "./reader.ts";
+import { parseSmtpUrl } from "./smtp-url.ts";
+
+export function mailOf(read: Reader, environment: Environment) {
+  const smtpUrl = read.text("SMTP_URL");
+  const mail = read.choice(
+    "STOA_MAIL",
+    ["smtp", "dev", "off"],
+    smtpUrl || environment === "production" ? "smtp" : "dev",
+  );
+  if (mail === "smtp" && !smtpUrl)
+    read.problems.push(
+      read.text("STOA_MAIL")
+        ? "STOA_MAIL=smtp needs SMTP_URL"
+        : "SMTP_URL must be set in production, or STOA_MAIL=off: nobody can sign in by mail then",
+    );
+  if (mail === "dev" && environment === "production")
+    read.problems.push("STOA_MAIL=dev shows everybody's mail: it is for the test environment");
+  if (smtpUrl) checkSmtpUrl(read, smtpUrl);
+  return { mail, smtpUrl, mailFrom: mailFromOf(read, mail === "smtp" && environment === "production") };
+}
+
+function checkSmtpUrl(read: Reader, smtpUrl: string): void {
+  try {
+    parseSmtpUrl(smtpUrl);
+  } catch (error) {
+    read.problems.push(`SMTP_URL ${(error as Error).message}`);
+  }
+}
+
+function mailFromOf(read: Reader, mustBeGiven: boolean): string {
+  const given = read.text("STOA_MAIL_FROM");
+  if (given === null && mustBeGiven)
+    read.problems.push("STOA_MAIL_FROM must be set in production: an address that SMTP_URL may send from");
+  if (given !== null && !parseMailbox(given))
+    read.problems.push('STOA_MAIL_FROM is no address such as "Stoa <stoa@example.com>"');
+  return given ?? "Stoa <stoa@localhost>";
+}

@@ -1,0 +1,82 @@
+import { createHash, randomBytes } from "node:crypto";
+import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { MasterKey } from "../vault.ts";
+import type { Environment } from "./config.ts";
+import type { Reader } from "./reader.ts";
+
+interface Secrets {
+  masterKeys: MasterKey[];
+  sessionKeys: MasterKey[];
+  /** The data folder that the master keys come from; null: the settings. */
+  secretsDir: string | null;
+}
+
+/** As they stand in a file. */
+export interface KeptSecrets {
+  masterKeys: { id: string; key: string }[];
+  sessionKeys: { id: string; key: string }[];
+}
+
+const OURS_ALONE = { mode: 0o600, flush: true } as const;
+const fileIn = (dataDir: string) => join(dataDir, "secrets.json");
+const textOf = (secrets: KeptSecrets) => `${JSON.stringify(secrets, null, 2)}\n`;
+
+/** The secrets of a data folder: made at the first start, readable by their owner alone. */
+function secretsOf(dataDir: string) {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const made = {
+    masterKeys: [{ id: "1", key: randomBytes(32).toString("base64") }],
+    sessionKeys: [{ id: "1", key: randomBytes(32).toString("base64") }],
+  };
+  try {
+    writeFileSync(fileIn(dataDir), textOf(made), { ...OURS_ALONE, flag: "wx" });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+  const kept = JSON.parse(readFileSync(fileIn(dataDir), "utf8")) as KeptSecrets;
+  return { masterKeys: decoded(kept.masterKeys), sessionKeys: decoded(kept.sessionKeys) };
+}
+
+export const decoded = (keys: { id: string; key: string }[]): MasterKey[] =>
+  keys.map(({ id, key }) => ({ id, bytes: Buffer.from(key, "base64") }));
+
+/** Puts others in their place. The old ones stay beside them: something elsewhere may be sealed by them. */
+export function replaceSecrets(dataDir: string, secrets: KeptSecrets): void {
+  const file = fileIn(dataDir);
+  const digest = createHash("sha256").update(readFileSync(file)).digest("hex");
+  copyFileSync(file, join(dataDir, `secrets.${digest.slice(0, 16)}.json`));
+  writeFileSync(`${file}.new`, textOf(secrets), OURS_ALONE);
+  renameSync(`${file}.new`, file);
+}
+
+/** Keys come from settings; the data folder's own stand in for them, but only beside its own database. */
+export function secretsFor(
+  read: Reader,
+  config: { environment: Environment; databaseUrl: string | null; dataDir: string },
+): Secrets {
+  const given = {
+    masterKeys: read.keys("STOA_MASTER_KEYS"),
+    sessionKeys: read.keys("STOA_SESSION_KEYS"),
+    secretsDir: null,
+  };
+  const mustBeGiven =
+    config.environment === "production"
+      ? "in production"
+      : config.databaseUrl
+        ? "beside DATABASE_URL, because every node needs the same"
+        : null;
+  if (mustBeGiven) {
+    if (given.masterKeys.length === 0) read.problems.push(`STOA_MASTER_KEYS must be set ${mustBeGiven}`);
+    if (given.sessionKeys.length === 0) read.problems.push(`STOA_SESSION_KEYS must be set ${mustBeGiven}`);
+    return given;
+  }
+  if (read.problems.length > 0) return given;
+  const kept = secretsOf(config.dataDir);
+  const areKept = given.masterKeys.length === 0;
+  return {
+    masterKeys: areKept ? kept.masterKeys : given.masterKeys,
+    sessionKeys: given.sessionKeys.length > 0 ? given.sessionKeys : kept.sessionKeys,
+    secretsDir: areKept ? config.dataDir : null,
+  };
+}

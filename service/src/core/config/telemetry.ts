@@ -1,0 +1,55 @@
+import type { Reader } from "./reader.ts";
+
+/** What is known here of settings that OpenTelemetry's SDK reads by itself. */
+export interface TelemetrySettings {
+  /** null: the operator has named the service. */
+  serviceName: string | null;
+  /** Where each goes, for people: an origin, or the name of another exporter. */
+  traces: string;
+  metrics: string;
+}
+
+/** Whoever sets one of these has said where to send to. */
+const NAMING = [
+  "OTEL_EXPORTER_OTLP_ENDPOINT",
+  "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+  "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+  "OTEL_TRACES_EXPORTER",
+  "OTEL_METRICS_EXPORTER",
+];
+const URLS = ["http:", "https:"];
+const PROTOCOLS = ["http/protobuf", "http/json", "grpc"] as const;
+
+/** null: telemetry is off. Platforms give every process a name and attributes: these alone turn nothing on. */
+export function telemetryOf(read: Reader): TelemetrySettings | null {
+  const isDisabled = read.text("OTEL_SDK_DISABLED")?.toLowerCase() === "true";
+  const isWished = NAMING.some((name) => read.text(name) !== null);
+  if (isDisabled || !isWished) return null;
+  const common = {
+    endpoint: read.url("OTEL_EXPORTER_OTLP_ENDPOINT", URLS),
+    protocol: read.choice("OTEL_EXPORTER_OTLP_PROTOCOL", PROTOCOLS, "http/protobuf"),
+  };
+  const [traces, metrics] = [destinationOf(read, "TRACES", common), destinationOf(read, "METRICS", common)];
+  if (traces === "none" && metrics === "none") return null;
+  return { serviceName: isNamed(read) ? null : "stoa", traces, metrics };
+}
+
+const isNamed = (read: Reader) =>
+  read.text("OTEL_SERVICE_NAME") !== null ||
+  /(^|,)\s*service\.name\s*=/.test(read.text("OTEL_RESOURCE_ATTRIBUTES") ?? "");
+
+interface Common {
+  endpoint: string | null;
+  protocol: (typeof PROTOCOLS)[number];
+}
+
+/** Of an address never more than the origin: what else stands in it may be a secret. */
+function destinationOf(read: Reader, signal: "TRACES" | "METRICS", common: Common): string {
+  // Prometheus has /metrics; another of its doors would be open to all.
+  const exporter = read.choice(`OTEL_${signal}_EXPORTER`, ["otlp", "console", "none"], "otlp");
+  const endpoint = read.url(`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`, URLS) ?? common.endpoint;
+  const protocol = read.choice(`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`, PROTOCOLS, common.protocol);
+  if (exporter !== "otlp") return exporter;
+  const usual = `http://localhost:${protocol === "grpc" ? 4317 : 4318}`;
+  return URL.parse(endpoint ?? usual)?.origin ?? "";
+}

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { limitsOfStripe, toStripe } from "../../integrations/payments/payments.stripe-amounts.ts";
+import { currencies } from "./amount.ts";
+import { whyNotChargeable } from "./chargeable.ts";
+
+const anyMinor = fc.oneof(fc.bigInt({ min: 0n, max: 2_000n }), fc.bigInt({ min: 0n, max: 99_999_999n }));
+
+test("whyNotChargeable: with Stripe's limits, it refuses exactly what Stripe has no amount for, or takes for too little", () => {
+  fc.assert(
+    fc.property(anyMinor, fc.constantFrom(...currencies), (minor, currency) => {
+      const limits = limitsOfStripe(currency);
+      const can = toStripe(minor, currency) !== null && (minor === 0n || minor >= limits.minimumMinor);
+      assert.equal(whyNotChargeable(limits, minor, currency) === null, can);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test("limitsOfStripe: amounts rounded down to its step can be transferred", () => {
+  fc.assert(
+    fc.property(
+      anyMinor,
+      fc.constantFrom("KWD", "BHD", "JOD", "OMR", "TND", "USD", "JPY", "MGA"),
+      (minor, currency) => {
+        const { stepMinor } = limitsOfStripe(currency);
+        assert.notEqual(toStripe(minor - (minor % stepMinor), currency), null);
+      },
+    ),
+  );
+});

@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { registerHooks } from "node:module";
+import { after, before, test } from "node:test";
+import { until } from "../../../test/until.ts";
+
+/** Everything that is loaded from here on. */
+const loaded: string[] = [];
+registerHooks({
+  load(url, context, next) {
+    loaded.push(url);
+    return next(url, context);
+  },
+});
+const { openMarket } = await import("../../../test/market.ts");
+const { sendsTo, startCollector } = await import("../../../test/collector.ts");
+
+const isOfTheSdk = (url: string) => /@opentelemetry\/(?!api\/)/.test(url);
+
+let collector: Awaited<ReturnType<typeof startCollector>>;
+let market: Awaited<ReturnType<typeof openMarket>>;
+before(async () => {
+  collector = await startCollector();
+  market = await openMarket();
+});
+after(async () => {
+  await market.close();
+  await collector.close();
+});
+
+const asks = async () => assert.equal((await market.as(null).get("/v1/openapi.json")).status, 200);
+
+test("without a word of where to send to, nothing of the SDK is loaded; with one it is", async () => {
+  await asks();
+  assert.ok(
+    loaded.some((url) => url.includes("@opentelemetry/api/")),
+    "the API is",
+  );
+  assert.deepEqual(loaded.filter(isOfTheSdk), []);
+  const { stop } = await sendsTo(collector, { OTEL_SDK_DISABLED: "true" });
+  await stop();
+  assert.deepEqual(loaded.filter(isOfTheSdk), []);
+});
+
+test("a collector that refuses, or takes and never answers, costs a line of the log and holds nothing up", async () => {
+  collector.behaviour = "refuse";
+  const { logs, stop } = await sendsTo(collector, {
+    OTEL_SDK_DISABLED: "false",
+    OTEL_LOG_LEVEL: "error",
+    OTEL_METRICS_EXPORTER: "none",
+  });
+  assert.ok(loaded.some(isOfTheSdk));
+  for (let refusal = 1; refusal <= 5; refusal++) {
+    await asks();
+    await until(`refusal ${refusal}`, () => collector.bodies[refusal - 1]);
+  }
+  await until("a line", () => logs[0]);
+  assert.deepEqual(
+    logs.map((line) => JSON.parse(line)).map(({ level, reason }) => [level, reason]),
+    [[40, "400"]],
+  );
+  collector.behaviour = "hang";
+  await asks();
+  await until("a request that hangs", () => collector.bodies[5]);
+  await asks();
+  await stop();
+  assert.ok(collector.hanging() > 0, "the end came before the SDK's own patience was at its end");
+});

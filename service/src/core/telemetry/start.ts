@@ -1,0 +1,65 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type DiagLogger, DiagLogLevel, diag } from "@opentelemetry/api";
+import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
+
+export interface Telemetry {
+  /** Sends what is still to be sent, for as long as a shutdown can wait. */
+  stop(): Promise<void>;
+}
+
+/** A collector that takes longer than this when the process ends does without the rest. */
+const LAST_FLUSH_MS = 2_000;
+/** A collector that is away fails every few seconds: one line a minute says so. */
+const TOLD_EVERY_MS = 60_000;
+
+/**
+ * Starts OpenTelemetry's SDK for the whole process, where the settings name somebody to send to; else nothing is loaded. It
+ * reads the OTEL_* variables by itself, and sends in the background: what nobody takes is dropped. Its calls go to whom the
+ * operator named, past the guard of `outside/`.
+ * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
+ */
+export async function startTelemetry(
+  { telemetry }: Pick<Config, "telemetry">,
+  log: Logger,
+): Promise<Telemetry> {
+  if (!telemetry) return { stop: async () => {} };
+  const { NodeSDK } = await import("@opentelemetry/sdk-node");
+  const { serviceName } = telemetry;
+  // Our log has a place of its own, and goes nowhere else.
+  const sdk = new NodeSDK({ ...(serviceName && { serviceName }), logRecordProcessors: [] });
+  // In the place of the printer that OTEL_LOG_LEVEL put there.
+  diag.setLogger(problemTeller(log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  sdk.start();
+  return {
+    stop: () =>
+      Promise.race([sdk.shutdown().catch(() => {}), sleep(LAST_FLUSH_MS, undefined, { ref: false })]),
+  };
+}
+
+/** Warns, now and then, of what keeps telemetry from being sent. */
+function problemTeller(log: Logger): DiagLogger {
+  let untold = 0;
+  let nextAt = Number.NEGATIVE_INFINITY;
+  const tell = (said: string) => {
+    if (performance.now() < nextAt) {
+      untold++;
+      return;
+    }
+    log.warn({ reason: reasonIn(said), untold }, "telemetry was not sent, or not as it should be");
+    untold = 0;
+    nextAt = performance.now() + TOLD_EVERY_MS;
+  };
+  const ignore = () => {};
+  return { error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore };
+}
+
+/** The SDK tells an error as JSON with all that hangs on it, and a header that it refuses with its value in parentheses. */
+function reasonIn(said: string): string {
+  try {
+    const { code, message } = JSON.parse(said);
+    return String(code ?? message);
+  } catch {
+    return said.replace(/\(.*\)/s, "(…)");
+  }
+}

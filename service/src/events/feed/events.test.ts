@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type EventType, eventData } from "@stoa/contract";
+import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { newUuid, toId, toUuid } from "../../core/ids.ts";
+import { announce } from "../outbox/outbox.ts";
+import { forgetOldEvents } from "./events.ts";
+
+const DAY_MS = 86_400_000;
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+const eventsOf = async (who: Client, query = "limit=100") => (await who.get(`/v1/events?${query}`)).body;
+const typesOf = async (who: Client, query?: string) =>
+  (await eventsOf(who, query)).data.map(({ type }: { type: string }) => type);
+
+/** A seller who has told one event of each kind that the rooms make. */
+async function hasStory(): Promise<{ seller: Client; buyer: Client }> {
+  const [seller, buyer] = [await market.hasUser(), await market.hasUser()];
+  const productId = await hasProduct(seller);
+  await seller.patch(`/v1/products/${productId}`, {
+    title: "Changed",
+    content: "Now {{topic}} in {{language=English}}",
+  });
+  await hasBought(buyer, productId);
+  await buyer.post(`/v1/products/${productId}/reviews`, {
+    rating: 5,
+    comment: "Schön — “wirklich” \u2028 ✓",
+  });
+  await seller.post(`/v1/products/${productId}/unpublish`);
+  return { seller, buyer };
+}
+
+test("a story is told in order, newest first, to those whom it concerns", async () => {
+  const { seller, buyer } = await hasStory();
+  assert.deepEqual(await typesOf(seller), [
+    "product.unpublished",
+    "review.created",
+    "purchase.completed",
+    "product.updated",
+    "product.published",
+  ]);
+  assert.deepEqual(await typesOf(buyer), ["purchase.completed"]);
+});
+
+test("every event has the shape that the contract gives its type", async () => {
+  const { seller } = await hasStory();
+  for (const { id, type, created, data, ...others } of (await eventsOf(seller)).data) {
+    assert.match(id, /^evt_[0-9a-z]{26}$/);
+    assert.equal(created, market.clock.now.toISOString());
+    assert.deepEqual(others, {});
+    assert.deepEqual(eventData[type as EventType].parse(data), data);
+  }
+});
+
+test("a list shows the very bytes that are kept, and one event is read alike", async () => {
+  const { seller } = await hasStory();
+  const { text, body } = await seller.get("/v1/events?limit=100");
+  for (const event of body.data) {
+    const { rows } = await market.query("select body from events where id = $1", [toUuid("evt", event.id)]);
+    assert.ok(text.includes(rows[0].body));
+    assert.deepEqual(JSON.parse(rows[0].body), event);
+    const one = await seller.get(`/v1/events/${event.id}`);
+    assert.ok(one.text.includes(`"data":${rows[0].body}`), one.text);
+  }
+});
+
+test("events are listed by type and page by page", async () => {
+  const { seller } = await hasStory();
+  assert.deepEqual(await typesOf(seller, "type=product.updated"), ["product.updated"]);
+  assert.deepEqual(await eventsOf(seller, "type=no.such").then(({ data, meta }) => [data, meta.total]), [
+    [],
+    0,
+  ]);
+  const all = (await eventsOf(seller)).data;
+  const pages = [await eventsOf(seller, "limit=3"), await eventsOf(seller, "limit=3&page=2")];
+  assert.deepEqual(
+    pages.flatMap(({ data }) => data),
+    all,
+  );
+  assert.deepEqual([pages[0].meta.total, pages[1].meta.total], [5, 5]);
+  assertError(await seller.get("/v1/events?types=x"), 400, "INVALID_REQUEST", "types");
+});
+
+test("another's event is not found", async () => {
+  const { seller } = await hasStory();
+  const stranger = await market.hasUser();
+  const [event] = (await eventsOf(seller)).data;
+  for (const id of [event.id, toId("evt", newUuid(new Date())), "nonsense"]) {
+    assertError(await stranger.get(`/v1/events/${id}`), 404, "EVENT_NOT_FOUND");
+  }
+  assert.deepEqual((await eventsOf(stranger)).data, []);
+});
+
+test("events need their own permission", async () => {
+  const reader = await market.hasUser({ permissions: ["products:read", "purchases:read"] });
+  assert.equal(assertError(await reader.get("/v1/events"), 403, "UNAUTHORIZED").required, "webhooks:write");
+});
+
+test("an event exists if and only if its change does", async () => {
+  const { ctx } = market.service;
+  const user = await market.hasUser();
+  const failing = ctx.db.transaction().execute(async (tx) => {
+    await announce(ctx, tx, [user.userId], "test", { message: "never" });
+    throw new Error("the change failed");
+  });
+  await assert.rejects(failing, /the change failed/);
+  assert.deepEqual((await eventsOf(user)).data, []);
+});
+
+test("who is named twice is told once", async () => {
+  const { ctx } = market.service;
+  const user = await market.hasUser();
+  await ctx.db
+    .transaction()
+    .execute((tx) => announce(ctx, tx, [user.userId, user.userId], "test", { message: "hello" }));
+  assert.equal((await eventsOf(user)).meta.total, 1);
+});
+
+test("events of one moment keep the order in which they were made", async () => {
+  const seller = await market.hasUser();
+  const ids: string[] = [];
+  for (let at = 0; at < 30; at++) ids.push(await hasProduct(seller));
+  const told = (await eventsOf(seller)).data.map(
+    (event: { data: { product: { id: string } } }) => event.data.product.id,
+  );
+  assert.deepEqual(told.toReversed(), ids);
+});
+
+test("creating a product tells nothing", async () => {
+  const seller = await market.hasUser();
+  await hasDraft(seller);
+  assert.deepEqual((await eventsOf(seller)).data, []);
+});
+
+test("events are forgotten after 30 days, with their receivers", async () => {
+  const { seller, buyer } = await hasStory();
+  const [event] = (await eventsOf(buyer)).data;
+  market.clock.forward(30 * DAY_MS);
+  await forgetOldEvents(market.service.ctx);
+  assert.equal((await eventsOf(seller)).meta.total, 5);
+  market.clock.forward(1);
+  await forgetOldEvents(market.service.ctx);
+  assert.equal((await eventsOf(seller)).meta.total, 0);
+  assertError(await buyer.get(`/v1/events/${event.id}`), 404, "EVENT_NOT_FOUND");
+  const { rows } = await market.query("select count(*) from event_recipients");
+  assert.equal(rows[0].count, 0);
+});

@@ -1,0 +1,31 @@
+import type { Context, Member } from "../../core/context.ts";
+import { daysAfter } from "../../core/days.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toUuid } from "../../core/ids.ts";
+import { mapPage, type Paging } from "../../platform/db/paging.ts";
+import { RawJson } from "../../platform/http/route.ts";
+import { deleteEventsBefore, findEvent, listEvents } from "../outbox/queries.ts";
+
+export const EVENTS_KEPT_DAYS = 30;
+const FORGOTTEN_AT_ONCE = 500;
+
+export async function listOwnEvents(
+  ctx: Context,
+  caller: Member,
+  query: Paging & { type?: string | undefined },
+) {
+  return mapPage(await listEvents(ctx.db, caller.userId, query), (body) => new RawJson(body));
+}
+
+export async function readEvent(ctx: Context, caller: Member, eventId: string) {
+  const id = toUuid("evt", eventId);
+  const event = id ? await findEvent(ctx.db, caller.userId, id) : undefined;
+  if (!event) throw new ApiError("EVENT_NOT_FOUND");
+  return JSON.parse(event.body);
+}
+
+/** With their deliveries; some at a time, so that nobody who delivers waits for a lock for long. */
+export async function forgetOldEvents(ctx: Context): Promise<void> {
+  const before = daysAfter(ctx.now(), -EVENTS_KEPT_DAYS);
+  while ((await deleteEventsBefore(ctx.db, before, FORGOTTEN_AT_ONCE)) > 0);
+}

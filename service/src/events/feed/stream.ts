@@ -1,0 +1,58 @@
+import type { EventType } from "@stoa/contract";
+import { NIL } from "uuid";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { EventStream, type StreamedEvent } from "../../platform/http/route.ts";
+import { Slots } from "../../platform/http/slots.ts";
+import { EVENTS_KEPT_DAYS } from "./events.ts";
+import { findLastPlace, findPlace, type Place } from "./feed-queries.ts";
+
+const MAX_STREAMS = 10;
+const streams = new Slots(MAX_STREAMS, `${MAX_STREAMS} streams of yours are open already.`);
+
+/** Before every event. */
+const BEGINNING: Place = { id: NIL, after: 0 };
+
+/** The caller's own events, from now on or from after one that was heard. */
+export async function streamOwnEvents(
+  ctx: Context,
+  caller: Member,
+  types: readonly EventType[] | null,
+  lastEventId: string | null,
+): Promise<EventStream> {
+  const place = await placeOf(ctx, caller, lastEventId);
+  return new EventStream({
+    ended: streams.enter(caller.userId),
+    until: ctx.feed.closed,
+    events: (signal) => follow(ctx, caller, types, place, signal),
+  });
+}
+
+async function placeOf(ctx: Context, { userId }: Member, lastEventId: string | null): Promise<Place> {
+  if (lastEventId === null) return (await findLastPlace(ctx.pool, userId)) ?? BEGINNING;
+  const id = toUuid("evt", lastEventId);
+  const place = id === NIL ? BEGINNING : id && (await findPlace(ctx.pool, userId, id));
+  if (place) return place;
+  throw new ApiError(
+    "EVENT_NOT_FOUND",
+    `No event of yours of the last ${EVENTS_KEPT_DAYS} days has the id that you heard last: begin without Last-Event-ID, and look at GET /v1/events for what you may have missed.`,
+  );
+}
+
+async function* follow(
+  ctx: Context,
+  { userId }: Member,
+  types: readonly EventType[] | null,
+  place: Place,
+  signal: AbortSignal,
+): AsyncGenerator<StreamedEvent> {
+  // Whoever loses the stream before the first event can say where it began.
+  yield { id: toId("evt", place.id) };
+  const reader = { userId, after: place.after, types };
+  while (!signal.aborted) {
+    for (const { id, type, body } of await ctx.feed.next(reader, signal)) {
+      if (id !== place.id) yield { id: toId("evt", id), type, data: body! };
+    }
+  }
+}

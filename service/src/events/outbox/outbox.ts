@@ -1,0 +1,83 @@
+import type { CallbackData, CallbackType, EventData, EventType } from "@stoa/contract";
+import type { Context } from "../../core/context.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { sealedColumn } from "../../platform/db/sealed.ts";
+import { insertEvent } from "./queries.ts";
+
+/**
+ * Writes an event for the accounts in `to` (uuids), in the transaction of the change that it tells of: it exists
+ * if and only if the change does; its uuid is answered. The body is made once: every delivery sends and signs the same bytes.
+ */
+export async function announce<T extends EventType>(
+  ctx: Context,
+  tx: Tx,
+  to: string[],
+  type: T,
+  data: EventData<T>,
+): Promise<string> {
+  return write(ctx, tx, to, type, data);
+}
+
+/**
+ * An event of a run that is in nobody's list: its writer delivers it. Where it has the run's output it is sealed, and readable
+ * without the output once the run is erased.
+ */
+export async function announceApart(
+  ctx: Context,
+  tx: Tx,
+  type: CallbackType,
+  data: CallbackData,
+): Promise<string> {
+  const { execution } = data;
+  const execution_id = toUuid("exec", execution.id);
+  if (execution.output === null || execution.output === undefined)
+    return write(ctx, tx, [], type, data, { execution_id });
+  const erased = { execution: { ...execution, output: null } };
+  return write(ctx, tx, [], type, erased, { execution_id, whole: data });
+}
+
+async function write(
+  ctx: Context,
+  tx: Tx,
+  to: string[],
+  type: string,
+  data: object,
+  { execution_id = null, whole }: { execution_id?: string | null; whole?: object } = {},
+): Promise<string> {
+  const id = ctx.newId();
+  const now = ctx.now();
+  const bodyOf = (told: object) =>
+    JSON.stringify({ id: toId("evt", id), type, created: now.toISOString(), data: told });
+  const sealed_body = whole ? ctx.vault.seal(bodyOf(whole), sealContext(id)) : null;
+  const event = { id, type, body: bodyOf(data), sealed_body, execution_id, created_at: now };
+  await insertEvent(tx, event, [...new Set(to)]);
+  return id;
+}
+
+const sealContext = (eventId: string) => `event|${eventId}`;
+
+export const sealedEvents = sealedColumn({
+  table: "events",
+  column: "sealed_body",
+  key: { id: "uuid" },
+  bound: { id: "t.id" },
+  contextOf: ({ id }) => sealContext(id),
+});
+
+export interface StoredBody {
+  eventId: string;
+  body: string;
+  sealedBody: string | null;
+}
+
+/** The bytes of an event; of one whose run is erased, or whose seal cannot be opened, without the run's output. */
+export function bodyOf({ vault, log }: Context, { eventId, body, sealedBody }: StoredBody): string {
+  if (sealedBody === null) return body;
+  try {
+    return vault.open(sealedBody, sealContext(eventId));
+  } catch (error) {
+    log.error({ event: eventId, err: error }, "the output in an event cannot be opened: it is left out");
+    return body;
+  }
+}

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { before, test } from "node:test";
+import { HOUR_MS, openHooks } from "../../../test/hooks.ts";
+import type { Client } from "../../../test/market.ts";
+import { DAY_MS } from "../../core/days.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { judgeFailing } from "./health.ts";
+import { carryOutRecovery } from "./recoveries.ts";
+
+const { deliver, deliveriesOf, happens, hasEndpoint, market, newCourier, receiver } = await openHooks();
+
+let adminId: string;
+before(async () => {
+  adminId = (await market.hasUser({ role: "admin" })).userId;
+});
+
+async function judge(verdict: "ban" | "unban", { userId }: Client): Promise<void> {
+  const admin = await market.hasSession(adminId, { secondFactor: true });
+  const wish = verdict === "ban" ? { reason: "Fraud" } : undefined;
+  const reply = await admin.post(`/v1/admin/users/${toId("usr", userId)}/${verdict}`, wish);
+  assert.equal(reply.status, 200, reply.text);
+}
+
+const statusesOf = async (owner: Client, endpoint: { id: string }) =>
+  (await deliveriesOf(owner, endpoint)).map(({ status }: { status: string }) => status);
+
+async function recover(owner: Client, { id }: { id: string }, since: Date): Promise<void> {
+  const reply = await owner.post(`/v1/webhooks/${id}/recover`, { since: since.toISOString() });
+  assert.equal(reply.status, 201, reply.text);
+  const { ctx } = market.service;
+  await carryOutRecovery(ctx, toUuid("rcv", reply.body.data.id)!, new AbortController().signal);
+}
+
+test("nothing is posted for somebody who is banned, and all of it can be recovered once they are let in again", async () => {
+  const owner = await market.hasUser();
+  const endpoint = await hasEndpoint(owner);
+  const begun = market.clock.now;
+  receiver.answer = 500;
+  await happens(owner, "tried once");
+  await deliver();
+  await happens(owner, "not handed out");
+  await judge("ban", owner);
+  receiver.answer = 200;
+  await happens(owner, "after the ban");
+  for (let days = 0; days < 6; days++) {
+    await deliver();
+    await judgeFailing(market.service.ctx);
+    market.clock.forward(DAY_MS);
+  }
+  assert.equal(receiver.received.length, 1);
+
+  await judge("unban", owner);
+  const { enabled } = (await owner.get(`/v1/webhooks/${endpoint.id}`)).body.data;
+  assert.ok(enabled, "the ban is no fault of the endpoint");
+  assert.deepEqual(await statusesOf(owner, endpoint), ["skipped", "skipped", "skipped"]);
+  await happens(owner, "after the unban");
+  await recover(owner, endpoint, begun);
+  await deliver();
+  assert.deepEqual([...new Set(await statusesOf(owner, endpoint))], ["succeeded"]);
+  assert.equal(receiver.received.length, 5);
+});
+
+test("a recovery that is under way when its owner is banned brings nothing back", async () => {
+  const owner = await market.hasUser();
+  const endpoint = await hasEndpoint(owner);
+  await happens(owner);
+  await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: false });
+  await deliver();
+  await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: true });
+  const since = new Date(market.clock.now.getTime() - HOUR_MS).toISOString();
+  const { body } = await owner.post(`/v1/webhooks/${endpoint.id}/recover`, { since });
+  await judge("ban", owner);
+  const { ctx } = market.service;
+  await carryOutRecovery(ctx, toUuid("rcv", body.data.id)!, new AbortController().signal);
+  await deliver();
+  assert.equal(receiver.received.length, 0);
+});
+
+test("after the answer to a ban nothing new is posted, whatever couriers do beside it", async () => {
+  const owner = await market.hasUser();
+  const endpoint = await hasEndpoint(owner);
+  let isBanned = false;
+  const courses = async () => {
+    const courier = newCourier();
+    while (!isBanned) await courier.round();
+    await courier.idle();
+  };
+  const ban = async () => {
+    await judge("ban", owner).finally(() => {
+      isBanned = true;
+    });
+  };
+  const events = Array.from({ length: 40 }, (_, n) => happens(owner, `${n}`));
+  await Promise.all([courses(), courses(), ban(), ...events]);
+  receiver.received.length = 0;
+  await deliver();
+  assert.equal(receiver.received.length, 0);
+  await judge("unban", owner);
+  const statuses: string[] = await statusesOf(owner, endpoint);
+  assert.equal(statuses.length, 40);
+  assert.ok(statuses.every((status) => ["succeeded", "skipped"].includes(status)));
+});

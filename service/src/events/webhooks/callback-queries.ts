@@ -1,0 +1,40 @@
+import type { CallbackType } from "@stoa/contract";
+import { sql } from "kysely";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+
+export async function findCallback(db: Queries, userId: string, url: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom("webhook_endpoints")
+    .select("id")
+    .where("user_id", "=", userId)
+    .where("url", "=", url)
+    .where("is_callback", "=", true)
+    .where("deleted_at", "is", null)
+    .executeTakeFirst();
+  return row?.id;
+}
+
+export interface NewCallback {
+  id: string;
+  userId: string;
+  url: string;
+  signsAs: string | null;
+  types: CallbackType[];
+  now: Date;
+}
+
+/** With its lane, which is never without it. */
+export const insertCallback = (tx: Tx, { id, userId, url, signsAs, types, now }: NewCallback) =>
+  sql`
+    with endpoint as (
+      insert into webhook_endpoints (id, user_id, url, description, event_types, signature_content, signature_prefix,
+                                     is_callback, signs_as, created_at, updated_at)
+      values (${id}, ${userId}, ${url}, '', ${types}, 'timestamp_body', false, true, ${signsAs}, ${now}, ${now}) returning id)
+    insert into webhook_lanes (endpoint_id, user_id) select id, ${userId} from endpoint`.execute(tx);
+
+/** Somebody counts on it again. */
+export const switchOnCallback = (tx: Tx, id: string, now: Date) =>
+  sql`
+    update webhook_endpoints
+       set disabled_by = null, failing_since = null, failed_deliveries = 0, told_day = 0, updated_at = ${now}
+     where id = ${id} and disabled_by is not null`.execute(tx);

@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import type pg from "pg";
+import { MINUTE_MS, openHooks } from "../../../test/hooks.ts";
+import { somebodyWaits } from "../../../test/locks.ts";
+import type { Client } from "../../../test/market.ts";
+import { unpostedAttempt } from "./attempt.ts";
+import { type Claimed, claimDeliveries, mendLanes, recordAttempts } from "./delivery-queries.ts";
+import { fanOut } from "./fan-out.ts";
+import { outcomeOf } from "./outcome.ts";
+
+const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
+  await openHooks();
+const { ctx } = market.service;
+let owner: Client;
+beforeEach(async () => {
+  owner = await market.hasUser();
+});
+
+/** `by`: on whose connection. */
+async function claim(most: number, by: Pick<pg.Pool, "query"> = ctx.pool): Promise<Claimed[]> {
+  const now = ctx.now();
+  const lease = { now, token: ctx.newId(), until: new Date(now.getTime() + MINUTE_MS), worker: null };
+  return claimDeliveries(by as pg.Pool, lease, { isSlow: false, most, share: most });
+}
+
+/** How they went, written at once. */
+async function answer(claimed: Claimed[], status: number, headers: Record<string, string> = {}) {
+  const result = { answer: { status, headers, body: "" }, problem: null };
+  const recorded = claimed.map((delivery) => ({
+    delivery,
+    attempt: unpostedAttempt(ctx),
+    outcome: outcomeOf(delivery, result, ctx.now(), () => 0),
+  }));
+  await recordAttempts(ctx.db, recorded);
+}
+
+/** Events at one moment each, handed out to the endpoints; their ids are answered. */
+async function happenInTurn(count: number): Promise<string[]> {
+  const ids: string[] = [];
+  for (let n = 0; n < count; n++) {
+    ids.push(await happens(owner, `${n}`));
+    await fanOut(ctx);
+    market.clock.forward(1);
+  }
+  return ids;
+}
+
+/** Has so many lanes pass for asleep, and awake again. */
+const sleep = (count: number) =>
+  market.query(
+    `update webhook_lanes set next_due = 'infinity' where endpoint_id in (select endpoint_id from webhook_lanes limit ${count})`,
+  );
+const wake = () =>
+  market.query("update webhook_lanes set next_due = '-infinity' where next_due = 'infinity'");
+
+/** Endpoints of the owner's, as many as no account may have, with a delivery each that came due one after another; their order. */
+async function haveWaited(count: number): Promise<string[]> {
+  await hasEndpoint(owner);
+  await happens(owner);
+  await deliver();
+  const { rows } = await market.query(
+    `with made as (
+       insert into webhook_endpoints (id, user_id, url, description, signature_content, signature_prefix, created_at, updated_at)
+       select gen_random_uuid(), user_id, url, description, signature_content, signature_prefix, created_at, updated_at
+         from webhook_endpoints, generate_series(1, $1) returning id, user_id),
+     due as (select id, user_id, $2::timestamptz - row_number() over (order by id desc) * interval '1 second' as at from made),
+     lanes as (insert into webhook_lanes (endpoint_id, user_id, next_due) select id, user_id, at from due)
+     insert into webhook_deliveries (id, event_id, endpoint_id, status, due_at, created_at)
+     select gen_random_uuid(), d.event_id, due.id, 'pending', due.at, due.at from due, webhook_deliveries d
+     returning id, due_at`,
+    [count, market.clock.now],
+  );
+  return rows.toSorted((a, b) => a.due_at - b.due_at).map((row) => row.id);
+}
+
+test("of many lanes what has waited longest is handed out first", async () => {
+  const waited = await haveWaited(80);
+  const claimed = (await claim(20)).map(({ id }) => id);
+  assert.deepEqual(claimed.sort(), waited.slice(0, 20).sort());
+});
+
+test("of an endpoint the oldest eight are handed out first", async () => {
+  await hasEndpoint(owner);
+  const ids = await happenInTurn(12);
+  const claimed = (await claim(32)).map(({ eventId }) => eventId);
+  assert.deepEqual(claimed.sort(), ids.slice(0, 8).sort());
+});
+
+test("two workers that hand out at once give an account no more than 32 together", async () => {
+  for (let n = 0; n < 6; n++) await hasEndpoint(owner);
+  await happenInTurn(8);
+  await sleep(3);
+  const first = await ctx.pool.connect();
+  try {
+    await first.query("begin");
+    const one = await claim(48, first);
+    assert.equal(one.length, 24);
+    await wake();
+    assert.deepEqual(await claim(48), [], "it cannot see what the other one handed out");
+    await first.query("commit");
+  } finally {
+    first.release();
+  }
+  assert.equal((await claim(48)).length, 8);
+});
+
+test("a lane that finds its account full is looked at again a moment after, though nothing of its own ends", async () => {
+  for (let n = 0; n < 5; n++) await hasEndpoint(owner);
+  await happenInTurn(8);
+  await sleep(1);
+  const others = await claim(48);
+  assert.equal(others.length, 32);
+  await wake();
+  assert.deepEqual(await claim(48), []);
+  await answer(others, 200);
+  market.clock.forward(250);
+  assert.equal((await claim(48)).length, 8);
+});
+
+test("what is written while a worker begins to look is handed out by it, or by the next one", async () => {
+  await hasEndpoint(owner);
+  const writer = await ctx.pool.connect();
+  try {
+    await writer.query("begin; lock table webhook_lanes in access exclusive mode");
+    const claiming = claim(8);
+    await somebodyWaits(market);
+    await writer.query(
+      `with event as (
+         insert into events (id, type, body, created_at) values (gen_random_uuid(), 'test', '{}', now()) returning id),
+       delivery as (
+         insert into webhook_deliveries (id, event_id, endpoint_id, status, due_at, created_at)
+         select gen_random_uuid(), event.id, e.id, 'pending', '-infinity', now() from event, webhook_endpoints e)
+       update webhook_lanes set next_due = '-infinity'`,
+    );
+    await writer.query("commit");
+    const claimed = [...(await claiming), ...(await claim(8))];
+    assert.deepEqual(
+      claimed.map(({ body }) => body),
+      ["{}"],
+    );
+  } finally {
+    writer.release();
+  }
+});
+
+test("of two answers that ask for patience the longer one holds, whichever comes last", async () => {
+  await hasEndpoint(owner);
+  await happenInTurn(3);
+  const [first, second, third] = (await claim(8)).map((one) => [one]);
+  await answer(first!, 429, { "retry-after": "60" });
+  await answer(second!, 503, { "retry-after": "600" });
+  await answer(third!, 429, { "retry-after": "60" });
+  market.clock.forward(10 * MINUTE_MS - 1);
+  assert.deepEqual(await claim(8), []);
+  market.clock.forward(1);
+  assert.equal((await claim(8)).length, 3);
+});
+
+test("only workers that die one after another are held against a delivery, not those of its earlier attempts", async () => {
+  const endpoint = await hasEndpoint(owner);
+  receiver.answer = 500;
+  await happens(owner);
+  for (let made = 0; made < 5; made++) {
+    await deliver();
+    market.clock.forward(150 * MINUTE_MS);
+  }
+  market.clock.forward(360 * MINUTE_MS);
+  assert.equal((await claim(1)).length, 1);
+  market.clock.forward(MINUTE_MS);
+  const courier = newCourier();
+  await courier.reap();
+  await courier.idle();
+  const [delivery] = await deliveriesOf(owner, endpoint);
+  assert.deepEqual([delivery.status, delivery.attempt], ["retrying", 5]);
+  await deliver(courier);
+  const { attempts } = await detailOf(owner, delivery);
+  assert.equal(attempts.at(-1).error.code, "status");
+});
+
+test("a lane that sleeps past its delivery is woken, and one that sleeps rightly is not", async () => {
+  await hasEndpoint(owner);
+  await happenInTurn(1);
+  await market.query("update webhook_lanes set next_due = 'infinity'");
+  await deliver();
+  assert.equal(receiver.received.length, 0);
+  assert.equal(await mendLanes(ctx.db, ctx.now()), 1);
+  receiver.answer = 500;
+  await deliver();
+  assert.equal(receiver.received.length, 1);
+  assert.equal(await mendLanes(ctx.db, ctx.now()), 0);
+});
+
+test("mendLanes: a full lane in a backlog of minutes does not sleep", async () => {
+  await hasEndpoint(owner);
+  await happenInTurn(12);
+  market.clock.forward(5 * MINUTE_MS);
+  assert.equal((await claim(48)).length, 8);
+  assert.equal(await mendLanes(ctx.db, ctx.now()), 0);
+});

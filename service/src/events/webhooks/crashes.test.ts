@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Forked, forkProgram } from "../../../test/child.ts";
+import type { CourierWish } from "../../../test/doomed-courier.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { type Receiver, startReceiver } from "../../../test/receiver.ts";
+import { urlOf } from "../../../test/throwaway.ts";
+import { type EmbeddedDatabase, startEmbedded } from "../../platform/db/embedded.ts";
+import { announce } from "../outbox/outbox.ts";
+
+const PROGRAM = new URL("../../../test/doomed-courier.ts", import.meta.url);
+const EVENTS = 10_000;
+const ACCOUNTS = 20;
+/** Of events that are committed together. */
+const AT_ONCE = 500;
+/** How much a worker delivers before it is killed, however long that takes it. */
+const LIFE_DELIVERIES = 800;
+const PATIENCE_MS = 400_000;
+const MOST_REPEATED = 0.05;
+
+let folder: string;
+let server: EmbeddedDatabase;
+let market: Market;
+let receiver: Receiver;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "stoa-webhook-crashes-"));
+  server = await startEmbedded(folder);
+  const database = { url: urlOf(server, server.connection.database), drop: async () => {} };
+  // Deliveries by the clock on the wall: workers of other processes share no other.
+  market = await openMarket({ database, now: () => new Date() });
+  receiver = await startReceiver();
+});
+after(async () => {
+  await market.close();
+  await receiver.close();
+  await server.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function startWorker(): Promise<Forked> {
+  const wish: CourierWish = { config: market.service.ctx.config, target: market.target };
+  const worker = forkProgram(PROGRAM, wish);
+  await worker.answer();
+  return worker;
+}
+
+async function kill({ child, ended }: Forked): Promise<void> {
+  child.kill("SIGKILL");
+  assert.equal(await ended, "SIGKILL", "it had not ended before");
+}
+
+/** As a machine does that loses its power, but for what the disk would have lost. */
+async function killDatabase(): Promise<void> {
+  const pidFile = await readFile(join(folder, "postgres", "postmaster.pid"), "utf8");
+  process.kill(Number(pidFile.split("\n")[0]), "SIGKILL");
+  await server.stop();
+  server = await startEmbedded(folder);
+}
+
+async function hasEndpoints(): Promise<Client[]> {
+  const owners: Client[] = [];
+  for (let n = 0; n < ACCOUNTS; n++) {
+    const owner = await market.hasUser();
+    assert.equal((await owner.post("/v1/webhooks", { url: `${receiver.url}/${n}` })).status, 201);
+    owners.push(owner);
+  }
+  return owners;
+}
+
+/** Events of all accounts in turn; their ids are answered, by whose they are. */
+async function happen(owners: Client[], first: number): Promise<void> {
+  const { ctx } = market.service;
+  await ctx.db.transaction().execute(async (tx) => {
+    for (let n = first; n < first + AT_ONCE; n++) {
+      const { userId } = owners[n % ACCOUNTS]!;
+      const review = { id: `rev_${n}`, productId: "prod_1", rating: 5, comment: "Fine", authorId: "usr_1" };
+      await announce(ctx, tx, [userId], "review.created", { review });
+    }
+  });
+}
+
+const open = async (): Promise<number> =>
+  (
+    await market.query(
+      `select (select count(*) from events where seq is null)
+            + (select count(*) from webhook_deliveries where due_at is not null) as open`,
+    )
+  ).rows[0].open;
+
+/** A worker's life is over when it has done enough, or nothing is left to do. */
+async function lives(): Promise<void> {
+  const giveUpAt = Date.now() + PATIENCE_MS;
+  const enough = receiver.received.length + LIFE_DELIVERIES;
+  while (receiver.received.length < enough && (await open()) > 0) {
+    assert.ok(Date.now() < giveUpAt, `${await open()} are open still`);
+    await sleep(20);
+  }
+}
+
+test("nothing is lost, and little repeated, while workers are killed again and again and the database once", async () => {
+  const owners = await hasEndpoints();
+  for (let life = 1, made = 0; made < EVENTS || (await open()) > 0; life++) {
+    const worker = await startWorker();
+    if (made < EVENTS) await happen(owners, made);
+    // While it works, so that some come in the middle of its batches.
+    if (made < EVENTS) await Promise.all([happen(owners, made + AT_ONCE), lives()]);
+    else await lives();
+    made = Math.min(EVENTS, made + 2 * AT_ONCE);
+    if (life === 3) await killDatabase();
+    await kill(worker);
+  }
+  const { received } = receiver;
+  const distinct = new Set(received.map(({ path, headers }) => `${path} ${headers["webhook-id"]}`));
+  assert.equal(distinct.size, EVENTS, "each came to its own endpoint");
+  const repeated = received.length - distinct.size;
+  assert.ok(repeated < MOST_REPEATED * EVENTS, `${repeated} of ${EVENTS} came again`);
+  const { rows: gaps } = await market.query(
+    `select d.id from webhook_deliveries d left join webhook_attempts a on a.delivery_id = d.id and not a.is_late
+      group by d.id having d.status <> 'succeeded' or array_agg(a.n order by a.n) <> array(select generate_series(1, d.attempts))`,
+  );
+  assert.deepEqual(gaps, [], "attempts are numbered without gaps");
+});

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { MINUTE_MS, openHooks } from "../../../test/hooks.ts";
+import type { Client } from "../../../test/market.ts";
+import type { Receiver } from "../../../test/receiver.ts";
+import { drain } from "../../../test/until.ts";
+import type { Courier } from "./courier.ts";
+
+// Each of these tests waits for it.
+const postDeadlines = { totalMs: 1_500 };
+const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
+  await openHooks({ postDeadlines });
+let owner: Client;
+beforeEach(async () => {
+  owner = await market.hasUser();
+});
+
+const misbehaviours: [name: string, answer: Receiver["answer"], code: string][] = [
+  ["never answers", () => {}, "timeout"],
+  ["drips", (response) => void setInterval(() => response.write("."), 50).unref(), "timeout"],
+];
+for (const [name, answer, code] of misbehaviours)
+  test(`a receiver that ${name} is tried again later, and the log says why`, async () => {
+    const endpoint = await hasEndpoint(owner);
+    receiver.answer = answer;
+    await happens(owner);
+    await deliver();
+    const [delivery] = await deliveriesOf(owner, endpoint);
+    assert.equal(delivery.status, "retrying");
+    const { attempts } = await detailOf(owner, delivery);
+    assert.equal(attempts[0].error.code, code);
+    assert.equal(receiver.received.length, 1);
+  });
+
+test("an endpoint that hangs gets one at a time, and eight again when it answers", async () => {
+  const held: (() => void)[] = [];
+  const hang: Receiver["answer"] = (response) => void held.push(() => response.end());
+  const beginAll = async (courier: Courier) => {
+    await drain(() => courier.round());
+    const { rows } = await market.query(
+      "select count(*) from webhook_deliveries where lease_token is not null",
+    );
+    return rows[0].count;
+  };
+  await hasEndpoint(owner);
+  for (let n = 0; n < 8; n++) await happens(owner, `${n}`);
+  receiver.answer = hang;
+  const courier = newCourier();
+  assert.equal(await beginAll(courier), 8);
+  await courier.idle();
+  market.clock.forward(MINUTE_MS);
+  assert.equal(await beginAll(courier), 1);
+  receiver.answer = 200;
+  await courier.idle();
+  market.clock.forward(5 * MINUTE_MS);
+  await deliver(courier);
+  receiver.answer = hang;
+  for (let n = 0; n < 9; n++) await happens(owner, `again ${n}`);
+  assert.equal(await beginAll(courier), 8);
+  for (const end of held) end();
+  receiver.answer = 200;
+  await deliver(courier);
+  await courier.idle();
+});

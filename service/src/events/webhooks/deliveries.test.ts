@@ -1,0 +1,269 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { MINUTE_MS, openHooks } from "../../../test/hooks.ts";
+import { assertError, type Client } from "../../../test/market.ts";
+import { until } from "../../../test/until.ts";
+import { toId } from "../../core/ids.ts";
+
+const { deliver, deliveriesOf, detailOf, happens, hasEndpoint, market, newCourier, receiver } =
+  await openHooks();
+let owner: Client;
+beforeEach(async () => {
+  owner = await market.hasUser();
+});
+
+async function hasDelivered(wish: object = {}) {
+  const endpoint = await hasEndpoint(owner, wish);
+  await happens(owner);
+  await deliver();
+  const [delivery] = await deliveriesOf(owner, endpoint);
+  return { endpoint, delivery };
+}
+
+test("a delivery whose endpoint was removed is read, and not repeated", async () => {
+  const { endpoint, delivery } = await hasDelivered();
+  await owner.delete(`/v1/webhooks/${endpoint.id}`);
+  assert.equal((await detailOf(owner, delivery)).attempts.length, 1);
+  const refused = await owner.post(`/v1/deliveries/${delivery.id}/retry`);
+  assert.deepEqual(assertError(refused, 409, "INVALID_STATE"), { current: "removed" });
+});
+
+for (const [name, end] of [
+  ["switched off", (id: string) => owner.patch(`/v1/webhooks/${id}`, { enabled: false })],
+  ["removed", (id: string) => owner.delete(`/v1/webhooks/${id}`)],
+  [
+    "no longer told of such",
+    (id: string) => owner.patch(`/v1/webhooks/${id}`, { eventTypes: ["payout.completed"] }),
+  ],
+] as const)
+  test(`what was delivered stays so, though its endpoint is ${name} before it is repeated`, async () => {
+    const { endpoint, delivery } = await hasDelivered();
+    await owner.post(`/v1/deliveries/${delivery.id}/retry`);
+    assert.equal((await end(endpoint.id)).status, 200);
+    await deliver();
+    const { status, nextAttemptAt, endedAt } = await detailOf(owner, delivery);
+    assert.deepEqual([status, nextAttemptAt], ["succeeded", null]);
+    assert.equal(endedAt, market.clock.now.toISOString());
+    assert.equal(receiver.received.length, 1);
+  });
+
+const retry = ({ id }: { id: string }) => owner.post(`/v1/deliveries/${id}/retry`);
+const numbersOf = ({ attempts }: { attempts: { n: number }[] }) => attempts.map(({ n }) => n);
+
+test("a delivery that succeeded is repeated when it is asked for, and stays succeeded where that fails", async () => {
+  const { delivery } = await hasDelivered();
+  receiver.answer = 500;
+  const asked = await retry(delivery);
+  assert.deepEqual([asked.status, asked.body.data.nextAttemptAt], [200, market.clock.now.toISOString()]);
+  await deliver();
+  const after = await detailOf(owner, delivery);
+  assert.deepEqual([after.status, after.nextAttemptAt, numbersOf(after)], ["succeeded", null, [1, 2]]);
+  assert.equal(receiver.received[1]!.headers["x-service-attempt"], "2");
+});
+
+test("one that waits for its first attempt has that, and then the schedule begins", async () => {
+  const endpoint = await hasEndpoint(owner);
+  const { id } = (await owner.post(`/v1/webhooks/${endpoint.id}/test`)).body.data;
+  receiver.answer = 500;
+  await retry({ id });
+  await deliver();
+  const after = await detailOf(owner, { id });
+  assert.deepEqual([after.status, numbersOf(after)], ["retrying", [1, 2]]);
+  const told = receiver.received.map(({ headers }) => headers["x-service-attempt"]);
+  assert.deepEqual(told, ["1", "2"], "the header counts as the log does");
+  assert.equal(Date.parse(after.nextAttemptAt) - market.clock.now.getTime(), MINUTE_MS);
+});
+
+test("one that failed after its whole schedule has one attempt more, and fails again or succeeds", async () => {
+  const endpoint = await hasEndpoint(owner);
+  await happens(owner);
+  receiver.answer = 500;
+  await deliver();
+  await market.query(
+    "update webhook_deliveries set scheduled_attempts = 8, status = 'failed', due_at = null, ended_at = $1",
+    [market.clock.now],
+  );
+  const [delivery] = await deliveriesOf(owner, endpoint);
+  await retry(delivery);
+  await deliver();
+  assert.deepEqual(numbersOf(await detailOf(owner, delivery)), [1, 2]);
+  assert.equal((await detailOf(owner, delivery)).status, "failed");
+  receiver.answer = 200;
+  await retry(delivery);
+  await deliver();
+  const { status, attempt, endedAt } = await detailOf(owner, delivery);
+  assert.deepEqual([status, attempt, endedAt], ["succeeded", 3, market.clock.now.toISOString()]);
+});
+
+test("one that was skipped or canceled is attempted when it is asked for", async () => {
+  const endpoint = await hasEndpoint(owner);
+  for (const [status, change] of [
+    ["skipped", { enabled: false }],
+    ["canceled", { eventTypes: ["payout.completed"] }],
+  ] as const) {
+    await happens(owner, status);
+    receiver.answer = 500;
+    await deliver();
+    await owner.patch(`/v1/webhooks/${endpoint.id}`, change);
+    await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: true, eventTypes: null });
+    const [delivery] = await deliveriesOf(owner, endpoint);
+    assert.equal(delivery.status, status);
+    await retry(delivery);
+    await deliver();
+    assert.equal((await detailOf(owner, delivery)).status, "failed", "it has no schedule any more");
+    receiver.answer = 200;
+    await retry(delivery);
+    await deliver();
+    assert.equal((await detailOf(owner, delivery)).status, "succeeded");
+  }
+});
+
+test("a disabled endpoint gets no repeat", async () => {
+  const { endpoint, delivery } = await hasDelivered();
+  await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: false });
+  assert.deepEqual(assertError(await retry(delivery), 409, "INVALID_STATE"), { current: "disabled" });
+  assertError(
+    await owner.post(`/v1/deliveries/${delivery.id}/retry`, { force: true }),
+    400,
+    "INVALID_REQUEST",
+  );
+});
+
+test("asked for twenty times at once it is attempted once", async () => {
+  const { delivery } = await hasDelivered();
+  const replies = await Promise.all(Array.from({ length: 20 }, () => retry(delivery)));
+  assert.deepEqual([...new Set(replies.map(({ status }) => status))], [200]);
+  await deliver();
+  assert.deepEqual(numbersOf(await detailOf(owner, delivery)), [1, 2]);
+});
+
+test("asked for twice before it is attempted, the schedule still goes on where it stood", async () => {
+  const endpoint = await hasEndpoint(owner);
+  receiver.answer = 500;
+  await happens(owner);
+  await deliver();
+  const [delivery] = await deliveriesOf(owner, endpoint);
+  for (let times = 0; times < 2; times++) await retry(delivery);
+  await deliver();
+  const { attempt, nextAttemptAt } = await detailOf(owner, delivery);
+  assert.deepEqual([attempt, nextAttemptAt], [2, delivery.nextAttemptAt]);
+});
+
+test("POST /deliveries/{id}/retry: the delivery is in flight, 409, and it is not attempted twice", async () => {
+  const endpoint = await hasEndpoint(owner);
+  const held: (() => void)[] = [];
+  receiver.answer = (response) => void held.push(() => response.writeHead(200).end());
+  await happens(owner);
+  const courier = newCourier();
+  await courier.round();
+  await until("it arrives", () => held.length > 0);
+  const [delivery] = await deliveriesOf(owner, endpoint);
+  const refused = await retry(delivery);
+  assert.equal(assertError(refused, 409, "INVALID_STATE")?.current, "in_flight");
+  await newCourier().round();
+  held[0]!();
+  await courier.idle();
+  receiver.answer = 200;
+  await deliver();
+  const after = await detailOf(owner, delivery);
+  assert.deepEqual([after.status, after.nextAttemptAt, numbersOf(after)], ["succeeded", null, [1]]);
+});
+
+test("a log is filtered by status and by event, and paged newest first", async () => {
+  const endpoint = await hasEndpoint(owner);
+  const eventIds: string[] = [];
+  for (let n = 0; n < 5; n++) {
+    receiver.answer = n % 2 ? 500 : 200;
+    eventIds.push(toId("evt", await happens(owner, `${n}`)));
+    await deliver();
+  }
+  const path = `/v1/webhooks/${endpoint.id}/deliveries`;
+  const found = async (query: string) => {
+    const { body } = await owner.get(`${path}?${query}`);
+    return [body.data.map((one: { eventId: string }) => eventIds.indexOf(one.eventId)), body.meta.total];
+  };
+  assert.deepEqual(await found("limit=2"), [[4, 3], 5]);
+  assert.deepEqual(await found("limit=2&page=3"), [[0], 5]);
+  assert.deepEqual(await found("page=9"), [[], 5]);
+  assert.deepEqual(await found("status=succeeded"), [[4, 2, 0], 3]);
+  assert.deepEqual(await found("status=retrying"), [[3, 1], 2]);
+  assert.deepEqual(await found("status=failed"), [[], 0]);
+  assert.deepEqual(await found(`eventId=${eventIds[1]}`), [[1], 1]);
+  assert.deepEqual(await found(`eventId=${eventIds[1]}&status=succeeded`), [[], 0]);
+  for (const eventId of ["nonsense", "evt_x", endpoint.id])
+    assert.deepEqual(await found(`eventId=${eventId}`), [[], 0]);
+  for (const [query, field] of [
+    ["status=lost", "status"],
+    ["event=x", "event"],
+    ["limit=101", "limit"],
+    ["page=0", "page"],
+  ])
+    assertError(await owner.get(`${path}?${query}`), 400, "INVALID_REQUEST", field!);
+});
+
+test("statistics count deliveries of the last days by status, and how long attempts took", async () => {
+  const endpoint = await hasEndpoint(owner);
+  const path = `/v1/webhooks/${endpoint.id}/stats`;
+  const none = (await owner.get(path)).body.data;
+  assert.deepEqual(
+    [none.successRate, none.durationMs, none.failingSince],
+    [null, { p50: null, p95: null }, null],
+  );
+  await happens(owner, "long ago");
+  await deliver();
+  market.clock.forward(8 * 24 * 60 * MINUTE_MS);
+  for (const answer of [200, 200, 500, 410]) {
+    receiver.answer = answer;
+    await happens(owner, `${answer}`);
+    await deliver();
+  }
+  await happens(owner, "off");
+  await deliver();
+  const stats = (await owner.get(path)).body.data;
+  assert.deepEqual(stats.deliveries, {
+    pending: 0,
+    retrying: 0,
+    succeeded: 2,
+    failed: 1,
+    skipped: 2,
+    canceled: 0,
+  });
+  assert.deepEqual([stats.successRate, stats.failingSince], [0.6667, market.clock.now.toISOString()]);
+  await market.query(
+    "update webhook_attempts a set duration_ms = 10 * r.nth from (select id, row_number() over (order by id) as nth from webhook_attempts) r where r.id = a.id",
+  );
+  assert.deepEqual((await owner.get(path)).body.data.durationMs, { p50: 30, p95: 50 });
+  assert.equal((await owner.get(`${path}?days=30`)).body.data.deliveries.succeeded, 3);
+  assert.equal((await owner.get(`${path}?days=1`)).body.data.deliveries.succeeded, 2);
+  for (const days of ["0", "31", "1.5", "week"])
+    assertError(await owner.get(`${path}?days=${days}`), 400, "INVALID_REQUEST", "days");
+});
+
+test("GET /webhooks/{id}/deliveries?before: with the last id of a page, the next page", async () => {
+  const endpoint = await hasEndpoint(owner);
+  for (let n = 0; n < 5; n++) await happens(owner, `${n}`);
+  await deliver();
+  const all = await deliveriesOf(owner, endpoint);
+  const page = await owner.get(`/v1/webhooks/${endpoint.id}/deliveries?limit=2&before=${all[1].id}`);
+  assert.deepEqual(page.body.data, all.slice(2, 4));
+  const unknown = await owner.get(`/v1/webhooks/${endpoint.id}/deliveries?before=dlv_nothing`);
+  assert.deepEqual(unknown.body.data, []);
+});
+
+for (const [answer, status] of [
+  [200, "succeeded"],
+  [500, "skipped"],
+] as const)
+  test(`an endpoint is switched off while a delivery is in flight: its answer ${answer} leaves it ${status}, with one attempt`, async () => {
+    const endpoint = await hasEndpoint(owner);
+    receiver.answer = async (response) => {
+      await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: false });
+      response.writeHead(answer).end();
+    };
+    await happens(owner);
+    await deliver();
+    const [delivery] = await deliveriesOf(owner, endpoint);
+    const { attempts } = await detailOf(owner, delivery);
+    assert.deepEqual([delivery.status, delivery.attempt, delivery.nextAttemptAt], [status, 1, null]);
+    assert.deepEqual([attempts.length, attempts[0].n, attempts[0].late], [1, 1, false]);
+  });

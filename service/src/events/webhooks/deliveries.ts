@@ -1,0 +1,139 @@
+import type { DeliveryAttempt, DeliveryStatus, WebhookDelivery, WebhookDeliveryDetail } from "@stoa/contract";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { mapPage, type Paging } from "../../platform/db/paging.ts";
+import { Answer } from "../../platform/http/route.ts";
+import { announce, bodyOf } from "../outbox/outbox.ts";
+import { insertDelivery, wakeLanes } from "./delivery-queries.ts";
+import { lockEndpoint, lockIfThere, mustBeOn, mustFindEndpoint } from "./endpoints.ts";
+import {
+  type AttemptRow,
+  type DeliveryRow,
+  findDelivery,
+  listAttempts,
+  listDeliveries,
+  makeDueNow,
+} from "./log-queries.ts";
+
+const inFlight = () =>
+  new ApiError(
+    "INVALID_STATE",
+    "The delivery is being attempted at this moment: read how it ends, then ask again.",
+    {
+      current: "in_flight",
+    },
+  );
+
+const notFound = () => new ApiError("DELIVERY_NOT_FOUND");
+
+export async function listOwnDeliveries(
+  ctx: Context,
+  caller: Member,
+  webhookId: string,
+  query: Paging & {
+    status?: DeliveryStatus | undefined;
+    eventId?: string | undefined;
+    before?: string | undefined;
+  },
+) {
+  const endpoint = await mustFindEndpoint(ctx, caller, webhookId);
+  const eventId = query.eventId === undefined ? undefined : toUuid("evt", query.eventId);
+  const before = query.before === undefined ? undefined : toUuid("dlv", query.before);
+  return mapPage(await listDeliveries(ctx.db, endpoint.id, { ...query, eventId, before }), toDelivery);
+}
+
+/** Also of an endpoint that is removed: its log stays until it is old. */
+export async function readDelivery(
+  ctx: Context,
+  caller: Member,
+  deliveryId: string,
+): Promise<WebhookDeliveryDetail> {
+  const delivery = await mustFindDelivery(ctx, caller, deliveryId);
+  const attempts = await listAttempts(ctx.db, delivery.id);
+  const body = bodyOf(ctx, delivery);
+  return { ...toDelivery(delivery), attempts: attempts.map((attempt) => toAttempt(attempt, body)) };
+}
+
+async function mustFindDelivery(ctx: Context, caller: Member, deliveryId: string): Promise<DeliveryRow> {
+  const id = toUuid("dlv", deliveryId);
+  const delivery = id ? await findDelivery(ctx.db, caller.userId, id) : undefined;
+  if (!delivery) throw notFound();
+  return delivery;
+}
+
+/** Has it attempted now, whatever Retry-After asked for; the schedule goes on afterwards where it stood. */
+export async function retryDelivery(
+  ctx: Context,
+  caller: Member,
+  deliveryId: string,
+): Promise<WebhookDelivery> {
+  const { id, endpointId } = await mustFindDelivery(ctx, caller, deliveryId);
+  await ctx.db.transaction().execute(async (tx) => {
+    mustBeOn(await lockIfThere(tx, caller, endpointId));
+    await ctx.idempotencyKey?.bind(tx, toId("dlv", id));
+    if (!(await makeDueNow(tx, id, ctx.now()))) throw inFlight();
+    await wakeLanes(tx, [endpointId], ctx.now(), { isUrgent: true });
+  });
+  return toDelivery((await findDelivery(ctx.db, caller.userId, id))!);
+}
+
+/** Of a delivery that was made, or made due, under the same Idempotency-Key. */
+export const resumeDelivery = async (ctx: Context, caller: Member, deliveryId: string) =>
+  toDelivery(await mustFindDelivery(ctx, caller, deliveryId));
+
+/** An event of its own, for this endpoint alone, whatever Retry-After asked for. */
+export async function sendTest(ctx: Context, caller: Member, webhookId: string) {
+  const deliveryId = ctx.newId();
+  await ctx.db.transaction().execute(async (tx) => {
+    const endpoint = await lockEndpoint(tx, caller, webhookId);
+    mustBeOn(endpoint);
+    const eventId = await announce(ctx, tx, [caller.userId], "test", { message: "Hello from Stoa" });
+    const delivery = { id: deliveryId, eventId, endpointId: endpoint.id };
+    await ctx.idempotencyKey?.bind(tx, toId("dlv", deliveryId));
+    await insertDelivery(tx, delivery, ctx.now(), { isUrgent: true });
+  });
+  return new Answer(toDelivery((await findDelivery(ctx.db, caller.userId, deliveryId))!), { status: 201 });
+}
+
+const toDelivery = (row: DeliveryRow): WebhookDelivery => ({
+  id: toId("dlv", row.id),
+  endpointId: toId("whk", row.endpointId),
+  eventId: toId("evt", row.eventId),
+  eventType: row.eventType,
+  status: row.status,
+  attempt: row.attempts,
+  nextAttemptAt: row.dueAt?.toISOString() ?? null,
+  createdAt: row.createdAt.toISOString(),
+  endedAt: row.endedAt?.toISOString() ?? null,
+});
+
+const toAttempt = (row: AttemptRow, body: string): DeliveryAttempt => ({
+  n: row.n,
+  at: row.startedAt.toISOString(),
+  durationMs: row.durationMs,
+  request: { url: row.url, headers: row.requestHeaders, body },
+  response:
+    row.status === null
+      ? null
+      : { status: row.status, headers: row.responseHeaders ?? {}, body: row.responseBody ?? "" },
+  error: row.error === null ? null : { code: row.error, message: messageOf(row) },
+  late: row.isLate,
+});
+
+const MESSAGES: Record<string, string> = {
+  blocked_address: "The address is private, or refused here for another reason.",
+  timeout: "There was no whole answer within 15 seconds.",
+  dns: "The host's name has no address.",
+  connection: "The connection failed or broke.",
+  tls: "The certificate or the encryption of the connection is not valid.",
+  invalid_response: "What came back is no HTTP, or has too large headers.",
+  secret_unreadable: "The marketplace cannot open the endpoint's secret: draw a new one.",
+  worker_lost: "Several workers ended before they could say how it went.",
+};
+
+function messageOf({ error, status }: AttemptRow): string {
+  if (error !== "status") return MESSAGES[error!] ?? error!;
+  if (status! >= 300 && status! < 400) return `The answer was ${status}: redirects are not followed.`;
+  return `The answer was ${status}; any 2xx takes a delivery.`;
+}

@@ -1,0 +1,247 @@
+import { sql } from "kysely";
+import type pg from "pg";
+import { NIL } from "uuid";
+import type { Context } from "../../core/context.ts";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { type Leased, type Outcome, paceOf } from "./outcome.ts";
+
+interface FanOut {
+  oldest: number;
+  turns: number;
+  after: string | null;
+}
+
+/** Says nothing of the account where the next round begins with the first one. */
+export async function fanOutEvents(
+  pool: pg.Pool,
+  { now, newId }: Pick<Context, "now" | "newId">,
+  { oldest, turns, after }: FanOut,
+): Promise<{ handled: number; lastAccount: string | null }> {
+  const { rows } = await pool.query({
+    name: "fan-out-events",
+    text: `select handled, last_account as "lastAccount" from fan_out_events($1, $2, $3, $4, $5)`,
+    values: [now(), newId(), oldest, turns, after ?? NIL],
+  });
+  return rows[0] ?? { handled: 0, lastAccount: after };
+}
+
+/** In the order in which everybody locks them; there may be none. */
+export const lockLanes = (tx: Tx, endpointIds: string[]) =>
+  sql`
+    select from webhook_lanes where endpoint_id = any (${endpointIds}::uuid[])
+     order by endpoint_id for no key update`.execute(tx);
+
+export interface NewDelivery {
+  id: string;
+  eventId: string;
+  endpointId: string;
+}
+
+/** Due now where the endpoint is enabled and its owner not banned, else skipped. The lane is locked. */
+export const insertDelivery = (
+  tx: Tx,
+  { id, eventId, endpointId }: NewDelivery,
+  now: Date,
+  { isUrgent = false } = {},
+) =>
+  sql`
+  select insert_deliveries(array[${id}::uuid], array[${eventId}::uuid], array[${endpointId}::uuid], ${now}, ${isUrgent})`.execute(
+    tx,
+  );
+
+/** Has whoever hands out look at them; for what is urgent also those that want to be left alone. The lanes are locked. */
+export const wakeLanes = (tx: Tx, endpointIds: string[], now: Date, { isUrgent = false } = {}) =>
+  sql`update webhook_lanes set next_due = least(next_due, ${now}), has_urgent = has_urgent or ${isUrgent}
+       where endpoint_id = any (${endpointIds}::uuid[])`.execute(tx);
+
+/** What asked to be left alone, or was slow, is there no more. The lane is locked. */
+export const unblockLane = (tx: Tx, endpointId: string) =>
+  sql`update webhook_lanes set blocked_until = '-infinity', width = default where endpoint_id = ${endpointId}`.execute(
+    tx,
+  );
+
+/** A delivery with all that one attempt of it needs. */
+export interface Claimed extends Leased {
+  /** The event's, as it is stored. */
+  body: string;
+  sealedBody: string | null;
+  userId: string;
+  url: string;
+  content: "timestamp_body" | "body";
+  prefix: boolean;
+  /** Those that sign now, the newest first. */
+  secrets: { id: string; sealed: string }[];
+}
+
+export interface Lease {
+  now: Date;
+  token: string;
+  until: Date;
+  /** The key of the worker's session lock; null: the lease can only run out. */
+  worker: number | null;
+}
+
+export interface Wish {
+  /** Of the endpoints that have been slow, or of the others. */
+  isSlow: boolean;
+  most: number;
+  /** An account may have so many of these in flight. */
+  share: number;
+}
+
+/** Leases what is due. */
+export async function claimDeliveries(
+  pool: pg.Pool,
+  lease: Lease,
+  { isSlow, most, share }: Wish,
+): Promise<Claimed[]> {
+  const { rows } = await pool.query({
+    name: "claim-deliveries",
+    text: "select id from claim_deliveries($1, $2, $3, $4, $5, $6, $7)",
+    values: [lease.now, isSlow, most, share, lease.token, lease.until, lease.worker],
+  });
+  return readClaimed(pool, lease, rows);
+}
+
+/** Takes back leases that have run out, and those of the dead; leases what killed several workers, to be recorded as failed. */
+export async function reapDeliveries(pool: pg.Pool, lease: Lease, dead: number[]): Promise<Claimed[]> {
+  const text = "select id from reap_deliveries($1, $2, $3, $4, $5)";
+  const { rows } = await pool.query(text, [lease.now, dead, lease.token, lease.until, lease.worker]);
+  return readClaimed(pool, lease, rows);
+}
+
+/** The workers that hold leases, by the keys of their session locks. */
+export async function listLeasingWorkers(pool: pg.Pool): Promise<number[]> {
+  const { rows } = await pool.query<{ worker: number }>(
+    "select distinct leased_by as worker from webhook_deliveries where lease_token is not null and leased_by is not null",
+  );
+  return rows.map(({ worker }) => worker);
+}
+
+/**
+ * What a lease holds, in a statement after the one that leased: that one began before it saw the lanes, and knows no event that was
+ * written meanwhile.
+ */
+async function readClaimed(
+  pool: pg.Pool,
+  { now, token }: Lease,
+  leased: { id: string }[],
+): Promise<Claimed[]> {
+  if (leased.length === 0) return [];
+  const { rows } = await pool.query({
+    name: "read-claimed-deliveries",
+    text: `
+      select d.id, d.event_id as "eventId", d.endpoint_id as "endpointId", d.status, d.attempts, d.scheduled_attempts as "scheduledAttempts",
+             d.is_manual as "isManual", d.resume_at as "resumeAt", d.lease_token as "leaseToken",
+             e.body, e.sealed_body as "sealedBody", p.user_id as "userId", p.url, p.signature_content as content, p.signature_prefix as prefix,
+             (select coalesce(json_agg(json_build_object('id', s.id, 'sealed', s.sealed_secret) order by s.activates_at desc, s.id desc), '[]')
+                from webhook_secrets s
+               where s.endpoint_id = coalesce(p.signs_as, p.id) and s.activates_at <= $1 and (s.expires_at is null or s.expires_at > $1)) as secrets
+        from webhook_deliveries d join events e on e.id = d.event_id join webhook_endpoints p on p.id = d.endpoint_id
+       where d.id = any ($2::uuid[]) and d.lease_token = $3`,
+    values: [now, leased.map(({ id }) => id), token],
+  });
+  return rows;
+}
+
+/** Whether there is anything to fan out or to hand out: what an idle worker asks, again and again. */
+export async function findWork(
+  pool: pg.Pool,
+  now: Date,
+): Promise<{ hasEvents: boolean; hasQuick: boolean; hasSlow: boolean }> {
+  const { rows } = await pool.query({
+    name: "find-webhook-work",
+    text: `select exists (select from events where seq is null) as "hasEvents",
+                  exists (select from webhook_lanes where not is_slow and next_due <= $1 and (blocked_until <= $1 or has_urgent)) as "hasQuick",
+                  exists (select from webhook_lanes where is_slow and next_due <= $1 and (blocked_until <= $1 or has_urgent)) as "hasSlow"`,
+    values: [now],
+  });
+  return rows[0];
+}
+
+/** One attempt as it is kept. */
+export interface Attempt {
+  id: string;
+  startedAt: Date;
+  endedAt: Date;
+  durationMs: number;
+  requestHeaders: Record<string, string>;
+  answer: { status: number; headers: Record<string, string>; body: string } | null;
+}
+
+export interface Recorded {
+  delivery: Claimed;
+  attempt: Attempt;
+  outcome: Outcome;
+}
+
+/** Writes how attempts ended; answers which of them were believed: whose lease has passed on moves nothing. */
+export async function recordAttempts(db: Queries, results: Recorded[]): Promise<Set<string>> {
+  const rows = JSON.stringify(results.map(toRow));
+  const { rows: moved } = await sql<{ id: string }>`select record_attempts(${rows}::jsonb) as id`.execute(db);
+  return new Set(moved.map(({ id }) => id));
+}
+
+const toRow = ({ delivery, attempt, outcome }: Recorded) => ({
+  id: delivery.id,
+  attempt_id: attempt.id,
+  endpoint_id: delivery.endpointId,
+  token: delivery.leaseToken,
+  n: delivery.attempts + 1,
+  started_at: attempt.startedAt,
+  ended_at: attempt.endedAt,
+  duration_ms: attempt.durationMs,
+  url: delivery.url,
+  request_headers: attempt.requestHeaders,
+  answer: attempt.answer?.status ?? null,
+  response_headers: attempt.answer?.headers ?? null,
+  response_body: attempt.answer?.body ?? null,
+  error: outcome.error,
+  status: outcome.status,
+  scheduled_attempts: outcome.scheduledAttempts,
+  due_at: outcome.dueAt,
+  blocked_until: outcome.blockedUntil,
+  pace: paceOf(attempt.durationMs, outcome),
+  // One that had failed, and was asked for again, counts once.
+  is_given_up: outcome.status === "failed" && delivery.status !== "failed",
+});
+
+/** Ends a lease whose attempt was broken off, as if it had not begun: whoever reaps next has it attempted. */
+export const releaseDelivery = (pool: pg.Pool, { id, leaseToken }: Claimed, now: Date) =>
+  pool.query(
+    "update webhook_deliveries set lease_until = $3, leases = leases - 1 where id = $1 and lease_token = $2",
+    [id, leaseToken, now],
+  );
+
+/** Lanes that would sleep past what waits in them: none should, and none stays so. Answers how many did. */
+export async function mendLanes(db: Queries, now: Date): Promise<number> {
+  const { rows } = await sql<{ id: string }>`
+    with late as (
+      select l.endpoint_id, first.due_at
+        from webhook_lanes l
+        cross join lateral (select due_at from webhook_deliveries d
+                             where d.endpoint_id = l.endpoint_id and d.due_at is not null and d.lease_token is null
+                             order by due_at, id limit 1) first
+       -- A lane that is full is looked at again soon, however long its deliveries have waited.
+       where l.next_due > greatest(first.due_at, ${now}) + interval '1 second'
+       order by l.endpoint_id for no key update of l skip locked)
+    update webhook_lanes l set next_due = late.due_at from late where l.endpoint_id = late.endpoint_id
+    returning l.endpoint_id as id`.execute(db);
+  return rows.length;
+}
+
+/** Some deliveries to removed endpoints of an account, with their attempts; answers how many. */
+export async function deleteLogOf(db: Queries, userId: string, limit: number): Promise<number> {
+  const some = db
+    .selectFrom("webhook_deliveries as d")
+    .innerJoin("webhook_endpoints as e", "e.id", "d.endpoint_id")
+    .select("d.id")
+    .where("e.user_id", "=", userId)
+    .where("e.deleted_at", "is not", null)
+    .limit(limit);
+  const { numDeletedRows } = await db
+    .deleteFrom("webhook_deliveries")
+    .where("id", "in", some)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { openHooks } from "../../../test/hooks.ts";
+import { assertError, type Client } from "../../../test/market.ts";
+import { toId } from "../../core/ids.ts";
+
+const { deliver, happens, hasEndpoint, market, receiver } = await openHooks();
+let owner: Client;
+beforeEach(async () => {
+  owner = await market.hasUser();
+});
+
+test("administrators list the endpoints of everybody, without a secret, by owner and by how they stand", async () => {
+  const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+    secondFactor: true,
+  });
+  const other = await market.hasUser({ name: "Other" });
+  const off = await hasEndpoint(owner, { enabled: false });
+  const failing = await hasEndpoint(other, { url: `${receiver.url}/failing` });
+  const well = await hasEndpoint(owner);
+  await owner.delete(`/v1/webhooks/${(await hasEndpoint(owner)).id}`);
+  receiver.answer = 500;
+  await happens(other);
+  await deliver();
+  const found = async (query: string) => {
+    const reply = await admin.get(`/v1/admin/webhooks?${query}`);
+    assert.equal(reply.body.data.length, reply.body.meta.total);
+    return reply.body.data.map(({ id }: { id: string }) => id);
+  };
+  assert.deepEqual(await found(""), [well.id, failing.id, off.id]);
+  assert.deepEqual(await found("status=enabled"), [well.id, failing.id]);
+  assert.deepEqual(await found("status=failing"), [failing.id]);
+  assert.deepEqual(await found("status=disabled"), [off.id]);
+  assert.deepEqual(await found(`owner=${toId("usr", owner.userId)}`), [well.id, off.id]);
+  assert.deepEqual(await found("owner=nobody"), []);
+  const { body } = await admin.get("/v1/admin/webhooks?status=failing&limit=1");
+  const { secret, ...said } = failing;
+  assert.deepEqual(body.data, [
+    {
+      ...said,
+      owner: { id: toId("usr", other.userId), name: "Other" },
+      failingSince: market.clock.now.toISOString(),
+      failedDeliveries: 0,
+    },
+  ]);
+  assert.ok(secret);
+  assertError(await admin.get("/v1/admin/webhooks?status=lost"), 400, "INVALID_REQUEST", "status");
+  assertError(await owner.get("/v1/admin/webhooks"), 403, "UNAUTHORIZED");
+});

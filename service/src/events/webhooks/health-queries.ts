@@ -1,0 +1,61 @@
+import type { Queries, Tx } from "../../platform/db/database.ts";
+
+export interface FailingRow {
+  id: string;
+  userId: string;
+  url: string;
+  failingSince: Date;
+  failedDeliveries: number;
+  toldDay: number;
+}
+
+const enabled = (db: Queries) =>
+  db.selectFrom("webhook_endpoints").where("deleted_at", "is", null).where("disabled_by", "is", null);
+
+/** Endpoints without a success since a moment. */
+export const listFailing = (db: Queries, since: Date) =>
+  enabled(db).select("id").where("failing_since", "<=", since).orderBy("id").execute();
+
+/** Endpoints that take deliveries again, but gave some up of which nobody was told for a day. */
+export const listGivenUp = (db: Queries, toldBefore: Date) =>
+  givenUp(db, toldBefore).select("id").orderBy("id").execute();
+
+const givenUp = (db: Queries, toldBefore: Date) =>
+  enabled(db)
+    .where("given_up", ">", 0)
+    // While it takes nothing its owner hears of that.
+    .where("failing_since", "is", null)
+    .where((row) => row.or([row("given_up_told_at", "is", null), row("given_up_told_at", "<=", toldBefore)]));
+
+/** Counts from zero again; returns what was counted. The lane is locked. */
+export async function takeGivenUp(tx: Tx, id: string, toldBefore: Date, now: Date) {
+  const row = await givenUp(tx, toldBefore)
+    .select(["user_id as userId", "url", "given_up as count"])
+    .where("id", "=", id)
+    .executeTakeFirst();
+  if (row)
+    await tx
+      .updateTable("webhook_endpoints")
+      .set({ given_up: 0, given_up_told_at: now })
+      .where("id", "=", id)
+      .execute();
+  return row;
+}
+
+/** As it stands now that its lane is locked; undefined where it took something meanwhile. */
+export const findFailing = (tx: Tx, id: string): Promise<FailingRow | undefined> =>
+  enabled(tx)
+    .select(["id", "user_id as userId", "url", "failing_since as failingSince"])
+    .select(["failed_deliveries as failedDeliveries", "told_day as toldDay"])
+    .where("id", "=", id)
+    .where("failing_since", "is not", null)
+    .$castTo<FailingRow>()
+    .executeTakeFirst();
+
+/** Unless it has moved from there, or was switched off. */
+export const findToDisable = (tx: Tx, id: string, url: string) =>
+  enabled(tx)
+    .select(["id", "user_id as userId", "url"])
+    .where("id", "=", id)
+    .where("url", "=", url)
+    .executeTakeFirst();

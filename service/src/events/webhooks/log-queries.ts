@@ -1,0 +1,111 @@
+import type { CallbackType, DeliveryStatus, EventType } from "@stoa/contract";
+import { sql } from "kysely";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { countSome, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+
+export interface DeliveryRow {
+  id: string;
+  endpointId: string;
+  eventId: string;
+  eventType: EventType | CallbackType;
+  /** The event's, as it is stored. */
+  body: string;
+  sealedBody: string | null;
+  status: DeliveryStatus;
+  attempts: number;
+  dueAt: Date | null;
+  createdAt: Date;
+  endedAt: Date | null;
+}
+
+const deliveries = (db: Queries) =>
+  db
+    .selectFrom("webhook_deliveries as d")
+    .innerJoin("events as e", "e.id", "d.event_id")
+    .select(["d.id", "d.endpoint_id as endpointId", "d.event_id as eventId", "e.type as eventType", "e.body"])
+    .select("e.sealed_body as sealedBody")
+    .select([
+      "d.status",
+      "d.attempts",
+      "d.due_at as dueAt",
+      "d.created_at as createdAt",
+      "d.ended_at as endedAt",
+    ])
+    .$castTo<DeliveryRow>();
+
+export const findDelivery = (db: Queries, userId: string, id: string) =>
+  deliveries(db)
+    .innerJoin("webhook_endpoints as p", "p.id", "d.endpoint_id")
+    .where("p.user_id", "=", userId)
+    .where("d.id", "=", id)
+    .executeTakeFirst();
+
+export interface DeliveryFilter extends Paging {
+  status?: DeliveryStatus | undefined;
+  /** null: an id that names no event, so that nothing fits. */
+  eventId?: string | null | undefined;
+  /** null: an id that names no delivery, so that nothing fits. */
+  before?: string | null | undefined;
+}
+
+export async function listDeliveries(
+  db: Queries,
+  endpointId: string,
+  filter: DeliveryFilter,
+): Promise<Page<DeliveryRow>> {
+  const { before } = filter;
+  if (filter.eventId === null || before === null) return { items: [], total: 0 };
+  const fitting = () => {
+    const own = db.selectFrom("webhook_deliveries").where("endpoint_id", "=", endpointId);
+    const older = before ? own.where("id", "<", before) : own;
+    const ofStatus = filter.status ? older.where("status", "=", filter.status) : older;
+    return (filter.eventId ? ofStatus.where("event_id", "=", filter.eventId) : ofStatus).select("id");
+  };
+  const page = fitting().orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter));
+  // The page is found in an index first; only its rows are read.
+  const items = await deliveries(db).where("d.id", "in", page).orderBy("d.id", "desc").execute();
+  return { items, ...(await countSome(db, fitting())) };
+}
+
+export interface AttemptRow {
+  n: number;
+  isLate: boolean;
+  startedAt: Date;
+  durationMs: number;
+  url: string;
+  requestHeaders: Record<string, string>;
+  status: number | null;
+  responseHeaders: Record<string, string> | null;
+  responseBody: string | null;
+  error: string | null;
+}
+
+export const listAttempts = (db: Queries, deliveryId: string): Promise<AttemptRow[]> =>
+  db
+    .selectFrom("webhook_attempts")
+    .select(["n", "is_late as isLate", "started_at as startedAt", "duration_ms as durationMs", "url"])
+    .select(["request_headers as requestHeaders", "status", "response_headers as responseHeaders"])
+    .select(["response_body as responseBody", "error"])
+    .where("delivery_id", "=", deliveryId)
+    .orderBy("n")
+    .orderBy("id")
+    .$castTo<AttemptRow>()
+    .execute();
+
+/** Asked for by somebody: what the schedule had planned is kept for afterwards. Returns false for one that is being attempted. */
+export async function makeDueNow(tx: Tx, id: string, now: Date): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable("webhook_deliveries")
+    .set({
+      is_manual: true,
+      is_urgent: true,
+      // Asked for twice, the plan is that of the first time.
+      resume_at: sql<Date | null>`case when is_manual then resume_at else due_at end`,
+      due_at: now,
+      ended_at: null,
+    })
+    .where("id", "=", id)
+    .where("lease_token", "is", null)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}

@@ -1,0 +1,186 @@
+import assert from "node:assert/strict";
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { after, before, test } from "node:test";
+import * as standard from "standardwebhooks";
+import * as svix from "svix";
+import { hooksOf } from "../../../test/hooks.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { type Received, type Receiver, startReceiver } from "../../../test/receiver.ts";
+
+/** Receivers as integrators write them: they know a secret and what came in. */
+let market: Market;
+let receiver: Receiver;
+let owner: Client;
+const { deliver, happens, hasEndpoint } = hooksOf(
+  () => market,
+  () => receiver,
+);
+before(async () => {
+  market = await openMarket();
+  // Their libraries read the machine's clock.
+  market.clock.now = new Date();
+  receiver = await startReceiver();
+  owner = await market.hasUser();
+});
+after(async () => {
+  await market.close();
+  await receiver.close();
+});
+
+interface Form {
+  signatureContent: "timestamp_body" | "body";
+  signaturePrefix: boolean;
+}
+const forms: Form[] = [
+  { signatureContent: "timestamp_body", signaturePrefix: false },
+  { signatureContent: "timestamp_body", signaturePrefix: true },
+  { signatureContent: "body", signaturePrefix: false },
+  { signatureContent: "body", signaturePrefix: true },
+];
+
+/** As the specification tells receivers to. */
+function isOurs(
+  secret: string,
+  { headers, body }: Received,
+  form: Form,
+  name = "x-service-signature",
+): boolean {
+  const signed = form.signatureContent === "body" ? body : `${headers["x-service-timestamp"]}.${body}`;
+  const digest = createHmac("sha256", secret).update(signed).digest("hex");
+  const expected = Buffer.from(form.signaturePrefix ? `sha256=${digest}` : digest);
+  const given = Buffer.from(String(headers[name]));
+  return given.length === expected.length && timingSafeEqual(given, expected);
+}
+
+const libraries = {
+  standardwebhooks: (secret: string) => new standard.Webhook(secret),
+  svix: (secret: string) => new svix.Webhook(secret),
+};
+
+/** Delivers one event, in characters of one to four bytes, and answers how it came in. */
+async function received(): Promise<Received> {
+  receiver.received.length = 0;
+  await happens(owner, 'Schön — “wirklich” \u2028 ✓ 🎉 \\ "quoted" </script>');
+  await deliver();
+  assert.equal(receiver.received.length, 1);
+  return receiver.received[0]!;
+}
+
+const altered: [name: string, alter: (one: Received) => Received][] = [
+  ["another body", (one) => ({ ...one, body: `${one.body} ` })],
+  ["another id", (one) => ({ ...one, headers: { ...one.headers, "webhook-id": "evt_other" } })],
+  [
+    "another time",
+    (one) => ({
+      ...one,
+      headers: { ...one.headers, "webhook-timestamp": String(Number(one.headers["webhook-timestamp"]) + 1) },
+    }),
+  ],
+  [
+    "an old time",
+    (one) => ({
+      ...one,
+      headers: {
+        ...one.headers,
+        "webhook-timestamp": String(Number(one.headers["webhook-timestamp"]) - 301),
+      },
+    }),
+  ],
+];
+
+for (const form of forms) {
+  const name = `${form.signatureContent}${form.signaturePrefix ? " with sha256=" : ""}`;
+  test(`${name}: every receiver takes what is delivered, before, in and after a rotation`, async () => {
+    const { id, secret } = await hasEndpoint(owner, form);
+    const before = await received();
+    const rotated = (await owner.post(`/v1/webhooks/${id}/rotate-secret`, { overlapHours: 1 })).body.data
+      .secret;
+    const within = await received();
+    await owner.post(`/v1/webhooks/${id}/rotate-secret`, { overlapHours: 0 });
+    const later = await received();
+
+    for (const [library, open] of Object.entries(libraries)) {
+      const takes = (with_: string, one: Received) => {
+        const headers = one.headers as Record<string, string>;
+        return open(with_).verify(one.body, headers);
+      };
+      takes(secret, before);
+      takes(secret, within);
+      takes(rotated, within);
+      assert.throws(() => takes(rotated, before), /signature/i, library);
+      for (const old of [secret, rotated]) assert.throws(() => takes(old, later), /signature/i, library);
+      for (const [what, alter] of altered)
+        assert.throws(() => takes(secret, alter(before)), Error, `${library} ${what}`);
+    }
+    assert.ok(isOurs(secret, before, form));
+    assert.equal(before.headers["x-service-signature-previous"], undefined);
+    assert.ok(isOurs(rotated, within, form));
+    assert.ok(isOurs(secret, within, form, "x-service-signature-previous"));
+    assert.ok(!isOurs(rotated, later, form) && !isOurs(secret, later, form));
+    for (const other of forms.filter((one) => one !== form)) assert.ok(!isOurs(secret, before, other));
+    await owner.delete(`/v1/webhooks/${id}`);
+  });
+}
+
+test("a repeat is signed anew with the same id and the same bytes, and libraries take it though the first is old", async () => {
+  const { id, secret } = await hasEndpoint(owner);
+  receiver.answer = 500;
+  const first = await received();
+  market.clock.forward(60_000);
+  await deliver();
+  receiver.answer = 200;
+  const second = receiver.received[1]!;
+  assert.equal(second.body, first.body);
+  assert.equal(second.headers["webhook-id"], first.headers["webhook-id"]);
+  assert.notEqual(second.headers["webhook-signature"], first.headers["webhook-signature"]);
+  for (const open of Object.values(libraries))
+    open(secret).verify(second.body, second.headers as Record<string, string>);
+  await owner.delete(`/v1/webhooks/${id}`);
+});
+
+/** The headers of a delivery as the reference tells them, and which of them always come. */
+async function headersTold(of: Market) {
+  const { parameters } = (await of.as(null).get("/v1/openapi.json")).body.webhooks["review.created"].post;
+  return (parameters as { name: string; required: boolean }[]).map(({ name, required }) => ({
+    name: name.toLowerCase(),
+    required,
+  }));
+}
+
+test("the reference tells the headers that come, and which of them only in a rotation", async () => {
+  const { id } = await hasEndpoint(owner);
+  const told = await headersTold(market);
+  const cameWith = async () =>
+    Object.keys((await received()).headers).filter((name) => /^x-service|^webhook/.test(name));
+  assert.deepEqual(
+    (await cameWith()).sort(),
+    told
+      .filter(({ required }) => required)
+      .map(({ name }) => name)
+      .sort(),
+  );
+  await owner.post(`/v1/webhooks/${id}/rotate-secret`, {});
+  assert.deepEqual((await cameWith()).sort(), told.map(({ name }) => name).sort());
+  await owner.delete(`/v1/webhooks/${id}`);
+});
+
+test("the prefix of our own headers is the operator's to choose; the standard's stay", async (t) => {
+  const other = await openMarket({ config: { webhookHeaderPrefix: "X-Acme-" } });
+  t.after(() => other.close());
+  const seller = await other.hasUser();
+  const hooks = hooksOf(
+    () => other,
+    () => receiver,
+  );
+  await hooks.hasEndpoint(seller);
+  receiver.received.length = 0;
+  await hooks.happens(seller);
+  await hooks.deliver();
+  const names = Object.keys(receiver.received[0]!.headers);
+  const own = ["event-id", "timestamp", "attempt", "signature"].map((name) => `x-acme-${name}`);
+  for (const name of [...own, "webhook-id", "webhook-timestamp", "webhook-signature"])
+    assert.ok(names.includes(name), name);
+  assert.ok(!names.some((name) => name.startsWith("x-service-")));
+  for (const { name, required } of await headersTold(other))
+    assert.equal(names.includes(name), required, `the reference tells ${name}`);
+});

@@ -1,0 +1,67 @@
+import pg from "pg";
+import type { Context } from "../../core/context.ts";
+import { type Recorded, recordAttempts } from "./delivery-queries.ts";
+import { disableGone } from "./health.ts";
+
+/** Results are written together: a transaction for each would be most of the work. */
+const AT_ONCE = 50;
+const AFTER_MS = 5;
+
+/** Not the database is away, but something in the batch cannot be written, or what it belongs to was deleted or locked beside it. */
+const isOfSomeResult = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && /^(22|23|40)/.test(error.code ?? "");
+
+/** Writes how attempts ended, some at a time and one batch after another. */
+export class Recorder {
+  readonly #ctx: Context;
+  readonly #onRecorded: () => void;
+  #waiting: Recorded[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(ctx: Context, onRecorded: () => void) {
+    this.#ctx = ctx;
+    this.#onRecorded = onRecorded;
+  }
+
+  add(recorded: Recorded): void {
+    this.#waiting.push(recorded);
+    if (this.#waiting.length >= AT_ONCE) void this.flush();
+    else this.#timer ??= setTimeout(() => void this.flush(), AFTER_MS);
+  }
+
+  /** Resolves when all that was added is written, or given up: then its leases end, and it is attempted again. */
+  flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#writing = this.#writing.then(() => this.#write());
+    return this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    const batch = this.#waiting.splice(0);
+    if (batch.length === 0) return;
+    await this.#record(batch);
+    this.#onRecorded();
+  }
+
+  async #record(batch: Recorded[]): Promise<void> {
+    try {
+      await this.#ctx.db.transaction().execute(async (tx) => {
+        const believed = await recordAttempts(tx, batch);
+        const gone = batch.filter(({ attempt, outcome }) => outcome.isGone && believed.has(attempt.id));
+        for (const { delivery } of gone) await disableGone(this.#ctx, tx, delivery.endpointId, delivery.url);
+      });
+    } catch (error) {
+      // Whichever the database refuses, it costs the others nothing.
+      if (batch.length > 1 && isOfSomeResult(error)) {
+        for (const one of batch) await this.#record([one]);
+        return;
+      }
+      this.#ctx.log.warn(
+        { attempts: batch.length, err: error },
+        "attempts could not be recorded; they will be repeated",
+      );
+    }
+  }
+}

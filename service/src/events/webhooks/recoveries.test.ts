@@ -1,0 +1,188 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { HOUR_MS, openHooks } from "../../../test/hooks.ts";
+import { assertError, type Client } from "../../../test/market.ts";
+import { DAY_MS } from "../../core/days.ts";
+import { toUuid } from "../../core/ids.ts";
+import { carryOutRecovery } from "./recoveries.ts";
+
+const { deliver, deliveriesOf, happens, hasEndpoint, market, receiver } = await openHooks();
+let owner: Client;
+beforeEach(async () => {
+  owner = await market.hasUser();
+});
+
+/** A failed delivery: its endpoint answered 410, and was switched on again. */
+async function hasLost(count = 1) {
+  const endpoint = await hasEndpoint(owner);
+  for (let n = 0; n < count; n++) await happens(owner, `${n}`);
+  receiver.answer = 410;
+  await deliver();
+  receiver.answer = 200;
+  receiver.received.length = 0;
+  await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: true });
+  return endpoint;
+}
+
+const since = () => new Date(market.clock.now.getTime() - 3_600_000).toISOString();
+
+async function asksToRecover({ id }: { id: string }, wish: object = { since: since() }) {
+  const reply = await owner.post(`/v1/webhooks/${id}/recover`, wish);
+  assert.equal(reply.status, 201, reply.text);
+  return reply.body.data;
+}
+
+const carryOut = ({ id }: { id: string }, signal = new AbortController().signal) =>
+  carryOutRecovery(market.service.ctx, toUuid("rcv", id)!, signal);
+
+for (const [name, end] of [
+  ["switched off", (id: string) => owner.patch(`/v1/webhooks/${id}`, { enabled: false })],
+  ["removed", (id: string) => owner.delete(`/v1/webhooks/${id}`)],
+] as const)
+  test(`a recovery brings nothing to an endpoint that is ${name} meanwhile`, async () => {
+    const endpoint = await hasLost();
+    const recovery = await asksToRecover(endpoint);
+    await end(endpoint.id);
+    await carryOut(recovery);
+    await deliver();
+    assert.equal(receiver.received.length, 0);
+    const { rows } = await market.query("select status, due_at from webhook_deliveries");
+    assert.deepEqual(rows, [{ status: "failed", due_at: null }]);
+    const { rows: ended } = await market.query("select from webhook_recoveries where ended_at is not null");
+    assert.equal(ended.length, 1);
+  });
+
+const statusesOf = async (endpoint: { id: string }) =>
+  (await deliveriesOf(owner, endpoint)).map(({ status }: { status: string }) => status);
+const progressOf = async (endpoint: { id: string }, { id }: { id: string }) =>
+  (await owner.get(`/v1/webhooks/${endpoint.id}/recoveries/${id}`)).body.data;
+
+test("what failed and what was skipped begins its schedule anew, and nothing else does", async () => {
+  const endpoint = await hasEndpoint(owner);
+  await happens(owner, "succeeds");
+  await deliver();
+  receiver.answer = 500;
+  await happens(owner, "waits");
+  await deliver();
+  await owner.patch(`/v1/webhooks/${endpoint.id}`, { eventTypes: ["payout.completed"] });
+  await owner.patch(`/v1/webhooks/${endpoint.id}`, { eventTypes: null });
+  receiver.answer = 410;
+  await happens(owner, "fails");
+  await deliver();
+  await happens(owner, "is skipped");
+  await deliver();
+  assert.deepEqual(await statusesOf(endpoint), ["skipped", "failed", "canceled", "succeeded"]);
+  await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: true });
+  receiver.answer = 200;
+  receiver.received.length = 0;
+  const asked = await asksToRecover(endpoint);
+  assert.deepEqual([asked.status, asked.total, asked.recovered, asked.endedAt], ["running", 2, 0, null]);
+  await carryOut(asked);
+  const done = await progressOf(endpoint, asked);
+  assert.deepEqual([done.status, done.total, done.recovered], ["completed", 2, 2]);
+  await deliver();
+  assert.deepEqual(await statusesOf(endpoint), ["succeeded", "succeeded", "canceled", "succeeded"]);
+  assert.deepEqual(receiver.received.map(({ headers }) => headers["x-service-attempt"]).sort(), ["1", "2"]);
+});
+
+test("what is recovered and fails has eight attempts more", async () => {
+  const endpoint = await hasLost();
+  await carryOut(await asksToRecover(endpoint));
+  receiver.answer = 500;
+  for (let n = 0; n < 10; n++) {
+    await deliver();
+    market.clock.forward(24 * HOUR_MS);
+  }
+  assert.deepEqual(
+    receiver.received.map(({ headers }) => headers["x-service-attempt"]),
+    ["2", "3", "4", "5", "6", "7", "8", "9"],
+  );
+});
+
+test("a span says which events: both ends count", async () => {
+  const endpoint = await hasEndpoint(owner, { enabled: false });
+  const moments: string[] = [];
+  for (let n = 0; n < 4; n++) {
+    moments.push(market.clock.now.toISOString());
+    await happens(owner, `${n}`);
+    market.clock.forward(HOUR_MS);
+  }
+  await deliver();
+  await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: true });
+  await carryOut(await asksToRecover(endpoint, { since: moments[1], until: moments[2] }));
+  await deliver();
+  assert.deepEqual(await statusesOf(endpoint), ["skipped", "succeeded", "succeeded", "skipped"]);
+});
+
+test("a span of more than 14 days, of the future, or of no length is refused", async () => {
+  const endpoint = await hasEndpoint(owner);
+  const path = `/v1/webhooks/${endpoint.id}/recover`;
+  const at = (ms: number) => new Date(market.clock.now.getTime() + ms).toISOString();
+  await asksToRecover(endpoint, { since: at(-14 * DAY_MS) });
+  assertError(await owner.post(path, { since: at(-14 * DAY_MS - 1) }), 422, "VALIDATION_ERROR", "since");
+  assertError(await owner.post(path, { since: at(1) }), 422, "VALIDATION_ERROR", "since");
+  assertError(await owner.post(path, { since: at(-2), until: at(-2) }), 422, "VALIDATION_ERROR", "until");
+  assertError(await owner.post(path, { since: at(-2), until: at(-3) }), 422, "VALIDATION_ERROR", "until");
+  for (const wish of [{}, { since: "yesterday" }, { since: 1 }, { since: "2026-06-15" }])
+    assertError(await owner.post(path, wish), 400, "INVALID_REQUEST", "since");
+  assertError(await owner.post(path, { since: at(-1), status: "failed" }), 400, "INVALID_REQUEST", "status");
+  await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: false });
+  const off = assertError(await owner.post(path, { since: at(-1) }), 409, "INVALID_STATE");
+  assert.equal(off.current, "disabled");
+});
+
+test("who is killed in the middle goes on where they were, and repeats nothing", async () => {
+  const endpoint = await hasEndpoint(owner, { enabled: false });
+  await happens(owner);
+  await deliver();
+  await market.query(
+    `with more as (insert into events (id, type, body, created_at, seq)
+       select gen_random_uuid(), type, body, created_at, nextval('events_seq')
+         from (select * from events order by id desc limit 1) event, generate_series(1, 1199) returning id)
+     insert into webhook_deliveries (id, event_id, endpoint_id, status, created_at, ended_at)
+       select gen_random_uuid(), more.id, d.endpoint_id, d.status, d.created_at, d.ended_at from more, webhook_deliveries d`,
+  );
+  await owner.patch(`/v1/webhooks/${endpoint.id}`, { enabled: true });
+  const recovery = await asksToRecover(endpoint);
+  const killed = new AbortController();
+  killed.abort(new Error("killed"));
+  await assert.rejects(carryOut(recovery, killed.signal), /killed/);
+  const half = await progressOf(endpoint, recovery);
+  assert.deepEqual([half.status, half.total, half.recovered], ["running", 1_200, 500]);
+  await market.query(
+    "update webhook_deliveries set status = 'failed', due_at = null where due_at is not null",
+  );
+  await Promise.all([carryOut(recovery), carryOut(recovery)]);
+  const done = await progressOf(endpoint, recovery);
+  assert.deepEqual([done.status, done.total, done.recovered], ["completed", 1_200, 1_200]);
+  const { rows } = await market.query(
+    "select status, count(*) from webhook_deliveries group by status order by status",
+  );
+  assert.deepEqual(rows, [
+    { status: "failed", count: 500 },
+    { status: "pending", count: 700 },
+  ]);
+});
+
+test("what somebody has attempted by hand is on its way, and is not recovered as well", async () => {
+  const endpoint = await hasLost(2);
+  const [{ id }] = await deliveriesOf(owner, endpoint);
+  await owner.post(`/v1/deliveries/${id}/retry`);
+  const asked = await asksToRecover(endpoint);
+  await carryOut(asked);
+  const { total, recovered } = await progressOf(endpoint, asked);
+  assert.deepEqual([asked.total, total, recovered], [1, 1, 1]);
+});
+
+test("two recoveries of one span at once repeat nothing", async () => {
+  const endpoint = await hasLost(5);
+  const asked = await Promise.all(Array.from({ length: 5 }, () => asksToRecover(endpoint)));
+  await Promise.all(asked.map((one) => carryOut(one)));
+  await deliver();
+  assert.equal(receiver.received.length, 5);
+  const done = await Promise.all(asked.map((one) => progressOf(endpoint, one)));
+  assert.equal(
+    done.reduce((sum, { recovered }) => sum + recovered, 0),
+    5,
+  );
+});

@@ -1,0 +1,105 @@
+import type { RecoverWebhook, WebhookRecovery } from "@stoa/contract";
+import type { Context, Member } from "../../core/context.ts";
+import { daysAfter } from "../../core/days.ts";
+import { ApiError, ruleBroken } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import type { JobKind } from "../../platform/jobs/jobs.ts";
+import { lockLanes, wakeLanes } from "./delivery-queries.ts";
+import { lockEndpoint, mustBeOn, mustFindEndpoint } from "./endpoints.ts";
+import {
+  countLost,
+  findRecovery,
+  insertRecovery,
+  lockRecovery,
+  type RecoveryRow,
+  recoverSome,
+  writeRecovery,
+} from "./recovery-queries.ts";
+
+const MAX_DAYS = 14;
+/** A lane is held while so many are made due: a few milliseconds. */
+const AT_ONCE = 500;
+
+export const recoverJob: JobKind = {
+  name: "recover-webhook",
+  retries: 20,
+  firstWaitSeconds: 10,
+  longestWaitSeconds: 600,
+  attemptSeconds: 600,
+};
+
+/** Has what failed or was skipped attempted again, by a job: it begins with the commit, and whoever is killed goes on where they were. */
+export async function recover(
+  ctx: Context,
+  caller: Member,
+  webhookId: string,
+  wish: RecoverWebhook,
+): Promise<WebhookRecovery> {
+  const span = spanOf(ctx, wish);
+  const id = ctx.newId();
+  await ctx.db.transaction().execute(async (tx) => {
+    const endpoint = await lockEndpoint(tx, caller, webhookId);
+    mustBeOn(endpoint);
+    await insertRecovery(tx, { ...span, id, endpoint_id: endpoint.id, created_at: ctx.now() });
+    await ctx.jobs.send(tx, recoverJob.name, { recoveryId: id });
+    await ctx.idempotencyKey?.bind(tx, toId("rcv", id));
+  });
+  return readRecovery(ctx, caller, { webhookId, recoveryId: toId("rcv", id) });
+}
+
+function spanOf(ctx: Context, wish: RecoverWebhook): { since: Date; until: Date } {
+  const now = ctx.now();
+  const since = new Date(wish.since);
+  const until = wish.until === undefined ? now : new Date(wish.until);
+  if (since < daysAfter(now, -MAX_DAYS)) throw ruleBroken("since", `is more than ${MAX_DAYS} days ago`);
+  if (since > now) throw ruleBroken("since", "is in the future");
+  if (until <= since) throw ruleBroken("until", "must be after since");
+  return { since, until };
+}
+
+export async function readRecovery(
+  ctx: Context,
+  caller: Member,
+  { webhookId, recoveryId }: { webhookId: string; recoveryId: string },
+): Promise<WebhookRecovery> {
+  const endpoint = await mustFindEndpoint(ctx, caller, webhookId);
+  const id = toUuid("rcv", recoveryId);
+  const recovery = id ? await findRecovery(ctx.db, endpoint.id, id) : undefined;
+  if (!recovery) throw new ApiError("RECOVERY_NOT_FOUND");
+  const left = recovery.endedAt ? 0 : await countLost(ctx.db, recovery);
+  return {
+    id: toId("rcv", recovery.id),
+    status: recovery.endedAt ? "completed" : "running",
+    since: recovery.since.toISOString(),
+    until: recovery.until.toISOString(),
+    total: recovery.recovered + left,
+    recovered: recovery.recovered,
+    createdAt: recovery.createdAt.toISOString(),
+    endedAt: recovery.endedAt?.toISOString() ?? null,
+  };
+}
+
+/** The job: some at a time, each in a transaction that notes how far it came. */
+export async function carryOutRecovery(ctx: Context, id: string, signal: AbortSignal): Promise<void> {
+  while (await goOn(ctx, id)) signal.throwIfAborted();
+}
+
+async function goOn(ctx: Context, id: string): Promise<boolean> {
+  const found = await findRecovery(ctx.db, null, id);
+  if (!found || found.endedAt) return false;
+  return ctx.db.transaction().execute(async (tx) => {
+    await lockLanes(tx, [found.endpointId]);
+    const recovery = await lockRecovery(tx, id);
+    if (!recovery || recovery.endedAt) return false;
+    const ids = await recoverSome(tx, recovery, AT_ONCE, ctx.now());
+    await wakeLanes(tx, [recovery.endpointId], ctx.now());
+    await writeRecovery(tx, id, progressOf(ctx, recovery, ids));
+    return ids.length === AT_ONCE;
+  });
+}
+
+const progressOf = (ctx: Context, recovery: RecoveryRow, ids: string[]) => ({
+  recovered: recovery.recovered + ids.length,
+  passed: ids.at(-1) ?? recovery.passed,
+  ...(ids.length < AT_ONCE && { ended_at: ctx.now() }),
+});

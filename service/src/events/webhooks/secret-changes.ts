@@ -1,0 +1,31 @@
+import { findAccount } from "../../accounts/people/accounts.ts";
+import type { Context, Member, Source } from "../../core/context.ts";
+import { record } from "../../platform/audit/audit.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import type { Letter } from "../../platform/email/letter.ts";
+import { sendMail } from "../../platform/email/mail.ts";
+
+export interface SecretChange {
+  action:
+    | "webhook.created"
+    | "webhook.moved"
+    | "webhook.removed"
+    | "webhook.secret_rotated"
+    | "callback_secret.rotated";
+  target?: { type: "webhook"; id: string };
+  details?: Record<string, unknown>;
+}
+
+/** Who reads an account's events, and by which secret they trust them: the audit log records each change, and the owner gets an email. */
+export async function reportSecretChange(
+  ctx: Context,
+  tx: Tx,
+  { userId }: Pick<Member, "userId">,
+  source: Source,
+  change: SecretChange,
+  letter?: Letter,
+): Promise<void> {
+  await record(ctx, tx, { actorId: userId, source, ...change });
+  const owner = letter && (await findAccount(tx, userId));
+  if (owner) await sendMail(ctx, tx, owner.email, letter);
+}

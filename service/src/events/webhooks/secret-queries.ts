@@ -1,0 +1,71 @@
+import type { Queries, Tx } from "../../platform/db/database.ts";
+
+export interface NewSecret {
+  id: string;
+  endpoint_id: string;
+  sealed_secret: string;
+  activates_at: Date;
+}
+
+export const insertSecret = (tx: Tx, secret: NewSecret) =>
+  tx.insertInto("webhook_secrets").values(secret).execute();
+
+/**
+ * Makes room for a secret that signs from a moment on: what signs no more is not kept, what was to take its turn then or later never
+ * gets it, and the newest of the others has its end from the new one. The lane is locked.
+ */
+export async function forgetSecretsFor(tx: Tx, endpointId: string, from: Date, now: Date): Promise<void> {
+  await tx
+    .deleteFrom("webhook_secrets")
+    .where("endpoint_id", "=", endpointId)
+    .where((row) =>
+      row.or([
+        row("expires_at", "<=", now),
+        row.and([row("activates_at", ">", now), row("activates_at", ">=", from)]),
+      ]),
+    )
+    .execute();
+  const newest = tx
+    .selectFrom("webhook_secrets")
+    .select("id")
+    .where("endpoint_id", "=", endpointId)
+    .orderBy("activates_at", "desc")
+    .orderBy("id", "desc")
+    .limit(1);
+  await tx.updateTable("webhook_secrets").set({ expires_at: null }).where("id", "=", newest).execute();
+}
+
+/** Those that sign at a moment, or will. */
+export async function countSecrets(tx: Tx, endpointId: string, at: Date): Promise<number> {
+  const { total } = await tx
+    .selectFrom("webhook_secrets")
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .where("endpoint_id", "=", endpointId)
+    .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", at)]))
+    .executeTakeFirstOrThrow();
+  return total;
+}
+
+/** Those that sign, or will, sign no longer than until then. */
+export const expireSecrets = (tx: Tx, endpointId: string, at: Date) =>
+  tx
+    .updateTable("webhook_secrets")
+    .set({ expires_at: at })
+    .where("endpoint_id", "=", endpointId)
+    .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", at)]))
+    .execute();
+
+export const deleteSecrets = (tx: Tx, endpointId: string) =>
+  tx.deleteFrom("webhook_secrets").where("endpoint_id", "=", endpointId).execute();
+
+/** Since when each that signs at a moment does, the newest first, and until when. */
+export const findSigning = (db: Queries, endpointId: string, at: Date) =>
+  db
+    .selectFrom("webhook_secrets")
+    .select(["activates_at as activatesAt", "expires_at as expiresAt"])
+    .where("endpoint_id", "=", endpointId)
+    .where("activates_at", "<=", at)
+    .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", at)]))
+    .orderBy("activates_at", "desc")
+    .orderBy("id", "desc")
+    .execute();

@@ -1,0 +1,47 @@
+import type { Context } from "../../core/context.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { sealedColumn } from "../../platform/db/sealed.ts";
+import { insertSecret } from "./secret-queries.ts";
+import { newSecret } from "./signature.ts";
+
+/** Binds a sealed secret to its owner and row: copied to another, it does not open. */
+const sealContext = (userId: string, id: string) => `webhook-secret|${userId}|${id}`;
+
+export const sealedSecrets = sealedColumn({
+  table: "webhook_secrets",
+  column: "sealed_secret",
+  key: { id: "uuid" },
+  bound: { userId: "select e.user_id from webhook_endpoints e where e.id = t.endpoint_id", id: "t.id" },
+  contextOf: ({ userId, id }) => sealContext(userId, id),
+});
+
+interface Sealed {
+  id: string;
+  userId: string;
+  sealed: string;
+}
+
+/** The secrets themselves, for a moment; without those that were sealed by a key that is no longer in the ring. */
+export const openSecrets = (ctx: Context, secrets: readonly Sealed[]): string[] =>
+  secrets.flatMap(({ id, userId, sealed }) => {
+    try {
+      return [ctx.vault.open(sealed, sealContext(userId, id))];
+    } catch (error) {
+      ctx.log.error({ secret: id, err: error }, "the secret of a webhook endpoint cannot be opened");
+      return [];
+    }
+  });
+
+/** Draws an endpoint a secret that signs from a moment on; it is shown once, and kept sealed. */
+export async function drawSecret(
+  ctx: Context,
+  tx: Tx,
+  endpoint: { id: string; userId: string },
+  activatesAt: Date,
+): Promise<string> {
+  const secret = newSecret();
+  const id = ctx.newId();
+  const sealed = ctx.vault.seal(secret, sealContext(endpoint.userId, id));
+  await insertSecret(tx, { id, endpoint_id: endpoint.id, sealed_secret: sealed, activates_at: activatesAt });
+  return secret;
+}

@@ -1,0 +1,43 @@
+import { sql } from "kysely";
+import { leastUuid } from "../../core/ids.ts";
+import type { Queries } from "../../platform/db/database.ts";
+
+const SAMPLE = 1_000;
+
+/** Of deliveries made since a moment, whose ids sort behind it. */
+export async function countByStatus(
+  db: Queries,
+  endpointId: string,
+  since: Date,
+): Promise<Map<string, number>> {
+  const rows = await db
+    .selectFrom("webhook_deliveries")
+    .select(["status", (row) => row.fn.countAll<number>().as("total")])
+    .where("endpoint_id", "=", endpointId)
+    .where("id", ">=", leastUuid(since))
+    .groupBy("status")
+    .execute();
+  return new Map(rows.map(({ status, total }) => [status, total]));
+}
+
+/** How long attempts took, of the newest deliveries. */
+export async function quantilesOf(
+  db: Queries,
+  endpointId: string,
+): Promise<{ p50: number | null; p95: number | null }> {
+  const { rows } = await sql<{ p50: number | null; p95: number | null }>`
+    with newest as (select id from webhook_deliveries where endpoint_id = ${endpointId} order by id desc limit ${SAMPLE})
+    select percentile_disc(0.5) within group (order by duration_ms) as p50,
+           percentile_disc(0.95) within group (order by duration_ms) as p95
+      from webhook_attempts join newest on newest.id = delivery_id`.execute(db);
+  return rows[0]!;
+}
+
+export const findFailingSince = async (db: Queries, id: string): Promise<Date | null> => {
+  const row = await db
+    .selectFrom("webhook_endpoints")
+    .select("failing_since as failingSince")
+    .where("id", "=", id)
+    .executeTakeFirst();
+  return row?.failingSince ?? null;
+};

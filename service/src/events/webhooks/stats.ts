@@ -1,0 +1,33 @@
+import type { DeliveryStatus, WebhookStats } from "@stoa/contract";
+import type { Context, Member } from "../../core/context.ts";
+import { daysAfter } from "../../core/days.ts";
+import { mustFindEndpoint } from "./endpoints.ts";
+import { countByStatus, findFailingSince, quantilesOf } from "./stats-queries.ts";
+
+/** How deliveries of the last days went. */
+export async function readStats(
+  ctx: Context,
+  caller: Member,
+  webhookId: string,
+  days: number,
+): Promise<WebhookStats> {
+  const { id } = await mustFindEndpoint(ctx, caller, webhookId);
+  const since = daysAfter(ctx.now(), -days);
+  const counts = await countByStatus(ctx.db, id, since);
+  const of = (status: DeliveryStatus) => counts.get(status) ?? 0;
+  const attempted = of("succeeded") + of("failed");
+  return {
+    since: since.toISOString(),
+    deliveries: {
+      pending: of("pending"),
+      retrying: of("retrying"),
+      succeeded: of("succeeded"),
+      failed: of("failed"),
+      skipped: of("skipped"),
+      canceled: of("canceled"),
+    },
+    successRate: attempted === 0 ? null : Number((of("succeeded") / attempted).toFixed(4)),
+    durationMs: await quantilesOf(ctx.db, id),
+    failingSince: (await findFailingSince(ctx.db, id))?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,28 @@
+import { SpanKind } from "@opentelemetry/api";
+import { toId } from "../../core/ids.ts";
+import { markFailed, serverOf, tracer } from "../../core/telemetry/telemetry.ts";
+import type { PostResult } from "../../integrations/egress/post.ts";
+import type { Claimed } from "./delivery-queries.ts";
+
+/**
+ * A post of a delivery as a span. Of the address the host alone: paths and queries of receivers hold their secrets. The trace is
+ * not sent along: receivers are strangers, and what runs here is none of their business.
+ */
+export async function tracePost(delivery: Claimed, post: () => Promise<PostResult>): Promise<PostResult> {
+  const span = tracer.startSpan("deliver webhook", { kind: SpanKind.CLIENT, root: true });
+  if (!span.isRecording()) return post();
+  span.setAttributes({
+    "http.request.method": "POST",
+    ...serverOf(delivery.url),
+    "stoa.delivery.id": toId("dlv", delivery.id),
+    "stoa.delivery.attempt": delivery.attempts + 1,
+    "stoa.event.id": toId("evt", delivery.eventId),
+  });
+  const result = await post();
+  const { answer, problem } = result;
+  if (answer) span.setAttribute("http.response.status_code", answer.status);
+  if (problem) markFailed(span, problem);
+  else if (answer && answer.status >= 300) markFailed(span, String(answer.status));
+  span.end();
+  return result;
+}

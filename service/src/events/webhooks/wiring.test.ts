@@ -1,0 +1,458 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, suite, test } from "node:test";
+import { type EventType, eventData, eventTypes } from "@stoa/contract";
+import { hasBought, hasDraft, hasProduct, type ProductWish } from "../../../test/factories.ts";
+import { hooksOf } from "../../../test/hooks.ts";
+import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { behind, type PaymentLine } from "../../../test/payments.ts";
+import { askPayout, hasBank, hasEarned } from "../../../test/payouts.ts";
+import { type Receiver, startReceiver } from "../../../test/receiver.ts";
+import { hasFile, picture, sendFile, sendImage } from "../../../test/uploads.ts";
+import { reconcileOrders } from "../../commerce/checkout/payment.ts";
+import { applyDueDowngrades } from "../../commerce/plans/subscription.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { fakePayments } from "../../integrations/payments/payments.fake.ts";
+import { type FakeProvider, startFakeProvider } from "../../integrations/payments/payments.fake-server.ts";
+import { memoryStore } from "../../integrations/payments/payments.fake-store.ts";
+
+const DAY_MS = 86_400_000;
+
+const line: PaymentLine = { trouble: "none" };
+let provider: FakeProvider;
+let market: Market;
+let receiver: Receiver;
+let seller: Client;
+let buyer: Client;
+let admin: Client;
+const { deliver, forgetAll, hasEndpoint } = hooksOf(
+  () => market,
+  () => receiver,
+);
+before(async () => {
+  // It tells nobody of what it did: a notice that is refused comes again, and would settle in a later test what an earlier one left.
+  provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
+  market = await openMarket({ payments: behind(line, fakePayments({ origin: provider.origin })) });
+  receiver = await startReceiver();
+  hasBank(market).begins = "completed";
+});
+beforeEach(async () => {
+  await forgetAll();
+  admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, { secondFactor: true });
+  seller = await market.hasUser({ role: "seller" });
+  buyer = await market.hasUser();
+  await hasEndpoint(seller, { url: `${receiver.url}/seller` });
+  await hasEndpoint(buyer, { url: `${receiver.url}/buyer` });
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+  await receiver.close();
+});
+
+/** What it takes before, and the operation itself. */
+type Story = () => Promise<() => Promise<Reply | undefined>>;
+type Told = Partial<Record<"seller" | "buyer", EventType>>;
+
+const asPerson = ({ userId }: Client) => market.hasSession(userId);
+const withProduct =
+  (operation: (productId: string) => Promise<Reply>, wish?: ProductWish): Story =>
+  async () => {
+    const productId = await hasProduct(seller, wish);
+    return () => operation(productId);
+  };
+const withOrder =
+  (operation: (orderId: string) => Promise<Reply>): Story =>
+  async () => {
+    const orderId = await hasBought(buyer, await hasProduct(seller));
+    return () => operation(orderId);
+  };
+const asksBack = (orderId: string) => buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "other" });
+/** A request that the seller has to decide: the buyer has seen what they bought. */
+async function hasRequest(): Promise<string> {
+  const productId = await hasProduct(seller);
+  const orderId = await hasBought(buyer, productId);
+  assert.ok((await buyer.get(`/v1/products/${productId}`)).body.data.content);
+  const reply = await asksBack(orderId);
+  assert.equal(reply.body.data.status, "pending", reply.text);
+  return reply.body.data.id;
+}
+
+const both = (type: EventType): Told => ({ seller: type, buyer: type });
+
+const causes: [name: string, story: Story, told: Told][] = [
+  [
+    "a draft is published",
+    async () => {
+      const productId = await hasDraft(seller);
+      return () => seller.post(`/v1/products/${productId}/publish`);
+    },
+    { seller: "product.published" },
+  ],
+  [
+    "a product is changed",
+    withProduct((id) =>
+      seller.patch(`/v1/products/${id}`, {
+        title: "Changed",
+        content: "Now {{topic}} in {{language=English}}",
+        price: 7,
+      }),
+    ),
+    { seller: "product.updated" },
+  ],
+  [
+    "a draft is changed",
+    async () => {
+      const productId = await hasDraft(seller);
+      return () => seller.patch(`/v1/products/${productId}`, { title: "Changed" });
+    },
+    { seller: "product.updated" },
+  ],
+  [
+    "an administrator changes a product",
+    withProduct((id) => admin.patch(`/v1/products/${id}`, { title: "Mended" })),
+    { seller: "product.updated" },
+  ],
+  [
+    "a file is added",
+    withProduct((id) => sendFile(seller, id, { bytes: "# A guide" })),
+    { seller: "product.updated" },
+  ],
+  [
+    "a file is removed",
+    async () => {
+      const productId = await hasProduct(seller);
+      const file = await hasFile(seller, productId);
+      return () => seller.delete(`/v1/products/${productId}/files/${file.id}`);
+    },
+    { seller: "product.updated" },
+  ],
+  [
+    "a picture is added",
+    withProduct(async (id) => sendImage(seller, id, { bytes: await picture() })),
+    { seller: "product.updated" },
+  ],
+  [
+    "a picture is removed",
+    async () => {
+      const productId = await hasProduct(seller);
+      const { body } = await sendImage(seller, productId, { bytes: await picture() });
+      return () => seller.delete(`/v1/products/${productId}/images/${body.data.id}`);
+    },
+    { seller: "product.updated" },
+  ],
+  [
+    "a product is unpublished",
+    withProduct((id) => seller.post(`/v1/products/${id}/unpublish`)),
+    { seller: "product.unpublished" },
+  ],
+  [
+    "a product is deleted",
+    withProduct((id) => seller.delete(`/v1/products/${id}`)),
+    { seller: "product.unpublished" },
+  ],
+  [
+    "a product that was on sale once is deleted",
+    async () => {
+      const productId = await hasProduct(seller);
+      await seller.post(`/v1/products/${productId}/unpublish`);
+      return () => seller.delete(`/v1/products/${productId}`);
+    },
+    { seller: "product.unpublished" },
+  ],
+  [
+    "a product is suspended",
+    withProduct((id) =>
+      admin.post(`/v1/admin/products/${id}/suspend`, { reasonCode: "infringing", reason: "Copied" }),
+    ),
+    { seller: "product.unpublished" },
+  ],
+  [
+    "a product is bought",
+    withProduct((productId) => buyer.post("/v1/purchases", { productId })),
+    both("purchase.completed"),
+  ],
+  [
+    "a product is had for nothing",
+    async () => {
+      const productId = await hasProduct(seller);
+      await seller.post("/v1/discount-codes", { code: "GIFT", percentOff: 100 });
+      return () => buyer.post("/v1/purchases", { productId, discountCode: "GIFT" });
+    },
+    both("purchase.completed"),
+  ],
+  [
+    "a charge is found that nobody heard of",
+    async () => {
+      const productId = await hasProduct(seller);
+      line.trouble = "answers get lost";
+      const reply = await buyer.post("/v1/purchases", { productId });
+      line.trouble = "none";
+      assert.equal(reply.status, 202, reply.text);
+      return async () => {
+        market.clock.forward(5 * 60_000);
+        await reconcileOrders(market.service.ctx);
+        return undefined;
+      };
+    },
+    both("purchase.completed"),
+  ],
+  ["a refund needs no decision", withOrder(asksBack), both("purchase.refunded")],
+  [
+    "the seller approves a refund",
+    async () => {
+      const refundId = await hasRequest();
+      return () => seller.post(`/v1/refunds/${refundId}/approve`);
+    },
+    both("purchase.refunded"),
+  ],
+  [
+    "an administrator gives a part back",
+    withOrder((id) => admin.post(`/v1/admin/orders/${id}/refund`, { amount: 1, reason: "other" })),
+    both("purchase.refunded"),
+  ],
+  [
+    "a payout is completed",
+    async () => {
+      await hasEarned(market, seller, { amountMinor: 5000n });
+      return () => askPayout(market, seller);
+    },
+    { seller: "payout.completed" },
+  ],
+  [
+    "a review is posted",
+    async () => {
+      const productId = await hasProduct(seller);
+      await hasBought(buyer, productId);
+      return () =>
+        buyer.post(`/v1/products/${productId}/reviews`, {
+          rating: 5,
+          comment: "Schön — “wirklich” \u2028 ✓ 🎉",
+        });
+    },
+    { seller: "review.created" },
+  ],
+  [
+    "somebody chooses a dearer plan",
+    async () => {
+      const session = await asPerson(buyer);
+      return () => session.put("/v1/account/subscription", { plan: "pro" });
+    },
+    { buyer: "user.subscription.updated" },
+  ],
+  [
+    "a cheaper plan comes due",
+    async () => {
+      const session = await asPerson(buyer);
+      await session.put("/v1/account/subscription", { plan: "pro" });
+      await session.put("/v1/account/subscription", { plan: "free" });
+      return async () => {
+        market.clock.forward(32 * DAY_MS);
+        await applyDueDowngrades(market.service.ctx);
+        return undefined;
+      };
+    },
+    { buyer: "user.subscription.updated" },
+  ],
+  [
+    "an administrator changes a plan",
+    async () => () =>
+      admin.patch(`/v1/admin/users/${toId("usr", buyer.userId)}`, { plan: "enterprise", reason: "Agreed" }),
+    { buyer: "user.subscription.updated" },
+  ],
+  [
+    "somebody who sells leaves",
+    async () => {
+      await hasProduct(seller);
+      const session = await asPerson(seller);
+      const { email } = (await session.get("/v1/account")).body.data;
+      return () => session.request("DELETE", "/v1/account", { json: { confirm: email } });
+    },
+    // What their products caused is an event; nobody is there to hear it.
+    {},
+  ],
+];
+
+suite("what happens is delivered to those whom it concerns, in the bytes that are kept, when", () => {
+  for (const [name, story, told] of causes)
+    test(name, async () => {
+      const operation = await story();
+      await deliver();
+      receiver.received.length = 0;
+      const reply = await operation();
+      if (reply) assert.ok(reply.status < 300, reply.text);
+      await deliver();
+      const came: Told = {};
+      for (const { path, body, headers } of receiver.received) {
+        const { id, type, created, data, ...others } = JSON.parse(body);
+        const who = path.slice(1) as "seller" | "buyer";
+        assert.equal(came[who], undefined, "once");
+        came[who] = type;
+        const { rows } = await market.query("select body from events where id = $1", [toUuid("evt", id)]);
+        assert.equal(body, rows[0].body);
+        assert.deepEqual([headers["webhook-id"], others], [id, {}]);
+        assert.equal(created, market.clock.now.toISOString());
+        assert.deepEqual(
+          eventData[type as EventType].parse(data),
+          data,
+          "nothing beside the schema's fields",
+        );
+        const list = await (who === "seller" ? seller : buyer).get(`/v1/events/${id}`);
+        assert.deepEqual(list.body.data, JSON.parse(body));
+      }
+      assert.deepEqual(came, told);
+    });
+
+  test("every type has a cause", () => {
+    const types = new Set(causes.flatMap(([, , told]) => Object.values(told)));
+    assert.deepEqual([...types, "test"].sort(), [...eventTypes].sort());
+  });
+});
+
+const quiet: [name: string, story: Story][] = [
+  [
+    "a draft is made",
+    async () => () => seller.post("/v1/products", { title: "A", type: "PROMPT", price: 1, content: "x" }),
+  ],
+  [
+    "a change changes nothing",
+    withProduct((id) => seller.patch(`/v1/products/${id}`, { title: "Haiku about anything" })),
+  ],
+  [
+    "a draft is deleted",
+    async () => {
+      const productId = await hasDraft(seller);
+      return () => seller.delete(`/v1/products/${productId}`);
+    },
+  ],
+  [
+    "a purchase is declined",
+    withProduct((productId) =>
+      buyer.post("/v1/purchases", { productId, paymentMethodId: "pm_test_declined" }),
+    ),
+  ],
+  [
+    "the bank asks first",
+    withProduct((productId) =>
+      buyer.post("/v1/purchases", { productId, paymentMethodId: "pm_test_requires_action" }),
+    ),
+  ],
+  [
+    "a refund waits for its seller",
+    async () => {
+      const productId = await hasProduct(seller);
+      const orderId = await hasBought(buyer, productId);
+      await buyer.get(`/v1/products/${productId}`);
+      return () => asksBack(orderId);
+    },
+  ],
+  [
+    "a refund is refused",
+    async () => {
+      const refundId = await hasRequest();
+      return () => seller.post(`/v1/refunds/${refundId}/reject`, { reason: "It was used" });
+    },
+  ],
+  [
+    "a cheaper plan is chosen",
+    async () => {
+      const session = await asPerson(buyer);
+      await session.put("/v1/account/subscription", { plan: "pro" });
+      return () => session.put("/v1/account/subscription", { plan: "free" });
+    },
+  ],
+  [
+    "a review is changed",
+    async () => {
+      const productId = await hasProduct(seller);
+      await hasBought(buyer, productId);
+      const { body } = await buyer.post(`/v1/products/${productId}/reviews`, { rating: 5 });
+      return () => buyer.patch(`/v1/products/${productId}/reviews/${body.data.id}`, { rating: 4 });
+    },
+  ],
+  [
+    "a suspension ends",
+    async () => {
+      const productId = await hasProduct(seller);
+      await admin.post(`/v1/admin/products/${productId}/suspend`, {
+        reasonCode: "infringing",
+        reason: "Copied",
+      });
+      return () => admin.post(`/v1/admin/products/${productId}/reinstate`);
+    },
+  ],
+];
+
+suite("nothing is delivered when", () => {
+  for (const [name, story] of quiet)
+    test(name, async () => {
+      const operation = await story();
+      await deliver();
+      receiver.received.length = 0;
+      const reply = await operation();
+      assert.ok(reply!.status < 300 || reply!.status === 402, reply!.text);
+      await deliver();
+      assert.deepEqual(receiver.received, []);
+    });
+});
+
+/** All that operations change, in short. */
+const state = async () =>
+  (
+    await market.query(`
+      select (select string_agg(concat_ws(' ', id, status, title, updated_at), ',' order by id) from products) as products,
+             (select string_agg(concat_ws(' ', id, images, version), ',' order by id) from products) as parts,
+             (select count(*) from orders where status in ('completed')) as sold,
+             (select count(*) from orders where status in ('refunded', 'partially_refunded')) as refunded,
+             (select count(*) from payouts where status = 'completed') as paid_out,
+             (select count(*) from reviews) as reviews,
+             (select string_agg(concat_ws(' ', id, plan, closed_at), ',' order by id) from users) as people,
+             (select count(*) from events) as events`)
+  ).rows[0];
+
+suite("the change is undone with its event when", () => {
+  for (const [name, story] of causes)
+    test(name, async () => {
+      const operation = await story();
+      const before = await state();
+      await market.query("alter table event_recipients add constraint no_events check (false) not valid");
+      try {
+        const reply = await operation().catch(() => undefined);
+        // A purchase, a refund and a payout go on later: they are asked for, and then settled.
+        assert.ok(!reply || [201, 202, 500].includes(reply.status), reply?.text);
+      } finally {
+        await market.query("alter table event_recipients drop constraint no_events");
+      }
+      assert.deepEqual(await state(), before);
+    });
+});
+
+test("the largest change of a product makes an event of less than 256 KiB", async () => {
+  const long = (length: number, letter: string) => letter.repeat(length);
+  const largest = (letter: string) => ({
+    title: long(120, letter),
+    description: long(7_990, letter),
+    price: 1,
+    content: `{{a}}${long(190_000, letter)}`,
+    preview: long(2_000, letter),
+    requirements: Array.from({ length: 15 }, () => long(500, letter)),
+    features: Array.from({ length: 15 }, () => long(500, letter)),
+    tags: Array.from({ length: 20 }, (_, n) => `${long(38, letter)}${n}`),
+    models: Object.fromEntries(
+      ["openai", "anthropic", "google", "mistral", "groq"].map((one) => [one, long(200, letter)]),
+    ),
+    variables: [{ name: "a", description: long(500, letter), default: long(7_300, letter) }],
+    changelog: long(5_000, letter),
+  });
+  const productId = await hasProduct(seller, largest("漢"));
+  await deliver();
+  receiver.received.length = 0;
+  const reply = await seller.patch(`/v1/products/${productId}`, largest("語"));
+  assert.equal(reply.status, 200, reply.text);
+  await deliver();
+  const [{ body }] = receiver.received as [Receiver["received"][number]];
+  const { changes } = JSON.parse(body).data.product;
+  assert.match(changes.content.new, /^sha256:[0-9a-f]{64}$/);
+  assert.equal(changes.description.new, "語".repeat(7_990));
+  assert.ok(Buffer.byteLength(body) <= 256 * 1024, `${Buffer.byteLength(body)} bytes`);
+  assert.ok(Buffer.byteLength(body) > 100 * 1024, "it is a large one");
+});

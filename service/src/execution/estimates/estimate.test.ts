@@ -1,0 +1,225 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import type { ErrorCode, EstimatedCall } from "@stoa/contract";
+import fc from "fast-check";
+import { hasBought, hasDraft, hasProduct, workflow } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import { allAt, hasKey, newestRun, run } from "../../../test/runs.ts";
+import type { ProviderId } from "../../integrations/ai-providers/ai-provider.ts";
+import { withinCost } from "../prompt-runs/max-cost.ts";
+import { costOf } from "../provider-keys/cost.ts";
+
+let provider: ProviderServer;
+let market: Market;
+let author: Client;
+let buyer: Client;
+let productId: string;
+let key: string;
+before(async () => {
+  provider = await startProviderServer();
+  market = await openMarket({ providers: allAt(provider) });
+  author = await market.hasUser();
+  buyer = await market.hasUser();
+  productId = await hasProduct(author);
+  await hasBought(buyer, productId);
+  key = await hasKey(buyer);
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+const ask = (caller: Client, wish: object) =>
+  caller.post("/v1/ai/estimate", { variables: { topic: "rain" }, ...wish });
+async function estimated(wish: object, caller = buyer) {
+  const reply = await ask(caller, { productId, ...wish });
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body.data;
+}
+
+suite("an estimate of a prompt", () => {
+  test("tells tokens, the range of costs, and whether it fits, for one key", async () => {
+    const { calls, prices, ...rest } = await estimated({ apiKeyId: key, options: { maxTokens: 1_000 } });
+    // "Write a haiku about rain in English." has 36 bytes; gpt-5-mini costs 0.25 and 2 USD a million.
+    assert.deepEqual(calls, [
+      {
+        stepId: null,
+        provider: "openai",
+        model: "gpt-5-mini",
+        calls: { min: 1, max: 1 },
+        promptTokens: { min: 9, max: 9 },
+        completionTokens: { min: 0, max: 1_000 },
+        cost: { min: 0.00000225, max: 0.00200225 },
+        contextWindow: 400_000,
+        fits: true,
+      },
+    ]);
+    assert.match(prices, /^genai-prices \d+\.\d+\.\d+$/);
+    const cost = { min: 0.00000225, max: 0.00200225 };
+    assert.deepEqual(rest, { productId, productVersion: "1.0.0", type: "PROMPT", cost });
+  });
+
+  test("without a key it is of every provider of the product", async () => {
+    const { calls, cost } = await estimated({});
+    assert.deepEqual(
+      calls.map(({ provider, model }: Record<string, unknown>) => [provider, model]),
+      [
+        ["openai", "gpt-5-mini"],
+        ["anthropic", "claude-sonnet-5"],
+      ],
+    );
+    const costs: { min: number; max: number }[] = calls.map(({ cost }: EstimatedCall) => cost);
+    assert.equal(cost.min, Math.min(...costs.map(({ min }) => min)));
+    assert.equal(cost.max, Math.max(...costs.map(({ max }) => max)));
+  });
+
+  test("practice costs nothing, and what nobody knows is null", async () => {
+    const { cost } = await estimated({ apiKeyId: "sandbox" });
+    assert.deepEqual(cost, { min: 0, max: 0 });
+    const [call] = (await estimated({ apiKeyId: key, options: { model: "no-such-model" } })).calls;
+    assert.deepEqual(call.cost, { min: null, max: null });
+    assert.deepEqual([call.contextWindow, call.fits, call.completionTokens.max], [null, null, null]);
+  });
+
+  test("what does not go into the window does not fit", async () => {
+    const [call] = (await estimated({ apiKeyId: key, options: { maxTokens: 400_000 } })).calls;
+    assert.equal(call.fits, false);
+    assert.equal(call.completionTokens.max, 400_000 - 9);
+  });
+
+  test("refuses what a run would refuse, and calls, writes and spends nothing", async () => {
+    const stranger = await market.hasUser();
+    const before = provider.requests.length;
+    const wrong: [Client, object, number, ErrorCode, string?][] = [
+      [buyer, { productId: "prod_nothing" }, 404, "PRODUCT_NOT_FOUND"],
+      [buyer, { apiKeyId: "pkey_nothing" }, 404, "PROVIDER_KEY_NOT_FOUND"],
+      [stranger, {}, 403, "UNAUTHORIZED"],
+      [stranger, { apiKeyId: "sandbox" }, 403, "UNAUTHORIZED"],
+      [buyer, { variables: {} }, 422, "VALIDATION_ERROR", "variables.topic"],
+      [buyer, { variables: { topic: 1 } }, 422, "VALIDATION_ERROR", "variables.topic"],
+      [buyer, { options: { version: "9.0.0" } }, 422, "VALIDATION_ERROR", "options.version"],
+      [buyer, { options: { maxTokens: 0 } }, 400, "INVALID_REQUEST", "options.maxTokens"],
+    ];
+    for (const [caller, wish, status, code, field] of wrong) {
+      const details = assertError(await ask(caller, { productId, ...wish }), status, code);
+      if (field) assert.equal(details.field, field);
+    }
+    const google = await hasKey(buyer, { provider: "google" });
+    assertError(await ask(buyer, { productId, apiKeyId: google }), 422, "PROVIDER_NOT_SUPPORTED");
+    await estimated({ apiKeyId: key });
+    const posts = provider.requests.slice(before).filter(({ method }) => method === "POST");
+    assert.deepEqual(posts, []);
+    assert.equal(await newestRun(buyer), undefined);
+  });
+});
+
+suite("an estimate of a workflow", () => {
+  test("is of each step that calls a provider, and their sum", async () => {
+    const id = await hasDraft(author, { type: "WORKFLOW", content: JSON.stringify(workflow) });
+    const { calls, cost, type } = await estimated({ productId: id }, author);
+    assert.equal(type, "WORKFLOW");
+    const [outline, drafts] = calls;
+    assert.deepEqual([outline.stepId, drafts.stepId], ["outline", "drafts"]);
+    assert.deepEqual(
+      [outline.calls, drafts.calls],
+      [
+        { min: 1, max: 1 },
+        { min: 0, max: 200 },
+      ],
+    );
+    // "Outline  in  parts" without values.
+    assert.deepEqual(outline.promptTokens, { min: 5, max: 400_000 });
+    assert.equal(drafts.cost.min, 0);
+    assert.ok(drafts.cost.max > outline.cost.max);
+    assert.equal(cost.min, outline.cost.min);
+  });
+
+  test("refuses an input that its schema refuses, and options that its steps have", async () => {
+    const id = await hasDraft(author, { type: "WORKFLOW", content: JSON.stringify(workflow) });
+    for (const [wish, field] of [
+      [{ variables: {} }, "variables"],
+      [{ variables: { topic: 1 } }, "variables.topic"],
+      [{ options: { model: "gpt-5" } }, "options.model"],
+      [{ options: { maxTokens: 5 } }, "options.maxTokens"],
+      [{ apiKeyId: "sandbox" }, "productId"],
+    ] as const) {
+      const details = assertError(await ask(author, { productId: id, ...wish }), 422, "VALIDATION_ERROR");
+      assert.ok(details.field.startsWith(field), details.field);
+    }
+  });
+});
+
+suite("a run with maxCost", () => {
+  const body = () => provider.requests.at(-1)!.body as Record<string, unknown>;
+
+  test("may answer so much that it cannot cost more", async () => {
+    const reply = await run(buyer, { productId, apiKeyId: key, options: { maxCost: 0.001 } });
+    assert.equal(reply.status, 200, reply.text);
+    // 36 bytes and a message are 46 tokens at most, for 0.0000115 USD; the rest is for output at 2 USD a million.
+    assert.equal(body().max_completion_tokens ?? body().max_tokens, 494);
+  });
+
+  test("takes the caller's maxTokens where that is less, and leaves practice alone", async () => {
+    await run(buyer, { productId, apiKeyId: key, options: { maxCost: 1, maxTokens: 20 } });
+    assert.equal(body().max_completion_tokens ?? body().max_tokens, 20);
+    assert.equal((await run(buyer, { productId, options: { maxCost: 0.00000001 } })).status, 200);
+  });
+
+  test("calls nobody where the prompt alone would take it all, and says what would do", async () => {
+    const before = provider.requests.length;
+    const refused = await run(buyer, { productId, apiKeyId: key, options: { maxCost: 0.00001 } });
+    const { field, reason } = assertError(refused, 422, "VALIDATION_ERROR");
+    assert.equal(field, "options.maxCost");
+    const [, least] = /^must be at least ([\d.]+) for this prompt with .*: raise it/.exec(reason)!;
+    assert.equal(provider.requests.length, before);
+    assert.equal(
+      (await run(buyer, { productId, apiKeyId: key, options: { maxCost: Number(least) } })).status,
+      200,
+    );
+  });
+
+  test("calls nobody where no price is known", async () => {
+    const options = { maxCost: 5, model: "no-such-model" };
+    const refused = await run(buyer, { productId, apiKeyId: key, options });
+    const { reason } = assertError(refused, 422, "VALIDATION_ERROR");
+    assert.match(reason, /no price of no-such-model of openai: choose a model with a price/);
+  });
+
+  test("is kept, whatever the prices: the most that may come back costs no more", () => {
+    const at = new Date("2026-11-01T12:00:00Z");
+    const models: [ProviderId, string][] = [
+      ["openai", "gpt-5-mini"],
+      ["anthropic", "claude-sonnet-5"],
+      ["xai", "grok-4.3"],
+      ["google", "gemini-3.5-flash"],
+      ["deepseek", "deepseek-v4-flash"],
+    ];
+    const costs = fc.double({ min: 0.00001, max: 3, noNaN: true });
+    const property = fc.property(
+      fc.constantFrom(...models),
+      costs,
+      fc.string({ maxLength: 3_000 }),
+      (model, maxCost, content) => {
+        const call = {
+          provider: model[0],
+          model: model[1],
+          messages: [{ role: "user" as const, content }],
+          at,
+        };
+        let options: ReturnType<typeof withinCost>;
+        try {
+          options = withinCost({ store: true, maxCost }, call);
+        } catch {
+          return;
+        }
+        const promptTokens = Buffer.byteLength(content);
+        const completionTokens = options.capTokens ?? 1_000_000;
+        const usage = { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
+        assert.ok(completionTokens >= 1);
+        assert.ok(costOf({ ...call, usage }).estimatedCost <= maxCost);
+      },
+    );
+    fc.assert(property, { numRuns: 300 });
+  });
+});

@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { hasDraft } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import { allOf, executionOf, heardBy, streams } from "../../../test/run-streams.ts";
+import { allAt, hasKey, newestRun, run } from "../../../test/runs.ts";
+import { becomes } from "../../../test/until.ts";
+import type { Service } from "../../app.ts";
+import { RUN_LEASE_MS } from "../prompt-runs/runs.ts";
+
+let provider: ProviderServer;
+let market: Market;
+let elsewhere: Service;
+let owner: Client;
+let productId: string;
+let apiKeyId: string;
+before(async () => {
+  provider = await startProviderServer();
+  market = await openMarket({ providers: allAt(provider) });
+  elsewhere = await market.startNode();
+  owner = await market.hasUser();
+  productId = await hasDraft(owner, { models: { openai: "gpt-4o" } });
+  apiKeyId = await hasKey(owner);
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+const read = async (id: string) => (await owner.get(`/v1/ai/executions/${id}`)).body.data;
+const cancel = (id: string, origin = market.origin) => owner.post(`${origin}/v1/ai/executions/${id}/cancel`);
+const ended = (id: string) =>
+  becomes(
+    () => read(id),
+    ({ completedAt }) => completedAt !== null,
+  );
+
+/** A stream that has said a word and will say no more. */
+async function stuckStream() {
+  provider.next({ stream: { pieces: ["One ", "two"], breaks: "stall", after: 1 } });
+  const listener = await streams(market.origin, owner, { productId, apiKeyId });
+  await listener.hears(2);
+  return listener;
+}
+
+for (const where of ["the process that runs it", "another process"]) {
+  const originOf = () => (where === "another process" ? elsewhere.origin : market.origin);
+
+  suite(`a cancel at ${where}`, () => {
+    test("ends a stream, tells its reader so, and keeps what was said", async () => {
+      const listener = await stuckStream();
+      const reply = await cancel(executionOf(listener), originOf());
+      assert.equal(reply.status, 200, reply.text);
+      assert.notEqual(reply.body.data.cancelRequestedAt, null);
+      const { text, end } = await allOf(listener);
+      assert.deepEqual([text, end.code, end.details.current], ["One ", "INVALID_STATE", "canceled"]);
+      const { status, error, output, usage } = await ended(executionOf(listener));
+      assert.deepEqual([status, error.code, output, usage.estimated], ["canceled", "canceled", "One ", true]);
+    });
+
+    test("ends a run that somebody waits for, who is told so", async () => {
+      const arrival = provider.nextRequest();
+      provider.next("hang");
+      const waiting = run(owner, { productId, apiKeyId });
+      await arrival;
+      const { id } = await newestRun(owner);
+      assert.equal((await cancel(id, originOf())).status, 200);
+      assert.equal(assertError(await waiting, 409, "INVALID_STATE").executionId, id);
+      assert.equal((await ended(id)).status, "canceled");
+    });
+  });
+}
+
+test("a cancel that is asked for again and again is done once, and harmless", async () => {
+  const listener = await stuckStream();
+  const id = executionOf(listener);
+  const replies = await Promise.all(Array.from({ length: 20 }, () => cancel(id)));
+  assert.deepEqual(
+    replies.map(({ status, body }) => [status, body.data.status]),
+    replies.map(() => [200, "canceled"]),
+  );
+  await allOf(listener);
+  assert.equal((await cancel(id)).body.data.status, "canceled");
+});
+
+test("what has ended otherwise is 409, and what is not theirs 404", async () => {
+  const { executionId } = (await run(owner, { productId })).body.data;
+  const details = assertError(await cancel(executionId), 409, "INVALID_STATE");
+  assert.deepEqual(details, { current: "completed", allowed: ["queued", "running", "waiting"] });
+  const stranger = await market.hasUser();
+  assertError(await stranger.post(`/v1/ai/executions/${executionId}/cancel`), 404, "EXECUTION_NOT_FOUND");
+  assertError(await cancel("exec_nope"), 404, "EXECUTION_NOT_FOUND");
+});
+
+test("a run of a dead process is canceled at once", async () => {
+  const { executionId } = (await run(owner, { productId })).body.data;
+  const { rows } = await market.query(
+    `update executions set status = 'running', completed_at = null, lease_until = $1
+      where id = (select id from executions order by id desc limit 1) returning id`,
+    [new Date(market.clock.now.getTime() - 1)],
+  );
+  market.clock.forward(RUN_LEASE_MS);
+  assert.equal(rows.length, 1);
+  assert.equal((await cancel(executionId)).body.data.status, "canceled");
+});
+
+test("a cancel is heard although no notice comes", async () => {
+  const listener = await stuckStream();
+  const { ctx } = market.service;
+  const { areCurrent } = ctx.notices;
+  ctx.notices.areCurrent = () => false;
+  // As another process would, but for the notice.
+  await market.query("update executions set cancel_requested_at = now() where status = 'running'");
+  const { end } = await allOf(listener);
+  ctx.notices.areCurrent = areCurrent;
+  assert.equal(end.details.current, "canceled");
+});
+
+test("what still runs is not deleted, and what was canceled is", async () => {
+  const listener = await stuckStream();
+  const id = executionOf(listener);
+  const details = assertError(await owner.delete(`/v1/ai/executions/${id}`), 409, "INVALID_STATE");
+  assert.equal(details.current, "running");
+  await cancel(id);
+  assert.equal((await owner.delete(`/v1/ai/executions/${id}`)).status, 200);
+  assert.equal(heardBy(listener).text, "One ");
+  assertError(await owner.get(`/v1/ai/executions/${id}/events`), 404, "EXECUTION_NOT_FOUND");
+});

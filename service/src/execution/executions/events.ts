@@ -1,0 +1,35 @@
+import type { Context, Member } from "../../core/context.ts";
+import { invalidRequest } from "../../core/errors.ts";
+import { EventStream } from "../../platform/http/route.ts";
+import { Slots } from "../../platform/http/slots.ts";
+import { mustFind } from "./executions.ts";
+import type { ExecutionKinds } from "./kinds.ts";
+
+const MAX_STREAMS = 100;
+const streams = new Slots(MAX_STREAMS, `${MAX_STREAMS} streams of your executions are open already.`);
+
+/** The events of an execution, from the beginning or from after one that was heard, up to the one that ends it. */
+export async function streamExecution(
+  ctx: Context,
+  caller: Member,
+  executionId: string,
+  lastEventId: string | null,
+  kinds: ExecutionKinds,
+): Promise<EventStream> {
+  const execution = await mustFind(ctx, caller, executionId);
+  const kind = kinds[execution.type]!;
+  if (!kind.knows(lastEventId)) throw invalidRequest("Last-Event-ID", "is none of this execution's events");
+  return new EventStream({
+    name: executionId,
+    ended: streams.enter(caller.userId),
+    // A reader of another process's run, too, goes on at another one.
+    until: ctx.feed.closed,
+    events: (signal) => kind.follow(ctx, execution, lastEventId, signal),
+  });
+}
+
+/** Whether it is a run under way whose request is answered with a stream: anybody may read along before its first word. */
+export async function runsAsStream(ctx: Context, caller: Member, executionId: string): Promise<boolean> {
+  const { mode, completedAt } = await mustFind(ctx, caller, executionId);
+  return mode === "stream" && completedAt === null;
+}

@@ -1,0 +1,41 @@
+import type { ProductRuns } from "@stoa/contract";
+import { sql } from "kysely";
+import type { Queries } from "../../platform/db/database.ts";
+
+/** Those of others than its author, whatever became of them in their histories. */
+export async function countRunsOf(db: Queries, product: { id: string; authorId: string }, lately: Date) {
+  const { rows } = await sql<ProductRuns>`
+    select count(*)::int as total,
+           (count(*) filter (where status = 'completed'))::int as completed,
+           (count(*) filter (where status = 'failed'))::int as failed,
+           (count(*) filter (where status = 'canceled'))::int as canceled,
+           (count(distinct user_id))::int as buyers,
+           (count(*) filter (where created_at >= ${lately}))::int as "last30Days"
+      from executions where product_id = ${product.id} and user_id <> ${product.authorId}`.execute(db);
+  return rows[0]!;
+}
+
+/** A prompt that a step of a workflow ran. */
+export interface CountedRun {
+  userId: string;
+  productId: string;
+  productVersion: string;
+  provider: string;
+  model: string;
+  status: "completed" | "failed" | "canceled";
+  errorCode: string | null;
+}
+
+/** A run of a product that is in nobody's history: what it took stands in the run that it was a step of. */
+export const insertCountedRun = (
+  db: Queries,
+  { id, userId, status, ...run }: CountedRun & { id: string; now: Date },
+) =>
+  db
+    .insertInto("executions")
+    .values({
+      ...{ id, user_id: userId, product_id: run.productId, product_version: run.productVersion },
+      ...{ provider: run.provider, model: run.model, mode: "async", status, error_code: run.errorCode },
+      ...{ created_at: run.now, completed_at: run.now, deleted_at: run.now },
+    })
+    .execute();

@@ -1,0 +1,296 @@
+import type { executionStatuses } from "@stoa/contract";
+import { sql } from "kysely";
+import type { Queries } from "../../platform/db/database.ts";
+import { offsetOf, type Paging } from "../../platform/db/paging.ts";
+
+/** Why all that somebody runs ends. */
+export type LeavingReason = "account_banned" | "account_closed";
+
+export type ExecutionType = "PROMPT" | "WORKFLOW";
+export type ExecutionMode = "sync" | "async" | "stream";
+export type ExecutionStatus = (typeof executionStatuses)[number];
+
+export interface ExecutionRow {
+  id: string;
+  userId: string;
+  type: ExecutionType;
+  mode: ExecutionMode;
+  productId: string;
+  productVersion: string;
+  /** null: a workflow. */
+  provider: string | null;
+  model: string | null;
+  status: ExecutionStatus;
+  finishReason: string | null;
+  errorCode: string | null;
+  errorMessage: string | null;
+  fault: Record<string, unknown> | null;
+  attempts: number;
+  promptTokens: number | null;
+  completionTokens: number | null;
+  costUsd: string | null;
+  costKnown: boolean | null;
+  priceList: string | null;
+  usageEstimated: boolean;
+  durationMs: number | null;
+  createdAt: Date;
+  completedAt: Date | null;
+  cancelRequestedAt: Date | null;
+}
+
+const ownExecutions = (db: Queries, userId: string) =>
+  db
+    .selectFrom("executions")
+    .where("user_id", "=", userId)
+    .where("deleted_at", "is", null)
+    .select([
+      ...(["id", "user_id as userId", "type", "mode", "status", "provider", "model"] as const),
+      ...(["product_id as productId", "product_version as productVersion"] as const),
+      ...(["finish_reason as finishReason", "attempts", "usage_estimated as usageEstimated"] as const),
+      ...([
+        "error_code as errorCode",
+        "error_message as errorMessage",
+        "prompt_tokens as promptTokens",
+        "fault",
+      ] as const),
+      ...([
+        "completion_tokens as completionTokens",
+        "cost_usd as costUsd",
+        "cost_known as costKnown",
+        "price_list as priceList",
+      ] as const),
+      ...(["duration_ms as durationMs", "created_at as createdAt", "completed_at as completedAt"] as const),
+      "cancel_requested_at as cancelRequestedAt",
+    ])
+    .$castTo<ExecutionRow>();
+
+export const findExecution = (db: Queries, userId: string, id: string) =>
+  ownExecutions(db, userId).where("id", "=", id).executeTakeFirst();
+
+/** Apart from the row: texts can be megabytes, and lists show none. */
+export const findTexts = (db: Queries, id: string) =>
+  db.selectFrom("executions").select("sealed_texts as sealed").where("id", "=", id).executeTakeFirst();
+
+export interface ExecutionFilter extends Paging {
+  status?: string | undefined;
+  type?: ExecutionType | undefined;
+  mode?: ExecutionMode | undefined;
+  productId?: string | null | undefined;
+  from?: Date | undefined;
+  to?: Date | undefined;
+}
+
+export async function listExecutions(db: Queries, userId: string, filter: ExecutionFilter) {
+  let own = ownExecutions(db, userId);
+  if (filter.status) own = own.where("status", "=", filter.status);
+  if (filter.type) own = own.where("type", "=", filter.type);
+  if (filter.mode) own = own.where("mode", "=", filter.mode);
+  if (filter.productId) own = own.where("product_id", "=", filter.productId);
+  if (filter.from) own = own.where("created_at", ">=", filter.from);
+  if (filter.to) own = own.where("created_at", "<", filter.to);
+  const items = await own.orderBy("id", "desc").limit(filter.limit).offset(offsetOf(filter)).execute();
+  const { total } = await own
+    .clearSelect()
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return { items, total };
+}
+
+export interface NewWorkflowRow {
+  id: string;
+  userId: string;
+  productId: string;
+  productVersion: string;
+  mode: ExecutionMode;
+  sealedTexts: string | null;
+  createdAt: Date;
+}
+
+/** A statement, or a part of the one that also writes down whoever runs it. */
+export const insertingWorkflow = (execution: NewWorkflowRow) => sql`
+  insert into executions (id, type, user_id, product_id, product_version, mode, status, sealed_texts, created_at)
+  values (${execution.id}, 'WORKFLOW', ${execution.userId}, ${execution.productId}, ${execution.productVersion}, ${execution.mode},
+          'queued', ${execution.sealedTexts}, ${execution.createdAt})`;
+
+export const requestCancelOfAll = (db: Queries, ids: string[], now: Date) =>
+  db
+    .updateTable("executions")
+    .set({ cancel_requested_at: now })
+    .where("id", "in", ids)
+    .where("completed_at", "is", null)
+    .where("cancel_requested_at", "is", null)
+    .execute();
+
+/** What moves in a workflow's row; what is left out stays as it is. */
+export interface WorkflowChange {
+  status: ExecutionStatus;
+  sealedTexts?: string;
+  errorCode?: string;
+  errorMessage?: string;
+  spent?: {
+    promptTokens: number;
+    completionTokens: number;
+    costUsd: number;
+    costKnown: boolean;
+    estimated: boolean;
+  };
+  priceList?: string;
+  durationMs?: number;
+  completedAt?: Date;
+}
+
+/** A statement without its condition's end, so that whoever runs it can say when. Texts of a row that was deleted do not come back. */
+export const movingWorkflow = (id: string, from: readonly ExecutionStatus[], change: WorkflowChange) => sql`
+  update executions
+     set status = ${change.status},
+         sealed_texts = case when deleted_at is null then coalesce(${change.sealedTexts ?? null}, sealed_texts) end,
+         error_code = coalesce(${change.errorCode ?? null}, error_code),
+         error_message = coalesce(${change.errorMessage ?? null}, error_message),
+         prompt_tokens = coalesce(${change.spent?.promptTokens ?? null}, prompt_tokens),
+         completion_tokens = coalesce(${change.spent?.completionTokens ?? null}, completion_tokens),
+         cost_usd = coalesce(${change.spent?.costUsd ?? null}, cost_usd),
+         cost_known = coalesce(${change.spent?.costKnown ?? null}, cost_known),
+         usage_estimated = coalesce(${change.spent?.estimated ?? null}, usage_estimated),
+         price_list = coalesce(${change.priceList ?? null}, price_list),
+         duration_ms = coalesce(${change.durationMs ?? null}, duration_ms),
+         completed_at = coalesce(${change.completedAt ?? null}, completed_at)
+   where id = ${id} and type = 'WORKFLOW' and status = any (${from})`;
+
+/** One that has ended is `queued` again, without its end. False: it has not. */
+export async function reopenWorkflow(db: Queries, id: string): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable("executions")
+    .set({
+      ...{ status: "queued", error_code: null, error_message: null },
+      ...{ cancel_requested_at: null, completed_at: null, duration_ms: null },
+    })
+    .where("id", "=", id)
+    .where("type", "=", "WORKFLOW")
+    .where("status", "in", ["failed", "canceled"])
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Its texts are gone; the row stays, as a run of its product. False: it has not ended, or runs again. */
+export async function eraseExecution(db: Queries, id: string, now: Date): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable("executions")
+    .set({ deleted_at: now, sealed_texts: null })
+    .where("id", "=", id)
+    .where("completed_at", "is not", null)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+const failingAsAbandoned = (db: Queries, now: Date) =>
+  db
+    .updateTable("executions")
+    .set({
+      status: "failed",
+      error_code: "INTERNAL_ERROR",
+      error_message: "The process that ran this ended before it did.",
+      completed_at: now,
+    })
+    .where("status", "=", "running")
+    .where("type", "=", "PROMPT")
+    .where("lease_until", "<", now);
+
+/** Runs whose process died: nobody will end them. */
+export const failAbandoned = (db: Queries, now: Date) => failingAsAbandoned(db, now).execute();
+
+export const failAbandonedRun = (db: Queries, id: string, now: Date) =>
+  failingAsAbandoned(db, now).where("id", "=", id).execute();
+
+/** What a run has said so far, for readers of other processes. */
+export const sharePartial = (db: Queries, id: string, sealed: string) =>
+  sql`
+    with shared as (
+      update executions set sealed_texts = ${sealed}
+       where id = ${id} and status = 'running' and deleted_at is null returning id)
+    select pg_notify('execution_move', id::text) from shared`.execute(db);
+
+/** Tells whoever runs it that somebody reads along, or whoever reads along that it moved. */
+export const tellOf = (db: Queries, what: "execution_watch" | "execution_move", id: string) =>
+  sql`select pg_notify(${what}, ${id})`.execute(db);
+
+/** Asks for the end of what has not ended, and tells every process so. */
+export const requestCancel = (db: Queries, id: string, now: Date) =>
+  sql`
+    with asked as (
+      update executions set cancel_requested_at = coalesce(cancel_requested_at, ${now})
+       where id = ${id} and completed_at is null returning id)
+    select pg_notify('execution_cancel', id::text) from asked`.execute(db);
+
+/** Cancels a prompt that nobody runs any more. */
+export const cancelAbandoned = (db: Queries, id: string, now: Date) =>
+  db
+    .updateTable("executions")
+    .set({
+      ...{ status: "canceled", completed_at: now },
+      ...{ error_code: "canceled", error_message: "The execution was canceled." },
+    })
+    .where("id", "=", id)
+    .where("type", "=", "PROMPT")
+    .where("status", "=", "running")
+    .where("lease_until", "<", now)
+    .execute();
+
+export const findCanceled = (db: Queries, ids: readonly string[]) =>
+  db
+    .selectFrom("executions")
+    .where("id", "in", [...ids])
+    .where("cancel_requested_at", "is not", null)
+    .select(["id", "cancel_reason as reason"])
+    .$castTo<{ id: string; reason: LeavingReason | null }>()
+    .execute();
+
+/** Asks for the end of all that somebody runs, and tells every process so; workflows are told by a trigger. */
+export const requestCancelOfUser = (db: Queries, userId: string, reason: LeavingReason, now: Date) =>
+  sql`
+    with asked as (
+      update executions set cancel_requested_at = coalesce(cancel_requested_at, ${now}), cancel_reason = ${reason}
+       where user_id = ${userId} and deleted_at is null and completed_at is null returning id, type)
+    select pg_notify('execution_cancel', id || ' ' || ${reason}::text) from asked where type = 'PROMPT'`.execute(
+    db,
+  );
+
+export const eraseTextsBefore = (db: Queries, before: Date) =>
+  db
+    .updateTable("executions")
+    .set({ sealed_texts: null })
+    .where("created_at", "<", before)
+    .where("sealed_texts", "is not", null)
+    .execute();
+
+/** The rows stay as runs of their products; what they hold does not. What runs a workflow forgets it with its row, so that it ends here. */
+export async function eraseExecutionsOf(db: Queries, userId: string, now: Date): Promise<void> {
+  await db
+    .updateTable("executions")
+    .set({ status: "canceled", error_code: sql`cancel_reason`, completed_at: now })
+    .where("user_id", "=", userId)
+    .where("type", "=", "WORKFLOW")
+    .where("completed_at", "is", null)
+    .execute();
+  await db
+    .updateTable("executions")
+    .set({ deleted_at: now, sealed_texts: null, error_message: null })
+    .where("user_id", "=", userId)
+    .execute();
+}
+
+/**
+ * Of the version that ran, as the product's page shows it; undefined of a run from before the product was published,
+ * whose version may have been written anew since.
+ */
+export async function findContentHash(
+  db: Queries,
+  { productId, productVersion, createdAt }: Pick<ExecutionRow, "productId" | "productVersion" | "createdAt">,
+): Promise<string | undefined> {
+  const { rows } = await sql<{ hash: string }>`
+    select encode(sha256(convert_to(v.content, 'UTF8')), 'hex') as hash
+      from product_versions v join products p on p.id = v.product_id
+     where p.id = ${productId} and v.version = ${productVersion} and p.first_published_at <= ${createdAt}`.execute(
+    db,
+  );
+  return rows[0]?.hash;
+}

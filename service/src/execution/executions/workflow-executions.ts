@@ -1,0 +1,61 @@
+import type { Context } from "../../core/context.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import { PRICE_LIST } from "../provider-keys/cost.ts";
+import {
+  type ExecutionMode,
+  type ExecutionStatus,
+  insertingWorkflow,
+  movingWorkflow,
+  reopenWorkflow,
+  requestCancelOfAll,
+  type WorkflowChange,
+} from "./queries.ts";
+import { type Sealed, sealTexts, type Texts } from "./texts.ts";
+
+export interface NewWorkflowExecution extends Sealed {
+  productId: string;
+  productVersion: string;
+  mode: ExecutionMode;
+  /** null: nothing is to be stored. */
+  texts: Texts | null;
+}
+
+/** A workflow's row in the history, `queued`: a part of the statement of the engine that will run it. */
+export const addingWorkflowExecution = (ctx: Context, { texts, ...execution }: NewWorkflowExecution) =>
+  insertingWorkflow({
+    ...execution,
+    sealedTexts: texts && sealTexts(ctx, execution, texts),
+    createdAt: ctx.now(),
+  });
+
+export interface WorkflowMove {
+  from: readonly ExecutionStatus[];
+  to: ExecutionStatus;
+  /** In the place of what was kept so far; left out, that stays. */
+  texts?: Texts;
+  error?: { code: string; message: string };
+  /** The sums of its steps. */
+  spent?: NonNullable<WorkflowChange["spent"]>;
+  durationMs?: number;
+}
+
+/** Of those that have not ended. */
+export const askToCancel = async (db: Queries, ids: string[], now: Date): Promise<void> => {
+  if (ids.length > 0) await requestCancelOfAll(db, ids, now);
+};
+
+/** One that has ended runs on: `queued` again, without its end. False: it has not. */
+export const reopenWorkflowExecution = reopenWorkflow;
+
+const ended: ReadonlySet<ExecutionStatus> = new Set<ExecutionStatus>(["completed", "failed", "canceled"]);
+
+/** Moves a workflow's row out of a state of `from`: a part of the engine's own statement (`with …`), which adds when. */
+export const movingWorkflowExecution = (ctx: Context, execution: Sealed, move: WorkflowMove) =>
+  movingWorkflow(execution.id, move.from, {
+    status: move.to,
+    ...(move.texts && { sealedTexts: sealTexts(ctx, execution, move.texts) }),
+    ...(move.error && { errorCode: move.error.code, errorMessage: move.error.message }),
+    ...(move.spent && { spent: move.spent, priceList: PRICE_LIST }),
+    ...(move.durationMs !== undefined && { durationMs: move.durationMs }),
+    ...(ended.has(move.to) && { completedAt: ctx.now() }),
+  });

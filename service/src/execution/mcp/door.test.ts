@@ -1,0 +1,203 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import {
+  Client as McpClient,
+  StreamableHTTPClientTransport,
+  UnauthorizedError,
+} from "@modelcontextprotocol/client";
+import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market } from "../../../test/market.ts";
+import { connects, Desk, eras, mcpUrl, revisions, textOf, toolFor } from "../../../test/mcp.ts";
+import { hasOAuthClient, hasTokens, type OAuthClient, openOAuthMarket } from "../../../test/oauth.ts";
+import { builtInPlans } from "../../core/config/plan-book.ts";
+
+let market: Market;
+let app: OAuthClient;
+let buyer: Client;
+before(async () => {
+  market = await openOAuthMarket();
+  const author = await market.hasUser({ name: "Ada" });
+  app = await hasOAuthClient(market, author);
+  buyer = await market.hasUser();
+  await hasBought(buyer, await hasProduct(author));
+});
+after(() => market.close());
+
+const metadataUrl = () => `${market.origin}/.well-known/oauth-protected-resource/mcp`;
+const initialize = {
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } },
+};
+const BOTH = { accept: "application/json, text/event-stream" };
+const posts = (caller: Client, message: unknown = initialize, headers: Record<string, string> = {}) =>
+  caller.post("/mcp", message, { ...BOTH, ...headers });
+
+const tokenFor = async (ask: Record<string, string>) =>
+  market.as((await hasTokens(market, buyer.userId, app, ask)).access_token);
+
+suite("the official client", () => {
+  for (const revision of revisions) {
+    test(`of ${revision} finds its way: 401, discovery, registration, PKCE, and runs what was bought`, async () => {
+      const desk = new Desk(market, buyer);
+      const transport = () =>
+        new StreamableHTTPClientTransport(mcpUrl(market.origin), { authProvider: desk });
+      const stranger = new McpClient(
+        { name: "Desk", version: "1" },
+        { versionNegotiation: { mode: eras[revision] } },
+      );
+      const first = transport();
+      await assert.rejects(stranger.connect(first), UnauthorizedError);
+      assert.equal(desk.asked?.searchParams.get("resource"), `${market.origin}/mcp`);
+      assert.equal(desk.asked!.searchParams.get("scope"), "ai:execute offline_access");
+      await first.finishAuth(desk.answer!);
+
+      const client = new McpClient(
+        { name: "Desk", version: "1" },
+        { versionNegotiation: { mode: eras[revision] } },
+      );
+      await client.connect(transport());
+      assert.equal(client.getServerVersion()?.name, "stoa");
+      const name = await toolFor(client, "Haiku about anything");
+      const result = await client.callTool({ name, arguments: { topic: "rain" } });
+      assert.match(textOf(result), /^\[sandbox\] /);
+      await client.close();
+    });
+  }
+
+  test("speaks the newest revision where it may choose, and an older one where it must", async () => {
+    const client = new McpClient({ name: "t", version: "1" }, { versionNegotiation: { mode: "auto" } });
+    const requestInit = { headers: { authorization: `Bearer ${buyer.key}` } };
+    await client.connect(new StreamableHTTPClientTransport(mcpUrl(market.origin), { requestInit }));
+    assert.equal(client.getNegotiatedProtocolVersion(), "2026-07-28");
+    await client.close();
+    const older = await posts(buyer, {
+      ...initialize,
+      params: { ...initialize.params, protocolVersion: "2025-06-18" },
+    });
+    assert.equal(older.status, 200);
+  });
+});
+
+suite("who may come in", () => {
+  test("nobody without a credential, who is told where to get one", async () => {
+    for (const credential of [null, "stoa_test_wrong", "wrong", "a.b.c"]) {
+      const reply = await posts(market.as(credential));
+      assertError(reply, 401, "INVALID_API_KEY");
+      assert.equal(
+        reply.headers.get("www-authenticate"),
+        `Bearer realm="stoa", scope="ai:execute offline_access", resource_metadata="${metadataUrl()}"`,
+      );
+    }
+  });
+
+  test("a key or token that may run prompts, and no other, which is told what it lacks", async () => {
+    assert.equal((await posts(buyer)).status, 200);
+    const key = await market.hasUser({ permissions: ["products:read"] });
+    assert.equal(assertError(await posts(key), 403, "UNAUTHORIZED").required, "ai:execute");
+    const resource = `${market.origin}/mcp`;
+    assert.equal((await posts(await tokenFor({ scope: "ai:execute", resource }))).status, 200);
+  });
+
+  test("no token of /v1, nor one of /mcp to /v1", async () => {
+    const forApi = await tokenFor({ scope: "ai:execute", resource: `${market.origin}/v1` });
+    assert.equal((await forApi.get("/v1/ai/executions")).status, 200);
+    assertError(await posts(forApi), 401, "INVALID_API_KEY");
+    const forMcp = await tokenFor({ scope: "ai:execute", resource: `${market.origin}/mcp` });
+    assertError(await forMcp.get("/v1/ai/executions"), 401, "INVALID_API_KEY");
+  });
+
+  test("no session, whether in the header or a cookie, and no key in the query", async () => {
+    const session = await market.hasSession(buyer.userId);
+    assertError(await posts(session), 401, "INVALID_API_KEY");
+    const browser = { cookie: `__Host-session=${session.key}`, "sec-fetch-site": "same-origin" };
+    assertError(await posts(market.as(null), initialize, browser), 401, "INVALID_API_KEY");
+    const reply = await market.as(null).post(`/mcp?api_key=${buyer.key}`, initialize, BOTH);
+    assertError(reply, 401, "INVALID_API_KEY");
+  });
+
+  test("nobody who is banned, from that moment on", async () => {
+    const banned = await market.hasUser();
+    const client = await connects(market, banned);
+    await market.query("update users set banned_at = now() where id = $1", [banned.userId]);
+    await assert.rejects(client.listTools(), /INVALID_API_KEY/);
+    await client.close();
+  });
+
+  test("no page of another site, whatever name of this machine it goes by", async () => {
+    for (const headers of [
+      { origin: "https://evil.example" },
+      { origin: "null" },
+      { origin: market.origin.replace("127.0.0.1", "rebound.example") },
+      { "sec-fetch-site": "cross-site" },
+    ]) {
+      const reply = await posts(buyer, initialize, headers as Record<string, string>);
+      assert.equal(assertError(reply, 403, "UNAUTHORIZED").required, "same-origin");
+    }
+    assert.equal((await posts(buyer, initialize, { origin: market.origin })).status, 200);
+    const preflight = await fetch(mcpUrl(market.origin), {
+      method: "OPTIONS",
+      headers: { origin: "https://evil.example", "access-control-request-method": "POST" },
+    });
+    assert.equal(preflight.headers.get("access-control-allow-origin"), null);
+  });
+
+  test("as often as the plan allows, each message counted", async () => {
+    const quotas = [{ requests: 4, seconds: 3_600 }];
+    const planBook = {
+      ...builtInPlans,
+      plans: { ...builtInPlans.plans, free: { ...builtInPlans.plans.free, quotas } },
+    };
+    const small = await openOAuthMarket({ config: { planBook } });
+    try {
+      const user = await small.hasUser();
+      const replies = [];
+      for (let at = 0; at < 5; at++) replies.push(await posts(user));
+      assert.deepEqual(
+        replies.map(({ status }) => status),
+        [200, 200, 200, 200, 429],
+      );
+      assertError(replies[4]!, 429, "RATE_LIMIT_EXCEEDED");
+      assert.ok(replies[4]!.headers.get("retry-after"));
+    } finally {
+      await small.close();
+    }
+  });
+});
+
+suite("what is said at the door", () => {
+  test("must be one message, in JSON that is not too large or too deep", async () => {
+    const batch = Array.from({ length: 3 }, (_, id) => ({ ...initialize, id }));
+    assertError(await posts(buyer, batch), 400, "INVALID_REQUEST", "body");
+    const raw = (body: string, type = "application/json") =>
+      buyer.request("POST", "/mcp", { body, headers: { ...BOTH, "content-type": type } });
+    assertError(await raw("{"), 400, "INVALID_REQUEST", "body");
+    assertError(await raw("[".repeat(100)), 400, "INVALID_REQUEST", "body");
+    assertError(await raw('{"__proto__":{}}'), 400, "INVALID_REQUEST");
+    assertError(await raw(JSON.stringify(initialize), "text/plain"), 415, "UNSUPPORTED_MEDIA_TYPE");
+    assertError(await raw(`"${"x".repeat(1_100_000)}"`), 413, "PAYLOAD_TOO_LARGE");
+  });
+
+  test("is answered in JSON-RPC when it is no message of the protocol", async () => {
+    for (const message of [
+      {},
+      5,
+      null,
+      "text",
+      { jsonrpc: "2.0", method: 5 },
+      { jsonrpc: "1.0", id: 1, method: "ping" },
+    ]) {
+      const { status, body } = await posts(buyer, message);
+      assert.ok(status >= 400 && status < 500, `${status}`);
+      assert.equal(typeof body.error.code, "number");
+    }
+    const empty = await buyer.request("POST", "/mcp", { headers: BOTH });
+    assert.deepEqual([empty.status, empty.body.error.code], [415, -32_000]);
+  });
+
+  test("is posted: there is no stream to listen to, and no session to end", async () => {
+    for (const method of ["GET", "DELETE"])
+      assert.equal((await buyer.request(method, "/mcp", { headers: BOTH })).status, 405);
+  });
+});

@@ -1,0 +1,88 @@
+import type { CallToolResult } from "@modelcontextprotocol/server";
+import type { ExecutionDetail } from "@stoa/contract";
+import type { Context, Member } from "../../core/context.ts";
+import { cancelExecution } from "../executions/cancel.ts";
+import { mustFind, readExecution } from "../executions/executions.ts";
+import { promptKind } from "../prompt-runs/prompt-kind.ts";
+import { workflowKind } from "../workflow-runs/kind.ts";
+import { listOwnSteps } from "../workflow-runs/steps.ts";
+import type { Call } from "./call.ts";
+import { MAX_WAIT_SECONDS } from "./execution-tools.ts";
+import { resultOf } from "./results.ts";
+
+const LOOK_AT_STEPS = { page: 1, limit: 100 };
+const kinds = { PROMPT: promptKind, WORKFLOW: workflowKind };
+
+/** Until a workflow's execution has ended, or waits for somebody's decision, or the time is up. */
+export async function awaitEnd(
+  ctx: Context,
+  caller: Member,
+  { executionId, waitSeconds = MAX_WAIT_SECONDS }: { executionId: string; waitSeconds?: number },
+  { signal, tell }: Call,
+): Promise<void> {
+  const execution = await mustFind(ctx, caller, executionId);
+  // One that has ended is told over, to who wants to hear how it went: it may have been quicker than this look.
+  if (execution.type !== "WORKFLOW" || (execution.completedAt !== null && !tell)) return;
+  const over = AbortSignal.any([signal, ctx.shutdown, AbortSignal.timeout(waitSeconds * 1000)]);
+  let heard = 0;
+  for await (const { type } of workflowKind.follow(ctx, execution, null, over)) {
+    await tell?.(++heard, type!);
+    if (MAY_WAIT.has(type!) && (await waitsForOwner(ctx, caller, executionId))) return;
+  }
+}
+
+/** Of an approval, and of the last step beside it. */
+const MAY_WAIT = new Set(["step.waiting", "execution.waiting"]);
+
+/** Whether nothing goes on in it before somebody has decided. */
+async function waitsForOwner(ctx: Context, caller: Member, executionId: string): Promise<boolean> {
+  const { status } = await mustFind(ctx, caller, executionId);
+  return status === "waiting" && (await approvalsOf(ctx, caller, executionId)).length > 0;
+}
+
+/** The steps that wait for a decision of its owner; what was decided goes on at any moment. */
+async function approvalsOf(ctx: Context, caller: Member, executionId: string): Promise<string[]> {
+  const { items } = await listOwnSteps(ctx, caller, executionId, LOOK_AT_STEPS);
+  return items
+    .filter(({ type, status, decision }) => type === "approval" && status === "waiting" && decision === null)
+    .map(({ stepId }) => stepId);
+}
+
+export const giveUp = (ctx: Context, caller: Member, executionId: string) =>
+  cancelExecution(ctx, caller, executionId, kinds);
+
+/** How an execution stands, and what came of it. */
+export async function toResult(ctx: Context, caller: Member, executionId: string): Promise<CallToolResult> {
+  const execution = await readExecution(ctx, caller, executionId);
+  const { id, status, output, error, usage } = execution;
+  const waitingFor = status === "waiting" ? await approvalsOf(ctx, caller, executionId) : [];
+  const told = { executionId: id, status, output, error, usage, waitingFor };
+  return resultOf(wordsFor(ctx, execution, waitingFor), told);
+}
+
+/** A run that came to nothing has failed as a call, too. */
+export const asRun = (result: CallToolResult): CallToolResult => {
+  const { status } = result.structuredContent as Pick<ExecutionDetail, "status">;
+  return status === "failed" || status === "canceled" ? { ...result, isError: true } : result;
+};
+
+function wordsFor(
+  ctx: Context,
+  { id, status, output, error }: ExecutionDetail,
+  waitingFor: string[],
+): string {
+  if (status === "completed" && output === null)
+    return `Execution ${id} has completed; it has no output, or none that is kept.`;
+  if (status === "completed") return typeof output === "string" ? output : JSON.stringify(output);
+  if (error) return `${error.code}: ${error.message}\nIt was execution ${id}.`;
+  if (status === "canceled") return `Execution ${id} was canceled.`;
+  const path = `${ctx.links.origin()}/v1/ai/executions/${id}/steps`;
+  const approvals = waitingFor.map(
+    (stepId) => `It waits until its owner decides: POST ${path}/${stepId}/approve or /reject.`,
+  );
+  return [
+    `Execution ${id} has not ended: it is ${status}.`,
+    ...approvals,
+    "Ask get_execution for it later.",
+  ].join(" ");
+}

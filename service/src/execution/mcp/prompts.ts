@@ -1,0 +1,82 @@
+import {
+  type CompleteRequest,
+  type CompleteResult,
+  type GetPromptRequest,
+  type GetPromptResult,
+  type ListPromptsResult,
+  type Prompt,
+  ProtocolError,
+  ProtocolErrorCode,
+} from "@modelcontextprotocol/server";
+import { toVisibleLine, toVisibleText, type Variable } from "@stoa/contract";
+import { noteReveal } from "../../catalog/products/detail.ts";
+import type { Context, Member } from "../../core/context.ts";
+import type { Message } from "../../integrations/ai-providers/ai-provider.ts";
+import { type Product, renderedFor } from "../prompt-runs/prepare.ts";
+import { sellersText } from "./descriptions.ts";
+import { promptNameOf } from "./names.ts";
+import { findNamed, listPage } from "./products.ts";
+import type { Runnable } from "./queries.ts";
+
+/** The prompts that the caller may run, newest first. */
+export async function listPrompts(
+  ctx: Context,
+  caller: Member,
+  cursor: string | undefined,
+): Promise<ListPromptsResult> {
+  const { products, ...page } = await listPage(ctx, caller, ["PROMPT"], cursor);
+  return { prompts: products.map(toPrompt), ...page };
+}
+
+const toPrompt = (product: Runnable): Prompt => ({
+  name: promptNameOf(product),
+  title: toVisibleLine(product.title),
+  description: sellersText(product),
+  arguments: product.variables.map(toArgument),
+});
+
+const toArgument = ({ name, description, required, default: standard, enum: choices }: Variable) => ({
+  name,
+  description: toVisibleText(
+    [description, choices && `One of: ${choices.join(", ")}`].filter(Boolean).join(" "),
+  ),
+  required: required && standard === undefined,
+});
+
+/** The text with the values in it. To be shown it is to have read the product: see its `revealForfeitsInstantRefund`. */
+export async function getPrompt(
+  ctx: Context,
+  caller: Member,
+  { name, arguments: variables = {} }: GetPromptRequest["params"],
+): Promise<GetPromptResult> {
+  const product = await mustFindPrompt(ctx, caller, name);
+  const { messages } = await renderedFor(ctx, product, { variables, options: {} });
+  await noteReveal(ctx, caller, product);
+  const { authorName, versionDescription: description } = product;
+  return { description: sellersText({ authorName, description }), messages: messages.map(toPromptMessage) };
+}
+
+/** MCP has no system's messages. */
+const toPromptMessage = ({ role, content }: Message) => ({
+  role: role === "assistant" ? ("assistant" as const) : ("user" as const),
+  content: { type: "text" as const, text: content },
+});
+
+async function mustFindPrompt(ctx: Context, caller: Member, name: string): Promise<Product> {
+  const product = await findNamed(ctx, caller, name);
+  if (product?.type === "PROMPT") return product;
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, "You have no prompt of this name.");
+}
+
+/** The choices of a variable that begin with what was typed. */
+export async function completeArgument(
+  ctx: Context,
+  caller: Member,
+  { ref, argument }: CompleteRequest["params"],
+): Promise<CompleteResult> {
+  const product = ref.type === "ref/prompt" ? await mustFindPrompt(ctx, caller, ref.name) : null;
+  const choices = product?.variables.find(({ name }) => name === argument.name)?.enum ?? [];
+  const typed = argument.value.toLowerCase();
+  const values = choices.filter((choice) => choice.toLowerCase().startsWith(typed));
+  return { completion: { values, total: values.length, hasMore: false } };
+}

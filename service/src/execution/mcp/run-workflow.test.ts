@@ -1,0 +1,181 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import type { CallToolResult, Client as McpClient } from "@modelcontextprotocol/client";
+import { hasBought } from "../../../test/factories.ts";
+import type { Client } from "../../../test/market.ts";
+import { connects, revisions, textOf } from "../../../test/mcp.ts";
+import { hasKey, newestRun } from "../../../test/runs.ts";
+import { becomes } from "../../../test/until.ts";
+import {
+  asks,
+  type DefinitionWish,
+  hasWorkflow,
+  openWorkflows,
+  says,
+  transform,
+  untilStatus,
+} from "../../../test/workflows.ts";
+
+const { market, author, provider } = await openWorkflows();
+
+interface Told {
+  executionId: string;
+  status: string;
+  output: unknown;
+  error: { code: string } | null;
+  usage: { totalTokens: number } | null;
+  waitingFor: string[];
+}
+const toldBy = ({ structuredContent }: CallToolResult) => structuredContent as unknown as Told;
+
+/** A buyer of a workflow, their client, and the name of its tool. */
+async function buyerOf(wish: DefinitionWish, revision = revisions[1]) {
+  const id = await hasWorkflow(author, wish, { compatibility: ["openai"] });
+  const published = await author.post(`/v1/products/${id}/publish`);
+  assert.equal(published.status, 200, published.text);
+  const buyer = await market.hasUser();
+  await hasBought(buyer, id);
+  const client = await connects(market, buyer, revision);
+  const name = (await client.listTools()).tools.at(-1)!.name;
+  const call = (given: Record<string, unknown> = {}, options = {}) =>
+    client.callTool({ name, arguments: given }, options);
+  return { id, buyer, client, call };
+}
+
+const askFor = (client: McpClient, tool: string, given: Record<string, unknown>) =>
+  client.callTool({ name: tool, arguments: given });
+
+const input = { type: "object", required: ["topic"], properties: { topic: { type: "string" } } };
+const echo = says("echo", "{{t}}", { vars: { t: "input.topic" } });
+const waits = { steps: [{ id: "ok", type: "approval", timeoutSeconds: 3_600 }], result: "'went on'" };
+const sleeps = { steps: [{ id: "later", type: "delay", seconds: 3_600 }] };
+
+suite("a tool runs a workflow", () => {
+  for (const revision of revisions) {
+    test(`over ${revision} to its end, with what it came to as text and as data`, async () => {
+      const steps = [echo, transform("both", "{'said': steps.echo.output, 'n': 1}", { needs: ["echo"] })];
+      const { buyer, client, call } = await buyerOf({ input, steps, result: "steps.both.output" }, revision);
+      const topic = '{{x}} "}] \u0007';
+      const told: (string | undefined)[] = [];
+      const result = await call(
+        { topic },
+        { onprogress: ({ message }: { message?: string }) => told.push(message) },
+      );
+      const output = { said: `[sandbox] ${topic}`, n: 1 };
+      assert.deepEqual(JSON.parse(textOf(result)), output);
+      const { executionId, status, ...rest } = toldBy(result);
+      assert.deepEqual([status, rest.output, rest.error, rest.waitingFor], ["completed", output, null, []]);
+      assert.ok(rest.usage!.totalTokens > 0);
+      assert.equal((await newestRun(buyer)).id, executionId);
+      assert.ok(told.length > 0);
+      await client.close();
+    });
+  }
+
+  test("with the newest keys, else the sandbox, or those that it is told", async () => {
+    const { buyer, client, call } = await buyerOf({
+      steps: [asks("one", "Say")],
+      result: "steps.one.output",
+    });
+    assert.match(textOf(await call()), /^\[sandbox\] /);
+    const openai = await hasKey(buyer);
+    provider.next({ answer: { text: "By the key." } });
+    assert.equal(textOf(await call()), "By the key.");
+    assert.match(textOf(await call({ apiKeys: { openai: "sandbox" } })), /^\[sandbox\] /);
+    provider.next({ answer: { text: "By that key." } });
+    assert.equal(textOf(await call({ apiKeys: { openai } })), "By that key.");
+    for (const apiKeys of [{ openai: "pkey_nope" }, { openai: 5 }, { nobody: openai }, 5, [openai]]) {
+      const refused = await call({ apiKeys });
+      assert.deepEqual([refused.isError, /- apiKeys/.test(textOf(refused))], [true, true], textOf(refused));
+    }
+    await client.close();
+  });
+
+  test("whose input may have the name of that argument", async () => {
+    const mine = { type: "object", properties: { apiKeys: { type: "string" } } };
+    const { client, call } = await buyerOf({
+      input: mine,
+      steps: [transform("a", "1")],
+      result: "input.apiKeys",
+    });
+    assert.equal(textOf(await call({ apiKeys: "mine" })), "mine");
+    await client.close();
+  });
+
+  test("not with an input that does not fit", async () => {
+    const { client, call } = await buyerOf({ input, steps: [echo] });
+    assert.match(textOf(await call({})), /^VALIDATION_ERROR: .*\n- (topic|input)/);
+    assert.match(textOf(await call({ topic: 5 })), /- topic: must be/);
+    await client.close();
+  });
+
+  test("that fails, and says why", async () => {
+    const { client, call } = await buyerOf({ steps: [transform("bad", "int('x')")] });
+    const result = await call();
+    assert.equal(result.isError, true);
+    assert.match(textOf(result), /^[A-Z_]+: .*\nIt was execution exec_/s);
+    assert.equal(toldBy(result).status, "failed");
+    await client.close();
+  });
+});
+
+suite("a workflow that takes longer", () => {
+  test("answers when it waits for a decision, and goes on after it", async () => {
+    const { buyer, client, call } = await buyerOf(waits);
+    const result = await call();
+    const { executionId, status, waitingFor } = toldBy(result);
+    assert.deepEqual([result.isError, status, waitingFor], [undefined, "waiting", ["ok"]]);
+    assert.match(textOf(result), new RegExp(`${executionId}.*/steps/ok/approve.*get_execution`));
+    const again = await askFor(client, "get_execution", { executionId });
+    assert.deepEqual(toldBy(again).waitingFor, ["ok"]);
+    const decided = await buyer.post(`/v1/ai/executions/${executionId}/steps/ok/approve`);
+    assert.equal(decided.status, 200, decided.text);
+    const ended = await askFor(client, "get_execution", { executionId });
+    assert.deepEqual([toldBy(ended).status, textOf(ended)], ["completed", "went on"]);
+    await client.close();
+  });
+
+  test("is waited for no longer than was asked, and can be canceled", async () => {
+    const { buyer, client, call } = await buyerOf(sleeps);
+    const stop = new AbortController();
+    const calling = call({}, { signal: stop.signal }).catch(String);
+    const { id: executionId } = await becomes(
+      () => newestRun(buyer),
+      (run) => run?.status === "waiting",
+    );
+    const look = await askFor(client, "get_execution", { executionId, waitSeconds: 0 });
+    assert.deepEqual([look.isError, toldBy(look).status], [undefined, "waiting"]);
+    const canceled = await askFor(client, "cancel_execution", { executionId });
+    assert.deepEqual([canceled.isError, toldBy(canceled).status], [undefined, "canceled"]);
+    assert.equal(((await calling) as CallToolResult).isError, true);
+    for (const given of [{}, { executionId: 5 }, { executionId, waitSeconds: 46 }, { executionId, more: 1 }])
+      assert.match(textOf(await askFor(client, "get_execution", given)), /^INVALID_REQUEST: /);
+    await client.close();
+  });
+
+  for (const revision of revisions) {
+    test(`is canceled by a client of ${revision} that gives the call up`, async () => {
+      const { buyer, client, call } = await buyerOf(sleeps, revision);
+      const stop = new AbortController();
+      const calling = call({}, { signal: stop.signal }).catch(String);
+      const { id } = await becomes(
+        () => newestRun(buyer),
+        (run) => run?.status === "waiting",
+      );
+      stop.abort();
+      await untilStatus(buyer, id, "canceled");
+      await calling;
+      await client.close();
+    });
+  }
+
+  test("is nobody else's to look at or to cancel", async () => {
+    const { client, call, buyer } = await buyerOf(waits);
+    const { executionId } = toldBy(await call());
+    const stranger = await connects(market, await market.hasUser());
+    for (const tool of ["get_execution", "cancel_execution"])
+      assert.match(textOf(await askFor(stranger, tool, { executionId })), /^EXECUTION_NOT_FOUND: /);
+    assert.equal((await newestRun(buyer as Client)).status, "waiting");
+    await Promise.all([client.close(), stranger.close()]);
+  });
+});

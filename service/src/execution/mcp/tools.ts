@@ -1,0 +1,83 @@
+import type { ListToolsResult, Tool } from "@modelcontextprotocol/server";
+import { toVisibleLine, type Variable } from "@stoa/contract";
+import type { Context, Member } from "../../core/context.ts";
+import { sellersText, withVisibleTexts } from "./descriptions.ts";
+import { executionSchema, executionTools } from "./execution-tools.ts";
+import { toolNameOf } from "./names.ts";
+import { listPage } from "./products.ts";
+import type { Runnable } from "./queries.ts";
+
+/** What can be run, newest first, after the tools that look after runs. */
+export async function listTools(
+  ctx: Context,
+  caller: Member,
+  cursor: string | undefined,
+): Promise<ListToolsResult> {
+  const { products, ...page } = await listPage(ctx, caller, ["PROMPT", "WORKFLOW"], cursor);
+  const tools = products.map(toTool);
+  return { tools: cursor === undefined ? [...executionTools, ...tools] : tools, ...page };
+}
+
+/** A call of a provider, which may cost money, and gives another answer each time. */
+const annotations = {
+  readOnlyHint: false,
+  destructiveHint: false,
+  idempotentHint: false,
+  openWorldHint: true,
+};
+
+const toTool = (product: Runnable): Tool => ({
+  name: toolNameOf(product),
+  title: toVisibleLine(product.title),
+  description: `Runs a ${product.type.toLowerCase()} with your own provider key, which may cost you money there.\n\n${sellersText(product)}`,
+  annotations,
+  ...(product.type === "PROMPT" ? promptSchemas(product) : workflowSchemas(product)),
+});
+
+type Schemas = Pick<Tool, "inputSchema" | "outputSchema">;
+type Schema = Schemas["inputSchema"];
+
+const ID = { type: "string", maxLength: 100 };
+const API_KEY_ID = { ...ID, description: "The id of your stored provider key, if not the newest that fits" };
+const API_KEYS = {
+  type: "object",
+  description: "Ids of your stored provider keys by provider, where not the newest are to be taken",
+  additionalProperties: ID,
+};
+
+const promptSchemas = ({ variables }: Runnable): Schemas => ({
+  inputSchema: {
+    type: "object",
+    properties: {
+      apiKeyId: API_KEY_ID,
+      // A variable of the same name is the author's, and then there is no choice of keys.
+      ...Object.fromEntries(
+        variables.map((variable) => [variable.name, withVisibleTexts(toSchema(variable))]),
+      ),
+    },
+    required: variables.filter(isNeeded).map(({ name }) => name),
+    additionalProperties: false,
+  },
+  outputSchema: {
+    type: "object",
+    properties: {
+      executionId: { type: "string" },
+      output: { type: "string" },
+      usage: { type: "object" },
+      metadata: { type: "object" },
+    },
+    required: ["executionId", "output", "usage", "metadata"],
+  },
+});
+
+const isNeeded = ({ required, default: standard }: Variable) => required && standard === undefined;
+
+const toSchema = ({ name: _, required: __, ...schema }: Variable) => ({ type: "string", ...schema });
+
+function workflowSchemas({ definition }: Runnable): Schemas {
+  const { input } = withVisibleTexts(JSON.parse(definition!)) as { input: Schema };
+  return {
+    inputSchema: { ...input, properties: { apiKeys: API_KEYS, ...input.properties } },
+    outputSchema: executionSchema,
+  };
+}

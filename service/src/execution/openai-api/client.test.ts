@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import OpenAI from "openai";
+import { getsAllBack, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { officialClient, refusalOf, type Wish, wishOf } from "../../../test/openai.ts";
+import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import { allAt, hasKey, newestRun } from "../../../test/runs.ts";
+import { toUuid } from "../../core/ids.ts";
+
+let provider: ProviderServer;
+let market: Market;
+let author: Client;
+let productId: string;
+before(async () => {
+  provider = await startProviderServer();
+  market = await openMarket({ providers: allAt(provider) });
+  author = await market.hasUser({ name: "Ada" });
+  productId = await hasProduct(author);
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+const clientOf = (caller: Client) => officialClient(market, caller);
+
+async function hasBuyer(id = productId): Promise<Client> {
+  const buyer = await market.hasUser({ name: "Buyer" });
+  await hasBought(buyer, id);
+  return buyer;
+}
+
+const ask = (caller: Client, wish: Wish = {}) =>
+  clientOf(caller).chat.completions.create(wishOf(productId, wish));
+
+suite("the official client lists models", () => {
+  test("of one's own and bought prompts, newest first, and of nothing else", async () => {
+    const seller = await market.hasUser({ name: "Grace" });
+    const own = await hasDraft(author, { title: "Mine" });
+    const buyer = await market.hasUser();
+    const [bought, gone, workflow] = [
+      await hasProduct(seller, { title: "Bought" }),
+      await hasProduct(seller),
+      await hasProduct(seller),
+    ];
+    for (const id of [bought, gone, workflow]) await hasBought(buyer, id);
+    await seller.delete(`/v1/products/${gone}`);
+    await market.query("update products set type = 'WORKFLOW' where id = $1", [toUuid("prod", workflow)]);
+    const mine = await hasDraft(buyer, { title: "Draft" });
+    const page = await clientOf(buyer).models.list();
+    assert.deepEqual(
+      page.data.map(({ id }) => id),
+      [mine, gone, bought],
+    );
+    const { object, created, owned_by } = page.data[2]!;
+    assert.deepEqual([object, owned_by], ["model", "Grace"]);
+    assert.equal(created, Math.floor(market.clock.now.getTime() / 1000));
+    assert.equal(page.hasNextPage(), false);
+    assert.ok(!page.data.some(({ id }) => id === own));
+  });
+
+  test("without what was given back or deleted, or withdrawn from its buyers", async () => {
+    const buyer = await hasBuyer();
+    const own = await hasDraft(buyer);
+    await buyer.delete(`/v1/products/${own}`);
+    const harmful = await hasProduct(author);
+    await hasBought(buyer, harmful);
+    const setCode = "update products set moderation_code = $2 where id = $1";
+    await market.query(setCode, [toUuid("prod", harmful), "malicious"]);
+    const ids = async () => (await clientOf(buyer).models.list()).data.map(({ id }) => id);
+    assert.deepEqual(await ids(), [productId]);
+    await market.query(setCode, [toUuid("prod", harmful), null]);
+    await getsAllBack(market, buyer);
+    assert.deepEqual(await ids(), []);
+  });
+
+  test("up to a thousand", async () => {
+    const owner = await market.hasUser();
+    const oldest = await hasDraft(owner);
+    await market.query(
+      `insert into products select (jsonb_populate_record(p, jsonb_build_object('id', gen_random_uuid()))).*
+         from products p, generate_series(1, 1001) where id = $1`,
+      [toUuid("prod", oldest)],
+    );
+    assert.equal((await clientOf(owner).models.list()).data.length, 1_000);
+  });
+
+  test("one by one, with a version or without", async () => {
+    const models = clientOf(await hasBuyer()).models;
+    assert.equal((await models.retrieve(productId)).id, productId);
+    assert.equal((await models.retrieve(`${productId}@1.0.0`)).id, `${productId}@1.0.0`);
+    const stranger = clientOf(await market.hasUser()).models;
+    for (const [of, id] of [
+      [models, `${productId}@9.9.9`],
+      [models, "gpt-5"],
+      [stranger, productId],
+    ] as const)
+      assert.ok((await refusalOf(of.retrieve(id))) instanceof OpenAI.NotFoundError);
+  });
+});
+
+suite("the official client completes", () => {
+  test("a chat, and the run is an ordinary one in the history", async () => {
+    const buyer = await hasBuyer();
+    await hasKey(buyer);
+    provider.next({ answer: { text: "Rain falls.", usage: { input: 12, output: 5 } } });
+    const answer = await ask(buyer, { temperature: 0.5, max_tokens: 60, user: "u", seed: 7, n: 1 });
+    assert.deepEqual(answer.choices, [
+      {
+        index: 0,
+        message: { role: "assistant", content: "Rain falls.", refusal: null },
+        logprobs: null,
+        finish_reason: "stop",
+      },
+    ]);
+    assert.deepEqual(answer.usage, { prompt_tokens: 12, completion_tokens: 5, total_tokens: 17 });
+    assert.equal(answer.object, "chat.completion");
+    assert.equal(answer.model, `${productId}@1.0.0`);
+    assert.ok(answer._request_id);
+    const run = await newestRun(buyer);
+    assert.deepEqual([run.id, run.status, run.mode], [answer.id, "completed", "sync"]);
+    const { body } = provider.requests.at(-1)!;
+    const { temperature, max_tokens, max_completion_tokens } = body as Record<string, number>;
+    assert.deepEqual([temperature ?? 0.5, max_tokens ?? max_completion_tokens], [0.5, 60]);
+  });
+
+  test("a stream, piece by piece, with the usage at the end when it is asked for", async () => {
+    const buyer = await hasBuyer();
+    await hasKey(buyer);
+    for (const include_usage of [true, false]) {
+      provider.next({ stream: { pieces: ["Rain ", "falls."], stop: "length" } });
+      const wish = { ...wishOf(productId), stream: true as const, stream_options: { include_usage } };
+      const chunks: OpenAI.ChatCompletionChunk[] = [];
+      for await (const chunk of await clientOf(buyer).chat.completions.create(wish)) chunks.push(chunk);
+      assert.equal(chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join(""), "Rain falls.");
+      assert.equal(chunks[0]!.choices[0]!.delta.role, "assistant");
+      const reasons = chunks.map(({ choices }) => choices[0]?.finish_reason ?? null);
+      assert.equal(reasons.filter((reason) => reason === "length").length, 1);
+      const usages = chunks.filter(({ usage }) => usage);
+      assert.equal(usages.length, include_usage ? 1 : 0);
+      if (include_usage) assert.deepEqual([chunks.at(-1), usages[0]!.choices], [usages[0], []]);
+      assert.deepEqual(new Set(chunks.map(({ id }) => id)), new Set([(await newestRun(buyer)).id]));
+      assert.deepEqual(new Set(chunks.map(({ model }) => model)), new Set([`${productId}@1.0.0`]));
+    }
+  });
+
+  test("a stream by its helper, which puts the whole together", async () => {
+    const stream = clientOf(await hasBuyer()).chat.completions.stream({ ...wishOf(productId), stream: true });
+    const whole = await stream.finalChatCompletion();
+    assert.match(whole.choices[0]!.message.content!, /^\[sandbox\] /);
+  });
+});

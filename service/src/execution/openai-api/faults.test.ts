@@ -1,0 +1,305 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import OpenAI from "openai";
+import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { officialClient, refusalOf, type Wish, wishOf } from "../../../test/openai.ts";
+import { type Next, type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import { heldPieces } from "../../../test/run-streams.ts";
+import { allAt, hasKey, newestRun } from "../../../test/runs.ts";
+import { becomes } from "../../../test/until.ts";
+import { builtInPlans } from "../../core/config/plan-book.ts";
+
+let provider: ProviderServer;
+let market: Market;
+let author: Client;
+let productId: string;
+before(async () => {
+  provider = await startProviderServer();
+  market = await openMarket({ providers: allAt(provider) });
+  author = await market.hasUser();
+  productId = await hasProduct(author);
+  await hasKey(author);
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+const create = (caller: Client, wish: Wish = {}, options: object = {}) =>
+  officialClient(market, caller).chat.completions.create(wishOf(productId, wish), options);
+const stream = (caller: Client, options: object = {}) =>
+  officialClient(market, caller).chat.completions.create({ ...wishOf(productId), stream: true }, options);
+
+suite("the official client throws", () => {
+  test("AuthenticationError for a key that is none", async () => {
+    const error = await refusalOf(create(market.as("stoa_test_nothing")));
+    assert.ok(error instanceof OpenAI.AuthenticationError);
+    assert.deepEqual(
+      [error.code, error.type, error.param],
+      ["INVALID_API_KEY", "authentication_error", null],
+    );
+    assert.match(error.headers!.get("www-authenticate")!, /^Bearer /);
+    assert.ok(error.requestID);
+  });
+
+  test("PermissionDeniedError for a key without ai:execute, and for what was not bought", async () => {
+    const reader = await market.hasUser({ permissions: ["products:read"] });
+    const error = await refusalOf(create(reader));
+    assert.ok(error instanceof OpenAI.PermissionDeniedError);
+    assert.equal((error.error as { details: { required: string } }).details.required, "ai:execute");
+    const stranger = await refusalOf(create(await market.hasUser()));
+    assert.ok(stranger instanceof OpenAI.PermissionDeniedError);
+    assert.match(stranger.message, /Buy the product/);
+  });
+
+  test("NotFoundError for a model that is none, and for a path that is none", async () => {
+    const error = await refusalOf(create(author, { model: "gpt-5" }));
+    assert.ok(error instanceof OpenAI.NotFoundError);
+    assert.deepEqual([error.code, error.param], ["PRODUCT_NOT_FOUND", "model"]);
+    assert.match(error.message, /GET \/v1\/openai\/models/);
+    const { embeddings } = officialClient(market, author);
+    const nowhere = await refusalOf(embeddings.create({ model: "x", input: "x" }));
+    assert.ok(nowhere instanceof OpenAI.NotFoundError);
+    assert.equal(nowhere.code, "NOT_FOUND");
+  });
+
+  test("BadRequestError with the field", async () => {
+    const bad = await refusalOf(create(author, { n: 2 }));
+    assert.ok(bad instanceof OpenAI.BadRequestError);
+    assert.equal(bad.param, "n");
+    const stopped = await refusalOf(create(author, { stop: "END" }));
+    assert.deepEqual((stopped.error as { details: { errors: unknown[] } }).details.errors, [
+      { field: "stop", reason: "cannot be honoured: it is not passed on" },
+    ]);
+    const rule = await refusalOf(create(author, { messages: [{ role: "user", content: "{}" }] }));
+    assert.ok(rule instanceof OpenAI.BadRequestError);
+    assert.deepEqual([rule.code, rule.param], ["VALIDATION_ERROR", "messages[0].content.topic"]);
+  });
+
+  test("RateLimitError at the limit of the plan, with the time to wait", async () => {
+    const quotas = [{ requests: 2, seconds: 3_600 }];
+    const plans = { ...builtInPlans.plans, free: { ...builtInPlans.plans.free, quotas } };
+    const shop = await openMarket({ config: { planBook: { ...builtInPlans, plans } } });
+    const { models } = officialClient(shop, await shop.hasUser());
+    for (const _ of quotas.concat(quotas)) await models.list();
+    const error = await refusalOf(models.list());
+    await shop.close();
+    assert.ok(error instanceof OpenAI.RateLimitError);
+    assert.deepEqual([error.code, error.type], ["RATE_LIMIT_EXCEEDED", "rate_limit_error"]);
+    assert.equal(error.headers!.get("retry-after"), "3600");
+  });
+
+  for (const [next, status, code] of [
+    ["bad-key", 403, "PROVIDER_KEY_INVALID"],
+    ["quota", 402, "PROVIDER_QUOTA_EXHAUSTED"],
+    ["context", 400, "CONTEXT_LENGTH_EXCEEDED"],
+    ["filter", 400, "CONTENT_FILTERED"],
+    [{ status: 418 }, 406, "PROVIDER_ERROR"],
+    [{ status: 200, body: "<html>" }, 406, "PROVIDER_BAD_RESPONSE"],
+    ["cut", 406, "PROVIDER_BAD_RESPONSE"],
+    [{ status: 429, headers: { "retry-after": "3600" } }, 429, "PROVIDER_RATE_LIMITED"],
+  ] as const) {
+    test(`${code} of the provider at once, without asking it again`, async () => {
+      const owner = await market.hasUser();
+      await hasBought(owner, productId);
+      // Named, since one that was refused is no valid one any more.
+      const metadata = { apiKeyId: await hasKey(owner) };
+      // A stream that is cut has begun, and tells its fault as an event.
+      for (const streamed of next === "cut" ? [false] : [false, true]) {
+        const before = provider.requests.length;
+        provider.next(next as Next);
+        const wish = { ...wishOf(productId), metadata, stream: streamed };
+        const error = await refusalOf(officialClient(market, owner).chat.completions.create(wish));
+        assert.deepEqual([error.status, error.code], [status, code]);
+        assert.equal(error.headers!.get("x-should-retry"), "false");
+        assert.equal(provider.requests.length, before + 1);
+        assert.doesNotMatch(error.message, /rain/, "the provider quotes the prompt, we do not");
+      }
+    });
+  }
+});
+
+suite("a stream that breaks", () => {
+  test("ends with an error that the official client throws, and never with [DONE]", async () => {
+    provider.next({ stream: { breaks: "cut", after: 1 } });
+    let heard = "";
+    const read = async () => {
+      for await (const { choices } of await stream(author)) heard += choices[0]!.delta.content ?? "";
+    };
+    const error = await refusalOf(read());
+    assert.deepEqual([error.code, error.type], ["PROVIDER_BAD_RESPONSE", "api_error"]);
+    assert.notEqual(heard, "");
+    const run = await newestRun(author);
+    assert.deepEqual([run.status, run.error.code], ["failed", "PROVIDER_BAD_RESPONSE"]);
+    const { executionId } = (error.error as { details: { executionId: string } }).details;
+    assert.equal(executionId, run.id);
+  });
+
+  for (const [how, breaks] of Object.entries({ whole: false, cut: true })) {
+    test(`on the wire, ${how}: data lines alone, one end`, async () => {
+      provider.next({ stream: breaks ? { breaks: "cut", after: 1 } : { pieces: ["One ", "two."] } });
+      const response = await fetch(`${market.origin}/v1/openai/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${author.key}`, "content-type": "application/json" },
+        body: JSON.stringify({ ...wishOf(productId), stream: true }),
+      });
+      assert.equal(response.headers.get("content-type"), "text/event-stream");
+      assert.ok(response.headers.get("x-request-id"));
+      const blocks = (await response.text()).split("\n\n").filter((block) => !/^(retry|:|$)/.test(block));
+      for (const block of blocks) assert.match(block, /^data: \S.*$/, "no event, no id");
+      const last = blocks.at(-1)!.slice("data: ".length);
+      assert.equal(blocks.filter((block) => block.includes("[DONE]")).length, breaks ? 0 : 1);
+      if (breaks) assert.deepEqual(Object.keys(JSON.parse(last)), ["error"]);
+      else assert.equal(last, "[DONE]");
+    });
+  }
+
+  test("because its reader went aborts the provider's call, and the run is canceled", async () => {
+    const shop = await startProviderServer();
+    const other = await openMarket({ providers: allAt(shop) });
+    const owner = await other.hasUser();
+    const model = await hasProduct(owner);
+    await hasKey(owner);
+    shop.next({ stream: { breaks: "stall", after: 1 } });
+    const chunks = await officialClient(other, owner).chat.completions.create({
+      ...wishOf(model),
+      stream: true,
+    });
+    for await (const { choices } of chunks) if (choices[0]?.delta.content) break;
+    await shop.clientGone;
+    const run = await becomes(
+      () => newestRun(owner),
+      ({ status }) => status !== "running",
+    );
+    assert.deepEqual([run.status, run.error.code], ["canceled", "client_gone"]);
+    await other.close();
+    await shop.close();
+  });
+});
+
+suite("a repeat of an Idempotency-Key", () => {
+  const again = { headers: { "idempotency-key": "once" } };
+
+  test("gets the same completion, and nothing is run", async () => {
+    const before = provider.requests.length;
+    const [first, second] = [await create(author, {}, again), await create(author, {}, again)];
+    assert.deepEqual(second, first);
+    assert.equal(provider.requests.length, before + 1);
+  });
+
+  test("gets the same stream, and nothing is run", async () => {
+    const key = { headers: { "idempotency-key": "streamed" } };
+    provider.next({ stream: { pieces: ["One ", "two."] } });
+    const before = provider.requests.length;
+    const told = [];
+    for (const _ of [1, 2]) {
+      const chunks = await officialClient(market, author).chat.completions.create(
+        { ...wishOf(productId), stream: true, stream_options: { include_usage: true } },
+        key,
+      );
+      let text = "";
+      let last: OpenAI.ChatCompletionChunk | undefined;
+      for await (const chunk of chunks) {
+        text += chunk.choices[0]?.delta.content ?? "";
+        last = chunk;
+      }
+      told.push({ text, last });
+    }
+    assert.equal(told[0]!.text, "One two.");
+    assert.deepEqual(told[1], told[0]);
+    assert.equal(provider.requests.length, before + 1);
+  });
+
+  test("before the first word of a stream, joins it", async () => {
+    const held = heldPieces();
+    provider.next({ stream: { pieces: ["One ", "two."], gate: held.gate } });
+    const before = provider.requests.length;
+    const wish = { ...wishOf(productId), stream: true, stream_options: { include_usage: true } } as const;
+    const options = { headers: { "idempotency-key": "no word yet" }, maxRetries: 0 };
+    const opened = () => officialClient(market, author).chat.completions.create(wish, options);
+    const first = opened();
+    await becomes(
+      async () => provider.requests.length,
+      (count) => count > before,
+    );
+    const joined = await opened();
+    held.allowAll();
+    const chunksOf = async (chunks: AsyncIterable<OpenAI.ChatCompletionChunk>) => {
+      const all: OpenAI.ChatCompletionChunk[] = [];
+      for await (const chunk of chunks) all.push(chunk);
+      const text = all.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
+      return { text, last: all.at(-1) };
+    };
+    const told = await chunksOf(await first);
+    assert.equal(told.text, "One two.");
+    assert.ok(told.last?.usage);
+    assert.deepEqual(await chunksOf(joined), told);
+    assert.equal(provider.requests.length, before + 1);
+  });
+
+  test("of a stream that is not kept hears that, and no empty answer", async () => {
+    const key = { headers: { "idempotency-key": "forgotten" } };
+    const read = async () => {
+      const wish = { ...wishOf(productId), stream: true as const, store: false };
+      let text = "";
+      for await (const { choices } of await officialClient(market, author).chat.completions.create(wish, key))
+        text += choices[0]?.delta.content ?? "";
+      return text;
+    };
+    assert.notEqual(await read(), "");
+    assert.equal((await refusalOf(read())).code, "INVALID_STATE");
+  });
+
+  test("gets the same error, and is not told to ask once more", async () => {
+    const key = { headers: { "idempotency-key": "failed" } };
+    provider.next({ status: 200, body: "<html>" });
+    const before = provider.requests.length;
+    const told = [];
+    for (const _ of [1, 2]) {
+      const { status, code, message, headers } = await refusalOf(create(author, {}, key));
+      told.push({ status, code, message, shouldRetry: headers!.get("x-should-retry") });
+    }
+    assert.deepEqual([told[0]!.code, told[0]!.shouldRetry], ["PROVIDER_BAD_RESPONSE", "false"]);
+    assert.deepEqual(told[1], told[0]);
+    assert.equal(provider.requests.length, before + 1);
+  });
+
+  test("with another request is refused", async () => {
+    await create(author, {}, { headers: { "idempotency-key": "used" } });
+    const error = await refusalOf(
+      create(author, { temperature: 1 }, { headers: { "idempotency-key": "used" } }),
+    );
+    assert.deepEqual([error.status, error.code], [400, "IDEMPOTENCY_KEY_REUSED"]);
+  });
+});
+
+suite("at this door", () => {
+  test("a wrong method, a media type and a malformed body are told in OpenAI's words", async () => {
+    const path = "/v1/openai/chat/completions";
+    const asJson = { "content-type": "application/json" };
+    const replies = [
+      [await author.get(path), 405, "METHOD_NOT_ALLOWED"],
+      [
+        await author.request("POST", path, { body: "{}", headers: { "content-type": "text/plain" } }),
+        400,
+        "UNSUPPORTED_MEDIA_TYPE",
+      ],
+      [await author.request("POST", path, { body: "{", headers: asJson }), 400, "INVALID_REQUEST"],
+      [await author.get("/v1/openai"), 404, "NOT_FOUND"],
+    ] as const;
+    for (const [reply, status, code] of replies) {
+      assertError(reply, status, code);
+      assert.deepEqual(Object.keys(reply.body), ["error"]);
+      assert.equal(reply.body.error.type, "invalid_request_error");
+    }
+    assert.equal(replies[0][0].headers.get("allow"), "POST");
+  });
+
+  test("what goes on without its caller is not offered", async () => {
+    const wish = wishOf(productId);
+    const headers = { prefer: "respond-async", accept: "text/event-stream" };
+    const reply = await author.post("/v1/openai/chat/completions", wish, headers);
+    assert.deepEqual([reply.status, reply.body.object], [200, "chat.completion"]);
+  });
+});

@@ -1,0 +1,50 @@
+import { type OpenAiModel, toVisibleLine } from "@stoa/contract";
+import { findProductToRun } from "../../catalog/products/detail.ts";
+import { findRunnableVersion } from "../../catalog/products/goods.ts";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import { listRunnable } from "./queries.ts";
+
+/** OpenAI's list has no pages: beyond this nobody looks for a name in it. */
+const MAX_MODELS = 1_000;
+
+export const modelId = (productId: string, version: string) => `${productId}@${version}`;
+
+/** `prod_…@1.2.0`: a product, and the version of it that is meant, if one is. */
+export function toNamed(model: string): { productId: string; version: string | undefined } {
+  const at = model.indexOf("@");
+  return at === -1
+    ? { productId: model, version: undefined }
+    : { productId: model.slice(0, at), version: model.slice(at + 1) };
+}
+
+interface ModelFacts {
+  title: string;
+  authorName: string;
+  createdAt: Date;
+}
+
+const toModel = (id: string, { title, authorName, createdAt }: ModelFacts): OpenAiModel => ({
+  id,
+  object: "model",
+  created: Math.floor(createdAt.getTime() / 1000),
+  owned_by: toVisibleLine(authorName),
+  name: toVisibleLine(title),
+});
+
+export async function listModels(ctx: Context, caller: Member) {
+  const rows = await listRunnable(ctx.db, caller.userId, MAX_MODELS);
+  return { object: "list" as const, data: rows.map((row) => toModel(toId("prod", row.id), row)) };
+}
+
+/** What is for sale, but not the caller's, is no model of theirs. */
+export async function readModel(ctx: Context, caller: Member, id: string): Promise<OpenAiModel> {
+  const { productId, version } = toNamed(id);
+  const product = await findProductToRun(ctx, caller, productId);
+  if (product.reason === "none" || product.type !== "PROMPT") throw new ApiError("PRODUCT_NOT_FOUND");
+  const which = { major: product.major, pinned: version };
+  if (version !== undefined && !(await findRunnableVersion(ctx.db, product.id, which)))
+    throw new ApiError("VERSION_NOT_FOUND");
+  return toModel(id, product);
+}

@@ -1,0 +1,16 @@
+import { api } from "@stoa/contract";
+import { leavingMemory, type Route, route, streamRoute } from "../../platform/http/route.ts";
+import { complete, completeAgain, joinCompletion, resumeCompletion } from "./completions.ts";
+import { listModels, readModel } from "./models.ts";
+
+export const openAiRoutes: Route[] = [
+  leavingMemory(
+    streamRoute(api.openai.complete, (ctx, caller, { body }, facts) => complete(ctx, caller, body, facts), {
+      again: (ctx, caller, name) => completeAgain(ctx, caller, name),
+      join: (ctx, caller, executionId, { body }) => joinCompletion(ctx, caller, executionId, body),
+      resume: (ctx, caller, executionId, { body }) => resumeCompletion(ctx, caller, executionId, body),
+    }),
+  ),
+  route(api.openai.models, (ctx, caller) => listModels(ctx, caller)),
+  route(api.openai.model, (ctx, caller, { params }) => readModel(ctx, caller, params.productId)),
+];

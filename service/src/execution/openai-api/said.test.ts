@@ -1,0 +1,306 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { hasDraft, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { type Wish, wishOf } from "../../../test/openai.ts";
+import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import { allAt, hasKey, newestRun } from "../../../test/runs.ts";
+import { toUuid } from "../../core/ids.ts";
+
+let provider: ProviderServer;
+let market: Market;
+let author: Client;
+/** Needs topic, takes language. */
+let haiku: string;
+before(async () => {
+  provider = await startProviderServer();
+  market = await openMarket({ providers: allAt(provider) });
+  author = await market.hasUser();
+  haiku = await hasDraft(author);
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+const post = (wish: Wish, model = haiku, caller = author): Promise<Reply> =>
+  caller.post("/v1/openai/chat/completions", wishOf(model, wish));
+const user = (content: unknown): Wish => ({ messages: [{ role: "user", content: content as string }] });
+
+/** What the prompt became, as the sandbox echoes it. */
+async function echoOf(wish: Wish, model = haiku): Promise<string> {
+  const metadata = { apiKeyId: "sandbox", model: "sandbox-echo", ...wish.metadata };
+  const reply = await post({ ...wish, metadata }, model);
+  assert.equal(reply.status, 200, reply.text);
+  return reply.body.choices[0].message.content.replace("[sandbox] ", "");
+}
+
+const IN_RAIN = "Write a haiku about rain in English.";
+
+suite("variables are taken", () => {
+  test("of the last user message as a JSON object; empty messages beside it say nothing", async () => {
+    const messages: Wish["messages"] = [
+      { role: "system", content: "" },
+      { role: "user", content: ' {"topic": "rain"}\n' },
+      { role: "assistant", content: " " },
+    ];
+    assert.equal(await echoOf({ messages }), IN_RAIN);
+  });
+
+  test("of the conversation, where the prompt declares that it takes one", async () => {
+    const takes = await hasDraft(author, { content: "{{conversation}} Then: {{question}}" });
+    const messages: Wish["messages"] = [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "What is snow?" },
+      { role: "assistant", content: "White." },
+      { role: "user", content: "And rain?" },
+    ];
+    const all = messages.map(({ role, content }) => ({ role, content }));
+    const turns = all.slice(0, 3);
+    assert.equal(await echoOf({ messages }, takes), `${JSON.stringify(turns)} Then: And rain?`);
+    assert.equal(await echoOf(user("Rain?"), takes), "[] Then: Rain?");
+    const metadata = { variables: '{"question": "Snow?"}' };
+    assert.equal(await echoOf({ messages, metadata }, takes), `${JSON.stringify(all)} Then: Snow?`);
+  });
+
+  test("of its text parts, put together", async () => {
+    const parts = [
+      { type: "text", text: '{"topic": ' },
+      { type: "text", text: '"rain"}' },
+    ];
+    assert.equal(await echoOf(user(parts)), IN_RAIN);
+  });
+
+  test("of metadata.variables first, an object or its JSON text", async () => {
+    for (const variables of [{ topic: "rain" }, '{"topic": "rain"}'] as string[])
+      assert.equal(await echoOf({ ...user(""), metadata: { variables } }), IN_RAIN);
+    const metadata = { variables: { topic: "rain" } as unknown as string };
+    assert.equal(await echoOf({ messages: [], metadata }), IN_RAIN);
+  });
+
+  test("of a text alone, for the one variable that is needed, or the only one", async () => {
+    assert.equal(await echoOf(user("rain")), IN_RAIN);
+    const only = await hasDraft(author, { content: "About {{topic=snow}}." });
+    assert.deepEqual(
+      [await echoOf(user("rain"), only), await echoOf(user(" "), only)],
+      ["About rain.", "About snow."],
+    );
+    const none = await hasDraft(author, { content: "About nothing." });
+    assert.equal(await echoOf(user("Hello!"), none), "About nothing.");
+  });
+
+  test("literally: a text that looks like a template or an odd JSON is one", async () => {
+    for (const text of ["{{topic}}", "[1]", '"rain"', "7", "null", "{not JSON}", "{{language}} \\{{"])
+      assert.equal(await echoOf(user(text)), `Write a haiku about ${text} in English.`);
+  });
+});
+
+suite("variables are refused where they stand", () => {
+  const refused = async (wish: Wish, field: string, model = haiku) => {
+    const reply = await post(wish, model);
+    assertError(reply, 400, "VALIDATION_ERROR", field);
+    assert.equal(reply.body.error.param, field);
+    return reply;
+  };
+
+  test("messages that a prompt would not see: a system message, earlier turns, a beginning of the answer", async () => {
+    const [message] = user('{"topic": "rain"}').messages!;
+    const system = { role: "system" as const, content: "Be brief." };
+    const turns = [
+      { role: "user" as const, content: "Hello" },
+      { role: "assistant" as const, content: "Hi" },
+    ];
+    await refused({ messages: [system, message!] }, "messages[0]");
+    await refused({ messages: [...turns, message!] }, "messages[0]");
+    await refused({ messages: [message!, turns[1]!] }, "messages[1]");
+    const metadata = { variables: '{"topic": "rain"}' };
+    await refused({ messages: [system, message!], metadata }, "messages[0]");
+    const beside = await refused({ messages: [message!], metadata }, "messages[0]");
+    assert.match(beside.body.error.message, /metadata\.variables: leave its content empty/);
+  });
+
+  test("in the message, by its number", async () => {
+    const system = { role: "system" as const, content: "" };
+    const [message] = user('{"topik": "rain", "topic": 7}').messages!;
+    const reply = await refused({ messages: [system, message!] }, "messages[1].content.topik");
+    const { errors } = reply.body.error.details;
+    assert.equal(errors[1].field, "messages[1].content.topic");
+    await refused(user('{"__proto__": "rain"}'), "messages[0].content.__proto__");
+    await refused(user(""), "messages[0].content.topic");
+  });
+
+  test("in the metadata", async () => {
+    const metadata = { variables: '{"topic": "rain", "colour": "red"}' };
+    await refused({ ...user(""), metadata }, "metadata.variables.colour");
+    for (const variables of ["[]", "null", "rain", '"x"']) {
+      const reply = await post({ metadata: { variables } });
+      assertError(reply, 400, "INVALID_REQUEST", "metadata.variables");
+    }
+  });
+
+  test("a text alone, where it could be more than one of them", async () => {
+    const two = await hasDraft(author, { content: "{{topic}} and {{other}}" });
+    const reply = await refused(user("rain"), "messages[0].content", two);
+    assert.match(reply.body.error.message, /topic, other/);
+    const maybe = await hasDraft(author, { content: "{{topic=a}} and {{other=b}}" });
+    await refused(user("rain"), "messages[0].content", maybe);
+  });
+
+  test("however deep or large they are", async () => {
+    const deep = `{"topic": ${"[".repeat(200_000)}${"]".repeat(200_000)}}`;
+    await refused(user(deep), "messages[0].content");
+    const names = Array.from({ length: 2_001 }, (_, at) => `"name${at}": "x"`);
+    await refused(user(`{${names.join(",")}}`), "messages[0].content");
+    await refused({ ...user(""), metadata: { variables: `{${names.join(",")}}` } }, "metadata.variables");
+    await refused(user("x".repeat(40_000)), "messages[0].content.topic");
+    await refused(user('{"topic": "a\\u0000b"}'), "messages[0].content.topic");
+  });
+
+  test("what is no text", async () => {
+    for (const part of [{ type: "image_url", image_url: { url: "data:," } }, { type: "text" }]) {
+      const reply = await post(user([{ type: "text", text: "rain" }, part]));
+      assertError(reply, 400, "INVALID_REQUEST", "messages[0].content[1]");
+    }
+    assertError(await post(user(7)), 400, "INVALID_REQUEST", "messages[0].content");
+  });
+});
+
+suite("what cannot be honoured is refused by its name, and nothing is run", () => {
+  const tool = { type: "function", function: { name: "f" } };
+  for (const [field, value] of Object.entries({
+    n: 2,
+    tools: [tool],
+    tool_choice: "required",
+    functions: [{ name: "f" }],
+    function_call: { name: "f" },
+    response_format: { type: "json_object" },
+    modalities: ["audio"],
+    audio: { voice: "alloy", format: "mp3" },
+    prediction: { type: "content", content: "x" },
+    web_search_options: {},
+    reasoning_effort: "high",
+    verbosity: "low",
+    top_p: 0.5,
+    presence_penalty: 1,
+    frequency_penalty: -1,
+    logit_bias: { "50256": -100 },
+    logprobs: true,
+    top_logprobs: 3,
+    stop: ["\n"],
+    temperature: 3,
+    max_tokens: 0,
+    max_completion_tokens: 1.5,
+    stream: "yes",
+    model: 7,
+    messages: "rain",
+  })) {
+    test(field, async () => {
+      const before = await newestRun(author);
+      const reply = await post({ [field]: value } as Wish);
+      const { field: named } = assertError(reply, 400, "INVALID_REQUEST");
+      assert.ok(named === field || named.startsWith(`${field}.`) || named.startsWith(`${field}[`), named);
+      assert.equal(reply.body.error.param, named);
+      assert.equal(reply.body.error.type, "invalid_request_error");
+      assert.deepEqual(await newestRun(author), before);
+    });
+  }
+
+  test("but not where it says what holds anyway, nor what is harmless", async () => {
+    const usual = {
+      ...{ n: 1, tools: [], tool_choice: "auto", functions: [], response_format: { type: "text" } },
+      ...{ modalities: ["text"], top_p: 1, presence_penalty: 0, frequency_penalty: 0, logit_bias: {} },
+      ...{ logprobs: false, stop: [], reasoning_effort: null, prediction: null, stream: null },
+      ...{ user: "u", seed: 7, service_tier: "auto", store: true, parallel_tool_calls: true },
+      ...{ a_field_of_next_year: { x: 1 }, stream_options: { include_obfuscation: false } },
+    };
+    const reply = await post(usual as Wish);
+    assert.equal(reply.status, 200, reply.text);
+  });
+});
+
+suite("the key of a run", () => {
+  const keyOfRun = async (caller: Client, wish: Wish = {}, model = haiku) => {
+    const reply = await post(wish, model, caller);
+    assert.equal(reply.status, 200, reply.text);
+    return (await newestRun(caller)).provider;
+  };
+
+  test("is the newest valid one of a provider that fits, else the sandbox", async () => {
+    const owner = await market.hasUser();
+    const model = await hasDraft(owner);
+    assert.equal(await keyOfRun(owner, {}, model), "sandbox");
+    await hasKey(owner, { provider: "mistral" });
+    assert.equal(await keyOfRun(owner, {}, model), "sandbox", "the product does not run on it");
+    await hasKey(owner, { provider: "openai" });
+    assert.equal(await keyOfRun(owner, {}, model), "openai");
+    const newest = await hasKey(owner, { provider: "anthropic" });
+    assert.equal(await keyOfRun(owner, {}, model), "anthropic");
+    const setStatus = "update provider_keys set status = 'invalid' where id = $1";
+    await market.query(setStatus, [toUuid("pkey", newest)]);
+    assert.equal(await keyOfRun(owner, {}, model), "openai");
+  });
+
+  test("of a server of one's own is none where nobody knows its models, unless one is named", async () => {
+    const owner = await market.hasUser();
+    const model = await hasDraft(owner);
+    await hasKey(owner, { provider: "openai-compatible", baseUrl: provider.url });
+    assert.equal(await keyOfRun(owner, {}, model), "sandbox");
+    assert.equal(await keyOfRun(owner, { metadata: { model: "llama" } }, model), "openai-compatible");
+    assert.equal((provider.requests.at(-1)!.body as { model: string }).model, "llama");
+  });
+
+  test("is the one that is named, or 404", async () => {
+    const named = await hasKey(author, { provider: "openai" });
+    await hasKey(author, { provider: "anthropic" });
+    assert.equal(await keyOfRun(author, { metadata: { apiKeyId: named } }), "openai");
+    const reply = await post({ metadata: { apiKeyId: "pkey_nothing" } });
+    assertError(reply, 404, "PROVIDER_KEY_NOT_FOUND", "metadata.apiKeyId");
+  });
+
+  test("is no key whose provider is left alone for now, where another one fits", async () => {
+    const shop = await openMarket({ providers: allAt(provider), breaker: { faultsToOpen: 1 } });
+    const owner = await shop.hasUser();
+    const model = await hasDraft(owner);
+    for (const name of ["openai", "anthropic"]) await hasKey(owner, { provider: name });
+    const ask = () => owner.post("/v1/openai/chat/completions", wishOf(model));
+    for (let attempt = 0; attempt < 3; attempt++) provider.next({ status: 500 });
+    const failed = await ask();
+    const [second, { provider: called }] = [await ask(), await newestRun(owner)];
+    await shop.close();
+    assert.equal(failed.body.error.code, "PROVIDER_ERROR");
+    assert.deepEqual([second.status, called], [200, "openai"]);
+  });
+
+  test("is asked for where there is neither a valid one nor a sandbox", async () => {
+    const shop = await openMarket({ config: { sandbox: false } });
+    const owner = await shop.hasUser();
+    const reply = await owner.post("/v1/openai/chat/completions", wishOf(await hasDraft(owner)));
+    await shop.close();
+    assertError(reply, 400, "VALIDATION_ERROR", "metadata.apiKeyId");
+    assert.match(reply.body.error.message, /openai, anthropic/);
+  });
+});
+
+suite("the history", () => {
+  test("keeps what went in and out, unless the request says store: false", async () => {
+    for (const store of [true, false]) {
+      const { id } = (await post({ store, metadata: { apiKeyId: "sandbox" } })).body;
+      const { data } = (await author.get(`/v1/ai/executions/${id}`)).body;
+      assert.deepEqual(data.variables, store ? { topic: "rain" } : null);
+      assert.equal(data.output === null, !store);
+    }
+  });
+
+  test("tells the pinned version, and a version that nobody may run is the model's fault", async () => {
+    const sold = await hasProduct(author);
+    await author.patch(`/v1/products/${sold}`, {
+      version: "1.1.0",
+      content: "On {{topic}} in {{language=English}}.",
+    });
+    for (const version of ["1.0.0", "1.1.0"])
+      assert.equal((await post({}, `${sold}@${version}`)).body.model, `${sold}@${version}`);
+    assert.equal((await post({}, sold)).body.model, `${sold}@1.1.0`);
+    assertError(await post({}, `${haiku}@9.0.0`), 400, "VALIDATION_ERROR", "model");
+    assertError(await post({}, "gpt-5-mini"), 404, "PRODUCT_NOT_FOUND", "model");
+  });
+});

@@ -1,0 +1,106 @@
+import type { CreateChatCompletion, Variable } from "@stoa/contract";
+import { invalidRequest, ruleBroken } from "../../core/errors.ts";
+import { MAX_MEMBERS, shapeFault } from "../../platform/http/json-body.ts";
+
+type Wish = Pick<CreateChatCompletion, "messages" | "metadata">;
+
+interface Turn {
+  /** Its place in the request. */
+  at: string;
+  role: string;
+  text: string;
+  /** The last user message, which would hold the variables. */
+  isLast: boolean;
+}
+
+/** What a request says for the variables: each by its name, or a text alone; and where that stands. */
+export type Said = {
+  at: string;
+  /** The messages that hold no variables: a system message, the turns before; beside `metadata.variables` the last user message, too. */
+  conversation: Turn[];
+} & ({ variables: Record<string, unknown> } | { text: string });
+
+/** A prompt that declares a variable of this name takes the conversation: as JSON text, a list of {role, content}. */
+const CONVERSATION = "conversation";
+
+/** `metadata.variables` if given, else the last user message. Throws if neither can be read. */
+export function saidIn({ messages, metadata }: Wish): Said {
+  const given = metadata?.variables;
+  const last = messages.findLastIndex(({ role }) => role === "user");
+  const turns = turnsOf(messages, last);
+  if (given !== undefined) return { variables: named(given), at: "metadata.variables", conversation: turns };
+  const conversation = turns.filter(({ isLast }) => !isLast);
+  const at = `messages[${last}].content`;
+  const text = last === -1 ? "" : textOf(messages[last]!.content ?? "", at);
+  // An empty message is what clients send that must send one.
+  if (text.trim() === "") return { variables: {}, at, conversation };
+  const variables = objectIn(text, at);
+  return variables ? { variables, at, conversation } : { text, at, conversation };
+}
+
+/** An empty message says nothing that could be lost. */
+const turnsOf = (messages: Wish["messages"], last: number): Turn[] =>
+  messages.flatMap(({ role, content }, index) => {
+    const text = textOf(content ?? "", `messages[${index}].content`);
+    return text.trim() === "" ? [] : [{ at: `messages[${index}]`, role, text, isLast: index === last }];
+  });
+
+function named(given: string | Record<string, unknown>): Record<string, unknown> {
+  const variables = typeof given === "string" ? objectIn(given, "metadata.variables") : given;
+  if (!variables) throw invalidRequest("metadata.variables", "must be a JSON object");
+  return variables;
+}
+
+function textOf(content: string | { type: string; text?: string | undefined }[], at: string): string {
+  if (typeof content === "string") return content;
+  const texts = content.map(({ type, text }, index) => {
+    if (type === "text" && text !== undefined) return text;
+    throw invalidRequest(`${at}[${index}]`, "cannot be honoured: variables are text");
+  });
+  return texts.join("");
+}
+
+/** null: it is no JSON text of an object. */
+function objectIn(text: string, at: string): Record<string, unknown> | null {
+  if (!/^\s*\{/.test(text)) return null;
+  const fault = shapeFault(Buffer.from(text), MAX_MEMBERS);
+  try {
+    // A text that is no JSON may have any shape.
+    const value = JSON.parse(text) as Record<string, unknown>;
+    if (!fault) return value;
+  } catch {
+    return null;
+  }
+  throw ruleBroken(at, fault);
+}
+
+/** The values for a prompt. A conversation that it does not take is refused: without it the answer would be to another question. */
+export function variablesOf(said: Said, declared: readonly Variable[]): Record<string, unknown> {
+  if (!declared.some(({ name }) => name === CONVERSATION)) {
+    mustStandAlone(said);
+    return ownVariables(said, declared);
+  }
+  const turns = said.conversation.map(({ role, text }) => ({ role, content: text }));
+  const others = declared.filter(({ name }) => name !== CONVERSATION);
+  return { [CONVERSATION]: JSON.stringify(turns), ...ownVariables(said, others) };
+}
+
+function mustStandAlone({ conversation: [turn] }: Said): void {
+  if (!turn) return;
+  const reason = turn.isLast
+    ? "would be ignored beside metadata.variables: leave its content empty, or send the variables in it and no metadata.variables"
+    : `would be ignored: this prompt takes one user message, without system message and earlier turns (a seller's prompt takes them by a variable named ${CONVERSATION})`;
+  throw ruleBroken(turn.at, reason);
+}
+
+/** A text alone is the value of the one variable that must be given, or of the only one that there is. */
+function ownVariables(said: Said, declared: readonly Variable[]): Record<string, unknown> {
+  if ("variables" in said) return said.variables;
+  // A prompt without variables says the same whatever it is told.
+  if (declared.length === 0) return {};
+  const needed = declared.filter((variable) => variable.required && variable.default === undefined);
+  const [only, another] = needed.length === 0 ? declared : needed;
+  if (!another) return { [only!.name]: said.text };
+  const names = declared.map(({ name }) => name).join(", ");
+  throw ruleBroken(said.at, `must be a JSON object with the variables of this prompt: ${names}`);
+}

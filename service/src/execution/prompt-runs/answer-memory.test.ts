@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { hasDraft } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import { heldPieces, streams } from "../../../test/run-streams.ts";
+import { allAt, hasKey, ran, run } from "../../../test/runs.ts";
+import { becomes } from "../../../test/until.ts";
+import { asks, begins, hasWorkflow, startWorker, stepOf, untilStatus } from "../../../test/workflows.ts";
+import { AnswerMemory } from "../../integrations/ai-providers/answer-memory.ts";
+import { followLive } from "./stream.ts";
+
+const MEMORY = 1_000_000;
+const PIECE = 100_000;
+
+suite("the memory of a process for answers", () => {
+  const answerMemory = new AnswerMemory(MEMORY);
+  let provider: ProviderServer;
+  let market: Market;
+  let owner: Client;
+  let wish: { productId: string; apiKeyId: string };
+  before(async () => {
+    provider = await startProviderServer();
+    market = await openMarket({ providers: allAt(provider), answerMemory });
+    owner = await market.hasUser();
+    wish = { productId: await hasDraft(owner), apiKeyId: await hasKey(owner) };
+  });
+  after(async () => {
+    await market.close();
+    await provider.close();
+  });
+
+  const piecesOf = (count: number) => Array.from({ length: count }, () => "x".repeat(PIECE));
+  const mustBeFree = () =>
+    becomes(
+      async () => answerMemory.held,
+      (held) => held === 0,
+    );
+
+  for (const [words, next] of [
+    ["streamed by the provider", { stream: { pieces: piecesOf(4) } }],
+    ["sent by the provider as one JSON text", { answer: { text: "x".repeat(4 * PIECE) } }],
+  ] as const)
+    test(`POST /ai/execute: four parallel answers of 400,000 characters, ${words}: those that no longer fit are 503`, async () => {
+      if ("stream" in next) provider.always(next);
+      else provider.always({ status: 200, body: completionOf(next.answer.text), chunk: 65_536 });
+      const replies = await Promise.all(Array.from({ length: 4 }, () => run(owner, wish)));
+      const refused = replies.filter(({ status }) => status !== 200);
+      assert.ok(refused.length > 0 && refused.length < 4, `${refused.length} of 4 were refused`);
+      for (const reply of refused) {
+        const details = assertError(reply, 503, "SERVICE_UNAVAILABLE");
+        assert.deepEqual([details.source, details.reason], ["marketplace", "memory_full"]);
+        assert.match(reply.body.error.message, /maxTokens/);
+        const { body } = await owner.get(`/v1/ai/executions/${details.executionId}`);
+        const { status, error, usage } = body.data;
+        assert.deepEqual([status, error.code, usage.estimated], ["failed", "SERVICE_UNAVAILABLE", true]);
+      }
+      await mustBeFree();
+      assert.equal((await ran(owner, wish)).output.length, 4 * PIECE);
+    });
+
+  test("a short answer beside long ones is whole", async () => {
+    const long = heldPieces();
+    long.allow(3);
+    provider.always({ stream: { pieces: piecesOf(5), gate: long.gate } });
+    const running = Array.from({ length: 2 }, () => run(owner, wish));
+    await becomes(
+      async () => answerMemory.held,
+      (held) => held === 6 * PIECE,
+    );
+    provider.always({ answer: { text: "Short." } });
+    assert.equal((await ran(owner, wish)).output, "Short.");
+    long.allowAll();
+    const statuses = (await Promise.all(running)).map(({ status }) => status);
+    assert.ok(statuses.includes(503), "of the long ones one at least is too much");
+  });
+
+  test("a reader of a run that has ended holds its text until they have left", async () => {
+    provider.always({ stream: { pieces: piecesOf(2) } });
+    const { ctx } = market.service;
+    const listener = await streams(market.service.origin, owner, wish);
+    await listener.ended;
+    await mustBeFree();
+    const live = ctx.live.begin(ctx.newId());
+    live.say("x".repeat(2 * PIECE));
+    const reader = followLive(live, 0, new AbortController().signal);
+    assert.equal((await reader.next()).value?.type, "execution.started");
+    live.end({ type: "execution.completed", data: {} });
+    ctx.live.remove(live.id);
+    assert.equal(answerMemory.held, 2 * PIECE);
+    await reader.return(undefined);
+    assert.equal(answerMemory.held, 0);
+  });
+
+  test("workflow steps: parallel answers that no longer fit fail as SERVICE_UNAVAILABLE", async () => {
+    const { stop } = startWorker(market);
+    const held = heldPieces();
+    provider.always({ stream: { pieces: piecesOf(4), gate: held.gate } });
+    const ids = Array.from({ length: 3 }, (_, at) => `s${at}`);
+    const workflowId = await hasWorkflow(owner, {
+      steps: ids.map((id) => asks(id, "Much.", { onError: "continue" })),
+    });
+    held.allow(2);
+    const executionId = await begins(owner, workflowId, { apiKeys: { openai: wish.apiKeyId } });
+    await becomes(
+      async () => answerMemory.held,
+      (characters) => characters === 3 * 2 * PIECE,
+    );
+    held.allowAll();
+    await untilStatus(owner, executionId, "completed");
+    const steps = await Promise.all(ids.map((id) => stepOf(owner, executionId, id)));
+    const failed = steps.filter(({ status }) => status === "failed");
+    assert.ok(failed.length > 0 && failed.length < ids.length, `${failed.length} steps failed`);
+    for (const { error } of failed) assert.equal(error.code, "SERVICE_UNAVAILABLE");
+    await stop();
+    await mustBeFree();
+  });
+});
+
+const completionOf = (content: string) => ({
+  model: "some-model",
+  choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 },
+});

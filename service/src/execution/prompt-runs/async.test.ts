@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import pg from "pg";
+import { hasDraft } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import { allOf, follows, heldPieces } from "../../../test/run-streams.ts";
+import { allAt, hasKey, run } from "../../../test/runs.ts";
+import { becomes } from "../../../test/until.ts";
+import { endAbandonedRuns } from "../executions/executions.ts";
+import { RUN_LEASE_MS } from "./runs.ts";
+
+const ASYNC = { prefer: "respond-async" };
+
+let provider: ProviderServer;
+let market: Market;
+let owner: Client;
+let productId: string;
+let apiKeyId: string;
+before(async () => {
+  provider = await startProviderServer();
+  market = await openMarket({ providers: allAt(provider) });
+  owner = await market.hasUser();
+  productId = await hasDraft(owner, { models: { openai: "gpt-4o" } });
+  apiKeyId = await hasKey(owner);
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+const accepted = async (headers: Record<string, string> = {}, more: object = {}) => {
+  const reply = await run(owner, { productId, apiKeyId, ...more }, { ...ASYNC, ...headers });
+  assert.equal(reply.status, 202, reply.text);
+  return reply;
+};
+const ended = (statusUrl: string) =>
+  becomes(
+    async () => (await owner.get(statusUrl)).body.data,
+    ({ completedAt }) => completedAt !== null,
+  );
+
+suite("Prefer: respond-async", () => {
+  test("answers at once where to look, and the run goes on without its caller", async () => {
+    const held = heldPieces();
+    provider.next({ stream: { pieces: ["One ", "two"], gate: held.gate } });
+    const reply = await accepted();
+    assert.equal(reply.headers.get("preference-applied"), "respond-async");
+    const { executionId, status, statusUrl, eventsUrl, createdAt } = reply.body.data;
+    assert.deepEqual(
+      { status, statusUrl, eventsUrl, createdAt },
+      {
+        status: "running",
+        statusUrl: `${market.origin}/v1/ai/executions/${executionId}`,
+        eventsUrl: `${market.origin}/v1/ai/executions/${executionId}/events`,
+        createdAt: market.clock.now.toISOString(),
+      },
+    );
+    const reader = await follows(market.origin, owner, executionId);
+    held.allow(1);
+    await reader.hears(2);
+    assert.equal((await owner.get(statusUrl)).body.data.status, "running");
+    held.allowAll();
+    const { text, end } = await allOf(reader);
+    assert.deepEqual([text, end.metadata.mode], ["One two", "async"]);
+    const { output, mode } = await ended(statusUrl);
+    assert.deepEqual([output, mode], ["One two", "async"]);
+  });
+
+  test("beside a stream that is asked for is passed over", async () => {
+    const reply = await run(owner, { productId, stream: true }, ASYNC);
+    assert.deepEqual(
+      [reply.status, reply.headers.get("content-type"), reply.headers.get("preference-applied")],
+      [200, "text/event-stream", null],
+    );
+  });
+
+  test("refuses what may not be run at once, and records what fails later", async () => {
+    assertError(
+      await run(owner, { productId, apiKeyId, variables: {} }, ASYNC),
+      422,
+      "VALIDATION_ERROR",
+      "variables.topic",
+    );
+    provider.next({ status: 418 });
+    const { statusUrl } = (await accepted()).body.data;
+    const { status, error } = await ended(statusUrl);
+    assert.deepEqual([status, error.code], ["failed", "PROVIDER_ERROR"]);
+  });
+
+  test("fifty posts with one Idempotency-Key are one run", async () => {
+    const before = provider.requests.length;
+    const headers = { ...ASYNC, "idempotency-key": "fifty" };
+    const replies = await Promise.all(
+      Array.from({ length: 50 }, () => run(owner, { productId, apiKeyId }, headers)),
+    );
+    const taken = replies.filter(({ status }) => status === 202);
+    assert.equal(new Set(taken.map(({ body }) => body.data.executionId)).size, 1);
+    for (const { status } of replies) assert.ok(status === 202 || status === 409, String(status));
+    await ended(taken[0]!.body.data.statusUrl);
+    assert.equal(provider.requests.length, before + 1);
+  });
+
+  test("the history tells runs by their mode", async () => {
+    const { executionId } = (await accepted()).body.data;
+    await run(owner, { productId });
+    const list = await owner.get("/v1/ai/executions?mode=async&limit=1");
+    assert.equal(list.body.data[0].id, executionId);
+    assert.ok(
+      (await owner.get("/v1/ai/executions?mode=sync")).body.data.every(
+        ({ mode }: { mode: string }) => mode === "sync",
+      ),
+    );
+    assertError(await owner.get("/v1/ai/executions?mode=loud"), 400, "INVALID_REQUEST", "mode");
+  });
+});
+
+test("a service that ends waits for its runs, and gives them up when their grace is over", async () => {
+  const shop = await openMarket({ providers: allAt(provider), graceMs: 300 });
+  const database = new pg.Client({ connectionString: shop.target });
+  await database.connect();
+  const somebody = await shop.hasUser();
+  const wish = { productId: await hasDraft(somebody), apiKeyId: await hasKey(somebody) };
+  const held = heldPieces();
+  provider.next({ stream: { gate: held.gate } });
+  provider.next({ stream: { pieces: ["One "], breaks: "stall" } });
+  await run(somebody, wish, ASYNC);
+  await run(somebody, wish, ASYNC);
+  const closing = shop.service.close();
+  held.allowAll();
+  await closing;
+  const { rows } = await database.query("select status, error_code as code from executions order by status");
+  await database.end();
+  assert.deepEqual(rows, [
+    { status: "completed", code: null },
+    { status: "failed", code: "shutdown" },
+  ]);
+});
+
+test("a run whose process died is told as failed, and is called by nobody again", async () => {
+  const before = provider.requests.length;
+  provider.next("hang");
+  const arrival = provider.nextRequest();
+  const { executionId } = (await accepted()).body.data;
+  await arrival;
+  // As after a kill: nobody here knows of it.
+  const { live } = market.service.ctx;
+  const lost = live.ids.map((id) => live.get(id)!);
+  for (const { id } of lost) live.remove(id);
+  const reader = await follows(market.origin, owner, executionId);
+  await reader.hears(1);
+  market.clock.forward(RUN_LEASE_MS + 1);
+  await endAbandonedRuns(market.service.ctx);
+  const { end } = await allOf(reader);
+  assert.equal(end.code, "INTERNAL_ERROR");
+  assert.equal(provider.requests.length, before + 1);
+  for (const run of lost) run.giveUp("canceled");
+});

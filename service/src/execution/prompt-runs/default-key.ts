@@ -1,0 +1,58 @@
+import { providers } from "@stoa/contract";
+import type { Context, Member } from "../../core/context.ts";
+import { ruleBroken } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import {
+  defaultModels,
+  fitsEverything,
+  type ProviderId,
+} from "../../integrations/ai-providers/ai-provider.ts";
+import { type KeyRow, listValidKeys } from "../provider-keys/key-queries.ts";
+import { toUsable } from "../provider-keys/provider-keys.ts";
+import type { Product } from "./prepare.ts";
+import { mustLetThrough } from "./run.ts";
+
+/**
+ * The key of a run that names none: the caller's newest valid and reachable one that the product and a known model fit, else in the test
+ * environment the sandbox.
+ */
+export async function defaultKeyFor(
+  ctx: Context,
+  caller: Member,
+  product: Product,
+  model: string | undefined,
+): Promise<string> {
+  const isKnown = (provider: ProviderId) => model ?? product.models[provider] ?? defaultModels[provider];
+  const fits = (provider: ProviderId) =>
+    fitsEverything.has(provider) || product.compatibility.includes(provider);
+  const fitting = providers.filter((provider) => fits(provider) && isKnown(provider));
+  const key = firstReachable(ctx, await listValidKeys(ctx.db, caller.userId, fitting));
+  if (key) return toId("pkey", key.id);
+  if (sandboxStandsIn(ctx)) return "sandbox";
+  throw ruleBroken("apiKeyId", `is needed: you have no valid key of ${fitting.join(", ")}`);
+}
+
+/** Whether a run that lacks a key is the sandbox's. */
+export const sandboxStandsIn = ({ config }: Context): boolean =>
+  config.sandbox && config.environment === "test";
+
+/** The caller's newest valid key of each provider, by the provider. */
+export async function newestKeysOf(ctx: Context, caller: Member): Promise<Record<string, string>> {
+  const byProvider = Map.groupBy(await listValidKeys(ctx.db, caller.userId), ({ provider }) => provider);
+  return Object.fromEntries(
+    [...byProvider].map(([provider, keys]) => [provider, toId("pkey", firstReachable(ctx, keys)!.id)]),
+  );
+}
+
+/** The first whose provider is not left alone for now; where all are, the first, so that its caller is told so. */
+function firstReachable(ctx: Context, keys: KeyRow[]): KeyRow | undefined {
+  const isReachable = (key: KeyRow) => {
+    try {
+      mustLetThrough(ctx, toUsable(ctx, key));
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  return keys.find(isReachable) ?? keys[0];
+}

@@ -1,0 +1,435 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import type { ErrorCode } from "@stoa/contract";
+import { dumpOf } from "../../../test/dump.ts";
+import { hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import {
+  type Answer,
+  type Misbehaviour,
+  type ProviderServer,
+  type Raw,
+  refusedUrl,
+  startProviderServer,
+} from "../../../test/provider-server.ts";
+import { allAt, hasKey, newestRun, ran, run, startHeldProvider } from "../../../test/runs.ts";
+
+const PROMPT_MARKER = "the-authors-secret-prompt";
+const VALUE_MARKER = "the-buyers-secret-value";
+const DEFAULT_MARKER = "the-secret-default";
+const KEY_MARKER = "sk-the-secret-provider-key";
+const ANSWER_MARKER = "the-secret-answer";
+
+const DEADLINES = { connectMs: 5_000, firstByteMs: 600, idleMs: 600, totalMs: 4_000 };
+
+let provider: ProviderServer;
+let market: Market;
+let owner: Client;
+let productId: string;
+before(async () => {
+  provider = await startProviderServer({ key: KEY_MARKER });
+  market = await openMarket({ providers: allAt(provider), deadlines: DEADLINES });
+  owner = await market.hasUser();
+  productId = await hasDraft(owner, {
+    content: `${PROMPT_MARKER} {{topic}} {{more=${DEFAULT_MARKER}}}`,
+    compatibility: ["openai", "anthropic", "google"],
+  });
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+const variables = { topic: VALUE_MARKER };
+const formats = ["openai", "anthropic", "google", "openai-compatible"];
+const keyOf = (format: string, more: object = {}) =>
+  hasKey(owner, {
+    provider: format,
+    key: KEY_MARKER,
+    ...(format === "openai-compatible" && { baseUrl: provider.url }),
+    ...more,
+  });
+const fails = async (apiKeyId: string) =>
+  run(owner, { productId, apiKeyId, variables, options: { model: "some-model" } });
+const statusOf = async (apiKeyId: string) => {
+  const { body } = await owner.get("/v1/ai/keys?limit=100");
+  return body.data.find(({ id }: { id: string }) => id === apiKeyId).status;
+};
+
+/** Words of the author, the buyer and the provider: what no answer to an error and no log may hold. */
+const markers = [PROMPT_MARKER, VALUE_MARKER, DEFAULT_MARKER, KEY_MARKER, ANSWER_MARKER];
+function mustTellNothing(text: string, what: string) {
+  for (const marker of markers) assert.ok(!text.includes(marker), `${what} tells ${marker}`);
+}
+
+/** The answer, its source and the row of the history agree about what went wrong. */
+async function assertFault(reply: Reply, status: number, code: ErrorCode, details: object = {}) {
+  const told = assertError(reply, status, code);
+  mustTellNothing(reply.text, "the answer");
+  const { executionId, provider: _, attempts, ...facts } = told;
+  const row = await newestRun(owner);
+  assert.equal(row.id, executionId);
+  assert.deepEqual([row.status, row.error.code], ["failed", code]);
+  assert.equal(row.error.message, reply.body.error.message);
+  assert.equal((await owner.get(`/v1/ai/executions/${row.id}`)).body.data.attempts, attempts);
+  assert.deepEqual({ attempts, ...facts }, { source: "provider", attempts: 1, ...details });
+}
+
+interface Fault {
+  when: string;
+  replies: (Misbehaviour | Raw | { answer: Answer })[];
+  status: number;
+  code: ErrorCode;
+  details?: object;
+  retryAfter?: string;
+}
+
+/** Quotes all that it was sent, as providers do. */
+const quoting = {
+  error: { message: `You sent ${PROMPT_MARKER} ${VALUE_MARKER} by ${KEY_MARKER}: ${ANSWER_MARKER}` },
+};
+
+const faults: Fault[] = [
+  {
+    when: "403",
+    replies: [{ status: 403, body: quoting }],
+    status: 424,
+    code: "PROVIDER_PERMISSION_DENIED",
+    details: { status: 403 },
+  },
+  { when: "no credit", replies: ["quota"], status: 424, code: "PROVIDER_QUOTA_EXHAUSTED" },
+  {
+    when: "429 for longer than we wait",
+    replies: [{ status: 429, headers: { "retry-after": "30" }, body: quoting }],
+    status: 429,
+    code: "PROVIDER_RATE_LIMITED",
+    details: { status: 429, retryAfterSeconds: 30 },
+    retryAfter: "30",
+  },
+  {
+    when: "429 without a time",
+    replies: [{ status: 429, body: quoting }],
+    status: 429,
+    code: "PROVIDER_RATE_LIMITED",
+    details: { status: 429, retryAfterSeconds: 10 },
+    retryAfter: "10",
+  },
+  {
+    when: "429 again and again",
+    replies: [1, 1, 1].map((seconds) => ({ status: 429, headers: { "retry-after": `${seconds}` } })),
+    status: 429,
+    code: "PROVIDER_RATE_LIMITED",
+    details: { status: 429, retryAfterSeconds: 1, attempts: 3 },
+    retryAfter: "1",
+  },
+  {
+    when: "5xx three times",
+    replies: [500, 502, 503].map((status) => ({ status, body: quoting })),
+    status: 502,
+    code: "PROVIDER_ERROR",
+    details: { status: 503, attempts: 3 },
+  },
+  {
+    when: "a refusal that nobody knows",
+    replies: [{ status: 418, body: quoting }],
+    status: 502,
+    code: "PROVIDER_ERROR",
+    details: { status: 418, reason: "request_refused" },
+  },
+  {
+    when: "half an answer",
+    replies: ["cut"],
+    status: 502,
+    code: "PROVIDER_BAD_RESPONSE",
+  },
+  { when: "not a byte", replies: ["reset"], status: 502, code: "PROVIDER_BAD_RESPONSE" },
+  { when: "broken JSON", replies: ["bad-json"], status: 502, code: "PROVIDER_BAD_RESPONSE" },
+  {
+    when: "an answer without an end",
+    replies: [{ answer: { text: ANSWER_MARKER, stop: null } }],
+    status: 502,
+    code: "PROVIDER_BAD_RESPONSE",
+  },
+  {
+    when: "silence",
+    replies: ["hang"],
+    status: 504,
+    code: "PROVIDER_TIMEOUT",
+    details: { phase: "first_byte" },
+  },
+  {
+    when: "silence in the midst",
+    replies: ["stall"],
+    status: 504,
+    code: "PROVIDER_TIMEOUT",
+    details: { phase: "idle" },
+  },
+  {
+    when: "everything filtered",
+    replies: ["filter"],
+    status: 422,
+    code: "CONTENT_FILTERED",
+    details: { stage: "output" },
+  },
+  { when: "too long a prompt", replies: ["context"], status: 422, code: "CONTEXT_LENGTH_EXCEEDED" },
+  {
+    when: "an unknown model",
+    replies: ["no-model"],
+    status: 422,
+    code: "PROVIDER_NOT_SUPPORTED",
+    details: { status: 404, reason: "model_not_found" },
+  },
+];
+
+suite("a provider's fault", () => {
+  for (const { when, replies, status, code, details, retryAfter = null } of faults) {
+    test(`${when}: ${status} ${code}`, async () => {
+      for (const format of formats) {
+        const apiKeyId = await keyOf(format);
+        for (const reply of replies) provider.next(reply);
+        const reply = await fails(apiKeyId);
+        const told = assertError(reply, status, code);
+        // Which status tells it differs from provider to provider for these.
+        const differs = !details || !("status" in details);
+        await assertFault(reply, status, code, {
+          ...(differs && told.status !== undefined && { status: told.status }),
+          ...details,
+        });
+        assert.equal(reply.headers.get("retry-after"), retryAfter);
+        assert.equal(told.provider, format);
+        assert.equal(await statusOf(apiKeyId), "valid", "says nothing about the key");
+      }
+    });
+  }
+
+  test("a key that is not taken: 424 PROVIDER_KEY_INVALID, and the key is flagged until it is taken", async () => {
+    for (const format of formats) {
+      const apiKeyId = await keyOf(format);
+      provider.next("bad-key");
+      const reply = await fails(apiKeyId);
+      const { status } = assertError(reply, 424, "PROVIDER_KEY_INVALID");
+      await assertFault(reply, 424, "PROVIDER_KEY_INVALID", { status });
+      assert.equal(await statusOf(apiKeyId), "invalid");
+      await ran(owner, { productId, apiKeyId, variables, options: { model: "some-model" } });
+      assert.equal(await statusOf(apiKeyId), "valid");
+    }
+  });
+
+  test("a 401 does not flag the key that has replaced the refused one meanwhile", async (t) => {
+    const held = await startHeldProvider();
+    t.after(() => held.close());
+    const apiKeyId = await keyOf("openai-compatible", { baseUrl: held.url });
+    held.holdNextListing();
+    const [failing, verifying] = [fails(apiKeyId), owner.post(`/v1/ai/keys/${apiKeyId}/verify`)];
+    await held.arrivals(2);
+    await owner.patch(`/v1/ai/keys/${apiKeyId}`, { key: `${KEY_MARKER}-new` });
+    held.answer(401);
+    assertError(await failing, 424, "PROVIDER_KEY_INVALID");
+    await verifying;
+    assert.equal(await statusOf(apiKeyId), "valid");
+  });
+
+  test("a server that is not there: 502 PROVIDER_ERROR after three attempts", async () => {
+    const reply = await fails(await keyOf("openai-compatible", { baseUrl: await refusedUrl() }));
+    await assertFault(reply, 502, "PROVIDER_ERROR", { reason: "unreachable", attempts: 3 });
+  });
+
+  test("one that is mended by a repeat is none", async () => {
+    for (const reply of [{ status: 500 }, { status: 429, headers: { "retry-after": "1" } }]) {
+      provider.next(reply);
+      const { metadata } = await ran(owner, { productId, apiKeyId: await keyOf("openai"), variables });
+      assert.equal(metadata.attempts, 2);
+    }
+  });
+
+  test("with tokens that were counted all the same keeps them, and what they cost", async () => {
+    const apiKeyId = await keyOf("openai");
+    provider.next({ answer: { text: "", stop: "filter", usage: { input: 1_000, output: 100 } } });
+    const reply = await run(owner, { productId, apiKeyId, variables, options: { model: "gpt-4o" } });
+    await assertFault(reply, 422, "CONTENT_FILTERED", { stage: "output" });
+    const { usage } = await newestRun(owner);
+    assert.deepEqual([usage.totalTokens, usage.estimatedCost, usage.costKnown], [1_100, 0.0035, true]);
+    provider.next({ status: 418 });
+    await fails(apiKeyId);
+    assert.equal((await newestRun(owner)).usage, null, "without a count there is none");
+  });
+
+  test("of our own making is 500, and in the history too; the log has it, the answer nothing of it", async () => {
+    const random = () => {
+      throw new Error("an error of ours");
+    };
+    const broken = await openMarket({ providers: { ...allAt(provider), random } });
+    try {
+      const somebody = await broken.hasUser();
+      const apiKeyId = await hasKey(somebody, { key: KEY_MARKER });
+      provider.next({ status: 500 });
+      const reply = await run(somebody, { productId: await hasDraft(somebody), apiKeyId });
+      assertError(reply, 500, "INTERNAL_ERROR");
+      const { status, error } = await newestRun(somebody);
+      assert.deepEqual([status, error.code], ["failed", "INTERNAL_ERROR"]);
+      for (const text of [reply.text, error.message]) assert.ok(!text.includes("an error of ours"), text);
+      assert.ok(broken.logs.some((line) => line.includes("an error of ours")));
+    } finally {
+      await broken.close();
+    }
+  });
+
+  test("again and again: 503 PROVIDER_UNAVAILABLE at once, for a while, and for this key alone", async () => {
+    const clock = { ms: 0 };
+    const spared = await openMarket({
+      providers: allAt(provider),
+      breaker: { now: () => clock.ms, random: () => 0 },
+    });
+    try {
+      const somebody = await spared.hasUser();
+      const wish = {
+        productId: await hasDraft(somebody),
+        apiKeyId: await hasKey(somebody, { key: KEY_MARKER }),
+      };
+      const before = provider.requests.length;
+      for (let at = 0; at < 15; at++) provider.next({ status: 500 });
+      for (let at = 0; at < 5; at++) assertError(await run(somebody, wish), 502, "PROVIDER_ERROR");
+      assert.equal(provider.requests.length, before + 15, "repeats within a run count once");
+      clock.ms += 10_000;
+      for (const stream of [false, true]) {
+        const reply = await somebody.post("/v1/ai/execute", {
+          ...wish,
+          variables: { topic: "rain" },
+          stream,
+        });
+        const { attempts } = assertError(reply, 503, "PROVIDER_UNAVAILABLE");
+        assert.deepEqual([attempts, reply.headers.get("retry-after")], [0, "20"]);
+        mustTellNothing(reply.text, "the answer");
+      }
+      assert.equal(provider.requests.length, before + 15);
+      const { status, error, usage } = await newestRun(somebody);
+      assert.deepEqual([status, error.code, usage], ["failed", "PROVIDER_UNAVAILABLE", null]);
+      const bought = await hasProduct(await spared.hasUser());
+      await hasBought(somebody, bought);
+      const usedAt = async () =>
+        (await spared.query("select used_at from entitlements where buyer_id = $1", [somebody.userId]))
+          .rows[0].used_at;
+      assertError(await run(somebody, { ...wish, productId: bought }), 503, "PROVIDER_UNAVAILABLE");
+      assert.equal(await usedAt(), null, "nothing was sent, so that it can still be given back at once");
+      const other = await hasKey(somebody, { provider: "anthropic", key: KEY_MARKER });
+      await ran(somebody, { ...wish, apiKeyId: other });
+      clock.ms += 20_000;
+      await ran(somebody, wish);
+      await ran(somebody, { ...wish, productId: bought });
+      assert.notEqual(await usedAt(), null);
+    } finally {
+      await spared.close();
+    }
+  });
+
+  test("answers slower than the total deadline: 504 in the phase total", async () => {
+    const hasty = await openMarket({
+      providers: allAt(provider),
+      deadlines: { ...DEADLINES, firstByteMs: 5_000, totalMs: 200 },
+    });
+    try {
+      const somebody = await hasty.hasUser();
+      const wish = {
+        productId: await hasDraft(somebody),
+        apiKeyId: await hasKey(somebody, { key: KEY_MARKER }),
+      };
+      provider.next("hang");
+      const details = assertError(await run(somebody, wish), 504, "PROVIDER_TIMEOUT");
+      assert.equal(details.phase, "total");
+    } finally {
+      await hasty.close();
+    }
+  });
+});
+
+suite("nothing of prompt, variables, answer or key", () => {
+  test("is in the logs or, in plain text, in the database", async () => {
+    provider.next({ answer: { text: ANSWER_MARKER } });
+    const { executionId, output } = await ran(owner, {
+      productId,
+      apiKeyId: await keyOf("openai"),
+      variables,
+    });
+    assert.equal(output, ANSWER_MARKER);
+    const detail = await owner.get(`/v1/ai/executions/${executionId}`);
+    assert.deepEqual(detail.body.data.variables, variables, "it is kept");
+    const headers = { "idempotency-key": "kept" };
+    const wish = { productId, variables, options: { model: "sandbox-echo" } };
+    assert.equal((await run(owner, wish, headers)).status, 200);
+
+    mustTellNothing(market.logs.join("\n"), "a log line");
+    const elsewhere = (await dumpOf(market)).split("\n").filter((row) => !holdsProducts(row));
+    assert.ok(elsewhere.some((row) => row.startsWith("executions ")));
+    assert.ok(elsewhere.some((row) => row.startsWith("provider_keys ")));
+    mustTellNothing(elsewhere.join("\n"), "a row");
+  });
+
+  /** The author's own text is kept as it is, in the product. */
+  const holdsProducts = (row: string) => /^product_versions /.test(row) && !row.includes(VALUE_MARKER);
+});
+
+suite("the sandbox", () => {
+  const magic: [model: string, status: number, code: ErrorCode, details: object][] = [
+    ["sandbox-429", 429, "PROVIDER_RATE_LIMITED", { status: 429, retryAfterSeconds: 30 }],
+    ["sandbox-500", 502, "PROVIDER_ERROR", { status: 500 }],
+    ["sandbox-401", 424, "PROVIDER_KEY_INVALID", { status: 401 }],
+    ["sandbox-filter", 422, "CONTENT_FILTERED", { status: 400, stage: "input" }],
+    ["sandbox-context", 422, "CONTEXT_LENGTH_EXCEEDED", { status: 400 }],
+    ["sandbox-cut", 502, "PROVIDER_BAD_RESPONSE", { status: 200 }],
+    ["sandbox-badsse", 502, "PROVIDER_BAD_RESPONSE", { status: 200 }],
+  ];
+  for (const [model, status, code, details] of magic) {
+    test(`${model} fails as a provider would: ${status} ${code}`, async () => {
+      const reply = await run(owner, { productId, variables, options: { model } });
+      await assertFault(reply, status, code, details);
+      assert.equal(reply.body.error.details.provider, "sandbox");
+      assert.equal(reply.headers.get("retry-after"), model === "sandbox-429" ? "30" : null);
+    });
+  }
+
+  const answerOf = async (wish: object = {}) => {
+    const { output, usage, metadata } = await ran(owner, { productId, variables, ...wish });
+    return { output, usage, model: metadata.model, finishReason: metadata.finishReason };
+  };
+
+  for (const model of ["gpt-4", "constructor", "sandbox-unknown"]) {
+    test(`options.model ${model}: the sandbox answers and names the model that it pretends to be`, async () => {
+      const wish = { productId, variables, options: { model } };
+      const { output, metadata, usage } = await ran(owner, wish);
+      assert.ok(output.startsWith(`[sandbox] A practice answer that pretends to be ${model}; no model was`));
+      assert.deepEqual([metadata.provider, metadata.model, usage.estimatedCost], ["sandbox", model, 0]);
+      assert.equal((await answerOf({ options: { model } })).output, output);
+    });
+  }
+
+  test("gives the same run the same answer, and every other run another", async () => {
+    const first = await answerOf();
+    assert.ok(first.output.startsWith("[sandbox] "));
+    assert.ok(first.usage.promptTokens > 0 && first.usage.completionTokens > 0);
+    assert.deepEqual(await answerOf(), first);
+    const others = await Promise.all([
+      answerOf({ variables: { topic: "sun" } }),
+      answerOf({ options: { temperature: 0.5 } }),
+      answerOf({ options: { maxTokens: 1_000 } }),
+    ]);
+    const outputs = new Set([first, ...others].map(({ output }) => output));
+    assert.equal(outputs.size, 4);
+  });
+
+  test("is the same in every installation for the same version, and differs from version to version", async () => {
+    await owner.patch(`/v1/products/${productId}`, { changelog: "note" });
+    const before = await answerOf();
+    await owner.post(`/v1/products/${productId}/publish`);
+    const publication = await owner.patch(`/v1/products/${productId}`, {
+      content: `${PROMPT_MARKER}! {{topic}} {{more=${DEFAULT_MARKER}}}`,
+    });
+    assert.equal(publication.body.data.version, "1.1.0");
+    assert.notEqual((await answerOf()).output, before.output);
+    assert.equal((await answerOf({ options: { version: "1.0.0" } })).output, before.output);
+  });
+
+  test("costs nothing, and says that it knows so", async () => {
+    const { usage } = await answerOf();
+    assert.deepEqual([usage.estimatedCost, usage.costKnown], [0, true]);
+  });
+});

@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { hasDraft } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { type Next, type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import type { Break } from "../../../test/provider-stream.ts";
+import { allOf, executionOf, streams } from "../../../test/run-streams.ts";
+import { allAt, hasKey, newestRun, run } from "../../../test/runs.ts";
+
+const MARKER = "the-authors-secret-prompt";
+const formats = ["openai", "anthropic", "google", "openai-compatible"] as const;
+
+interface Shop {
+  market: Market;
+  owner: Client;
+  wishOf(format: string): { productId: string; apiKeyId: string };
+}
+
+let provider: ProviderServer;
+/** Each keeps one deadline short, so that a busy machine meets no other. */
+let patient: Shop;
+let noSilence: Shop;
+let noLength: Shop;
+before(async () => {
+  provider = await startProviderServer();
+  patient = await openShop({});
+  noSilence = await openShop({ idleMs: 500 });
+  noLength = await openShop({ totalMs: 1_000 });
+});
+after(async () => {
+  for (const { market } of [patient, noSilence, noLength]) await market.close();
+  await provider.close();
+});
+
+async function openShop(deadlines: { idleMs?: number; totalMs?: number }): Promise<Shop> {
+  let hours = 0;
+  const market = await openMarket({
+    // Hours between two calls: whatever failed before, the next one is made.
+    ...{ providers: allAt(provider), deadlines, breaker: { now: () => hours++ * 3_600_000 } },
+  });
+  const owner = await market.hasUser();
+  const productId = await hasDraft(owner, {
+    content: `${MARKER} {{topic}}`,
+    compatibility: ["openai", "anthropic", "google"],
+  });
+  const keys = new Map<string, string>();
+  for (const format of formats) {
+    const baseUrl = format === "openai-compatible" ? { baseUrl: provider.url } : {};
+    keys.set(format, await hasKey(owner, { provider: format, ...baseUrl }));
+  }
+  const wishOf = (format: string) => ({
+    ...{ productId, apiKeyId: keys.get(format)!, options: { model: "some-model" } },
+  });
+  return { market, owner, wishOf };
+}
+
+for (const format of formats)
+  suite(`a stream of ${format}`, () => {
+    const broken = (breaks: Break): Next => ({ stream: { breaks, after: 1 } });
+    const rows: [string, Break, string, string?][] = [
+      ["is cut", "cut", "PROVIDER_BAD_RESPONSE"],
+      ["is cut in the middle of a frame", "cut-in-frame", "PROVIDER_BAD_RESPONSE"],
+      ["ends cleanly in the middle of a frame", "close", "PROVIDER_BAD_RESPONSE"],
+      ["ends without saying why", "no-finish", "PROVIDER_BAD_RESPONSE"],
+      ["has a malformed frame", "bad-json", "PROVIDER_BAD_RESPONSE"],
+      ["has an error frame", "error", "PROVIDER_ERROR"],
+      ["falls silent", "stall", "PROVIDER_TIMEOUT", "idle"],
+      ["trickles on without a word", "trickle", "PROVIDER_TIMEOUT", "total"],
+    ];
+    for (const [when, breaks, code, phase] of rows)
+      test(`that ${when} ends as ${code}, and keeps what came before, its tokens estimated`, async () => {
+        provider.next(broken(breaks));
+        const { market, owner, wishOf } = { idle: noSilence, total: noLength }[phase ?? ""] ?? patient;
+        const listener = await streams(market.origin, owner, wishOf(format));
+        const { types, text, end } = await allOf(listener);
+        assert.deepEqual(types, ["execution.started", "output.delta", "execution.failed"]);
+        assert.equal(text, "An ");
+        const executionId = executionOf(listener);
+        assert.deepEqual(
+          [end.code, end.details.phase, end.details.source, end.details.attempts, end.details.executionId],
+          [code, phase, "provider", 1, executionId],
+        );
+        assert.ok(end.message && end.docUrl && !JSON.stringify(end).includes(MARKER));
+        const { status, error, output, usage } = (await owner.get(`/v1/ai/executions/${executionId}`)).body
+          .data;
+        assert.deepEqual([status, error.code, output], ["failed", code, "An "]);
+        assert.deepEqual([usage.completionTokens, usage.estimated], [1, true]);
+      });
+
+    const early: [string, Next, number, string, number?][] = [
+      ["an error frame first", { stream: { breaks: "error", after: 0 } }, 502, "PROVIDER_ERROR", 3],
+      ["a malformed frame first", { stream: { breaks: "bad-json", after: 0 } }, 502, "PROVIDER_BAD_RESPONSE"],
+      ["no word at all", { stream: { breaks: "no-finish", after: 0 } }, 502, "PROVIDER_BAD_RESPONSE"],
+      ["502 in HTML", { status: 502, body: "<h1>Bad gateway</h1>" }, 502, "PROVIDER_ERROR", 3],
+      [
+        "200 with an error body",
+        { status: 200, body: { error: { code: 402 } } },
+        424,
+        "PROVIDER_QUOTA_EXHAUSTED",
+      ],
+      ["a key that is refused", "bad-key", 424, "PROVIDER_KEY_INVALID"],
+      ["a prompt that is too long", "context", 422, "CONTEXT_LENGTH_EXCEEDED"],
+      ["an answer that was filtered", "filter", 422, "CONTENT_FILTERED"],
+      ["a lost connection", "reset", 502, "PROVIDER_BAD_RESPONSE"],
+    ];
+    for (const [when, reply, status, code, attempts = 1] of early)
+      test(`with ${when} is an ordinary ${status} ${code}`, async () => {
+        for (let at = 0; at < attempts; at++) provider.next(reply);
+        const { owner, wishOf } = patient;
+        const answer = await run(owner, { ...wishOf(format), stream: true });
+        const details = assertError(answer, status, code as "PROVIDER_ERROR");
+        assert.equal(details.attempts, attempts);
+        const { id, status: kept, error, mode } = await newestRun(owner);
+        assert.deepEqual([id, kept, error.code, mode], [details.executionId, "failed", code, "stream"]);
+      });
+  });
+
+test("a repeat of a stream that broke off hears the same error, to the last detail", async () => {
+  const { market, owner, wishOf } = noSilence;
+  provider.next({ stream: { breaks: "stall", after: 1 } });
+  const headers = { "idempotency-key": "stalled" };
+  const told = [];
+  for (const _ of [1, 2])
+    told.push(await allOf(await streams(market.origin, owner, wishOf("openai"), headers)));
+  assert.equal(told[0]!.end.details.phase, "idle");
+  assert.deepEqual(told[1], told[0]);
+});

@@ -1,0 +1,506 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import fc from "fast-check";
+import { hasDraft } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import { allOf, executionOf, follows, heardBy, heldPieces, streams } from "../../../test/run-streams.ts";
+import { allAt, hasKey, newestRun, ran, run } from "../../../test/runs.ts";
+import { becomes } from "../../../test/until.ts";
+import type { Member } from "../../core/context.ts";
+import { BLOCK, GrowingText } from "../../core/growing-text.ts";
+import { newUuid, toUuid } from "../../core/ids.ts";
+import { EventStream, type StreamedEvent } from "../../platform/http/route.ts";
+import { executePrompt } from "./execute.ts";
+import { LiveRun, MOST_UNREAD } from "./live.ts";
+import { followLive } from "./stream.ts";
+
+const MARKER = "the-authors-secret-prompt";
+const formats = ["openai", "anthropic", "google", "openai-compatible"] as const;
+
+let provider: ProviderServer;
+let market: Market;
+let owner: Client;
+let productId: string;
+const keys = new Map<string, string>();
+before(async () => {
+  provider = await startProviderServer();
+  market = await openMarket({
+    providers: allAt(provider),
+    streamTimes: { pingMs: 40 },
+  });
+  owner = await market.hasUser();
+  productId = await hasDraft(owner, {
+    content: `${MARKER} {{topic}}`,
+    compatibility: ["openai", "anthropic", "google"],
+  });
+  for (const format of formats)
+    keys.set(
+      format,
+      await hasKey(owner, {
+        provider: format,
+        ...(format === "openai-compatible" && { baseUrl: provider.url }),
+      }),
+    );
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+const wishOf = (format: string, more: object = {}) => ({
+  ...{ productId, apiKeyId: keys.get(format)!, options: { model: "some-model" } },
+  ...more,
+});
+const opens = (format: string, more: object = {}, headers: Record<string, string> = {}) =>
+  streams(market.origin, owner, wishOf(format, more), headers);
+const read = async (id: string, by = owner) => (await by.get(`/v1/ai/executions/${id}`)).body.data;
+
+for (const format of formats)
+  suite(`a stream of ${format}`, () => {
+    test("tells its start, its words as they come, and at last the whole result, which the history keeps", async () => {
+      const held = heldPieces();
+      const usage = { input: 100, output: 20 };
+      provider.next({ stream: { pieces: ["Hel", "lo ", "you"], usage, gate: held.gate } });
+      held.allow(1);
+      const listener = await opens(format);
+      const { "content-type": type, "cache-control": caching } = listener.headers;
+      assert.deepEqual([listener.status, type, caching], [200, "text/event-stream", "no-store"]);
+      await listener.hears(2);
+      assert.equal(heardBy(listener).text, "Hel", "heard before the rest is said");
+      held.allowAll();
+      const { text, end } = await allOf(listener);
+      assert.equal(text, "Hello you");
+      assert.equal(listener.heard[0]!.type, "execution.started");
+      const { id, mode, status, output, variables, usage: kept } = await read(end.executionId);
+      assert.deepEqual(
+        { id, mode, status, output, variables, usage: kept },
+        {
+          ...{ id: executionOf(listener), mode: "stream", status: "completed", output: "Hello you" },
+          ...{ variables: { topic: "rain" }, usage: end.usage },
+        },
+      );
+      assert.deepEqual(
+        [
+          end.output,
+          end.usage.totalTokens,
+          end.usage.estimated,
+          end.metadata.mode,
+          end.metadata.finishReason,
+        ],
+        ["Hello you", 120, false, "stream", "stop"],
+      );
+    });
+
+    test("counts in each id how much of the output was sent with it", async () => {
+      provider.next({ stream: { pieces: ["Grüße ", "👩‍🚀", "漢字"], chunk: 3 } });
+      const listener = await opens(format);
+      await allOf(listener);
+      let length = 0;
+      for (const { id, type, data } of listener.heard) {
+        if (type === "output.delta") length += JSON.parse(data).text.length;
+        if (type !== "execution.completed") assert.equal(id, String(length));
+      }
+      assert.equal(listener.heard.at(-1)!.id, "end");
+    });
+  });
+
+suite("how a stream is asked for", () => {
+  test("Accept asks for one, too, unless it takes JSON as well", async () => {
+    for (const [accept, type] of [
+      ["text/event-stream", "text/event-stream"],
+      ["application/json, text/event-stream", "application/json; charset=utf-8"],
+      ["*/*", "application/json; charset=utf-8"],
+    ] as const) {
+      const reply = await run(owner, { productId }, { accept });
+      assert.deepEqual([reply.status, reply.headers.get("content-type")], [200, type]);
+    }
+  });
+
+  test("what may not be run is refused as without a stream", async () => {
+    const stranger = await market.hasUser();
+    assertError(await run(stranger, { productId, stream: true }), 404, "PRODUCT_NOT_FOUND");
+    const wrong = await run(owner, { productId, stream: true, variables: { nope: "x" } });
+    assertError(wrong, 422, "VALIDATION_ERROR", "variables.nope");
+    const text = await run(owner, { productId, stream: "yes" });
+    assertError(text, 400, "INVALID_REQUEST", "stream");
+  });
+
+  test("the sandbox streams, its magic models too", async () => {
+    const { text, end } = await allOf(await streams(market.origin, owner, { productId }));
+    assert.equal(end.output, text);
+    for (const model of ["sandbox-cut", "sandbox-badsse"]) {
+      const heard = await allOf(await streams(market.origin, owner, { productId, options: { model } }));
+      assert.equal(heard.end.code, "PROVIDER_BAD_RESPONSE");
+      assert.match(heard.text, /^\[sandbox\] A practice/);
+    }
+    assertError(
+      await run(owner, { productId, stream: true, options: { model: "sandbox-429" } }),
+      429,
+      "PROVIDER_RATE_LIMITED",
+    );
+  });
+
+  test("an answer without a word is whole all the same", async () => {
+    provider.next({ stream: { pieces: [], stop: "length" } });
+    const { types, end } = await allOf(await opens("openai"));
+    assert.deepEqual(types, ["execution.started", "execution.completed"]);
+    assert.deepEqual([end.output, end.metadata.finishReason], ["", "length"]);
+  });
+
+  test("a silent stream is pinged", async () => {
+    const held = heldPieces();
+    provider.next({ stream: { gate: held.gate } });
+    held.allow(1);
+    const listener = await opens("openai");
+    await listener.until(() => listener.pings >= 2);
+    held.allowAll();
+    await allOf(listener);
+  });
+});
+
+suite("whoever comes back", () => {
+  test("goes on after what they heard, while it runs", async () => {
+    const held = heldPieces();
+    provider.next({ stream: { pieces: ["One ", "two ", "three"], gate: held.gate } });
+    held.allow(2);
+    const first = await opens("openai", {}, { "idempotency-key": newUuid(new Date()) });
+    await first.until(() => heardBy(first).text === "One two ");
+    first.close();
+    const back = await follows(market.origin, owner, executionOf(first), "4");
+    await back.until(() => heardBy(back).text === "two ");
+    held.allowAll();
+    const { types, text } = await allOf(back);
+    assert.deepEqual([types[0], text], ["output.delta", "two three"]);
+  });
+
+  test("hears the same after it has ended", async () => {
+    provider.next({ stream: { pieces: ["One ", "two"] } });
+    const first = await opens("openai");
+    const { end } = await allOf(first);
+    const id = end.executionId;
+    const again = await allOf(await follows(market.origin, owner, id));
+    assert.deepEqual([again.types[0], again.text, again.end], ["execution.started", "One two", end]);
+    const rest = await allOf(await follows(market.origin, owner, id, "4"));
+    assert.deepEqual([rest.types, rest.text], [["output.delta", "execution.completed"], "two"]);
+    for (const last of ["7", "500", "end"]) {
+      const { types } = await allOf(await follows(market.origin, owner, id, last));
+      assert.deepEqual(types, ["execution.completed"]);
+    }
+  });
+
+  test("hears how a broken one ended", async () => {
+    provider.next({ stream: { breaks: "cut", after: 1 } });
+    const first = await opens("openai");
+    const { end } = await allOf(first);
+    const again = await allOf(await follows(market.origin, owner, executionOf(first)));
+    assert.deepEqual([again.text, again.end.code, again.end.message], ["An ", end.code, end.message]);
+    assert.deepEqual([again.end.details.source, again.end.details.attempts], ["provider", 1]);
+  });
+
+  test("hears of one that is not stored how it ended, and no word", async () => {
+    const options = { model: "some-model", store: false };
+    const { end, text } = await allOf(await opens("openai", { options }));
+    assert.equal(text, "An answer.");
+    const again = await allOf(await follows(market.origin, owner, end.executionId));
+    assert.deepEqual(again.types, ["execution.started", "execution.completed"]);
+    assert.equal(again.end.output, null);
+    provider.next({ stream: { breaks: "cut", after: 1 } });
+    const cut = await opens("openai", { options });
+    await allOf(cut);
+    const { output, variables, usage } = await read(executionOf(cut));
+    assert.deepEqual([output, variables, usage.estimated], [null, null, true]);
+  });
+
+  test("hears a run that was answered whole, too", async () => {
+    const { data } = (await run(owner, wishOf("openai"))).body;
+    const again = await allOf(await follows(market.origin, owner, data.executionId));
+    assert.deepEqual([again.text, again.end], ["An answer.", data]);
+  });
+
+  test("is refused with an id that is none, and for what is not theirs", async () => {
+    const { data } = (await run(owner, wishOf("openai"))).body;
+    const path = `/v1/ai/executions/${data.executionId}/events`;
+    for (const id of ["nonsense", "-1", "1.5", "evt_1"])
+      assertError(await owner.get(path, { "last-event-id": id }), 400, "INVALID_REQUEST", "Last-Event-ID");
+    const stranger = await market.hasUser();
+    assertError(await stranger.get(path), 404, "EXECUTION_NOT_FOUND");
+    assertError(await owner.get("/v1/ai/executions/exec_nope/events"), 404, "EXECUTION_NOT_FOUND");
+  });
+
+  test("may follow from another process while it runs, and after", async () => {
+    const { origin } = await market.startNode();
+    const held = heldPieces();
+    provider.next({ stream: { pieces: ["One ", "two ", "three"], gate: held.gate } });
+    held.allow(1);
+    const first = await opens("openai");
+    await first.hears(2);
+    const elsewhere = await follows(origin, owner, executionOf(first));
+    await elsewhere.until(() => heardBy(elsewhere).text === "One ");
+    held.allowAll();
+    const { end } = await allOf(first);
+    assert.deepEqual(await allOf(elsewhere), {
+      types: elsewhere.heard.map(({ type }) => type),
+      text: "One two three",
+      end,
+    });
+  });
+});
+
+test("nothing is lost or heard twice over any reconnects, at whichever process", async () => {
+  const { origin } = await market.startNode();
+  const plan = fc.record({
+    pieces: fc.array(fc.string({ unit: "grapheme", minLength: 1, maxLength: 8 }), {
+      minLength: 1,
+      maxLength: 12,
+    }),
+    // After how many events a stream is lost, and where its reader comes back.
+    losses: fc.array(fc.tuple(fc.nat({ max: 3 }), fc.boolean()), { minLength: 1, maxLength: 5 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(plan, async ({ pieces, losses }) => {
+      const held = heldPieces();
+      provider.next({ stream: { pieces, gate: held.gate } });
+      held.allow(1);
+      const first = await opens("openai", {}, { "idempotency-key": newUuid(new Date()) });
+      await first.hears(2);
+      first.close();
+      const text = [heardBy(first).text];
+      let last = first.lastEventId;
+      held.allowAll();
+      for (let at = 0; last !== "end"; at++) {
+        const [most, isElsewhere] = losses[at % losses.length]!;
+        const back = await follows(isElsewhere ? origin : market.origin, owner, executionOf(first), last);
+        await Promise.race([back.hears(most + 1), back.ended]);
+        back.close();
+        text.push(heardBy(back).text);
+        last = back.lastEventId || last;
+      }
+      assert.equal(text.join(""), pieces.join(""));
+    }),
+    { numRuns: 10, endOnFailure: true },
+  );
+});
+
+test("a stream of a run that says nothing is opened after a while, and ends with its fault", async () => {
+  const { live } = market.service.ctx;
+  const { opensAfterMs } = live;
+  live.opensAfterMs = 0;
+  provider.next("reset");
+  const { types, end } = await allOf(await opens("openai"));
+  live.opensAfterMs = opensAfterMs;
+  assert.deepEqual([types, end.code], [["execution.started", "execution.failed"], "PROVIDER_BAD_RESPONSE"]);
+});
+
+test("a process whose memory is full of answers begins no run until some have ended", async () => {
+  const { ctx } = market.service;
+  const held = ctx.live.begin(ctx.newId());
+  for (let megabytes = 0; megabytes < 65; megabytes++) held.say("x".repeat(1_048_576));
+  assertError(await run(owner, { productId }), 503, "SERVICE_UNAVAILABLE");
+  ctx.live.remove(held.id);
+  assert.equal((await run(owner, { productId })).status, 200);
+});
+
+suite("whoever goes away", () => {
+  test("ends the provider's call within a second; what was said is kept, its tokens estimated", async (t) => {
+    const server = await startProviderServer();
+    t.after(() => server.close());
+    const apiKeyId = await hasKey(owner, { provider: "openai-compatible", baseUrl: server.url });
+    server.next({ stream: { pieces: ["One ", "two"], breaks: "stall", after: 1 } });
+    const listener = await opens("openai", { apiKeyId });
+    await listener.hears(2);
+    const goneAt = performance.now();
+    listener.close();
+    await server.clientGone;
+    assert.ok(performance.now() - goneAt < 1_000);
+    const id = executionOf(listener);
+    const { status, error, output, usage } = await becomes(
+      () => read(id),
+      (data) => data.status !== "running",
+    );
+    assert.deepEqual([status, error.code, output], ["canceled", "client_gone", "One "]);
+    assert.deepEqual([usage.completionTokens, usage.estimated], [1, true]);
+  });
+
+  /** A stream that nobody reads. */
+  const opensUnread = async () => {
+    const caller = { kind: "key", userId: owner.userId, role: "user", plan: "free" } as unknown as Member;
+    const wish = { ...wishOf("openai"), variables: { topic: "rain" }, stream: true };
+    const stream = await executePrompt(
+      market.service.ctx,
+      caller,
+      { ...wish, options: { ...wish.options, store: true } },
+      {
+        acceptsEvents: false,
+        prefer: { respondAsync: false, waitSeconds: null },
+        clientGone: () => new AbortController().signal,
+      },
+    );
+    assert.ok(stream instanceof EventStream);
+    return stream;
+  };
+
+  test("reads nothing: the run is read of its provider no further than 256 KiB ahead, and whole afterwards", async () => {
+    const pieces = Array.from({ length: 30 }, () => "x".repeat(100_000));
+    provider.next({ stream: { pieces } });
+    const stream = await opensUnread();
+    const live = market.service.ctx.live.get(toUuid("exec", stream.name!)!)!;
+    await becomes(() => live.isAhead, Boolean);
+    // Another run hears all of the same answer: in that time this one could have, too.
+    provider.next({ stream: { pieces } });
+    assert.equal((await ran(owner, wishOf("openai"))).output.length, 3_000_000);
+    const { text } = live;
+    assert.ok(text.length <= MOST_UNREAD + 100_000, `${text.length} characters are held for nobody`);
+    let told = "";
+    const events: string[] = [];
+    for await (const { type, data } of stream.events(new AbortController().signal)) {
+      events.push(type!);
+      if (type === "output.delta") told += JSON.parse(data!).text;
+    }
+    assert.deepEqual([told, events.at(-1)], [pieces.join(""), "execution.completed"]);
+  });
+
+  test("is whoever takes nothing for too long, too", async () => {
+    provider.next({ stream: { breaks: "stall", after: 1 } });
+    const stream = await opensUnread();
+    stream.ended();
+    const { error } = await becomes(
+      () => newestRun(owner),
+      ({ status }) => status === "canceled",
+    );
+    assert.equal(error.code, "client_gone");
+  });
+
+  test("with an Idempotency-Key lets it run to its end, and the repeat hears it from its beginning", async () => {
+    const held = heldPieces();
+    provider.next({ stream: { pieces: ["One ", "two"], gate: held.gate } });
+    held.allow(1);
+    const headers = { "idempotency-key": "patient stream" };
+    const first = await opens("openai", {}, headers);
+    await first.hears(2);
+    first.close();
+    const before = provider.requests.length;
+    const joined = await opens("openai", {}, headers);
+    assert.equal(joined.headers["idempotent-replayed"], "true");
+    await joined.hears(2);
+    held.allowAll();
+    const { text, end } = await allOf(joined);
+    assert.deepEqual([text, end.executionId], ["One two", executionOf(first)]);
+    const replayed = await allOf(await opens("openai", {}, headers));
+    assert.deepEqual([replayed.text, replayed.end], [text, end]);
+    assert.equal(provider.requests.length, before, "nobody was asked again");
+    const other = await opens("openai", { variables: { topic: "other" } }, headers);
+    assert.equal(other.status, 422);
+  });
+
+  test("a repeat before the first word, joins the run and hears all of it", async () => {
+    const held = heldPieces();
+    provider.next({ stream: { pieces: ["One ", "two"], gate: held.gate } });
+    const before = provider.requests.length;
+    const headers = { "idempotency-key": "no word yet" };
+    const first = opens("openai", {}, headers);
+    await becomes(
+      async () => provider.requests.length,
+      (count) => count > before,
+    );
+    const joined = await opens("openai", {}, headers);
+    assert.deepEqual([joined.status, joined.headers["idempotent-replayed"]], [200, "true"]);
+    await joined.hears(1);
+    const other = await opens("openai", { variables: { topic: "other" } }, headers);
+    assert.equal(other.status, 422);
+    held.allowAll();
+    const [told, repeated] = [await allOf(await first), await allOf(joined)];
+    assert.deepEqual([repeated.text, repeated.end], ["One two", told.end]);
+    assert.equal(provider.requests.length, before + 1);
+  });
+
+  test("a repeat without a stream while the first one runs, is refused with 409", async () => {
+    const held = heldPieces();
+    provider.next({ stream: { gate: held.gate } });
+    const before = provider.requests.length;
+    const headers = { "idempotency-key": "no stream" };
+    const first = run(owner, wishOf("openai"), headers);
+    await becomes(
+      async () => provider.requests.length,
+      (count) => count > before,
+    );
+    assertError(await run(owner, wishOf("openai"), headers), 409, "IDEMPOTENCY_IN_PROGRESS");
+    held.allowAll();
+    assert.equal((await first).status, 200);
+  });
+
+  test("fifty posts with one Idempotency-Key call the provider once", async () => {
+    const before = provider.requests.length;
+    const held = heldPieces();
+    provider.next({ stream: { gate: held.gate } });
+    held.allow(1);
+    const headers = { "idempotency-key": "fifty streams" };
+    const all = Array.from({ length: 50 }, () => opens("openai", {}, headers));
+    const [first] = (await Promise.all(all)).filter(({ status }) => status === 200);
+    held.allowAll();
+    const { end } = await allOf(first!);
+    for (const listener of await Promise.all(all)) {
+      if (listener.status === 200) assert.equal((await allOf(listener)).end.executionId, end.executionId);
+      else assert.equal(listener.status, 409);
+    }
+    assert.equal(provider.requests.length, before + 1);
+  });
+});
+
+suite("the pieces of a text", () => {
+  const unit = fc.string({ unit: "grapheme", maxLength: 40 });
+
+  test("never part a letter, and are the text whatever the reader has of it and however it comes", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(unit, { maxLength: 12 }),
+        fc.nat(),
+        fc.constantFrom(0, BLOCK - 5, BLOCK - 1),
+        async (said, heard, pad) => {
+          const begin = "x".repeat(pad);
+          const text = begin + said.join("");
+          const place = text.length === 0 ? 0 : heard % (text.length + 1);
+          const live = new LiveRun(newUuid(new Date()));
+          const told: StreamedEvent[] = [];
+          const reading = (async () => {
+            for await (const event of followLive(live, place, new AbortController().signal)) told.push(event);
+          })();
+          // Halves of letters come, too, and some lie at the end of a block.
+          live.say(begin);
+          for (const letter of said.join("")) {
+            for (const half of letter.split("")) live.say(half);
+            await Promise.resolve();
+          }
+          live.end({ type: "execution.completed", data: {} });
+          await reading;
+          const deltas = told.filter(({ type }) => type === "output.delta");
+          const pieces = deltas.map(({ data }) => JSON.parse(data!).text as string);
+          assert.equal(pieces.join(""), text.slice(place));
+          for (const piece of pieces.slice(0, -1)) assert.doesNotMatch(piece, /[\ud800-\udbff]$/);
+          assert.equal(told.at(-1)!.id, "end");
+        },
+      ),
+    );
+  });
+
+  test("are no longer than one event may be, and none is parted at the end of a block", () => {
+    const rocket = "\u{1f680}";
+    const text = `${"x".repeat(BLOCK - 1)}${rocket}${"y".repeat(40_000)}`;
+    const growing = new GrowingText(text.slice(0, BLOCK));
+    assert.equal(growing.after(0, false).length, BLOCK - 1);
+    assert.equal(growing.after(BLOCK - 1, true), rocket[0], "half a letter, of which no more will come");
+    growing.add(text.slice(BLOCK));
+    let place = 0;
+    const pieces = [];
+    for (let piece = growing.after(place, true); piece !== ""; piece = growing.after(place, true)) {
+      pieces.push(piece);
+      place += piece.length;
+    }
+    assert.equal(pieces.join(""), text);
+    assert.equal(String(growing), text);
+    assert.ok(pieces.every((piece) => piece.length <= BLOCK + 1));
+    assert.ok(pieces[0]!.endsWith(rocket));
+    assert.equal(growing.after(1_000_000, true), "");
+    assert.equal(growing.after(Number.POSITIVE_INFINITY, true), "");
+  });
+});

@@ -1,0 +1,127 @@
+import { readFileSync } from "node:fs";
+import { calcPrice, type Usage } from "@pydantic/genai-prices";
+import {
+  estimateTokens,
+  type Message,
+  type ProviderId,
+  type TokenUsage,
+} from "../../integrations/ai-providers/ai-provider.ts";
+
+export interface Cost {
+  /** USD with at most 8 decimals; 0 where the price is unknown. */
+  estimatedCost: number;
+  costKnown: boolean;
+}
+
+export interface PricedCall {
+  provider: ProviderId;
+  /** As the provider's answer names it. */
+  model: string;
+  /** What was asked for, in case the price list knows only that name. */
+  askedModel?: string;
+  usage: TokenUsage;
+  /** Prices change, some by the hour. */
+  at: Date;
+}
+
+const unknownCost: Cost = { estimatedCost: 0, costKnown: false };
+
+/**
+ * The price list's names of our providers. Missing are `ollama` and `openai-compatible`: what such a server asks for
+ * is between its owner and the caller, whatever the model is called, so we say that we do not know rather than 0.
+ */
+const listedProviders: Partial<Record<ProviderId, string>> = {
+  openai: "openai",
+  anthropic: "anthropic",
+  google: "google",
+  mistral: "mistral",
+  groq: "groq",
+  deepseek: "deepseek",
+  xai: "x-ai",
+  openrouter: "openrouter",
+};
+
+const manifest = readFileSync(new URL("../../../package.json", import.meta.url), "utf8");
+/** The list that prices are taken from: the same version gives the same price for the same day. */
+export const PRICE_LIST = `genai-prices ${JSON.parse(manifest).dependencies["@pydantic/genai-prices"]}`;
+
+/** How many tokens a model takes and gives together; null where nobody has written that down. */
+export function contextWindowOf({ provider, model, at }: Omit<PricedCall, "usage">): number | null {
+  const providerId = listedProviders[provider];
+  if (!providerId) return null;
+  const listed = calcPrice({ input_tokens: 0, output_tokens: 0 }, model, { providerId, timestamp: at });
+  return listed?.model.context_window ?? null;
+}
+
+/** What a call costs its caller at the provider's list price, by the price list that was installed. */
+export function costOf({ provider, model, askedModel = model, usage, at }: PricedCall): Cost {
+  if (provider === "sandbox") return { estimatedCost: 0, costKnown: true };
+  const providerId = listedProviders[provider];
+  if (!providerId) return unknownCost;
+  const billed = toBilledUsage(usage);
+  const options = { providerId, timestamp: at };
+  const price = calcPrice(billed, model, options) ?? calcPrice(billed, askedModel, options);
+  return price ? { estimatedCost: roundUsd(price.total_price), costKnown: true } : unknownCost;
+}
+
+/** What so many tokens cost; null where one of them is not known, or the price is not. */
+export function usdOf(
+  { provider, model, at }: Pick<PricedCall, "provider" | "at"> & { model: string | null },
+  promptTokens: number | null,
+  completionTokens: number | null,
+): number | null {
+  // Practice costs nothing, however long it is.
+  if (provider === "sandbox") return 0;
+  if (model === null || promptTokens === null || completionTokens === null) return null;
+  const usage = { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
+  const { estimatedCost, costKnown } = costOf({ provider, model, usage, at });
+  return costKnown ? estimatedCost : null;
+}
+
+/** Of a call that does not say how much it may answer: of more, a budget would hear too late; of less, it would bar too much. */
+const USUAL_OUTPUT_TOKENS = 500;
+
+export interface ExpectedCall extends Pick<PricedCall, "provider" | "model" | "at"> {
+  messages: readonly Message[];
+  options: { maxTokens?: number | undefined };
+}
+
+/** What a call will cost about, in USD, before anybody counted: 0 where the price is unknown. */
+export const expectedCostOf = (call: ExpectedCall): number =>
+  costOf({ ...call, usage: expectedUsageOf(call) }).estimatedCost;
+
+export function expectedUsageOf({ messages, options }: ExpectedCall): TokenUsage {
+  const promptTokens = messages.reduce((sum, { content }) => sum + estimateTokens(content), 0);
+  const completionTokens = options.maxTokens ?? USUAL_OUTPUT_TOKENS;
+  return { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens };
+}
+
+/** The list refuses more cached tokens than there are tokens, and a run must not fail by its provider's odd counting. */
+function toBilledUsage({
+  promptTokens,
+  completionTokens,
+  cachedTokens = 0,
+  cacheWriteTokens = 0,
+}: TokenUsage): Usage {
+  const read = Math.min(cachedTokens, promptTokens);
+  return {
+    input_tokens: promptTokens,
+    cache_read_tokens: read,
+    cache_write_tokens: Math.min(cacheWriteTokens, promptTokens - read),
+    output_tokens: completionTokens,
+  };
+}
+
+const DECIMALS = 8;
+/** A double holds 15 decimal digits exactly; what stands behind them is noise of the sums before. */
+const EXACT_DIGITS = 15;
+
+/** Half-up to 8 decimals, on the decimal digits: 1.5e-8 is 2e-8, even if a sum left it at 1.4999999999999999e-8. */
+export function roundUsd(usd: number): number {
+  const [mantissa = "0", exponent = "0"] = usd.toExponential(EXACT_DIGITS - 1).split("e");
+  const digits = BigInt(mantissa.replace(".", ""));
+  const shift = Number(exponent) - (EXACT_DIGITS - 1) + DECIMALS;
+  if (shift >= 0) return Number(`${digits * 10n ** BigInt(shift)}e-${DECIMALS}`);
+  const divisor = 10n ** BigInt(-shift);
+  return Number(`${(digits + divisor / 2n) / divisor}e-${DECIMALS}`);
+}

@@ -1,0 +1,261 @@
+import type { Provider } from "@stoa/contract";
+import { type RawBuilder, sql } from "kysely";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { prepared } from "../../platform/db/prepared.ts";
+
+export interface KeyRow {
+  id: string;
+  userId: string;
+  provider: Provider;
+  name: string;
+  sealedKey: string;
+  last4: string;
+  baseUrl: string | null;
+  status: "unverified" | "valid" | "invalid";
+  monthlyBudgetUsd: string | null;
+  maxConcurrency: number | null;
+  createdAt: Date;
+  lastUsedAt: Date | null;
+}
+
+const ownKeys = (db: Queries, userId: string) =>
+  db
+    .selectFrom("provider_keys")
+    .where("user_id", "=", userId)
+    .where("deleted_at", "is", null)
+    .select([
+      ...(["id", "user_id as userId", "provider", "name", "sealed_key as sealedKey", "last4"] as const),
+      ...(["base_url as baseUrl", "status", "monthly_budget_usd as monthlyBudgetUsd"] as const),
+      ...([
+        "max_concurrency as maxConcurrency",
+        "created_at as createdAt",
+        "last_used_at as lastUsedAt",
+      ] as const),
+    ])
+    .$castTo<KeyRow>();
+
+export async function findKey(db: Queries, userId: string, id: string): Promise<KeyRow | undefined> {
+  const { rows } = await sql<KeyRow>`${prepared("find_provider_key")}
+    select id, user_id as "userId", provider, name, sealed_key as "sealedKey", last4, base_url as "baseUrl", status,
+           monthly_budget_usd as "monthlyBudgetUsd", max_concurrency as "maxConcurrency", created_at as "createdAt",
+           last_used_at as "lastUsedAt"
+      from provider_keys where id = ${id} and user_id = ${userId} and deleted_at is null`.execute(db);
+  return rows[0];
+}
+
+/** The newest first. */
+export const listValidKeys = (db: Queries, userId: string, providers?: Provider[]) => {
+  const keys = ownKeys(db, userId).where("status", "=", "valid");
+  return (providers ? keys.where("provider", "in", providers) : keys).orderBy("id", "desc").execute();
+};
+export async function listKeys(db: Queries, userId: string, paging: Paging): Promise<Page<KeyRow>> {
+  const items = await ownKeys(db, userId)
+    .orderBy("id", "desc")
+    .limit(paging.limit)
+    .offset(offsetOf(paging))
+    .execute();
+  const { total } = await db
+    .selectFrom("provider_keys")
+    .where("user_id", "=", userId)
+    .where("deleted_at", "is", null)
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  return { items, total };
+}
+
+/** Under the lock of the account, so that parallel requests are counted one after another. */
+export async function countKeys(tx: Tx, userId: string): Promise<number> {
+  await tx.selectFrom("users").select("id").where("id", "=", userId).forNoKeyUpdate().execute();
+  const { count } = await tx
+    .selectFrom("provider_keys")
+    .where("user_id", "=", userId)
+    .where("deleted_at", "is", null)
+    .select((row) => row.fn.countAll<number>().as("count"))
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+export interface KeyValues {
+  name: string;
+  sealed_key: string;
+  last4: string;
+  base_url: string | null;
+  status: KeyRow["status"];
+  monthly_budget_usd: number | null;
+  max_concurrency: number | null;
+}
+
+export const insertKey = (
+  db: Queries,
+  key: KeyValues & { id: string; user_id: string; provider: Provider; created_at: Date },
+) => db.insertInto("provider_keys").values(key).execute();
+
+/** Nothing of a key that was forgotten meanwhile: its secret must not come back. */
+export const updateKey = (db: Queries, id: string, values: Partial<KeyValues>) =>
+  db.updateTable("provider_keys").set(values).where("id", "=", id).where("deleted_at", "is", null).execute();
+
+/** Only of the secret that was tried: its owner may have replaced it meanwhile. */
+export const noteVerdict = (
+  db: Queries,
+  tried: { id: string; sealedKey: string },
+  status: "valid" | "invalid",
+) =>
+  db
+    .updateTable("provider_keys")
+    .set({ status })
+    .where("id", "=", tried.id)
+    .where("sealed_key", "=", tried.sealedKey)
+    .execute();
+
+/** The row stays for the history that points at it; the secret does not. */
+export const eraseKey = (db: Queries, id: string, now: Date) =>
+  db
+    .updateTable("provider_keys")
+    .set({ deleted_at: now, sealed_key: "", last4: "" })
+    .where("id", "=", id)
+    .execute();
+
+/** The rows stay for the history that points at them; what they hold does not. */
+export const eraseKeysOf = (db: Queries, userId: string, now: Date) =>
+  db
+    .updateTable("provider_keys")
+    .set({ deleted_at: now, sealed_key: "", last4: "", name: "", base_url: null })
+    .where("user_id", "=", userId)
+    .execute();
+
+/** What a call costs at most, in USD, for a key with a budget. */
+export interface CallPrice {
+  promptUsd: number;
+  tokenUsd: number;
+  /** Of the answer: as many as it may have, and as few as it may be lowered to. */
+  mostTokens: number;
+  leastTokens: number;
+  /** The prompt as it is likely to be billed, for a call whose process dies. */
+  deadUsd: number;
+}
+
+/** What a call takes of its key's limits before it is made. */
+export interface Reservation {
+  callId: string;
+  providerKeyId: string;
+  executionId: string;
+  /** null: the key has no budget, or nobody knows the price. */
+  price: CallPrice | null;
+  startedAt: Date;
+  monthStart: Date;
+  leaseUntil: Date;
+}
+
+/**
+ * What stands against a call. `reserved`: what is left of the budget is held by calls under way. `forgotten`: its owner removed
+ * the key meanwhile.
+ */
+export type KeyRefusal = "budget" | "reserved" | "concurrency" | "forgotten";
+
+/** What became of a reservation: refused, or so many tokens of an answer that the rest of a budget pays for. */
+export interface Reserved<Refusal = KeyRefusal> {
+  refusedBy?: Refusal;
+  /** null: nobody limits them. */
+  maxTokens?: number | null;
+}
+
+/** An expression, so that what belongs to the call is written in the same statement. */
+export const reserveCall = ({ price, ...reservation }: Reservation) => sql<Reserved>`
+  reserve_provider_call(${reservation.callId}, ${reservation.providerKeyId}, ${reservation.executionId},
+    ${price?.promptUsd ?? null}, ${price?.tokenUsd ?? null}, ${price?.mostTokens ?? null}, ${price?.leastTokens ?? null},
+    ${price?.deadUsd ?? 0}, ${reservation.startedAt}, ${reservation.monthStart}, ${reservation.leaseUntil})`;
+
+export async function reserveCallAlone(db: Queries, reservation: Reservation): Promise<Reserved> {
+  const { rows } = await sql<{ reserved: Reserved }>`${prepared("reserve_provider_call")}
+    select ${reserveCall(reservation)} as reserved`.execute(db);
+  return rows[0]!.reserved;
+}
+
+/** A key as it was read. One that was removed reads otherwise, and an address changes only with its secret. */
+export interface KeyAsRead {
+  sealedKey: string;
+  /** What a call says of it is compared with this. */
+  status: KeyRow["status"];
+  hasBudget: boolean;
+}
+
+/** What stands against a call that goes by what was read before; `changed`: the key is another now. */
+export type LateRefusal = KeyRefusal | "changed";
+
+/**
+ * Parts of a statement (`with …`) of whoever makes many calls, carried out where `condition` holds: some calls end, and then others
+ * take their part, one after the other; whoever locks several keys does so in the order of their ids.
+ */
+export const movingCalls = (
+  ended: readonly CallEnd[],
+  opened: readonly { reservation: Reservation; key: KeyAsRead }[],
+  condition: RawBuilder<unknown>,
+) => {
+  const ends = ended.map(({ callId, costUsd, endedAt }) => ({ callId, costUsd, endedAt }));
+  const opens = opened
+    .map(({ reservation: { price, ...reservation }, key }) => ({ ...key, ...reservation, ...price }))
+    .toSorted((a, b) => (a.providerKeyId < b.providerKeyId ? -1 : 1));
+  return sql`
+  ended_calls as (
+    update provider_calls c set cost_usd = ended."costUsd", ended_at = ended."endedAt"
+      from jsonb_to_recordset(${JSON.stringify(ends)}::jsonb) as ended ("callId" uuid, "costUsd" numeric, "endedAt" timestamptz)
+     where ${condition} and c.id = ended."callId" and c.ended_at is null
+    returning c.id),
+  opened_calls as materialized (
+    select opened."callId",
+           case when exists (select from provider_keys k
+                              where k.id = opened."providerKeyId" and k.sealed_key = opened."sealedKey"
+                                and k.status = opened.status and (k.monthly_budget_usd is not null) = opened."hasBudget")
+                then reserve_provider_call(opened."callId", opened."providerKeyId", opened."executionId", opened."promptUsd", opened."tokenUsd",
+                                           opened."mostTokens", opened."leastTokens", coalesce(opened."deadUsd", 0), opened."startedAt",
+                                           opened."monthStart", opened."leaseUntil")
+                else '{"refusedBy": "changed"}' end as reserved
+      from jsonb_to_recordset(${JSON.stringify(opens)}::jsonb) as opened (
+             "callId" uuid, "providerKeyId" uuid, "executionId" uuid, "promptUsd" numeric, "tokenUsd" numeric,
+             "mostTokens" integer, "leastTokens" integer, "deadUsd" numeric, "startedAt" timestamptz, "monthStart" timestamptz, "leaseUntil" timestamptz, "sealedKey" text, status text, "hasBudget" boolean)
+     where ${condition} and (select count(*) from ended_calls) >= 0)`;
+};
+
+/** What became of the reservations of `movingCalls`, by the ids of their calls; a column of that statement. */
+export const reservedCalls = sql`
+  (select coalesce(jsonb_object_agg("callId", reserved), '{}') from opened_calls)`;
+
+/** Of the calls that ended since the month began, at most so many; answers how many are counted now that were not. */
+export async function countCalls(
+  db: Queries,
+  keyId: string,
+  monthStart: Date,
+  most: number,
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count_provider_calls(${keyId}, ${monthStart}, ${most}) as count`.execute(db);
+  return rows[0]!.count;
+}
+
+/** How a call ended. */
+export interface CallEnd {
+  callId: string;
+  /** The key as it was when it was called: its owner may have replaced the secret meanwhile. */
+  key: { id: string; sealedKey: string };
+  costUsd: number;
+  /** What the provider's answer says of the key, where that is new. */
+  verdict: "valid" | "invalid" | null;
+  endedAt: Date;
+}
+
+/** A part of a statement (`with …`), on whose way a call is put down as ended; one whose lease ran out too, since it was paid for. */
+export const endingCall = (end: CallEnd | null) => sql`
+  ended as (
+    update provider_calls set cost_usd = ${end?.costUsd ?? null}, ended_at = ${end?.endedAt ?? null}
+     where id = ${end?.callId ?? null} and ended_at is null),
+  noted as (
+    update provider_keys set status = ${end?.verdict ?? null}
+     where ${end?.verdict ?? null}::text is not null and id = ${end?.key.id ?? null} and sealed_key = ${end?.key.sealedKey ?? null})`;
+
+export const endCallAlone = (db: Queries, end: CallEnd) =>
+  sql`${prepared("end_provider_call")} with ${endingCall(end)} select`.execute(db);
+
+/** Past any month that a budget still counts. */
+export const forgetCallsBefore = (db: Queries, before: Date) =>
+  db.deleteFrom("provider_calls").where("started_at", "<", before).execute();

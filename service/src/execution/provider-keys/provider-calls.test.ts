@@ -1,0 +1,414 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import type { ErrorCode } from "@stoa/contract";
+import fc from "fast-check";
+import { hasDraft } from "../../../test/factories.ts";
+import { somebodyWaits } from "../../../test/locks.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import { allAt, hasKey, run, startHeldProvider } from "../../../test/runs.ts";
+import { statementsOf } from "../../../test/statements.ts";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toUuid } from "../../core/ids.ts";
+import { type ProviderAnswer, ProviderFault } from "../../integrations/ai-providers/ai-provider.ts";
+import { countCalls } from "./key-queries.ts";
+import {
+  endCall,
+  forgetOldCalls,
+  type KeyedCall,
+  LEASE_MS,
+  makeCall,
+  openCall as takePart,
+} from "./provider-calls.ts";
+import { keyToRunWith } from "./provider-keys.ts";
+import { monthOf } from "./spent.ts";
+
+/** At gpt-4o's 10 USD a million tokens, which makes 0.01 USD a run, and a little for the prompt. */
+const options = { model: "gpt-4o", maxTokens: 1_000 };
+/** 2.50 USD a million for what goes in. */
+const USAGE = { promptTokens: 1_000, completionTokens: 100, totalTokens: 1_100 };
+const COST_USD = 0.0035;
+
+let provider: ProviderServer;
+let market: Market;
+let owner: Client;
+let productId: string;
+before(async () => {
+  provider = await startProviderServer();
+  market = await openMarket({ providers: allAt(provider) });
+  owner = await market.hasUser();
+  productId = await hasDraft(owner);
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+/** One call by the verbs of workflows, from its part of the key's limits to its end. */
+async function callWithKey(ctx: Context, call: KeyedCall) {
+  const made = await makeCall(ctx, await takePart(ctx, call.key, call), call);
+  if (made.end) await endCall(ctx, made.end);
+  if ("cause" in made) throw made.cause;
+  return made;
+}
+
+/** One such call, which ends when it is told how. */
+async function openCall(apiKeyId: string, wish: { maxTokens?: number; ctx?: Context } = {}) {
+  const { ctx = market.service.ctx, maxTokens = 1_000 } = wish;
+  const arrived = Promise.withResolvers<void>();
+  const told = Promise.withResolvers<ProviderAnswer>();
+  const run = () => {
+    arrived.resolve();
+    return told.promise;
+  };
+  const key = await keyToRunWith(ctx, { userId: owner.userId } as Member, apiKeyId);
+  const ended = callWithKey(
+    { ...ctx, outside: { ...ctx.outside, ai: { ...ctx.outside.ai, run } } },
+    {
+      key,
+      executionId: ctx.newId(),
+      model: "gpt-4o",
+      messages: [],
+      options: { maxTokens },
+      signal: new AbortController().signal,
+    },
+  );
+  const refusal = ended.then(
+    () => null,
+    (error: unknown) => (error instanceof ApiError ? error.code : null),
+  );
+  const refusedBy = await Promise.race([arrived.promise.then(() => null), refusal]);
+  return {
+    refusedBy,
+    async answers(usage = USAGE) {
+      told.resolve({ output: "x", model: "gpt-4o", finishReason: "stop", usage, attempts: 1 });
+      return ended;
+    },
+    async fails(error: unknown) {
+      told.reject(error);
+      await assert.rejects(ended);
+    },
+  };
+}
+
+const refusals = async (apiKeyId: string, count: number) => {
+  const calls = await Promise.all(Array.from({ length: count }, () => openCall(apiKeyId)));
+  return { calls, codes: calls.flatMap(({ refusedBy }) => (refusedBy ? [refusedBy] : [])) };
+};
+
+async function mustStandAgainst(apiKeyId: string, code: ErrorCode | null) {
+  const call = await openCall(apiKeyId);
+  assert.equal(call.refusedBy, code);
+  if (code === null) await call.answers();
+}
+
+suite("runs that start together", () => {
+  const together = async (count: number, allowed: number, keyWish: Record<string, unknown>) => {
+    const held = await startHeldProvider();
+    const shop = await openMarket({ providers: { baseUrls: { openai: held.url } } });
+    try {
+      const somebody = await shop.hasUser();
+      const wish = {
+        productId: await hasDraft(somebody),
+        apiKeyId: await hasKey(somebody, keyWish),
+        options,
+      };
+      const refused: Reply[] = [];
+      const mostAreRefused = Promise.withResolvers<void>();
+      const runs = Array.from({ length: count }, async () => {
+        const reply = await run(somebody, wish);
+        if (reply.status === 200) return reply;
+        if (refused.push(reply) === count - allowed) mostAreRefused.resolve();
+        return reply;
+      });
+      await Promise.all([mostAreRefused.promise, held.arrivals(allowed)]);
+      held.answer();
+      const replies = await Promise.all(runs);
+      assert.equal(held.arrived(), allowed, "as many calls as may be");
+      assert.equal(replies.filter(({ status }) => status === 200).length, allowed);
+      return { refused, again: await run(somebody, wish) };
+    } finally {
+      await shop.close();
+      await held.close();
+    }
+  };
+
+  test("50 against a budget for 10 make 10 calls, and what they did not use is there again", async () => {
+    const { refused, again } = await together(50, 10, { monthlyBudget: 0.11 });
+    for (const reply of refused) assertError(reply, 429, "KEY_BUDGET_EXCEEDED");
+    assert.equal(again.status, 200);
+  });
+
+  test("50 against a maxConcurrency of 3 make 3 calls", async () => {
+    const { refused, again } = await together(50, 3, { maxConcurrency: 3 });
+    for (const reply of refused) assertError(reply, 429, "KEY_CONCURRENCY_LIMIT");
+    assert.equal(again.status, 200);
+  });
+});
+
+suite("a call that is not yet committed", () => {
+  const refusedBehind = async (keyWish: Record<string, unknown>) => {
+    const key = await hasKey(owner, keyWish);
+    const { ctx } = market.service;
+    let second: ReturnType<typeof openCall> | undefined;
+    await ctx.db.transaction().execute(async (tx) => {
+      assert.equal((await openCall(key, { ctx: { ...ctx, db: tx } })).refusedBy, null);
+      second = openCall(key);
+      await Promise.race([somebodyWaits(market), second.then(() => assert.fail("it did not wait"))]);
+    });
+    return (await second!).refusedBy;
+  };
+
+  test("is waited for, and then counted, by the next of a key with limits", async () => {
+    assert.equal(await refusedBehind({ maxConcurrency: 1 }), "KEY_CONCURRENCY_LIMIT");
+    assert.equal(await refusedBehind({ monthlyBudget: 0.01 }), "KEY_BUDGET_EXCEEDED");
+  });
+
+  test("is waited for by nobody where the key has none", async () => {
+    const key = await hasKey(owner);
+    const { ctx } = market.service;
+    await ctx.db.transaction().execute(async (tx) => {
+      for (const db of [tx, ctx.db])
+        assert.equal((await openCall(key, { ctx: { ...ctx, db } })).refusedBy, null);
+    });
+  });
+});
+
+suite("a budget", () => {
+  test("holds what calls may cost until they have ended, and then what they did cost", async () => {
+    const key = await hasKey(owner, { monthlyBudget: 0.02 });
+    const { calls, codes } = await refusals(key, 20);
+    assert.deepEqual(codes, Array(18).fill("KEY_BUDGET_EXCEEDED"));
+    for (const call of calls.filter(({ refusedBy }) => !refusedBy)) {
+      assert.equal((await call.answers()).cost.estimatedCost, COST_USD);
+    }
+    await mustStandAgainst(key, null);
+    assert.equal(
+      (await refusals(key, 1)).codes.length,
+      1,
+      "0.0105 spent and 0.01 expected are more than 0.02",
+    );
+  });
+
+  test("takes a call that just fits, and none when nothing is left", async () => {
+    const key = await hasKey(owner, { monthlyBudget: 0.01 });
+    const call = await openCall(key);
+    assert.equal(call.refusedBy, null);
+    assert.equal((await openCall(key, { maxTokens: 0 })).refusedBy, "KEY_BUDGET_EXCEEDED");
+    await call.answers();
+  });
+
+  test("is given back by a call that failed, but for what was counted", async () => {
+    const key = await hasKey(owner, { monthlyBudget: 0.01 });
+    const facts = { provider: "openai" as const, attempts: 1 };
+    for (const error of [new ProviderFault("PROVIDER_ERROR", facts), new Error("given up")]) {
+      const call = await openCall(key);
+      await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+      await call.fails(error);
+    }
+    const filtered = await openCall(key);
+    await filtered.fails(new ProviderFault("CONTENT_FILTERED", { ...facts, usage: USAGE }));
+    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+  });
+
+  test("of a key whose models have no known price bars nobody", async () => {
+    const baseUrl = "https://models.example.com/v1";
+    const key = await hasKey(owner, { provider: "openai-compatible", baseUrl, monthlyBudget: 0.01 });
+    assert.deepEqual((await refusals(key, 20)).codes, []);
+  });
+
+  test("that is set while calls are under way counts what they cost", async () => {
+    const key = await hasKey(owner);
+    const { calls } = await refusals(key, 3);
+    await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 0.02 });
+    for (const call of calls) await call.answers();
+    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+  });
+
+  const spentOf = async (key: string) => {
+    const { rows } = await market.query("select spent_usd from provider_keys where id = $1", [
+      toUuid("pkey", key),
+    ]);
+    return Number(rows[0].spent_usd);
+  };
+
+  test("that is set has counted the month's calls before the first that it limits", async () => {
+    const key = await hasKey(owner);
+    for (const _ of [1, 2, 3]) await mustStandAgainst(key, null);
+    assert.equal(await spentOf(key), 0);
+    await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 0.02 });
+    assert.equal(await spentOf(key), 3 * COST_USD);
+    await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: null });
+    await mustStandAgainst(key, null);
+    await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 0.02 });
+    assert.equal(await spentOf(key), 4 * COST_USD);
+    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+  });
+
+  test("counts each call once, however many end while it is set, and set again", async () => {
+    const key = await hasKey(owner);
+    const { calls } = await refusals(key, 20);
+    const setAnew = async () => {
+      for (const monthlyBudget of [1, null, 2])
+        assert.equal((await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget })).status, 200);
+    };
+    const someAtATime = async () => {
+      for (let n = 0; n < 20; n++)
+        await countCalls(market.service.ctx.db, toUuid("pkey", key)!, monthOf(market.clock.now), 3);
+    };
+    await Promise.all([
+      ...calls.map((call) => call.answers()),
+      setAnew(),
+      setAnew(),
+      someAtATime(),
+      someAtATime(),
+    ]);
+    await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 2 });
+    await mustStandAgainst(key, null);
+    assert.equal(await spentOf(key), 20 * COST_USD);
+  });
+
+  test("counts a call in the month, in UTC, in which it began", async () => {
+    market.clock.now = new Date("2026-12-31T23:59:59.999Z");
+    const key = await hasKey(owner, { monthlyBudget: 0.01 });
+    const call = await openCall(key);
+    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+    market.clock.now = new Date("2027-01-01T00:00:00.000Z");
+    await call.answers();
+    await mustStandAgainst(key, null);
+    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+  });
+
+  test("is counted once, and not given back by a process whose clock is still in the month before", async () => {
+    market.clock.now = new Date("2027-02-01T00:00:00.100Z");
+    const key = await hasKey(owner, { monthlyBudget: 0.02 });
+    for (const _ of [1, 2, 3]) await mustStandAgainst(key, null);
+    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+    const behind = { ...market.service.ctx, now: () => new Date("2027-01-31T23:59:59.900Z") };
+    assert.equal((await openCall(key, { ctx: behind })).refusedBy, "KEY_BUDGET_EXCEEDED");
+    await owner.patch(`/v1/ai/keys/${key}`, { monthlyBudget: 0.03 });
+    assert.equal(await spentOf(key), 3 * COST_USD);
+    await mustStandAgainst(key, null);
+  });
+
+  test("never lets calls that cost no more than expected spend more than it", async () => {
+    const step = fc.oneof(
+      fc.record({ does: fc.constant("begin" as const), maxTokens: fc.integer({ min: 1, max: 1_500 }) }),
+      fc.record({
+        does: fc.constant("end" as const),
+        which: fc.nat(),
+        share: fc.integer({ min: 0, max: 100 }),
+      }),
+      fc.record({ does: fc.constant("die" as const), which: fc.nat() }),
+    );
+    const budget = 2_000;
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
+        const key = await hasKey(owner, { monthlyBudget: 0.02 });
+        // In tokens that come out, of which 1,000 are 0.01 USD.
+        let spent = 0;
+        const open: { call: Awaited<ReturnType<typeof openCall>>; maxTokens: number }[] = [];
+        for (const step of steps) {
+          if (step.does === "begin") {
+            const call = await openCall(key, step);
+            const held = open.reduce((sum, { maxTokens }) => sum + maxTokens, 0);
+            const fits = spent < budget && held + spent < budget && held + spent + step.maxTokens <= budget;
+            assert.equal(call.refusedBy, fits ? null : "KEY_BUDGET_EXCEEDED");
+            if (fits) open.push({ call, maxTokens: step.maxTokens });
+          } else if (open.length > 0) {
+            const [{ call, maxTokens }] = open.splice(step.which % open.length, 1) as [(typeof open)[0]];
+            const completionTokens = step.does === "end" ? Math.floor((maxTokens * step.share) / 100) : 0;
+            if (step.does === "die") await call.fails(new Error("gone"));
+            else await call.answers({ promptTokens: 0, completionTokens, totalTokens: completionTokens });
+            spent += completionTokens;
+          }
+          assert.ok(spent <= budget);
+        }
+      }),
+      { numRuns: 15 },
+    );
+  });
+});
+
+suite("a call whose process died", () => {
+  test("holds budget and place until its lease is over", async () => {
+    const budgeted = await hasKey(owner, { monthlyBudget: 0.01 });
+    const narrow = await hasKey(owner, { maxConcurrency: 1 });
+    for (const key of [budgeted, narrow]) assert.deepEqual((await refusals(key, 1)).codes, []);
+    market.clock.forward(LEASE_MS - 1);
+    await mustStandAgainst(budgeted, "KEY_BUDGET_EXCEEDED");
+    await mustStandAgainst(narrow, "KEY_CONCURRENCY_LIMIT");
+    market.clock.forward(1);
+    await mustStandAgainst(budgeted, null);
+    await mustStandAgainst(narrow, null);
+  });
+
+  test("but comes back after all is counted for what it cost", async () => {
+    const key = await hasKey(owner, { monthlyBudget: 0.01 });
+    const late = await openCall(key);
+    market.clock.forward(LEASE_MS);
+    await late.answers();
+    await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
+  });
+});
+
+suite("concurrency", () => {
+  test("is counted over prompts and calls of other executions alike", async () => {
+    const key = await hasKey(owner, { maxConcurrency: 1 });
+    const call = await openCall(key);
+    assertError(await run(owner, { productId, apiKeyId: key }), 429, "KEY_CONCURRENCY_LIMIT");
+    await call.answers();
+    await mustStandAgainst(key, null);
+  });
+
+  test("holds in every process of the market", async () => {
+    const other = await market.startNode();
+    const key = await hasKey(owner, { maxConcurrency: 3 });
+    const calls = await Promise.all(
+      Array.from({ length: 20 }, (_, at) => openCall(key, at % 2 ? { ctx: other.ctx } : {})),
+    );
+    assert.equal(calls.filter(({ refusedBy }) => refusedBy === null).length, 3);
+  });
+});
+
+test("a key that is removed between the look at it and the call is not called", async () => {
+  const key = await hasKey(owner);
+  const { ctx } = market.service;
+  const found = await keyToRunWith(ctx, { userId: owner.userId } as Member, key);
+  await owner.delete(`/v1/ai/keys/${key}`);
+  const call = callWithKey(ctx, {
+    key: found,
+    executionId: ctx.newId(),
+    model: "gpt-4o",
+    messages: [],
+    options: {},
+    signal: new AbortController().signal,
+  });
+  await assert.rejects(call, { code: "PROVIDER_KEY_NOT_FOUND" });
+});
+
+test("a run with limits asks the database as often as one without", async () => {
+  const asked = async (limits: Record<string, unknown>) => {
+    const apiKeyId = await hasKey(owner, limits);
+    await run(owner, { productId, apiKeyId, options });
+    const statements = await statementsOf(() => run(owner, { productId, apiKeyId, options }));
+    return statements.filter((text) => /provider_|executions/.test(text));
+  };
+  const unlimited = await asked({});
+  assert.equal(unlimited.length, 3, "the key is read, the run begins, the run ends");
+  assert.deepEqual(await asked({ monthlyBudget: 5, maxConcurrency: 5 }), unlimited);
+});
+
+test("calls are forgotten when no budget counts them any more", async () => {
+  const key = await hasKey(owner);
+  await mustStandAgainst(key, null);
+  const { ctx } = market.service;
+  const count = async () =>
+    (await market.query("select count(*)::int as count from provider_calls")).rows[0].count;
+  await forgetOldCalls(ctx);
+  assert.ok((await count()) > 0);
+  market.clock.forward(63 * 86_400_000);
+  await forgetOldCalls(ctx);
+  assert.equal(await count(), 0);
+});

@@ -1,0 +1,22 @@
+import { api } from "@stoa/contract";
+import { harmlessAgain, type Route, resumedBy, route } from "../../platform/http/route.ts";
+import { changeKey, listOwnKeys, removeKey, resumeKey, storeKey, verifyKey } from "./provider-keys.ts";
+
+export const providerKeyRoutes: Route[] = [
+  route(api.ai.keys, (ctx, caller, { query }) => listOwnKeys(ctx, caller, query)),
+  resumedBy(
+    api.ai.createKey,
+    (ctx, caller, { body }, { source }) => storeKey(ctx, caller, body, source),
+    resumeKey,
+  ),
+  route(api.ai.changeKey, (ctx, caller, { params, body }, { source }) =>
+    changeKey(ctx, caller, params.providerKeyId, body, source),
+  ),
+  route(api.ai.removeKey, (ctx, caller, { params }, { source }) =>
+    removeKey(ctx, caller, params.providerKeyId, source),
+  ),
+  harmlessAgain(
+    "It asks the provider whether a key is good, and runs nothing.",
+    route(api.ai.verifyKey, (ctx, caller, { params }) => verifyKey(ctx, caller, params.providerKeyId)),
+  ),
+];

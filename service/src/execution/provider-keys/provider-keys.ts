@@ -1,0 +1,250 @@
+import type { ChangeProviderKey, CreateProviderKey, ProviderKey } from "@stoa/contract";
+import type { Context, Member, Source } from "../../core/context.ts";
+import { ApiError, invalidRequest } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import type { KeyVerdict } from "../../integrations/ai-providers/ai-provider.ts";
+import { record } from "../../platform/audit/audit.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { mapPage, type Paging } from "../../platform/db/paging.ts";
+import { sealedColumn } from "../../platform/db/sealed.ts";
+import {
+  countKeys,
+  eraseKey,
+  findKey,
+  insertKey,
+  type KeyRow,
+  listKeys,
+  noteVerdict,
+  updateKey,
+} from "./key-queries.ts";
+import { countSpent } from "./spent.ts";
+
+const MAX_KEYS = 100;
+
+/** Whose servers are wherever the owner of the key says; the others have one address. */
+const WITH_BASE_URL = new Set(["openai-compatible", "ollama"]);
+
+/** Binds a sealed key to its owner and row: copied to another, it does not open. */
+const sealContext = (userId: string, id: string) => `provider-key|${userId}|${id}`;
+
+export const sealedKeys = sealedColumn({
+  table: "provider_keys",
+  column: "sealed_key",
+  key: { id: "uuid" },
+  bound: { userId: "t.user_id", id: "t.id" },
+  contextOf: ({ userId, id }) => sealContext(userId, id),
+});
+
+function mustHaveGoodUrl(ctx: Context, provider: string, baseUrl: string | undefined): void {
+  if (baseUrl === undefined) {
+    if (provider !== "openai-compatible") return;
+    throw invalidRequest("baseUrl", "is required for openai-compatible");
+  }
+  if (!WITH_BASE_URL.has(provider))
+    throw invalidRequest("baseUrl", "is only for openai-compatible and ollama");
+  const why = ctx.outside.refusedUrl(baseUrl);
+  if (why) throw invalidRequest("baseUrl", why);
+}
+
+function toProviderKey(key: KeyRow): ProviderKey {
+  return {
+    id: toId("pkey", key.id),
+    provider: key.provider,
+    name: key.name,
+    last4: key.last4,
+    baseUrl: key.baseUrl,
+    status: key.status,
+    monthlyBudget: key.monthlyBudgetUsd === null ? null : Number(key.monthlyBudgetUsd),
+    maxConcurrency: key.maxConcurrency,
+    createdAt: key.createdAt.toISOString(),
+    lastUsedAt: key.lastUsedAt?.toISOString() ?? null,
+  };
+}
+
+/** What is kept of a key beside its sealed form: short keys show nothing, because four characters were too many. */
+const last4Of = (key: string) => (key.length >= 12 ? key.slice(-4) : "");
+
+async function mustFind(ctx: Context, caller: Member, providerKeyId: string): Promise<KeyRow> {
+  const id = toUuid("pkey", providerKeyId);
+  const key = id ? await findKey(ctx.db, caller.userId, id) : undefined;
+  if (!key) throw new ApiError("PROVIDER_KEY_NOT_FOUND", undefined, { source: "marketplace" });
+  return key;
+}
+
+/** As it is now; a key that was forgotten meanwhile is not found. */
+async function shown(ctx: Context, caller: Member, id: string): Promise<ProviderKey> {
+  const key = await findKey(ctx.db, caller.userId, id);
+  if (!key) throw new ApiError("PROVIDER_KEY_NOT_FOUND");
+  return toProviderKey(key);
+}
+
+/** Each change of a stored secret stands in the audit log; the secret itself does not. */
+const recordKey = (ctx: Context, tx: Tx, { userId }: Member, source: Source, deed: string, id: string) =>
+  record(ctx, tx, {
+    actorId: userId,
+    action: `provider_key.${deed}`,
+    target: { type: "provider_key", id: toId("pkey", id) },
+    source,
+  });
+
+export async function storeKey(
+  ctx: Context,
+  caller: Member,
+  wish: CreateProviderKey,
+  source: Source,
+): Promise<ProviderKey> {
+  mustHaveGoodUrl(ctx, wish.provider, wish.baseUrl);
+  const id = ctx.newId();
+  await ctx.db.transaction().execute(async (tx) => {
+    if ((await countKeys(tx, caller.userId)) >= MAX_KEYS) throw tooMany();
+    await insertKey(tx, {
+      id,
+      user_id: caller.userId,
+      provider: wish.provider,
+      name: wish.name,
+      sealed_key: ctx.vault.seal(wish.key, sealContext(caller.userId, id)),
+      last4: last4Of(wish.key),
+      base_url: wish.baseUrl ?? null,
+      status: "unverified",
+      monthly_budget_usd: wish.monthlyBudget ?? null,
+      max_concurrency: wish.maxConcurrency ?? null,
+      created_at: ctx.now(),
+    });
+    await recordKey(ctx, tx, caller, source, "stored", id);
+    await ctx.idempotencyKey?.bind(tx, toId("pkey", id));
+  });
+  return verifiedIfTold(ctx, caller, id);
+}
+
+/** Of a key that was stored under the same Idempotency-Key: the provider is asked about it, if it has not told. */
+export async function resumeKey(ctx: Context, caller: Member, providerKeyId: string): Promise<ProviderKey> {
+  const { id, status } = await mustFind(ctx, caller, providerKeyId);
+  return status === "unverified" ? verifiedIfTold(ctx, caller, id) : shown(ctx, caller, id);
+}
+
+const tooMany = () =>
+  new ApiError(
+    "VALIDATION_ERROR",
+    `An account may have ${MAX_KEYS} provider keys. Remove one that nothing uses.`,
+    { limit: MAX_KEYS },
+  );
+
+export async function listOwnKeys(ctx: Context, caller: Member, query: Paging) {
+  return mapPage(await listKeys(ctx.db, caller.userId, query), toProviderKey);
+}
+
+export async function changeKey(
+  ctx: Context,
+  caller: Member,
+  providerKeyId: string,
+  change: ChangeProviderKey,
+  source: Source,
+) {
+  const key = await mustFind(ctx, caller, providerKeyId);
+  if (change.baseUrl !== undefined) mustHaveGoodUrl(ctx, key.provider, change.baseUrl);
+  // A secret that was stored for one address must not be sent to another by whoever can only change settings.
+  if (change.baseUrl !== undefined && change.baseUrl !== key.baseUrl && change.key === undefined) {
+    throw invalidRequest("key", "is required when baseUrl changes");
+  }
+  const values = {
+    ...(change.name !== undefined && { name: change.name }),
+    ...(change.baseUrl !== undefined && { base_url: change.baseUrl }),
+    ...(change.monthlyBudget !== undefined && { monthly_budget_usd: change.monthlyBudget }),
+    ...(change.maxConcurrency !== undefined && { max_concurrency: change.maxConcurrency }),
+    ...(change.key !== undefined && {
+      sealed_key: ctx.vault.seal(change.key, sealContext(caller.userId, key.id)),
+      last4: last4Of(change.key),
+      status: "unverified" as const,
+    }),
+  };
+  if (key.monthlyBudgetUsd === null && values.monthly_budget_usd) await countSpent(ctx, key.id);
+  if (Object.keys(values).length > 0)
+    await ctx.db.transaction().execute(async (tx) => {
+      await updateKey(tx, key.id, values);
+      if (change.key !== undefined) await recordKey(ctx, tx, caller, source, "replaced", key.id);
+    });
+  return change.key === undefined ? shown(ctx, caller, key.id) : verifiedIfTold(ctx, caller, key.id);
+}
+
+export async function removeKey(ctx: Context, caller: Member, providerKeyId: string, source: Source) {
+  const key = await mustFind(ctx, caller, providerKeyId);
+  await ctx.db.transaction().execute(async (tx) => {
+    await eraseKey(tx, key.id, ctx.now());
+    await recordKey(ctx, tx, caller, source, "removed", key.id);
+  });
+  return { id: toId("pkey", key.id), deleted: true as const };
+}
+
+/** Asks the provider, and keeps what it says. An unreachable one says nothing about the key. */
+export async function verifyKey(ctx: Context, caller: Member, providerKeyId: string): Promise<ProviderKey> {
+  const key = await mustFind(ctx, caller, providerKeyId);
+  if ((await askAbout(ctx, key)) === "unreachable") {
+    throw new ApiError(
+      "PROVIDER_ERROR",
+      "The provider could not be reached, so nothing is known about the key.",
+      {
+        source: "provider",
+        provider: key.provider,
+      },
+    );
+  }
+  return shown(ctx, caller, key.id);
+}
+
+/** A secret that was just stored is stored whatever the provider says, or does not say within a few seconds. */
+async function verifiedIfTold(ctx: Context, caller: Member, id: string): Promise<ProviderKey> {
+  const key = await findKey(ctx.db, caller.userId, id);
+  if (key) await askAbout(ctx, key).catch(unlessGivenUp(ctx));
+  return shown(ctx, caller, id);
+}
+
+function unlessGivenUp({ shutdown }: Context) {
+  return (error: unknown) => {
+    if (!shutdown.aborted) throw error;
+  };
+}
+
+async function askAbout(ctx: Context, key: KeyRow): Promise<KeyVerdict> {
+  const verdict = await ctx.outside.ai.verify(
+    { provider: key.provider, apiKey: openKey(ctx, key), baseUrl: key.baseUrl },
+    ctx.shutdown,
+  );
+  if (verdict !== "unreachable") await noteVerdict(ctx.db, key, verdict);
+  return verdict;
+}
+
+/** The secret itself, for the moment of a call. */
+const openKey = (ctx: Context, key: Pick<KeyRow, "id" | "userId" | "sealedKey">) =>
+  ctx.vault.open(key.sealedKey, sealContext(key.userId, key.id));
+
+/** A key to run with, as it is stored. */
+export type SealedKey = Pick<
+  KeyRow,
+  "userId" | "provider" | "baseUrl" | "sealedKey" | "status" | "monthlyBudgetUsd"
+> & {
+  /** null: the sandbox. */
+  id: string | null;
+};
+
+/** For the moment of a call. */
+export type UsableKey = SealedKey & { secret: string };
+
+const sandboxOf = (userId: string): SealedKey => ({
+  ...{ id: null, userId, provider: "sandbox", baseUrl: null, sealedKey: "", status: "valid" },
+  monthlyBudgetUsd: null,
+});
+
+/** The key to run with: a stored one of the caller's, or the built-in `sandbox` where the operator allows it. */
+export async function findKeyToRunWith(ctx: Context, caller: Member, apiKeyId: string): Promise<SealedKey> {
+  if (apiKeyId === "sandbox" && ctx.config.sandbox) return sandboxOf(caller.userId);
+  return mustFind(ctx, caller, apiKeyId);
+}
+
+export const toUsable = (ctx: Context, key: SealedKey): UsableKey => ({
+  ...key,
+  secret: key.id === null ? "" : openKey(ctx, { ...key, id: key.id }),
+});
+
+/** The same, opened. */
+export const keyToRunWith = async (ctx: Context, caller: Member, apiKeyId: string): Promise<UsableKey> =>
+  toUsable(ctx, await findKeyToRunWith(ctx, caller, apiKeyId));

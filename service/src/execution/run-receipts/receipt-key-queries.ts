@@ -1,0 +1,29 @@
+import { sql } from "kysely";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+
+export interface ReceiptKeyRow {
+  kid: string;
+  /** `x` of the JWK: the public key in base64url. */
+  publicKey: string;
+  sealedKey: string;
+  createdAt: Date;
+}
+
+export const listReceiptKeys = (db: Queries): Promise<ReceiptKeyRow[]> =>
+  db
+    .selectFrom("receipt_keys")
+    .select(["kid", "public_key as publicKey", "sealed_key as sealedKey", "created_at as createdAt"])
+    .orderBy("created_at", "desc")
+    .orderBy("kid")
+    .execute();
+
+/** Until the transaction ends nobody else makes one: who waited for that sees in its next statement what was made. */
+export const lockReceiptKeys = (tx: Tx) =>
+  sql`select pg_advisory_xact_lock(hashtext('receipt_keys'))`.execute(tx);
+
+/** Unless there is one that is younger. */
+export const insertReceiptKey = (tx: Tx, key: ReceiptKeyRow, unlessSince: Date) =>
+  sql`
+    insert into receipt_keys (kid, public_key, sealed_key, created_at)
+    select ${key.kid}, ${key.publicKey}, ${key.sealedKey}, ${key.createdAt}
+     where not exists (select from receipt_keys where created_at > ${unlessSince})`.execute(tx);

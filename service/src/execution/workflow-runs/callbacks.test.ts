@@ -1,0 +1,224 @@
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { after, before, beforeEach, test } from "node:test";
+import { dumpOf } from "../../../test/dump.ts";
+import { hooksOf } from "../../../test/hooks.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { type Received, type Receiver, startReceiver } from "../../../test/receiver.ts";
+import { until } from "../../../test/until.ts";
+import {
+  asksToExecute,
+  begins,
+  cancels,
+  executes,
+  hasWorkflow,
+  says,
+  startWorker,
+  transform,
+  untilStatus,
+} from "../../../test/workflows.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { rotateKeyring } from "../../keyring.ts";
+
+let market: Market;
+let receiver: Receiver;
+let worker: ReturnType<typeof startWorker>;
+let author: Client;
+const { deliver } = hooksOf(
+  () => market,
+  () => receiver,
+);
+before(async () => {
+  market = await openMarket();
+  receiver = await startReceiver();
+  worker = startWorker(market);
+});
+beforeEach(async () => {
+  author = await market.hasUser();
+  receiver.received.length = 0;
+  receiver.answer = 200;
+});
+after(async () => {
+  await worker.stop();
+  await market.close();
+  await receiver.close();
+});
+
+const webhookUrl = () => `${receiver.url}/called`;
+const bodies = () => receiver.received.map(({ body }) => JSON.parse(body));
+const draws = async (who = author) => {
+  const session = await market.hasSession(who.userId);
+  const reply = await session.post("/v1/account/callback-secret");
+  assert.equal(reply.status, 201, reply.text);
+  return reply.body.data;
+};
+const signatureBy = (secret: string, { headers, body }: Received) =>
+  createHmac("sha256", secret).update(`${headers["x-service-timestamp"]}.${body}`).digest("hex");
+
+test("the end of a run is posted once, in the envelope of events, signed with the account's secret", async () => {
+  const { secret } = await draws();
+  const workflowId = await hasWorkflow(author, {
+    steps: [says("a", "private input")],
+    result: "steps.a.output",
+  });
+  const run = await executes(author, workflowId, { webhookUrl: webhookUrl() });
+  await deliver();
+  const [received, ...more] = receiver.received;
+  assert.deepEqual([received!.path, more.length], ["/called", 0]);
+  assert.equal(received!.headers["x-service-signature"], signatureBy(secret, received!));
+  const { id, type, data } = JSON.parse(received!.body);
+  assert.deepEqual([type, received!.headers["x-service-event-id"]], ["execution.completed", id]);
+  const { executionId, statusUrl, eventsUrl: _, ...told } = run;
+  assert.deepEqual(data, { execution: { id: executionId, ...told, outputUrl: statusUrl, waitingFor: [] } });
+});
+
+test("the output in a callback is sealed in the database, delivered and shown whole, and erased with its run", async () => {
+  await draws();
+  const workflowId = await hasWorkflow(author, {
+    input: { type: "object", properties: { word: { type: "string" } } },
+    steps: [transform("a", "input.word")],
+    result: "steps.a.output",
+  });
+  receiver.answer = 500;
+  const input = { word: "PLUMBLOSSOM" };
+  const { executionId, output } = await executes(author, workflowId, { webhookUrl: webhookUrl(), input });
+  assert.equal(output, "PLUMBLOSSOM");
+  assert.ok(!(await dumpOf(market)).includes("PLUMBLOSSOM"));
+  await rotateKeyring(market.service.ctx);
+  await deliver();
+  assert.deepEqual(bodies()[0].data.execution.output, output);
+  const { rows } = await market.query("select id from webhook_deliveries order by id desc limit 1");
+  const deliveryId = toId("dlv", rows[0].id);
+  const shownIn = async () =>
+    JSON.parse((await author.get(`/v1/deliveries/${deliveryId}`)).body.data.attempts[0].request.body);
+  assert.deepEqual((await shownIn()).data.execution.output, output);
+  assert.equal((await author.delete(`/v1/ai/executions/${executionId}`)).status, 200);
+  assert.equal((await shownIn()).data.execution.output, null);
+  const left = await market.query(
+    "select count(*)::int as count from events where sealed_body is not null and execution_id = $1",
+    [toUuid("exec", executionId)],
+  );
+  assert.equal(left.rows[0].count, 0);
+  // What is still to be attempted goes out without the output.
+  receiver.answer = 200;
+  market.clock.forward(3_600_000);
+  await deliver();
+  assert.equal(bodies().at(-1).data.execution.output, null);
+});
+
+test("what failed, was canceled, and waits for an approval is told, too; a delay is not", async () => {
+  const failing = await hasWorkflow(author, { steps: [says("a", "x", { model: "sandbox-context" })] });
+  await executes(author, failing, { webhookUrl: webhookUrl() });
+  const approval = { id: "ok", type: "approval", timeoutSeconds: 600 };
+  const waiting = await hasWorkflow(author, {
+    steps: [
+      { id: "later", type: "delay", seconds: 60 },
+      { ...approval, needs: ["later"] },
+    ],
+  });
+  const id = await begins(author, waiting, { webhookUrl: webhookUrl() });
+  await untilStatus(author, id, "waiting");
+  market.clock.forward(60_000);
+  await deliver();
+  await untilTold("execution.waiting");
+  await cancels(author, id);
+  await deliver();
+  assert.deepEqual(
+    bodies().map(({ type, data }) => [
+      type,
+      data.execution.status,
+      data.execution.error?.code ?? null,
+      data.execution.waitingFor,
+    ]),
+    [
+      ["execution.failed", "failed", "CONTEXT_LENGTH_EXCEEDED", []],
+      ["execution.waiting", "waiting", null, ["ok"]],
+      ["execution.canceled", "canceled", null, []],
+    ],
+  );
+});
+
+async function untilTold(type: string): Promise<void> {
+  await until(`${type} was posted`, async () => {
+    await deliver();
+    return bodies().some((body) => body.type === type);
+  });
+}
+
+test("whoever is called back at is in no list, gets no events, and counts against no limit", async () => {
+  const workflowId = await hasWorkflow(author, { steps: [says("a", "x")] });
+  for (const path of ["/one", "/two", "/one"])
+    await executes(author, workflowId, { webhookUrl: receiver.url + path });
+  assert.deepEqual((await author.get("/v1/webhooks")).body.data, []);
+  assert.deepEqual((await author.get("/v1/events")).body.data, []);
+  await author.post(`/v1/products/${workflowId}/publish`);
+  await deliver();
+  assert.deepEqual(receiver.received.map(({ path }) => path).sort(), ["/one", "/one", "/two"]);
+  const { rows } = await market.query("select url from webhook_endpoints where user_id = $1 order by url", [
+    author.userId,
+  ]);
+  assert.deepEqual(
+    rows.map(({ url }) => url),
+    ["", `${receiver.url}/one`, `${receiver.url}/two`],
+  );
+});
+
+test("a new secret signs at once, the one before beside it for a day, and neither is shown again", async () => {
+  const first = await draws();
+  const second = await draws();
+  const workflowId = await hasWorkflow(author, { steps: [says("a", "x")] });
+  const told = async () => {
+    await executes(author, workflowId, { webhookUrl: webhookUrl() });
+    await deliver();
+    return receiver.received.at(-1)!;
+  };
+  const both = await told();
+  assert.equal(both.headers["x-service-signature"], signatureBy(second.secret, both));
+  assert.equal(both.headers["x-service-signature-previous"], signatureBy(first.secret, both));
+  const session = await market.hasSession(author.userId);
+  const { data } = (await session.get("/v1/account/callback-secret")).body;
+  assert.deepEqual(data, { activatedAt: second.activatesAt, oldSecretUntil: second.oldSecretUntil });
+  market.clock.forward(24 * 3_600_000);
+  assert.equal((await told()).headers["x-service-signature-previous"], undefined);
+  assert.equal((await author.get("/v1/account/callback-secret")).status, 403);
+});
+
+test("an inbox of the service knows the signature of every callback", async () => {
+  const workflowId = await hasWorkflow(author, { steps: [says("a", "x")], result: "steps.a.output" });
+  const verdicts: string[] = [];
+  for (const inbox of ["/dev/hooks/first", "/dev/hooks/second"]) {
+    await executes(author, workflowId, { webhookUrl: market.origin + inbox });
+    await deliver();
+    const { body } = await author.get(inbox, { accept: "application/json" });
+    verdicts.push(...body.data.map(({ signature }: { signature: string }) => signature));
+  }
+  assert.deepEqual(verdicts, ["right", "right"]);
+});
+
+test("an address that may not be called is refused, by its field", async () => {
+  const workflowId = await hasWorkflow(author, { steps: [says("a", "x")] });
+  for (const url of [
+    "http://10.0.0.1/x",
+    "ftp://example.com",
+    "nonsense",
+    "https://u:p@example.com",
+    market.origin,
+  ]) {
+    const reply = await asksToExecute(author, workflowId, { webhookUrl: url });
+    assert.deepEqual([reply.status, reply.body.error.details.field], [400, "webhookUrl"], url);
+  }
+});
+
+test("an output that is too large for a body is null there, and read at outputUrl", async () => {
+  const workflowId = await hasWorkflow(author, {
+    input: { type: "object", properties: { text: { type: "string" } } },
+    steps: [says("a", "x")],
+    result: "input.text",
+  });
+  const text = "é".repeat(150_000);
+  await executes(author, workflowId, { webhookUrl: webhookUrl(), input: { text } });
+  await deliver();
+  const { execution } = bodies()[0].data;
+  assert.equal(execution.output, null);
+  assert.equal((await author.get(execution.outputUrl)).body.data.output, text);
+});

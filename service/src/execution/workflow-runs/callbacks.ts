@@ -1,0 +1,46 @@
+import type { CallbackSecret, CallbackType } from "@stoa/contract";
+import type { Context, Member } from "../../core/context.ts";
+import { callBack, findCallbackSecrets } from "../../events/webhooks/callbacks.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { readWorkflowExecution } from "./shown.ts";
+import type { Owned } from "./start-text.ts";
+
+/** Of an event, with the rest of it: bodies are at most 256 KiB. */
+const MAX_OUTPUT_BYTES = 200_000;
+
+/** Tells whoever is to be called back how the run stands now, in the transaction that moved it. */
+export async function tellCaller(
+  ctx: Context,
+  tx: Tx,
+  { id, userId }: Owned,
+  callbackId: string | null,
+  waitingFor: string[],
+): Promise<void> {
+  if (callbackId === null) return;
+  const {
+    executionId,
+    statusUrl,
+    eventsUrl: _,
+    output,
+    ...told
+  } = await readWorkflowExecution(ctx, tx, userId, id);
+  const isLarge = Buffer.byteLength(JSON.stringify(output ?? null)) > MAX_OUTPUT_BYTES;
+  await callBack(ctx, tx, callbackId, `execution.${told.status}` as CallbackType, {
+    execution: {
+      id: executionId,
+      ...told,
+      output: isLarge ? null : output,
+      outputUrl: statusUrl,
+      waitingFor,
+    },
+  });
+}
+
+/** Never the secret itself: it is shown when it is drawn. */
+export async function readCallbackSecret(ctx: Context, { userId }: Member): Promise<CallbackSecret> {
+  const [newest, before] = await findCallbackSecrets(ctx, userId);
+  return {
+    activatedAt: newest?.activatesAt.toISOString() ?? null,
+    oldSecretUntil: before?.expiresAt?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,327 @@
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import pg from "pg";
+import { type Forked, forkProgram } from "../../../test/child.ts";
+import type { WorkerWish } from "../../../test/doomed-worker.ts";
+import { somebodyWaits } from "../../../test/locks.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { startOutage } from "../../../test/outage.ts";
+import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import { allAt, hasKey, startHeldProvider } from "../../../test/runs.ts";
+import { becomes } from "../../../test/until.ts";
+import {
+  begins,
+  hasWorkflow,
+  says,
+  startWorker,
+  stepOf,
+  stepsOf,
+  untilStatus,
+} from "../../../test/workflows.ts";
+import { toUuid } from "../../core/ids.ts";
+import { Evaluator } from "../../formats/workflow-definition/evaluate.ts";
+import { renewLeases } from "../executions/leases.ts";
+import { RUN_LEASE_MS } from "../prompt-runs/runs.ts";
+import { WorkflowWorker } from "./worker.ts";
+
+const PROGRAM = new URL("../../../test/doomed-worker.ts", import.meta.url);
+const LEASE_MS = 10_000;
+/** Nobody listens there: what is to be posted is counted, and not posted. */
+const webhookUrl = "http://127.0.0.1:9/";
+
+let provider: ProviderServer;
+let market: Market;
+let author: Client;
+let openai: string;
+let survivor: ReturnType<typeof startWorker> | null = null;
+before(async () => {
+  provider = await startProviderServer();
+  market = await openMarket({ providers: allAt(provider) });
+  author = await market.hasUser({ name: "Author" });
+  openai = await hasKey(author);
+});
+afterEach(async () => {
+  await survivor?.stop();
+  survivor = null;
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+const asks = (id: string, content: string, more: object = {}) =>
+  says(id, content, { provider: "openai", model: "gpt-5-mini", ...more });
+
+async function startDoomed(): Promise<Forked> {
+  const { config } = market.service.ctx;
+  const wish: WorkerWish = {
+    config,
+    target: market.target,
+    now: market.clock.now,
+    baseUrls: allAt(provider).baseUrls!,
+  };
+  const worker = forkProgram(PROGRAM, wish);
+  await worker.answer();
+  return worker;
+}
+
+/** It ends as by the loss of its power; another worker takes over when its lease has run out. */
+async function dies({ child, ended }: Forked): Promise<void> {
+  child.kill("SIGKILL");
+  assert.equal(await ended, "SIGKILL", "it had not ended before");
+  market.clock.forward(LEASE_MS + 1);
+  survivor = startWorker(market);
+}
+
+/** What the provider was asked since so many requests ago. */
+const askedSince = (count: number): string[] =>
+  provider.requests
+    .slice(count)
+    .map(({ body }) => (body as { messages: { content: string }[] }).messages[0]!.content);
+
+async function eventsOf(id: string): Promise<string[]> {
+  const { rows } = await market.query(
+    "select type, data ->> 'stepId' as step from execution_events where execution_id = $1 order by seq",
+    [toUuid("exec", id)],
+  );
+  return rows.map(({ type, step }) => (step === null ? type : `${type} ${step}`));
+}
+
+/** What whoever is called back is told of it. */
+async function callbacksOf(id: string): Promise<string[]> {
+  const { rows } = await market.query(
+    "select type from events e join webhook_deliveries d on d.event_id = e.id where e.body like $1",
+    [`%${id}%`],
+  );
+  return rows.map(({ type }) => type);
+}
+
+test("a process that is killed in step 2 of 3 is taken over from: what had ended is not called again", async () => {
+  const workflowId = await hasWorkflow(author, {
+    steps: [asks("one", "1"), asks("two", "2", { needs: ["one"] }), asks("three", "3", { needs: ["two"] })],
+    result: "[steps.one.output, steps.two.output, steps.three.output]",
+  });
+  const before = provider.requests.length;
+  provider.next({ answer: { text: "first" } });
+  provider.next("hang");
+  const worker = await startDoomed();
+  const id = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
+  await becomes(
+    async () => askedSince(before),
+    (asked) => asked.length === 2,
+  );
+  for (const text of ["second", "third"]) provider.next({ answer: { text } });
+  await dies(worker);
+  assert.deepEqual((await untilStatus(author, id, "completed")).output, ["first", "second", "third"]);
+  assert.deepEqual(askedSince(before), ["1", "2", "2", "3"]);
+  const steps = await stepsOf(author, id);
+  assert.deepEqual(
+    steps.map(({ stepId, attempt, possiblyRepeated }: Record<string, unknown>) => [
+      stepId,
+      attempt,
+      possiblyRepeated,
+    ]),
+    [
+      ["one", 1, false],
+      ["two", 1, true],
+      ["three", 1, false],
+    ],
+  );
+  assert.deepEqual(await callbacksOf(id), ["execution.completed"]);
+});
+
+test("a process that is killed in a 20-way map is taken over from, and only what it had under way is called again", async () => {
+  const items = Array.from({ length: 20 }, (_, n) => `'item ${n}'`).join(", ");
+  const map = { id: "all", type: "map", items: `[${items}]`, maxConcurrency: 20 };
+  const workflowId = await hasWorkflow(author, {
+    steps: [{ ...map, do: { ...asks("", "{{it}}", { vars: { it: "item" } }), id: undefined } }],
+    result: "size(steps.all.output)",
+  });
+  const before = provider.requests.length;
+  for (let n = 0; n < 12; n++) provider.next({ answer: {} });
+  for (let n = 0; n < 8; n++) provider.next("hang");
+  const worker = await startDoomed();
+  const id = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
+  const isDone = ({ status }: { status: string }) => status === "completed";
+  const half = await becomes(
+    () => stepsOf(author, id),
+    (steps) => steps.filter(isDone).length === 12,
+  );
+  await becomes(
+    async () => askedSince(before),
+    (asked) => asked.length === 20,
+  );
+  await dies(worker);
+  assert.equal((await untilStatus(author, id, "completed")).output, 20);
+  const again = askedSince(before + 20);
+  const finished = half.filter(isDone).map(({ index }: { index: number }) => `item ${index}`);
+  assert.equal(again.length, 8);
+  assert.deepEqual(
+    again.filter((asked) => finished.includes(asked)),
+    [],
+  );
+  const repeated = (await stepsOf(author, id)).filter(
+    ({ possiblyRepeated }: Record<string, unknown>) => possiblyRepeated,
+  );
+  assert.equal(repeated.length, 8);
+  assert.deepEqual(await callbacksOf(id), ["execution.completed"]);
+});
+
+test("a worker that was paused past its lease writes nothing any more", async () => {
+  const held = await startHeldProvider();
+  const local = await hasKey(author, { provider: "ollama", baseUrl: held.url });
+  const workflowId = await hasWorkflow(author, { steps: [asks("slow", "x")], result: "steps.slow.output" });
+  const id = await begins(author, workflowId, { apiKeys: { openai: local } });
+  const evaluator = new Evaluator();
+  // Neither hears anything, and neither renews: only rounds are begun.
+  const [paused, other] = [1, 2].map(() => new WorkflowWorker(market.service.ctx, evaluator));
+  await paused!.round();
+  await held.arrivals(1);
+  market.clock.forward(LEASE_MS + 1);
+  await other!.round();
+  await held.arrivals(2);
+  held.answer();
+  await Promise.all([paused!.idle(), other!.idle()]);
+  const { possiblyRepeated, attempt } = await stepOf(author, id, "slow");
+  assert.deepEqual([possiblyRepeated, attempt], [true, 1]);
+  assert.deepEqual(await eventsOf(id), [
+    "execution.queued",
+    "execution.started",
+    "step.started slow",
+    "step.started slow",
+    "step.completed slow",
+    "execution.completed",
+  ]);
+  await Promise.all([paused!.stop(), other!.stop(), held.close()]);
+  await evaluator.close();
+});
+
+test("an answer that a worker holds while the database is away for longer than leases is not called for again by another worker", async (t) => {
+  const held = await startHeldProvider();
+  const local = await hasKey(author, { provider: "ollama", baseUrl: held.url, maxConcurrency: 1 });
+  const workflowId = await hasWorkflow(author, { steps: [asks("slow", "x")], result: "steps.slow.output" });
+  const id = await begins(author, workflowId, { apiKeys: { openai: local } });
+  const evaluator = new Evaluator();
+  const { ctx } = market.service;
+  const other = await market.startNode();
+  const [holder, survivor] = [ctx, other.ctx].map((node) => new WorkflowWorker(node, evaluator));
+  await holder!.round();
+  await held.arrivals(1);
+  const [comesBack, callsComeBack] = [
+    await startOutage(market, "workflow_runs"),
+    await startOutage(market, "provider_calls"),
+  ];
+  t.after(async () => {
+    await Promise.all([comesBack(), callsComeBack(), held.close()]);
+    await Promise.all([holder!.stop(), survivor!.stop()]);
+    await evaluator.close();
+  });
+  held.answer();
+  market.clock.forward(LEASE_MS + 1);
+  await assert.rejects(holder!.renew(), { code: "57P01" });
+  await assert.rejects(survivor!.round(), { code: "57P01" });
+  // What the holder has to write is still refused: the other worker looks first.
+  await comesBack({ butNot: "new.lease_token is null" });
+  await callsComeBack({ butNot: "new.ended_at is not null" });
+  await survivor!.round();
+  await survivor!.idle();
+  assert.equal(held.arrived(), 1);
+  market.clock.forward(RUN_LEASE_MS);
+  await holder!.renew();
+  await renewLeases(ctx);
+  await survivor!.round();
+  const leases = await market.query(
+    "select lease_until > $1 as renewed from provider_calls where execution_id = $2",
+    [market.clock.now, toUuid("exec", id)],
+  );
+  assert.deepEqual(
+    leases.rows,
+    [{ renewed: true }],
+    "what the call takes of its key is held as long as its end",
+  );
+  await Promise.all([comesBack(), callsComeBack()]);
+  await holder!.idle();
+  const { status, possiblyRepeated } = await stepOf(author, id, "slow");
+  assert.deepEqual([held.arrived(), status, possiblyRepeated], [1, "completed", false]);
+  assert.equal((await untilStatus(author, id, "completed")).output, "At last.");
+});
+
+test("a run that is told to end while it is taken over ends once", async () => {
+  const workflowId = await hasWorkflow(author, {
+    steps: [asks("one", "1"), asks("two", "2", { needs: ["one"] })],
+  });
+  provider.next({ answer: {} });
+  provider.next("hang");
+  const before = provider.requests.length;
+  const worker = await startDoomed();
+  const id = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
+  await becomes(
+    async () => askedSince(before),
+    (asked) => asked.length === 2,
+  );
+  worker.child.kill("SIGSTOP");
+  await market.query("update executions set cancel_requested_at = $2 where id = $1", [
+    toUuid("exec", id),
+    market.clock.now,
+  ]);
+  await dies(worker);
+  await untilStatus(author, id, "canceled");
+  assert.deepEqual(await callbacksOf(id), ["execution.canceled"]);
+  assert.equal(askedSince(before).length, 2);
+});
+
+test("what ends one process after the other is given up, as a step and as a whole", async () => {
+  const workflowId = await hasWorkflow(author, { steps: [asks("bad", "x")] });
+  const id = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
+  await market.query(
+    "insert into execution_steps (execution_id, step_id, item, n, type, status, attempt, retries, repeats) values ($1, 'bad', -1, 1, 'prompt', 'running', 1, 0, 3)",
+    [toUuid("exec", id)],
+  );
+  const before = provider.requests.length;
+  survivor = startWorker(market);
+  assert.equal(
+    (await untilStatus(author, id, "failed")).error.message,
+    "Step bad: Several processes ended while they ran this step.",
+  );
+  await survivor.stop();
+  survivor = null;
+  const other = await begins(author, workflowId, { apiKeys: { openai }, webhookUrl });
+  await market.query("update workflow_runs set leases = 5 where execution_id = $1", [toUuid("exec", other)]);
+  survivor = startWorker(market);
+  assert.equal((await untilStatus(author, other, "failed")).error.code, "INTERNAL_ERROR");
+  assert.deepEqual(await callbacksOf(other), ["execution.failed"]);
+  assert.equal(askedSince(before).length, 0);
+});
+
+test("a workflow whose PostgreSQL backend is killed while an answer is written keeps the answer and calls nothing again", async () => {
+  const held = await startHeldProvider();
+  const local = await hasKey(author, { provider: "ollama", baseUrl: held.url });
+  const workflowId = await hasWorkflow(author, {
+    steps: [asks("one", "1"), asks("two", "2", { needs: ["one"] })],
+    result: "steps.two.output",
+  });
+  const locker = new pg.Client({ connectionString: market.target });
+  await locker.connect();
+  survivor = startWorker(market);
+  const id = await begins(author, workflowId, { apiKeys: { openai: local } });
+  await held.arrivals(1);
+  await locker.query("begin");
+  await locker.query("select from workflow_runs where execution_id = $1 for update", [toUuid("exec", id)]);
+  held.answer();
+  // The renewal of the lease, and the checkpoint with the answer.
+  await somebodyWaits(market, 2);
+  await locker.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+  );
+  await locker.query("commit");
+  await locker.end();
+  // A read may meet a connection that was ended, and is 503.
+  await becomes(
+    () => author.get(`/v1/ai/executions/${id}`),
+    ({ body }) => body.data?.status === "completed",
+  );
+  assert.equal(held.arrived(), 2);
+  for (const step of await stepsOf(author, id))
+    assert.deepEqual([step.possiblyRepeated, step.attempt], [false, 1]);
+  await held.close();
+});

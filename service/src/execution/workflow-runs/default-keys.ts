@@ -1,0 +1,27 @@
+import type { Context, Member } from "../../core/context.ts";
+import { Workflow } from "../../formats/workflow-definition/definition.ts";
+import { newestKeysOf, sandboxStandsIn } from "../prompt-runs/default-key.ts";
+import { providersNeeded } from "./requirements.ts";
+
+const SANDBOX = { sandbox: "sandbox" };
+
+/**
+ * The keys of a run that names none: the caller's newest valid one of each provider, and in the test environment the sandbox
+ * for what is still needed.
+ */
+export async function defaultKeysFor(
+  ctx: Context,
+  caller: Member,
+  definition: string,
+): Promise<Record<string, string>> {
+  const own = await newestKeysOf(ctx, caller);
+  if (!sandboxStandsIn(ctx)) return own;
+  const workflow = Workflow.parse(JSON.parse(definition));
+  const needed = await providersNeeded(ctx, caller, workflow, { ...own, ...SANDBOX });
+  // The own ones first: a prompt that is called takes the first that it runs on.
+  return {
+    ...own,
+    ...SANDBOX,
+    ...Object.fromEntries([...needed].flatMap((name) => (own[name] ? [] : [[name, "sandbox"]]))),
+  };
+}

@@ -1,0 +1,188 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import pg from "pg";
+import { listen } from "../../../test/event-stream.ts";
+import { somebodyWaits } from "../../../test/locks.ts";
+import { becomes } from "../../../test/until.ts";
+import {
+  asks,
+  begins,
+  cancels,
+  executes,
+  executionOf,
+  hasWorkflow,
+  openWorkflows,
+  says,
+  stepOf,
+  stepsOf,
+  transform,
+  untilStatus,
+} from "../../../test/workflows.ts";
+import { toUuid } from "../../core/ids.ts";
+
+const { provider, market, author, worker, withOpenai } = await openWorkflows();
+
+const FIVE_WEEKS_SECONDS = 35 * 86_400;
+/** The largest that a provider's count is taken as. */
+const MOST_TOKENS = 2 ** 31 - 1;
+
+suite("a run ends", () => {
+  test("however long it waited", async () => {
+    const steps = [{ id: "wait", type: "delay", seconds: 60 }];
+    const id = await begins(author, await hasWorkflow(author, { steps }));
+    await untilStatus(author, id, "waiting");
+    market.clock.forward(FIVE_WEEKS_SECONDS * 1_000);
+    const { duration } = await untilStatus(author, id, "completed");
+    assert.equal(duration, FIVE_WEEKS_SECONDS);
+  });
+
+  test("however much its providers counted", async () => {
+    const usage = { input: MOST_TOKENS, output: MOST_TOKENS };
+    for (let call = 0; call < 4; call++) provider.next({ answer: { text: "no JSON", usage } });
+    const anything = { type: "object" };
+    const workflowId = await hasWorkflow(author, {
+      steps: [
+        asks("one", "1", { output: anything, onError: "continue" }),
+        asks("two", "2", { needs: ["one"], output: anything, onError: "continue" }),
+      ],
+    });
+    const run = await executes(author, workflowId, withOpenai());
+    assert.equal(run.status, "completed");
+    assert.equal(run.usage.promptTokens, 4 * MOST_TOKENS);
+    const [one] = await stepsOf(author, run.executionId);
+    assert.equal(one.usage.completionTokens, 2 * MOST_TOKENS);
+  });
+
+  test("whatever a model is called, and wherever its name is cut", async () => {
+    const steps = [asks("a", "1", { model: `${"a".repeat(99)}😀` })];
+    provider.next("no-model");
+    const failed = await executes(author, await hasWorkflow(author, { steps }), withOpenai());
+    assert.deepEqual([failed.status, failed.error.code], ["failed", "PROVIDER_NOT_SUPPORTED"]);
+    assert.ok(failed.error.message.includes("aaa\ufffd to this key"), failed.error.message);
+    provider.next({ answer: { model: `${"a".repeat(199)}😀` } });
+    const run = await executes(author, await hasWorkflow(author, { steps: [asks("a", "1")] }), withOpenai());
+    assert.equal(run.status, "completed");
+    assert.equal((await stepOf(author, run.executionId, "a")).model, `${"a".repeat(199)}\ufffd`);
+  });
+
+  test("whatever a model takes for JSON, and soon", async () => {
+    const steps = [asks("json", "x", { output: { type: "array" } })];
+    const workflowId = await hasWorkflow(author, { steps });
+    const deep = "[".repeat(50_000) + "]".repeat(50_000);
+    for (const text of [deep, `\`\`\`${"\n".repeat(300_000)}x`]) {
+      for (let call = 0; call < 2; call++) provider.next({ answer: { text } });
+      const begun = process.cpuUsage();
+      const run = await executes(author, workflowId, withOpenai());
+      assert.equal(run.error?.code, "OUTPUT_SCHEMA_MISMATCH");
+      assert.ok(process.cpuUsage(begun).user < 3_000_000);
+    }
+  });
+
+  test("as failed, where its end cannot be written whoever tries", async () => {
+    const id = await begins(
+      author,
+      await hasWorkflow(author, { steps: [{ id: "d", type: "delay", seconds: 60 }] }),
+    );
+    await untilStatus(author, id, "waiting");
+    await market.query(`
+      create function refuse() returns trigger language plpgsql as $$ begin raise 'not this one'; end $$`);
+    await market.query(`
+      create trigger refuse before update on executions for each row
+        when (new.id = '${toUuid("exec", id)}' and new.status = 'completed') execute function refuse()`);
+    market.clock.forward(60_000);
+    const ended = await becomes(
+      async () => {
+        // What could not be written is tried again a while later.
+        market.clock.forward(10_000);
+        await worker.worker.round();
+        return executionOf(author, id);
+      },
+      ({ status }) => status === "failed",
+    );
+    assert.equal(ended.error.code, "INTERNAL_ERROR");
+    await market.query("drop trigger refuse on executions");
+  });
+});
+
+test("a reader who comes with the last id, or one that no event has, hears how it ended", async () => {
+  const { executionId } = await executes(
+    author,
+    await hasWorkflow(author, { steps: [transform("a", "1")], result: "steps.a.output" }),
+  );
+  const heardAfter = async (id: string) => {
+    const path = `/v1/ai/executions/${executionId}/events`;
+    const listener = await listen(market.origin, author.key, path, { "last-event-id": id });
+    assert.equal(await listener.ended, true);
+    return listener.heard;
+  };
+  const [end, ...others] = (await heardAfter("0")).reverse();
+  assert.ok(others.length > 0);
+  for (const id of [end!.id!, "999999999"]) assert.deepEqual(await heardAfter(id), [end]);
+});
+
+test("a run whose step called another goes on, even if that was deleted before it heard how it ended", async () => {
+  const called = await hasWorkflow(author, {
+    steps: [{ id: "wait", type: "delay", seconds: 60 }, says("a", "x", { needs: ["wait"] })],
+    result: "steps.a.output",
+  });
+  const workflowId = await hasWorkflow(author, {
+    steps: [{ id: "call", type: "product", productId: called }],
+    result: "steps.call.output",
+  });
+  const id = await begins(author, workflowId);
+  const { executionId: child } = await becomes(
+    () => stepOf(author, id, "call"),
+    (step) => step?.executionId,
+  );
+  await untilStatus(author, child, "waiting");
+  // Whoever drives it has died, and nobody knows that yet.
+  await market.query(
+    "update workflow_runs set lease_token = gen_random_uuid(), due_at = $2 where execution_id = $1",
+    [toUuid("exec", id), new Date(market.clock.now.getTime() + 120_000)],
+  );
+  market.clock.forward(60_000);
+  await untilStatus(author, child, "completed");
+  assert.equal((await author.delete(`/v1/ai/executions/${child}`)).status, 200);
+  market.clock.forward(120_000);
+  const { output } = await untilStatus(author, id, "completed");
+  assert.equal(output, "[sandbox] x");
+  assert.equal((await author.delete(`/v1/ai/executions/${id}`)).status, 200);
+  const kept = "select from workflow_runs where execution_id = any ($1)";
+  assert.equal((await market.query(kept, [[toUuid("exec", id), toUuid("exec", child)]])).rows.length, 0);
+});
+
+test("a checkpoint that moves the history waits for whoever cancels, and holds up nobody meanwhile", async () => {
+  const steps = [{ id: "wait", type: "delay", seconds: 60 }];
+  const id = await begins(author, await hasWorkflow(author, { steps }));
+  await untilStatus(author, id, "waiting");
+  const uuid = toUuid("exec", id);
+  const other = new pg.Client({ connectionString: market.target });
+  await other.connect();
+  await other.query("begin");
+  await other.query("select from executions where id = $1 for no key update", [uuid]);
+  market.clock.forward(60_000);
+  await somebodyWaits(market);
+  await other.query("select from workflow_runs where execution_id = $1 for update nowait", [uuid]);
+  await other.query("commit");
+  await other.end();
+  await untilStatus(author, id, "completed");
+});
+
+test("of a retry and a deletion at the same time one is refused", async () => {
+  const workflowId = await hasWorkflow(author, { steps: [{ id: "wait", type: "delay", seconds: 60 }] });
+  const id = await begins(author, workflowId);
+  await cancels(author, id);
+  const other = new pg.Client({ connectionString: market.target });
+  await other.connect();
+  await other.query("begin");
+  await other.query("select from executions where id = $1 for update", [toUuid("exec", id)]);
+  // Both have looked at it before one of them moves it.
+  const both = [author.post(`/v1/ai/executions/${id}/retry`), author.delete(`/v1/ai/executions/${id}`)];
+  await somebodyWaits(market, 2);
+  await other.query("commit");
+  await other.end();
+  const statuses = (await Promise.all(both)).map(({ status }) => status);
+  assert.ok(["202,409", "404,200", "409,200"].includes(String(statuses)), String(statuses));
+  const gone = "select from executions where id = $1 and deleted_at is not null and completed_at is null";
+  assert.equal((await market.query(gone, [toUuid("exec", id)])).rows.length, 0);
+});

@@ -1,0 +1,29 @@
+import type { FieldProblem } from "../../core/errors.ts";
+import { MAX_ITEMS, type Workflow } from "../../formats/workflow-definition/definition.ts";
+
+/** An expression that is nothing but a place in the input, such as `input.list` or `input.order.lines`. */
+const PLACE_IN_INPUT = /^input((?:\.[A-Za-z_][A-Za-z0-9_]*)+)$/;
+
+/**
+ * Lists of the input that are too long for the map that takes them as they are: such a run could only fail, after the
+ * steps before it were paid for. Any other expression is known when it is evaluated.
+ */
+export function tooLongLists({ steps }: Workflow, input: Readonly<Record<string, unknown>>): FieldProblem[] {
+  return steps.flatMap((step) => {
+    if (step.type !== "map" || step.when !== undefined || step.onError === "continue") return [];
+    const place = PLACE_IN_INPUT.exec(step.items.trim())?.[1];
+    const list = place === undefined ? undefined : valueAt(input, place.slice(1).split("."));
+    if (!Array.isArray(list) || list.length <= MAX_ITEMS) return [];
+    const reason = `has ${list.length} items; the map ${step.id} takes at most ${MAX_ITEMS}`;
+    return [{ field: `input${place}`, reason }];
+  });
+}
+
+const valueAt = (value: unknown, names: readonly string[]): unknown =>
+  names.reduce<unknown>(
+    (at, name) =>
+      typeof at === "object" && at !== null && Object.hasOwn(at, name)
+        ? (at as Record<string, unknown>)[name]
+        : undefined,
+    value,
+  );

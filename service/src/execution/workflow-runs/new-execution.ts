@@ -1,0 +1,36 @@
+import type { Context } from "../../core/context.ts";
+import { toId } from "../../core/ids.ts";
+import { traceparentOfNow } from "../../core/telemetry/telemetry.ts";
+import type { Queries } from "../../platform/db/database.ts";
+import { addingWorkflowExecution } from "../executions/workflow-executions.ts";
+import { findCalled, insertRun, type NewRun } from "./run-queries.ts";
+import { type RunStart, sealStart } from "./start-text.ts";
+
+export interface NewExecution extends RunStart, Pick<NewRun, "depth" | "parent"> {}
+
+/** Writes a run down for whichever worker comes first; answers its id. A step's attempt that called already gets what it called. */
+export async function newExecution(ctx: Context, userId: string, wish: NewExecution): Promise<string> {
+  const { depth, parent, ...rest } = wish;
+  const start = { ...rest, traceparent: traceparentOfNow() };
+  const run = { id: ctx.newId(), userId };
+  const write = async (db: Queries) => {
+    const history = addingWorkflowExecution(ctx, {
+      ...run,
+      productId: start.productId,
+      productVersion: start.version,
+      mode: "async",
+      texts: { variables: start.input, output: null },
+    });
+    const now = ctx.now();
+    const row = { ...run, sealedStart: sealStart(ctx, run, start), dueAt: now, depth, parent };
+    await insertRun(db, row, history, now);
+    return run.id;
+  };
+  if (parent) return ctx.db.transaction().execute(async (tx) => (await findCalled(tx, parent)) ?? write(tx));
+  const { idempotencyKey } = ctx;
+  if (!idempotencyKey) return write(ctx.db);
+  return ctx.db.transaction().execute(async (tx) => {
+    await idempotencyKey.bind(tx, toId("exec", run.id));
+    return write(tx);
+  });
+}

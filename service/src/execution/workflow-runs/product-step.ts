@@ -1,0 +1,137 @@
+import { findProductToRun } from "../../catalog/products/detail.ts";
+import type { Context } from "../../core/context.ts";
+import { ApiError, fieldError, ruleBroken } from "../../core/errors.ts";
+import { parseMessages, renderMessages } from "../../formats/prompt-template/template.ts";
+import { checkVariables } from "../../formats/prompt-template/variables.ts";
+import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/definition.ts";
+import { checkInput } from "../../formats/workflow-definition/inputs.ts";
+import { fitsEverything, ProviderFault } from "../../integrations/ai-providers/ai-provider.ts";
+import { retryWhileAway } from "../../platform/db/database.ts";
+import { countRun } from "../executions/product-runs.ts";
+import { mustBeBought, versionToRun } from "../prompt-runs/prepare.ts";
+import { mustLetThrough, noteFirstUse } from "../prompt-runs/run.ts";
+import { keyToRunWith } from "../provider-keys/provider-keys.ts";
+import { type Call, callForText, guarded, modelFor } from "./calls.ts";
+import { memberOf } from "./member.ts";
+import { newExecution } from "./new-execution.ts";
+import type { Outcome } from "./outcome.ts";
+import type { Surroundings } from "./prepare.ts";
+import type { StepRun, Work } from "./state.ts";
+import type { Tally } from "./tally.ts";
+import { toTexts } from "./values.ts";
+
+type ProductWork = Extract<Work, { type: "product" }>;
+type Product = Awaited<ReturnType<typeof findProductToRun>>;
+
+/** Runs another product that the run's owner has: a prompt at once, a workflow as an execution of its own. */
+export const callProduct = (
+  ctx: Context,
+  run: Surroundings,
+  step: StepRun,
+  work: ProductWork,
+  values: Record<string, unknown>,
+  signal: AbortSignal,
+): Promise<Outcome> =>
+  guarded(ctx, signal, async (tally) => {
+    const caller = memberOf(run.userId);
+    const goods = await retryWhileAway(signal, async () => {
+      const product = await findProductToRun(ctx, caller, work.productId);
+      mustBeBought(product);
+      return { ...product, ...(await versionToRun(ctx, product, work.version)) };
+    });
+    const timeoutMs = work.timeoutSeconds && work.timeoutSeconds * 1_000;
+    if (goods.type === "PROMPT") return callPromptOf(ctx, run, goods, values, { signal, timeoutMs, tally });
+    return retryWhileAway(signal, () => callWorkflowOf(ctx, run, step, goods, values));
+  });
+
+async function callPromptOf(
+  ctx: Context,
+  run: Surroundings,
+  product: Product,
+  values: Record<string, unknown>,
+  { tally, ...limits }: { signal: AbortSignal; timeoutMs: number | undefined; tally: Tally },
+): Promise<Outcome> {
+  const texts = toTexts(values);
+  const checked = checkVariables(product.variables, texts);
+  if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
+  const provider = providerFor(product.compatibility, run.start.apiKeys);
+  if (!provider) throw new ApiError("PROVIDER_NOT_SUPPORTED");
+  const caller = memberOf(run.userId);
+  const key = await retryWhileAway(limits.signal, () =>
+    keyToRunWith(ctx, caller, run.start.apiKeys[provider]!),
+  );
+  mustLetThrough(ctx, key);
+  await retryWhileAway(limits.signal, () => noteFirstUse(ctx, caller, { product }));
+  const call = {
+    key,
+    model: modelFor(key, provider, product.models[key.provider]),
+    messages: renderMessages(parseMessages(product.contentFormat, product.content), checked.values),
+    options: {},
+    versionId: `${product.id}@${product.version}`,
+    ...limits,
+  };
+  return counted(ctx, run, product, call, () => callForText(ctx, run, call, tally));
+}
+
+/** Once the provider may have been asked. */
+async function counted(
+  ctx: Context,
+  { userId }: Surroundings,
+  product: Product,
+  { key, model, signal }: Call,
+  work: () => Promise<Outcome>,
+): Promise<Outcome> {
+  const run = {
+    userId,
+    productId: product.id,
+    productVersion: product.version,
+    provider: key.provider,
+    model,
+  };
+  try {
+    const outcome = await work();
+    await countRun(ctx, { ...run, status: "completed", errorCode: null });
+    return outcome;
+  } catch (error) {
+    // What a shutdown broke off another process calls again.
+    const isCanceled = signal.aborted && !ctx.shutdown.aborted;
+    const errorCode = error instanceof ProviderFault ? error.code : null;
+    if (isCanceled || errorCode)
+      await countRun(ctx, { ...run, status: isCanceled ? "canceled" : "failed", errorCode });
+    throw error;
+  }
+}
+
+/** The first provider for which there is a key and that a prompt runs on. */
+export const providerFor = (
+  compatibility: readonly string[],
+  apiKeys: Record<string, string>,
+): string | undefined =>
+  Object.keys(apiKeys).find((provider) => compatibility.includes(provider) || fitsEverything.has(provider));
+
+async function callWorkflowOf(
+  ctx: Context,
+  run: Surroundings,
+  step: StepRun,
+  product: Product,
+  values: Record<string, unknown>,
+): Promise<Outcome> {
+  if (run.depth >= MAX_CALL_DEPTH)
+    throw ruleBroken("productId", `is a workflow in a workflow, more than ${MAX_CALL_DEPTH} deep`);
+  const workflow = Workflow.parse(JSON.parse(product.content));
+  const checked = checkInput(workflow.input, values);
+  if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);
+  await noteFirstUse(ctx, memberOf(run.userId), { product });
+  const executionId = await newExecution(ctx, run.userId, {
+    productId: product.id,
+    version: product.version,
+    definition: product.content,
+    input: checked.input,
+    apiKeys: run.start.apiKeys,
+    maxCost: run.costLimit?.left ?? null,
+    callbackId: null,
+    depth: run.depth + 1,
+    parent: { id: run.id, stepId: step.stepId, item: step.item, attempt: step.attempt },
+  });
+  return { kind: "called", executionId };
+}

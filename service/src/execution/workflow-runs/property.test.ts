@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import fc from "fast-check";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { executes, hasWorkflow, says, startWorker } from "../../../test/workflows.ts";
+
+let market: Market;
+let author: Client;
+let worker: ReturnType<typeof startWorker>;
+before(async () => {
+  market = await openMarket();
+  author = await market.hasUser();
+  worker = startWorker(market);
+});
+after(async () => {
+  await worker.stop();
+  await market.close();
+});
+
+type Kind = "sum" | "broken" | "call" | "refused" | "items" | "broken items";
+
+interface Wish {
+  kind: Kind;
+  /** Which of the steps before it. */
+  needs: number[];
+  isSkipped: boolean;
+  mayFail: boolean;
+}
+
+const idOf = (n: number) => `s${n}`;
+/** The sum of what it needs, where nothing counts as 0, and one more. */
+const sumOf = (needs: string[]) =>
+  ["1", ...needs.map((id) => `(steps.${id}.output == null ? 0 : int(steps.${id}.output))`)].join(" + ");
+
+function toStep({ kind, isSkipped, mayFail }: Wish, n: number, needs: string[]): object {
+  const common = {
+    id: idOf(n),
+    needs,
+    when: isSkipped ? "1 > 2" : "1 < 2",
+    onError: mayFail ? "continue" : "fail",
+  };
+  const sum = sumOf(needs);
+  switch (kind) {
+    case "sum":
+      return { ...common, type: "transform", value: sum };
+    case "broken":
+      return { ...common, type: "transform", value: `${sum} + 1 / 0` };
+    case "call":
+      return says("", "{{n}}", { ...common, vars: { n: `string(${sum})` }, output: { type: "integer" } });
+    case "refused":
+      return says("", "x", { ...common, model: "sandbox-context" });
+    case "items":
+      return {
+        ...common,
+        type: "map",
+        maxConcurrency: 2,
+        items: "[1, 2, 3]",
+        do: { type: "transform", value: "item" },
+      };
+    case "broken items":
+      return { ...common, type: "map", items: "[1, 0, 2]", do: { type: "transform", value: "4 / item" } };
+  }
+}
+
+type Predicted = { output: unknown } | { codes: string[] };
+
+const CODES: Partial<Record<Kind, string>> = {
+  broken: "EXPRESSION_FAILED",
+  refused: "CONTEXT_LENGTH_EXCEEDED",
+  "broken items": "EXPRESSION_FAILED",
+};
+
+/** Slowly, one step after the other in the order in which they stand. */
+function predict(wishes: Wish[], needs: string[][]): Predicted {
+  const outputs = new Map<string, unknown>();
+  const codes: string[] = [];
+  wishes.forEach(({ kind, isSkipped, mayFail }, n) => {
+    if (!needs[n]!.every((id) => outputs.has(id))) return;
+    const code = isSkipped ? undefined : CODES[kind];
+    if (code && !mayFail) codes.push(code);
+    else if (isSkipped || code) outputs.set(idOf(n), null);
+    else if (kind === "items") outputs.set(idOf(n), [1, 2, 3]);
+    else
+      outputs.set(
+        idOf(n),
+        needs[n]!.reduce((sum, id) => sum + ((outputs.get(id) as number | null) ?? 0), 1),
+      );
+  });
+  return codes.length > 0 ? { codes } : { output: wishes.map((_, n) => outputs.get(idOf(n))) };
+}
+
+const kinds = fc.constantFrom<Kind>(
+  "sum",
+  "sum",
+  "call",
+  "call",
+  "items",
+  "broken",
+  "refused",
+  "broken items",
+);
+const wish = fc.record({
+  kind: kinds,
+  needs: fc.array(fc.nat({ max: 20 }), { maxLength: 3 }),
+  isSkipped: fc.integer({ min: 0, max: 3 }).map((n) => n === 0),
+  mayFail: fc.boolean(),
+});
+
+test("whatever needs, skips and failures a workflow has, it comes to what a slow look at it predicts", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(wish, { minLength: 1, maxLength: 9 }), async (wishes) => {
+      // Lists are no numbers: nothing needs a map.
+      const needs = wishes.map(({ needs: places }, n) => [
+        ...new Set(
+          places
+            .map((place) => place % Math.max(1, n))
+            .filter((place) => place < n && !wishes[place]!.kind.includes("items"))
+            .map(idOf),
+        ),
+      ]);
+      const steps = wishes.map((one, n) => toStep(one, n, needs[n]!));
+      const result = `[${wishes.map((_, n) => `steps.${idOf(n)}.output`).join(", ")}]`;
+      const run = await executes(author, await hasWorkflow(author, { steps, result }));
+      const predicted = predict(wishes, needs);
+      if ("output" in predicted) assert.deepEqual([run.status, run.output], ["completed", predicted.output]);
+      else
+        assert.ok(run.status === "failed" && predicted.codes.includes(run.error.code), JSON.stringify(run));
+    }),
+    { numRuns: 60 },
+  );
+});

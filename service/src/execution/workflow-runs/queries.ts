@@ -1,0 +1,241 @@
+import { sql } from "kysely";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
+import { prepared } from "../../platform/db/prepared.ts";
+import type { RunRow } from "./run-queries.ts";
+import { NO_ITEM, type StepStatus } from "./state.ts";
+
+export async function hasRunEnded(db: Queries, id: string): Promise<boolean> {
+  const { rows } = await sql`${prepared("is_workflow_run_open")}
+    select from executions where id = ${id} and completed_at is null`.execute(db);
+  return rows.length === 0;
+}
+
+export interface WorkflowExecutionRow {
+  productId: string;
+  productVersion: string;
+  status: RunRow["status"];
+  sealedTexts: string | null;
+  errorCode: string | null;
+  errorMessage: string | null;
+  promptTokens: number | null;
+  completionTokens: number | null;
+  costUsd: string | null;
+  costKnown: boolean | null;
+  estimated: boolean;
+  durationMs: number | null;
+  createdAt: Date;
+  completedAt: Date | null;
+}
+
+export async function findWorkflowExecution(
+  db: Queries,
+  userId: string,
+  id: string,
+): Promise<WorkflowExecutionRow | undefined> {
+  const { rows } = await sql<WorkflowExecutionRow>`${prepared("find_workflow_execution")}
+    select product_id as "productId", product_version as "productVersion", status, sealed_texts as "sealedTexts",
+           error_code as "errorCode", error_message as "errorMessage", prompt_tokens as "promptTokens",
+           completion_tokens as "completionTokens", cost_usd as "costUsd", cost_known as "costKnown", usage_estimated as estimated,
+           duration_ms as "durationMs", created_at as "createdAt", completed_at as "completedAt"
+      from executions
+     where id = ${id} and user_id = ${userId} and type = 'WORKFLOW' and deleted_at is null`.execute(db);
+  return rows[0];
+}
+
+export const findOwnExecution = (db: Queries, userId: string, id: string) =>
+  db
+    .selectFrom("executions")
+    .select(["id", "type", "status", "product_id as productId"])
+    .where("id", "=", id)
+    .where("user_id", "=", userId)
+    .where("deleted_at", "is", null)
+    .$castTo<{ id: string; type: "PROMPT" | "WORKFLOW"; status: RunRow["status"]; productId: string }>()
+    .executeTakeFirst();
+
+export interface ListedStep {
+  stepId: string;
+  item: number;
+  type: "prompt" | "transform" | "map" | "approval" | "delay" | "product";
+  status: StepStatus;
+  attempt: number;
+  repeats: number;
+  called: string | null;
+  dueAt: Date | null;
+  sealedOutput: string | null;
+  errorCode: string | null;
+  errorMessage: string | null;
+  provider: string | null;
+  model: string | null;
+  promptTokens: number | null;
+  completionTokens: number | null;
+  costUsd: string | null;
+  costKnown: boolean | null;
+  estimated: boolean;
+  decision: "approved" | "rejected" | null;
+  decidedAt: Date | null;
+  startedAt: Date | null;
+  endedAt: Date | null;
+}
+
+const steps = (db: Queries, executionId: string) =>
+  db
+    .selectFrom("execution_steps")
+    .where("execution_id", "=", executionId)
+    .select([
+      "step_id as stepId",
+      "item",
+      "type",
+      "status",
+      "attempt",
+      "repeats",
+      "called",
+      "due_at as dueAt",
+    ])
+    .select(["sealed_output as sealedOutput", "error_code as errorCode", "error_message as errorMessage"])
+    .select(["provider", "model", "prompt_tokens as promptTokens", "completion_tokens as completionTokens"])
+    .select(["cost_usd as costUsd", "cost_known as costKnown", "usage_estimated as estimated"])
+    .select(["decision", "decided_at as decidedAt", "started_at as startedAt", "ended_at as endedAt"])
+    .$castTo<ListedStep>();
+
+export async function listSteps(db: Queries, executionId: string, paging: Paging): Promise<Page<ListedStep>> {
+  const items = await steps(db, executionId)
+    .orderBy("n", "desc")
+    .limit(paging.limit)
+    .offset(offsetOf(paging))
+    .execute();
+  const { total } = await db
+    .selectFrom("execution_steps")
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .where("execution_id", "=", executionId)
+    .executeTakeFirstOrThrow();
+  return { items, total };
+}
+
+/** The step itself, not the items of a map. */
+export const findStep = (db: Queries, executionId: string, stepId: string) =>
+  steps(db, executionId).where("step_id", "=", stepId).where("item", "=", NO_ITEM).executeTakeFirst();
+
+/** null: forgotten. */
+export async function findSealedStart(db: Queries, executionId: string): Promise<string | null | undefined> {
+  const row = await db
+    .selectFrom("workflow_runs")
+    .select("sealed_start as sealedStart")
+    .where("execution_id", "=", executionId)
+    .executeTakeFirst();
+  return row?.sealedStart;
+}
+
+export interface LockedRun {
+  sealedStart: string | null;
+  parentId: string | null;
+}
+
+/** A run whose driver writes nothing until the transaction ends. */
+export async function lockRun(tx: Tx, id: string): Promise<LockedRun | undefined> {
+  const { rows } = await sql<LockedRun>`
+    select sealed_start as "sealedStart", parent_id as "parentId" from workflow_runs where execution_id = ${id} for update`.execute(
+    tx,
+  );
+  return rows[0];
+}
+
+/**
+ * Each after its row in the history, as by whoever moves or cancels one: in the other order they would wait for each other. Those that
+ * somebody's runs called come before those that called them, which whoever tells the end of one locks in this order.
+ */
+export const lockRunsOf = (tx: Tx, userId: string) =>
+  sql`
+    select from workflow_runs r join executions e on e.id = r.execution_id
+     where r.user_id = ${userId} and r.due_at is not null
+     order by r.execution_id desc for no key update of e for update of r`.execute(tx);
+
+export const writeDecision = (
+  tx: Tx,
+  id: string,
+  stepId: string,
+  decision: "approved" | "rejected",
+  at: Date,
+) =>
+  tx
+    .updateTable("execution_steps")
+    .set({ decision, decided_at: at })
+    .where("execution_id", "=", id)
+    .where("step_id", "=", stepId)
+    .where("item", "=", NO_ITEM)
+    .execute();
+
+/** Something was said to it: whoever drives it, now or next, hears that before it writes anything. The run is locked. */
+export const signalRun = (tx: Tx, id: string, now: Date) =>
+  sql`
+    update workflow_runs set signals = signals + 1, due_at = case when lease_token is null then ${now} else due_at end
+     where execution_id = ${id}`.execute(tx);
+
+/** Begins anew what did not come to a good end; what did stays. */
+export async function requeueRun(
+  tx: Tx,
+  id: string,
+  places: { stepId: string; item: number }[],
+  now: Date,
+): Promise<void> {
+  await sql`
+    update execution_steps s
+       set status = 'queued', retries = 0, repeats = 0, called = null, due_at = null, error_code = null, error_message = null,
+           decision = null, decided_at = null, started_at = null, ended_at = null
+      from unnest(${places.map(({ stepId }) => stepId)}::text[], ${places.map(({ item }) => item)}::int[]) as place (step_id, item)
+     where s.execution_id = ${id} and s.step_id = place.step_id and s.item = place.item`.execute(tx);
+  await sql`
+    delete from execution_events
+     where execution_id = ${id} and type in ('execution.completed', 'execution.failed', 'execution.canceled')`.execute(
+    tx,
+  );
+  await sql`
+    insert into execution_events (execution_id, seq, type, data, created_at)
+    select ${id}, coalesce(max(seq), 0) + 2, 'execution.queued', '{}', ${now} from execution_events where execution_id = ${id}`.execute(
+    tx,
+  );
+  await sql`
+    update workflow_runs set due_at = ${now}, lease_token = null, leases = 0, signals = signals + 1 where execution_id = ${id}`.execute(
+    tx,
+  );
+}
+
+export interface ToldEvent {
+  seq: number;
+  type: string;
+  data: Record<string, unknown>;
+  createdAt: Date;
+}
+
+const EVENTS_AT_ONCE = 100;
+
+export async function listEventsAfter(db: Queries, id: string, after: number): Promise<ToldEvent[]> {
+  const { rows } = await sql<ToldEvent>`
+    select seq, type, data, created_at as "createdAt" from execution_events
+     where execution_id = ${id} and seq > ${after} order by seq limit ${EVENTS_AT_ONCE}`.execute(db);
+  return rows;
+}
+
+export async function findLastEvent(db: Queries, id: string): Promise<ToldEvent | undefined> {
+  const { rows } = await sql<ToldEvent>`
+    select seq, type, data, created_at as "createdAt" from execution_events
+     where execution_id = ${id} order by seq desc limit 1`.execute(db);
+  return rows[0];
+}
+
+const RUNS_AT_ONCE = 100;
+
+/** Of some of the runs that ended and whose ids are smaller; answers how many. */
+export async function eraseTextsOfSome(db: Queries, before: string): Promise<number> {
+  const { rows } = await sql`
+    with old as (
+      update workflow_runs set sealed_start = null, sealed_result = null
+       where execution_id in (select execution_id from workflow_runs
+                               where execution_id < ${before} and due_at is null and (sealed_start is not null or sealed_result is not null)
+                               order by execution_id limit ${RUNS_AT_ONCE} for update skip locked)
+      returning execution_id),
+    steps as (
+      update execution_steps s set sealed_output = null from old where s.execution_id = old.execution_id and sealed_output is not null)
+    select from old`.execute(db);
+  return rows.length;
+}

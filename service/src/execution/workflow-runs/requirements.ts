@@ -1,0 +1,126 @@
+import { toVisibleLine } from "@stoa/contract";
+import { findProductToRun } from "../../catalog/products/detail.ts";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError, type FieldProblem, toPath } from "../../core/errors.ts";
+import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/definition.ts";
+import { providersOf } from "../../formats/workflow-definition/workflow.ts";
+import { fitsEverything } from "../../integrations/ai-providers/ai-provider.ts";
+import { versionToRun } from "../prompt-runs/prepare.ts";
+import { keyToRunWith } from "../provider-keys/provider-keys.ts";
+import { providerFor } from "./product-step.ts";
+
+/** Products that a workflow and those that it calls name together. */
+const MAX_PRODUCTS = 50;
+
+type Keys = Record<string, string>;
+type Product = Awaited<ReturnType<typeof findProductToRun>>;
+
+interface Look {
+  ctx: Context;
+  caller: Member;
+  apiKeys: Keys;
+  /** Providers for which a key is needed. */
+  providers: Set<string>;
+  problems: FieldProblem[];
+  seen: Set<string>;
+}
+
+/** All that a run would lack: keys of the providers that it calls, and products that it runs. */
+export async function lacking(
+  ctx: Context,
+  caller: Member,
+  workflow: Workflow,
+  apiKeys: Keys,
+): Promise<FieldProblem[]> {
+  const look = await lookAt(ctx, caller, workflow, apiKeys);
+  return [...(await keyProblems(look)), ...look.problems];
+}
+
+/** The providers for which a run with these keys needs one. */
+export async function providersNeeded(
+  ctx: Context,
+  caller: Member,
+  workflow: Workflow,
+  apiKeys: Keys,
+): Promise<ReadonlySet<string>> {
+  return (await lookAt(ctx, caller, workflow, apiKeys)).providers;
+}
+
+async function lookAt(ctx: Context, caller: Member, workflow: Workflow, apiKeys: Keys): Promise<Look> {
+  const look: Look = { ctx, caller, apiKeys, providers: new Set(), problems: [], seen: new Set() };
+  await lookThrough(look, workflow, 1, "workflowId");
+  return look;
+}
+
+async function lookThrough(look: Look, workflow: Workflow, depth: number, field: string): Promise<void> {
+  for (const provider of providersOf(workflow)) look.providers.add(provider);
+  for (const [index, step] of workflow.steps.entries()) {
+    const work = step.type === "map" ? step.do : step;
+    if (work.type !== "product") continue;
+    const key = `${work.productId}@${work.version ?? ""}@${depth}`;
+    if (look.seen.has(key)) continue;
+    look.seen.add(key);
+    const reason = await whyNotRunnable(look, work, depth, field);
+    if (reason) look.problems.push({ field, reason: `${toPath(["steps", index])} ${reason}` });
+  }
+}
+
+/** null: it is fine, and so is all that it calls in turn; what these lack is told by themselves. */
+async function whyNotRunnable(
+  look: Look,
+  { productId, version: pinned }: { productId: string; version?: string | undefined },
+  depth: number,
+  field: string,
+): Promise<string | null> {
+  const { ctx, caller, apiKeys } = look;
+  if (look.seen.size > MAX_PRODUCTS) return `is one product too many: ${MAX_PRODUCTS} may be named in all`;
+  const product = await found(() => findProductToRun(ctx, caller, productId));
+  if (typeof product === "string") return `runs ${productId}: ${product}`;
+  if (product.reason === "none") return `runs ${productId}, which you have not bought`;
+  const version = await found(() => versionToRun(ctx, product, pinned));
+  if (typeof version === "string") return `runs version ${pinned} of ${productId}, which you may not run`;
+  if (product.type === "WORKFLOW") {
+    if (depth >= MAX_CALL_DEPTH) return `runs the workflow ${productId}, more than ${MAX_CALL_DEPTH} deep`;
+    await lookThrough(look, Workflow.parse(JSON.parse(version.content)), depth + 1, field);
+    return null;
+  }
+  const provider = providerFor(product.compatibility, apiKeys);
+  if (provider) look.providers.add(provider);
+  else look.problems.push({ field: "apiKeys", reason: neededFor(product) });
+  return null;
+}
+
+const neededFor = ({ title, compatibility }: Product) =>
+  `must have a key of one of ${compatibility.join(", ")}, which “${toVisibleLine(title)}” runs on`;
+
+async function found<T>(find: () => Promise<T>): Promise<T | string> {
+  try {
+    return await find();
+  } catch (error) {
+    if (error instanceof ApiError) return error.message;
+    throw error;
+  }
+}
+
+async function keyProblems({ ctx, caller, apiKeys, providers }: Look): Promise<FieldProblem[]> {
+  const problems: FieldProblem[] = [];
+  for (const provider of providers) {
+    const reason = await whyNoKey(ctx, caller, provider, apiKeys[provider]);
+    if (reason) problems.push({ field: `apiKeys.${provider}`, reason });
+  }
+  return problems;
+}
+
+/** Keys that fit everything stand in for any provider's. */
+async function whyNoKey(
+  ctx: Context,
+  caller: Member,
+  provider: string,
+  apiKeyId: string | undefined,
+): Promise<string | null> {
+  if (apiKeyId === undefined) return "is required: the workflow calls this provider";
+  const key = await found(() => keyToRunWith(ctx, caller, apiKeyId));
+  if (typeof key === "string") return "names no provider key of yours";
+  if (key.provider === provider || fitsEverything.has(key.provider)) return null;
+  return `is a key of ${key.provider}`;
+}

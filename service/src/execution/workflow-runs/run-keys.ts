@@ -1,0 +1,32 @@
+import type { Context } from "../../core/context.ts";
+import { findKeyToRunWith, type SealedKey } from "../provider-keys/provider-keys.ts";
+import { memberOf } from "./member.ts";
+import type { RunStart } from "./start-text.ts";
+
+/** The provider keys of a run, each read once, and anew when a call has shown that it is another by now. */
+export class RunKeys {
+  readonly #ctx: Context;
+  readonly #userId: string;
+  readonly #ids: RunStart["apiKeys"];
+  readonly #keys = new Map<string, Promise<SealedKey>>();
+
+  constructor(ctx: Context, userId: string, { apiKeys }: RunStart) {
+    this.#ctx = ctx;
+    this.#userId = userId;
+    this.#ids = apiKeys;
+  }
+
+  /** The key that the run was given for a provider. Throws PROVIDER_KEY_NOT_FOUND. */
+  find(provider: string): Promise<SealedKey> {
+    const known = this.#keys.get(provider);
+    if (known) return known;
+    const found = findKeyToRunWith(this.#ctx, memberOf(this.#userId), this.#ids[provider] ?? "");
+    this.#keys.set(provider, found);
+    found.catch(() => this.#keys.delete(provider));
+    return found;
+  }
+
+  forget(provider: string): void {
+    this.#keys.delete(provider);
+  }
+}

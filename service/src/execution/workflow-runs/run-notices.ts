@@ -1,0 +1,60 @@
+import type { Notices } from "../../platform/db/notices.ts";
+
+declare module "../../core/context.ts" {
+  interface Context {
+    /** Wakes requests that wait for a workflow run. */
+    runNotices: RunNotices;
+  }
+}
+
+type Listener = () => void;
+
+/** Tells who waits in this process for a run that something happened to it, here or in another process. */
+export class RunNotices {
+  readonly #ofRun = new Map<string, Set<Listener>>();
+  readonly #ofAll = new Set<(id: string) => void>();
+
+  constructor(notices: Pick<Notices, "keep">) {
+    notices.keep({
+      on: {
+        workflow_run: (id) => {
+          this.#tellAll(id);
+          this.#tell(id);
+        },
+        workflow_due: (id) => this.#tellAll(id),
+        workflow_end: (id) => this.#tell(id),
+      },
+      // Something may have been missed: everybody looks.
+      forgetAll: () => {
+        for (const id of [...this.#ofRun.keys()]) {
+          this.#tellAll(id);
+          this.#tell(id);
+        }
+      },
+    });
+  }
+
+  /** Of what somebody must work at, and what was told to a run. Until the answered function is called. */
+  hearAll(listener: (id: string) => void): () => void {
+    this.#ofAll.add(listener);
+    return () => void this.#ofAll.delete(listener);
+  }
+
+  /** Of what was told to one run, and of its end. Until the answered function is called. */
+  hear(id: string, listener: Listener): () => void {
+    const listeners = this.#ofRun.get(id) ?? new Set();
+    this.#ofRun.set(id, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0) this.#ofRun.delete(id);
+    };
+  }
+
+  #tellAll(id: string): void {
+    for (const listener of this.#ofAll) listener(id);
+  }
+
+  #tell(id: string): void {
+    for (const listener of this.#ofRun.get(id) ?? []) listener();
+  }
+}

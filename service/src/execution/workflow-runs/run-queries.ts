@@ -1,0 +1,313 @@
+import { type RawBuilder, sql } from "kysely";
+import type { Queries, Tx } from "../../platform/db/database.ts";
+import { prepared } from "../../platform/db/prepared.ts";
+import type { LeavingReason } from "../executions/queries.ts";
+import { type LateRefusal, movingCallsOf, type Reserved } from "../provider-keys/provider-calls.ts";
+import type { MovedCalls } from "./keyed-calls.ts";
+import type { StepRun, StepStatus } from "./state.ts";
+
+export interface NewRun {
+  id: string;
+  userId: string;
+  sealedStart: string;
+  dueAt: Date;
+  depth: number;
+  parent: { id: string; stepId: string; item: number; attempt: number } | null;
+}
+
+/** With its row in the history, and the first of its events; every worker looks. */
+export const insertRun = (db: Queries, run: NewRun, history: RawBuilder<unknown>, createdAt: Date) =>
+  sql`${prepared("insert_workflow_run")}
+  with history as (${history}),
+  written as (
+    insert into workflow_runs (execution_id, user_id, sealed_start, due_at, depth, parent_id, parent_step, parent_item, parent_attempt)
+    values (${run.id}, ${run.userId}, ${run.sealedStart}, ${run.dueAt}, ${run.depth}, ${run.parent?.id ?? null},
+            ${run.parent?.stepId ?? null}, ${run.parent?.item ?? null}, ${run.parent?.attempt ?? null})
+    returning execution_id as id),
+  told as (
+    insert into execution_events (execution_id, seq, type, data, created_at)
+    select id, 1, 'execution.queued', '{}', ${createdAt}::timestamptz from written)
+  select pg_notify('workflow_due', id::text) from written`.execute(db);
+
+/** Has every worker look, and whoever waits for this run. */
+export const notifyRun = (db: Queries, id: string) =>
+  sql`${prepared("notify_workflow_run")}select pg_notify('workflow_run', ${id})`.execute(db);
+
+export interface Claimed {
+  id: string;
+  userId: string;
+  token: string;
+  leases: number;
+}
+
+export interface Lease {
+  now: Date;
+  until: Date;
+  token: string;
+}
+
+export interface ClaimWish {
+  /** Runs that the caller drives already. */
+  held: readonly string[];
+  /** Accounts that get none now. */
+  notOf: readonly string[];
+  most: number;
+  /** Also runs whose lease is over. */
+  takesOver: boolean;
+}
+
+/** Leases runs that somebody must look at, those first that have waited longest. */
+export async function claimRuns(db: Queries, lease: Lease, wish: ClaimWish): Promise<Claimed[]> {
+  const { rows } = await sql<Claimed>`${wish.notOf.length === 0 ? prepared("claim_runs") : sql``}
+    with recursive ${wish.notOf.length === 0 ? ofAnybody(lease, wish) : ofOthers(lease, wish)}
+    update workflow_runs r set lease_token = ${lease.token}, due_at = ${lease.until}, leases = r.leases + 1
+      from due where r.execution_id = due.execution_id
+    returning r.execution_id as id, r.user_id as "userId", r.lease_token as token, r.leases`.execute(db);
+  return rows;
+}
+
+const ofAnybody = ({ now }: Lease, { held, most, takesOver }: ClaimWish) => sql`
+    due as (
+      select execution_id from workflow_runs
+       where due_at <= ${now} and (lease_token is null or ${takesOver}::boolean) and execution_id <> all (${held}::uuid[])
+       order by due_at limit ${most} for update skip locked)`;
+
+/** Goes from account to account, and looks at some of each: past a hundred thousand of one account in one step. */
+const ofOthers = ({ now }: Lease, { held, notOf, most, takesOver }: ClaimWish) => sql`
+    account (id) as (
+      (select user_id from workflow_runs where due_at is not null order by user_id limit 1)
+      union all
+      select (select user_id from workflow_runs where due_at is not null and user_id > account.id order by user_id limit 1)
+        from account where account.id is not null),
+    next as materialized (
+      select run.execution_id
+        from account
+       cross join lateral (
+         select execution_id from workflow_runs
+          where user_id = account.id and due_at <= ${now} and (lease_token is null or ${takesOver}::boolean)
+            and execution_id <> all (${held}::uuid[])
+          order by due_at limit ${most}) run
+       where account.id <> all (${notOf}::uuid[])),
+    due as (
+      select execution_id from workflow_runs
+       where execution_id in (select execution_id from next) and due_at <= ${now}
+       order by due_at limit ${most} for update skip locked)`;
+
+/** Renews leases; answers those that are still held, and how much each was told. They are locked in the order of `lockRunsOf`. */
+export async function renewLeases(
+  db: Queries,
+  held: readonly { id: string; token: string }[],
+  until: Date,
+): Promise<Map<string, number>> {
+  const { rows } = await sql<{ id: string; signals: number }>`
+    with locked as (
+      select r.execution_id
+        from unnest(${held.map(({ id }) => id)}::uuid[], ${held.map(({ token }) => token)}::uuid[]) as held (id, token)
+        join workflow_runs r on r.execution_id = held.id and r.lease_token = held.token
+       order by r.execution_id desc for no key update of r)
+    update workflow_runs r set due_at = ${until}
+      from locked where r.execution_id = locked.execution_id
+    returning r.execution_id as id, r.signals`.execute(db);
+  return new Map(rows.map(({ id, signals }) => [id, signals]));
+}
+
+/** Ends the lease of a run that nobody drives on: it is due again at a time. `isForgiven`: it is not counted against the run. */
+export const giveBack = (
+  db: Queries,
+  held: { id: string; token: string },
+  dueAt: Date,
+  { isForgiven }: { isForgiven: boolean },
+) =>
+  sql`
+    update workflow_runs
+       set lease_token = null, due_at = ${dueAt}, leases = greatest(leases - ${isForgiven ? 1 : 0}, 0)
+     where execution_id = ${held.id} and lease_token = ${held.token}`.execute(db);
+
+export interface RunRow {
+  hasSteps: boolean;
+  sealedStart: string | null;
+  depth: number;
+  status: "queued" | "running" | "waiting" | "completed" | "failed" | "canceled";
+  productId: string;
+  productVersion: string;
+  createdAt: Date;
+  lastSeq: number;
+  parentId: string | null;
+  /** Since it was asked for, or as it was. */
+  isOwnerBanned: boolean;
+}
+
+/** What a run was told from outside. */
+export interface Heard {
+  signals: number;
+  cancelRequestedAt: Date | null;
+  cancelReason: LeavingReason | null;
+  decisions: { stepId: string; decision: "approved" | "rejected"; decidedAt: string }[];
+  /** Runs that its steps called and that have ended. */
+  ends: { id: string; stepId: string; item: number; attempt: number; sealedResult: string }[];
+}
+
+const heard = sql`
+  r.signals, e.cancel_requested_at as "cancelRequestedAt", e.cancel_reason as "cancelReason",
+  (select coalesce(json_agg(json_build_object('stepId', step_id, 'decision', decision, 'decidedAt', decided_at)), '[]')
+     from execution_steps s where s.execution_id = r.execution_id and decision is not null) as decisions,
+  (select coalesce(json_agg(json_build_object('id', c.execution_id, 'stepId', c.parent_step, 'item', c.parent_item,
+                                              'attempt', c.parent_attempt, 'sealedResult', c.sealed_result)), '[]')
+     from workflow_runs c where c.parent_id = r.execution_id and c.sealed_result is not null) as ends`;
+
+/** All that whoever drives a run begins with, of one moment. undefined: the lease has passed on, or the run is gone. */
+export async function openRun(
+  db: Queries,
+  { id, token }: { id: string; token: string },
+): Promise<(RunRow & Heard) | undefined> {
+  const { rows } = await sql<RunRow & Heard>`${prepared("open_workflow_run")}
+    select r.sealed_start as "sealedStart", r.depth, e.status, e.product_id as "productId", e.product_version as "productVersion",
+           e.created_at as "createdAt", r.parent_id as "parentId", u.banned_at is not null as "isOwnerBanned",
+           (select coalesce(max(seq), 0) from execution_events v where v.execution_id = r.execution_id) as "lastSeq",
+           exists (select from execution_steps s where s.execution_id = r.execution_id) as "hasSteps", ${heard}
+      from workflow_runs r join executions e on e.id = r.execution_id join users u on u.id = r.user_id
+     where r.execution_id = ${id} and r.lease_token = ${token}`.execute(db);
+  return rows[0];
+}
+
+/** undefined: the lease has passed on, or the run is gone. */
+export async function hear(
+  db: Queries,
+  { id, token }: { id: string; token: string },
+): Promise<Heard | undefined> {
+  const { rows } = await sql<Heard>`${prepared("hear_workflow_run")}
+    select ${heard} from workflow_runs r join executions e on e.id = r.execution_id
+     where r.execution_id = ${id} and r.lease_token = ${token}`.execute(db);
+  return rows[0];
+}
+
+/** A step as it is kept. */
+export interface StepRow extends Omit<StepRun, "output" | "error" | "spent" | "decision" | "decidedAt"> {
+  type: string;
+  sealedOutput: string | null;
+  errorCode: string | null;
+  errorMessage: string | null;
+  promptTokens: number | null;
+  completionTokens: number | null;
+  costUsd: number | null;
+  costKnown: boolean | null;
+  estimated: boolean;
+}
+
+export interface EventRow {
+  seq: number;
+  type: string;
+  data: unknown;
+  createdAt: Date;
+}
+
+export interface Checkpoint {
+  /** When somebody must look again: the lease's end, or without a lease its next timer; null: never. */
+  dueAt: Date | null;
+  keepsLease: boolean;
+  /** What moves its row in the history, which is locked first, as by whoever cancels or deletes it: in the other order they would wait for each other. */
+  move: RawBuilder<unknown> | null;
+  /** Whoever waits for its end is told. */
+  tellsEnd: boolean;
+  steps: StepRow[];
+  events: EventRow[];
+  calls: MovedCalls;
+}
+
+export interface WrittenCheckpoint {
+  /** `signaled`: there is more to hear. `lost`: somebody else drives it. Neither writes anything. */
+  written: "written" | "signaled" | "lost";
+  /** What stands against calls that were to be opened, by their ids. */
+  reserved: Record<string, Reserved<LateRefusal>>;
+}
+
+/** Writes how far a run is, by whoever holds its lease and has heard all that it was told. */
+export async function writeCheckpoint(
+  db: Queries,
+  { id, token, signals }: { id: string; token: string; signals: number },
+  { dueAt, keepsLease, move, tellsEnd, steps, events, calls }: Checkpoint,
+): Promise<WrittenCheckpoint> {
+  const moving = movingCallsOf(calls, sql`exists (select from held)`);
+  const name = move ? "write_checkpoint_and_move" : "write_checkpoint";
+  const history = move ? sql`history as (select from executions where id = ${id} for no key update),` : sql``;
+  const { rows } = await sql<
+    { isHeld: boolean; isWritten: boolean } & Pick<WrittenCheckpoint, "reserved">
+  >`${prepared(name)}
+    with ${history}
+    held as (
+      update workflow_runs
+         set due_at = ${dueAt}, lease_token = case when ${keepsLease} then lease_token end, leases = 0
+       where execution_id = ${id} and lease_token = ${token} and signals = ${signals}
+         ${move ? sql`and exists (select from history)` : sql``} returning execution_id),
+    ${move ? sql`moved as (${move} and exists (select from held)),` : sql``}
+    steps as (
+      insert into execution_steps as s (
+        execution_id, step_id, item, n, type, status, attempt, retries, repeats, items, called, due_at, sealed_output, error_code,
+        error_message, provider, model, prompt_tokens, completion_tokens, cost_usd, cost_known, usage_estimated, started_at, ended_at)
+      select held.execution_id, "stepId", item, n, type, status, attempt, retries, repeats, items, called, "dueAt", "sealedOutput",
+             "errorCode", "errorMessage",
+             provider, model, "promptTokens", "completionTokens", "costUsd", "costKnown", estimated, "startedAt", "endedAt"
+        from held, jsonb_to_recordset(${JSON.stringify(steps)}::jsonb) as step (
+          "stepId" text, item integer, n integer, type text, status text, attempt integer, retries integer, repeats integer, items integer,
+          called uuid, "dueAt" timestamptz, "sealedOutput" text, "errorCode" text, "errorMessage" text, provider text, model text, "promptTokens" bigint,
+          "completionTokens" bigint, "costUsd" numeric, "costKnown" boolean, estimated boolean, "startedAt" timestamptz, "endedAt" timestamptz)
+      on conflict (execution_id, step_id, item) do update set
+        status = excluded.status, attempt = excluded.attempt, retries = excluded.retries, repeats = excluded.repeats, items = excluded.items,
+        called = excluded.called, due_at = excluded.due_at, sealed_output = excluded.sealed_output, error_code = excluded.error_code, error_message = excluded.error_message,
+        provider = excluded.provider, model = excluded.model, prompt_tokens = excluded.prompt_tokens, completion_tokens = excluded.completion_tokens,
+        cost_usd = excluded.cost_usd, cost_known = excluded.cost_known, usage_estimated = excluded.usage_estimated,
+        started_at = excluded.started_at, ended_at = excluded.ended_at),
+    events as (
+      insert into execution_events (execution_id, seq, type, data, created_at)
+      select held.execution_id, seq, type, data, "createdAt"
+        from held, jsonb_to_recordset(${JSON.stringify(events)}::jsonb) as event (seq integer, type text, data jsonb, "createdAt" timestamptz)),
+    ${moving.parts}
+    select exists (select from held) as "isWritten", ${moving.reserved} as reserved,
+           (select pg_notify('workflow_end', execution_id::text) from held where ${tellsEnd}),
+           exists (select from workflow_runs where execution_id = ${id} and lease_token = ${token}) as "isHeld"`.execute(
+    db,
+  );
+  const { isWritten, isHeld, reserved } = rows[0]!;
+  const written = isWritten ? "written" : isHeld ? "signaled" : "lost";
+  return { written, reserved };
+}
+
+interface KeptStep extends Omit<StepRow, "type" | "costUsd"> {
+  costUsd: string | null;
+  decision: StepRun["decision"];
+  decidedAt: Date | null;
+  status: StepStatus;
+}
+
+export async function listAllSteps(db: Queries, id: string): Promise<KeptStep[]> {
+  const { rows } = await sql<KeptStep>`${prepared("list_all_steps")}
+    select step_id as "stepId", item, n, status, attempt, retries, repeats, items, called, due_at as "dueAt", sealed_output as "sealedOutput",
+           error_code as "errorCode", error_message as "errorMessage", provider, model, prompt_tokens as "promptTokens",
+           completion_tokens as "completionTokens", cost_usd as "costUsd", cost_known as "costKnown", usage_estimated as estimated,
+           decision, decided_at as "decidedAt", started_at as "startedAt", ended_at as "endedAt"
+      from execution_steps where execution_id = ${id} order by n`.execute(db);
+  return rows;
+}
+
+/** How a run that a step called has ended, told to the run that the step is of. */
+export async function tellParent(db: Queries, id: string, sealedResult: string, now: Date): Promise<void> {
+  await sql`
+    with ended as (
+      update workflow_runs set sealed_result = ${sealedResult} where execution_id = ${id} and parent_id is not null returning parent_id)
+    update workflow_runs p set signals = p.signals + 1, due_at = case when p.lease_token is null then ${now} else p.due_at end
+      from ended where p.execution_id = ended.parent_id and p.due_at is not null`.execute(db);
+}
+
+/** What an attempt of a step has called. Its run is locked, so that a second look waits for the first. */
+export async function findCalled(tx: Tx, parent: NonNullable<NewRun["parent"]>): Promise<string | undefined> {
+  await sql`select from workflow_runs where execution_id = ${parent.id} for update`.execute(tx);
+  const row = await tx
+    .selectFrom("workflow_runs")
+    .select("execution_id as id")
+    .where("parent_id", "=", parent.id)
+    .where("parent_step", "=", parent.stepId)
+    .where("parent_item", "=", parent.item)
+    .where("parent_attempt", "=", parent.attempt)
+    .executeTakeFirst();
+  return row?.id;
+}

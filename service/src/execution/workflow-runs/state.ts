@@ -1,0 +1,167 @@
+import type { Workflow } from "../../formats/workflow-definition/definition.ts";
+
+export type Step = Workflow["steps"][number];
+type MapStep = Extract<Step, { type: "map" }>;
+/** What a run of a step does: a step, or what a map does for an item. */
+export type Work = Step | MapStep["do"];
+
+/** No item: the step itself. */
+export const NO_ITEM = -1;
+
+export interface StepError {
+  code: string;
+  /** Words of ours: nothing of a prompt, an output or a key. */
+  message: string;
+}
+
+/** What calls counted and cost, summed. */
+export interface Spent {
+  promptTokens: number;
+  completionTokens: number;
+  costUsd: number;
+  costKnown: boolean;
+  estimated: boolean;
+}
+
+export type StepStatus = "queued" | "running" | "waiting" | "completed" | "failed" | "skipped" | "canceled";
+
+/** How far a step is, or one item of a map. */
+export interface StepRun {
+  stepId: string;
+  item: number;
+  n: number;
+  status: StepStatus;
+  /** Calls made. */
+  attempt: number;
+  /** Those of them that `retry` made. */
+  retries: number;
+  /** Calls that a process may have made before it died. */
+  repeats: number;
+  /** Of a map that runs. */
+  items: number | null;
+  /** The execution that does its work; null: no other does. */
+  called: string | null;
+  /** When its wait ends, or while it runs its time is up. */
+  dueAt: Date | null;
+  output: unknown;
+  error: StepError | null;
+  provider: string | null;
+  model: string | null;
+  spent: Spent | null;
+  decision: "approved" | "rejected" | null;
+  decidedAt: Date | null;
+  startedAt: Date | null;
+  endedAt: Date | null;
+}
+
+export const keyOf = (stepId: string, item: number): string =>
+  item === NO_ITEM ? stepId : `${stepId}#${item}`;
+
+/** All that began of a workflow's run, by what it is a run of. */
+export class RunState {
+  readonly workflow: Workflow;
+  readonly #runs = new Map<string, StepRun>();
+  #last = 0;
+
+  constructor(workflow: Workflow, runs: readonly StepRun[]) {
+    this.workflow = workflow;
+    for (const run of runs) this.#keep(run);
+  }
+
+  get count(): number {
+    return this.#runs.size;
+  }
+
+  all(): IterableIterator<StepRun> {
+    return this.#runs.values();
+  }
+
+  find(stepId: string, item = NO_ITEM): StepRun | undefined {
+    return this.#runs.get(keyOf(stepId, item));
+  }
+
+  /** The run of a step that begins, for the first time or once more. */
+  begin(stepId: string, item: number, now: Date): StepRun {
+    const known = this.find(stepId, item);
+    if (known) return Object.assign(known, { status: "running", startedAt: now, endedAt: null, dueAt: null });
+    const run: StepRun = { ...nothingYet, stepId, item, n: this.#last + 1, startedAt: now };
+    this.#keep(run);
+    return run;
+  }
+
+  step(stepId: string): Step {
+    return this.workflow.steps.find(({ id }) => id === stepId)!;
+  }
+
+  work({ stepId, item }: Pick<StepRun, "stepId" | "item">): Work {
+    const step = this.step(stepId);
+    return item !== NO_ITEM && step.type === "map" ? step.do : step;
+  }
+
+  /** The runs of a map's items, as far as they began. */
+  itemsOf({ stepId, items }: StepRun): (StepRun | undefined)[] {
+    return Array.from({ length: items ?? 0 }, (_, index) => this.find(stepId, index));
+  }
+
+  /** What expressions may read of the steps that ended. */
+  outputs(): Record<string, { output: unknown }> {
+    return Object.fromEntries(
+      this.workflow.steps.flatMap(({ id }) => {
+        const run = this.find(id);
+        return run && hasEnded(run) ? [[id, { output: run.output }] as const] : [];
+      }),
+    );
+  }
+
+  #keep(run: StepRun): void {
+    this.#runs.set(keyOf(run.stepId, run.item), run);
+    this.#last = Math.max(this.#last, run.n);
+  }
+}
+
+const nothingYet = {
+  status: "running",
+  attempt: 0,
+  retries: 0,
+  repeats: 0,
+  items: null,
+  called: null,
+  dueAt: null,
+  output: null,
+  error: null,
+  provider: null,
+  model: null,
+  spent: null,
+  decision: null,
+  decidedAt: null,
+  endedAt: null,
+} as const;
+
+const ENDS: ReadonlySet<StepStatus> = new Set<StepStatus>(["completed", "failed", "skipped", "canceled"]);
+
+export const hasEnded = ({ status }: StepRun): boolean => ENDS.has(status);
+
+/** What others need of it is there: it went on with null where it failed and may. */
+export const isPassed = (run: StepRun, work: Work): boolean =>
+  run.status === "completed" ||
+  run.status === "skipped" ||
+  (run.status === "failed" && work.onError === "continue");
+
+export const noSpent: Spent = {
+  promptTokens: 0,
+  completionTokens: 0,
+  costUsd: 0,
+  costKnown: true,
+  estimated: false,
+};
+
+export const addSpent = (a: Spent, b: Spent): Spent => ({
+  promptTokens: a.promptTokens + b.promptTokens,
+  completionTokens: a.completionTokens + b.completionTokens,
+  costUsd: a.costUsd + b.costUsd,
+  costKnown: a.costKnown && b.costKnown,
+  estimated: a.estimated || b.estimated,
+});
+
+export const sumOf = (runs: Iterable<StepRun>): Spent =>
+  [...runs].reduce((sum, { spent }) => (spent ? addSpent(sum, spent) : sum), noSpent);

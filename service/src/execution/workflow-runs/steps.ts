@@ -1,0 +1,96 @@
+import type { WorkflowStep } from "@stoa/contract";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { Workflow } from "../../formats/workflow-definition/definition.ts";
+import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
+import type { Decision } from "./decisions.ts";
+import { engine } from "./engine.ts";
+import { findOwnExecution, findSealedStart, findStep, type ListedStep, listSteps } from "./queries.ts";
+import { type Owned, openOutput, openStart } from "./start-text.ts";
+import { keyOf, NO_ITEM } from "./state.ts";
+import { usageOf } from "./usage.ts";
+
+/** The execution behind an id, of any type, if it is the caller's. */
+export async function mustFindExecution(ctx: Context, caller: Member, executionId: string) {
+  const id = toUuid("exec", executionId);
+  const execution = id ? await findOwnExecution(ctx.db, caller.userId, id) : undefined;
+  if (!execution) throw new ApiError("EXECUTION_NOT_FOUND");
+  return execution;
+}
+
+export async function listOwnSteps(
+  ctx: Context,
+  caller: Member,
+  executionId: string,
+  paging: Paging,
+): Promise<Page<WorkflowStep>> {
+  const { id } = await mustFindExecution(ctx, caller, executionId);
+  const run = { id, userId: caller.userId };
+  const page = await listSteps(ctx.db, id, paging);
+  const prompts = await promptsOf(ctx, run, page.items);
+  return mapPage(page, (step) => toStep(ctx, run, step, prompts));
+}
+
+/** Says yes or no to an approval, and answers the step that it was said of. */
+export async function decideStep(
+  ctx: Context,
+  caller: Member,
+  { executionId, stepId }: { executionId: string; stepId: string },
+  decision: Decision,
+): Promise<WorkflowStep> {
+  const { id } = await mustFindExecution(ctx, caller, executionId);
+  await engine.decide(ctx, { id, userId: caller.userId }, stepId, decision);
+  return readStep(ctx, caller, id, stepId);
+}
+
+/** Of a step that was decided under the same Idempotency-Key. */
+export const resumeDecision = async (
+  ctx: Context,
+  caller: Member,
+  executionId: string,
+  { params }: { params: { stepId: string } },
+): Promise<WorkflowStep> => {
+  const { id } = await mustFindExecution(ctx, caller, executionId);
+  return readStep(ctx, caller, id, params.stepId);
+};
+
+async function readStep(ctx: Context, caller: Member, id: string, stepId: string): Promise<WorkflowStep> {
+  const run = { id, userId: caller.userId };
+  const step = (await findStep(ctx.db, id, stepId))!;
+  return toStep(ctx, run, step, await promptsOf(ctx, run, [step]));
+}
+
+/** What approvals ask, by step: it stands in the definition that the run was begun with, sealed. */
+async function promptsOf(ctx: Context, run: Owned, rows: ListedStep[]): Promise<Map<string, string>> {
+  const sealed = rows.some(({ type }) => type === "approval") && (await findSealedStart(ctx.db, run.id));
+  if (!sealed) return new Map();
+  const { steps } = Workflow.parse(JSON.parse(openStart(ctx, run, sealed).definition));
+  return new Map(
+    steps.flatMap((step) => (step.type === "approval" && step.prompt ? [[step.id, step.prompt]] : [])),
+  );
+}
+
+function toStep(ctx: Context, run: Owned, row: ListedStep, prompts: Map<string, string>): WorkflowStep {
+  const { stepId, item, sealedOutput } = row;
+  return {
+    stepId,
+    index: item === NO_ITEM ? null : item,
+    type: row.type,
+    status: row.status,
+    attempt: row.attempt,
+    possiblyRepeated: row.repeats > 0,
+    executionId: row.called === null ? null : toId("exec", row.called),
+    output: sealedOutput === null ? null : openOutput(ctx, run, keyOf(stepId, item), sealedOutput),
+    error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
+    provider: row.provider,
+    model: row.model,
+    usage: usageOf(row),
+    dueAt: row.dueAt?.toISOString() ?? null,
+    prompt: prompts.get(stepId) ?? null,
+    decision: row.decision,
+    decidedAt: row.decidedAt?.toISOString() ?? null,
+    startedAt: row.startedAt?.toISOString() ?? null,
+    endedAt: row.endedAt?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,69 @@
+import { type Span, trace } from "@opentelemetry/api";
+import type { Context } from "../../core/context.ts";
+import { toId } from "../../core/ids.ts";
+import { inSpan, linkToCause, markFailed, tracer, within } from "../../core/telemetry/telemetry.ts";
+import type { Ending } from "./ending.ts";
+import type { Prepared } from "./outcome.ts";
+import type { Claimed, RunRow } from "./run-queries.ts";
+import type { RunStart } from "./start-text.ts";
+import { NO_ITEM, type StepRun, type Work } from "./state.ts";
+
+/** What one process drives of a run, from its lease until it leaves it, as a span of a trace of its own. */
+export const traceDrive = ({ id }: Claimed, drive: () => Promise<void>): Promise<void> =>
+  inSpan("invoke_workflow", { "gen_ai.operation.name": "invoke_workflow" }, (span) => {
+    if (span.isRecording()) span.setAttribute("stoa.execution.id", toId("exec", id));
+    return drive();
+  });
+
+/** Of the run that is driven here: what runs, and the request or step that began it. */
+export function tellStart({ productId, version, traceparent }: RunStart, { depth }: RunRow): void {
+  const span = trace.getActiveSpan();
+  if (!span?.isRecording()) return;
+  span.setAttributes({
+    "stoa.execution.type": "WORKFLOW",
+    "stoa.product.id": toId("prod", productId),
+    "stoa.product.version": version,
+    "stoa.workflow.depth": depth,
+  });
+  linkToCause(span, traceparent);
+}
+
+/** A run has ended, here and for good. */
+export function tellEnd(ctx: Context, ending: Ending, createdAt: Date): void {
+  const { status } = ending;
+  const errorType = status === "failed" ? ending.error.code : status === "canceled" ? status : null;
+  ctx.figures.runs(1, { "stoa.execution.type": "WORKFLOW", "stoa.execution.status": status });
+  const seconds = (ctx.now().getTime() - createdAt.getTime()) / 1000;
+  ctx.figures.workflowDuration(seconds, errorType === null ? {} : { "error.type": errorType });
+  const span = trace.getActiveSpan();
+  span?.setAttribute("stoa.execution.status", status);
+  if (span && errorType !== null) markFailed(span, errorType);
+}
+
+/** A step, or an item of a map, from where it is prepared to what comes of it. A wait is no work, and not in it. */
+export class StepTrace {
+  readonly #span: Span;
+
+  constructor({ stepId, item, attempt }: StepRun, { type }: Work) {
+    this.#span = tracer.startSpan(`step ${type}`, {
+      attributes: {
+        "stoa.step.id": stepId,
+        "stoa.step.type": type,
+        "stoa.step.attempt": attempt + 1,
+        ...(item !== NO_ITEM && { "stoa.step.index": item }),
+      },
+    });
+  }
+
+  within<T>(work: () => T): T {
+    return within(this.#span, work);
+  }
+
+  /** What it came to; a call goes on in it. */
+  cameTo(prepared: Prepared): void {
+    if (prepared.kind === "call") return;
+    this.#span.setAttribute("stoa.step.outcome", prepared.kind);
+    if (prepared.kind === "failed") markFailed(this.#span, prepared.error.code);
+    this.#span.end();
+  }
+}

@@ -1,0 +1,39 @@
+import type { Bindings, Evaluator } from "../../formats/workflow-definition/evaluate.ts";
+import { EvaluationFault } from "../../formats/workflow-definition/evaluation-fault.ts";
+
+/** Expressions of one account, which takes turns with others. */
+export interface Evaluation {
+  evaluator: Evaluator;
+  userId: string;
+}
+
+export type Valued = { values: Record<string, unknown> } | { fault: string };
+
+/** The values of expressions by their names, or why one has none: its place, and no value of anybody's. */
+export async function valuesOf(
+  { evaluator, userId }: Evaluation,
+  expressions: Readonly<Record<string, string>>,
+  bindings: Bindings,
+  field = "",
+): Promise<Valued> {
+  const values: Record<string, unknown> = {};
+  for (const [name, expression] of Object.entries(expressions)) {
+    try {
+      values[name] = await evaluator.evaluate(expression, bindings, userId);
+    } catch (error) {
+      if (!(error instanceof EvaluationFault)) throw error;
+      return { fault: `${[field, name].filter(Boolean).join(".")} ${error.reason}` };
+    }
+  }
+  return { values };
+}
+
+/** What a prompt's template is given. */
+export const toTexts = (values: Record<string, unknown>): Record<string, string> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, toText(value)]));
+
+/** A value as a prompt shows it: a text as it is, nothing as nothing, all else as JSON. */
+const toText = (value: unknown): string => {
+  if (typeof value === "string") return value;
+  return value === null || value === undefined ? "" : JSON.stringify(value);
+};

@@ -1,0 +1,191 @@
+import { type Fault, type FieldProblem, fieldError, ruleBroken, toPath } from "../../core/errors.ts";
+import { type Message, messageRoles } from "../../integrations/ai-providers/ai-provider.ts";
+
+/**
+ * The template language `template/1`, for texts of authors whom nobody vets: variables and nothing else.
+ *
+ * - `{{name}}` stands for a value, `{{name=default}}` for a value or its default. Spaces and tabs may stand
+ *   around the name and the `=`. A name is `[A-Za-z_][A-Za-z0-9_]{0,63}`.
+ * - A default is anything up to the next `}}`, line breaks and `{{` too, without the spaces and tabs at its
+ *   two ends; `{{name=}}` has the empty default.
+ * - `\{{` is a literal `{{`. There is no other escape, so a backslash elsewhere is a backslash.
+ * - A `{{` that fits nothing above is literal text, and reading goes on at its second brace: `{{{name}}}` is
+ *   the value in single braces, as a JSON example in a prompt wants it.
+ *
+ * Rendering is one pass over the parts. What a value or a default holds is never read as template again.
+ */
+export type Template = readonly (string | TemplateVariable)[];
+
+export interface TemplateVariable {
+  name: string;
+  default?: string;
+}
+
+export type TemplateValues = ReadonlyMap<string, string> | Readonly<Record<string, string>>;
+
+export type ContentFormat = "text" | "messages";
+
+// Sticky, and each piece is bounded or is followed by a character that it cannot hold, so a failed match costs no
+// more than the characters that it looked at.
+const TAG_START = /\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*(\}\}|=)/y;
+
+/** Splits a text into literal strings and variables; every text is a template. Linear in the text's length. */
+export function parseTemplate(text: string): Template {
+  const parts: (string | TemplateVariable)[] = [];
+  const lastClose = text.lastIndexOf("}}");
+  let literalFrom = 0;
+  let at = text.indexOf("{{");
+  while (at !== -1) {
+    const escaped = at > literalFrom && text[at - 1] === "\\";
+    const tag = escaped ? undefined : readTag(text, at, lastClose);
+    if (tag) {
+      pushText(parts, text.slice(literalFrom, at));
+      parts.push(tag.variable);
+      literalFrom = tag.end;
+    } else if (escaped) {
+      pushText(parts, text.slice(literalFrom, at - 1));
+      parts.push("{{");
+      literalFrom = at + 2;
+    }
+    at = text.indexOf("{{", Math.max(literalFrom, at + 1));
+  }
+  pushText(parts, text.slice(literalFrom));
+  return parts;
+}
+
+function pushText(parts: (string | TemplateVariable)[], text: string): void {
+  if (text !== "") parts.push(text);
+}
+
+function readTag(
+  text: string,
+  at: number,
+  lastClose: number,
+): { variable: TemplateVariable; end: number } | undefined {
+  TAG_START.lastIndex = at;
+  const match = TAG_START.exec(text);
+  if (!match) return undefined;
+  const name = match[1]!;
+  const afterStart = at + match[0].length;
+  if (match[2] === "}}") return { variable: { name }, end: afterStart };
+  // Asked before searching: thousands of `{{a=` without any end must not each scan the rest of the text.
+  if (lastClose < afterStart) return undefined;
+  const close = text.indexOf("}}", afterStart);
+  return { variable: { name, default: trimBlanks(text.slice(afterStart, close)) }, end: close + 2 };
+}
+
+function trimBlanks(text: string): string {
+  let from = 0;
+  let to = text.length;
+  while (from < to && isBlank(text[from])) from++;
+  while (to > from && isBlank(text[to - 1])) to--;
+  return text.slice(from, to);
+}
+
+const isBlank = (character: string | undefined) => character === " " || character === "\t";
+
+/**
+ * Every variable once, in the order of first appearance. A name with several defaults has the first one written,
+ * so that one input field can show it.
+ */
+export function variablesOf(...templates: Template[]): TemplateVariable[] {
+  const byName = new Map<string, TemplateVariable>();
+  for (const part of templates.flat()) {
+    if (typeof part === "string") continue;
+    const seen = byName.get(part.name);
+    if (!seen) byName.set(part.name, { ...part });
+    else if (seen.default === undefined && part.default !== undefined) seen.default = part.default;
+  }
+  return [...byName.values()];
+}
+
+/** Puts the values in; a name without a value takes the default at its place, else nothing. */
+export const render = (template: Template, values: TemplateValues): string =>
+  filledIn(template, values).join("");
+
+const filledIn = (template: Template, values: TemplateValues): string[] =>
+  template.map((part) =>
+    typeof part === "string" ? part : (ownValue(values, part.name) ?? part.default ?? ""),
+  );
+
+function ownValue(values: TemplateValues, name: string): string | undefined {
+  if (values instanceof Map) return values.get(name);
+  // Own properties only: `{{constructor}}` is a name like any other and must not reach a prototype.
+  return Object.hasOwn(values, name) ? (values as Readonly<Record<string, string>>)[name] : undefined;
+}
+
+/** Of all messages together. No model reads so much; a value that stands 20,000 times in its prompt would make gigabytes. */
+const MAX_PROMPT_CHARACTERS = 4_000_000;
+
+/**
+ * Renders each message's content; the roles stay what they are, whatever the values hold. Throws VALIDATION_ERROR for
+ * `variables` where that makes too much.
+ */
+export function renderMessages(messages: readonly Message[], values: TemplateValues): Message[] {
+  let left = MAX_PROMPT_CHARACTERS;
+  return messages.map(({ role, content }) => {
+    const parts = filledIn(parseTemplate(content), values);
+    for (const { length } of parts) left -= length;
+    if (left >= 0) return { role, content: parts.join("") };
+    throw ruleBroken("variables", `make a prompt of more than ${MAX_PROMPT_CHARACTERS} characters`);
+  });
+}
+
+/**
+ * The messages that a prompt's `content` stands for: of `text` one user message, of `messages` its JSON list.
+ * Throws INVALID_REQUEST that lists every fault by its path, such as `content[1].role`.
+ */
+export function parseMessages(contentFormat: ContentFormat, content: string): Message[] {
+  if (contentFormat === "text") return [{ role: "user", content }];
+  const checked = checkMessages(parseJson(content), "content");
+  if ("problems" in checked) throw fieldError("INVALID_REQUEST", checked.problems);
+  return checked.messages;
+}
+
+function parseJson(content: string): unknown {
+  try {
+    return JSON.parse(content);
+  } catch {
+    // Not the parser's own words: they quote the prompt.
+    throw fieldError("INVALID_REQUEST", [{ field: "content", reason: "must be a JSON array of messages" }]);
+  }
+}
+
+export type CheckedMessages = { messages: Message[] } | { problems: FieldProblem[] };
+
+/** Reads a list of messages that came as data; `field` is the path of the list in what the author sent. */
+export function checkMessages(list: unknown, field: string): CheckedMessages {
+  if (!Array.isArray(list)) return { problems: [{ field, reason: "must be a JSON array of messages" }] };
+  const problems = list.flatMap((message, index) => messageProblems(message, `${field}[${index}]`));
+  if (problems.length > 0) return { problems };
+  const messages = list.map(({ role, content }: Message) => ({ role, content }));
+  const faults = conversationFaults(messages);
+  if (faults.length === 0) return { messages };
+  return { problems: faults.map(({ path, reason }) => ({ field: toPath([field, ...path]), reason })) };
+}
+
+function messageProblems(message: unknown, field: string): FieldProblem[] {
+  if (typeof message !== "object" || message === null || Array.isArray(message)) {
+    return [{ field, reason: "must be an object with role and content" }];
+  }
+  const { role, content, ...others } = message as Record<string, unknown>;
+  const problems = Object.keys(others).map((name) => ({ field: `${field}.${name}`, reason: "is unknown" }));
+  if (!messageRoles.some((known) => known === role)) {
+    problems.push({ field: `${field}.role`, reason: `must be one of ${messageRoles.join(", ")}` });
+  }
+  if (typeof content !== "string") problems.push({ field: `${field}.content`, reason: "must be a string" });
+  else if (content === "") problems.push({ field: `${field}.content`, reason: "must not be empty" });
+  return problems;
+}
+
+/** What no provider could run: instructions come first, then a conversation that somebody has opened. */
+export function conversationFaults(messages: readonly Message[]): Fault[] {
+  if (!messages.some(({ role }) => role === "user")) {
+    return [{ path: [], reason: "must hold at least one user message" }];
+  }
+  return messages.flatMap(({ role }, index) =>
+    role === "system" && index > 0 && messages[index - 1]?.role !== "system"
+      ? [{ path: [index, "role"], reason: "a system message must come before all others" }]
+      : [],
+  );
+}

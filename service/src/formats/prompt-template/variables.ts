@@ -1,0 +1,103 @@
+import type { Variable } from "@stoa/contract";
+import type { FieldProblem } from "../../core/errors.ts";
+import type { Message } from "../../integrations/ai-providers/ai-provider.ts";
+import { parseTemplate, variablesOf } from "./template.ts";
+
+export type CheckedVariables = { values: ReadonlyMap<string, string> } | { problems: FieldProblem[] };
+
+export const MAX_VALUE_BYTES = 32 * 1024;
+export const MAX_VALUES_BYTES = 256 * 1024;
+
+/** The variables of a prompt that declares none: every name in it, required if it has no default. */
+export function deriveVariables(messages: readonly Message[]): Variable[] {
+  const templates = messages.map(({ content }) => parseTemplate(content));
+  return variablesOf(...templates).map((variable) => ({
+    ...variable,
+    required: variable.default === undefined,
+  }));
+}
+
+/**
+ * The values to render with, defaults included, or every problem that the given ones have. A variable that is not
+ * required and has no default may be left out; it then has no value, and the template's own default or nothing stands
+ * in its place. Problems never quote a value: they end in answers and logs.
+ */
+export function checkVariables(
+  declared: readonly Variable[],
+  given: Readonly<Record<string, unknown>>,
+): CheckedVariables {
+  const problems = [
+    ...unknownOnes(declared, given),
+    ...declared.flatMap((variable) => problemsOf(variable, given)),
+    ...tooMuchTogether(declared, given),
+  ];
+  if (problems.length > 0) return { problems };
+  return { values: new Map(declared.flatMap((variable) => valueFor(variable, given))) };
+}
+
+function unknownOnes(
+  declared: readonly Variable[],
+  given: Readonly<Record<string, unknown>>,
+): FieldProblem[] {
+  const names = new Set(declared.map(({ name }) => name));
+  return Object.keys(given)
+    .filter((name) => !names.has(name))
+    .map((name) => problem(name, "is no variable of this prompt"));
+}
+
+function problemsOf(variable: Variable, given: Readonly<Record<string, unknown>>): FieldProblem[] {
+  const { name } = variable;
+  if (!Object.hasOwn(given, name)) {
+    return variable.required && variable.default === undefined ? [problem(name, "is required")] : [];
+  }
+  const value = given[name];
+  if (typeof value !== "string") return [problem(name, "must be a string")];
+  return faultsOf(value, variable).map((reason) => problem(name, reason));
+}
+
+function faultsOf(value: string, { enum: allowed, maxLength }: Variable): string[] {
+  // One reason for a value that is too long, by the narrower limit: both would say the same twice.
+  if (maxLength !== undefined && isLongerThan(value, maxLength))
+    return [`must have at most ${maxLength} characters`];
+  if (Buffer.byteLength(value) > MAX_VALUE_BYTES)
+    return [`must have at most ${MAX_VALUE_BYTES} bytes in UTF-8`];
+  // PostgreSQL keeps neither, and a provider would get other text than the one that was checked.
+  if (!value.isWellFormed() || value.includes("\0")) return ["must be text without NUL and lone surrogates"];
+  if (allowed && !allowed.includes(value)) return [`must be one of ${allowed.join(", ")}`];
+  return [];
+}
+
+/** Counts no further than it must: the value may be as long as a request body. */
+function isLongerThan(value: string, maxLength: number): boolean {
+  if (value.length <= maxLength) return false;
+  let count = 0;
+  for (const _ of value) if (++count > maxLength) return true;
+  return false;
+}
+
+function tooMuchTogether(
+  declared: readonly Variable[],
+  given: Readonly<Record<string, unknown>>,
+): FieldProblem[] {
+  const texts = declared
+    .filter(({ name }) => Object.hasOwn(given, name))
+    .map(({ name }) => ({ name, bytes: bytesOf(given[name]) }));
+  const total = texts.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (total <= MAX_VALUES_BYTES) return [];
+  const largest = texts.reduce((most, text) => (text.bytes > most.bytes ? text : most));
+  return [
+    problem(
+      largest.name,
+      `is too long: all variables together have at most ${MAX_VALUES_BYTES} bytes in UTF-8`,
+    ),
+  ];
+}
+
+const bytesOf = (value: unknown) => (typeof value === "string" ? Buffer.byteLength(value) : 0);
+
+function valueFor(variable: Variable, given: Readonly<Record<string, unknown>>): [string, string][] {
+  const value = Object.hasOwn(given, variable.name) ? given[variable.name] : variable.default;
+  return typeof value === "string" ? [[variable.name, value]] : [];
+}
+
+const problem = (name: string, reason: string): FieldProblem => ({ field: `variables.${name}`, reason });

@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { openExpressions } from "./expression.ts";
+import { schemaFaults } from "./json-schema.ts";
+import { checkWorkflow } from "./workflow.ts";
+
+const guide = await readFile(new URL("../../../../docs/guides/workflows.md", import.meta.url), "utf8");
+const [whole, broken] = [...guide.matchAll(/```json\n(.*?)```/gs)].map(([, text]) => text!);
+
+/** The words in code style between two pieces of the text. */
+function words(from: string, to: string): string[] {
+  const [, part] = guide.split(from);
+  return [...part!.split(to)[0]!.matchAll(/`(\$?\w+)`/g)].map(([, word]) => word!);
+}
+
+test("the workflow of the guide is right", async () => {
+  const checked = await checkWorkflow(whole!);
+  assert.ok("workflow" in checked, JSON.stringify(checked));
+});
+
+test("the faults of the guide are those that are told", async () => {
+  const checked = await checkWorkflow(broken!);
+  assert.ok("problems" in checked);
+  const [, told] = /```text\n(.*?)```/s.exec(guide)!;
+  assert.equal(checked.problems.map(({ field, reason }) => `${field}: ${reason}\n`).join(""), told);
+});
+
+test("the functions that the guide names are there", async () => {
+  const check = await openExpressions();
+  const names = words("- Functions:", "the macros");
+  assert.ok(names.includes("join") && names.length > 20);
+  for (const name of names) {
+    const uses = [`${name}(1)`, `''.${name}()`, `''.${name}('')`, `''.${name}('', '')`];
+    const scope = { inputs: null, steps: new Set<string>(), ended: null, inMap: false };
+    assert.ok(
+      uses.some((use) => check(use, scope).length === 0),
+      name,
+    );
+  }
+});
+
+test("the keywords that the guide names are taken", () => {
+  const keywords = words("The part of [JSON Schema", "Inputs have");
+  assert.ok(keywords.length > 30);
+  for (const keyword of keywords) {
+    const faults = schemaFaults({ [keyword]: undefined }, []).map(({ reason }) => reason);
+    const isTaken = !faults.some((reason) => /is no keyword|is not taken/.test(reason));
+    assert.equal(isTaken, keyword !== "pattern", keyword);
+  }
+});

@@ -1,0 +1,53 @@
+import type { SocialProvider } from "../../core/config/config.ts";
+import { githubProvider } from "./identity-provider.github.ts";
+import { googleProvider } from "./identity-provider.google.ts";
+
+declare module "../../core/context.ts" {
+  interface Outside {
+    identityProviders: IdentityProviders;
+  }
+}
+
+export const identityProviderNames = ["github", "google"] as const;
+export type IdentityProviderName = (typeof identityProviderNames)[number];
+
+/** What a browser was sent away with: it must bring the same back. */
+export interface Trip {
+  state: string;
+  /** Of PKCE: proves to the provider that who redeems the code is who asked for it. */
+  codeVerifier: string;
+  /** Ties an ID token to this trip. */
+  nonce: string;
+}
+
+/** Who came back, in the provider's words. */
+export interface ProvenIdentity {
+  /** The provider's own name for the account; it never changes, while mail addresses move to other people. */
+  subject: string;
+  name: string | null;
+  /** null unless the provider has proven it. */
+  verifiedEmail: string | null;
+}
+
+/** Where people sign in elsewhere to be known here. */
+export interface IdentityProvider {
+  /** Where to send the browser. */
+  authorizationUrl(callback: URL, trip: Trip): Promise<URL>;
+  /** Redeems what the browser brought back in the callback's query. Throws an IdentityProblem. */
+  identify(callback: URL, trip: Trip): Promise<ProvenIdentity>;
+}
+
+/** null: the operator has set up no client there. */
+export type IdentityProviders = Record<IdentityProviderName, IdentityProvider | null>;
+
+interface ProvidersWish {
+  github: SocialProvider | null;
+  google: SocialProvider | null;
+  /** Of each call. */
+  timeoutMs: number;
+}
+
+export const createIdentityProviders = ({ github, google, timeoutMs }: ProvidersWish): IdentityProviders => ({
+  github: github && githubProvider(github, timeoutMs),
+  google: google && googleProvider(google, timeoutMs),
+});

@@ -1,0 +1,84 @@
+import { createHash } from "node:crypto";
+import { roundHalfUp } from "../../core/money/amount.ts";
+import type { CardSummary, PaymentMethod } from "./payments.ts";
+
+/** What the fake provider does with a charge of a method; where nothing is said, it succeeds and so do its refunds. */
+export interface FakeMethod extends CardSummary {
+  outcome: { state: "succeeded" | "requires_action" } | { state: "declined"; declineCode: string };
+  /** `never`: the charge is made, and neither an answer nor a notice tells so. */
+  answers?: "never" | "after its notice";
+  noticed?: "twice";
+  refunds?: "fail" | "wait";
+  /** The buyer's bank takes the money back at once. */
+  disputed?: true;
+}
+
+const succeeds = { brand: "visa", outcome: { state: "succeeded" } } as const;
+const declined = (declineCode: string) =>
+  ({ brand: "visa", outcome: { state: "declined", declineCode } }) as const;
+
+/** The methods that exist, for everyone; a method's name tells how a charge of it ends. The first is everybody's default. */
+const methods = new Map<string, FakeMethod>([
+  ["pm_test_ok", { ...succeeds, last4: "4242" }],
+  ["pm_test_declined", { ...declined("card_declined"), last4: "0002" }],
+  ["pm_test_insufficient_funds", { ...declined("insufficient_funds"), last4: "9995" }],
+  ["pm_test_requires_action", { brand: "mastercard", last4: "3155", outcome: { state: "requires_action" } }],
+  ["pm_test_timeout_but_charged", { ...succeeds, last4: "0101", answers: "never" }],
+  ["pm_test_duplicate_webhook", { ...succeeds, last4: "0202", noticed: "twice" }],
+  ["pm_test_webhook_before_response", { ...succeeds, last4: "0303", answers: "after its notice" }],
+  ["pm_test_refund_fails", { ...succeeds, last4: "5126", refunds: "fail" }],
+  ["pm_test_refund_waits", { ...succeeds, last4: "7726", refunds: "wait" }],
+  ["pm_test_dispute", { ...succeeds, last4: "0259", disputed: true }],
+]);
+
+export const sharedMethods: PaymentMethod[] = [...methods].map(([id, { brand, last4 }]) => ({
+  id,
+  brand,
+  last4,
+}));
+
+const OWN_ID = /^(pm_test_[a-z_]+)_([0-9a-f]{16})$/;
+
+/** The id under which somebody keeps a named method as their own: it says whose it is, so that nothing has to be kept. */
+export const ownMethodId = (name: string, customerId: string): string =>
+  `${name}_${createHash("sha256").update(`${name} ${customerId}`).digest("hex").slice(0, 16)}`;
+
+const nameOf = (methodId: string): string => OWN_ID.exec(methodId)?.[1] ?? methodId;
+
+/** By its name, or by the id that the customer has for it; undefined when there is none, or it is somebody else's. */
+export function findFakeMethod(
+  methodId: string,
+  customerId: string,
+): (FakeMethod & { name: string }) | undefined {
+  const name = nameOf(methodId);
+  const method = methods.get(name);
+  const isTheirs = methodId === name || methodId === ownMethodId(name, customerId);
+  return method && isTheirs ? { ...method, name } : undefined;
+}
+
+/** Of a charge that was made. */
+export const methodOfCharge = ({ methodId }: { methodId: string }): FakeMethod =>
+  methods.get(nameOf(methodId))!;
+
+/** What becomes of a payout, by where it goes. The first is everybody's. */
+export const payoutAccounts = new Map<
+  string,
+  { state: "completed" | "in_transit" | "returned" } | { state: "failed"; failureCode: string }
+>([
+  ["acct_test", { state: "completed" }],
+  ["acct_test_waits", { state: "in_transit" }],
+  ["acct_test_fails", { state: "failed", failureCode: "account_closed" }],
+  // Completed when it is asked for; the bank sends it back right afterwards.
+  ["acct_test_returns", { state: "returned" }],
+]);
+
+const FEE_BASIS_POINTS = 290n;
+const FEE_FIXED_MINOR = 30n;
+/** Whatever was disputed. */
+export const DISPUTE_FEE_MINOR = 1_500n;
+
+/** What the provider keeps of a charge for itself: never more than there is. */
+export function chargeFee(amountMinor: bigint): bigint {
+  const fee = roundHalfUp(amountMinor * FEE_BASIS_POINTS, 10_000n) + FEE_FIXED_MINOR;
+  return fee < amountMinor ? fee : amountMinor;
+}

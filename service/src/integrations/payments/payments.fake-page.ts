@@ -1,0 +1,150 @@
+import { createHash } from "node:crypto";
+import { escapeHtml } from "../../core/escape-html.ts";
+import { formatMoney } from "../../core/money/amount.ts";
+import type { Account, Charge, ChargeState, Undecided } from "./payments.fake-store.ts";
+
+/** The title and the text in the place of the buttons, once the charge has ended. */
+const endings: Record<Exclude<ChargeState, "requires_action">, { title: string; text: string }> = {
+  succeeded: { title: "Payment approved", text: "You can close this page and go back to your order." },
+  declined: { title: "Payment declined", text: "Nothing was charged. You can close this page." },
+  canceled: { title: "Payment canceled", text: "Nothing was charged. You can close this page." },
+};
+
+const buttons = `<form method="post">
+<button name="decision" value="approve" class="approve">Approve</button>
+<button name="decision" value="decline">Decline</button>
+</form>`;
+
+const style = `
+:root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --paper: #fff; --ground: #f3f4f6; --line: #8c959f; --go: #116329; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6edf3; --soft: #9da7b1; --paper: #161b22; --ground: #0d1117; --line: #6e7681; --go: #2a7f3f; }
+}
+body { margin: 0; padding: 1rem; background: var(--ground); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
+main { max-width: 24rem; margin: 10vh auto 0; padding: 1.5rem; background: var(--paper); border-radius: .75rem; overflow-wrap: anywhere; }
+h1 { margin: 0; font-size: 1.125rem; }
+h2 { margin: 1.5rem 0 0; font-size: 1rem; }
+.amount { margin: .75rem 0 0; font-size: 2rem; line-height: 1.2; font-weight: 600; }
+.soft { margin: 0; flex-basis: 100%; color: var(--soft); }
+footer.soft { margin-top: 1.5rem; }
+form { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1.5rem 0; }
+button { flex: 1; min-height: 2.75rem; border: 1px solid var(--line); border-radius: .5rem; background: transparent; color: inherit; font: inherit; font-weight: 600; cursor: pointer; }
+button.approve { border-color: var(--go); background: var(--go); color: #fff; }
+button:focus-visible { outline: 3px solid #539bf5; outline-offset: 2px; }
+`;
+
+/** What the browser may do on these pages: apply this one style and send the form back here. */
+export const pagePolicy = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`,
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join("; ");
+
+/** Where the buyer approves or declines a charge. */
+export function authorizePage(charge: Charge): string {
+  const { title, answer } =
+    charge.state === "requires_action"
+      ? { title: "Approve this payment", answer: buttons }
+      : { title: endings[charge.state].title, answer: `<p role="status">${endings[charge.state].text}</p>` };
+  return htmlPage(
+    title,
+    `<p class="amount">${escapeHtml(formatMoney(charge.amountMinor, charge.currency))}</p>
+<p class="soft">${escapeHtml(charge.description)}</p>
+${answer}
+<footer class="soft">This is the test payment provider: no money moves.</footer>`,
+  );
+}
+
+/** Where a seller sets up the account for their payouts. */
+export function onboardingPage({ id, state }: Account): string {
+  const rest =
+    state === "restricted"
+      ? `<form method="post">
+<button class="approve">Finish</button>
+</form>`
+      : `<p role="status">You can close this page and go back to your payouts.</p>`;
+  return htmlPage(
+    state === "restricted" ? "Set up your payouts" : "Your payouts are set up",
+    `<p class="soft">${escapeHtml(id)}</p>
+<p class="soft">A real provider asks here who you are and where your bank is.</p>
+${rest}
+<footer class="soft">This is the test payment provider: no money moves.</footer>`,
+  );
+}
+
+interface Entry {
+  id: string;
+  amountMinor: bigint;
+  currency: string;
+}
+
+/** Named as the marketplace names it, which is how a tester knows it. */
+const entry =
+  <Named extends string>(path: string, named: Named, sayings: Record<string, string>) =>
+  ({ id, amountMinor, currency, [named]: name }: Entry & Record<Named, string>): string =>
+    `<form method="post" action="${path}/${id}">
+<p class="soft">${escapeHtml(formatMoney(amountMinor, currency))}<br>${escapeHtml(name)}</p>
+${Object.entries(sayings)
+  .map(([decision, words]) => `<button name="decision" value="${decision}">${words}</button>`)
+  .join("\n")}
+</form>`;
+
+/** Where a tester decides in the place of a bank. `pathOf`: where the browser finds a path of ours. */
+export function bankPage(
+  { disputes, refunds, payouts }: Undecided,
+  pathOf: (path: string) => string,
+): string {
+  const sections = [
+    [
+      "Disputes",
+      disputes.map(entry(pathOf("/disputes"), "orderId", { won: "The seller wins", lost: "The buyer wins" })),
+    ],
+    [
+      "Refunds under way",
+      refunds.map(entry(pathOf("/refunds"), "refundId", { succeeded: "Succeed", failed: "Fail" })),
+    ],
+    [
+      "Payouts under way",
+      payouts.map(entry(pathOf("/payouts"), "payoutId", { completed: "Complete", failed: "Fail" })),
+    ],
+  ] as const;
+  return htmlPage(
+    "Test bank: pending decisions",
+    `${sections
+      .map(
+        ([name, entries]) =>
+          `<h2>${name}</h2>${entries.join("\n") || '<p class="soft">Nothing to decide.</p>'}`,
+      )
+      .join("\n")}
+<footer class="soft">This is the test payment provider: no money moves.</footer>`,
+  );
+}
+
+/** For a charge that does not exist, or a form that we did not send. */
+export function notFoundPage(): string {
+  return htmlPage(
+    "No such payment",
+    `<p class="soft">The link is incomplete, or the payment is of another test database. Open the link of the order again.</p>`,
+  );
+}
+
+function htmlPage(title: string, content: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+<style>${style}</style>
+</head>
+<body>
+<main>
+<h1>${title}</h1>
+${content}
+</main>
+</body>
+</html>
+`;
+}

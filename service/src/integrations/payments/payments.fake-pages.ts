@@ -1,0 +1,61 @@
+import { fetch } from "undici";
+
+declare module "../../core/context.ts" {
+  interface Outside {
+    /** The pages of the test payment provider; null: there is none. */
+    testPayments: RequestFakePage | null;
+  }
+}
+
+/** Below it the service serves the pages of the fake provider. */
+export const TEST_PAYMENTS_PATH = "/dev/payments";
+
+const DEADLINE_MS = 10_000;
+const HEADERS = [
+  "content-type",
+  "content-security-policy",
+  "referrer-policy",
+  "cache-control",
+  "location",
+] as const;
+
+export interface FakePage {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** Requests a page of the fake provider; with a form, submits it. null: the provider does not answer. */
+export type RequestFakePage = (path: string, form?: string) => Promise<FakePage | null>;
+
+/** The provider listens on loopback alone, which the browser of a person may not reach: the service requests its pages for them. */
+export const fakePages =
+  (origin: string): RequestFakePage =>
+  async (path, form) => {
+    const submit = form !== undefined && {
+      method: "POST",
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+      body: form,
+    };
+    try {
+      const response = await fetch(new URL(path, origin), {
+        ...submit,
+        redirect: "manual",
+        signal: AbortSignal.timeout(DEADLINE_MS),
+      });
+      const body = await response.text();
+      return response.status < 500
+        ? { status: response.status, headers: pick(response.headers), body }
+        : null;
+    } catch {
+      return null;
+    }
+  };
+
+const pick = (headers: { get(name: string): string | null }): Record<string, string> =>
+  Object.fromEntries(
+    HEADERS.flatMap((name) => {
+      const value = headers.get(name);
+      return value === null ? [] : [[name, value]];
+    }),
+  );

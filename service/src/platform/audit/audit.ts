@@ -1,0 +1,33 @@
+import type { Context, Source } from "../../core/context.ts";
+import type { Queries } from "../db/database.ts";
+
+export interface Deed {
+  /** The account that did it (uuid); null: the operator at the command line, or the service by itself. */
+  actorId: string | null;
+  /** A noun and a past participle: `api_key.revoked`, `user.banned`. */
+  action: string;
+  target?: { type: string; id: string };
+  /** null at the command line. */
+  source: Source | null;
+  /** What changed; never a secret. */
+  details?: Record<string, unknown>;
+}
+
+/** Writes to the audit log, in the transaction of the deed: the one exists if and only if the other does. */
+export async function record(ctx: Context, tx: Queries, deed: Deed): Promise<void> {
+  await tx
+    .insertInto("audit_log")
+    .values({
+      id: ctx.newId(),
+      actor_id: deed.actorId,
+      action: deed.action,
+      target_type: deed.target?.type ?? null,
+      target_id: deed.target?.id ?? null,
+      ip: deed.source?.ip ?? null,
+      user_agent: deed.source?.userAgent ?? null,
+      request_id: deed.source?.requestId ?? null,
+      details: JSON.stringify(deed.details ?? {}),
+      created_at: ctx.now(),
+    })
+    .execute();
+}

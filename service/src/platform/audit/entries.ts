@@ -1,0 +1,37 @@
+import type { AuditEntry } from "@stoa/contract";
+import type { Context } from "../../core/context.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+import { mapPage, type Page, type Paging } from "../db/paging.ts";
+import { type EntryRow, listEntries } from "./queries.ts";
+
+const toEntry = (row: EntryRow): AuditEntry => ({
+  id: toId("aud", row.id),
+  actor: row.actorId === null ? null : { id: toId("usr", row.actorId), name: row.actorName },
+  action: row.action,
+  target: row.targetType && row.targetId ? { type: row.targetType, id: row.targetId } : null,
+  ip: row.ip,
+  userAgent: row.userAgent,
+  requestId: row.requestId,
+  details: row.details,
+  createdAt: row.createdAt.toISOString(),
+});
+
+interface AuditQuery extends Paging {
+  actor?: string | undefined;
+  action?: string | undefined;
+  target?: string | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
+const momentOf = (text: string | undefined) => (text === undefined ? undefined : new Date(text));
+
+/** Who did what, newest first. */
+export async function listAudit(ctx: Context, query: AuditQuery): Promise<Page<AuditEntry>> {
+  const actorId = query.actor === undefined ? undefined : toUuid("usr", query.actor);
+  if (actorId === null) return { items: [], total: 0 };
+  const { page, limit, action, target: targetId } = query;
+  const wanted = action?.endsWith(".*") ? { noun: action.slice(0, -2) } : { action };
+  const span = { from: momentOf(query.from), to: momentOf(query.to) };
+  return mapPage(await listEntries(ctx.db, { page, limit, actorId, targetId, ...wanted, ...span }), toEntry);
+}

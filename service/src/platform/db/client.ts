@@ -1,0 +1,124 @@
+import pg from "pg";
+import type { Primary } from "../../core/config/hosts.ts";
+import { nameOfPrepared } from "./prepared.ts";
+
+export interface TransactionTimeouts {
+  /** A transaction without a statement for so long is ended by the server: its process is frozen or cut off, and its locks stop others. */
+  idleMs: number;
+  /** A statement of a transaction waits for a lock no longer than that. Longer than `idleMs`, so that a frozen holder ends first. */
+  lockMs: number;
+}
+
+export const transactionTimeouts: TransactionTimeouts = { idleMs: 8_000, lockMs: 10_000 };
+
+const BEGIN = /^(?:begin|start transaction)\b[^;]*$/i;
+
+export interface ServiceClientConfig extends pg.ClientConfig {
+  /** Where the URL names several servers: finds the one to connect to. */
+  primary?: Primary | null;
+  /** undefined: its transactions may last, such as those of a backup. */
+  transactionTimeouts?: TransactionTimeouts;
+}
+
+const READ_ONLY = "25006";
+
+/** What pg's types leave out. */
+interface Internals {
+  host: string;
+  port: number;
+  processID: number | null;
+  connection: NodeJS.EventEmitter;
+  getStartupConf(): Record<string, string>;
+}
+
+/**
+ * A connection of the service. Against plain pg.Client it
+ * - finds the primary among several servers,
+ * - knows whether a connection pooler stands between, and then prepares no statements: the next transaction may run on
+ *   another server connection, which has not seen them,
+ * - knows when its server became read-only, so that the pool drops it,
+ * - gives each transaction its timeouts with its `begin`, in the same message: settings of the session are lost behind a pooler.
+ */
+export class ServiceClient extends pg.Client {
+  readonly #primary: Primary | null;
+  readonly #timeouts: TransactionTimeouts | undefined;
+  /** A pooler lends each transaction a server connection: nothing of a session lasts. */
+  isPooled = false;
+  isReadOnly = false;
+
+  constructor(config: ServiceClientConfig = {}) {
+    super(config);
+    this.#primary = config.primary ?? null;
+    this.#timeouts = config.transactionTimeouts;
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: pg takes a callback or answers a promise
+  override connect(callback?: any): any {
+    const connected = this.#open();
+    if (!callback) return connected;
+    connected.then(() => callback(null, this), callback);
+    return undefined;
+  }
+
+  async #open(): Promise<this> {
+    await this.#chooseServer();
+    const { connection } = this.#internals;
+    connection.on("errorMessage", ({ code }: { code?: string }) => {
+      if (code === READ_ONLY) this.#leaveServer();
+    });
+    try {
+      await super.connect();
+    } catch (error) {
+      this.#primary?.forget();
+      throw error;
+    }
+    await this.#inspect();
+    return this;
+  }
+
+  get #internals(): Internals {
+    return this as unknown as Internals;
+  }
+
+  async #chooseServer(): Promise<void> {
+    if (!this.#primary) return;
+    const { host, port } = new pg.Client({ connectionString: await this.#primary.find() });
+    Object.assign(this.#internals, { host, port });
+  }
+
+  /** A pooler answers with a process id of its own making, which is none of PostgreSQL's. */
+  async #inspect(): Promise<void> {
+    const { rows } = await super.query("select pg_backend_pid() as pid");
+    this.isPooled = rows[0].pid !== this.#internals.processID;
+  }
+
+  #leaveServer(): void {
+    this.isReadOnly = true;
+    this.#primary?.forget();
+  }
+
+  /** `options` is what poolers ignore, but the time zone they follow: days of reports depend on it. */
+  getStartupConf(): Record<string, string> {
+    const { getStartupConf } = pg.Client.prototype as unknown as Internals;
+    return { ...getStartupConf.call(this), TimeZone: "UTC" };
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: as many shapes as pg takes
+  override query(config: any, values?: any, callback?: any): any {
+    if (this.#timeouts && typeof config === "string" && BEGIN.test(config))
+      return super.query(config + settingsOf(this.#timeouts), values, callback);
+    if (this.isPooled) return super.query(withoutName(config), values, callback);
+    const name = nameOfPrepared(config);
+    if (name === null) return super.query(config, values, callback);
+    return super.query({ name, text: config, values }, callback);
+  }
+}
+
+const settingsOf = ({ idleMs, lockMs }: TransactionTimeouts): string =>
+  `; set local idle_in_transaction_session_timeout = ${idleMs}; set local lock_timeout = ${lockMs}`;
+
+/** Streams of COPY, which pg takes too, send themselves. */
+function withoutName<T>(config: T): T {
+  const { name, submit } = Object(config) as { name?: string; submit?: unknown };
+  return name === undefined || submit !== undefined ? config : { ...config, name: undefined };
+}

@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { mock, test } from "node:test";
+import { openMarket } from "../../../test/market.ts";
+import { until } from "../../../test/until.ts";
+import { begins, hasWorkflow, transform } from "../../../test/workflows.ts";
+import { startService } from "../../app.ts";
+import { openBase } from "../../base.ts";
+import { createLog } from "../../core/log.ts";
+import { WorkflowWorker } from "../../execution/workflow-runs/worker.ts";
+import { Evaluator } from "../../formats/workflow-definition/evaluate.ts";
+
+const AHEAD_MS = 20_000;
+const LEASE_MS = 10_000;
+
+test("leases: a worker whose clock is 20 s ahead takes over no run that another one holds", async () => {
+  const market = await openMarket();
+  const author = await market.hasUser();
+  const id = await hasWorkflow(author, { steps: [transform("one", "1")] });
+  const evaluator = new Evaluator();
+  mock.timers.enable({ apis: ["Date"], now: Date.now() + AHEAD_MS });
+  const base = await openBase(
+    market.service.ctx.config,
+    { target: market.target, maxConnections: 2 },
+    { log: createLog("silent") },
+  );
+  try {
+    await begins(author, id);
+    const isClaimed = async (dueAt: string) => {
+      await market.query(`update workflow_runs set lease_token = gen_random_uuid(), due_at = ${dueAt}`);
+      const worker = new WorkflowWorker(base.ctx, evaluator);
+      await worker.round();
+      await worker.idle();
+      const { rows } = await market.query("select status from executions");
+      return rows[0].status === "completed";
+    };
+    assert.equal(await isClaimed(`clock_timestamp() + interval '${LEASE_MS} ms'`), false);
+    // As after the time of a lease: before, a worker takes over nothing.
+    base.ctx.databaseWatch.hasBeenUpFor = () => true;
+    assert.equal(await isClaimed("clock_timestamp() - interval '1 s'"), true);
+  } finally {
+    mock.timers.reset();
+    await evaluator.close();
+    await base.close();
+    await market.close();
+  }
+});
+
+test("workers: the machine's clock is more than a minute off, nothing works until it is set, as /readyz and the log say", async () => {
+  const market = await openMarket();
+  const logs: string[] = [];
+  const jobs = async () =>
+    (await market.query("select from job_rounds where period_seconds is not null")).rowCount!;
+  mock.timers.enable({ apis: ["Date"], now: Date.now() + 10 * 60_000 });
+  const service = await startService(
+    { ...market.service.ctx.config, roles: { api: true, worker: true } },
+    { target: market.target, maxConnections: 4 },
+    { log: createLog("info", { write: (line: string) => void logs.push(line) }) },
+  );
+  try {
+    const offBy = service.ctx.now().getTime() - Date.now();
+    assert.ok(Math.abs(offBy + 10 * 60_000) < 5_000, "it has the database's time all the same");
+    assert.equal(await jobs(), 0);
+    const away = await fetch(`${service.origin}/readyz`);
+    assert.equal(away.status, 503);
+    assert.match(
+      ((await away.json()) as { problems: string[] }).problems[0]!,
+      /clock of this machine is (599|600) s ahead/,
+    );
+    assert.ok(logs.some((line) => /"level":50.*workers do not run/.test(line)));
+    mock.timers.reset();
+    await service.ctx.clock.sync();
+    await until("it is ready", async () => (await fetch(`${service.origin}/readyz`)).status === 200);
+    assert.ok((await jobs()) > 0);
+  } finally {
+    mock.timers.reset();
+    await service.close();
+    await market.close();
+  }
+});

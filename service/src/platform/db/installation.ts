@@ -1,0 +1,48 @@
+import type { Config, Environment } from "../../core/config/config.ts";
+import { fingerprintOf } from "../../core/vault.ts";
+import type { Database } from "./database.ts";
+
+/** The database belongs to another environment or another keyring than this process. */
+export class WrongInstallation extends Error {
+  override name = "WrongInstallation";
+}
+
+export interface Claim {
+  environment: Environment;
+  masterKeyFingerprints: string[];
+}
+
+export const claimOf = ({ environment, masterKeys }: Config): Claim => ({
+  environment,
+  masterKeyFingerprints: masterKeys.map(fingerprintOf),
+});
+
+/** Writes at the first start what the database belongs to, and refuses any process of another kind after it. */
+export async function claimInstallation(db: Database, claim: Claim, now: Date): Promise<void> {
+  const [primary] = claim.masterKeyFingerprints;
+  await db
+    .insertInto("installation")
+    .values({ environment: claim.environment, master_key_fingerprint: primary!, created_at: now })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  await mustBelongTo(db, claim);
+}
+
+/** From then on it belongs to whoever has this key: what the one before had sealed is under this one. */
+export const moveInstallation = (db: Database, masterKeyFingerprint: string) =>
+  db.updateTable("installation").set({ master_key_fingerprint: masterKeyFingerprint }).execute();
+
+export async function mustBelongTo(db: Database, claim: Claim): Promise<void> {
+  const kept = await db.selectFrom("installation").selectAll().executeTakeFirst();
+  if (!kept) throw new WrongInstallation("There is no shop in this database yet: its first start makes one.");
+  if (kept.environment !== claim.environment) {
+    throw new WrongInstallation(
+      `This database is a ${kept.environment} database; STOA_ENVIRONMENT says ${claim.environment}. Use another database for it.`,
+    );
+  }
+  if (!claim.masterKeyFingerprints.includes(kept.master_key_fingerprint)) {
+    throw new WrongInstallation(
+      "STOA_MASTER_KEYS lacks the key that this database was made with; stored secrets could not be opened.",
+    );
+  }
+}

@@ -1,0 +1,172 @@
+import { randomInt } from "node:crypto";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type RawBuilder, sql } from "kysely";
+import type pg from "pg";
+import type { Logger } from "pino";
+import { type Connection, directClient } from "./database.ts";
+
+declare module "../../core/context.ts" {
+  interface Context {
+    /** The session lock by which other processes see that this one lives. */
+    presence: WorkerPresence;
+  }
+}
+
+/** Any number, but the same in every process: the first half of the lock; the second is the worker's own. */
+const PRESENCE_LOCK = 7_200_414;
+const MAX_KEY = 2 ** 31 - 1;
+const LOOK_EVERY_MS = 1_000;
+const TRY_AGAIN_MS = 250;
+const ANSWER_WITHIN_MS = 5_000;
+/** PostgreSQL ends the session of a process that is frozen or cut off for so long. */
+const FROZEN_MS = 10_000;
+
+const NEEDS_DIRECT =
+  "A worker behind a connection pooler needs DATABASE_DIRECT_URL: without it the deliveries of a killed worker wait for a minute";
+
+const NOT_SEEN =
+  "The session lock of this process cannot be seen through DATABASE_URL: check that DATABASE_DIRECT_URL leads to the same database. Until then what a killed process held waits for its lease";
+
+/** A lock of an older session of this process, which may be about to end, does not count. */
+const HOLD = `
+  select case when exists (select from pg_locks
+                            where locktype = 'advisory' and classid = $1::integer::oid and objid = $2::integer::oid and objsubid = 2 and granted
+                              and pid = pg_backend_pid() and database = (select oid from pg_database where datname = current_database()))
+              then true else pg_try_advisory_lock($1::integer, $2::integer) end as held`;
+
+/**
+ * Says that a process lives: a lock of a session of its own, which ends with the process, however it ends. What a worker leased
+ * under its key may be taken over once nobody holds the lock.
+ */
+export class WorkerPresence {
+  readonly #connection: Connection;
+  readonly #pool: pg.Pool;
+  readonly #log: Logger;
+  readonly #closing = new AbortController();
+  readonly #key = randomInt(1, MAX_KEY);
+  #isHeld = false;
+  /** Whether the database that judges who is present has the lock. */
+  #isSeen = false;
+  #hasWarned = false;
+  #looking: Promise<void> | null = null;
+  #sessions = 0;
+  #holding: Promise<void> = Promise.resolve();
+
+  constructor(connection: Connection, pool: pg.Pool, log: Logger) {
+    this.#connection = connection;
+    this.#pool = pool;
+    this.#log = log;
+  }
+
+  /** To be written into leases; null while it is not held: such a lease just runs out. */
+  get key(): number | null {
+    return this.#isHeld && this.#isSeen ? this.#key : null;
+  }
+
+  /** How many sessions have asked for the lock so far: after a lost one the locks of other processes may be late, too. */
+  get sessions(): number {
+    return this.#sessions;
+  }
+
+  /** Resolves when the lock was asked for the first time. A lost connection is replaced, under the same key. */
+  async start(): Promise<void> {
+    const first = Promise.withResolvers<void>();
+    this.#holding = this.#keepHolding(first.resolve);
+    await first.promise;
+  }
+
+  async stop(): Promise<void> {
+    this.#closing.abort();
+    await this.#holding;
+  }
+
+  async #keepHolding(asked: () => void): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      await this.#holdOnce(asked).catch((error) => {
+        if (!signal.aborted) this.#log.warn({ err: error }, "the worker's session lock is not held");
+      });
+      asked();
+      await sleep(TRY_AGAIN_MS, null, { signal, ref: false }).catch(() => {});
+    }
+  }
+
+  /** Until the connection is lost. */
+  async #holdOnce(asked: () => void): Promise<void> {
+    const client = directClient(this.#connection, {
+      application_name: "stoa worker",
+      query_timeout: ANSWER_WITHIN_MS,
+      options: `-c idle_session_timeout=${FROZEN_MS} -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3`,
+    });
+    client.on("error", () => {}); // told by `gone`
+    const gone = once(client, "end", { signal: this.#closing.signal });
+    gone.catch(() => {});
+    try {
+      await client.connect();
+      if (client.isPooled) this.#giveUp();
+      this.#sessions++;
+      await Promise.race([this.#askAgainAndAgain(client, asked), gone]);
+    } finally {
+      this.#isHeld = false;
+      this.#isSeen = false;
+      await client.end();
+    }
+  }
+
+  /** The lock would stay with a connection of the pooler's, and outlive this process. */
+  #giveUp(): void {
+    this.#log.warn(NEEDS_DIRECT);
+    this.#closing.abort();
+  }
+
+  async #askAgainAndAgain(client: pg.Client, asked: () => void): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      const { rows } = await client.query(HOLD, [PRESENCE_LOCK, this.#key]);
+      this.#isHeld = rows[0].held;
+      if (this.#isHeld) await this.#lookThroughPool();
+      asked();
+      await sleep(this.#isHeld ? LOOK_EVERY_MS : TRY_AGAIN_MS, null, { signal, ref: false }).catch(() => {});
+    }
+  }
+
+  /** Waits for a pool that is slow only for a while: a session that asks nothing for longer would be ended. */
+  async #lookThroughPool(): Promise<void> {
+    this.#looking ??= listPresent(this.#pool, [this.#key])
+      .then((present) => this.#noteSeen(present.has(this.#key)))
+      .catch((error) => this.#log.warn({ err: error }, "the session lock of this process was not looked for"))
+      .finally(() => {
+        this.#looking = null;
+      });
+    const { signal } = this.#closing;
+    await Promise.race([
+      this.#looking,
+      sleep(ANSWER_WITHIN_MS, null, { signal, ref: false }).catch(() => {}),
+    ]);
+  }
+
+  #noteSeen(isSeen: boolean): void {
+    this.#isSeen = isSeen;
+    if (!isSeen && !this.#hasWarned) this.#log.warn(NOT_SEEN);
+    this.#hasWarned = !isSeen;
+  }
+}
+
+/** The same in SQL, of one key; null, which is not known, counts as present. */
+export const isPresent = (key: RawBuilder<unknown>) => sql<boolean>`(${key} is null or exists (
+  select from pg_locks
+   where locktype = 'advisory' and classid = ${sql.lit(PRESENCE_LOCK)}::integer::oid and objid = ${key}::integer::oid
+     and objsubid = 2 and granted
+     and database = (select oid from pg_database where datname = current_database())))`;
+
+/** Which of these workers hold their lock. */
+export async function listPresent(pool: pg.Pool, keys: number[]): Promise<Set<number>> {
+  const { rows } = await pool.query<{ key: number }>(
+    `select objid::bigint as key from pg_locks
+      where locktype = 'advisory' and classid = $1::integer::oid and objid = any ($2::integer[]::oid[]) and objsubid = 2 and granted
+        and database = (select oid from pg_database where datname = current_database())`,
+    [PRESENCE_LOCK, keys],
+  );
+  return new Set(rows.map(({ key }) => key));
+}

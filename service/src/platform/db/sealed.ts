@@ -1,0 +1,120 @@
+import { sql } from "kysely";
+import type { Vault } from "../../core/vault.ts";
+import type { Database, Tx } from "./database.ts";
+
+/** A column of texts that the vault sealed, and what each of them is bound to. The room that writes it says so. */
+export interface SealedColumn<Bound extends string = string> {
+  table: string;
+  column: string;
+  /** The columns of its primary key, and their types. */
+  key: Record<string, "uuid" | "text" | "date" | "integer">;
+  /** What its context is made of: SQL over the row `t`, read as text. */
+  bound: Record<Bound, string>;
+  contextOf(bound: Record<Bound, string>): string;
+}
+
+/** Keeps the names of `bound` and of what `contextOf` asks for the same. */
+export const sealedColumn = <Bound extends string>(column: SealedColumn<Bound>) =>
+  column as unknown as SealedColumn;
+
+/** So few that nobody waits long for one of them. */
+const BATCH = 200;
+
+/** How many texts each key holds, whether it is in the ring or not. */
+export async function countSealed(
+  db: Database,
+  columns: readonly SealedColumn[],
+): Promise<Map<string, number>> {
+  const counts = columns.map(
+    ({ table, column }) => sql`
+    select split_part(${sql.ref(column)}, '.', 2) as key, count(*) as count
+      from ${sql.table(table)} where ${sql.ref(column)} <> '' group by 1`,
+  );
+  const { rows } = await sql<{ key: string; count: number }>`
+    select key, sum(count)::bigint as count from (${sql.join(counts, sql` union all `)}) each group by 1 order by 1`.execute(
+    db,
+  );
+  return new Map(rows.map(({ key, count }) => [key, count]));
+}
+
+export interface Rewrapped {
+  rewrapped: number;
+  /** Left as they were: altered, moved to another row, or sealed by a key that is not in the ring. */
+  refused: number;
+}
+
+/** Puts all that other keys hold in a column under the primary one, beside whoever reads and writes it. */
+export async function rewrapColumn(db: Database, vault: Vault, column: SealedColumn): Promise<Rewrapped> {
+  const done = { rewrapped: 0, refused: 0 };
+  let after: string[] | null = null;
+  do {
+    const batch = await db.transaction().execute((tx) => rewrapBatch(tx, vault, column, after));
+    done.rewrapped += batch.rewrapped;
+    done.refused += batch.refused;
+    after = batch.endedAt;
+  } while (after !== null);
+  return done;
+}
+
+interface SealedRow {
+  key: string[];
+  sealed: string;
+  bound: Record<string, string>;
+}
+
+async function rewrapBatch(tx: Tx, vault: Vault, column: SealedColumn, after: string[] | null) {
+  const rows = await lockBatch(tx, vault.keyIds[0]!, column, after);
+  const fresh = rows.flatMap(({ key, sealed, bound }) => {
+    try {
+      return [{ key, sealed: vault.rewrap(sealed, column.contextOf(bound)) }];
+    } catch {
+      return [];
+    }
+  });
+  if (fresh.length > 0) await write(tx, column, fresh);
+  const refused = rows.length - fresh.length;
+  return { rewrapped: fresh.length, refused, endedAt: rows.length < BATCH ? null : rows.at(-1)!.key };
+}
+
+/**
+ * Rows that somebody else holds are passed over, and found by the next round: whoever waits for a row while it holds
+ * others could wait in a circle. Those of a batch cannot change until they are written.
+ */
+async function lockBatch(
+  tx: Tx,
+  primary: string,
+  { table, column, key, bound }: SealedColumn,
+  after: string[] | null,
+): Promise<SealedRow[]> {
+  const names = sql.join(Object.keys(key).map((name) => sql.ref(`t.${name}`)));
+  const parts = Object.entries(bound).flatMap(([name, text]) => [
+    sql.lit(name),
+    sql`(${sql.raw(text)})::text`,
+  ]);
+  const { rows } = await sql<SealedRow>`
+    select array[${sql.join(Object.keys(key).map((name) => sql`${sql.ref(`t.${name}`)}::text`))}] as key,
+           ${sql.ref(`t.${column}`)} as sealed, json_build_object(${sql.join(parts)}) as bound
+      from ${sql.table(table)} t
+     where ${sql.ref(`t.${column}`)} <> '' and split_part(${sql.ref(`t.${column}`)}, '.', 2) <> ${primary}
+       and ${after ? sql`(${names}) > (${sql.join(after)})` : sql`true`}
+     order by ${names} limit ${sql.lit(BATCH)}
+       for no key update of t skip locked`.execute(tx);
+  return rows;
+}
+
+async function write(
+  tx: Tx,
+  { table, column, key }: SealedColumn,
+  rows: { key: string[]; sealed: string }[],
+): Promise<void> {
+  const names = Object.keys(key);
+  const lists = names.map(
+    (name, at) => sql`${sql.val(rows.map((row) => row.key[at]))}::text[]::${sql.raw(key[name]!)}[]`,
+  );
+  const isSame = names.map((name) => sql`${sql.ref(`t.${name}`)} = ${sql.ref(`v.${name}`)}`);
+  await sql`
+    update ${sql.table(table)} t set ${sql.ref(column)} = v.sealed
+      from unnest(${sql.join(lists)}, ${sql.val(rows.map(({ sealed }) => sealed))}::text[])
+        as v(${sql.join(names.map((name) => sql.ref(name)))}, sealed)
+     where ${sql.join(isSame, sql` and `)}`.execute(tx);
+}

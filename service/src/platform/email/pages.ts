@@ -1,0 +1,102 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { validate as isUuid } from "uuid";
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { wantsJson } from "../http/accept.ts";
+import { html, sendPage } from "../http/html.ts";
+import { testPagesOnly } from "../http/test-pages.ts";
+import { findLetter, listLetters, type ShownLetter } from "./mail.ts";
+
+/** A letter may do nothing but open its links in another tab. */
+const SANDBOX = "allow-popups allow-popups-to-escape-sandbox";
+const LETTER_POLICY = `default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox ${SANDBOX}`;
+
+/**
+ * /dev/mail: the letters that would have been sent, of a test environment without a mail server. They open everybody's
+ * account: to most there is no such page.
+ */
+export function addMailPages(app: FastifyInstance, ctx: Context): void {
+  if (ctx.config.environment !== "test" || ctx.config.mail !== "dev") return;
+  const onRequest = testPagesOnly(ctx);
+  app.get("/dev/mail", { onRequest }, async (request, reply) => {
+    const letters = await listLetters(ctx);
+    return wantsJson(request) ? sendJson(reply, letters.map(toJson)) : sendList(reply, letters);
+  });
+  app.get("/dev/mail/:id", { onRequest }, async (request, reply) => {
+    const letter = await letterOf(ctx, request);
+    return wantsJson(request) ? sendJson(reply, toJson(letter)) : sendLetter(reply, letter);
+  });
+  app.get("/dev/mail/:id/html", { onRequest }, async (request, reply) =>
+    sendLetterItself(reply, await letterOf(ctx, request)),
+  );
+}
+
+async function letterOf(ctx: Context, request: FastifyRequest): Promise<ShownLetter> {
+  const { id } = request.params as { id: string };
+  const letter = isUuid(id) ? await findLetter(ctx, id) : null;
+  if (!letter) throw new ApiError("NOT_FOUND");
+  return letter;
+}
+
+const toJson = ({ id, to, subject, text, html, createdAt }: ShownLetter) => ({
+  id,
+  to,
+  subject,
+  text,
+  html,
+  createdAt: createdAt.toISOString(),
+});
+
+const sendJson = (reply: FastifyReply, data: object) =>
+  reply
+    .headers({ "cache-control": "no-store", vary: "Accept" })
+    .type("application/json; charset=utf-8")
+    .send({ success: true, data });
+
+const sendLetterItself = (reply: FastifyReply, letter: ShownLetter) =>
+  reply
+    .headers({
+      "content-security-policy": LETTER_POLICY,
+      "x-frame-options": "SAMEORIGIN",
+      "cache-control": "no-store",
+    })
+    .type("text/html; charset=utf-8")
+    .send(letter.html.replace("<head>", '<head>\n<base target="_blank">'));
+
+const when = ({ createdAt }: ShownLetter) =>
+  html`<time datetime="${createdAt.toISOString()}">${createdAt.toISOString().slice(0, 19).replace("T", " ")} UTC</time>`;
+
+const sendList = (reply: FastifyReply, letters: ShownLetter[]) =>
+  sendPage(reply.header("vary", "Accept"), {
+    title: "Mailbox",
+    wide: true,
+    scripts: ["live.js"],
+    main: html`<div class="card">
+<h1>Mailbox</h1>
+<p class="lead">What a mail server would have been given, newest first: kept for a week, and shown on this machine alone or by the address that the start prints.</p>
+<ul class="entries dated" data-live aria-live="polite">
+${letters.map(
+  (letter) =>
+    html`<li><div><a href="/dev/mail/${letter.id}">${letter.subject}</a><span>${letter.to}</span></div>${when(letter)}</li>\n`,
+)}
+${letters.length === 0 && html`<li>No letter yet.</li>`}
+</ul>
+</div>`,
+  });
+
+const sendLetter = (reply: FastifyReply, letter: ShownLetter) =>
+  sendPage(reply.header("vary", "Accept"), {
+    title: letter.subject,
+    frames: true,
+    wide: true,
+    main: html`<div class="card">
+<p><a href="/dev/mail">Mailbox</a></p>
+<h1>${letter.subject}</h1>
+<dl class="facts"><dt>To</dt><dd>${letter.to}</dd><dt>Written</dt><dd>${when(letter)}</dd></dl>
+<iframe class="frame" title="The letter as HTML" sandbox="${SANDBOX}" src="/dev/mail/${letter.id}/html"></iframe>
+</div>
+<div class="card">
+<h2>As text</h2>
+<pre class="plain" tabindex="0">${letter.text}</pre>
+</div>`,
+  });

@@ -1,0 +1,48 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { extname } from "node:path";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { ApiError } from "../../core/errors.ts";
+import { StaticContent, sendStatic } from "./static-content.ts";
+
+const FOLDER = new URL("./assets/", import.meta.url);
+const TYPES: Record<string, string> = {
+  ".css": "text/css; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
+const YEAR_SECONDS = 31_536_000;
+
+const digestOf = (text: string | Buffer) =>
+  createHash("sha256").update(text).digest("base64url").slice(0, 16);
+
+/** Every file of the folder: a few kilobytes, kept from the start. */
+const assets: ReadonlyMap<string, StaticContent> = new Map(readdirSync(FOLDER).sort().map(readAsset));
+
+function readAsset(name: string): [string, StaticContent] {
+  return [name, new StaticContent(readFileSync(new URL(name, FOLDER)), TYPES[extname(name)]!)];
+}
+
+/** Of all files together, so that modules that import each other by relative paths are always of one edition. */
+const edition = digestOf([...assets].map(([name, content]) => name + content.etag(null)).join());
+
+/** Where a page finds a file: a path that means these bytes for ever. */
+export function assetPath(name: string): string {
+  if (!assets.has(name)) throw new TypeError(`there is no ${name} below http/assets`);
+  return `/assets/${edition}/${name}`;
+}
+
+/** The files of the pages. An edition that another node serves just now is answered by ours, and not kept. */
+export function addAssets(app: FastifyInstance): void {
+  app.get("/assets/:name", (request, reply) => sendAsset(request, reply, "no-cache"));
+  app.get("/assets/:edition/:name", (request, reply) => {
+    const isOurs = (request.params as { edition: string }).edition === edition;
+    return sendAsset(request, reply, isOurs ? `public, max-age=${YEAR_SECONDS}, immutable` : "no-cache");
+  });
+}
+
+function sendAsset(request: FastifyRequest, reply: FastifyReply, caching: string) {
+  const asset = assets.get((request.params as { name: string }).name);
+  if (!asset) throw new ApiError("NOT_FOUND");
+  return sendStatic(request, reply, asset, caching);
+}

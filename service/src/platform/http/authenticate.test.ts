@@ -1,0 +1,165 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { permissions } from "@stoa/contract";
+import { haiku } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { mintKey } from "../../accounts/api-keys/api-key.ts";
+import { createKey } from "../../accounts/api-keys/keys.ts";
+
+let market: Market;
+let member: Client;
+before(async () => {
+  market = await openMarket();
+  member = await market.hasUser();
+});
+after(() => market.close());
+
+const nobody = () => market.as(null);
+const withHeader = (authorization: string, path = "/v1/products") => nobody().get(path, { authorization });
+
+function assertRefused(reply: Reply) {
+  assertError(reply, 401, "INVALID_API_KEY");
+  assert.equal(
+    reply.headers.get("www-authenticate"),
+    `Bearer realm="stoa", resource_metadata="${market.origin}/.well-known/oauth-protected-resource/v1"`,
+  );
+  assert.doesNotMatch(reply.text, /stoa_(test|live)_/, "the credential is not told again");
+}
+
+/** The same key with its last character another one. */
+const mistyped = (key: string) => key.slice(0, -1) + (key.endsWith("0") ? "1" : "0");
+
+suite("a request is 401 with WWW-Authenticate", () => {
+  test("with a key of the other environment, even if this database knows it", async () => {
+    const { value, lookup, digest } = mintKey("production");
+    const user = await market.hasUser();
+    const moved = [user.userId, lookup, digest];
+    await market.query("update api_keys set lookup = $2, digest = $3 where user_id = $1", moved);
+    assertRefused(await withHeader(`Bearer ${value}`));
+  });
+
+  test("with a key that nobody has, though its checksum is right", async () => {
+    assertRefused(await withHeader(`Bearer ${mintKey("test").value}`));
+  });
+
+  test("with a wrong checksum", async () => {
+    assertRefused(await withHeader(`Bearer ${mistyped(member.key)}`));
+  });
+
+  test("with another secret behind the public part of a key that exists", async () => {
+    const user = await market.hasUser();
+    const another = mintKey("test");
+    await market.query("update api_keys set digest = $2 where user_id = $1", [user.userId, another.digest]);
+    assertRefused(await user.get("/v1/products"));
+  });
+
+  for (const header of [
+    "",
+    "Bearer",
+    "Bearer ",
+    "Basic dXNlcjpwYXNz",
+    "Token KEY",
+    "KEY",
+    "Bearer KEY KEY",
+    "Bearer KEY,",
+    "Bearer  KEY",
+    "Bearer stoa_test_",
+    `Bearer ${"x".repeat(5_000)}`,
+  ]) {
+    test(`with the header “${header.slice(0, 24)}”`, async () => {
+      assertRefused(await withHeader(header.replaceAll("KEY", member.key)));
+    });
+  }
+
+  test("with a revoked key", async () => {
+    const leaver = await market.hasUser();
+    assert.equal((await leaver.get("/v1/products")).status, 200);
+    await market.query("update api_keys set revoked_at = $2 where user_id = $1", [
+      leaver.userId,
+      market.clock.now,
+    ]);
+    assertRefused(await leaver.get("/v1/products"));
+  });
+
+  test("with an expired key, from the very moment on", async () => {
+    const expiresAt = new Date(market.clock.now.getTime() + 60_000);
+    const wish = { userId: member.userId, name: "short", permissions: [...permissions], expiresAt };
+    const { key } = await createKey(market.service.ctx, wish);
+    market.clock.forward(59_999);
+    assert.equal((await withHeader(`Bearer ${key}`)).status, 200);
+    market.clock.forward(1);
+    assertRefused(await withHeader(`Bearer ${key}`));
+  });
+});
+
+suite("a key", () => {
+  test("is taken with Bearer in any case", async () => {
+    for (const scheme of ["Bearer", "bearer", "BEARER"]) {
+      assert.equal((await withHeader(`${scheme} ${member.key}`)).status, 200);
+    }
+  });
+
+  test("in the query works on every kind of endpoint, and its answers are not stored by any cache", async () => {
+    const draft = await nobody().post(`/v1/products?api_key=${member.key}`, haiku);
+    assert.equal(draft.status, 201, draft.text);
+    for (const path of ["/v1/products", `/v1/products/${draft.body.data.id}`, "/v1/nothing"]) {
+      const reply = await nobody().get(`${path}?api_key=${member.key}`);
+      assert.notEqual(reply.status, 401, reply.text);
+      assert.equal(reply.headers.get("cache-control"), "no-store", path);
+    }
+  });
+
+  test("in the query that nobody has is 401", async () => {
+    for (const key of ["", "x", mintKey("test").value]) {
+      assertRefused(await nobody().get(`/v1/products?api_key=${key}`));
+    }
+  });
+
+  test("may be given in both places when it is the same", async () => {
+    assert.equal((await member.get(`/v1/products?api_key=${member.key}`)).status, 200);
+  });
+
+  test("that differs from the one in the query is 400, even if both are good", async () => {
+    const other = await market.hasUser();
+    const reply = await member.get(`/v1/products?api_key=${other.key}`);
+    assertError(reply, 400, "INVALID_REQUEST", "api_key");
+    assert.doesNotMatch(reply.text, /stoa_/);
+  });
+
+  test("given twice in the query is 400", async () => {
+    const reply = await nobody().get(`/v1/products?api_key=${member.key}&api_key=${member.key}`);
+    assertError(reply, 400, "INVALID_REQUEST", "api_key");
+  });
+
+  test("that is good in the query does not rescue a bad header", async () => {
+    for (const header of ["Basic dXNlcjpwYXNz", "", "Bearer", `Bearer ${mistyped(member.key)}`]) {
+      const reply = await withHeader(header, `/v1/products?api_key=${member.key}`);
+      assertError(reply, 400, "INVALID_REQUEST", "api_key");
+    }
+  });
+
+  test("counts as used at most once a minute", async () => {
+    const user = await market.hasUser();
+    const lastUse = async () => {
+      const { rows } = await market.query("select last_used_at as at from api_keys where user_id = $1", [
+        user.userId,
+      ]);
+      return (rows[0].at as Date | null)?.getTime();
+    };
+    const useUntil = async (moment: number) => {
+      await user.get("/v1/products");
+      // Written beside the request, on a connection that may have to be opened first.
+      for (let tries = 0; (await lastUse()) !== moment && tries < 500; tries++) await sleep(10);
+      assert.equal(await lastUse(), moment);
+    };
+    assert.equal(await lastUse(), undefined);
+    const first = market.clock.now.getTime();
+    await useUntil(first);
+    market.clock.forward(59_000);
+    for (let times = 0; times < 10; times++) await user.get("/v1/products");
+    assert.equal(await lastUse(), first);
+    market.clock.forward(2_000);
+    await useUntil(first + 61_000);
+  });
+});

@@ -1,0 +1,145 @@
+import {
+  type Access,
+  type Permission,
+  type Role,
+  type RolePermission,
+  rolePermissions,
+} from "@stoa/contract";
+import type { Caller, Member, SessionCaller } from "../../core/context.ts";
+import { ApiError, invalidRequest } from "../../core/errors.ts";
+
+export const SESSION_COOKIE = "__Host-session";
+export const GUEST_COOKIE = "__Host-guest";
+
+/** Who a credential belongs to; null when it is unknown, revoked, expired or of another environment. */
+export interface Identify {
+  key(value: string): Promise<Caller | null>;
+  session(token: string): Promise<Caller | null>;
+  /** An access token of our own OAuth server. */
+  token(value: string): Promise<Caller | null>;
+  guest(cookie: string): Caller | null;
+}
+
+export interface Presented {
+  authorization: string | undefined;
+  apiKeyInQuery: unknown;
+  sessionCookie: string | undefined;
+  guestCookie: string | undefined;
+  /** Throws when a browser was made to send its cookies by another site. */
+  cameByCookie(): void;
+}
+
+/** Whether anything came that claims to be a credential. */
+export const isPresented = ({ authorization, apiKeyInQuery, sessionCookie, guestCookie }: Presented) =>
+  [authorization, apiKeyInQuery, sessionCookie, guestCookie].some((value) => value !== undefined);
+
+const BEARER = /^Bearer ([\x21-\x7e]{1,4096})$/i;
+/** The three parts of a signed JWT: base64url and two dots. */
+const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+const refused = () => new ApiError("INVALID_API_KEY");
+const unreadable = () =>
+  new ApiError(
+    "INVALID_API_KEY",
+    "The Authorization header must be the word Bearer, a space and an API key or token: `Authorization: Bearer <key>`.",
+  );
+
+/**
+ * The only place where a credential becomes a caller. The header beats the query, which beats the cookies; a bad one
+ * never falls through to the next.
+ */
+export async function authenticate(identify: Identify, presented: Presented): Promise<Caller> {
+  const caller = await callerOf(identify, presented);
+  if (!caller) throw refused();
+  return caller;
+}
+
+async function callerOf(identify: Identify, presented: Presented): Promise<Caller | null> {
+  const inHeader = inAuthorization(presented.authorization);
+  const inQuery = inApiKey(presented.apiKeyInQuery);
+  if (inHeader !== null && inQuery !== null && inHeader !== inQuery) {
+    throw invalidRequest("api_key", "differs from the Authorization header; send one of them");
+  }
+  if (inHeader !== null) return byBearer(identify, inHeader);
+  if (inQuery !== null) return inQuery.startsWith("stoa_") ? identify.key(inQuery) : null;
+  if (presented.sessionCookie !== undefined) {
+    const caller = await identify.session(presented.sessionCookie);
+    if (caller) presented.cameByCookie();
+    return caller;
+  }
+  return presented.guestCookie === undefined ? null : identify.guest(presented.guestCookie);
+}
+
+/** null: there is no such header; empty: there is one that says nothing readable. */
+export const inAuthorization = (header: string | undefined) =>
+  header === undefined ? null : (BEARER.exec(header.trim())?.[1] ?? "");
+
+function inApiKey(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (typeof value !== "string") throw invalidRequest("api_key", "must be given once");
+  return value;
+}
+
+function byBearer(identify: Identify, credential: string): Promise<Caller | null> | null {
+  if (credential === "") throw unreadable();
+  if (credential.startsWith("stoa_")) return identify.key(credential);
+  return JWT.test(credential) ? identify.session(credential) : identify.token(credential);
+}
+
+const forbidden = (required: string, message: string) => new ApiError("UNAUTHORIZED", message, { required });
+
+/** Deny by default: what the endpoint does not open to this kind of caller stays shut. */
+export function mustBeAllowed(caller: Caller, access: Access): void {
+  const problem = access.who === "public" ? null : whyNotAllowed(caller, access);
+  if (problem) throw problem;
+}
+
+type Asking = Exclude<Access, { who: "public" }>;
+
+function whyNotAllowed(caller: Caller, access: Asking): ApiError | null {
+  if (caller.kind === "guest") {
+    if (access.who === "visitor") return null;
+    return new ApiError("UNAUTHORIZED", "A visitor may only look around; sign in for this.");
+  }
+  switch (access.who) {
+    case "visitor":
+      return whyNoPermission(caller, access.permission);
+    case "member":
+      return whyNoPermission(caller, access.permission) ?? whyNoRole(caller, access.rolePermission);
+    case "session":
+      return whyNoSession(caller) ?? whyNoRole(caller, access.rolePermission);
+    case "admin":
+      return whyNoAdmin(caller);
+    default:
+      return forbidden("nobody", "Nobody may do this.");
+  }
+}
+
+/** A session has every permission of its role. */
+function whyNoPermission(caller: Member, permission: Permission | null): ApiError | null {
+  if (caller.kind === "session" || permission === null || caller.permissions.has(permission)) return null;
+  return forbidden(permission, `The credential lacks the permission ${permission}.`);
+}
+
+function whyNoSession(caller: Member): ApiError | null {
+  if (caller.kind === "session") return null;
+  return forbidden("session", "This needs a person who is signed in; a key or token cannot do it.");
+}
+
+function whyNoRole({ role }: Member, permission: RolePermission | undefined): ApiError | null {
+  if (permission === undefined || hasRolePermission(role, permission)) return null;
+  return forbidden(permission, `The account's role lacks ${permission}.`);
+}
+
+export const hasRolePermission = (role: Role, permission: RolePermission) =>
+  (rolePermissions[role] as readonly RolePermission[]).includes(permission);
+
+/** Administrators act in sessions that they entered with two factors, and in no other way. */
+export const isAdmin = (caller: Caller): caller is SessionCaller =>
+  caller.kind !== "guest" && whyNoAdmin(caller) === null;
+
+function whyNoAdmin(caller: Member): ApiError | null {
+  if (caller.kind !== "session" || !hasRolePermission(caller.role, "view:admin_panel"))
+    return forbidden("view:admin_panel", "Only an administrator's session may do this.");
+  if (caller.secondFactor) return null;
+  return forbidden("two-factor", "Set up two-factor authentication, or sign in with a code of it.");
+}

@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { after, before, suite, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { endpoints } from "@stoa/contract";
+import pg from "pg";
+import { hasDraft } from "../../../test/factories.ts";
+import { somebodyWaits } from "../../../test/locks.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+
+const IDLE_MS = 300;
+
+let market: Market;
+let member: Client;
+before(async () => {
+  const slow = { idleMs: IDLE_MS, totalMs: 900, bytesPerSecond: 100 };
+  market = await openMarket({ requestDeadlines: { headersMs: 300, body: slow, upload: slow } });
+  member = await market.hasUser();
+});
+after(() => market.close());
+
+/** Everything that the service sends until it closes the connection. The test runner's own timeout is the upper bound. */
+function untilClosed(text: string, { every, drip = "x" }: { every?: number; drip?: string } = {}) {
+  const { hostname, port } = new URL(market.origin);
+  return new Promise<string>((resolve) => {
+    let received = "";
+    const socket = connect(Number(port), hostname, () => socket.write(text));
+    const dripping = every === undefined ? undefined : setInterval(() => socket.write(drip), every);
+    socket.on("data", (data) => {
+      received += data;
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      clearInterval(dripping);
+      resolve(received);
+    });
+  });
+}
+
+const begin = (line: string, headers: string[], body = "{") =>
+  [`${line} HTTP/1.1`, "Host: stoa", ...headers, "", body].join("\r\n");
+const JSON_BODY = ["Content-Type: application/json", "Content-Length: 1000"];
+const statusOf = (answer: string) => /^HTTP\/1\.1 (\d+)/.exec(answer)?.[1];
+
+suite("a body that stops after its first byte ends with its connection", () => {
+  const paths = [
+    ...endpoints.map(({ method, base, path }) => `${method} ${base}${path.replace(/:\w+/g, "x")}`),
+    ...["/mcp", "/payments/webhooks/fake", "/dev/hooks/x", "/nowhere", "/auth/sign-in"].map(
+      (path) => `POST ${path}`,
+    ),
+    ...["token", "revoke", "introspect", "register", "par", "authorize", "interaction/x"].map(
+      (path) => `POST /oauth/${path}`,
+    ),
+    "GET /healthz",
+  ];
+
+  test(`without a credential, at each of ${paths.length} paths`, async () => {
+    const answers = await Promise.all(paths.map((path) => untilClosed(begin(path, JSON_BODY))));
+    for (const [at, answer] of answers.entries()) assert.ok(statusOf(answer), paths[at]);
+  });
+
+  test("with a credential, also in chunks, and the answer says why", async () => {
+    const authorization = `Authorization: Bearer ${member.key}`;
+    const chunked = ["Content-Type: application/json", "Transfer-Encoding: chunked"];
+    for (const [headers, body] of [
+      [JSON_BODY, "{"],
+      [chunked, "5\r\n{"],
+    ] as const) {
+      const answer = await untilClosed(begin("POST /v1/products", [authorization, ...headers], body));
+      assert.equal(statusOf(answer), "400", answer);
+      assert.match(answer, /"INVALID_REQUEST".*"field":"body".*(stood still|came slower)/);
+    }
+  });
+});
+
+test("a body of one byte now and then ends with its connection", async () => {
+  const answer = await untilClosed(begin("POST /api/auth/login", JSON_BODY), { every: 50 });
+  assert.match(answer, /came slower than 100 bytes a second/);
+});
+
+test("a body that comes fast enough and never ends ends at the total deadline", async () => {
+  const endless = JSON_BODY.map((line) => line.replace("1000", "100000"));
+  const drip = "x".repeat(50);
+  const answer = await untilClosed(begin("POST /api/auth/login", endless), { every: 20, drip });
+  assert.match(answer, /body: took longer than 0.9 seconds/);
+});
+
+test("headers that stop end with their connection, and so does a connection that sends nothing", async () => {
+  const answers = await Promise.all(
+    ["POST /v1/products HTTP/1.1\r\nHost:", ""].map((text) => untilClosed(text)),
+  );
+  for (const answer of answers) {
+    assert.equal(statusOf(answer), "400");
+    assert.match(answer, /request: did not arrive in time/);
+  }
+});
+
+test("a request whose body has arrived may take longer than any of these deadlines", async () => {
+  const holder = new pg.Client({ connectionString: market.target });
+  await holder.connect();
+  await holder.query("begin; lock table products in exclusive mode");
+  const created = hasDraft(member);
+  await somebodyWaits(market);
+  // No event tells that a deadline did not strike: only its time does.
+  await sleep(2 * IDLE_MS);
+  await holder.query("commit");
+  await holder.end();
+  await created;
+});

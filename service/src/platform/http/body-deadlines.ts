@@ -1,0 +1,100 @@
+import { Transform } from "node:stream";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { invalidRequest } from "../../core/errors.ts";
+
+/** How long a client may take to send a request body. */
+export interface BodyDeadlines {
+  /** In each window of this length at least `bytesPerSecond` must arrive on average. */
+  idleMs: number;
+  /** From the first byte to the last. */
+  totalMs: number;
+  bytesPerSecond: number;
+}
+
+/** Of every body that is read into memory at once: at most 1 MiB. */
+export const bodyDeadlines: BodyDeadlines = { idleMs: 10_000, totalMs: 30_000, bytesPerSecond: 100 };
+/** Of files and imports. */
+export const uploadDeadlines: BodyDeadlines = { idleMs: 20_000, totalMs: 600_000, bytesPerSecond: 1_024 };
+
+const inSeconds = (ms: number) => `${ms / 1000} seconds`;
+
+/** Calls `onLate` with the reason when bytes come too slowly; answers how to end the watch. */
+function watch(
+  { idleMs, totalMs, bytesPerSecond }: BodyDeadlines,
+  bytesRead: () => number,
+  onLate: (reason: string) => void,
+): () => void {
+  const startedAt = performance.now();
+  let readBefore = bytesRead();
+  const check = () => {
+    const read = bytesRead() - readBefore;
+    readBefore += read;
+    if (performance.now() - startedAt >= totalMs)
+      onLate(`took longer than ${inSeconds(totalMs)}: send less at once, or faster`);
+    else if (read === 0) onLate(`stood still for ${inSeconds(idleMs)}: send all of it without a pause`);
+    else if (read * 1000 < bytesPerSecond * idleMs)
+      onLate(`came slower than ${bytesPerSecond} bytes a second: send it faster`);
+  };
+  const timer = setInterval(check, Math.min(idleMs, totalMs));
+  return () => clearInterval(timer);
+}
+
+const hasBody = ({ headers }: FastifyRequest) =>
+  headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+
+/**
+ * Refuses a request whose body does not arrive in time, and ends its connection; also when it was answered before its body
+ * was read. The body of an upload is read when it is its turn, under a deadline that begins there: `UploadTimeout`.
+ */
+export function limitBodyTime(
+  deadlines: BodyDeadlines,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  refuse: (reason: string) => void,
+): void {
+  if (!hasBody(request)) return;
+  const { raw } = request;
+  const end = watch(
+    deadlines,
+    () => raw.socket.bytesRead,
+    (reason) => {
+      // Bytes that wait to be read are late by our fault.
+      if (raw.readableLength > 0 && !reply.sent) return;
+      end();
+      if (reply.sent) return void raw.destroy();
+      // Ends the connection behind the answer.
+      reply.header("connection", "close");
+      refuse(reason);
+    },
+  );
+  raw.once("close", end);
+}
+
+/**
+ * Counts the bytes that reach the parser, since what a client sent may also keep the parser waiting: of a part behind the
+ * last one it reports the beginning, and never the end.
+ */
+export class UploadTimeout {
+  /** Never resolves. */
+  readonly late: Promise<never>;
+  readonly stream: Transform;
+  readonly end: () => void;
+
+  constructor(deadlines: BodyDeadlines) {
+    const { promise, reject } = Promise.withResolvers<never>();
+    promise.catch(() => {});
+    this.late = promise;
+    let bytesRead = 0;
+    this.stream = new Transform({
+      transform: (chunk: Buffer, _encoding, done) => {
+        bytesRead += chunk.length;
+        done(null, chunk);
+      },
+    });
+    this.end = watch(
+      deadlines,
+      () => bytesRead,
+      (reason) => reject(invalidRequest("body", reason)),
+    );
+  }
+}

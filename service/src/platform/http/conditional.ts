@@ -1,0 +1,18 @@
+import type { FastifyRequest } from "fastify";
+import { ApiError } from "../../core/errors.ts";
+
+/** If-Match of a PATCH: the caller's change was made from this state, or from one that is gone (412). */
+export function mustMatch(ifMatch: string | null, etag: string): void {
+  if (ifMatch === null || ifMatch.trim() === "*") return;
+  const tags = ifMatch.split(",").map((tag) => tag.trim());
+  if (!tags.includes(etag)) throw new ApiError("PRECONDITION_FAILED");
+}
+
+const opaque = (tag: string) => tag.replace(/^W\//, "");
+
+/** RFC 9110, 13.1.2: If-None-Match compares weakly and may list several. */
+export function isCurrent(request: FastifyRequest, etag: string | undefined): boolean {
+  const given = request.headers["if-none-match"];
+  if (!given || !etag) return false;
+  return given === "*" || given.split(",").some((tag) => opaque(tag.trim()) === opaque(etag));
+}

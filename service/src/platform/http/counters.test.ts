@@ -1,0 +1,313 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import type { Quota } from "@stoa/contract";
+import fc from "fast-check";
+import { type Redis, startRedis, whyNoRedis } from "../../../test/redis.ts";
+import { until } from "../../../test/until.ts";
+import { builtInPlans } from "../../core/config/plan-book.ts";
+import { createLog } from "../../core/log.ts";
+import { insuredCounters } from "./counters.insured.ts";
+import { redisCounters } from "./counters.redis.ts";
+import { type Allowance, type Counters, memoryCounters } from "./counters.ts";
+
+const clock = {
+  ms: Date.parse("2026-06-15T12:00:00.000Z"),
+  now: () => new Date(clock.ms),
+};
+
+/** A kind of counters, and how time passes for it. */
+interface Driver {
+  open(): Promise<Counters>;
+  forward(ms: number): Promise<void>;
+}
+
+const inMemory: Driver = {
+  open: async () => memoryCounters(clock.now),
+  forward: async (ms) => {
+    clock.ms += ms;
+  },
+};
+
+let redis: Redis;
+const inRedis: Driver = {
+  open: async () => redisCounters(redis.url, clock.now),
+  async forward(ms) {
+    clock.ms += ms;
+    await redis.forward(ms);
+  },
+};
+
+let users = 0;
+const allowance = (...quotas: [requests: number, seconds: number][]): Allowance => ({
+  key: `account:${++users}`,
+  quotas: quotas.map(([requests, seconds]) => ({ requests, seconds })),
+});
+
+async function takeAll(counters: Counters, wish: Allowance, times: number): Promise<number> {
+  const taken = await Promise.all(Array.from({ length: times }, () => counters.take(wish)));
+  return taken.filter(({ allowed }) => allowed).length;
+}
+
+const usedIn = async (counters: Counters, wish: Allowance) =>
+  (await counters.peek(wish)).map(({ used }) => used);
+
+/** Slow and obvious: from all moments at which somebody was served, what a new moment meets. */
+function model(quotas: Quota[], served: number[], at: number) {
+  return quotas.map(({ seconds }) => {
+    let begun = Number.NEGATIVE_INFINITY;
+    let used = 0;
+    for (const moment of served) {
+      if (moment >= begun + seconds * 1000) [begun, used] = [moment, 0];
+      used++;
+    }
+    return at < begun + seconds * 1000 ? used : 0;
+  });
+}
+
+interface Step {
+  gapMs: number;
+  user: number;
+}
+
+async function behavesAsModel(driver: Driver, quotas: Quota[], steps: Step[]): Promise<void> {
+  const counters = await driver.open();
+  try {
+    const run = ++users;
+    const served = new Map<number, number[]>();
+    for (const { gapMs, user } of steps) {
+      if (gapMs > 0) await driver.forward(gapMs);
+      const before = served.get(user) ?? [];
+      const expected = model(quotas, before, clock.ms);
+      const mayAsk = quotas.every(({ requests }, at) => expected[at]! < requests);
+      const { allowed, windows } = await counters.take({ key: `run${run}:user${user}`, quotas });
+      assert.equal(allowed, mayAsk);
+      if (allowed) served.set(user, [...before, clock.ms]);
+      assert.deepEqual(
+        windows.map(({ used }) => used),
+        expected.map((used) => (mayAsk ? used + 1 : used)),
+      );
+    }
+  } finally {
+    // Also when the property fails: a client whose Redis is gone goes on reconnecting, and the file never ends.
+    await counters.close();
+  }
+}
+
+/** Lengths and moments that never fall together, so that the milliseconds a real store takes decide nothing. */
+const coarse = { seconds: fc.integer({ min: 1, max: 8 }).map((n) => n * 1_000 + 500), gap: 1_000_000 };
+const fine = { seconds: fc.integer({ min: 1, max: 20 }), gap: 1 };
+
+const quotasOf = (seconds: fc.Arbitrary<number>) =>
+  fc
+    .uniqueArray(fc.record({ requests: fc.integer({ min: 1, max: 6 }), seconds }), {
+      minLength: 1,
+      maxLength: 3,
+      selector: (quota) => quota.seconds,
+    })
+    .map((quotas) => quotas.toSorted((a, b) => a.seconds - b.seconds));
+
+const stepsOf = (gap: number) =>
+  fc.array(
+    fc.record({
+      gapMs: fc.oneof(
+        { weight: 3, arbitrary: fc.constant(0) },
+        fc.integer({ min: 1, max: gap === 1 ? 8_000 : 5 }).map((n) => n * gap),
+      ),
+      user: fc.integer({ min: 0, max: 1 }),
+    }),
+    { maxLength: 40 },
+  );
+
+function driverTests(driver: Driver, times: typeof fine, runs: number): void {
+  test("a request counts in every window, and the first one begins them", async () => {
+    const counters = await driver.open();
+    const wish = allowance([5, 60], [9, 3_600]);
+    const { allowed, windows } = await counters.take(wish);
+    assert.equal(allowed, true);
+    for (const { quota, used, endsAt } of windows) {
+      assert.equal(used, 1);
+      assert.ok(Math.abs(endsAt!.getTime() - clock.ms - quota.seconds * 1000) < 500);
+    }
+    await counters.close();
+  });
+
+  test("looking counts nothing, and begins nothing", async () => {
+    const counters = await driver.open();
+    const wish = allowance([2, 60]);
+    for (let times = 0; times < 5; times++)
+      assert.deepEqual(await counters.peek(wish), [{ quota: wish.quotas[0], used: 0, endsAt: null }]);
+    assert.equal(await takeAll(counters, wish, 3), 2);
+    await counters.close();
+  });
+
+  test("a refused request is charged to no window, neither the full one nor the others", async () => {
+    const counters = await driver.open();
+    const byShort = allowance([2, 60], [10, 3_600], [20, 86_400]);
+    assert.equal(await takeAll(counters, byShort, 8), 2);
+    assert.deepEqual(await usedIn(counters, byShort), [2, 2, 2]);
+    const byLong = allowance([10, 60], [20, 3_600], [3, 86_400]);
+    assert.equal(await takeAll(counters, byLong, 30), 3);
+    assert.deepEqual(await usedIn(counters, byLong), [3, 3, 3]);
+    await counters.close();
+  });
+
+  test("a window that has ended begins anew with the next request, not before", async () => {
+    const counters = await driver.open();
+    const wish = allowance([2, 600], [3, 86_400]);
+    await takeAll(counters, wish, 2);
+    await driver.forward(599_000);
+    assert.equal((await counters.take(wish)).allowed, false);
+    await driver.forward(1_000_000);
+    assert.deepEqual(await usedIn(counters, wish), [0, 2]);
+    assert.equal((await counters.take(wish)).allowed, true);
+    await driver.forward(599_000);
+    assert.deepEqual(await usedIn(counters, wish), [1, 3]);
+    const { allowed, windows } = await counters.take(wish);
+    assert.equal(allowed, false);
+    assert.deepEqual(
+      windows.map(({ used, quota }) => used >= quota.requests),
+      [false, true],
+    );
+    await counters.close();
+  });
+
+  test("a window goes on when its limit changes, as it does with the plan", async () => {
+    const counters = await driver.open();
+    const wish = allowance([3, 3_600]);
+    await takeAll(counters, wish, 5);
+    const upgraded = { ...wish, quotas: [{ requests: 5, seconds: 3_600 }] };
+    assert.equal(await takeAll(counters, upgraded, 5), 2);
+    assert.equal((await counters.take(wish)).allowed, false);
+    await counters.close();
+  });
+
+  test("of many at once exactly the allowed number is served", async () => {
+    const counters = await driver.open();
+    const wish = allowance([40, 60], [25, 3_600]);
+    assert.equal(await takeAll(counters, wish, 200), 25);
+    assert.deepEqual(await usedIn(counters, wish), [25, 25]);
+    await counters.close();
+  });
+
+  test("a refused request begins no window", async () => {
+    const quotas = [1_500, 4_500].map((seconds) => ({ requests: 1, seconds }));
+    const gaps = [0, 4_000_000, 1_000_000, 1_000_000];
+    await behavesAsModel(
+      driver,
+      quotas,
+      gaps.map((gapMs) => ({ gapMs, user: 0 })),
+    );
+  });
+
+  test("whatever the windows and moments, it decides and counts as the slow, obvious model", async () => {
+    await fc.assert(
+      fc.asyncProperty(quotasOf(times.seconds), stepsOf(times.gap), (quotas, steps) =>
+        behavesAsModel(driver, quotas, steps),
+      ),
+      { numRuns: runs },
+    );
+  });
+}
+
+suite("counters in memory", () => {
+  driverTests(inMemory, fine, 500);
+
+  for (const [plan, { quotas }] of Object.entries(builtInPlans.plans)) {
+    for (const quota of quotas) {
+      test(`${plan} gets ${quota.requests} requests in ${quota.seconds} s and no more`, async () => {
+        const counters = await inMemory.open();
+        const wish = { key: plan, quotas: [quota] };
+        for (let served = 0; served < quota.requests; served++) await counters.take(wish);
+        assert.deepEqual(await usedIn(counters, wish), [quota.requests]);
+        await inMemory.forward(quota.seconds * 1000 - 1);
+        assert.equal((await counters.take(wish)).allowed, false);
+        await inMemory.forward(1);
+        assert.equal((await counters.take(wish)).allowed, true);
+      });
+    }
+  }
+});
+
+suite("counters in Redis", { skip: whyNoRedis }, () => {
+  before(async () => {
+    redis = await startRedis();
+  });
+  after(() => redis.stop());
+  driverTests(inRedis, coarse, 40);
+
+  test("two processes on one Redis serve together what one alone would", async () => {
+    const [one, other] = [await inRedis.open(), await inRedis.open()];
+    const wish = allowance([30, 60], [20, 3_600]);
+    const served = await Promise.all([takeAll(one, wish, 60), takeAll(other, wish, 60)]);
+    assert.equal(served[0] + served[1], 20);
+    assert.deepEqual(await usedIn(other, wish), [20, 20]);
+    await Promise.all([one.close(), other.close()]);
+  });
+});
+
+suite("insured counters", { skip: whyNoRedis }, () => {
+  test("count in this process while Redis is away, say so once, and go back to it", async () => {
+    const lines: string[] = [];
+    const log = createLog("info", { write: (line: string) => void lines.push(line) });
+    const store = await startRedis();
+    const port = Number(new URL(store.url).port);
+    const counters = insuredCounters(redisCounters(store.url, clock.now), memoryCounters(clock.now), {
+      now: clock.now,
+      log,
+    });
+    const wish = allowance([3, 3_600]);
+    assert.equal(await takeAll(counters, wish, 2), 2);
+
+    await store.stop();
+    assert.equal(await takeAll(counters, wish, 5), 3, "a window of its own, with the same limit");
+    clock.ms += 3_000;
+    assert.equal((await counters.take(wish)).allowed, false);
+    assert.equal(lines.filter((line) => line.includes("counts for itself")).length, 1);
+
+    const again = await startRedis(port);
+    await until("Redis counts again", async () => {
+      clock.ms += 3_000;
+      return (await counters.take(wish)).allowed;
+    });
+    assert.equal(lines.filter((line) => line.includes("answers again")).length, 1);
+    await counters.close();
+    await again.stop();
+  });
+
+  test("wait half a second for a Redis that hangs, then one request for all others", async (t) => {
+    const log = createLog("silent", { write: () => {} });
+    const store = await startRedis();
+    const counters = insuredCounters(redisCounters(store.url, clock.now), memoryCounters(clock.now), {
+      now: clock.now,
+      log,
+    });
+    t.after(async () => {
+      await counters.close();
+      await store.stop();
+    });
+    const wish = allowance([100, 3_600]);
+    assert.equal(await takeAll(counters, wish, 3), 3);
+    store.hang();
+    for (const wait of await waits(counters, wish, 10)) assert.ok(wait > 400 && wait < 1_500, `${wait} ms`);
+    for (const wait of await waits(counters, wish, 10)) assert.ok(wait < 200, `${wait} ms: nobody asks it`);
+    clock.ms += 3_000;
+    const later = await waits(counters, wish, 10);
+    assert.equal(later.filter((wait) => wait > 400).length, 1, `${later} ms: one asks for all`);
+
+    const own = (await usedIn(counters, wish))[0];
+    assert.equal(own, 30);
+    store.wake();
+    clock.ms += 3_000;
+    await until("Redis counts again", async () => (await usedIn(counters, wish))[0] !== own);
+  });
+});
+
+/** What each of many requests at once waited, in milliseconds. */
+async function waits(counters: Counters, wish: Allowance, times: number): Promise<number[]> {
+  const begun = performance.now();
+  const wait = async () => {
+    await counters.take(wish);
+    return performance.now() - begun;
+  };
+  return Promise.all(Array.from({ length: times }, wait));
+}

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { hasBought, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
+
+let market: Market;
+let seller: Client;
+before(async () => {
+  market = await openMarket();
+  seller = await market.hasUser({ name: "Seller" });
+});
+after(() => market.close());
+
+test("a prompt is bought and run with three requests", async () => {
+  const productId = await hasProduct(seller);
+  const buyer = await market.hasUser();
+  const list = await buyer.get("/v1/products?search=haiku");
+  assert.equal(list.body.data[0].id, productId);
+  await hasBought(buyer, productId);
+  const run = await buyer.post("/v1/ai/execute", {
+    productId,
+    apiKeyId: "sandbox",
+    variables: { topic: "autumn" },
+    options: { model: "sandbox-echo" },
+  });
+  assert.equal(run.body.data.output, "[sandbox] Write a haiku about autumn in English.", run.text);
+});
+
+test("a path that does not exist is 401 without a key and 404 with one", async () => {
+  assertError(await market.as(null).get("/v1/nothing"), 401, "INVALID_API_KEY");
+  assertError(await seller.get("/v1/nothing"), 404, "NOT_FOUND");
+});

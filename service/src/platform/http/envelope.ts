@@ -1,0 +1,168 @@
+import { createHash } from "node:crypto";
+import type { Readable } from "node:stream";
+import type { Endpoint, ListMeta, Meta } from "@stoa/contract";
+import type { ApiError } from "../../core/errors.ts";
+import type { Page, Paging } from "../db/paging.ts";
+import { SESSION_COOKIE } from "./authenticate.ts";
+import { type Accepted, Answer, type Cookie, type EventStream, type FileAnswer, RawJson } from "./route.ts";
+
+/** A finished answer: what goes over the wire, and what an Idempotency-Key keeps. */
+export interface Rendered<Body = string | Buffer[]> {
+  status: number;
+  /** Text; or bytes in parts, of which the first may be kept and sent again. */
+  body: Body;
+  /** In the place of the body. */
+  file?: Readable;
+  /** In the place of the body, as it comes. */
+  stream?: EventStream;
+  headers: Record<string, string>;
+  cookies?: Cookie[];
+}
+
+export const textOf = ({ body }: Pick<Rendered, "body">): string =>
+  typeof body === "string" ? body : Buffer.concat(body).toString();
+
+/** Takes the session's cookie away: on leaving, and where it is worth nothing any more. */
+export const noSession: Cookie = { name: SESSION_COOKIE, value: "", maxAgeSeconds: 0 };
+
+const toJson = (value: unknown) => (value instanceof RawJson ? value.text : JSON.stringify(value));
+export const digest = (...parts: (string | Buffer)[]) => {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(part);
+  return hash.digest("base64url").slice(0, 27);
+};
+/** The ETag of what has no revision: its own digest. */
+export const etagOf = (data: unknown) => `"${digest(toJson(data))}"`;
+
+/** In memory of its own: what is kept as a part of Node's pool keeps the whole pool from being given back. */
+function toOwnBytes(text: string): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+  bytes.write(text);
+  return bytes;
+}
+
+/** A page whose items are rendered: nothing of it depends on who asks, so that it may be sent to many. */
+export class RawPage {
+  /** The answer as far as its meta, in bytes: turning text into them costs more than all else of sending it. */
+  readonly bytes: Buffer;
+  readonly length: number;
+  readonly facts: Omit<Page<unknown>, "items">;
+  /** Weak, because the answer around the items names its own time and request. */
+  readonly etag: string;
+  constructor({ items, ...facts }: Page<unknown>) {
+    this.bytes = toOwnBytes(`{"success":true,"data":[${items.map(toJson).join(",")}],"meta":`);
+    this.length = items.length;
+    this.facts = facts;
+    this.etag = `W/"${digest(this.bytes, JSON.stringify(facts))}"`;
+  }
+}
+
+/** What a list was asked for: its path, and the query after it. */
+interface Target {
+  path: string;
+  query: string;
+}
+
+/**
+ * `Link` of RFC 8288 with first, prev, next and last; the paths keep the filters of the request. Of an estimated total
+ * nobody knows the last page: there is a next one as long as this one is full.
+ */
+function linkHeader(
+  { path, query }: Target,
+  { page, limit }: Paging,
+  { length, facts: { total, totalIsEstimate } }: RawPage,
+): string {
+  const last = Math.max(1, Math.ceil(total / limit));
+  const hasNext = totalIsEstimate ? length === limit : page < last;
+  const filters = new URLSearchParams(query);
+  filters.delete("api_key");
+  filters.delete("page");
+  const target = `${path}?${filters.size > 0 ? `${filters}&` : ""}page=`;
+  const link = (rel: string, number: number) => `<${target}${number}>; rel="${rel}"`;
+  const links = [link("first", 1)];
+  if (page > 1) links.push(link("prev", totalIsEstimate ? page - 1 : Math.min(page - 1, last)));
+  if (hasNext) links.push(link("next", page + 1));
+  if (!totalIsEstimate) links.push(link("last", last));
+  return links.join(", ");
+}
+
+export const renderAccepted = ({ data, asPreferred }: Accepted, meta: Meta): Rendered<string> => ({
+  status: 202,
+  body: `{"success":true,"data":${JSON.stringify(data)},"meta":${JSON.stringify(meta)}}`,
+  headers: asPreferred ? { "preference-applied": "respond-async" } : {},
+});
+
+export function renderPage(
+  result: Page<unknown> | RawPage,
+  paging: Paging,
+  target: Target,
+  meta: Meta,
+): Rendered {
+  const page = result instanceof RawPage ? result : new RawPage(result);
+  const listMeta: ListMeta = { ...meta, page: paging.page, limit: paging.limit, ...page.facts };
+  return {
+    status: 200,
+    body: [page.bytes, Buffer.from(`${JSON.stringify(listMeta)}}`)],
+    headers: { link: linkHeader(target, paging, page), etag: page.etag },
+  };
+}
+
+export function renderOne(endpoint: Endpoint, result: unknown, meta: Meta): Rendered<string> {
+  const answer = result instanceof Answer ? result : new Answer(result, {});
+  const data = toJson(answer.data);
+  const beside = Object.entries(answer.beside).map(
+    ([name, value]) => `${JSON.stringify(name)}:${toJson(value)},`,
+  );
+  return {
+    status: answer.status ?? endpoint.status,
+    body: `{"success":true,${beside.join("")}"data":${data},"meta":${JSON.stringify(meta)}}`,
+    cookies: answer.cookies,
+    headers: answer.etag || endpoint.method === "GET" ? { etag: answer.etag ?? etagOf(answer.data) } : {},
+  };
+}
+
+/** In the words of another API: the body is the data alone. */
+export function renderBare({ method, status }: Endpoint, data: unknown): Rendered<string> {
+  const headers: Record<string, string> = method === "GET" ? { etag: etagOf(data) } : {};
+  return { status, body: JSON.stringify(data), headers };
+}
+
+/** A file is made anew for each request, and kept by no cache. */
+export const renderFile = ({ name, type, bytes }: FileAnswer): Rendered => ({
+  status: 200,
+  body: "",
+  file: bytes,
+  headers: {
+    "content-type": type,
+    "content-disposition": `attachment; filename="${name}"`,
+    "cache-control": "no-store",
+  },
+});
+
+/** Kept by no cache, and passed on by nginx as it comes. */
+export const renderStream = (stream: EventStream): Rendered => ({
+  status: 200,
+  body: "",
+  stream,
+  headers: { "content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no" },
+});
+
+/** `challenge` is for WWW-Authenticate. */
+export function renderError(
+  error: ApiError,
+  docUrl: string,
+  meta: Meta,
+  challenge: string | null = null,
+): Rendered<string> {
+  const { code, message, details, status } = error;
+  const cookies = code === "INVALID_SESSION" ? [noSession] : [];
+  const failure = { success: false, error: { code, message, ...(details && { details }), docUrl }, meta };
+  return { status, body: JSON.stringify(failure), headers: headersOf(error, challenge), cookies };
+}
+
+export function headersOf({ retryAfterSeconds }: ApiError, challenge: string | null): Record<string, string> {
+  const headers: Record<string, string> = {};
+  if (retryAfterSeconds !== undefined) headers["retry-after"] = String(retryAfterSeconds);
+  if (challenge) headers["www-authenticate"] = challenge;
+  return headers;
+}

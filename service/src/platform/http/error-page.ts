@@ -1,0 +1,51 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { ApiError } from "../../core/errors.ts";
+import { wantsHtml } from "./accept.ts";
+import { html, sendPage } from "./html.ts";
+import { pathOf } from "./request-path.ts";
+
+/** What programs ask: the API, sign-in, OAuth but for its pages, MCP, discovery, health and figures. */
+const FOR_PROGRAMS =
+  /^\/(v1|api|oauth(?!\/interaction)|mcp|\.well-known|assets|images|healthz|readyz|metrics)(\/|$)/;
+/** What signed links lead to, below the API. */
+const SIGNED_PAGES =
+  /^\/v1\/(purchases|account\/subscription\/payments)\/[^/]+\/(download|receipt|receipt\.pdf)$/;
+
+/** Whether somebody looks at this through a browser, so that a page says it better than JSON. */
+export function isForPeople(request: FastifyRequest): boolean {
+  const path = pathOf(request);
+  return wantsHtml(request) && (!FOR_PROGRAMS.test(path) || SIGNED_PAGES.test(path));
+}
+
+/** An error as a page. */
+export function sendErrorPage(request: FastifyRequest, reply: FastifyReply, error: ApiError) {
+  if (error.retryAfterSeconds !== undefined) reply.header("retry-after", String(error.retryAfterSeconds));
+  const { title, text } = wordsFor(error);
+  return sendPage(reply, {
+    title,
+    status: error.status,
+    main: html`<section class="card">
+<h1>${title}</h1>
+<p>${text}</p>
+<div class="actions"><a class="button" href="/auth/signed-in">Go to your account</a></div>
+<p class="small">If you ask somebody for help, name them this: <code>${request.id}</code></p>
+</section>`,
+  });
+}
+
+function wordsFor({ status, message }: ApiError): { title: string; text: string } {
+  if (status === 404) {
+    return {
+      title: "There is no such page",
+      text: "The address is mistyped or incomplete, or the page has moved.",
+    };
+  }
+  if (status === 429) return { title: "That was too often", text: "Wait a moment, then try again." };
+  if (status >= 500) {
+    return {
+      title: "Something went wrong on our side",
+      text: "Nothing that you did caused this. Try again in a moment.",
+    };
+  }
+  return { title: "This did not work", text: message };
+}

@@ -1,0 +1,97 @@
+import type { FastifyReply } from "fastify";
+import { escapeHtml } from "../../core/escape-html.ts";
+import { assetPath } from "./assets.ts";
+import { GUEST_COOKIE, SESSION_COOKIE } from "./authenticate.ts";
+import { setCookies } from "./send.ts";
+
+/** Text that is HTML already. */
+export class Html {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+type Value = Html | string | number | null | undefined | false | Value[];
+
+function render(value: Value): string {
+  if (value === null || value === undefined || value === false) return "";
+  if (value instanceof Html) return value.text;
+  return Array.isArray(value) ? value.map(render).join("") : escapeHtml(String(value));
+}
+
+/** A template whose values are escaped, unless they are Html themselves. */
+export const html = (strings: TemplateStringsArray, ...values: Value[]): Html =>
+  new Html(
+    strings.reduce((text, part, at) => text + part + (at < values.length ? render(values[at]) : ""), ""),
+  );
+
+export interface Page {
+  title: string;
+  /** One or more `.card`; the classes are told at the top of assets/stoa.css. */
+  main: Html;
+  status?: number;
+  /** Names of files below /assets, loaded as modules. One that others import comes first, so that all load at once. */
+  scripts?: string[];
+  /** Whether it shows another page of ours in a frame. */
+  frames?: boolean;
+  /** For lists and letters, which a column for forms would crush. */
+  wide?: boolean;
+  /** Origins beside our own to which a form of this page may lead, redirects included: Chrome checks the whole chain. */
+  formAction?: string[];
+}
+
+/** A whole page: one stylesheet, no inline script or style, no framing, kept by no cache. */
+export function sendPage(reply: FastifyReply, page: Page) {
+  welcomeVisitor(reply);
+  return reply
+    .code(page.status ?? 200)
+    .headers({ "content-security-policy": policyOf(page), "cache-control": "no-store" })
+    .type("text/html; charset=utf-8")
+    .send(document(page).text);
+}
+
+/** A browser without a session becomes a visitor, who may look around in the shop. */
+function welcomeVisitor(reply: FastifyReply): void {
+  const { cookies } = reply.request;
+  const { guests } = reply.server;
+  if (cookies[SESSION_COOKIE] !== undefined || guests.identify(cookies[GUEST_COOKIE] ?? "")) return;
+  setCookies(reply, [guests.cookie()]);
+}
+
+const policyOf = ({ frames = false, formAction = [] }: Page) =>
+  [
+    "default-src 'none'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "script-src 'self'",
+    "connect-src 'self'",
+    `frame-src ${frames ? "'self'" : "'none'"}`,
+    `form-action ${["'self'", ...formAction].join(" ")}`,
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ].join("; ");
+
+const document = ({ title, main, scripts = [], wide = false }: Page) => html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} – Stoa</title>
+<link rel="icon" type="image/svg+xml" href="${assetPath("stoa.svg")}">
+<link rel="stylesheet" href="${assetPath("stoa.css")}">
+${scripts.map((name) => html`<script type="module" src="${assetPath(name)}"></script>\n`)}</head>
+<body>
+<header class="top"><a class="mark" href="/">${MARK}Stoa</a></header>
+<main${wide && html` class="wide"`}>
+${main}
+</main>
+</body>
+</html>
+`;
+
+/** A roof on four columns. */
+const MARK = new Html(
+  '<svg viewBox="0 0 24 24" width="24" height="24" aria-hidden="true" focusable="false"><path d="M12 2 22 7.5V9H2V7.5Z M4 11h2.5v8H4Z M8.5 11H11v8H8.5Z M13 11h2.5v8H13Z M17.5 11H20v8h-2.5Z M2 20.5h20V22H2Z" fill="currentColor"/></svg>',
+);

@@ -1,0 +1,268 @@
+import { randomUUID } from "node:crypto";
+import type { ErrorCode } from "@stoa/contract";
+import { sql } from "kysely";
+import type { Context } from "../../core/context.ts";
+import { digestOf } from "../../core/digest.ts";
+import { ApiError } from "../../core/errors.ts";
+import { failPoint } from "../../core/fail-points.ts";
+import type { Queries } from "../db/database.ts";
+import { isPresent } from "../db/presence.ts";
+import { sealedColumn } from "../db/sealed.ts";
+import { type Rendered, textOf } from "./envelope.ts";
+
+declare module "../../core/context.ts" {
+  interface Context {
+    /** The key of the request that this context serves; null: it has none, or no request is served. */
+    idempotencyKey: IdempotencyKey | null;
+  }
+}
+
+/** A running request renews its lease; so long after its last renewal its process counts as dead. */
+export const LEASE_SECONDS = 30;
+const RENEW_EVERY_MS = 10_000;
+/**
+ * A process that renews nothing for so long, which is more than the time between two renewals, and has no session lock is dead. The lock
+ * alone can be gone for a moment, as in a restart of PostgreSQL.
+ */
+export const SILENT_SECONDS = 12;
+export const KEPT_HOURS = 24;
+
+/** Errors after which money may have moved or a provider may have billed: a repeat must hear the same, and do nothing. */
+const OUTCOMES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "INSUFFICIENT_FUNDS",
+  "CONTENT_FILTERED",
+  "PROVIDER_ERROR",
+  "PROVIDER_BAD_RESPONSE",
+  "PROVIDER_TIMEOUT",
+]);
+
+/** Whether a repeat may not act again after this error. Of these three nobody knows, or what was written stands. */
+export const isFinalFor = (code: ErrorCode): boolean =>
+  OUTCOMES.has(code) || ["INTERNAL_ERROR", "SERVICE_UNAVAILABLE", "INVALID_STATE"].includes(code);
+
+export interface Repeatable {
+  caller: string;
+  route: string;
+  key: string;
+  body: Buffer;
+}
+
+export interface Outcome extends Rendered {
+  error?: ErrorCode;
+  /** What a repeat is answered in the place of this, because this shows a secret. */
+  repeat?: Rendered;
+  /** The name of the stream that the first request was answered with. */
+  again?: string;
+}
+
+/** The Idempotency-Key of the request that a context serves. */
+export interface IdempotencyKey {
+  /**
+   * Binds the key to what the request writes, in the transaction that writes it: a repeat reads that resource and never acts again.
+   * Throws, so that the transaction fails, when a repeat has taken the lease over. Of several resources the first one counts.
+   */
+  bind(tx: Queries, resource: string): Promise<void>;
+  /** Nothing came of what was bound: it is taken back, and a repeat may act. */
+  unbind(): Promise<unknown>;
+}
+
+/** What runOnce calls, each with a context that carries the key. */
+export interface Actions {
+  /** Acts, for the first time. */
+  run(ctx: Context): Promise<Outcome>;
+  /** Answers the present state of what an earlier request wrote; null: nothing came of it, so that the repeat acts. */
+  resume(ctx: Context, resource: string): Promise<Outcome | null>;
+  /** The name of the stream that the first request will answer, which still runs; null: a repeat has to wait for its answer. */
+  join(resource: string): Promise<string | null>;
+}
+
+interface Row {
+  leaseToken: string;
+  digest: Buffer;
+  status: number | null;
+  sealedBody: string | null;
+  sealedResource: string | null;
+}
+
+const sealContext = ({ caller, route, key }: Omit<Repeatable, "body">) =>
+  `idempotency|${caller}|${route}|${key}`;
+const resourceContext = (request: Omit<Repeatable, "body">) => `${sealContext(request)}|resource`;
+
+const ofRow = {
+  table: "idempotency_keys",
+  key: { caller: "text", route: "text", key: "text" },
+  bound: { caller: "t.caller", route: "t.route", key: "t.key" },
+} as const;
+
+export const sealedBodies = sealedColumn({
+  ...ofRow,
+  column: "sealed_body",
+  contextOf: ({ caller, route, key }) => sealContext({ caller, route, key }),
+});
+
+export const sealedResources = sealedColumn({
+  ...ofRow,
+  column: "sealed_resource",
+  contextOf: ({ caller, route, key }) => resourceContext({ caller, route, key }),
+});
+
+const afterSeconds = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000);
+
+/**
+ * Takes the key, or a dead request's lease on it: the row then carries our token. One statement, so one winner. A row that is in use is
+ * read without a lock, since the transaction that binds it may hold one. A process is dead
+ * that renewed no lease for a while and holds no session lock.
+ */
+async function claim(ctx: Context, request: Repeatable, token: string): Promise<Row> {
+  const now = ctx.now();
+  const digest = digestOf(request.body);
+  const isSilent = sql`k.lease_until < ${afterSeconds(now, LEASE_SECONDS - SILENT_SECONDS)}`;
+  const isForgotten = sql`k.created_at < ${afterSeconds(now, -KEPT_HOURS * 3600)}`;
+  const isFree = sql`(${isForgotten} or (
+    k.status is null and (k.sealed_resource is null or k.request_digest = ${digest})
+    and (k.lease_until < ${now} or (${isSilent} and not ${isPresent(sql`k.process_lock`)}))))`;
+  const columns = sql`lease_token as "leaseToken", request_digest as digest, status, sealed_body as "sealedBody",
+                      sealed_resource as "sealedResource"`;
+  const { rows } = await sql<Row>`
+    with seen as (
+      select * from idempotency_keys k
+       where caller = ${request.caller} and route = ${request.route} and key = ${request.key}),
+    taken as (
+      insert into idempotency_keys as k
+             (caller, route, key, request_digest, lease_token, lease_until, process_lock, created_at)
+      select ${request.caller}, ${request.route}, ${request.key}, ${digest}::bytea, ${token}::uuid,
+             ${afterSeconds(now, LEASE_SECONDS)}::timestamptz, ${ctx.presence.key}::integer, ${now}::timestamptz
+       where not exists (select from seen k where not ${isFree})
+      on conflict (caller, route, key) do update
+        set lease_token = excluded.lease_token, lease_until = excluded.lease_until, process_lock = excluded.process_lock,
+            request_digest = excluded.request_digest, status = null, sealed_body = null,
+            sealed_resource = case when not ${isForgotten} then k.sealed_resource end,
+            created_at = case when ${isForgotten} or k.sealed_resource is null then excluded.created_at else k.created_at end
+        where ${isFree}
+      returning *)
+    select ${columns} from taken
+    union all
+    select ${columns} from seen where not exists (select from taken)`.execute(ctx.db);
+  // Nothing seen: the first request released the key between our insert and our look. It may be tried at once.
+  return rows[0] ?? inProgress();
+}
+
+function inProgress(): never {
+  throw new ApiError("IDEMPOTENCY_IN_PROGRESS", undefined, undefined, 1);
+}
+
+async function replay(ctx: Context, request: Repeatable, row: Row, { join }: Actions): Promise<Outcome> {
+  if (!row.digest.equals(digestOf(request.body))) throw new ApiError("IDEMPOTENCY_KEY_REUSED");
+  if (row.status === null || row.sealedBody === null) {
+    const { sealedResource } = row;
+    const again = sealedResource && (await join(ctx.vault.open(sealedResource, resourceContext(request))));
+    return again ? { status: 200, body: "", headers: REPLAYED, again } : inProgress();
+  }
+  const body = ctx.vault.open(row.sealedBody, sealContext(request));
+  const replayed = { status: row.status, body, headers: REPLAYED };
+  return body.startsWith(STREAM) ? { ...replayed, again: body.slice(STREAM.length) } : replayed;
+}
+
+const REPLAYED = { "idempotent-replayed": "true" };
+
+/** Of a stream its name is kept, by which it is found again; an envelope begins otherwise. */
+const STREAM = "stream:";
+
+const keptOf = ({ repeat, stream, ...outcome }: Outcome): string =>
+  stream?.name ? STREAM + stream.name : textOf(repeat ?? outcome);
+
+/** Every statement is fenced by the token: a request that lost its lease neither binds, stores nor releases. */
+function leaseOf(ctx: Context, request: Repeatable, token: string) {
+  const { caller, route, key } = request;
+  const where = { caller, route, key, lease_token: token };
+  const update = (db: Queries) => db.updateTable("idempotency_keys").where((row) => row.and(where));
+  return {
+    async bind(tx: Queries, resource: string): Promise<void> {
+      const sealed = ctx.vault.seal(resource, resourceContext(request));
+      const { numUpdatedRows } = await update(tx)
+        .set((row) => ({ sealed_resource: row.fn.coalesce("sealed_resource", row.val(sealed)) }))
+        .executeTakeFirst();
+      if (numUpdatedRows === 0n) inProgress();
+    },
+    unbind: () => update(ctx.db).set({ sealed_resource: null }).execute(),
+    renew: () =>
+      update(ctx.db)
+        .where("status", "is", null)
+        .set({ lease_until: afterSeconds(ctx.now(), LEASE_SECONDS) })
+        .execute(),
+    keep: (outcome: Outcome) =>
+      update(ctx.db)
+        .set({
+          status: (outcome.repeat ?? outcome).status,
+          sealed_body: ctx.vault.seal(keptOf(outcome), sealContext(request)),
+        })
+        .execute(),
+    /** What was written stays bound: the next repeat resumes at once. */
+    async release(): Promise<void> {
+      await ctx.db
+        .deleteFrom("idempotency_keys")
+        .where((row) => row.and(where))
+        .where("sealed_resource", "is", null)
+        .execute();
+      await update(ctx.db)
+        .set({ lease_until: new Date(0) })
+        .execute();
+    },
+  };
+}
+
+type Lease = ReturnType<typeof leaseOf>;
+
+/**
+ * Runs a request once for its Idempotency-Key; repeats get the first answer, or how that stands which the first one wrote before its
+ * process died. Refusals are not kept.
+ */
+export async function runOnce(ctx: Context, request: Repeatable, actions: Actions): Promise<Outcome> {
+  const token = randomUUID();
+  const row = await claim(ctx, request, token);
+  if (row.leaseToken !== token) return replay(ctx, request, row, actions);
+  const lease = leaseOf(ctx, request, token);
+  const outcome = await whileRenewed(ctx, lease, () => act(ctx, request, lease, row, actions));
+  failPoint(ctx, "idempotency: answered, not kept");
+  const isRefusal = outcome.error !== undefined && !OUTCOMES.has(outcome.error);
+  try {
+    await (isRefusal ? lease.release() : lease.keep(outcome));
+  } catch (error) {
+    // The work is done: its answer goes out, and the lease keeps a repeat away for a while.
+    ctx.log.error({ route: request.route, err: error }, "the answer to an Idempotency-Key was not kept");
+  }
+  return outcome;
+}
+
+async function act(ctx: Context, request: Repeatable, lease: Lease, row: Row, { run, resume }: Actions) {
+  const serving: Context = { ...ctx, idempotencyKey: lease };
+  if (row.sealedResource === null) return run(serving);
+  const resumed = await resume(serving, ctx.vault.open(row.sealedResource, resourceContext(request)));
+  if (resumed) return { ...resumed, headers: { ...resumed.headers, ...REPLAYED } };
+  await lease.unbind();
+  return run(serving);
+}
+
+/** A failed renewal is no fault: the next one may succeed, and every write is fenced. */
+async function whileRenewed<T>(ctx: Context, lease: Lease, work: () => Promise<T>): Promise<T> {
+  const timer = setInterval(() => {
+    lease.renew().catch((error) => ctx.log.warn({ err: error }, "the lease of a request was not renewed"));
+  }, RENEW_EVERY_MS);
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** Deletes what no repeat can ask for any more. */
+export async function forgetOldAnswers(ctx: Context): Promise<void> {
+  await ctx.db
+    .deleteFrom("idempotency_keys")
+    .where("created_at", "<", afterSeconds(ctx.now(), -KEPT_HOURS * 3600))
+    .execute();
+}
+
+/** Of an account that closes: answers hold what it bought and ran. */
+export const forgetAnswersTo = (db: Queries, caller: string) =>
+  db.deleteFrom("idempotency_keys").where("caller", "=", caller).execute();

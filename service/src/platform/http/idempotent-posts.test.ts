@@ -1,0 +1,431 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, suite, test } from "node:test";
+import { type Endpoint, endpoints, isRepeatable } from "@stoa/contract";
+import { appOf, turnsOnTwoFactor } from "../../../test/authenticator.ts";
+import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { callsOfWriters, killedBefore, momentOf, writtenSince } from "../../../test/kill-points.ts";
+import { type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { hasEarned } from "../../../test/payouts.ts";
+import { GOOD_KEY, type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
+import { allAt, hasKey } from "../../../test/runs.ts";
+import { JSONL, jsonLines } from "../../../test/transfer.ts";
+import { becomes } from "../../../test/until.ts";
+import { picture, send } from "../../../test/uploads.ts";
+import { begins, hasWorkflow, startWorker, transform } from "../../../test/workflows.ts";
+import { routes } from "../../app.ts";
+import { flushViews } from "../../catalog/search/views.ts";
+import { toId, toUuid } from "../../core/ids.ts";
+
+/** A request that is ready to be sent, with an Idempotency-Key among its headers. */
+type Ask = (headers: Record<string, string>) => Promise<Reply>;
+
+let market: Market;
+let provider: ProviderServer;
+let seller: Client;
+let writers: RegExp;
+before(async () => {
+  provider = await startProviderServer();
+  market = await openMarket({ providers: allAt(provider) });
+  // The clock stands still, and each kill is like an outage: what that delays is tested in ai/crashes.test.ts.
+  market.service.ctx.databaseWatch.hasBeenUpFor = () => true;
+  seller = await market.hasUser({ name: "Seller" });
+  writers = await callsOfWriters((text) => market.query(text));
+});
+after(async () => {
+  await market.close();
+  await provider.close();
+});
+
+const hasSession = async () => market.hasSession((await market.hasUser()).userId);
+const hasAdmin = async () =>
+  market.hasSession((await market.hasUser({ role: "admin" })).userId, { secondFactor: true });
+const posts =
+  (client: Client, path: string, body?: unknown): Ask =>
+  (headers) =>
+    client.post(`/v1${path}`, body, headers);
+
+const hasStatus = (productId: string, status: string) =>
+  market.query("update products set status = $2 where id = $1", [toUuid("prod", productId), status]);
+
+async function hasReview() {
+  const buyer = await market.hasUser();
+  const productId = await hasProduct(seller);
+  await hasBought(buyer, productId);
+  const { body } = await buyer.post(`/v1/products/${productId}/reviews`, { rating: 4, comment: "Good." });
+  return { productId, reviewId: body.data.id as string };
+}
+
+async function hasOrder() {
+  const buyer = await market.hasUser();
+  const productId = await hasProduct(seller);
+  return { buyer, productId, orderId: await hasBought(buyer, productId) };
+}
+
+/** One that the seller must decide, because the buyer has read what they bought. */
+async function hasRefundRequest() {
+  const { buyer, productId, orderId } = await hasOrder();
+  await buyer.get(`/v1/products/${productId}`);
+  const { body } = await buyer.post(`/v1/purchases/${orderId}/refund`, { reason: "accidental" });
+  assert.equal(body.data.status, "pending");
+  return { buyer, refundId: body.data.id as string };
+}
+
+async function hasWebhook() {
+  const owner = await market.hasUser();
+  const wish = { url: "http://127.0.0.1:9/", eventTypes: ["purchase.completed"] };
+  const { body } = await owner.post("/v1/webhooks", wish);
+  return { owner, webhookId: body.data.id as string };
+}
+
+const hasTransform = () => hasWorkflow(seller, { steps: [transform("one", "1")] });
+
+async function hasCanceledRun() {
+  const id = await begins(seller, await hasTransform());
+  await seller.post(`/v1/ai/executions/${id}/cancel`);
+  const worker = startWorker(market);
+  await becomes(
+    async () => (await seller.get(`/v1/ai/executions/${id}`)).body.data.status,
+    (status) => status === "canceled",
+  );
+  await worker.stop();
+  return id;
+}
+
+async function hasApproval() {
+  const workflowId = await hasWorkflow(seller, {
+    steps: [{ id: "yes", type: "approval", timeoutSeconds: 600 }],
+  });
+  const id = await begins(seller, workflowId);
+  const worker = startWorker(market);
+  await becomes(
+    async () => (await seller.get(`/v1/ai/executions/${id}`)).body.data.status,
+    (status) => status === "waiting",
+  );
+  await worker.stop();
+  return id;
+}
+
+const moderates = async (status: string, verb: string, body?: unknown) => {
+  const id = await hasProduct(seller);
+  if (status === "suspended")
+    await (await hasAdmin()).post(`/v1/admin/products/${id}/suspend`, {
+      reasonCode: "spam",
+      reason: "Spam.",
+    });
+  else await hasStatus(id, status);
+  return posts(await hasAdmin(), `/admin/products/${id}/${verb}`, body);
+};
+
+const spam = { reasonCode: "other", reason: "Spam." };
+const newKey = { name: "Once", permissions: { "products:read": true } };
+const newClient = { name: "Once", redirectUris: ["https://client.example/callback"] };
+const chat = (model: string) => ({
+  model,
+  metadata: { apiKeyId: "sandbox" },
+  messages: [{ role: "user", content: JSON.stringify({ topic: "rain" }) }],
+});
+
+/** Every POST that takes an Idempotency-Key, with what it needs to succeed. */
+const requests = {
+  "products.create": async () => posts(await market.hasUser(), "/products", haiku),
+  "products.publish": async () => posts(seller, `/products/${await hasDraft(seller)}/publish`),
+  "products.withdraw": async () => {
+    const id = await hasDraft(seller);
+    await hasStatus(id, "pending_review");
+    return posts(seller, `/products/${id}/withdraw`);
+  },
+  "products.unpublish": async () => posts(seller, `/products/${await hasProduct(seller)}/unpublish`),
+  "products.import": async () => {
+    const importer = await market.hasUser();
+    const body = jsonLines(haiku, { ...haiku, title: "Another haiku" });
+    return (headers) =>
+      importer.request("POST", "/v1/products/import?publish=true", {
+        body,
+        headers: { ...headers, "content-type": JSONL },
+      });
+  },
+  "admin.products.approve": () => moderates("pending_review", "approve"),
+  "admin.products.reject": () => moderates("pending_review", "reject", { reason: "Too short." }),
+  "admin.products.suspend": () => moderates("published", "suspend", spam),
+  "admin.products.reinstate": () => moderates("suspended", "reinstate"),
+  "files.add": async () => {
+    const id = await hasDraft(seller);
+    return (headers) => send(seller, `/v1/products/${id}/files`, { bytes: `# ${id}\n`, headers });
+  },
+  "images.add": async () => {
+    const id = await hasDraft(seller);
+    const bytes = await picture();
+    return (headers) => send(seller, `/v1/products/${id}/images`, { name: "picture.png", bytes, headers });
+  },
+  "reviews.create": async () => {
+    const { buyer, productId } = await hasOrder();
+    return posts(buyer, `/products/${productId}/reviews`, { rating: 4, comment: "Good." });
+  },
+  "reviews.reply": async () => {
+    const { productId, reviewId } = await hasReview();
+    return posts(seller, `/products/${productId}/reviews/${reviewId}/reply`, { comment: "Thanks." });
+  },
+  "reviews.report": async () => {
+    const { productId, reviewId } = await hasReview();
+    return posts(seller, `/products/${productId}/reviews/${reviewId}/report`, { reason: "Spam." });
+  },
+  "purchases.create": async () => {
+    const productId = await hasProduct(seller);
+    return posts(await market.hasUser(), "/purchases", { productId });
+  },
+  "payouts.create": async () => {
+    const earner = await market.hasUser({ role: "seller" });
+    const session = await market.hasSession(earner.userId);
+    await session.put("/v1/account/payout-account", { account: "acct_test" });
+    await hasEarned(market, earner, { amountMinor: 5000n });
+    return posts(session, "/payouts", { amount: 10 });
+  },
+  "payouts.account.onboard": async () => posts(await hasSession(), "/account/payout-account/onboarding"),
+  "paymentMethods.add": async () =>
+    posts(await market.hasUser(), "/payment-methods", { token: "pm_test_ok" }),
+  "paymentMethods.makeDefault": async () =>
+    posts(await market.hasUser(), "/payment-methods/pm_test_declined/default"),
+  "refunds.create": async () => {
+    const { buyer, orderId } = await hasOrder();
+    return posts(buyer, `/purchases/${orderId}/refund`, { reason: "accidental" });
+  },
+  "refunds.approve": async () => posts(seller, `/refunds/${(await hasRefundRequest()).refundId}/approve`),
+  "refunds.reject": async () =>
+    posts(seller, `/refunds/${(await hasRefundRequest()).refundId}/reject`, { reason: "It works." }),
+  "refunds.cancel": async () => {
+    const { buyer, refundId } = await hasRefundRequest();
+    return posts(buyer, `/refunds/${refundId}/cancel`);
+  },
+  "admin.orders.refund": async () => {
+    const { orderId } = await hasOrder();
+    return posts(await hasAdmin(), `/admin/orders/${orderId}/refund`, { amount: 1, reason: "other" });
+  },
+  "admin.products.refundBuyers": async () => {
+    const { productId } = await hasOrder();
+    const admin = await hasAdmin();
+    await admin.post(`/v1/admin/products/${productId}/suspend`, {
+      reasonCode: "malicious",
+      reason: "Steals.",
+    });
+    return posts(admin, `/admin/products/${productId}/refund-buyers`);
+  },
+  "discountCodes.create": async () =>
+    posts(await market.hasUser({ role: "seller" }), "/discount-codes", { code: "ONCE", percentOff: 10 }),
+  "ai.execute": async () => {
+    const productId = await hasDraft(seller);
+    return posts(seller, "/ai/execute", { productId, apiKeyId: "sandbox", variables: { topic: "rain" } });
+  },
+  "ai.estimate": async () => {
+    const productId = await hasDraft(seller);
+    return posts(seller, "/ai/estimate", { productId, apiKeyId: "sandbox", variables: { topic: "rain" } });
+  },
+  "ai.executions.cancel": async () =>
+    posts(seller, `/ai/executions/${await begins(seller, await hasTransform())}/cancel`),
+  "ai.keys.create": async () =>
+    posts(await market.hasUser(), "/ai/keys", { provider: "openai", name: "Once", key: GOOD_KEY }),
+  "ai.keys.verify": async () => {
+    const owner = await market.hasUser();
+    return posts(owner, `/ai/keys/${await hasKey(owner)}/verify`);
+  },
+  "ai.workflows.execute": async () =>
+    posts(seller, `/ai/workflows/${await hasTransform()}/execute`, { apiKeys: { sandbox: "sandbox" } }),
+  "ai.executions.retry": async () => posts(seller, `/ai/executions/${await hasCanceledRun()}/retry`),
+  "ai.executions.approve": async () =>
+    posts(seller, `/ai/executions/${await hasApproval()}/steps/yes/approve`),
+  "ai.executions.reject": async () => posts(seller, `/ai/executions/${await hasApproval()}/steps/yes/reject`),
+  "openai.completions.create": async () =>
+    posts(seller, "/openai/chat/completions", chat(await hasDraft(seller))),
+  "webhooks.create": async () =>
+    posts(await market.hasUser(), "/webhooks", {
+      url: "http://127.0.0.1:9/",
+      eventTypes: ["purchase.completed"],
+    }),
+  "webhooks.rotateSecret": async () => {
+    const { owner, webhookId } = await hasWebhook();
+    return posts(owner, `/webhooks/${webhookId}/rotate-secret`, {});
+  },
+  "webhooks.test": async () => {
+    const { owner, webhookId } = await hasWebhook();
+    return posts(owner, `/webhooks/${webhookId}/test`);
+  },
+  "webhooks.recover": async () => {
+    const { owner, webhookId } = await hasWebhook();
+    const since = new Date(market.clock.now.getTime() - 3_600_000).toISOString();
+    return posts(owner, `/webhooks/${webhookId}/recover`, { since });
+  },
+  "deliveries.retry": async () => {
+    const { owner, webhookId } = await hasWebhook();
+    const { body } = await owner.post(`/v1/webhooks/${webhookId}/test`);
+    return posts(owner, `/deliveries/${body.data.id}/retry`);
+  },
+  "apiKeys.create": async () => posts(await hasSession(), "/api-keys", newKey),
+  "apiKeys.rotate": async () => {
+    const session = await hasSession();
+    const { body } = await session.post("/v1/api-keys", newKey);
+    return posts(session, `/api-keys/${body.data.id}/rotate`);
+  },
+  "twoFactor.setUp": async () => posts(await hasSession(), "/account/two-factor"),
+  "twoFactor.confirm": async () => {
+    const session = await hasSession();
+    const { body } = await session.post("/v1/account/two-factor");
+    return posts(session, "/account/two-factor/confirm", { code: appOf(market, body.data.secret).code() });
+  },
+  "twoFactor.renewBackupCodes": async () => {
+    const session = await hasSession();
+    const app = await turnsOnTwoFactor(market, session);
+    return posts(session, "/account/two-factor/backup-codes", { code: app.nextCode() });
+  },
+  "account.callbackSecret.draw": async () => posts(await hasSession(), "/account/callback-secret"),
+  "admin.users.ban": async () => {
+    const { userId } = await market.hasUser();
+    return posts(await hasAdmin(), `/admin/users/${idOf(userId)}/ban`, { reason: "Spam." });
+  },
+  "admin.users.unban": async () => {
+    const admin = await hasAdmin();
+    const { userId } = await market.hasUser();
+    await admin.post(`/v1/admin/users/${idOf(userId)}/ban`, { reason: "Spam." });
+    return posts(admin, `/admin/users/${idOf(userId)}/unban`);
+  },
+  "admin.users.endSessions": async () => {
+    const { userId } = await hasSession();
+    return posts(await hasAdmin(), `/admin/users/${idOf(userId)}/end-sessions`);
+  },
+  "admin.reviews.hide": async () =>
+    posts(await hasAdmin(), `/admin/reviews/${(await hasReview()).reviewId}/hide`, { reason: "Spam." }),
+  "admin.reviews.restore": async () => {
+    const { reviewId } = await hasReview();
+    const admin = await hasAdmin();
+    await admin.post(`/v1/admin/reviews/${reviewId}/hide`, { reason: "Spam." });
+    return posts(admin, `/admin/reviews/${reviewId}/restore`);
+  },
+  "oauth.clients.create": async () => posts(await hasSession(), "/oauth-clients", newClient),
+  "oauth.clients.rotateSecret": async () => {
+    const session = await hasSession();
+    const { body } = await session.post("/v1/oauth-clients", newClient);
+    return posts(session, `/oauth-clients/${body.data.clientId}/rotate-secret`);
+  },
+} satisfies Record<string, () => Promise<Ask>>;
+
+const idOf = (userId: string) => toId("usr", userId);
+
+type Name = keyof typeof requests;
+
+/** Those of which a part that is killed later matters too: each is killed at every point by itself. */
+const MONEY: ReadonlySet<string> = new Set<Name>([
+  "purchases.create",
+  "payouts.create",
+  "refunds.create",
+  "refunds.approve",
+  "admin.orders.refund",
+  "ai.execute",
+]);
+/** Tables that a repeat may leave otherwise, and why. */
+const NOT_COMPARED: Record<string, string> = {
+  idempotency_keys: "rows of the key itself, which the answers prove",
+  search_words: "the first use of a word writes it, for all of them",
+  blobs: "the first of equal bytes are kept, for all of them",
+  product_views: "views are noted in memory and written twice a second",
+  view_days: "as views",
+  product_days: "as views",
+  author_days: "as views",
+};
+
+/** Where the first process had begun what must not be done again, or had used up a code, the repeat may say so instead. */
+const MAY_ALSO_ANSWER: Partial<Record<Name, string>> = {
+  "ai.execute": "500 INTERNAL_ERROR",
+  "openai.completions.create": "406 INTERNAL_ERROR",
+  "twoFactor.renewBackupCodes": "422 VALIDATION_ERROR",
+};
+
+const isGrowth = (line: string) => line.endsWith(" rows more");
+
+/** Every row that `work` writes. */
+async function writtenBy<T>(work: () => Promise<T>): Promise<{ result: T; written: string[] }> {
+  const query = (text: string) => market.query(text);
+  await flushViews(market.service.ctx);
+  const before = await momentOf(query, NOT_COMPARED);
+  const result = await work();
+  return { result, written: await writtenSince(query, before, NOT_COMPARED) };
+}
+
+interface Answered {
+  reply: Reply;
+  /** How often it was killed before. */
+  kills: number;
+}
+
+/** Sends a request again and again, killed before each further statement that is kept, until it is answered; from `first` on. */
+async function untilAnswered(ask: Ask, key: Record<string, string>, first: number): Promise<Answered> {
+  for (let nth = first; nth < 40; nth++) {
+    let reply: Reply | undefined;
+    const { wasReached } = await killedBefore(nth, writers, async () => {
+      reply = await ask(key);
+    });
+    if (!wasReached) return { reply: reply!, kills: nth - first };
+    // Its process lives on here, so that its leases must run out.
+    await market.query(
+      "update idempotency_keys set lease_until = '-infinity' where status is null and key = $1",
+      [key["idempotency-key"]],
+    );
+    await market.query("update executions set lease_until = '-infinity' where status = 'running'");
+  }
+  return assert.fail("it is never answered");
+}
+
+function assertSameAnswer({ showsSecret }: Endpoint, reply: Reply, first: Reply) {
+  if (showsSecret && reply.status === 409) return assert.equal(reply.body.error.code, "CONFLICT", reply.text);
+  assert.equal(reply.status, first.status, reply.text);
+  assert.deepEqual(Object.keys(reply.body.data ?? reply.body), Object.keys(first.body.data ?? first.body));
+}
+
+suite("POST under an Idempotency-Key whose process is killed between any two statements", () => {
+  const repeatable = endpoints.filter(isRepeatable);
+
+  test("each has a request here, and a rule for a repeat", () => {
+    assert.deepEqual(
+      Object.keys(requests).sort(),
+      repeatable.map(({ name }) => name).sort(),
+      "a new POST needs a request in this test",
+    );
+    for (const { endpoint, resume, harmlessBecause } of routes.filter((route) =>
+      isRepeatable(route.endpoint),
+    )) {
+      const hasRule = endpoint.showsSecret || resume !== undefined || harmlessBecause !== undefined;
+      assert.ok(
+        hasRule,
+        `${endpoint.name}: bind the key and give a resume, or say why acting again is harmless`,
+      );
+    }
+  });
+
+  for (const endpoint of repeatable) {
+    test(`${endpoint.name}: the repeat answers as the first would have, and what is written is written once`, async () => {
+      const name = endpoint.name as Name;
+      const prepare: () => Promise<Ask> = requests[name];
+      const newKeyOf = () => ({ "idempotency-key": randomUUID() });
+      const whole = await prepare();
+      const { result: first, written: wanted } = await writtenBy(() => whole(newKeyOf()));
+      assert.ok(first.status < 300, first.text);
+      let wasKilled = true;
+      for (let from = 1; wasKilled; from++) {
+        const ask = await prepare();
+        const {
+          result: { reply, kills },
+          written,
+        } = await writtenBy(() => untilAnswered(ask, newKeyOf(), from));
+        wasKilled = kills > 0 && MONEY.has(name);
+        assert.ok(kills > 0 || from > 1, "it was never killed");
+        const isOther = `${reply.status} ${reply.body.error?.code}` === MAY_ALSO_ANSWER[name];
+        const message = `killed from statement ${from} on`;
+        if (isOther) {
+          const grown = reply.status === 422 ? [] : wanted.filter(isGrowth);
+          assert.deepEqual(written.filter(isGrowth), grown, message);
+        } else {
+          assertSameAnswer(endpoint, reply, first);
+          assert.deepEqual(written, wanted, message);
+        }
+      }
+    });
+  }
+});

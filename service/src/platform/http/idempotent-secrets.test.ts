@@ -1,0 +1,176 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { until } from "../../../test/until.ts";
+import { KEPT_HOURS, LEASE_SECONDS } from "./idempotency.ts";
+
+const HOUR_MS = 3_600_000;
+const wish = { name: "Once", permissions: { "products:read": true } };
+
+let market: Market;
+let owner: Client;
+before(async () => {
+  market = await openMarket();
+  const { userId } = await market.hasUser({ name: "Owner" });
+  owner = await market.hasSession(userId);
+});
+after(() => market.close());
+
+const make = (key: string, body: object = wish) =>
+  owner.post("/v1/api-keys", body, { "idempotency-key": key });
+
+/** Keys are created by a fresh sign-in. */
+async function later(ms: number): Promise<void> {
+  market.clock.forward(ms);
+  owner = await market.hasSession(owner.userId);
+}
+
+const countOf = async (name: string) => {
+  const { rows } = await market.query("select count(*)::int as count from api_keys where name = $1", [name]);
+  return rows[0].count as number;
+};
+
+/** The repeat names what the first request made, and shows nothing of its secret. */
+function assertNamed(repeat: Reply, first: Reply) {
+  assert.equal(first.status, 201, first.text);
+  const { id, key } = first.body.data;
+  assert.deepEqual(assertError(repeat, 409, "CONFLICT"), { id });
+  assert.equal(repeat.headers.get("idempotent-replayed"), "true");
+  assert.ok(!repeat.text.includes(key.slice(22)));
+}
+
+test("an answer that shows a secret is not sent again: a repeat is 409 CONFLICT and names what was made", async () => {
+  const body = { ...wish, name: "Repeated" };
+  const first = await make("one", body);
+  for (let times = 0; times < 3; times++) assertNamed(await make("one", body), first);
+  assert.equal(await countOf("Repeated"), 1);
+  assert.equal((await market.as(first.body.data.key).get("/v1/categories")).status, 200);
+});
+
+test("a replaced key is named by its successor, which was made once", async () => {
+  const { body } = await owner.post("/v1/api-keys", { ...wish, name: "Rotated" });
+  const path = `/v1/api-keys/${body.data.id}/rotate`;
+  const rotate = () => owner.post(path, undefined, { "idempotency-key": "rotate" });
+  const first = await rotate();
+  assertNamed(await rotate(), first);
+  assert.equal(await countOf("Rotated"), 2);
+});
+
+test("the secret is not kept, not even sealed", async () => {
+  const first = await make("sealed");
+  const { rows } = await market.query("select * from idempotency_keys where key = 'sealed'");
+  assert.equal(rows.length, 1);
+  const { caller, route, key, sealed_body } = rows[0];
+  const kept = market.service.ctx.vault.open(sealed_body, `idempotency|${caller}|${route}|${key}`);
+  assert.ok(kept.includes(first.body.data.id));
+  assert.ok(!kept.includes(first.body.data.key.slice(22)));
+});
+
+test("another body is 422, and another account's key is another request", async () => {
+  await make("mine");
+  assertError(await make("mine", { ...wish, name: "Other" }), 422, "IDEMPOTENCY_KEY_REUSED");
+  assert.equal(await countOf("Other"), 0);
+  const { userId } = await market.hasUser();
+  const theirs = await market.hasSession(userId);
+  const reply = await theirs.post("/v1/api-keys", wish, { "idempotency-key": "mine" });
+  assert.equal(reply.status, 201, reply.text);
+});
+
+test("a refusal is not kept: the mended request makes the key", async () => {
+  assertError(await make("mended", { ...wish, name: "" }), 400, "INVALID_REQUEST", "name");
+  assert.equal((await make("mended")).status, 201);
+});
+
+test("the name of what was made is told for 24 hours, after them it is a new request", async () => {
+  const body = { ...wish, name: "A day" };
+  const first = await make("a day", body);
+  await later(KEPT_HOURS * HOUR_MS);
+  assertNamed(await make("a day", body), first);
+  market.clock.forward(1);
+  const second = await make("a day", body);
+  assert.equal(second.status, 201, second.text);
+  assert.notEqual(second.body.data.id, first.body.data.id);
+});
+
+test("of twenty parallel requests one shows the key; the others wait or are told what was made", async () => {
+  const body = { ...wish, name: "Twenty" };
+  const replies = await Promise.all(Array.from({ length: 20 }, () => make("twenty", body)));
+  const [first, ...more] = replies.filter(({ status }) => status === 201);
+  assert.deepEqual(more, []);
+  for (const reply of replies) {
+    if (reply === first) continue;
+    if (reply.body.error?.code === "IDEMPOTENCY_IN_PROGRESS") assert.equal(reply.status, 409);
+    else assertNamed(reply, first!);
+  }
+  assertNamed(await make("twenty", body), first!);
+  assert.equal(await countOf("Twenty"), 1);
+});
+
+suite("while the first request runs", () => {
+  /** Requests that make a key stand still until the work is done; `waiting` resolves when so many do. */
+  async function whileHeld(
+    work: (waiting: (count: number) => Promise<void>) => Promise<void>,
+  ): Promise<void> {
+    const client = await market.service.ctx.pool.connect();
+    try {
+      await client.query("begin");
+      await client.query("select from users where id = $1 for update", [owner.userId]);
+      await work(async (count) => {
+        await until(`${count} statements wait for a lock`, async () => {
+          const { rows } = await market.query(
+            "select count(*)::int as count from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+          );
+          return rows[0].count >= count;
+        });
+      });
+      await client.query("commit");
+    } finally {
+      client.release(true);
+    }
+  }
+
+  test("a repeat is told to wait, and then what was made", { timeout: 120_000 }, async () => {
+    const body = { ...wish, name: "Slow" };
+    let first!: Promise<Reply>;
+    await whileHeld(async (waiting) => {
+      first = make("slow", body);
+      await waiting(1);
+      const repeat = await make("slow", body);
+      assertError(repeat, 409, "IDEMPOTENCY_IN_PROGRESS");
+      assert.match(repeat.headers.get("retry-after") ?? "", /^[1-9]\d*$/);
+    });
+    const made = await first;
+    assertNamed(await make("slow", body), made);
+    assert.equal(await countOf("Slow"), 1);
+  });
+
+  test("and loses its lease, it makes nothing: the key of the repeat that took over is the only one", {
+    timeout: 120_000,
+  }, async () => {
+    const body = { ...wish, name: "Taken over" };
+    let lost!: Promise<Reply>;
+    let taken!: Promise<Reply>;
+    await whileHeld(async (waiting) => {
+      lost = make("takeover", body);
+      await waiting(1);
+      market.clock.forward(LEASE_SECONDS * 1000 + 1);
+      taken = make("takeover", body);
+      await waiting(2);
+    });
+    assertError(await lost, 409, "IDEMPOTENCY_IN_PROGRESS");
+    const made = await taken;
+    assertNamed(await make("takeover", body), made);
+    assert.equal(await countOf("Taken over"), 1);
+  });
+
+  test("and dies after it made the key, a repeat is 409 CONFLICT and names it", async () => {
+    const body = { ...wish, name: "Unseen" };
+    const first = await make("unseen", body);
+    // As the row stands when a process ends between its commit and the keeping of its answer.
+    await market.query("update idempotency_keys set status = null, sealed_body = null where key = 'unseen'");
+    assertError(await make("unseen", body), 409, "IDEMPOTENCY_IN_PROGRESS");
+    market.clock.forward(LEASE_SECONDS * 1000 + 1);
+    assertNamed(await make("unseen", body), first);
+    assert.equal(await countOf("Unseen"), 1);
+  });
+});

@@ -1,0 +1,389 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { type Endpoint, endpoints, isFilter } from "@stoa/contract";
+import { openDoors } from "../../../test/callers.ts";
+import { haiku, hasBought, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { begins, hasWorkflow } from "../../../test/workflows.ts";
+
+let market: Market;
+let member: Client;
+let buyer: Client;
+let enter: (endpoint: Endpoint) => Client;
+/** Path parameters that name something of the member's. */
+let ids: Record<string, string>;
+before(async () => {
+  market = await openMarket();
+  member = await market.hasUser({ role: "seller" });
+  buyer = await market.hasUser();
+  const productId = await hasProduct(member);
+  const bought = await hasProduct(await market.hasUser());
+  const orderId = await hasBought(member, bought);
+  await hasBought(buyer, productId);
+  const hook = await member.post("/v1/webhooks", { url: "http://127.0.0.1:9/" });
+  const approval = { id: "ok", type: "approval", timeoutSeconds: 600 };
+  const executionId = await begins(member, await hasWorkflow(member, { steps: [approval] }));
+  ids = { productId, orderId, executionId, webhookId: hook.body.data.id, version: "1.0.0" };
+  enter = await openDoors(market, member);
+});
+after(() => market.close());
+
+const pathOf = ({ base, path }: Endpoint) =>
+  `${base}${path.replace(/:(\w+)/g, (_, name) => ids[name] ?? "nothing")}`;
+const queryOf = (entries: [string, string][]) => {
+  const query = new URLSearchParams(entries).toString();
+  return query && `?${query}`;
+};
+const reads = endpoints.filter(({ method }) => method === "GET");
+const parametersOf = ({ query }: Endpoint) => Object.entries(query.shape) as [string, Endpoint["query"]][];
+
+/** What a reply says, without what differs at each request. */
+const saidBy = ({ status, body, text }: Reply) =>
+  body?.meta && body.data !== undefined
+    ? [status, body.data, body.meta.total]
+    : [status, body?.error?.code ?? text];
+
+suite("a filter of all, in any case", () => {
+  const filtered = reads.filter(({ query }) =>
+    Object.values(query.shape).some((schema) => isFilter(schema as Endpoint["query"])),
+  );
+
+  test("is declared where the specification's default is all", () => {
+    const declared = (name: string) => {
+      const endpoint = endpoints.find((each) => each.name === name)!;
+      return parametersOf(endpoint).flatMap(([key, schema]) => (isFilter(schema) ? [key] : []));
+    };
+    assert.deepEqual(declared("products.list"), ["type", "category", "provider", "status"]);
+    assert.deepEqual(declared("purchases.list"), ["status", "productId"]);
+    assert.deepEqual(declared("analytics.products"), ["productId"]);
+    const forgotten = reads.flatMap((endpoint) =>
+      parametersOf(endpoint)
+        .filter(
+          ([name, schema]) =>
+            /^(type|types|category|provider|status|productId|product|role|plan|mode)$/.test(name) &&
+            !isFilter(schema),
+        )
+        .map(([name]) => `${endpoint.name} ${name}`),
+    );
+    assert.deepEqual(forgotten, []);
+  });
+
+  for (const endpoint of filtered) {
+    test(`${endpoint.name}: answers as without it`, async () => {
+      const names = parametersOf(endpoint).flatMap(([name, schema]) => (isFilter(schema) ? [name] : []));
+      const client = enter(endpoint);
+      const plain = await client.get(pathOf(endpoint));
+      assert.equal(plain.status, 200, plain.text);
+      for (const spelling of ["all", "ALL"]) {
+        const reply = await client.get(pathOf(endpoint) + queryOf(names.map((name) => [name, spelling])));
+        assert.deepEqual(saidBy(reply), saidBy(plain));
+      }
+    });
+  }
+});
+
+suite("an empty query parameter", () => {
+  for (const endpoint of reads.filter((each) => parametersOf(each).length > 0)) {
+    test(`${endpoint.name}: counts as absent`, async () => {
+      const client = enter(endpoint);
+      const plain = await client.get(pathOf(endpoint));
+      const names = parametersOf(endpoint).map(([name]): [string, string] => [name, ""]);
+      assert.deepEqual(saidBy(await client.get(pathOf(endpoint) + queryOf(names))), saidBy(plain));
+      const twice = queryOf([...names, ...names]);
+      assert.deepEqual(saidBy(await client.get(pathOf(endpoint) + twice)), saidBy(plain));
+    });
+  }
+
+  test("GET /products: of api_key counts as absent beside a header", async () => {
+    assert.equal((await member.get("/v1/products?api_key=")).status, 200);
+  });
+});
+
+suite("an enumerated query value", () => {
+  /** The values that the OpenAPI document lists for a parameter. */
+  async function enumerations() {
+    const { paths } = (await member.get("/v1/openapi.json")).body;
+    return reads.flatMap((endpoint) => {
+      const operation = paths[endpoint.path.replace(/:(\w+)/g, "{$1}")].get;
+      return operation.parameters.flatMap(
+        (parameter: { in: string; name: string; schema: { enum?: string[] } }) =>
+          parameter.in === "query" && parameter.schema.enum
+            ? [{ endpoint, name: parameter.name, values: parameter.schema.enum }]
+            : [],
+      ) as { endpoint: Endpoint; name: string; values: string[] }[];
+    });
+  }
+
+  test("in other letters answers as in the contract's", async () => {
+    const listed = await enumerations();
+    assert.ok(listed.length > 20);
+    for (const { endpoint, name, values } of listed) {
+      // Most values of a list look alike: the first and the last stand for them.
+      for (const value of new Set([values[0]!, values.at(-1)!])) {
+        const ask = async (text: string) => {
+          const own: [string, string][] =
+            endpoint.name.startsWith("products.") && name === "status" ? [["author", "me"]] : [];
+          return saidBy(await enter(endpoint).get(pathOf(endpoint) + queryOf([[name, text], ...own])));
+        };
+        const right = await ask(value);
+        assert.equal(right[0], 200, `${endpoint.name} ${name}=${value}`);
+        const swapped = value === value.toUpperCase() ? value.toLowerCase() : value.toUpperCase();
+        assert.deepEqual(await ask(swapped), right, `${endpoint.name} ${name}=${swapped}`);
+      }
+    }
+  });
+
+  for (const path of [
+    "/v1/products?currency=usd&sort=PRICE&order=ASC&category=WRITING",
+    "/v1/events?type=PRODUCT.PUBLISHED",
+    "/v1/analytics/revenue?currency=usd&groupBy=Currency",
+  ]) {
+    test(`${path}: is taken`, async () => {
+      const reply = await member.get(path);
+      assert.equal(reply.status, 200, reply.text);
+      if (Array.isArray(reply.body.data)) assert.ok(reply.body.data.length > 0);
+    });
+  }
+});
+
+suite("null for an optional field", () => {
+  const takers = endpoints.filter(
+    ({ method, body, upload }) => body !== null && upload === null && (method === "POST" || method === "PUT"),
+  );
+  /** Problems that a reply has with fields, which must be the same with and without `null`. */
+  const fieldsOf = ({ body }: Reply) =>
+    (body.error?.details?.errors ?? []).map(({ field }: { field: string }) => field);
+
+  for (const endpoint of takers) {
+    const optional = Object.entries(endpoint.body!.shape).flatMap(([name, schema]) =>
+      (schema as Endpoint["data"]).safeParse(undefined).success ? [name] : [],
+    );
+    if (optional.length === 0) continue;
+    test(`${endpoint.name}: counts as not given`, async () => {
+      const given = Object.entries(endpoint.example ?? {}).filter(([name]) => !optional.includes(name));
+      const send = async (more: Record<string, null>) => {
+        const json = { ...Object.fromEntries(given), ...more };
+        return fieldsOf(await enter(endpoint).request(endpoint.method, pathOf(endpoint), { json }));
+      };
+      const nulls = Object.fromEntries(optional.map((name) => [name, null]));
+      assert.deepEqual(await send(nulls), await send({}));
+    });
+  }
+
+  test("POST /purchases: buys by the default method", async () => {
+    const productId = await hasProduct(member);
+    const nulls = { paymentMethodId: null, referralCode: null, discountCode: null, expectedPrice: null };
+    const reply = await buyer.post("/v1/purchases", { productId, ...nulls });
+    assert.equal(reply.status, 201, reply.text);
+    const refund = { reason: "not_needed", details: null };
+    const asked = await buyer.post(`/v1/purchases/${reply.body.data.orderId}/refund`, refund);
+    assert.equal(asked.status, 201, asked.text);
+  });
+
+  test("in nested objects, lists and maps of providers counts as not given", async () => {
+    const variables = [
+      { name: "topic", description: null, required: null, default: null, enum: null, maxLength: null },
+    ];
+    const models = { openai: "gpt-5-mini", anthropic: null };
+    const content = "Write about {{topic}}";
+    const created = await member.post("/v1/products", {
+      ...haiku,
+      content,
+      variables,
+      models,
+      version: null,
+    });
+    assert.equal(created.status, 201, created.text);
+    const productId = created.body.data.id;
+    const detail = (await member.get(`/v1/products/${productId}`)).body.data;
+    assert.deepEqual([detail.version, detail.models], ["1.0.0", { openai: "gpt-5-mini" }]);
+    const options = { model: null, temperature: null, maxTokens: null, version: null };
+    const run = { productId, apiKeyId: "sandbox", variables: { topic: "rain" }, options, stream: null };
+    const reply = await member.post("/v1/ai/execute", run);
+    assert.equal(reply.status, 200, reply.text);
+  });
+
+  test("in the options of a union counts as not given", async () => {
+    const productId = await hasProduct(member);
+    await member.post("/v1/ai/keys", { provider: "sandbox", name: "x", key: "y" });
+    const part = { type: "text", text: "rain" };
+    const messages = [
+      { role: "system", content: [{ type: "text", text: "" }], name: null },
+      { role: "user", content: [part], name: null },
+    ];
+    const body = {
+      model: productId,
+      messages,
+      metadata: { apiKeyId: "sandbox", model: null, variables: null },
+    };
+    const reply = await member.post("/v1/openai/chat/completions", body);
+    assert.equal(reply.status, 200, reply.text);
+    const empty = [{ role: "user", content: [{ ...part, text: null }] }];
+    const refused = await member.post("/v1/openai/chat/completions", { ...body, messages: empty });
+    const without = await member.post("/v1/openai/chat/completions", {
+      ...body,
+      messages: [{ role: "user", content: [{ type: "text" }] }],
+    });
+    assert.deepEqual([refused.status, refused.body.error], [without.status, without.body.error]);
+  });
+
+  test("in a line of an import that creates a product counts as not given", async () => {
+    const line = JSON.stringify({ ...haiku, id: null, category: null, preview: null, version: null });
+    const init = { headers: { "content-type": "application/jsonl" }, body: line };
+    const reply = await member.request("POST", "/v1/products/import?dryRun=TRUE", init);
+    assert.equal(reply.status, 200, reply.text);
+  });
+
+  test("of a PATCH that cannot be cleared is an error that names it", async () => {
+    for (const field of ["title", "price", "content", "tags"]) {
+      const reply = await member.patch(`/v1/products/${ids["productId"]}`, { [field]: null });
+      assertError(reply, 400, "INVALID_REQUEST", field);
+    }
+    const cleared = await member.patch(`/v1/products/${ids["productId"]}`, {
+      commissionBasisPoints: null,
+    });
+    assert.equal(cleared.status, 200, cleared.text);
+  });
+
+  test("for a required field, and for a value of a map, is an error that names it", async () => {
+    assertError(
+      await member.post("/v1/products", { ...haiku, title: null }),
+      400,
+      "INVALID_REQUEST",
+      "title",
+    );
+    const run = { productId: ids["productId"], apiKeyId: "sandbox", variables: { topic: null } };
+    assertError(await member.post("/v1/ai/execute", run), 422, "VALIDATION_ERROR", "variables.topic");
+  });
+});
+
+suite("HEAD", () => {
+  for (const endpoint of reads) {
+    test(`${endpoint.name}: answers the status and type of GET, and no body`, async () => {
+      const client = enter(endpoint);
+      const got = await client.get(pathOf(endpoint));
+      const head = await client.request("HEAD", pathOf(endpoint));
+      assert.equal(head.status, got.status);
+      assert.equal(head.headers.get("content-type"), got.headers.get("content-type"));
+      assert.equal(head.text, "");
+    });
+  }
+
+  for (const path of [
+    "/",
+    "/docs",
+    "/docs/errors",
+    "/docs/docs.css",
+    "/v1/openapi.json",
+    "/healthz",
+    "/readyz",
+    "/auth/sign-in",
+    "/dev/mail",
+    "/.well-known/oauth-authorization-server",
+    "/.well-known/oauth-protected-resource/v1",
+    "/oauth/jwks",
+    "/api/auth/github",
+    "/api/auth/callback/github",
+  ]) {
+    test(`${path}: answers`, async () => {
+      const [got, head] = await Promise.all(
+        ["GET", "HEAD"].map((method) => market.as(null).request(method, path)),
+      );
+      assert.notEqual(head!.status, 405);
+      if (!path.startsWith("/api/auth")) assert.equal(head!.status, got!.status);
+      assert.equal(head!.text, "");
+    });
+  }
+
+  test("GET /products/{id}: HEAD neither reveals the content nor counts a view", async () => {
+    const seller = await market.hasUser();
+    const productId = await hasProduct(seller);
+    const orderId = await hasBought(buyer, productId);
+    const { downloadUrl } = (await buyer.get(`/v1/purchases/${orderId}`)).body.data;
+    for (const path of [
+      `/v1/products/${productId}`,
+      `/v1/products/${productId}/versions/1.0.0`,
+      downloadUrl,
+    ]) {
+      const head = await buyer.request("HEAD", path);
+      assert.equal(head.status, 200);
+    }
+    const { rows } = await market.query(
+      "select used_at from entitlements e join orders o on o.id = e.order_id order by o.created_at desc, o.id desc limit 1",
+    );
+    assert.deepEqual(rows, [{ used_at: null }]);
+    const first = await buyer.get(`/v1/products/${productId}`);
+    assert.equal(first.body.data.access.revealForfeitsInstantRefund, false);
+    const head = await buyer.request("HEAD", `/v1/products/${productId}`);
+    assert.equal(head.headers.get("etag"), first.headers.get("etag"));
+    const again = await buyer.get(`/v1/products/${productId}`, {
+      "if-none-match": first.headers.get("etag")!,
+    });
+    assert.equal(again.status, 304, "the first answer shows the use already");
+  });
+
+  test("a path that takes no GET: HEAD is 405, and GET's paths list HEAD", async () => {
+    assert.equal((await member.request("HEAD", "/v1/ai/execute")).status, 405);
+    const reply = await member.request("DELETE", "/v1/categories");
+    assert.equal(reply.headers.get("allow"), "GET, HEAD");
+  });
+});
+
+suite("a slash at the end of a path", () => {
+  for (const endpoint of reads) {
+    test(`${endpoint.name}: is the same route`, async () => {
+      const client = enter(endpoint);
+      const path = pathOf(endpoint);
+      assert.deepEqual(saidBy(await client.get(`${path}/`)), saidBy(await client.get(path)));
+    });
+  }
+
+  test("GET /products/?limit=1: lists", async () => {
+    const reply = await member.get("/v1/products/?limit=1");
+    assert.deepEqual([reply.status, reply.body.data.length], [200, 1]);
+  });
+
+  test("POST /purchases/: a repeat of the Idempotency-Key without the slash is the same request", async () => {
+    const productId = await hasProduct(member);
+    const key = { "idempotency-key": "slash" };
+    const first = await buyer.post("/v1/purchases/", { productId }, key);
+    const again = await buyer.post("/v1/purchases", { productId }, key);
+    assert.deepEqual([first.status, again.body], [201, first.body]);
+  });
+
+  test("pages: are the same page", async () => {
+    for (const path of ["/docs/", "/docs/errors/", "/healthz/", "/auth/sign-in/"])
+      assert.equal((await market.as(null).get(path)).status, 200, path);
+  });
+});
+
+suite("sign-in below the base of the API", () => {
+  test("/v1/api/auth/*: answers as /api/auth/* for every endpoint of sign-in", async () => {
+    const nobody = market.as(null);
+    for (const endpoint of endpoints.filter(({ base }) => base === "/api/auth")) {
+      const replies = [];
+      for (const prefix of ["", "/v1"])
+        replies.push(
+          await nobody.request(endpoint.method, prefix + pathOf(endpoint), {
+            json: endpoint.body ? {} : undefined,
+          }),
+        );
+      assert.deepEqual(saidBy(replies[1]!), saidBy(replies[0]!), endpoint.name);
+      assert.notEqual(replies[0]!.status, 404);
+    }
+  });
+
+  test("POST /v1/api/auth/verify: signs in with the cookie of our origin, and refuses another site", async () => {
+    const email = "newcomer@example.com";
+    const nobody = market.as(null);
+    assert.equal((await nobody.post("/v1/api/auth/magic-link", { email })).status, 200);
+    const mails = (await nobody.get("/dev/mail", { accept: "application/json" })).body.data;
+    const token = /token=([\w-]+)/.exec(mails.find(({ to }: { to: string }) => to === email).text)![1]!;
+    const foreign = await nobody.post("/v1/api/auth/verify", { token }, { "sec-fetch-site": "cross-site" });
+    assertError(foreign, 403, "UNAUTHORIZED");
+    const reply = await nobody.post("/v1/api/auth/verify", { token });
+    assert.equal(reply.status, 200, reply.text);
+    assert.match(reply.headers.get("set-cookie") ?? "", /^__Host-session=.*Path=\//);
+    assert.ok(reply.body.sessionToken);
+  });
+});

@@ -1,0 +1,38 @@
+import type { FastifyRequest } from "fastify";
+import type { Context } from "../../core/context.ts";
+import { isLoopbackHost, isLoopbackOrigin } from "../../core/loopback.ts";
+import { isProxied } from "./own-machine.ts";
+
+const SECURE_PREFIX = "__Host-";
+const PLAIN_PREFIX = "stoa-";
+
+/**
+ * Browsers drop a Secure cookie that comes over plain HTTP from another machine, and nobody could sign in. In a test environment
+ * whose address is such a one, cookies are not Secure and have another prefix; production refuses to start there.
+ */
+export const hasPlainCookies = ({ config, links }: Pick<Context, "config" | "links">): boolean =>
+  config.environment === "test" && links.origin().startsWith("http:") && !isLoopbackOrigin(links.origin());
+
+export const toPlainName = (name: string): string =>
+  name.startsWith(SECURE_PREFIX) ? PLAIN_PREFIX + name.slice(SECURE_PREFIX.length) : name;
+
+/** Lets everybody who reads a cookie find it by its one name. */
+export function readPlainCookies({ cookies }: FastifyRequest): void {
+  for (const [name, value] of Object.entries(cookies))
+    if (name.startsWith(PLAIN_PREFIX)) cookies[SECURE_PREFIX + name.slice(PLAIN_PREFIX.length)] ??= value;
+}
+
+/**
+ * The address by which a browser came, where nobody can sign in by it: another one than the service's own. null: it is right, or a
+ * proxy asked, which may have changed it.
+ */
+export function wrongAddress(
+  { config, links }: Pick<Context, "config" | "links">,
+  request: FastifyRequest,
+): string | null {
+  if (config.environment !== "test" || isProxied(request)) return null;
+  const own = new URL(links.origin());
+  const given = URL.parse(`${own.protocol}//${request.headers.host}`);
+  if (!given || given.host === own.host || isLoopbackHost(given.hostname)) return null;
+  return `${request.protocol}://${given.host}`;
+}

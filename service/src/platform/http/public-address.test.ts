@@ -1,0 +1,281 @@
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { text } from "node:stream/consumers";
+import { after, before, suite, test } from "node:test";
+import { endpoints } from "@stoa/contract";
+import { z } from "zod";
+import { hasProduct } from "../../../test/factories.ts";
+import { lettersTo, someAddress } from "../../../test/letters.ts";
+import { type Client, type Market, openMarket } from "../../../test/market.ts";
+import { hasOAuthClient } from "../../../test/oauth.ts";
+import { testPageTokens } from "../../core/test-page-tokens.ts";
+
+interface Asked {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  text: string;
+}
+
+/** fetch lets no program choose the Host header. */
+function ask(market: Market, path: string, headers: Record<string, string>, body?: object): Promise<Asked> {
+  const { hostname, port } = new URL(market.origin);
+  return new Promise((resolve, reject) => {
+    const method = body ? "POST" : "GET";
+    const asking = request({ hostname, port, path, method, headers }, async (reply) => {
+      resolve({ status: reply.statusCode!, headers: reply.headers, text: await text(reply) });
+    });
+    asking.on("error", reject).end(body && JSON.stringify(body));
+  });
+}
+
+const TEST_PAGES = ["/dev/mail", "/dev/hooks", "/dev/hooks/mine", "/dev/payments"];
+
+suite("a service with a public address behind a proxy that says nothing of itself", () => {
+  let market: Market;
+  let token: string;
+  before(async () => {
+    market = await openMarket({ config: { publicUrl: "https://stoa.example", metricsToken: "a-token" } });
+    [token = ""] = testPageTokens(market.service.ctx.config);
+  });
+  after(() => market.close());
+  const asLocal = (path: string, headers = {}) => ask(market, path, { host: "127.0.0.1:4000", ...headers });
+
+  test("shows its test pages to nobody by a loopback name", async () => {
+    for (const path of TEST_PAGES) {
+      assert.equal((await asLocal(path)).status, 404, path);
+      assert.equal((await ask(market, path, { host: "stoa.example" })).status, 404, path);
+      assert.equal((await asLocal(`${path}?token=${"x".repeat(43)}`)).status, 404, path);
+      assert.equal((await asLocal(path, { authorization: "Bearer x" })).status, 404, path);
+    }
+  });
+
+  test("shows them to a program that has the token, and to a browser that brought it once", async () => {
+    const headers = { host: "stoa.example", accept: "application/json" };
+    assert.equal((await ask(market, `/dev/mail?token=${token}`, headers)).status, 200);
+    assert.equal(
+      (await ask(market, "/dev/mail", { ...headers, authorization: `Bearer ${token}` })).status,
+      200,
+    );
+    const first = await ask(market, `/dev/mail?token=${token}`, {
+      host: "stoa.example",
+      accept: "text/html",
+    });
+    assert.equal(first.status, 303);
+    assert.equal(first.headers["location"], "/dev/mail");
+    const [cookie] = first.headers["set-cookie"] as string[];
+    assert.match(cookie!, /^__Host-test-pages=[\w-]{43};.* HttpOnly; Secure; SameSite=Lax/);
+    const later = { host: "stoa.example", accept: "text/html", cookie: cookie!.split(";")[0]! };
+    for (const path of TEST_PAGES) assert.ok((await ask(market, path, later)).status < 400, path);
+  });
+
+  test("shows its metrics to the token alone", async () => {
+    assert.equal((await asLocal("/metrics")).status, 404);
+    assert.equal((await asLocal("/metrics", { authorization: "Bearer a-toke" })).status, 404);
+    assert.equal((await asLocal("/metrics", { authorization: "Bearer a-token" })).status, 200);
+  });
+
+  test("tells browsers to come by HTTPS alone, with every answer", async () => {
+    for (const path of ["/healthz", "/v1/products", "/docs", "/auth/sign-in", "/nowhere", "/oauth/jwks"]) {
+      const { headers } = await ask(market, path, { host: "stoa.example" });
+      assert.equal(headers["strict-transport-security"], "max-age=31536000", path);
+    }
+  });
+
+  test("shows metrics to nobody where there is no token", async () => {
+    const other = await openMarket({ config: { publicUrl: "https://stoa.example" } });
+    const { status } = await ask(other, "/metrics", { host: "127.0.0.1:4000" });
+    await other.close();
+    assert.equal(status, 404);
+  });
+});
+
+suite("a test service at a plain HTTP address of the network", () => {
+  const ORIGIN = "http://stoa.lan:4000";
+  let market: Market;
+  before(async () => {
+    market = await openMarket({ config: { publicUrl: ORIGIN } });
+  });
+  after(() => market.close());
+  const asBrowser = (path: string, headers: Record<string, string> = {}, body?: object) =>
+    ask(
+      market,
+      path,
+      {
+        host: "stoa.lan:4000",
+        ...(body && { origin: ORIGIN, "content-type": "application/json" }),
+        ...headers,
+      },
+      body,
+    );
+  /** Of every cookie that was set; a browser would drop a Secure one. */
+  function kept({ headers }: Asked): string {
+    const lines = (headers["set-cookie"] ?? []) as string[];
+    for (const line of lines) assert.doesNotMatch(line, /^__|; Secure/i, line);
+    return lines.map((line) => line.split(";")[0]).join("; ");
+  }
+  async function signIn(): Promise<string> {
+    const email = someAddress();
+    const asked = await asBrowser("/api/auth/magic-link", {}, { email });
+    assert.equal(asked.status, 200, asked.text);
+    const [letter] = await lettersTo(market, email);
+    const token = /#token=([\w-]{43})/.exec(letter!.text)![1];
+    const verified = await asBrowser("/api/auth/verify", { cookie: kept(asked) }, { token });
+    assert.equal(verified.status, 200, verified.text);
+    return kept(verified);
+  }
+
+  test("sends buyers to the bank at its own address, and shows the bank's desk to nobody without the token", async () => {
+    const [maker, buyer] = [await market.hasUser(), await market.hasUser()];
+    const wish = { productId: await hasProduct(maker), paymentMethodId: "pm_test_requires_action" };
+    const { url } = (await buyer.post("/v1/purchases", wish)).body.data.nextAction;
+    assert.ok(url.startsWith(`${ORIGIN}/dev/payments/authorize/`), url);
+    const page = await asBrowser(new URL(url).pathname);
+    assert.match(page.text, /Approve this payment/);
+    // No Sec-Fetch-Site at such an address: the browser sends `Origin`, which the page's policy lets it.
+    assert.equal(page.headers["referrer-policy"], "same-origin");
+    assert.equal((await asBrowser("/dev/payments")).status, 404);
+  });
+
+  test("signs people in by cookies that a browser keeps", async () => {
+    const cookie = await signIn();
+    assert.match(cookie, /\bstoa-session=\S+/);
+    const page = await asBrowser("/auth/signed-in", { cookie });
+    assert.equal(page.status, 200, page.text);
+    assert.equal((await asBrowser("/v1/account", { cookie })).status, 200);
+    const out = await asBrowser("/api/auth/logout", { cookie }, {});
+    assert.match(kept(out), /stoa-session=(;|$)/);
+  });
+
+  test("knows a visitor again", async () => {
+    const cookie = kept(await asBrowser("/auth/sign-in", { accept: "text/html" }));
+    assert.match(cookie, /\bstoa-guest=/);
+    assert.equal((await asBrowser("/v1/products", { cookie })).status, 200);
+  });
+
+  test("leads an OAuth client's user to consent", async () => {
+    const seller = await market.hasUser();
+    const { id, redirectUri } = await hasOAuthClient(market, seller);
+    const cookie = await signIn();
+    const query = new URLSearchParams({
+      client_id: id,
+      response_type: "code",
+      redirect_uri: redirectUri,
+      scope: "products:read",
+      code_challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+      code_challenge_method: "S256",
+    });
+    let at = `/oauth/authorize?${query}`;
+    const jar = new Map<string, string>();
+    const keep = (cookies: string) => {
+      for (const pair of cookies.split("; ").filter(Boolean)) jar.set(pair.split("=")[0]!, pair);
+    };
+    keep(cookie);
+    for (let hops = 0; hops < 5; hops++) {
+      const page = await asBrowser(at, { cookie: [...jar.values()].join("; "), accept: "text/html" });
+      keep(kept(page));
+      if (page.status === 200) return assert.match(page.text, /value="allow"/);
+      assert.ok(page.headers["location"], `${page.status} ${page.text}`);
+      const { pathname, search } = new URL(String(page.headers["location"]), ORIGIN);
+      at = pathname + search;
+    }
+    assert.fail(`no consent page, the last address is ${at}`);
+  });
+
+  test("says on its sign-in page, and in its log, that others on the network can read along", async () => {
+    assert.match((await asBrowser("/auth/sign-in")).text, /over plain HTTP/);
+    assert.match(market.logs.join(""), /sign-in goes over plain HTTP/);
+  });
+
+  test("names the right address in the place of the form at any other, and logs it once", async () => {
+    for (const path of ["/auth/sign-in", "/auth/verify", "/auth/signed-in"]) {
+      const { status, text } = await ask(market, path, { host: "192.168.1.5:4000", accept: "text/html" });
+      assert.equal(status, 400, path);
+      assert.match(text, /192\.168\.1\.5:4000.*<a href="http:\/\/stoa\.lan:4000\/auth\/sign-in"/s);
+      assert.match(text, /STOA_PUBLIC_URL/);
+    }
+    const logged = market.logs.filter((line) => line.includes("192.168.1.5:4000"));
+    assert.equal(logged.length, 1);
+  });
+
+  test("lets a proxy ask by any name", async () => {
+    const headers = { host: "app:4000", "x-forwarded-for": "192.168.1.7" };
+    assert.equal((await ask(market, "/auth/sign-in", headers)).status, 200);
+  });
+
+  test("does not tell browsers to come by HTTPS", async () => {
+    assert.equal((await asBrowser("/healthz")).headers["strict-transport-security"], undefined);
+  });
+});
+
+suite("a service without a public address", () => {
+  for (const [proxy, headers] of [
+    ["adds X-Forwarded-Host", { host: "127.0.0.1:4000", "x-forwarded-host": "stoa.example" }],
+    ["passes the browser's Host", { host: "stoa.example" }],
+    ["passes the browser's Origin alone", { host: "127.0.0.1:4000", origin: "https://stoa.example" }],
+  ] as const)
+    test(`a proxy on the same machine ${proxy}: one warning names STOA_PUBLIC_URL`, async (t) => {
+      const market = await openMarket();
+      t.after(() => market.close());
+      const warnings = () =>
+        market.logs.filter((line) => /"level":40.*STOA_PUBLIC_URL is not set/.test(line));
+      await ask(market, "/healthz", { host: "127.0.0.1:4000", origin: "http://localhost:3000" });
+      assert.equal(warnings().length, 0, "a person at the machine");
+      for (const _ of [1, 2]) await ask(market, "/healthz", headers);
+      assert.equal(warnings().length, 1);
+      assert.match(warnings()[0]!, /stoa\.example/);
+    });
+});
+
+suite("an answer that may show a secret is stored by no cache", () => {
+  let market: Market;
+  let member: Client;
+  let session: Client;
+  before(async () => {
+    market = await openMarket();
+    member = await market.hasUser();
+    session = await market.hasSession(member.userId);
+  });
+  after(() => market.close());
+  const SECRET = /^(client)?(secret|key|token|sessionToken|codes|challenge|otpauthUri|qrCode)$/i;
+  const showing = endpoints.filter(({ base, showsSecret }) => showsSecret || base === "/api/auth");
+
+  /** The names of all fields of an answer, however deep. */
+  function namesIn(schema: unknown): string[] {
+    if (typeof schema !== "object" || schema === null) return [];
+    const { properties = {} } = schema as { properties?: object };
+    return [...Object.keys(properties), ...Object.values(schema).flatMap(namesIn)];
+  }
+
+  test("every endpoint whose answer has a field of a secret's name is one of them", () => {
+    const odd = endpoints.filter((endpoint) => {
+      // The key of a group of sales is no secret.
+      if (showing.includes(endpoint) || endpoint.tag === "analytics") return false;
+      const schema = z.toJSONSchema(endpoint.data, { io: "output", unrepresentable: "any" });
+      return namesIn(schema).some((name) => SECRET.test(name));
+    });
+    assert.deepEqual(
+      odd.map(({ name }) => name),
+      [],
+    );
+  });
+
+  for (const { name, method, base, path } of showing)
+    test(`${name}: refused`, async () => {
+      const reply = await session.request(method, base + path.replace(/:\w+/g, "x"), { json: { x: 1 } });
+      assert.ok(reply.status >= 400, reply.text);
+      assert.equal(reply.headers.get("cache-control"), "no-store", reply.text);
+    });
+
+  test("a new API key, a webhook's secret and an OAuth client's secret", async () => {
+    const replies = [
+      await session.post("/v1/api-keys", { name: "Mine", permissions: { "products:read": true } }),
+      await member.post("/v1/webhooks", { url: "http://127.0.0.1:9/" }),
+      await session.post("/v1/account/callback-secret"),
+      await session.post("/v1/account/two-factor"),
+    ];
+    for (const reply of replies) {
+      assert.ok(reply.status < 300, reply.text);
+      assert.equal(reply.headers.get("cache-control"), "no-store");
+    }
+  });
+});

@@ -1,0 +1,149 @@
+import type { ErrorCode, Quota } from "@stoa/contract";
+import type { Caller } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { networkOf } from "../../core/network.ts";
+import { type Allowance, type Counters, isFull, type Window } from "./counters.ts";
+
+export interface RateLimits {
+  /** Counts a request; answers what its caller is told in headers, and the refusal when there was nothing left. */
+  count(caller: Caller, ip: string): Promise<{ headers: Record<string, string>; refusal: ApiError | null }>;
+  /** What a caller is told in headers, where the request counts in no window. */
+  peek(caller: Caller, ip: string): Promise<Record<string, string>>;
+  /** Throws when too many wrong passwords or tokens came from there: no more of them are judged. */
+  mustNotBeBarred(ip: string): void;
+  /** Counts a wrong credential; answers the refusal when it was one too many. */
+  countFailure(entrance: Entrance, ip: string): Promise<ApiError | null>;
+}
+
+/**
+ * Where a wrong credential was presented. Keys and tokens cannot be guessed: a right one always enters, or a forgotten
+ * script in an office would lock out everybody there. Passwords can, so their entrance is barred.
+ */
+export type Entrance = "api" | "sign-in";
+
+export const entranceOf = (base: string | undefined): Entrance => (base === "/api/auth" ? "sign-in" : "api");
+
+const WRONG_CREDENTIAL: ReadonlySet<ErrorCode | undefined> = new Set<ErrorCode>([
+  "INVALID_API_KEY",
+  "INVALID_CREDENTIALS",
+  "INVALID_TOKEN",
+]);
+
+/** Whether an error says that a credential was wrong; a code that is still to be given is no such error. */
+export const isWrongCredential = (error: unknown) =>
+  error instanceof ApiError && WRONG_CREDENTIAL.has(error.code);
+
+interface Rules {
+  counters: Counters;
+  now(): Date;
+  allowanceOf(caller: Caller, ip: string): Allowance;
+  failedCredentials: Quota;
+  /** Called once when a network is barred from sign-in. */
+  barred?(entrance: Entrance, ip: string): void;
+}
+
+export function createRateLimits({
+  counters,
+  now,
+  allowanceOf,
+  failedCredentials,
+  ...on
+}: Rules): RateLimits {
+  const barred = new Map<string, Window>();
+  const refuse = (window: Window, what: string) => tooMany(window, what, now());
+
+  function bar(key: string, window: Window): void {
+    // About in the order in which they are over: what stays behind one goes with it.
+    for (const [other, { endsAt }] of barred) {
+      if (endsAt! > now()) break;
+      barred.delete(other);
+    }
+    barred.set(key, window);
+  }
+
+  function refusalFor(key: string): ApiError | null {
+    const window = barred.get(key);
+    return window && window.endsAt! > now() ? refuse(window, "wrong credentials") : null;
+  }
+
+  return {
+    async count(caller, ip) {
+      const { allowed, windows } = await counters.take(allowanceOf(caller, ip));
+      if (allowed) return { headers: headersOf(scarcest(windows), windows, now()), refusal: null };
+      const window = lastToEnd(windows.filter(isFull)) ?? scarcest(windows);
+      return { headers: headersOf(window, windows, now()), refusal: refuse(window, "requests") };
+    },
+    async peek(caller, ip) {
+      const windows = await counters.peek(allowanceOf(caller, ip));
+      return headersOf(scarcest(windows), windows, now());
+    },
+    mustNotBeBarred(ip) {
+      const refusal = refusalFor(keyOf("sign-in", ip));
+      if (refusal) throw refusal;
+    },
+    async countFailure(entrance, ip) {
+      const key = keyOf(entrance, ip);
+      const known = refusalFor(key);
+      if (known) return known;
+      const taken = await counters.take({ key, quotas: [failedCredentials] });
+      const window = taken.windows[0]!;
+      if (isFull(window)) {
+        bar(key, window);
+        on.barred?.(entrance, ip);
+      }
+      return taken.allowed ? null : refuse(window, "wrong credentials");
+    },
+  };
+}
+
+const keyOf = (entrance: Entrance, ip: string) => `failed:${entrance}:${networkOf(ip)}`;
+
+const remainingIn = ({ quota, used }: Window) => Math.max(0, quota.requests - used);
+const shareLeft = (window: Window) => remainingIn(window) / window.quota.requests;
+
+/** The window with the smallest remaining share; of equals the one that ends last. */
+const scarcest = (windows: Window[]): Window =>
+  windows.toSorted((a, b) => shareLeft(a) - shareLeft(b) || endOf(b) - endOf(a))[0]!;
+
+const lastToEnd = (windows: Window[]) => windows.toSorted((a, b) => endOf(b) - endOf(a))[0];
+const endOf = ({ endsAt }: Window) => endsAt?.getTime() ?? 0;
+
+const secondsUntil = (window: Window, now: Date) =>
+  Math.max(1, Math.ceil((endOf(window) - now.getTime()) / 1000));
+
+const NAMES: Record<number, string> = { 60: "minute", 3600: "hour", 86400: "day" };
+const nameOf = ({ seconds }: Quota) => NAMES[seconds] ?? `${seconds}s`;
+
+/** The fields that everybody knows, and those of the IETF's draft (draft-ietf-httpapi-ratelimit-headers). */
+function headersOf(window: Window, all: Window[], now: Date): Record<string, string> {
+  const { quota } = window;
+  const policies = all.map(
+    (each) => `"${nameOf(each.quota)}";q=${each.quota.requests};w=${each.quota.seconds}`,
+  );
+  return {
+    "x-ratelimit-limit": String(quota.requests),
+    "x-ratelimit-remaining": String(remainingIn(window)),
+    "x-ratelimit-reset": String(Math.ceil(endOf(window) / 1000)),
+    "ratelimit-policy": policies.join(", "),
+    ratelimit: `"${nameOf(quota)}";r=${remainingIn(window)};t=${secondsUntil(window, now)}`,
+  };
+}
+
+export const RATE_LIMIT_HEADERS = [
+  "X-RateLimit-Limit",
+  "X-RateLimit-Remaining",
+  "X-RateLimit-Reset",
+  "RateLimit-Policy",
+  "RateLimit",
+];
+
+function tooMany(window: Window, what: string, now: Date): ApiError {
+  const { requests, seconds } = window.quota;
+  const retryAfter = secondsUntil(window, now);
+  return new ApiError(
+    "RATE_LIMIT_EXCEEDED",
+    `Too many ${what}: ${requests} in ${seconds} seconds are allowed. Try again in ${retryAfter} seconds.`,
+    { limit: requests, windowSeconds: seconds, resetAt: new Date(endOf(window)).toISOString() },
+    retryAfter,
+  );
+}

@@ -1,0 +1,85 @@
+import type { IncomingMessage } from "node:http";
+import type { Endpoint } from "@stoa/contract";
+import { ApiError, invalidRequest } from "../../core/errors.ts";
+import { type BodyDeadlines, UploadTimeout } from "./body-deadlines.ts";
+import { hungUp } from "./multipart.ts";
+
+/** A body as it came, and the media type that it came as. */
+export interface RawBody {
+  type: string;
+  bytes: Buffer;
+}
+
+/** Without parameters. */
+export const mediaTypeOf = (contentType: string | undefined): string =>
+  (contentType ?? "").split(";")[0]!.trim().toLowerCase();
+
+/** What is in the bytes is the handler's to read. */
+export function mustBeTaken({ types }: NonNullable<Endpoint["rawBody"]>, { type, bytes }: RawBody): void {
+  if (bytes.length === 0) throw invalidRequest("body", "is required");
+  if (!types.includes(type)) throw new ApiError("UNSUPPORTED_MEDIA_TYPE", `This takes ${types.join(", ")}.`);
+}
+
+/** Bodies so large come in two at a time from one account, and each is done with before the next is read. */
+const MAX_AT_ONCE = 2;
+const MAX_WAITING = 20;
+
+interface Line {
+  running: number;
+  waiting: (() => void)[];
+}
+
+/** Who waits for their own: what waits is not read, so that it takes no memory, and holds up nobody else. */
+export class RawBodyLines {
+  readonly #lines = new Map<string, Line>();
+
+  async take<T>(who: string, work: () => Promise<T>): Promise<T> {
+    const line = this.#lines.get(who) ?? { running: 0, waiting: [] };
+    this.#lines.set(who, line);
+    if (line.running < MAX_AT_ONCE) line.running++;
+    else if (line.waiting.length < MAX_WAITING) await new Promise<void>((go) => line.waiting.push(go));
+    else {
+      const why = `${MAX_AT_ONCE + MAX_WAITING} requests of yours are being worked on here already.`;
+      throw new ApiError("RATE_LIMIT_EXCEEDED", why, undefined, 1);
+    }
+    try {
+      return await work();
+    } finally {
+      const next = line.waiting.shift();
+      if (next) next();
+      else if (--line.running === 0) this.#lines.delete(who);
+    }
+  }
+}
+
+const tooLarge = (maxBytes: number) =>
+  new ApiError("PAYLOAD_TOO_LARGE", `The request body is larger than ${maxBytes} bytes.`);
+
+/** All of it, into memory; whoever sends it may be slow, but neither silent nor endless. */
+export async function readRawBody(
+  request: IncomingMessage,
+  maxBytes: number,
+  deadlines: BodyDeadlines,
+): Promise<Buffer> {
+  if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const timeout = new UploadTimeout(deadlines);
+  try {
+    const stream = request.pipe(timeout.stream);
+    return await Promise.race([collect(stream, maxBytes), timeout.late, hungUp(request)]);
+  } finally {
+    request.unpipe(timeout.stream);
+    timeout.stream.destroy();
+    timeout.end();
+  }
+}
+
+async function collect(stream: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of stream) {
+    size += chunk.length;
+    if (size > maxBytes) throw tooLarge(maxBytes);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, size);
+}

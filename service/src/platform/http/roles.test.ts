@@ -1,0 +1,452 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import {
+  type Access,
+  type Endpoint,
+  endpoints,
+  type Permission,
+  permissions,
+  type Role,
+  rolePermissions,
+  roles,
+} from "@stoa/contract";
+import { decodeJwt } from "jose";
+import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { askTokens, hasOAuthClient, hasTokens } from "../../../test/oauth.ts";
+import { askPayout, hasBank, hasEarned } from "../../../test/payouts.ts";
+import { hasFile, picture, send, sendImage } from "../../../test/uploads.ts";
+import { hasWorkflow } from "../../../test/workflows.ts";
+import type { Caller } from "../../core/context.ts";
+import type { ApiError } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import { mustBeAllowed } from "./authenticate.ts";
+
+let market: Market;
+before(async () => {
+  market = await openMarket();
+});
+after(() => market.close());
+
+/** Somebody who knocks at every door: what they come with, and what that makes of them. */
+interface Knocker {
+  who: "nobody" | "guest" | "session" | "key";
+  role: Role;
+  secondFactor: boolean;
+  permissions: readonly Permission[];
+  headers(): Promise<Record<string, string>>;
+}
+
+const nobody: Knocker = {
+  who: "nobody",
+  role: "user",
+  secondFactor: false,
+  permissions: [],
+  headers: async () => ({}),
+};
+
+const guest: Knocker = {
+  ...nobody,
+  who: "guest",
+  headers: async () => {
+    const { name, value } = market.service.ctx.guests.cookie();
+    return { cookie: `${name}=${value}` };
+  },
+};
+
+const signedIn = (role: Role, secondFactor: boolean): Knocker => ({
+  ...nobody,
+  who: "session",
+  role,
+  secondFactor,
+  headers: async () => {
+    const { userId } = await market.hasUser({ role });
+    const { key } = await market.hasSession(userId, { secondFactor });
+    return { authorization: `Bearer ${key}` };
+  },
+});
+
+const withKey = (granted: readonly Permission[], role: Role = "user"): Knocker => ({
+  ...nobody,
+  who: "key",
+  role,
+  permissions: granted,
+  headers: async () => {
+    const { key } = await market.hasUser({ role, permissions: [...granted] });
+    return { authorization: `Bearer ${key}` };
+  },
+});
+
+/** Made by our own OAuth server, for a client that acts as its owner. */
+const withToken = (scope: string, role: Role = "user"): Knocker => ({
+  ...withKey(scope.split(" ") as Permission[], role),
+  headers: async () => {
+    const client = await hasOAuthClient(market, await market.hasUser({ role }));
+    const { body } = await askTokens(market, client, { grant_type: "client_credentials", scope });
+    return { authorization: `Bearer ${body.access_token}` };
+  },
+});
+
+const knockers: Record<string, Knocker> = {
+  nobody,
+  "a guest of the storefront": guest,
+  "a user": signedIn("user", false),
+  "a seller": signedIn("seller", false),
+  "a seller with two factors": signedIn("seller", true),
+  "an administrator without two factors": signedIn("admin", false),
+  "an administrator with two factors": signedIn("admin", true),
+  "a key without permissions": withKey([]),
+  "a key with every permission": withKey(permissions),
+  "an administrator's key with every permission": withKey(permissions, "admin"),
+  ...Object.fromEntries(
+    permissions.map((permission) => [`a key with ${permission} alone`, withKey([permission])]),
+  ),
+  ...Object.fromEntries(permissions.map((scope) => [`an OAuth token of ${scope} alone`, withToken(scope)])),
+  "an administrator's OAuth token of every scope": withToken(permissions.join(" "), "admin"),
+};
+
+/** The matrix in the words of the specification, written down a second time: what is lacking, or nothing. */
+function lacking(access: Access, knocker: Knocker): "credential" | { required: string | undefined } | null {
+  if (access.who === "public") return null;
+  if (knocker.who === "nobody") return "credential";
+  if (knocker.who === "guest") return access.who === "visitor" ? null : { required: undefined };
+  if (access.who === "admin") {
+    const mayLookIn = knocker.who === "session" && knocker.role === "admin";
+    if (!mayLookIn) return { required: "view:admin_panel" };
+    return knocker.secondFactor ? null : { required: "two-factor" };
+  }
+  if (knocker.who === "key" && access.who === "session") return { required: "session" };
+  const wanted = access.who === "session" ? null : access.permission;
+  if (knocker.who === "key" && wanted !== null && !knocker.permissions.includes(wanted))
+    return { required: wanted };
+  const role = "rolePermission" in access ? access.rolePermission : undefined;
+  const held: readonly string[] = rolePermissions[knocker.role];
+  return role === undefined || held.includes(role) ? null : { required: role };
+}
+
+/** Ids that name nothing and no body: no endpoint takes that for more than a question. */
+const knock = ({ method, base, path }: Endpoint, headers: Record<string, string>) =>
+  market.as(null).request(method, base + path.replace(/:\w+/g, "nothing"), { headers });
+
+function assertVerdict(endpoint: Endpoint, knocker: Knocker, reply: Reply) {
+  const lack = lacking(endpoint.access, knocker);
+  if (lack === "credential") return assertError(reply, 401, "INVALID_API_KEY");
+  if (lack === null) {
+    assert.ok(reply.status !== 403 && reply.body?.error?.code !== "INVALID_API_KEY", reply.text);
+    assert.notEqual(reply.body?.error?.code, "NOT_FOUND", "it is routed");
+    return;
+  }
+  const details = assertError(reply, 403, "UNAUTHORIZED");
+  assert.equal(details?.required, lack.required);
+}
+
+for (const [name, knocker] of Object.entries(knockers)) {
+  suite(`at the doors that the matrix opens, and at no other, enters ${name}`, () => {
+    let headers: Record<string, string>;
+    before(async () => {
+      headers = await knocker.headers();
+    });
+    for (const endpoint of endpoints.filter(({ access }) => access.who !== "public")) {
+      test(endpoint.name, async () => assertVerdict(endpoint, knocker, await knock(endpoint, headers)));
+    }
+  });
+}
+
+test("where nobody is asked, nobody is refused for who they are", async () => {
+  for (const endpoint of endpoints.filter(({ access }) => access.who === "public"))
+    assertVerdict(endpoint, nobody, await knock(endpoint, {}));
+});
+
+suite("deny by default", () => {
+  const KINDS = ["public", "visitor", "member", "session", "admin"];
+  const held: readonly (string | undefined)[] = [undefined, ...rolePermissions.admin];
+
+  for (const endpoint of endpoints) {
+    test(`${endpoint.name} has a rule`, () => {
+      const { access, base } = endpoint;
+      assert.ok(KINDS.includes(access.who));
+      const isForAll = base === "/api/auth" || endpoint.name === "webhooks.egress";
+      assert.equal(access.who === "public", isForAll, "below /v1 everybody is asked");
+      if ("permission" in access && access.permission !== null)
+        assert.ok(permissions.includes(access.permission));
+      if ("rolePermission" in access) assert.ok(held.includes(access.rolePermission));
+    });
+  }
+
+  test("visitors may read the shop window and nothing else", () => {
+    const open = endpoints.filter(({ access }) => access.who === "visitor");
+    assert.deepEqual(open.map(({ method, path }) => `${method} ${path}`).sort(), [
+      "GET /categories",
+      "GET /products",
+      "GET /products/:productId",
+      "GET /products/:productId/reviews",
+      "GET /products/:productId/reviews/:reviewId",
+      "GET /products/facets",
+    ]);
+  });
+
+  test("keys and tokens manage no account, no session and no marketplace", () => {
+    const forPeople =
+      /^\/(admin|api-keys|oauth-clients|account\/(sessions|two-factor|grants|password))(\/|$)/;
+    for (const { name, path, access } of endpoints.filter(({ path }) => forPeople.test(path)))
+      assert.ok(access.who === "session" || access.who === "admin", `${name} (${path})`);
+  });
+
+  test("every path below /v1 is in the contract, or open for a reason", () => {
+    const open = [
+      "GET /v1/openapi.json",
+      // Signed links: the signature stands for the buyer.
+      "GET /v1/purchases/:orderId/download",
+      "GET /v1/purchases/:orderId/receipt",
+      "GET /v1/purchases/:orderId/receipt.pdf",
+      "GET /v1/account/subscription/payments/:paymentId/receipt",
+      "GET /v1/account/subscription/payments/:paymentId/receipt.pdf",
+      "GET /v1/products/:productId/files/:fileId/download/:readerId",
+      // Browsers, led to an identity provider and back: state and PKCE stand for them.
+      "GET /api/auth/github",
+      "GET /api/auth/google",
+      "GET /api/auth/callback/github",
+      "GET /api/auth/callback/google",
+    ];
+    const declared = endpoints.map(({ method, base, path }) => `${method} ${base}${path}`);
+    const served = routesOf(market.service.app.printRoutes({ commonPrefix: false }));
+    const ours = served.filter((route) => /^\w+ \/(v1|api\/auth)\b/.test(route));
+    assert.deepEqual(
+      ours.filter((route) => !route.startsWith("HEAD ")).sort(),
+      [...declared, ...open].sort(),
+    );
+    for (const head of ours.filter((route) => route.startsWith("HEAD ")))
+      assert.ok([...declared, ...open].includes(head.replace("HEAD", "GET")), head);
+  });
+});
+
+/** The router's drawing of itself as `METHOD /path`: four columns a level, each line the end of its parent's path. */
+function routesOf(drawing: string): string[] {
+  const above: string[] = [];
+  return drawing.split("\n").flatMap((line) => {
+    const found = /^([│ ]*)[├└]── (\S+)(?: \(([A-Z, ]+)\))?/.exec(line);
+    if (!found) return [];
+    const level = found[1]!.length / 4;
+    above[level] = (above[level - 1] ?? "") + found[2]!;
+    return (found[3]?.split(", ") ?? []).map((method) => `${method} ${above[level]}`);
+  });
+}
+
+suite("the judge of a caller", () => {
+  const known = { userId: "u", plan: "free", quota: null } as const;
+  const key = { ...known, kind: "key", keyId: "k" } as const;
+  const token = { ...known, kind: "token", grantId: null } as const;
+  const session = {
+    ...known,
+    kind: "session",
+    sessionId: "s",
+    secondFactor: false,
+    authenticatedAt: new Date(),
+  } as const;
+
+  const required = (caller: Caller, access: Access) => {
+    try {
+      mustBeAllowed(caller, access);
+      return null;
+    } catch (error) {
+      return (error as ApiError).details?.["required"];
+    }
+  };
+
+  test("asks for the role beside the permission, of keys, tokens and sessions alike", () => {
+    const access = { who: "member", permission: "analytics:read", rolePermission: "read:analytics" } as const;
+    const granted = new Set<Permission>(["analytics:read"]);
+    const verdicts = roles.map((role) => [
+      required({ ...key, role, permissions: granted }, access),
+      required({ ...token, role, permissions: granted }, access),
+      required({ ...session, role }, access),
+    ]);
+    const refused = "read:analytics";
+    assert.deepEqual(verdicts, [
+      [refused, refused, refused],
+      [null, null, null],
+      [null, null, null],
+    ]);
+    const without = new Set<Permission>();
+    assert.equal(required({ ...key, role: "seller", permissions: without }, access), "analytics:read");
+  });
+
+  test("asks for the role on a path for sessions too", () => {
+    const access = { who: "session", rolePermission: "manage:products" } as const;
+    assert.deepEqual(
+      roles.map((role) => required({ ...session, role }, access)),
+      ["manage:products", null, null],
+    );
+  });
+
+  test("gives a token exactly what a key with the same permissions gets, at every endpoint", () => {
+    for (const role of roles) {
+      for (const permission of permissions) {
+        const granted = { role, permissions: new Set([permission]) };
+        for (const { name, access } of endpoints)
+          assert.equal(
+            required({ ...token, ...granted }, access),
+            required({ ...key, ...granted }, access),
+            name,
+          );
+      }
+    }
+  });
+
+  test("lets no kind of caller in where the kind of door is not known", () => {
+    const access = { who: "somebody" } as unknown as Access;
+    const granted = new Set(permissions);
+    for (const caller of [
+      { kind: "guest", guestId: "g" } as const,
+      { ...key, role: "user", permissions: granted } as const,
+      { ...token, role: "user", permissions: granted } as const,
+      { ...session, role: "admin", secondFactor: true } as const,
+    ])
+      assert.notEqual(required(caller, access), null, caller.kind);
+  });
+});
+
+suite("what belongs to one seller", () => {
+  let owner: Client;
+  let buyer: Client;
+  /** Something of theirs for every parameter that a path has. */
+  let theirs: Record<string, string[]>;
+  let published: string;
+  let draft: string;
+
+  before(async () => {
+    owner = await market.hasUser({ name: "Owner" });
+    buyer = await market.hasUser({ name: "Buyer" });
+    [published, draft] = [await hasProduct(owner), await hasDraft(owner)];
+    const orderId = await hasBought(buyer, published);
+    const run = { productId: published, apiKeyId: "sandbox", variables: { topic: "rain" } };
+    const { executionId } = (await buyer.post("/v1/ai/execute", run)).body.data;
+    const key = { provider: "openai", name: "Mine", key: "sk-0123456789abcdef" };
+    const [event] = (await buyer.get("/v1/events")).body.data;
+    const app = await hasOAuthClient(market, buyer);
+    await hasTokens(market, buyer.userId, app);
+    const settings = await market.hasSession(buyer.userId);
+    const [grant] = (await settings.get("/v1/account/grants")).body.data;
+    const file = await hasFile(owner, published);
+    const image = await sendImage(owner, published, { bytes: await picture() });
+    const hook = (await buyer.post("/v1/webhooks", { url: "https://example.com/hooks" })).body.data;
+    const recovered = await buyer.post(`/v1/webhooks/${hook.id}/recover`, { since: "2026-06-14T00:00:00Z" });
+    theirs = {
+      fileId: [file.id],
+      imageId: [image.body.data.id],
+      productId: [published, draft],
+      orderId: [orderId],
+      methodId: [(await buyer.post("/v1/payment-methods", { token: "pm_test_ok" })).body.data.id],
+      discountCodeId: [await hasDiscountCode(owner)],
+      executionId: [executionId],
+      stepId: ["ok"],
+      workflowId: [await hasWorkflow(owner, { steps: [{ id: "a", type: "transform", value: "1" }] })],
+      providerKeyId: [(await buyer.post("/v1/ai/keys", key)).body.data.id],
+      eventId: [event.id],
+      webhookId: [hook.id],
+      deliveryId: [(await buyer.post(`/v1/webhooks/${hook.id}/test`)).body.data.id],
+      recoveryId: [recovered.body.data.id],
+      sessionId: [decodeJwt((await market.hasSession(buyer.userId)).key).jti!],
+      keyId: [await hasApiKey(buyer)],
+      userId: [toId("usr", buyer.userId)],
+      clientId: [app.id],
+      grantId: [grant.id],
+      refundId: [await hasRefund(buyer, orderId)],
+      reviewId: [await hasReview(buyer, published)],
+      payoutId: [await hasPayout(owner)],
+      version: ["1.0.0"],
+    };
+  });
+
+  const pathsOf = ({ base, path }: Endpoint) =>
+    [...path.matchAll(/:(\w+)/g)].reduce(
+      (paths, [parameter, name]) => {
+        const ids = theirs[name!];
+        assert.ok(ids, `the test knows nothing of theirs for ${parameter} of ${path}`);
+        return paths.flatMap((before) => ids.map((id) => before.replace(parameter, id)));
+      },
+      [base + path],
+    );
+
+  /** Asks with a body that works, so that nothing but whose it is stands in the way. */
+  const reach = (client: Client, endpoint: Endpoint, path: string) =>
+    endpoint.upload
+      ? send(client, path, { bytes: "Mine." })
+      : client.request(endpoint.method, path, endpoint.example ? { json: endpoint.example } : {});
+
+  const hasApiKey = async ({ userId }: Client): Promise<string> => {
+    const wish = { name: "Theirs", permissions: {} };
+    return (await (await market.hasSession(userId)).post("/v1/api-keys", wish)).body.data.id;
+  };
+
+  const hasPayout = async (who: Client): Promise<string> => {
+    hasBank(market);
+    await hasEarned(market, who, { amountMinor: 5000n });
+    return (await askPayout(market, who)).body.data.id;
+  };
+
+  const hasDiscountCode = async (who: Client): Promise<string> =>
+    (await who.post("/v1/discount-codes", { code: "THEIRS", percentOff: 10 })).body.data.id;
+
+  const hasRefund = async (who: Client, orderId: string): Promise<string> =>
+    (await who.post(`/v1/purchases/${orderId}/refund`, { reason: "other" })).body.data.id;
+
+  const hasReview = async (who: Client, productId: string): Promise<string> =>
+    (await who.post(`/v1/products/${productId}/reviews`, { rating: 5 })).body.data.id;
+
+  const withParameters = endpoints.filter(({ path }) => path.includes(":"));
+  /** Of a product on sale, what is everybody's. */
+  const everybodys = [
+    "products.get",
+    "products.versions.list",
+    "reviews.list",
+    "reviews.get",
+    "reviews.report",
+  ];
+
+  /** Who did not buy may see what is on sale, and not review it. */
+  const refusals = ({ name }: Endpoint) => (name === "reviews.create" ? [404, 422] : [403, 404]);
+
+  const strangers: Record<string, () => Promise<Client>> = {
+    "another seller's key": () => market.hasUser({ role: "seller" }),
+    "another seller's session": async () =>
+      market.hasSession((await market.hasUser({ role: "seller" })).userId, { secondFactor: true }),
+    "an administrator without two factors": async () =>
+      market.hasSession((await market.hasUser({ role: "admin" })).userId),
+    "an administrator's key": () => market.hasUser({ role: "admin" }),
+  };
+
+  for (const [name, stranger] of Object.entries(strangers)) {
+    test(`stays out of reach for ${name}, on every endpoint`, async () => {
+      const client = await stranger();
+      for (const endpoint of withParameters) {
+        for (const path of pathsOf(endpoint)) {
+          const reply = await reach(client, endpoint, path);
+          const isOpen = everybodys.includes(endpoint.name) && path.includes(published);
+          if (isOpen) assert.equal(reply.status, endpoint.status, `${endpoint.name} ${reply.text}`);
+          else assert.ok(refusals(endpoint).includes(reply.status), `${endpoint.name} ${path} ${reply.text}`);
+        }
+      }
+      assert.equal((await owner.get(`/v1/products/${published}`)).body.data.title, haiku.title);
+    });
+  }
+
+  test("is an administrator's to change where it is a product, to decide where it is a refund, and else nobody's", async () => {
+    const admin = await market.hasSession((await market.hasUser({ role: "admin" })).userId, {
+      secondFactor: true,
+    });
+    const private_ = withParameters.filter(
+      ({ path }) => !/^\/(products|refunds|admin|ai\/workflows)\//.test(path),
+    );
+    for (const endpoint of private_) {
+      for (const path of pathsOf(endpoint))
+        assert.equal((await reach(admin, endpoint, path)).status, 404, endpoint.name);
+    }
+    const refund = `/v1/refunds/${theirs["refundId"]![0]}`;
+    assert.equal((await admin.post(`${refund}/cancel`)).status, 403);
+    assert.equal((await admin.post(`${refund}/reject`, { reason: "No" })).status, 200);
+    assert.equal((await admin.get(`/v1/products/${draft}`)).status, 200);
+    assert.equal((await admin.patch(`/v1/products/${draft}`, { title: "Mended" })).status, 200);
+    assert.equal((await owner.get(`/v1/products/${draft}`)).body.data.title, "Mended");
+  });
+});

@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { type Endpoint, endpoints } from "@stoa/contract";
+import { haiku } from "../../../test/factories.ts";
+import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
+import { SESSION_COOKIE } from "./authenticate.ts";
+
+let market: Market;
+let member: Client;
+let session: Client;
+let cookie: string;
+before(async () => {
+  market = await openMarket();
+  member = await market.hasUser();
+  session = await market.hasSession(member.userId);
+  cookie = `${SESSION_COOKIE}=${session.key}`;
+});
+after(() => market.close());
+
+const browser = () => market.as(null);
+/** A draft is made or it is not: a change that a page of another site would like to make. */
+const change = (headers: Record<string, string>) => browser().post("/v1/products", haiku, headers);
+
+function assertForeign(reply: Reply) {
+  const details = assertError(reply, 403, "UNAUTHORIZED");
+  assert.equal(details.required, "same-origin");
+}
+
+async function drafts(): Promise<number> {
+  return (await member.get("/v1/products?author=me")).body.meta.total;
+}
+
+/** What asking in these ways leads to, and that refusals made nothing. */
+async function verdicts(ways: Record<string, Record<string, string>>) {
+  const before = await drafts();
+  const made: string[] = [];
+  for (const [name, headers] of Object.entries(ways)) {
+    const reply = await change({ cookie, ...headers });
+    if (reply.status === 201) made.push(name);
+    else assertForeign(reply);
+  }
+  assert.equal(await drafts(), before + made.length);
+  return made;
+}
+
+suite("a change with the cookie of a session (CSRF)", () => {
+  test("is taken from a page of our own, and from no other, as the browser tells it", async () => {
+    const made = await verdicts({
+      own: { "sec-fetch-site": "same-origin" },
+      "a page of another site": { "sec-fetch-site": "cross-site" },
+      "a sub-domain": { "sec-fetch-site": "same-site" },
+      "a bookmark": { "sec-fetch-site": "none" },
+      nonsense: { "sec-fetch-site": "SAME-ORIGIN" },
+      nothing: { "sec-fetch-site": "" },
+    });
+    assert.deepEqual(made, ["own"]);
+  });
+
+  test("is judged by Origin where the browser tells no more, letter by letter", async () => {
+    const { protocol, hostname, port } = new URL(market.origin);
+    const made = await verdicts({
+      own: { origin: market.origin },
+      foreign: { origin: "https://evil.example" },
+      null: { origin: "null" },
+      "our origin as a beginning": { origin: `${market.origin}.evil.example` },
+      "our origin as an end": { origin: `https://evil.example/${market.origin}` },
+      "another port": { origin: `${protocol}//${hostname}:${Number(port) + 1}` },
+      "another scheme": { origin: `https://${hostname}:${port}` },
+      "another name of this machine": { origin: `${protocol}//localhost:${port}` },
+    });
+    assert.deepEqual(made, ["own"]);
+  });
+
+  test("is judged by Sec-Fetch-Site alone where there are both: a page cannot write that header", async () => {
+    const made = await verdicts({
+      lying: { "sec-fetch-site": "cross-site", origin: market.origin, "x-requested-with": "XMLHttpRequest" },
+    });
+    assert.deepEqual(made, []);
+  });
+
+  test("needs a header that no form can send where the browser tells nothing", async () => {
+    const made = await verdicts({ bare: {}, asked: { "x-requested-with": "fetch" } });
+    assert.deepEqual(made, ["asked"]);
+  });
+
+  for (const endpoint of endpoints.filter(({ method, base }) => method !== "GET" && base === "/v1")) {
+    test(`is refused from elsewhere on ${endpoint.name}`, async () => {
+      assertForeign(await knock(endpoint, { cookie, "sec-fetch-site": "cross-site" }));
+      assertForeign(await knock(endpoint, { cookie, origin: "https://evil.example" }));
+      assertForeign(await knock(endpoint, { cookie }));
+    });
+  }
+
+  test("is refused before its path is told to exist", async () => {
+    assertForeign(await browser().post("/v1/nothing", {}, { cookie }));
+  });
+
+  test("tells a stranger's page nothing about a cookie that is worth nothing: 401, not 403", async () => {
+    const reply = await change({ cookie: `${SESSION_COOKIE}=x.y.z`, "sec-fetch-site": "cross-site" });
+    assertError(reply, 401, "INVALID_API_KEY");
+  });
+});
+
+const knock = ({ method, base, path }: Endpoint, headers: Record<string, string>) =>
+  browser().request(method, base + path.replace(/:\w+/g, "nothing"), { headers });
+
+test("reading with the cookie is free from anywhere: links into our pages must work", async () => {
+  for (const site of ["cross-site", "same-site", "none"])
+    assert.equal((await browser().get("/v1/account", { cookie, "sec-fetch-site": site })).status, 200);
+});
+
+test("what a page must know to send it needs no proof: keys and session tokens in the header", async () => {
+  const foreign = { "sec-fetch-site": "cross-site", origin: "https://app.example" };
+  for (const credential of [member.key, session.key]) {
+    const reply = await change({ authorization: `Bearer ${credential}`, ...foreign });
+    assert.equal(reply.status, 201, reply.text);
+  }
+  const reply = await browser().post(`/v1/products?api_key=${member.key}`, haiku, foreign);
+  assert.equal(reply.status, 201, reply.text);
+});
+
+suite("signing in (login CSRF)", () => {
+  const atSignIn = endpoints.filter(({ base }) => base === "/api/auth");
+
+  for (const endpoint of atSignIn) {
+    test(`is refused when another site asks for it: ${endpoint.name}`, async () => {
+      assertForeign(await knock(endpoint, { "sec-fetch-site": "cross-site" }));
+      assertForeign(await knock(endpoint, { "sec-fetch-site": "same-site" }));
+      assertForeign(await knock(endpoint, { origin: "https://evil.example" }));
+      assertForeign(await knock(endpoint, { origin: "null" }));
+    });
+
+    test(`is open to our own pages and to programs: ${endpoint.name}`, async () => {
+      const own: Record<string, string>[] = [
+        { "sec-fetch-site": "same-origin" },
+        { origin: market.origin },
+        {},
+      ];
+      for (const headers of own) assert.notEqual((await knock(endpoint, headers)).status, 403);
+    });
+  }
+});

@@ -1,0 +1,38 @@
+import type { FastifyRequest } from "fastify";
+import { ApiError } from "../../core/errors.ts";
+
+const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
+
+/**
+ * Refuses a change that another site makes a browser ask for (CSRF; at the sign-in paths login CSRF). `Sec-Fetch-Site`,
+ * which pages cannot forge, must be same-origin; a browser without it sends `Origin`. Where a cookie is the
+ * credential, `proof` is needed: with neither header, one that a form cannot send. Elsewhere a client that is no browser passes.
+ */
+export function mustNotComeFromElsewhere(
+  request: FastifyRequest,
+  origin: string,
+  need: "proof" | "no objection",
+): void {
+  if (SAFE_METHODS.has(request.method) || isFromHere(request, origin, need)) return;
+  throw fromElsewhere();
+}
+
+export const fromElsewhere = () =>
+  new ApiError("UNAUTHORIZED", "A page of another site may not do this in your name.", {
+    required: "same-origin",
+  });
+
+/** Browsers send one of the two with every POST; programs that are none send neither. */
+export const isFromPage = ({ headers }: FastifyRequest): boolean =>
+  headers["sec-fetch-site"] !== undefined || headers.origin !== undefined;
+
+/** A browser says that a page of another origin led here; `none` is an address that somebody typed. */
+export const isFromOtherSite = ({ headers }: FastifyRequest): boolean =>
+  ["cross-site", "same-site"].includes(String(headers["sec-fetch-site"]));
+
+function isFromHere({ headers }: FastifyRequest, origin: string, need: "proof" | "no objection"): boolean {
+  const site = headers["sec-fetch-site"];
+  if (site !== undefined) return site === "same-origin";
+  if (headers.origin !== undefined) return headers.origin === origin;
+  return need === "no objection" || headers["x-requested-with"] !== undefined;
+}

@@ -1,0 +1,201 @@
+import { maxHeaderSize } from "node:http";
+import type { AddressInfo } from "node:net";
+import cookie from "@fastify/cookie";
+import cors from "@fastify/cors";
+import type { Endpoint } from "@stoa/contract";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { v7 } from "uuid";
+import { isMember } from "../../core/context.ts";
+import { invalidRequest } from "../../core/errors.ts";
+import { originAt } from "../../core/loopback.ts";
+import { removePorts } from "../../core/network.ts";
+import { answer } from "./answer.ts";
+import { mustBeAllowed } from "./authenticate.ts";
+import { bodyDeadlines, limitBodyTime, uploadDeadlines } from "./body-deadlines.ts";
+import { type Door, securityHeadersAt } from "./door.ts";
+import { enter } from "./enter.ts";
+import { mustBeFresh } from "./fresh-sign-in.ts";
+import { letFinish } from "./multipart.ts";
+import { createProxyWarning } from "./own-machine.ts";
+import { hasPlainCookies, readPlainCookies } from "./plain-cookies.ts";
+import { RATE_LIMIT_HEADERS } from "./rate-limit.ts";
+import { BODY_LIMIT_BYTES, notFound, refuseUnreadable, sendError } from "./refusal.ts";
+import { isApi, toRoutable } from "./request-path.ts";
+import type { Route } from "./route.ts";
+import { mustNotComeFromElsewhere } from "./same-origin.ts";
+import { sourceOf } from "./source.ts";
+import { endRequestSpan, startRequestSpan, traceIdOf, UNTOLD, withinRequest } from "./trace.ts";
+
+const SIGN_IN_BODY_LIMIT_BYTES = 256 * 1024;
+const EXPOSED_HEADERS = [
+  "ETag",
+  "Link",
+  "Retry-After",
+  "WWW-Authenticate",
+  "X-Request-Id",
+  "Idempotent-Replayed",
+  "X-Should-Retry",
+  ...RATE_LIMIT_HEADERS,
+];
+/** CORS of the API: any page may ask it, with a credential that it brings itself. */
+const OPEN_TO_ALL_SITES = {
+  origin: "*",
+  strictPreflight: false,
+  exposedHeaders: EXPOSED_HEADERS.join(", "),
+  methods: "GET, HEAD, POST, PATCH, PUT, DELETE",
+  maxAge: 86_400,
+};
+const HEADERS_MS = 20_000;
+const CHECK_HEADERS_MS = 5_000;
+/** Of a whole request: an upload may wait for its turn before its own deadline begins. */
+const REQUEST_MS = 2 * uploadDeadlines.totalMs;
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+export async function buildServer(door: Door): Promise<FastifyInstance> {
+  const { headersMs = HEADERS_MS, body } = door.requestDeadlines ?? {};
+  const app = Fastify({
+    bodyLimit: BODY_LIMIT_BYTES,
+    trustProxy: door.ctx.config.trustProxy ?? false,
+    requestIdHeader: false,
+    genReqId: (request) => {
+      const given = request.headers["x-request-id"];
+      return typeof given === "string" && REQUEST_ID.test(given) ? given : v7();
+    },
+    rewriteUrl: (request) => {
+      if (door.ctx.config.trustProxy) removePorts(request.headers);
+      return toRoutable(request.url ?? "/");
+    },
+    // Node takes no longer target: an id of any length is looked for, and not found.
+    routerOptions: { maxParamLength: maxHeaderSize },
+    forceCloseConnections: "idle",
+    // What comes over a connection that is open is answered until it closes, and then in our envelope.
+    return503OnClosing: false,
+    requestTimeout: REQUEST_MS,
+    http: { headersTimeout: headersMs, connectionsCheckingInterval: Math.min(headersMs, CHECK_HEADERS_MS) },
+    clientErrorHandler: (error, socket) => refuseUnreadable(door, error, socket),
+  });
+  app.decorate("guests", door.ctx.guests);
+  app.decorate("hasPlainCookies", () => hasPlainCookies(door.ctx));
+  app.decorateRequest("caller", null);
+  app.decorateRequest("startedAt", 0);
+  app.decorateRequest("span", null);
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+
+  const warnOfProxy = createProxyWarning(door.ctx);
+  // Before CORS, which answers a preflight by itself.
+  app.addHook("onRequest", (request, reply, done) => {
+    request.startedAt = performance.now();
+    warnOfProxy(request);
+    request.span = startRequestSpan(request);
+    reply.headers(securityHeadersAt(door.ctx.links.origin())).header("x-request-id", request.id);
+    if (!isReadInTurn(request))
+      limitBodyTime({ ...bodyDeadlines, ...body }, request, reply, (reason) =>
+        sendError(door, request, reply, invalidRequest("body", reason)),
+      );
+    done();
+  });
+  await app.register(cors, {
+    delegator: (request: FastifyRequest, done: (error: null, options: object) => void) =>
+      done(null, isApi(request) ? OPEN_TO_ALL_SITES : { origin: false }),
+  });
+  await app.register(cookie);
+  app.addHook("onRequest", (request, _reply, done) => {
+    if (request.headers.cookie !== undefined && app.hasPlainCookies()) readPlainCookies(request);
+    done();
+  });
+  app.addHook("onRequest", (request, reply, done) => {
+    if (!request.is404 || !isApi(request)) return done();
+    enter(door, request, reply).then(() => done(), done);
+  });
+  // After the body, whose reading comes from the connection and knows no request.
+  app.addHook("preHandler", (request, _reply, done) => withinRequest(request, done));
+  app.addHook("onResponse", (request, reply, done) => {
+    observe(door, request, reply, performance.now() - request.startedAt);
+    if (isReadInTurn(request)) letFinish(request.raw);
+    done();
+  });
+  app.setErrorHandler((error, request, reply) => sendError(door, request, reply, error));
+  app.setNotFoundHandler((request) => {
+    throw notFound(door.routes, request);
+  });
+  for (const route of door.routes) if (!isLarge(route.endpoint)) addRoute(app, door, route);
+  await app.register((scope, _options, done) => {
+    scope.removeAllContentTypeParsers();
+    // Left unread: body.ts reads it when it is known who may send it, and when it is its turn.
+    scope.addContentTypeParser("*", (_request, _body, done) => done(null));
+    for (const route of door.routes) if (isLarge(route.endpoint)) addRoute(scope, door, route);
+    done();
+  });
+  door.pages(app);
+  return app;
+}
+
+const isLarge = ({ upload, rawBody }: Endpoint): boolean => upload !== null || rawBody !== null;
+
+/** Its body is read by body.ts, when it is its turn. */
+function isReadInTurn(request: FastifyRequest): boolean {
+  const { endpoint } = request.routeOptions.config;
+  return endpoint !== undefined && isLarge(endpoint);
+}
+
+/** One line a request, and its time in the metrics. The route's pattern stands for the path; no query, no credential. */
+function observe({ ctx, metrics }: Door, request: FastifyRequest, reply: FastifyReply, ms: number): void {
+  const route = request.routeOptions.url ?? "unknown";
+  metrics.observeRequest(request.method, route, reply.statusCode, ms);
+  // Health checks that succeed say nothing, twice a second.
+  const level = UNTOLD.has(route) && reply.statusCode < 400 ? "debug" : "info";
+  ctx.log[level]({
+    request: request.id,
+    trace: traceIdOf(request),
+    method: request.method,
+    route,
+    status: reply.statusCode,
+    ms: Math.round(ms * 10) / 10,
+    caller: request.caller && isMember(request.caller) ? request.caller.userId : undefined,
+  });
+  endRequestSpan(request, reply);
+}
+
+const bodyLimitOf = ({ base }: Endpoint): number =>
+  base === "/api/auth" ? SIGN_IN_BODY_LIMIT_BYTES : BODY_LIMIT_BYTES;
+
+function addRoute(app: FastifyInstance, door: Door, route: Route): void {
+  const { endpoint } = route;
+  app.route({
+    method: endpoint.method,
+    url: endpoint.base + endpoint.path,
+    config: { endpoint },
+    bodyLimit: bodyLimitOf(endpoint),
+    onRequest: async (request, reply) => {
+      if (endpoint.base === "/api/auth") {
+        door.limits.mustNotBeBarred(request.ip);
+        mustNotComeFromElsewhere(request, door.ctx.links.origin(), "no objection");
+        return;
+      }
+      // What everybody may know costs nobody anything: whoever asks stays unknown.
+      if (endpoint.access.who === "public") return;
+      await enter(door, request, reply, { isCounted: endpoint.isCounted });
+      await mustBeLetIn(door, endpoint, request);
+      if (endpoint.freshSignIn) mustBeFresh(door.ctx, request.caller!);
+    },
+    handler: (request, reply) => answer(door, route, request, reply),
+  });
+}
+
+async function mustBeLetIn(door: Door, endpoint: Endpoint, request: FastifyRequest): Promise<void> {
+  const caller = request.caller!;
+  try {
+    mustBeAllowed(caller, endpoint.access);
+  } catch (error) {
+    if (endpoint.access.who === "admin" && isMember(caller))
+      await door.adminRefused?.(caller, endpoint, sourceOf(request));
+    throw error;
+  }
+}
+
+/** The origin at which the server listens. */
+export function originOf(app: FastifyInstance): string {
+  const { address, port } = app.server.address() as AddressInfo;
+  return originAt(address, port);
+}

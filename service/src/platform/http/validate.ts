@@ -1,0 +1,117 @@
+import type { Endpoint, Method } from "@stoa/contract";
+import { z } from "zod";
+import { type Fault, type FieldProblem, fieldError, MAX_PROBLEMS, toPath } from "../../core/errors.ts";
+import { mustBeStorable } from "./json-body.ts";
+import { normalizeQuery, omitNulls } from "./normalize-input.ts";
+
+/** Of an endpoint that takes no body: an empty object passes, any field is unknown. */
+const NO_FIELDS = z.strictObject({});
+
+/** A fault per wrong field, in the words of the schema; an unknown field is named itself, not its parent. */
+export function faultsOf(error: z.ZodError): Fault[] {
+  return error.issues.slice(0, MAX_PROBLEMS).flatMap((issue) => {
+    if (issue.code === "unrecognized_keys") {
+      const keys = issue.keys.slice(0, MAX_PROBLEMS);
+      return keys.map((key) => ({ path: [...issue.path, key], reason: "is not known here" }));
+    }
+    return [{ path: issue.path, reason: reasonOf(issue) }];
+  });
+}
+
+const problemsOf = (error: z.ZodError, root: string): FieldProblem[] =>
+  faultsOf(error).map(({ path, reason }) => ({ field: toPath(path) || root, reason }));
+
+const IS_MISSING = new Set(["invalid_type", "invalid_value"]);
+
+function reasonOf(issue: z.core.$ZodIssue): string {
+  // Of a name that is not allowed only the inner issue says why.
+  if (issue.code === "invalid_key" && issue.issues[0]) return reasonOf(issue.issues[0]);
+  if (issue.input === undefined && IS_MISSING.has(issue.code)) return "is required";
+  if (issue.code === "invalid_format" && issue.format === "datetime")
+    return "must be a time in ISO 8601 with its zone, such as 2026-11-22T10:00:00Z";
+  // A message of the schema's own stays; zod's begins with one of these.
+  if (!/^(Invalid (input|option)|Too (small|big)|Unrecognized)/.test(issue.message)) return issue.message;
+  return GENERIC_REASONS[issue.code]?.(issue as never) ?? issue.message;
+}
+
+const TYPE_NAMES: Record<string, string> = {
+  array: "an array",
+  boolean: "true or false",
+  int: "a whole number",
+  number: "a number",
+  object: "an object",
+  record: "an object",
+  string: "a string",
+};
+const UNITS: Record<string, [one: string, many: string]> = {
+  array: ["item", "items"],
+  string: ["character", "characters"],
+};
+
+/** `at least 1 item` of a list, `at least 1` of a number. */
+function bound(words: string, origin: string, count: number | bigint): string {
+  const [one, many] = UNITS[origin] ?? [];
+  if (!one) return `must be ${words} ${count}`;
+  return `must have ${words} ${count} ${Number(count) === 1 ? one : many}`;
+}
+
+type Issue<C extends z.core.$ZodIssue["code"]> = Extract<z.core.$ZodIssue, { code: C }>;
+
+const GENERIC_REASONS: { [C in string]?: (issue: never) => string } = {
+  invalid_type: ({ expected }: Issue<"invalid_type">) => `must be ${TYPE_NAMES[expected] ?? expected}`,
+  invalid_value: ({ values }: Issue<"invalid_value">) =>
+    values.length === 1 ? `must be ${String(values[0])}` : `must be one of ${values.map(String).join(", ")}`,
+  too_big: ({ origin, maximum, inclusive }: Issue<"too_big">) =>
+    bound(inclusive ? "at most" : "less than", origin, maximum),
+  too_small: ({ origin, minimum, inclusive }: Issue<"too_small">) =>
+    bound(inclusive ? "at least" : "more than", origin, minimum),
+};
+
+/** What the schema makes of a value; else 400 with every field named, and `root` where it is no field's fault. */
+export function parse<S extends z.ZodType>(schema: S, value: unknown, root: string): z.output<S> {
+  const result = schema.safeParse(value, { reportInput: true });
+  if (result.success) return result.data;
+  throw fieldError("INVALID_REQUEST", problemsOf(result.error, root));
+}
+
+/** As `parse`, of a value that creates something: `null` for an optional field means that the field is not given. */
+export const parseNew = <S extends z.ZodType>(schema: S, value: unknown, root: string): z.output<S> =>
+  parse(schema, omitNulls(schema, value), root);
+
+/** In these methods a body is whole, so that `null` has nothing to clear. */
+const WHOLE_BODIES: ReadonlySet<Method> = new Set(["POST", "PUT"]);
+
+export interface RawInput {
+  params: unknown;
+  query: Record<string, unknown>;
+  body: unknown;
+}
+
+const MAX_KEPT_QUERIES = 500;
+const MAX_KEPT_CHARACTERS = 500;
+/** Queries that were found right lately, as they were parsed: the same lists are asked for again and again. */
+const rightQueries = new Map<string, Record<string, unknown>>();
+
+function parseQuery(endpoint: Endpoint, query: Record<string, unknown>) {
+  const text = endpoint.name + JSON.stringify(query);
+  const known = rightQueries.get(text);
+  if (known) return known;
+  mustBeStorable(query, "query");
+  const parsed = Object.freeze(parse(endpoint.query, normalizeQuery(endpoint, query), "query"));
+  if (rightQueries.size >= MAX_KEPT_QUERIES) rightQueries.clear();
+  if (text.length <= MAX_KEPT_CHARACTERS) rightQueries.set(text, parsed);
+  return parsed;
+}
+
+export const validatePath = (endpoint: Endpoint, params: unknown) => parse(endpoint.params, params, "path");
+
+/** Path, query and body as the endpoint's handler gets them; anything else is 400 with every field named. */
+export function validate(endpoint: Endpoint, raw: RawInput) {
+  // An absent body is that of an action; a `null` that was sent is no object.
+  const body = raw.body === undefined ? {} : raw.body;
+  return {
+    params: validatePath(endpoint, raw.params),
+    query: parseQuery(endpoint, raw.query),
+    body: (WHOLE_BODIES.has(endpoint.method) ? parseNew : parse)(endpoint.body ?? NO_FIELDS, body, "body"),
+  };
+}
