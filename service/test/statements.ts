@@ -1,4 +1,5 @@
 import pg from "pg";
+import { PROOF_CHANNEL } from "../src/platform/db/notices.ts";
 
 export interface Asked {
   /** Which connection, in the order in which they were first used. */
@@ -7,8 +8,8 @@ export interface Asked {
   values: unknown[];
 }
 
-/** Statements by which a process reads the database's clock and shows that it lives, at intervals and beside all work. */
-const OF_THE_PROCESS = /clock_timestamp\(\)|pg_locks|pg_try_advisory_lock/;
+/** A process sends these at intervals, beside all work: clock readings, liveness locks and checks of its LISTEN connection. */
+const SENT_AT_INTERVALS = /clock_timestamp\(\)|pg_locks|pg_try_advisory_lock|^select 1$/;
 
 /** What reaches PostgreSQL from this process while `work` runs, but for what the process asks at intervals. */
 export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]> {
@@ -18,10 +19,10 @@ export async function askedDuring(work: () => Promise<unknown>): Promise<Asked[]
   pg.Client.prototype.query = function (this: pg.Client, ...given: unknown[]) {
     const [first, second] = given as [string | { text: string; values?: unknown[] }, unknown];
     const named = typeof first === "string" ? { text: first } : first;
-    if (OF_THE_PROCESS.test(named.text))
+    const values = named.values ?? (Array.isArray(second) ? second : []);
+    if (SENT_AT_INTERVALS.test(named.text) || values[0] === PROOF_CHANNEL)
       return (query as (...given: unknown[]) => unknown).apply(this, given);
     if (!connections.includes(this)) connections.push(this);
-    const values = named.values ?? (Array.isArray(second) ? second : []);
     asked.push({ connection: connections.indexOf(this), text: named.text, values });
     return (query as (...given: unknown[]) => unknown).apply(this, given);
   } as typeof query;

@@ -12,7 +12,7 @@ declare module "../../core/context.ts" {
 }
 
 /** Carries the proof that what is sent is received. */
-const PROOF_CHANNEL = "stoa_proof";
+export const PROOF_CHANNEL = "stoa_proof";
 const TRUSTED_MS = 1_000;
 const PROVE_AFTER_MS = 400;
 const ANSWER_WITHIN_MS = 2_000;
