@@ -30,7 +30,7 @@ const FILE_MINUTES = 8;
 const FILES_PER_WORKER = 40;
 /** One more than there are cores: a file waits half of its time, for PostgreSQL, a process or a clock. */
 const WORKERS = availableParallelism() + 1;
-/** Files that look at what a fresh process loads, or leave something global behind: each gets a worker of its own. */
+/** These files need a fresh process (they look at what it loads) or leave a global behind, such as a tracer: each gets its own worker. */
 const OWN_PROCESS = /\.process\.test\.ts$/;
 /** Those that start processes take the longest. */
 const LONG = /\.e2e\.ts$|crashes/;
