@@ -1,5 +1,5 @@
 import type { Quota } from "@stoa/contract";
-import { builtInPlans } from "@stoa/service/core/config/plan-book.ts";
+import { builtInPlans } from "@stoa/service/core/config/plan-config.ts";
 import { redisCounters } from "@stoa/service/platform/http/counters.redis.ts";
 import { type Allowance, type Counters, memoryCounters } from "@stoa/service/platform/http/counters.ts";
 import { type Redis, startRedis, whyNoRedis } from "@stoa/service/test/redis.ts";

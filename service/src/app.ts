@@ -197,7 +197,7 @@ function buildDoor(
 ): Promise<FastifyInstance> {
   const { config } = ctx;
   const metrics = createMetrics({
-    registry: ctx.figures.registry,
+    registry: ctx.metrics.registry,
     jobs: () => ctx.jobs.count(),
     openMoney: () => listOpenMoney(ctx.db, ctx.now()),
     verdict: () => lastVerdict(ctx.db),
@@ -209,8 +209,8 @@ function buildDoor(
   const limits = createRateLimits({
     counters: ctx.counters,
     now: ctx.now,
-    allowanceOf: (caller, ip) => allowanceOf(config.planBook, caller, ip),
-    failedCredentials: config.planBook.failedCredentials,
+    allowanceOf: (caller, ip) => allowanceOf(config.planConfig, caller, ip),
+    failedCredentials: config.planConfig.failedCredentials,
     barred: (entrance, ip) => reportBarred(ctx, entrance, ip),
   });
   return buildServer({

@@ -13,7 +13,7 @@ import { newUuid } from "./core/ids.ts";
 import { createLinks } from "./core/links.ts";
 import { createLog } from "./core/log.ts";
 import { originAt } from "./core/loopback.ts";
-import { Figures } from "./core/telemetry/figures.ts";
+import { Metrics } from "./core/telemetry/metrics.ts";
 import { createVault } from "./core/vault.ts";
 import { EventFeed } from "./events/feed/feed.ts";
 import { LiveRuns } from "./execution/prompt-runs/live.ts";
@@ -99,9 +99,9 @@ async function buildBase(
   await seedCategories(db);
   let origin = config.publicUrl ?? originAt(config.host, config.port);
   const shutdown = new AbortController();
-  const figures = new Figures();
+  const metrics = new Metrics();
   const { answerMemory = new AnswerMemory() } = overrides;
-  const needs = { pool, now, figures, origin: () => origin, answerMemory };
+  const needs = { pool, now, metrics, origin: () => origin, answerMemory };
   const outside = await openOutside(config, needs, overrides);
   const jobs = await openJobs(pool, log, jobKinds);
   const secretsFor = (purpose: string) =>
@@ -115,7 +115,7 @@ async function buildBase(
     clock,
     newId: () => newUuid(now()),
     log,
-    figures,
+    metrics,
     vault: createVault(config.masterKeys),
     links: createLinks(() => origin, secretsFor("stoa signed links")),
     guests: createGuests(secretsFor("stoa guests")),
@@ -134,7 +134,7 @@ async function buildBase(
     shutdown: shutdown.signal,
     idempotencyKey: null,
     failPoints: overrides.failPoints ?? null,
-    outside: outside.ports,
+    integrations: outside.ports,
   };
   return {
     ctx,

@@ -12,7 +12,7 @@ import { executes, hasWorkflow, says, startWorker } from "../test/workflows.ts";
 import { signingKeys } from "./accounts/oauth/signing-keys.ts";
 import { examine } from "./backoffice/operator/doctor.ts";
 import { flushViews } from "./catalog/search/views.ts";
-import { daysAfter } from "./core/days.ts";
+import { daysAfter } from "./core/dates.ts";
 import { toUuid } from "./core/ids.ts";
 import { createVault, type MasterKey, type Vault } from "./core/vault.ts";
 import { signingKey } from "./execution/run-receipts/receipt-keys.ts";

@@ -32,7 +32,7 @@ import { reconcileProvider } from "./commerce/charges/provider-reconciliation.ts
 import { verifyLedger } from "./commerce/ledger/verify.ts";
 import { settleReturnedRefund } from "./commerce/refunds/returned-refunds.ts";
 import { type Config, ConfigError, readConfig, readPassphrase } from "./core/config/config.ts";
-import type { KeptSecrets } from "./core/config/secrets.ts";
+import type { StoredSecrets } from "./core/config/secrets.ts";
 import { ApiError } from "./core/errors.ts";
 import { toId } from "./core/ids.ts";
 import { createLog } from "./core/log.ts";
@@ -374,7 +374,7 @@ program
     await atNewPlace(async (place) => print(await restore(place, file, passphrase), options));
   });
 
-function printSettings({ masterKeys, sessionKeys }: KeptSecrets, { json }: { json?: boolean }): void {
+function printSettings({ masterKeys, sessionKeys }: StoredSecrets, { json }: { json?: boolean }): void {
   const textOf = (keys: { id: string; key: string }[]) => keys.map(({ id, key }) => `${id}:${key}`).join(",");
   const settings = { STOA_MASTER_KEYS: textOf(masterKeys), STOA_SESSION_KEYS: textOf(sessionKeys) };
   if (json) console.log(JSON.stringify(settings));

@@ -1,14 +1,19 @@
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type pg from "pg";
-import { type Guard, parseAllowedTargets, parseUrl, refusedUrl } from "./core/config/allowed-targets.ts";
+import {
+  type EgressGuard,
+  findUrlProblem,
+  parseAllowedTargets,
+  parseUrl,
+} from "./core/config/allowed-targets.ts";
 import type { Config, StripeSettings } from "./core/config/config.ts";
 import { parseS3Url } from "./core/config/s3-url.ts";
 import type { Context } from "./core/context.ts";
 import { originAt } from "./core/loopback.ts";
 import { parseMailbox } from "./core/mailbox.ts";
-import type { Figures } from "./core/telemetry/figures.ts";
-import { serverOf } from "./core/telemetry/telemetry.ts";
+import type { Metrics } from "./core/telemetry/metrics.ts";
+import { serverAttributes } from "./core/telemetry/tracing.ts";
 import { withBreaker } from "./integrations/ai-providers/ai-provider.breaker.ts";
 import { baseUrlOf } from "./integrations/ai-providers/ai-provider.models.ts";
 import { createSandbox, withSandbox } from "./integrations/ai-providers/ai-provider.sandbox.ts";
@@ -60,7 +65,7 @@ export interface OutsideOverrides {
 
 /** Everybody whom the service talks to. */
 export interface Outside {
-  ports: Context["outside"];
+  ports: Context["integrations"];
   /** Where the service itself listens, once it does: what users give must not lead there. */
   listening(address: AddressInfo): void;
   close(): Promise<void>;
@@ -71,14 +76,14 @@ export async function openOutside(
   {
     pool,
     now,
-    figures,
+    metrics,
     origin,
     answerMemory,
-  }: Pick<Context, "pool" | "now" | "figures"> & { origin: () => string; answerMemory: AnswerMemory },
+  }: Pick<Context, "pool" | "now" | "metrics"> & { origin: () => string; answerMemory: AnswerMemory },
   overrides: OutsideOverrides,
 ): Promise<Outside> {
-  let own: ReturnType<Guard["own"]> = null;
-  const guard: Guard = {
+  let own: ReturnType<EgressGuard["own"]> = null;
+  const guard: EgressGuard = {
     allowed: parseAllowedTargets(config.allowedTargets),
     own: () => own,
     publicUrl: config.publicUrl ? parseUrl(config.publicUrl) : null,
@@ -86,7 +91,7 @@ export async function openOutside(
     ...(overrides.resolve && { resolve: overrides.resolve }),
   };
   const payments = await openPayments(config, { pool, now, origin }, overrides.payments);
-  const ai = openProviders(guard, figures, overrides, answerMemory);
+  const ai = openProviders(guard, metrics, overrides, answerMemory);
   const storage = await openStorage(config);
   const poster = createPoster(guard, { ...postDeadlines, ...overrides.postDeadlines });
   return {
@@ -102,7 +107,7 @@ export async function openOutside(
       mail: overrides.mail ?? (await openMail(config)),
       storage,
       poster,
-      refusedUrl: (url) => refusedUrl(guard, url),
+      findUrlProblem: (url) => findUrlProblem(guard, url),
     },
     listening: ({ address, port }) => {
       own = { addresses: [address], port };
@@ -179,8 +184,8 @@ export async function openStorage({ s3Url, dataDir }: Config): Promise<Storage> 
 }
 
 function openProviders(
-  guard: Guard,
-  figures: Figures,
+  guard: EgressGuard,
+  metrics: Metrics,
   overrides: OutsideOverrides,
   answerMemory: AnswerMemory,
 ): AiProviders {
@@ -196,15 +201,15 @@ function openProviders(
   const addressOf = (key: ProviderKey) => baseUrlOf({ baseUrls: overrides.providers?.baseUrls ?? {} }, key);
   // Within the breaker: what it refuses is no call.
   const providers = withBreaker(
-    withTelemetry(sdk, figures, addressOf),
+    withTelemetry(sdk, metrics, addressOf),
     new Breaker(overrides.breaker),
     (key) =>
-      figures.circuitOpenings(1, {
+      metrics.circuitOpenings(1, {
         "gen_ai.provider.name": providerName(key.provider),
         // Of servers that people name themselves there may be any number.
-        ...(key.baseUrl === null && serverOf(addressOf(key))),
+        ...(key.baseUrl === null && serverAttributes(addressOf(key))),
       }),
   );
-  const sandbox = withTelemetry(createSandbox(), figures, () => undefined);
+  const sandbox = withTelemetry(createSandbox(), metrics, () => undefined);
   return { ...withSandbox(providers, sandbox), close: () => safe.close() };
 }

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { type Entry, type PostingKind, post } from "../src/commerce/ledger/ledger.ts";
 import { type BookedOrder, bookOf, bookSale, shares } from "../src/commerce/orders/books.ts";
 import type { Context } from "../src/core/context.ts";
-import { type Parts, type SaleTerms, splitRefund, splitSale } from "../src/core/money/split.ts";
+import { type SaleParts, type SaleTerms, splitRefund, splitSale } from "../src/core/money/split.ts";
 import type { Tx } from "../src/platform/db/database.ts";
 
 const DAY_MS = 86_400_000;
@@ -139,7 +139,7 @@ export function booksOf(ctx: Context, people: People) {
    * Gives back some of an order, by other parts than it should where some are given. What nobody disputes goes first, the rest out
    * of what a dispute holds.
    */
-  async function refunds(tx: Tx, order: BookOrder, amount: bigint, parts?: Parts): Promise<string> {
+  async function refunds(tx: Tx, order: BookOrder, amount: bigint, parts?: SaleParts): Promise<string> {
     const { id, currency } = order;
     const refundId = ctx.newId();
     await tx

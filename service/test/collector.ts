@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Reader } from "../src/core/config/reader.ts";
-import { telemetryOf } from "../src/core/config/telemetry.ts";
+import { SettingsReader } from "../src/core/config/settings-reader.ts";
+import { readTelemetrySettings } from "../src/core/config/telemetry.ts";
 import { createLog } from "../src/core/log.ts";
-import { startTelemetry } from "../src/core/telemetry/start.ts";
+import { startTelemetry } from "../src/core/telemetry/sdk.ts";
 
 /** As OTLP's numbers say it. */
 export const KIND = { internal: 1, server: 2, client: 3 };
@@ -182,7 +182,7 @@ export async function sendsTo({ url }: Collector, more: Record<string, string> =
     ...more,
   });
   const logs: string[] = [];
-  const telemetry = telemetryOf(new Reader(process.env));
+  const telemetry = readTelemetrySettings(new SettingsReader(process.env));
   const log = createLog("trace", { write: (line: string) => void logs.push(line) });
   return { logs, ...(await startTelemetry({ telemetry }, log)) };
 }

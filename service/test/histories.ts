@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { flushViews } from "../src/catalog/search/views.ts";
 import { foldSales } from "../src/commerce/analytics/sums.ts";
 import { syncDispute } from "../src/commerce/charges/disputes.ts";
-import { dayOf } from "../src/core/days.ts";
+import { dayOf } from "../src/core/dates.ts";
 import { toDecimal, toMinor } from "../src/core/money/amount.ts";
 import { fakePayments } from "../src/integrations/payments/payments.fake.ts";
 import { startFakeProvider } from "../src/integrations/payments/payments.fake-server.ts";

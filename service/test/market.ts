@@ -13,7 +13,7 @@ import { type Overrides, type Service, startService } from "../src/app.ts";
 import { foldSales } from "../src/commerce/analytics/sums.ts";
 import { verifyLedger } from "../src/commerce/ledger/verify.ts";
 import type { Config } from "../src/core/config/config.ts";
-import { builtInPlans, type PlanBook } from "../src/core/config/plan-book.ts";
+import { builtInPlans, type PlanConfig } from "../src/core/config/plan-config.ts";
 import { toId } from "../src/core/ids.ts";
 import { createLog } from "../src/core/log.ts";
 import type { TransactionTimeouts } from "../src/platform/db/client.ts";
@@ -94,7 +94,7 @@ async function onServer(text: string): Promise<void> {
 
 /** So wide that no test meets a limit by accident; those of the limits bring a book of their own. */
 const wide = [{ requests: 1_000_000, seconds: 3_600 }];
-const generousPlans: PlanBook = {
+const generousPlans: PlanConfig = {
   ...builtInPlans,
   plans: {
     free: { ...builtInPlans.plans.free, quotas: wide, concurrentRuns: 1_000 },
@@ -134,7 +134,7 @@ const configOf = (wish: Partial<Config>): Config => ({
   stripe: null,
   github: null,
   google: null,
-  planBook: generousPlans,
+  planConfig: generousPlans,
   metricsToken: null,
   telemetry: null,
   sandbox: true,

@@ -68,7 +68,7 @@ export function hasBank({ service: { ctx } }: Market): Bank {
       }),
     findPayout: (payoutId) => heard(() => find(payoutId)),
   };
-  Object.assign(ctx.outside, { payments: { ...ctx.outside.payments, ...payouts } });
+  Object.assign(ctx.integrations, { payments: { ...ctx.integrations.payments, ...payouts } });
   return bank;
 }
 

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { Config } from "./config/config.ts";
 import type { FailPoints } from "./fail-points.ts";
 import type { Links } from "./links.ts";
-import type { Figures } from "./telemetry/figures.ts";
+import type { Metrics } from "./telemetry/metrics.ts";
 import type { Vault } from "./vault.ts";
 
 /**
@@ -17,28 +17,28 @@ export interface Context {
   newId(): string;
   log: Logger;
   /** What is counted as it happens. */
-  figures: Figures;
+  metrics: Metrics;
   vault: Vault;
   links: Links;
   /** Aborts with the reason "shutdown" when the process must end: calls to other services are given up. */
   shutdown: AbortSignal;
   /** null, but in tests of crashes. */
   failPoints: FailPoints | null;
-  outside: Outside;
+  integrations: Integrations;
 }
 
 /** The services outside of Stoa: each integration adds its own. */
 // biome-ignore lint/suspicious/noEmptyInterface: every integration adds to it
-export interface Outside {}
+export interface Integrations {}
 
 /** Where a request comes from. */
-export interface Source {
+export interface RequestSource {
   ip: string;
   userAgent: string | null;
   requestId: string;
 }
 
-interface Known {
+interface AccountFields {
   userId: string;
   role: Role;
   plan: Plan;
@@ -46,13 +46,13 @@ interface Known {
   quota: Quota[] | null;
 }
 
-export interface KeyCaller extends Known {
+export interface KeyCaller extends AccountFields {
   kind: "key";
   keyId: string;
   permissions: ReadonlySet<Permission>;
 }
 
-export interface SessionCaller extends Known {
+export interface SessionCaller extends AccountFields {
   kind: "session";
   sessionId: string;
   /** Whether a code of the second factor was given at sign-in. */
@@ -60,7 +60,7 @@ export interface SessionCaller extends Known {
   authenticatedAt: Date;
 }
 
-export interface TokenCaller extends Known {
+export interface TokenCaller extends AccountFields {
   kind: "token";
   /** null: a client that acts for its owner (client credentials). */
   grantId: string | null;
@@ -80,4 +80,4 @@ export type Caller = Member | Guest;
 export const isMember = (caller: Caller): caller is Member => caller.kind !== "guest";
 
 /** Who counts as one viewer. */
-export const viewerOf = (caller: Caller): string => (isMember(caller) ? caller.userId : caller.guestId);
+export const callerIdOf = (caller: Caller): string => (isMember(caller) ? caller.userId : caller.guestId);

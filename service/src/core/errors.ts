@@ -7,14 +7,14 @@ export interface FieldProblem {
 }
 
 /** What is wrong inside of some data, before it is said whose field that data was. */
-export interface Fault {
+export interface ValidationIssue {
   /** The keys and indexes that lead to its place. */
   path: readonly PropertyKey[];
   reason: string;
 }
 
 /** A path as clients read it: `steps[1].needs`. */
-export const toPath = (path: readonly PropertyKey[]): string =>
+export const formatPath = (path: readonly PropertyKey[]): string =>
   path.reduce<string>(
     (text, part) =>
       typeof part === "number" ? `${text}[${part}]` : text ? `${text}.${String(part)}` : String(part),
@@ -41,11 +41,11 @@ export class ApiError extends Error {
   }
 
   get status(): number {
-    return statusOf(this.code);
+    return httpStatusOf(this.code);
   }
 }
 
-export const statusOf = (code: ErrorCode): number => errorCatalogue[code].status;
+export const httpStatusOf = (code: ErrorCode): number => errorCatalogue[code].status;
 
 /** Enough to mend a request by; a body of a million unknown fields shall not get an answer ten times its size. */
 export const MAX_PROBLEMS = 100;
@@ -54,23 +54,23 @@ export const MAX_PROBLEMS = 100;
 export function fieldError(code: "INVALID_REQUEST" | "VALIDATION_ERROR", problems: FieldProblem[]): ApiError {
   const [first] = problems;
   if (!first) throw new TypeError("fieldError needs at least one problem");
-  return new ApiError(code, sentenceOf(first), {
+  return new ApiError(code, formatProblem(first), {
     ...first,
     errors: problems.slice(0, MAX_PROBLEMS),
   });
 }
 
 /** Names the field once: some reasons, such as "price must be positive", begin with it. */
-const sentenceOf = ({ field, reason }: FieldProblem): string =>
+const formatProblem = ({ field, reason }: FieldProblem): string =>
   reason === field || reason.startsWith(`${field} `) ? reason : `${field}: ${reason}`;
 
 export const invalidRequest = (field: string, reason: string) =>
   fieldError("INVALID_REQUEST", [{ field, reason }]);
-export const ruleBroken = (field: string, reason: string) =>
+export const ruleViolation = (field: string, reason: string) =>
   fieldError("VALIDATION_ERROR", [{ field, reason }]);
 
 /** What an error names: its fields, else its sentence, said of `root`. */
-export const problemsIn = ({ details, message }: ApiError, root: string): FieldProblem[] =>
+export const fieldProblemsOf = ({ details, message }: ApiError, root: string): FieldProblem[] =>
   (details?.["errors"] as FieldProblem[] | undefined) ?? [{ field: root, reason: message }];
 
 /** Makes both checks of a request, and throws what they find together. */
@@ -84,7 +84,7 @@ export async function checkBoth<A, B>(
       return await check();
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== "INVALID_REQUEST") throw error;
-      problems.push(...problemsIn(error, "body"));
+      problems.push(...fieldProblemsOf(error, "body"));
       return undefined;
     }
   };

@@ -2,7 +2,7 @@
 export const BLOCK = 4_096;
 
 /** By its last unit: a pattern would be tried at every other one, too. */
-function endsInHalf(text: string): boolean {
+function endsInHighSurrogate(text: string): boolean {
   const last = text.charCodeAt(text.length - 1);
   return last >= 0xd800 && last <= 0xdbff;
 }
@@ -35,7 +35,7 @@ export class GrowingText {
   after(place: number, isAll: boolean): string {
     const at = Math.floor(place / BLOCK);
     const piece = this.#blocks[at]?.slice(place % BLOCK) ?? "";
-    if (!endsInHalf(piece)) return piece;
+    if (!endsInHighSurrogate(piece)) return piece;
     const other = this.#blocks[at + 1]?.slice(0, 1) ?? "";
     if (other !== "") return piece + other;
     return isAll ? piece : piece.slice(0, -1);

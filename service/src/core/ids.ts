@@ -2,7 +2,7 @@ import { TypeID } from "typeid-js";
 import { v7 } from "uuid";
 
 /** Prefix of every id that leaves the service; inside, the same id is a uuid. */
-export type Prefix =
+export type IdPrefix =
   | "usr"
   | "prod"
   | "ver"
@@ -34,16 +34,16 @@ export function newUuid(at: Date): string {
 }
 
 /** Before every UUIDv7 of that moment, and after every earlier one; there is none of before 1970. */
-export const leastUuid = (at: Date): string => {
+export const minUuidAt = (at: Date): string => {
   const msecs = Math.max(0, at.getTime()).toString(16).padStart(12, "0");
   return `${msecs.slice(0, 8)}-${msecs.slice(8)}-7000-8000-000000000000`;
 };
 
 /** The id as clients see it: a TypeID, such as `prod_01kf5v8q3xe8hb1d6c1m2k3n4p`. */
-export const toId = (prefix: Prefix, uuid: string): string => TypeID.fromUUID(prefix, uuid).toString();
+export const toId = (prefix: IdPrefix, uuid: string): string => TypeID.fromUUID(prefix, uuid).toString();
 
 /** The uuid inside an id of that kind; null for anything else, which then names nothing. */
-export function toUuid(prefix: Prefix, id: string): string | null {
+export function toUuid(prefix: IdPrefix, id: string): string | null {
   if (!id.startsWith(`${prefix}_`)) return null;
   try {
     return TypeID.fromString(id, prefix).toUUID();

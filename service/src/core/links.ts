@@ -22,7 +22,7 @@ export function createLinks(origin: () => string, secrets: Buffer[]): Links {
       if (typeof query.signature !== "string" || typeof query.expires !== "string") return false;
       if (!/^\d{1,12}$/.test(query.expires)) return false;
       const expires = Number(query.expires);
-      return signer.isSigned(`${expires}\n${path}`, query.signature) && expires * 1000 > now.getTime();
+      return signer.verify(`${expires}\n${path}`, query.signature) && expires * 1000 > now.getTime();
     },
   };
 }
@@ -31,8 +31,8 @@ export function createLinks(origin: () => string, secrets: Buffer[]): Links {
 const ROUNDED_TO_MS = 15 * 60_000;
 
 /** When links end that are to live for so long at least. */
-export const linksUntil = (now: Date, leastMinutes: number): Date =>
+export const linkExpiry = (now: Date, leastMinutes: number): Date =>
   new Date(Math.ceil((now.getTime() + leastMinutes * 60_000) / ROUNDED_TO_MS) * ROUNDED_TO_MS);
 
 /** Long enough for a person to click, short enough that a leaked link is soon worth nothing; GET issues new ones. */
-export const PERSON_CLICKS_MINUTES = 60;
+export const DOWNLOAD_LINK_MINUTES = 60;

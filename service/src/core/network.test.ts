@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { networkOf, networkOfStranger, removePorts } from "./network.ts";
+import { networkOf, networkUnlessLoopback, removePorts } from "./network.ts";
 
 test("an IPv4 address stands for itself, also when it is written as IPv6", () => {
   assert.equal(networkOf("203.0.113.7"), "203.0.113.7");
@@ -24,9 +24,9 @@ test("what is no address shares one block", () => {
 
 test("strangers come from elsewhere than this machine", () => {
   for (const ip of ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"])
-    assert.equal(networkOfStranger(ip), null);
+    assert.equal(networkUnlessLoopback(ip), null);
   for (const ip of ["203.0.113.7", "2001:db8:1:2::1", "_hidden"])
-    assert.equal(networkOfStranger(ip), networkOf(ip));
+    assert.equal(networkUnlessLoopback(ip), networkOf(ip));
 });
 
 test("X-Forwarded-For loses the ports that some proxies write, and nothing else", () => {

@@ -14,7 +14,7 @@ export function networkOf(ip: string): string {
  * The same, but null for this machine: that may be a proxy that nobody told us of, behind which one stranger would use up
  * everybody's.
  */
-export const networkOfStranger = (ip: string): string | null => (isLoopback(ip) ? null : networkOf(ip));
+export const networkUnlessLoopback = (ip: string): string | null => (isLoopback(ip) ? null : networkOf(ip));
 
 const isLoopback = (ip: string) => ipaddr.isValid(ip) && ipaddr.process(ip).range() === "loopback";
 

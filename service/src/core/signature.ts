@@ -4,7 +4,7 @@ import { isSameDigest } from "./digest.ts";
 /** For text that leaves the service and comes back. The first secret signs, all of them verify. */
 export interface Signer {
   sign(text: string): string;
-  isSigned(text: string, signature: string): boolean;
+  verify(text: string, signature: string): boolean;
 }
 
 export function createSigner(secrets: Buffer[]): Signer {
@@ -14,7 +14,7 @@ export function createSigner(secrets: Buffer[]): Signer {
     createHmac("sha256", key).update(text).digest("base64url");
   return {
     sign: (text) => signatureBy(keys[0]!, text),
-    isSigned: (text, signature) =>
+    verify: (text, signature) =>
       keys.some((key) => isSameDigest(Buffer.from(signatureBy(key, text)), Buffer.from(signature))),
   };
 }

@@ -44,7 +44,7 @@ export function decrypt(key: Buffer, box: Buffer, aad: string): Buffer {
 }
 
 /** As we write it, and no other way: Node skips what it does not know, so one box would have many texts. */
-function unpack(text: string): Buffer {
+function decodeBase64url(text: string): Buffer {
   const bytes = Buffer.from(text, "base64url");
   if (bytes.toString("base64url") !== text) throw new Error("not base64url");
   return bytes;
@@ -65,7 +65,7 @@ export function createVault(ring: MasterKey[]): Vault {
     const key = byId.get(keyId ?? "");
     if (format !== FORMAT || !key || !wrapped || !box || more.length > 0)
       throw new Error("not sealed by a key of this keyring");
-    return { dataKey: decrypt(key.bytes, unpack(wrapped), aad), box };
+    return { dataKey: decrypt(key.bytes, decodeBase64url(wrapped), aad), box };
   }
 
   function join(dataKey: Buffer, box: string, aad: string): string {
@@ -84,7 +84,7 @@ export function createVault(ring: MasterKey[]): Vault {
     open(sealed, context) {
       const aad = `${FORMAT}|${context}`;
       const { dataKey, box } = unwrap(sealed, aad);
-      return decrypt(dataKey, unpack(box), aad).toString();
+      return decrypt(dataKey, decodeBase64url(box), aad).toString();
     },
     rewrap(sealed, context) {
       const aad = `${FORMAT}|${context}`;

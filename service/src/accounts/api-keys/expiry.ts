@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
+import { daysAfter } from "../../core/dates.ts";
 import { sendMail } from "../../platform/email/mail.ts";
 import { prefixOf } from "./api-key.ts";
 import { expiringLetter } from "./letters.ts";

@@ -1,5 +1,5 @@
 import { type Permission, permissions } from "@stoa/contract";
-import type { Context, Source } from "../../core/context.ts";
+import type { Context, RequestSource } from "../../core/context.ts";
 import { digestOf } from "../../core/digest.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
@@ -21,7 +21,7 @@ import {
 /** Who does something to a key, as the audit log keeps it. */
 export interface Doer {
   actorId: string | null;
-  source: Source | null;
+  source: RequestSource | null;
 }
 
 const OPERATOR: Doer = { actorId: null, source: null };

@@ -6,7 +6,7 @@ import {
   type Permission,
   permissions,
 } from "@stoa/contract";
-import type { Context, SessionCaller, Source } from "../../core/context.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { Tx } from "../../platform/db/database.ts";
@@ -73,7 +73,7 @@ export async function createOwnKey(
   ctx: Context,
   { userId }: SessionCaller,
   wish: CreateApiKey,
-  source: Source,
+  source: RequestSource,
 ): Promise<NewApiKey> {
   const granted = permissions.filter((permission) => wish.permissions[permission]);
   const key = { name: wish.name, permissions: granted, expiresAt: expiryOf(ctx, wish.expiresAt) };
@@ -110,7 +110,7 @@ export async function lockOwnKey(tx: Tx, userId: string, keyId: string): Promise
   return key;
 }
 
-export const revokeOwnKey = (ctx: Context, { userId }: SessionCaller, keyId: string, source: Source) =>
+export const revokeOwnKey = (ctx: Context, { userId }: SessionCaller, keyId: string, source: RequestSource) =>
   ctx.db.transaction().execute(async (tx) => {
     const key = await lockOwnKey(tx, userId, keyId);
     const isNew = await endKey(ctx, tx, key, { actorId: userId, source });

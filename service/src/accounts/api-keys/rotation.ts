@@ -1,5 +1,5 @@
 import type { RotatedApiKey } from "@stoa/contract";
-import type { Context, SessionCaller, Source } from "../../core/context.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { sendMail } from "../../platform/email/mail.ts";
@@ -16,7 +16,7 @@ export const rotateKey = (
   ctx: Context,
   { userId }: SessionCaller,
   wish: { keyId: string; graceHours: number },
-  source: Source,
+  source: RequestSource,
 ): Promise<RotatedApiKey> =>
   ctx.db.transaction().execute(async (tx) => {
     // First the account, as everybody does who makes a key.

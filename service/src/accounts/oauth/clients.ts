@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { type CreateOAuthClient, type NewOAuthClient, type OAuthClient, permissions } from "@stoa/contract";
-import type { Context, SessionCaller, Source } from "../../core/context.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { digestOf } from "../../core/digest.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { record } from "../../platform/audit/audit.ts";
@@ -46,7 +46,7 @@ export async function createClient(
   ctx: Context,
   caller: SessionCaller,
   wish: CreateOAuthClient,
-  source: Source,
+  source: RequestSource,
 ): Promise<NewOAuthClient> {
   if (wish.grantTypes.includes("authorization_code") && wish.redirectUris.length === 0)
     throw invalidRequest("redirectUris", "must have at least one for authorization_code");
@@ -89,7 +89,12 @@ function shownWith(clientSecret: string, client: ClientRow | undefined): NewOAut
 }
 
 /** The old secret ends at once: who rotates one has mostly lost it. */
-export async function rotateSecret(ctx: Context, caller: SessionCaller, clientId: string, source: Source) {
+export async function rotateSecret(
+  ctx: Context,
+  caller: SessionCaller,
+  clientId: string,
+  source: RequestSource,
+) {
   if (!isClientId(clientId)) throw notFound();
   const secret = newSecret();
   return ctx.db.transaction().execute(async (tx) => {
@@ -108,7 +113,12 @@ async function mailOwner(ctx: Context, tx: Queries, { userId }: SessionCaller, l
 }
 
 /** With every grant and token of it. */
-export async function removeClient(ctx: Context, caller: SessionCaller, clientId: string, source: Source) {
+export async function removeClient(
+  ctx: Context,
+  caller: SessionCaller,
+  clientId: string,
+  source: RequestSource,
+) {
   if (!isClientId(clientId)) throw notFound();
   return ctx.db.transaction().execute(async (tx) => {
     const client = await deleteOwnClient(tx, caller.userId, clientId);
@@ -122,7 +132,7 @@ const note = (
   ctx: Context,
   tx: Tx,
   { userId }: SessionCaller,
-  source: Source,
+  source: RequestSource,
   verb: "created" | "secret_rotated" | "removed",
   id: string,
   details: Record<string, unknown> = {},

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { networkOfStranger } from "../../core/network.ts";
+import { networkUnlessLoopback } from "../../core/network.ts";
 
 /** More than people ask from one office, and little for a disk. */
 const BEGINNINGS = { requests: 120, seconds: 60 };
@@ -10,7 +10,7 @@ const BEGINNINGS = { requests: 120, seconds: 60 };
 export const notTooMany =
   (ctx: Context) =>
   async ({ ip }: FastifyRequest): Promise<void> => {
-    const network = networkOfStranger(ip);
+    const network = networkUnlessLoopback(ip);
     if (network === null) return;
     const { allowed } = await ctx.counters.take({ key: `oauth flows:${network}`, quotas: [BEGINNINGS] });
     if (!allowed) throw new ApiError("RATE_LIMIT_EXCEEDED", undefined, undefined, BEGINNINGS.seconds);

@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { DAY_MS } from "../../core/days.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { deleteGrantsOf, deleteOwnClients, deleteUnusedClients, voidSecretsOf } from "./queries.ts";
 import { deleteTokensOf, deleteWhatIsOver } from "./token-queries.ts";

@@ -1,5 +1,5 @@
 import type { Grant } from "@stoa/contract";
-import type { Context, SessionCaller, Source } from "../../core/context.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { record } from "../../platform/audit/audit.ts";
@@ -26,7 +26,12 @@ export async function listGrants(ctx: Context, caller: SessionCaller, query: Pag
 }
 
 /** Its tokens hang on it, and end with it. */
-export async function removeGrant(ctx: Context, caller: SessionCaller, grantId: string, source: Source) {
+export async function removeGrant(
+  ctx: Context,
+  caller: SessionCaller,
+  grantId: string,
+  source: RequestSource,
+) {
   const id = toUuid("grant", grantId);
   return ctx.db.transaction().execute(async (tx) => {
     const grant = id ? await deleteOwnGrant(tx, caller.userId, id) : undefined;

@@ -18,7 +18,7 @@ import {
   refresh,
   type Tokens,
 } from "../../../test/oauth.ts";
-import { builtInPlans } from "../../core/config/plan-book.ts";
+import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
 
 let market: Market;
@@ -236,7 +236,7 @@ test("a public client cannot act for itself", async () => {
 
 test("wrong secrets and tokens count against their address as wrong keys do, and right ones still enter", async () => {
   const failedCredentials = { requests: 5, seconds: 600 };
-  const strict = await openOAuthMarket({ config: { planBook: { ...builtInPlans, failedCredentials } } });
+  const strict = await openOAuthMarket({ config: { planConfig: { ...builtInPlans, failedCredentials } } });
   const client = await hasOAuthClient(strict, await strict.hasUser());
   const wrong = { ...client, secret: "wrong" };
   const ask = { grant_type: "client_credentials" };

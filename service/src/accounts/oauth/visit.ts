@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { FastifyRequest } from "fastify";
 import type { KoaContextWithOIDC, Provider } from "oidc-provider";
-import type { Context, SessionCaller, Source } from "../../core/context.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
 import type { Page } from "../../platform/http/html.ts";
 import { sourceOf } from "../../platform/http/source.ts";
@@ -35,7 +35,7 @@ function visit(): Visit {
   return current;
 }
 
-export const visitSource = (): Source => sourceOf(visit().request);
+export const visitSource = (): RequestSource => sourceOf(visit().request);
 
 /** Whoever is signed in on our own site, in the browser that visits. */
 export async function visitor(ctx: Context): Promise<SessionCaller | null> {

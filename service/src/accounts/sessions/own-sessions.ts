@@ -1,5 +1,5 @@
 import type { Session } from "@stoa/contract";
-import type { Context, SessionCaller, Source } from "../../core/context.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { record } from "../../platform/audit/audit.ts";
@@ -28,7 +28,7 @@ export async function listOwnSessions(ctx: Context, caller: SessionCaller, pagin
 }
 
 /** Signs out everywhere but here. */
-export function endOtherSessions(ctx: Context, caller: SessionCaller, source: Source) {
+export function endOtherSessions(ctx: Context, caller: SessionCaller, source: RequestSource) {
   return ctx.db.transaction().execute(async (tx) => {
     const ended = await endSessions(ctx, tx, caller.userId, { but: caller.sessionId });
     const details = { which: "others", ended };
@@ -37,7 +37,12 @@ export function endOtherSessions(ctx: Context, caller: SessionCaller, source: So
   });
 }
 
-export async function endOwnSession(ctx: Context, caller: SessionCaller, sessionId: string, source: Source) {
+export async function endOwnSession(
+  ctx: Context,
+  caller: SessionCaller,
+  sessionId: string,
+  source: RequestSource,
+) {
   const id = toUuid("ses", sessionId);
   if (!id) throw new ApiError("SESSION_NOT_FOUND");
   await ctx.db.transaction().execute(async (tx) => {

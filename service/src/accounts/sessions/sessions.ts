@@ -1,5 +1,5 @@
-import type { Context, SessionCaller, Source } from "../../core/context.ts";
-import { DAY_MS } from "../../core/days.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import {
@@ -28,7 +28,7 @@ export interface StartSession {
   /** How they came in: `magic-link`, `password`, `github`, `google`, `operator`. */
   via: string;
   secondFactor: boolean;
-  source: Source;
+  source: RequestSource;
 }
 
 /** Starts a session, under a new id every time; answers its token. The oldest of too many ends. */

@@ -1,4 +1,4 @@
-import type { Context, Source } from "../../core/context.ts";
+import type { Context, RequestSource } from "../../core/context.ts";
 import { digestOf } from "../../core/digest.ts";
 import { ApiError } from "../../core/errors.ts";
 import type { Tx } from "../../platform/db/database.ts";
@@ -78,7 +78,7 @@ interface Locked {
   subject: string;
   /** Asked for only when a limit was reached. */
   account(): Promise<{ id: string } | undefined>;
-  source: Source;
+  source: RequestSource;
 }
 
 /** Runs what counts attempts in a transaction of its own; a limit that is reached stands in the audit log. */

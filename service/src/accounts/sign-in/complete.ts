@@ -1,4 +1,4 @@
-import type { Context, SessionCaller, Source } from "../../core/context.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { record } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
@@ -17,7 +17,7 @@ export interface Entry {
   user: { id: string; email: string; name: string };
   /** How they proved who they are: `magic-link`, `password`, `github`, `google`. */
   via: string;
-  source: Source;
+  source: RequestSource;
   /** The session that the browser has so far, whoever's it is: it ends. */
   earlierToken: string | undefined;
   /** Throws when what was proven does not hold any more: in the transaction that starts the session, the account held. */
@@ -95,7 +95,7 @@ async function start(ctx: Context, tx: Tx, { user, via, source }: Entry, secondF
   return startSession(ctx, tx, { user, via, secondFactor, source });
 }
 
-async function endEarlier(ctx: Context, tx: Tx, { userId, sessionId }: SessionCaller, source: Source) {
+async function endEarlier(ctx: Context, tx: Tx, { userId, sessionId }: SessionCaller, source: RequestSource) {
   await endSessions(ctx, tx, userId, { only: sessionId });
   await record(ctx, tx, {
     actorId: userId,

@@ -1,4 +1,4 @@
-import type { Context, Source } from "../../core/context.ts";
+import type { Context, RequestSource } from "../../core/context.ts";
 import { digestOf } from "../../core/digest.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
@@ -25,7 +25,7 @@ export interface Failure {
   subject: string;
   /** The account that it was tried at, where it is known. */
   accountId: string | null;
-  source: Source;
+  source: RequestSource;
   details?: Record<string, unknown>;
 }
 
@@ -57,7 +57,11 @@ export async function reportFailure(ctx: Context, failure: Failure): Promise<voi
 const isPowerOfTen = (count: number) => /^10*$/.test(String(count));
 
 /** A link or challenge that is unknown, used or over names nobody: such failures are counted by network. */
-export async function reportIfRefused<T>(ctx: Context, source: Source, work: () => Promise<T>): Promise<T> {
+export async function reportIfRefused<T>(
+  ctx: Context,
+  source: RequestSource,
+  work: () => Promise<T>,
+): Promise<T> {
   try {
     return await work();
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { Context, Source } from "../../core/context.ts";
+import type { Context, RequestSource } from "../../core/context.ts";
 import { record } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { revokeAllKeys } from "../api-keys/keys.ts";
@@ -11,7 +11,7 @@ import { deleteChallengesOf } from "./queries.ts";
 interface Proof {
   /** What proved it: `magic-link`, `github`, `google`. */
   by: string;
-  source: Source;
+  source: RequestSource;
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { LogIn } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { networkOfStranger } from "../../core/network.ts";
+import { networkUnlessLoopback } from "../../core/network.ts";
 import { SESSION_COOKIE } from "../../platform/http/authenticate.ts";
 import type { RequestFacts } from "../../platform/http/route.ts";
 import { entrantByEmail } from "../people/credentials.ts";
@@ -21,7 +21,7 @@ export async function logIn(ctx: Context, { email, password, code }: LogIn, fact
   const attempt = await withinLimits(ctx, limited, (tx) =>
     countAttempts(ctx, tx, [
       browser ? ["login in a known browser", browser] : ["login of an address", email],
-      ["login from a network", networkOfStranger(source.ip)],
+      ["login from a network", networkUnlessLoopback(source.ip)],
     ]),
   );
   const account = await entrantByEmail(ctx.db, email);

@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { networkOfStranger } from "../../core/network.ts";
+import { networkUnlessLoopback } from "../../core/network.ts";
 import { sendMail } from "../../platform/email/mail.ts";
 import type { RequestFacts } from "../../platform/http/route.ts";
 import { entrantByEmail } from "../people/credentials.ts";
@@ -21,7 +21,7 @@ export async function sendMagicLink(
   await withinLimits(ctx, limited, async (tx) => {
     await countAttempts(ctx, tx, [
       browser ? ["magic-link in a known browser", browser] : ["magic-link of an address", email],
-      ["letters for a network", networkOfStranger(source.ip)],
+      ["letters for a network", networkUnlessLoopback(source.ip)],
     ]);
     await sendMail(ctx, tx, email, signInLetter(await mintLink(ctx, tx, { purpose: "magic-link", email })));
   });

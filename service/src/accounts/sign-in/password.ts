@@ -1,6 +1,6 @@
 import type { ChangePassword } from "@stoa/contract";
-import type { Context, SessionCaller, Source } from "../../core/context.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { record } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { sendMail } from "../../platform/email/mail.ts";
@@ -21,7 +21,7 @@ export async function changePassword(
   ctx: Context,
   caller: SessionCaller,
   wish: ChangePassword,
-  source: Source,
+  source: RequestSource,
 ) {
   const account = await entrantById(ctx.db, caller.userId);
   if (!account) throw new ApiError("INVALID_API_KEY");
@@ -55,7 +55,7 @@ async function mustBeOwner(
   caller: SessionCaller,
   account: Entrant,
   currentPassword: string | undefined,
-  source: Source,
+  source: RequestSource,
 ): Promise<void> {
   if (currentPassword === undefined) mustBeFresh(ctx, caller);
   else await mustBePassword(ctx, account, currentPassword, source);
@@ -66,7 +66,7 @@ async function mustBePassword(
   ctx: Context,
   account: Entrant,
   currentPassword: string,
-  source: Source,
+  source: RequestSource,
 ): Promise<void> {
   const limited = { subject: account.id, account: async () => account, source };
   const attempt = await withinLimits(ctx, limited, (tx) =>
@@ -75,7 +75,7 @@ async function mustBePassword(
   if (!(await passwordFits(account.passwordHash, currentPassword))) {
     const { id } = account;
     await reportFailure(ctx, { action: "password.refused", subject: id, accountId: id, source });
-    throw ruleBroken("currentPassword", "is not your password");
+    throw ruleViolation("currentPassword", "is not your password");
   }
   await ctx.db.transaction().execute((tx) => giveBack(tx, attempt));
 }

@@ -1,6 +1,6 @@
 import type { Register } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
-import { networkOfStranger } from "../../core/network.ts";
+import { networkUnlessLoopback } from "../../core/network.ts";
 import { sendMail } from "../../platform/email/mail.ts";
 import { Answer, type RequestFacts } from "../../platform/http/route.ts";
 import { entrantByEmail } from "../people/credentials.ts";
@@ -20,7 +20,7 @@ export async function register(ctx: Context, { email, password, name }: Register
   await withinLimits(ctx, limited, (tx) =>
     countAttempts(ctx, tx, [
       ["registration of an address", email],
-      ["letters for a network", networkOfStranger(facts.source.ip)],
+      ["letters for a network", networkUnlessLoopback(facts.source.ip)],
     ]),
   );
   const passwordHash = await hashPassword(password);

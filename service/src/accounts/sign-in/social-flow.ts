@@ -1,6 +1,6 @@
 import { randomNonce, randomPKCECodeVerifier } from "openid-client";
 import type { Context } from "../../core/context.ts";
-import { networkOfStranger } from "../../core/network.ts";
+import { networkUnlessLoopback } from "../../core/network.ts";
 import type { IdentityProviderName, Trip } from "../../integrations/identity-providers/identity-provider.ts";
 import type { Cookie } from "../../platform/http/route.ts";
 import { countAttempts } from "./attempts.ts";
@@ -25,7 +25,7 @@ export async function beginFlow(
   { returnTo, ip }: { returnTo: string; ip: string },
 ): Promise<Flow> {
   const state = await ctx.db.transaction().execute(async (tx) => {
-    await countAttempts(ctx, tx, [["way to a provider from a network", networkOfStranger(ip)]]);
+    await countAttempts(ctx, tx, [["way to a provider from a network", networkUnlessLoopback(ip)]]);
     return mintOneTimeToken(ctx, tx, {
       purpose: "social",
       data: { provider },

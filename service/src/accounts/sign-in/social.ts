@@ -1,5 +1,5 @@
 import { Address, toVisibleLine } from "@stoa/contract";
-import type { Context, Source } from "../../core/context.ts";
+import type { Context, RequestSource } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { IdentityProblem } from "../../integrations/identity-providers/identity-provider.problem.ts";
 import type {
@@ -23,8 +23,8 @@ const MAX_NAME = 100;
 const callbackUrl = ({ links }: Context, provider: IdentityProviderName) =>
   new URL(`/api/auth/callback/${provider}`, links.origin());
 
-function mustBeSetUp({ outside }: Context, provider: IdentityProviderName) {
-  const port = outside.identityProviders[provider];
+function mustBeSetUp({ integrations }: Context, provider: IdentityProviderName) {
+  const port = integrations.identityProviders[provider];
   if (port) return port;
   const [label, prefix] = [providerLabels[provider], provider.toUpperCase()];
   throw new ApiError(
@@ -53,7 +53,7 @@ export interface Callback {
   flowCookie: string | undefined;
   /** The session that the browser has so far. */
   earlierToken: string | undefined;
-  source: Source;
+  source: RequestSource;
 }
 
 /** Ends it: a session's token, and the account's address, for whoever the provider says came back. */
@@ -104,7 +104,7 @@ function refuse({ log }: Context, provider: IdentityProviderName, error: unknown
 interface Arrival {
   provider: IdentityProviderName;
   identity: ProvenIdentity;
-  source: Source;
+  source: RequestSource;
 }
 
 /**

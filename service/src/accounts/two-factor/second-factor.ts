@@ -1,4 +1,4 @@
-import type { Context, Source } from "../../core/context.ts";
+import type { Context, RequestSource } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { record } from "../../platform/audit/audit.ts";
 import type { Queries } from "../../platform/db/database.ts";
@@ -36,7 +36,7 @@ export async function acceptSecondFactor(
   ctx: Context,
   userId: string,
   given: string,
-  source: Source | null = null,
+  source: RequestSource | null = null,
 ): Promise<boolean> {
   const code = given.replace(/[\s-]/g, "");
   const tried = await takeTry(ctx, userId, "confirmed");
@@ -76,7 +76,12 @@ function locked(until: Date, now: Date): ApiError {
 }
 
 /** Who reads the log sees when somebody guessed codes; the lock itself is in force since the try was counted. */
-export async function noteWrong(ctx: Context, userId: string, { tries }: Tried, source: Source | null) {
+export async function noteWrong(
+  ctx: Context,
+  userId: string,
+  { tries }: Tried,
+  source: RequestSource | null,
+) {
   if (tries < TRIES) return;
   await record(ctx, ctx.db, { actorId: userId, action: "two_factor.locked", source });
 }
@@ -113,7 +118,7 @@ async function acceptBackupCode(
   ctx: Context,
   userId: string,
   code: string,
-  source: Source | null,
+  source: RequestSource | null,
 ): Promise<boolean> {
   const { email } = await findUser(ctx, toUserId(userId));
   return ctx.db.transaction().execute(async (tx) => {

@@ -1,5 +1,5 @@
-import type { Context, SessionCaller, Source } from "../../core/context.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { record } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { sendMail } from "../../platform/email/mail.ts";
@@ -40,7 +40,7 @@ const notSetUp = () =>
     current: "not set up",
     allowed: ["set up"],
   });
-const wrongCode = () => ruleBroken("code", "is wrong, too old, or was used already");
+const wrongCode = () => ruleViolation("code", "is wrong, too old, or was used already");
 
 export async function readTwoFactor({ db }: Context, { userId }: SessionCaller) {
   const confirmedAt = (await findAuthenticator(db, userId))?.confirmedAt ?? null;
@@ -72,7 +72,12 @@ async function holdAccount(tx: Tx, caller: SessionCaller): Promise<void> {
 }
 
 /** Turns it on: whoever else is signed in must sign in anew, with a code. */
-export async function confirmTwoFactor(ctx: Context, caller: SessionCaller, code: string, source: Source) {
+export async function confirmTwoFactor(
+  ctx: Context,
+  caller: SessionCaller,
+  code: string,
+  source: RequestSource,
+) {
   const { userId, sessionId } = caller;
   const { email } = await findUser(ctx, toUserId(userId));
   const judged = await judgePending(ctx, userId, code, source);
@@ -91,7 +96,7 @@ export async function confirmTwoFactor(ctx: Context, caller: SessionCaller, code
 }
 
 /** Counted and locked like a code at sign-in: whoever guesses here would turn a stolen session into one with two factors. */
-async function judgePending(ctx: Context, userId: string, code: string, source: Source) {
+async function judgePending(ctx: Context, userId: string, code: string, source: RequestSource) {
   const tried = await takeTry(ctx, userId, "pending");
   if (!tried) throw (await hasSecondFactor(ctx.db, userId)) ? isOn() : notSetUp();
   const step = stepOfTried(ctx, userId, tried, code.replace(/\s/g, ""));
@@ -100,12 +105,17 @@ async function judgePending(ctx: Context, userId: string, code: string, source: 
   throw wrongCode();
 }
 
-async function mustGiveCode(ctx: Context, { userId }: SessionCaller, code: string, source: Source) {
+async function mustGiveCode(ctx: Context, { userId }: SessionCaller, code: string, source: RequestSource) {
   if (!(await hasSecondFactor(ctx.db, userId))) throw isOff();
   if (!(await acceptSecondFactor(ctx, userId, code, source))) throw wrongCode();
 }
 
-export async function renewBackupCodes(ctx: Context, caller: SessionCaller, code: string, source: Source) {
+export async function renewBackupCodes(
+  ctx: Context,
+  caller: SessionCaller,
+  code: string,
+  source: RequestSource,
+) {
   const { email } = await findUser(ctx, toUserId(caller.userId));
   await mustGiveCode(ctx, caller, code, source);
   const backupCodes = newBackupCodes();
@@ -124,14 +134,14 @@ export async function removeTwoFactor(
   ctx: Context,
   caller: SessionCaller,
   { code, password }: { code: string; password?: string | undefined },
-  source: Source,
+  source: RequestSource,
 ) {
   const { userId } = caller;
   if (password === undefined) mustBeFresh(ctx, caller);
   const { email } = await findUser(ctx, toUserId(userId));
   await mustGiveCode(ctx, caller, code, source);
   if (password !== undefined && !(await isPasswordOf(ctx, userId, password)))
-    throw ruleBroken("password", "is not the account's password");
+    throw ruleViolation("password", "is not the account's password");
   await ctx.db.transaction().execute(async (tx) => {
     await holdAccount(tx, caller);
     if (!(await eraseAuthenticator(tx, userId))) throw isOff();

@@ -424,9 +424,9 @@ suite("an account with money left", () => {
 
   test("is not closed where nobody knows where to pay, unless it is given up", async () => {
     const person = await hasSeller(20);
-    const { outside } = market.service.ctx;
-    const nowhere = { payments: { ...outside.payments, sharedPayoutAccount: null } };
-    await under(outside, nowhere, async () => {
+    const { integrations } = market.service.ctx;
+    const nowhere = { payments: { ...integrations.payments, sharedPayoutAccount: null } };
+    await under(integrations, nowhere, async () => {
       const refused = await closeWith(person);
       const details = assertError(refused, 409, "INVALID_STATE");
       assert.deepEqual(
@@ -446,10 +446,10 @@ suite("an account with money left", () => {
 
   test("is not closed before its payout account is set up", async () => {
     const person = await hasSeller(20);
-    const { outside } = market.service.ctx;
+    const { integrations } = market.service.ctx;
     const unfinished = async (account: string) => ({ account, payoutsEnabled: false });
-    const payments = { ...outside.payments, findPayoutAccount: unfinished };
-    await under(outside, { payments }, async () => {
+    const payments = { ...integrations.payments, findPayoutAccount: unfinished };
+    await under(integrations, { payments }, async () => {
       const refused = await closeWith(person);
       assert.equal(assertError(refused, 409, "INVALID_STATE").current, "money_left");
       assert.match(refused.text, /onboarding/);

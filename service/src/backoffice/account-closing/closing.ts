@@ -21,8 +21,8 @@ import { mustHaveNoOpenOrders } from "../../commerce/checkout/open-orders.ts";
 import { inWords, keepInTouch, type Remainder, settleUp, toAmounts } from "../../commerce/payouts/leaving.ts";
 import { hasOpenPayment } from "../../commerce/plans/payment.ts";
 import { endSubscription } from "../../commerce/plans/subscription.ts";
-import type { Context, SessionCaller, Source } from "../../core/context.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { forgetWebhooks } from "../../events/webhooks/leaving.ts";
 import { forgetAllRuns } from "../../execution/prompt-runs/forgetting.ts";
 import { endAllRuns } from "../../execution/workflow-runs/leaving.ts";
@@ -35,7 +35,12 @@ import { forgetAnswersTo } from "../../platform/http/idempotency.ts";
 import { Answer } from "../../platform/http/route.ts";
 
 /** What each room gives up of somebody who leaves; a room that keeps things of people has its line here. */
-const farewells: ((ctx: Context, tx: Tx, user: AccountRow, source: Source | null) => Promise<unknown>)[] = [
+const farewells: ((
+  ctx: Context,
+  tx: Tx,
+  user: AccountRow,
+  source: RequestSource | null,
+) => Promise<unknown>)[] = [
   (_ctx, tx, user) => forgetSessions(tx, user.id),
   (_ctx, tx, user) => forgetKeys(tx, user.id),
   (_ctx, tx, user) => forgetGrantsAndClients(tx, user.id),
@@ -60,7 +65,7 @@ export async function closeAccount(
   ctx: Context,
   caller: SessionCaller,
   { confirm, giveUpBalance }: CloseAccount,
-  source: Source,
+  source: RequestSource,
 ) {
   const isSetUp = !(await lacksSetUp(ctx, caller.userId));
   const close = async (tx: Tx) => {
@@ -85,7 +90,12 @@ export async function closeAccount(
 export const closeUnasked = async (ctx: Context, tx: Tx, userId: string): Promise<void> =>
   bidFarewell(ctx, tx, await lockToClose(tx, userId), null);
 
-async function bidFarewell(ctx: Context, tx: Tx, user: AccountRow, source: Source | null): Promise<void> {
+async function bidFarewell(
+  ctx: Context,
+  tx: Tx,
+  user: AccountRow,
+  source: RequestSource | null,
+): Promise<void> {
   for (const farewell of farewells) await farewell(ctx, tx, user, source);
   const name = await anonymise(ctx, tx, user);
   await showAuthorAnew(tx, { ...user, name });
@@ -101,7 +111,7 @@ async function mustHaveNothingOpen(tx: Tx, userId: string): Promise<void> {
 
 function mustBeConfirmed(user: AccountRow, confirm: string): void {
   if (confirm.trim().toLowerCase() === user.email.toLowerCase()) return;
-  throw ruleBroken("confirm", "is not the address of this account");
+  throw ruleViolation("confirm", "is not the address of this account");
 }
 
 const farewellLetter = (ctx: Context, { name }: AccountRow, left: Remainder | null) =>

@@ -1,19 +1,19 @@
 import { type AccountRow, lockAccount, mustNotBeLastAdmin } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
-import type { Context, SessionCaller, Source } from "../../core/context.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { record } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 
 /** Which administrator does something, and where from. */
 export interface Doer {
   caller: SessionCaller;
-  source: Source;
+  source: RequestSource;
 }
 
 export function mustNotBeSelf({ caller }: Doer, id: string): void {
   if (id !== caller.userId) return;
-  throw ruleBroken("userId", "is your own account: another administrator must do this");
+  throw ruleViolation("userId", "is your own account: another administrator must do this");
 }
 
 /** Administrators are locked first, then the account: two of us can neither unmake each other nor wait for each other. */

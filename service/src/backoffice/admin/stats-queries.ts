@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { leastUuid } from "../../core/ids.ts";
+import { minUuidAt } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
 export interface Counts {
@@ -29,7 +29,7 @@ export interface Time {
 
 // Ids are made in the order of time, so that a span of time is a span of the primary key.
 const madeIn = ({ from, until }: Time, id = "id") =>
-  sql`${sql.ref(id)} >= ${leastUuid(from)} and ${sql.ref(id)} < ${leastUuid(until)}`;
+  sql`${sql.ref(id)} >= ${minUuidAt(from)} and ${sql.ref(id)} < ${minUuidAt(until)}`;
 
 interface Funnel {
   views: number;

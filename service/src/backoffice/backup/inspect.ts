@@ -1,7 +1,7 @@
 import { open } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { Config } from "../../core/config/config.ts";
-import { decoded, type KeptSecrets } from "../../core/config/secrets.ts";
+import { decodeKeys, type StoredSecrets } from "../../core/config/secrets.ts";
 import { fingerprintOf, type MasterKey } from "../../core/vault.ts";
 import { type Applied, knownMigrations } from "../../platform/db/migrate.ts";
 import { ArchiveRefused, type Contents, drain, walk } from "./archive.ts";
@@ -12,7 +12,7 @@ export interface Inspected {
   contents: Contents;
   manifest: Manifest;
   /** From the archive, where this installation has others; null: it has them already. */
-  secrets: KeptSecrets | null;
+  secrets: StoredSecrets | null;
 }
 
 /** Reads an archive from its first to its last byte, and refuses it unless it is whole, unaltered and made for this installation. */
@@ -21,7 +21,7 @@ export async function inspect(path: string, config: Config, passphrase: string |
   mustBeOfEnvironment(manifest, config);
   mustBeOfMigrations(manifest.migrations, await knownMigrations());
   const secrets = await secretsFor(contents, manifest, config, passphrase);
-  const ring = secrets ? decoded(secrets.masterKeys) : config.masterKeys;
+  const ring = secrets ? decodeKeys(secrets.masterKeys) : config.masterKeys;
   return told(path, async () => {
     mustBeSealedBy(keyOf(manifest.masterKeys[0]!, ring), contents);
     return { contents, manifest, secrets };
@@ -29,7 +29,7 @@ export async function inspect(path: string, config: Config, passphrase: string |
 }
 
 /** The keys of an archive, for whoever has its passphrase. */
-export async function readKeys(path: string, passphrase: string | null): Promise<KeptSecrets> {
+export async function readKeys(path: string, passphrase: string | null): Promise<StoredSecrets> {
   const { contents } = await readWhole(path);
   if (contents.keys === null)
     throw new Error(`${path} holds no keys: STOA_BACKUP_PASSPHRASE was not set when it was made.`);
@@ -87,7 +87,7 @@ async function secretsFor(
   manifest: Manifest,
   { masterKeys, secretsDir }: Config,
   passphrase: string | null,
-): Promise<KeptSecrets | null> {
+): Promise<StoredSecrets | null> {
   const missing = missingFrom(masterKeys, manifest);
   if (missing.length === 0) return null;
   const lack = `The archive's secrets are sealed by the master keys ${missing.join(", ")}, which this installation lacks`;
@@ -102,7 +102,7 @@ async function secretsFor(
     throw new Error(
       `${lack}. Set STOA_MASTER_KEYS and STOA_SESSION_KEYS to what \`stoa-server restore --keys\` prints of it.`,
     );
-  if (missingFrom(decoded(secrets.masterKeys), manifest).length > 0)
+  if (missingFrom(decodeKeys(secrets.masterKeys), manifest).length > 0)
     throw new Error("The archive's own keys are not those that it was made with.");
   return secrets;
 }

@@ -1,7 +1,7 @@
 import { randomBytes, type ScryptOptions, scrypt } from "node:crypto";
 import { promisify } from "node:util";
 import { z } from "zod";
-import type { KeptSecrets } from "../../core/config/secrets.ts";
+import type { StoredSecrets } from "../../core/config/secrets.ts";
 import { decrypt, encrypt } from "../../core/vault.ts";
 
 /** 128 MiB and a third of a second a guess. A part of the archive's format: another cost is another format. */
@@ -15,13 +15,13 @@ const wrappedShape = z.strictObject({ salt: z.base64(), box: z.base64() });
 const secret = z.strictObject({ id: z.string(), key: z.base64() });
 const secretsShape = z.strictObject({ masterKeys: z.array(secret), sessionKeys: z.array(secret) });
 
-export async function wrapKeys(keys: KeptSecrets, passphrase: string): Promise<string> {
+export async function wrapKeys(keys: StoredSecrets, passphrase: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
   const box = encrypt(await derive(passphrase, salt, 32, COST), Buffer.from(JSON.stringify(keys)), CONTEXT);
   return JSON.stringify({ salt: salt.toString("base64"), box: box.toString("base64") });
 }
 
-export async function unwrapKeys(wrapped: string, passphrase: string): Promise<KeptSecrets> {
+export async function unwrapKeys(wrapped: string, passphrase: string): Promise<StoredSecrets> {
   const { salt, box } = wrappedShape.parse(JSON.parse(wrapped));
   const key = await derive(passphrase, Buffer.from(salt, "base64"), 32, COST);
   let opened: Buffer;

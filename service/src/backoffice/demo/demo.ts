@@ -6,7 +6,7 @@ import { moveProduct } from "../../catalog/products/states.ts";
 import { postReview } from "../../catalog/reviews/reviews.ts";
 import { buyProduct } from "../../commerce/checkout/orders.ts";
 import type { Context, Member } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
+import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";

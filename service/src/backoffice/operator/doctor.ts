@@ -4,7 +4,7 @@ import { isOverdue, listOpenMoney, mendOf, type OpenMoney } from "../../commerce
 import { lastReconciliation } from "../../commerce/charges/provider-reconciliation.ts";
 import { lastVerdict } from "../../commerce/ledger/nightly.ts";
 import type { Config } from "../../core/config/config.ts";
-import { messageOf } from "../../core/config/hosts.ts";
+import { errorMessageOf } from "../../core/config/database-hosts.ts";
 import { sealedColumns } from "../../keyring.ts";
 import { openMail, openStorage } from "../../outside.ts";
 import { describeSkew, measureSkew } from "../../platform/db/clock.ts";
@@ -156,7 +156,7 @@ async function publicUrl({ publicUrl, environment }: Config) {
     (error) => error,
   );
   if (!(reply instanceof Response))
-    problems.push(`it does not answer from here: ${messageOf(reply.cause ?? reply)}`);
+    problems.push(`it does not answer from here: ${errorMessageOf(reply.cause ?? reply)}`);
   else if (!/"status": ?"ok"/.test(await reply.text()))
     problems.push(`its /healthz answers ${reply.status}, but not as Stoa does: does the proxy lead here?`);
   return told(
@@ -173,7 +173,7 @@ async function redis({ redisUrl }: Config) {
     return { ok: true, note: "answers" };
   } catch (error) {
     return told(
-      [`REDIS_URL does not answer, each process counts rate limits for itself: ${messageOf(error)}`],
+      [`REDIS_URL does not answer, each process counts rate limits for itself: ${errorMessageOf(error)}`],
       "",
     );
   }

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Config, readConfig, readPlace } from "../../core/config/config.ts";
-import { hostsIn, messageOf } from "../../core/config/hosts.ts";
+import { type Config, readConfig, readDatabaseLocation } from "../../core/config/config.ts";
+import { databaseHosts, errorMessageOf } from "../../core/config/database-hosts.ts";
 import { type Connection, oneClient } from "../../platform/db/database.ts";
 import { type EmbeddedDatabase, startEmbedded } from "../../platform/db/embedded.ts";
 
@@ -21,7 +21,7 @@ export const connectionOf = ({ target, direct, maxConnections }: Place): Connect
 
 /** For a command that works with a database: a mistyped data folder shall not silently become a new, empty one. */
 export function readConfigOfExisting(): Config {
-  const { dataDir, databaseUrl } = readPlace();
+  const { dataDir, databaseUrl } = readDatabaseLocation();
   if (databaseUrl === null && !existsSync(join(dataDir, "postgres", "PG_VERSION")))
     throw new Error(
       `There is no database in ${dataDir}: set STOA_DATA_DIR to the data folder of the service, or DATABASE_URL to its database. Only start, migrate, restore and reset create one.`,
@@ -51,9 +51,9 @@ async function mustConnect(setting: string, target: Connection["target"]): Promi
   try {
     await client.connect();
   } catch (error) {
-    const where = typeof target === "string" ? hostsIn(target) : target.host;
+    const where = typeof target === "string" ? databaseHosts(target) : target.host;
     throw new Error(
-      `PostgreSQL does not answer at ${where} (${setting}): ${messageOf(error)}.${hintFor(error)}`,
+      `PostgreSQL does not answer at ${where} (${setting}): ${errorMessageOf(error)}.${hintFor(error)}`,
     );
   } finally {
     await client.end().catch(() => {});
@@ -61,7 +61,7 @@ async function mustConnect(setting: string, target: Connection["target"]): Promi
 }
 
 function hintFor(error: unknown): string {
-  if (!/unsupported startup parameter/.test(messageOf(error)))
+  if (!/unsupported startup parameter/.test(errorMessageOf(error)))
     return " Is it running, and is the address right?";
   return " A connection pooler refuses what it does not know: in PgBouncer set ignore_startup_parameters = extra_float_digits,options.";
 }

@@ -2,7 +2,7 @@ import { type Service, startService } from "../../app.ts";
 import { readConfig } from "../../core/config/config.ts";
 import type { Context } from "../../core/context.ts";
 import { createLog } from "../../core/log.ts";
-import { startTelemetry, type Telemetry } from "../../core/telemetry/start.ts";
+import { startTelemetry, type Telemetry } from "../../core/telemetry/sdk.ts";
 import { startEmbedded } from "../../platform/db/embedded.ts";
 import { firstAdminLink } from "../admin/first-admin.ts";
 import { openShop } from "../demo/demo.ts";

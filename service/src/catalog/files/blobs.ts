@@ -27,13 +27,13 @@ export async function keepBlob(ctx: Context, { key, sha256, size, source }: Byte
     touched_at: ctx.now(),
   });
   await orUnavailable(ctx, async () => {
-    if (!(await ctx.outside.storage.has(name))) await ctx.outside.storage.put(name, source);
+    if (!(await ctx.integrations.storage.has(name))) await ctx.integrations.storage.put(name, source);
   });
 }
 
 /** The bytes; that a row has none is a defect, or a node with a disk of its own. */
 export async function readBlob(ctx: Context, name: string, range?: Range): Promise<Readable> {
-  const stream = await orUnavailable(ctx, () => ctx.outside.storage.get(name, range));
+  const stream = await orUnavailable(ctx, () => ctx.integrations.storage.get(name, range));
   if (stream) return stream;
   ctx.log.error({ blob: name }, "a file is not in the storage: several nodes need S3_URL");
   throw new ApiError("SERVICE_UNAVAILABLE", undefined, undefined, 60);

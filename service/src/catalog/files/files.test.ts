@@ -31,7 +31,7 @@ const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
 const eventsOf = async (client: Client, type: string) =>
   (await client.get(`/v1/events?type=${type}&limit=100`)).body.data;
 /** Uploads that nobody moved away. */
-const leftOver = async () => readdir(await market.service.ctx.outside.storage.incoming());
+const leftOver = async () => readdir(await market.service.ctx.integrations.storage.incoming());
 
 suite("files", () => {
   test("are their author's and their buyers' to see, and nobody else's", async () => {
@@ -384,7 +384,7 @@ suite("an upload", () => {
     assert.match(answer, /^HTTP\/1.1 400 /);
     assert.match(answer, /body: stood still for 0.05 seconds/);
     socket.destroy();
-    assert.deepEqual(await readdir(await hasty.service.ctx.outside.storage.incoming()), []);
+    assert.deepEqual(await readdir(await hasty.service.ctx.integrations.storage.incoming()), []);
     await hasty.close();
   });
 

@@ -1,5 +1,5 @@
-import type { Context, Member, Source } from "../../core/context.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import type { Context, Member, RequestSource } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { UploadedFile } from "../../platform/http/multipart.ts";
 import { fileOf, type StoredFile } from "../products/attachments.ts";
@@ -19,7 +19,7 @@ export async function addFile(
   caller: Member,
   productId: string,
   upload: UploadedFile,
-  { changelog, source }: { changelog: string | undefined; source: Source },
+  { changelog, source }: { changelog: string | undefined; source: RequestSource },
 ) {
   // A second time: between the first byte and the last they may have lost the right.
   const { id } = await mustMayChange(ctx, caller, productId);
@@ -40,13 +40,13 @@ function withFile(files: StoredFile[], file: StoredFile): StoredFile[] {
   if (files.some(({ name, sha256 }) => name === file.name && sha256 === file.sha256)) return files;
   const others = files.filter(({ name }) => !isSameName(name, file.name));
   if (others.length >= MAX_FILES)
-    throw ruleBroken(
+    throw ruleViolation(
       "file",
       `is one too many: a version has at most ${MAX_FILES} files, take one away first`,
     );
   const total = others.reduce((sum, { size }) => sum + size, file.size);
   if (total > MAX_TOTAL_BYTES)
-    throw ruleBroken(
+    throw ruleViolation(
       "file",
       `makes it too much: the files of a version have at most ${MAX_TOTAL_BYTES / MIB} MiB`,
     );
@@ -57,7 +57,7 @@ export async function removeFile(
   ctx: Context,
   caller: Member,
   ids: { productId: string; fileId: string },
-  source: Source,
+  source: RequestSource,
 ) {
   const { id } = await mustMayChange(ctx, caller, ids.productId);
   const fileId = toUuid("file", ids.fileId);

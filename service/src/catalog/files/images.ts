@@ -1,5 +1,5 @@
-import type { Context, Member, Source } from "../../core/context.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import type { Context, Member, RequestSource } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { UploadedFile } from "../../platform/http/multipart.ts";
 import { imageOf, type StoredImage } from "../products/attachments.ts";
@@ -16,7 +16,7 @@ export async function addImage(
   caller: Member,
   productId: string,
   upload: UploadedFile,
-  { alt, source }: { alt: string | undefined; source: Source },
+  { alt, source }: { alt: string | undefined; source: RequestSource },
 ) {
   const { id } = await mustMayChange(ctx, caller, productId);
   const { renditions, ...encoded } = await encodeImage(upload);
@@ -33,7 +33,7 @@ function withImage(images: StoredImage[], image: StoredImage, alt: string | unde
   const same = images.find(({ hash }) => hash === image.hash);
   if (same) return images.map((one) => (one === same ? { ...one, alt: alt ?? one.alt } : one));
   if (images.length < MAX_IMAGES) return [...images, image];
-  throw ruleBroken(
+  throw ruleViolation(
     "file",
     `is one too many: a product has at most ${MAX_IMAGES} images, take one away first`,
   );
@@ -43,7 +43,7 @@ export async function removeImage(
   ctx: Context,
   caller: Member,
   ids: { productId: string; imageId: string },
-  source: Source,
+  source: RequestSource,
 ) {
   const { id } = await mustMayChange(ctx, caller, ids.productId);
   const imageId = toUuid("img", ids.imageId);

@@ -18,7 +18,7 @@ export async function sweepBlobs(ctx: Context): Promise<void> {
   for (;;) {
     const condemned = await listCondemned(ctx.db, AT_ONCE);
     for (const { name } of condemned) {
-      await ctx.outside.storage.remove(name);
+      await ctx.integrations.storage.remove(name);
       await deleteBlob(ctx.db, name);
     }
     if (condemned.length < AT_ONCE) return;

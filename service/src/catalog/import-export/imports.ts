@@ -1,8 +1,8 @@
 import type { ImportResult, ProductStatus } from "@stoa/contract";
 import { takeTurns } from "../../accounts/people/turns.ts";
 import { becomeSeller } from "../../accounts/people/users.ts";
-import type { Context, Member, Source } from "../../core/context.ts";
-import { ApiError, problemsIn } from "../../core/errors.ts";
+import type { Context, Member, RequestSource } from "../../core/context.ts";
+import { ApiError, fieldProblemsOf } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { lockOwnProducts, ownProducts } from "../products/ownership.ts";
@@ -37,7 +37,7 @@ export async function importProducts(
   caller: Member,
   read: (problems: Problems) => Promise<Item[]>,
   wish: Wish,
-  source: Source | null,
+  source: RequestSource | null,
 ): Promise<ImportResult> {
   const found = new Problems();
   const items = await read(found);
@@ -60,7 +60,7 @@ export async function resumeImport(
   caller: Member,
   written: string,
   wish: Wish,
-  source: Source | null,
+  source: RequestSource | null,
 ): Promise<ImportResult> {
   const outcomes = JSON.parse(written) as Done[];
   for (const some of inParts(outcomes)) {
@@ -165,14 +165,19 @@ async function stillAllowed<T>(check: () => Promise<T>): Promise<T> {
 }
 
 /** The usual way, one by one: what the checklist lacks keeps no other product back. */
-async function publish(ctx: Context, caller: Member, { wanted, outcome }: Done, source: Source | null) {
+async function publish(
+  ctx: Context,
+  caller: Member,
+  { wanted, outcome }: Done,
+  source: RequestSource | null,
+) {
   const isWanted = wanted === undefined || wanted === "published";
   if (!isWanted || ["published", "pending_review"].includes(outcome.status)) return;
   try {
     outcome.status = (await moveProduct(ctx, caller, outcome.id!, "publish", { source })).data.status;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    outcome.notPublished = problemsIn(error, WHOLE);
+    outcome.notPublished = fieldProblemsOf(error, WHOLE);
   }
 }
 

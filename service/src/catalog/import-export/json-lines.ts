@@ -1,4 +1,4 @@
-import { type ApiError, fieldError, invalidRequest, problemsIn } from "../../core/errors.ts";
+import { type ApiError, fieldError, fieldProblemsOf, invalidRequest } from "../../core/errors.ts";
 import { parseJsonBody } from "../../platform/http/json-body.ts";
 import { MAX_ITEM_BYTES, MAX_ITEM_MEMBERS, type Read } from "./items.ts";
 import { WHOLE } from "./problems.ts";
@@ -44,7 +44,7 @@ function readLine(text: Buffer, line: number): Read {
 const ofProduct = (error: ApiError): ApiError =>
   fieldError(
     "INVALID_REQUEST",
-    problemsIn(error, WHOLE).map(({ field, reason }) => ({
+    fieldProblemsOf(error, WHOLE).map(({ field, reason }) => ({
       field: field === "body" ? WHOLE : field,
       reason,
     })),

@@ -1,4 +1,4 @@
-import { ApiError, type FieldProblem, problemsIn } from "../../core/errors.ts";
+import { ApiError, type FieldProblem, fieldProblemsOf } from "../../core/errors.ts";
 
 /** Where something stands: a line, and in a folder its file. */
 export interface Place {
@@ -28,7 +28,7 @@ export class Problems {
   add(error: unknown, place: (field: string) => Place): void {
     if (!(error instanceof ApiError)) throw error;
     this.#isMalformed ||= error.code === "INVALID_REQUEST";
-    for (const { field, reason } of problemsIn(error, WHOLE)) {
+    for (const { field, reason } of fieldProblemsOf(error, WHOLE)) {
       this.#total++;
       if (this.#told.length < MAX_TOLD) this.#told.push({ ...place(field), field, reason });
     }

@@ -2,7 +2,7 @@ import type { ProductFile, ProductImage } from "@stoa/contract";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
-import { linksUntil } from "../../core/links.ts";
+import { linkExpiry } from "../../core/links.ts";
 import { IMAGE_WIDTHS, imagePath } from "../search/card.ts";
 
 /** A file of a version. Its bytes are in the storage, under their digest. */
@@ -25,7 +25,7 @@ export interface StoredImage {
 
 /** They live for 15 to 30 minutes. */
 const LINK_MINUTES = 15;
-export const fileLinksUntil = (now: Date) => linksUntil(now, LINK_MINUTES);
+export const fileLinksUntil = (now: Date) => linkExpiry(now, LINK_MINUTES);
 
 /** The path that a signed link is for: whose it is stands in it, so that the entitlement can be asked for again. */
 export const downloadPath = (ids: { productId: string; fileId: string; readerId: string }) =>

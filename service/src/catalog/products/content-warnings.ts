@@ -1,5 +1,5 @@
 import { hasInvisible, type ProductWarning } from "@stoa/contract";
-import { ApiError, toPath } from "../../core/errors.ts";
+import { ApiError, formatPath } from "../../core/errors.ts";
 import { parseMessages, parseTemplate, type Template } from "../../formats/prompt-template/template.ts";
 import { Workflow } from "../../formats/workflow-definition/definition.ts";
 import type { Content } from "./content.ts";
@@ -97,4 +97,4 @@ function parsedOrNull(content: string): unknown {
 }
 
 const messageTexts = (path: (string | number)[], messages: { content: string }[]): FieldText[] =>
-  messages.map(({ content }, index) => ({ field: toPath([...path, index, "content"]), text: content }));
+  messages.map(({ content }, index) => ({ field: formatPath([...path, index, "content"]), text: content }));

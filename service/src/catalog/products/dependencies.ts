@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { ProductDetail } from "@stoa/contract";
-import { type FieldProblem, toPath } from "../../core/errors.ts";
+import { type FieldProblem, formatPath } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/definition.ts";
@@ -42,7 +42,7 @@ function jsonOrNull(text: string): unknown {
 }
 
 const ownField = (index: number, isMap: boolean) =>
-  toPath(["content", "steps", index, ...(isMap ? ["do"] : []), "productId"]);
+  formatPath(["content", "steps", index, ...(isMap ? ["do"] : []), "productId"]);
 
 /** Spares parsing the definitions that call nothing. */
 const mayCall = ({ type, content }: Root) => type === "WORKFLOW" && content.includes("prod_");

@@ -1,4 +1,4 @@
-import type { Context, Member, Source } from "../../core/context.ts";
+import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { record } from "../../platform/audit/audit.ts";
@@ -52,7 +52,7 @@ export async function recordIfAnothers(
   tx: Tx,
   caller: Member,
   product: Locked,
-  deed: { action: string; source: Source | null; details: Record<string, unknown> },
+  deed: { action: string; source: RequestSource | null; details: Record<string, unknown> },
 ): Promise<void> {
   if (product.authorId === caller.userId) return;
   const target = { type: "product", id: toId("prod", product.id) };

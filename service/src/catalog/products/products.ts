@@ -8,8 +8,8 @@ import {
   type Variable,
 } from "@stoa/contract";
 import { becomeSeller } from "../../accounts/people/users.ts";
-import type { Context, Member, Source } from "../../core/context.ts";
-import { ApiError, checkBoth, invalidRequest, ruleBroken } from "../../core/errors.ts";
+import type { Context, Member, RequestSource } from "../../core/context.ts";
+import { ApiError, checkBoth, invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimal, toMinor } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
@@ -44,7 +44,7 @@ function priceOf(ctx: Context, price: number, currency: string): number {
   if (minor > MAX_PRICE_MINOR) {
     throw invalidRequest("price", `must be at most ${toDecimal(MAX_PRICE_MINOR, currency)} ${currency}`);
   }
-  mustBeChargeable(ctx.outside.payments, minor, currency, (why) => invalidRequest("price", why));
+  mustBeChargeable(ctx.integrations.payments, minor, currency, (why) => invalidRequest("price", why));
   return Number(minor);
 }
 
@@ -216,13 +216,13 @@ function versioned(
   const newContent = VERSIONED_FIELDS.some((field) => !isDeepStrictEqual(before[field], after[field]));
   if (!newContent && (change.version ?? before.version) === before.version) {
     if ((change.changelog ?? before.changelog) === before.changelog) return after;
-    throw ruleBroken("changelog", "belongs to a new version: send content or version with it");
+    throw ruleViolation("changelog", "belongs to a new version: send content or version with it");
   }
   const version = change.version ?? nextMinor(before.version);
   if (!isAfter(version, before.version))
-    throw ruleBroken("version", `must be greater than ${before.version}`);
+    throw ruleViolation("version", `must be greater than ${before.version}`);
   if (!SEMANTIC_VERSION.test(version))
-    throw ruleBroken("version", `must be told: there is no minor one after ${before.version}`);
+    throw ruleViolation("version", `must be told: there is no minor one after ${before.version}`);
   return { ...after, version, changelog: change.changelog ?? "" };
 }
 
@@ -295,9 +295,9 @@ export async function checkedChange(
   by: "author" | "admin" = "author",
 ): Promise<Change> {
   if (change.type && change.type !== before.type && before.firstPublishedAt)
-    throw ruleBroken("type", "cannot be changed once the product has been published: create another one");
+    throw ruleViolation("type", "cannot be changed once the product has been published: create another one");
   if (change.currency && change.currency !== before.currency && before.firstPublishedAt) {
-    throw ruleBroken("currency", "is fixed once the product has been published");
+    throw ruleViolation("currency", "is fixed once the product has been published");
   }
   return checkedTo(ctx, db, before, versioned(before, await applied(ctx, before, change), change), by);
 }
@@ -373,7 +373,7 @@ export async function alterProduct(
 
 interface Changer {
   caller: Member;
-  source: Source;
+  source: RequestSource;
 }
 
 /** Whose change it is decides what moderators must see. */

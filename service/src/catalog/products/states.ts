@@ -1,7 +1,7 @@
 import { findAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
-import type { Context, Member, Source } from "../../core/context.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import type { Context, Member, RequestSource } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
@@ -20,7 +20,7 @@ import { lockProductsOf, type Verdict, writeMove } from "./queries.ts";
 import { numbersOf } from "./version.ts";
 
 interface Wish extends Partial<Said> {
-  source: Source | null;
+  source: RequestSource | null;
   /** The product as the caller has seen it. */
   ifMatch?: string | null;
 }
@@ -42,7 +42,7 @@ export const resumeMove = (ctx: Context, caller: Member, productId: string) =>
   changersView(ctx, caller, toUuid("prod", productId)!);
 
 /** Soft: buyers keep what they bought, everybody else finds nothing here any more. */
-export async function deleteProduct(ctx: Context, caller: Member, productId: string, source: Source) {
+export async function deleteProduct(ctx: Context, caller: Member, productId: string, source: RequestSource) {
   const { id, updatedAt } = await lockAndMove(ctx, caller, productId, "delete", { source });
   return {
     id: toId("prod", id),
@@ -53,7 +53,7 @@ export async function deleteProduct(ctx: Context, caller: Member, productId: str
 }
 
 /** An author leaves: what they offer goes off sale, and buyers keep what they bought. */
-export async function takeAllOffSale(ctx: Context, tx: Tx, authorId: string, source: Source | null) {
+export async function takeAllOffSale(ctx: Context, tx: Tx, authorId: string, source: RequestSource | null) {
   const by = { actorId: authorId, source };
   for (const product of await lockProductsOf(tx, authorId)) {
     if (product.status === "published") await move(ctx, tx, product, "unpublish", by);
@@ -111,7 +111,9 @@ async function mustBeFitForSale(ctx: Context, tx: Tx, product: Locked): Promise<
   await mustBeComplete(tx, product);
   // Its price may be older than the payment provider.
   const { priceMinor, currency } = product;
-  mustBeChargeable(ctx.outside.payments, BigInt(priceMinor), currency, (why) => ruleBroken("price", why));
+  mustBeChargeable(ctx.integrations.payments, BigInt(priceMinor), currency, (why) =>
+    ruleViolation("price", why),
+  );
 }
 
 function afterMove(ctx: Context, product: Locked, name: MoveName): Locked {

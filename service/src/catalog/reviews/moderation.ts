@@ -1,7 +1,7 @@
 import type { ModeratedReview } from "@stoa/contract";
 import { toUserId } from "../../accounts/people/users.ts";
-import type { Context, Member, SessionCaller, Source } from "../../core/context.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import type { Context, Member, RequestSource, SessionCaller } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { record } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
@@ -23,7 +23,7 @@ import { findForReader, lockShown, type ReviewPath, toReview } from "./review.ts
 /** Any member tells the moderators of a review, once. */
 export async function reportReview(ctx: Context, caller: Member, path: ReviewPath, reason: string) {
   const { id, authorId } = await findForReader(ctx, caller, path);
-  if (authorId === caller.userId) throw ruleBroken("reviewId", "is your own: change it, or take it back");
+  if (authorId === caller.userId) throw ruleViolation("reviewId", "is your own: change it, or take it back");
   return ctx.db.transaction().execute(async (tx) => {
     await lockShown(tx, caller, id);
     const report = { review_id: id, reporter_id: caller.userId, reason, created_at: ctx.now() };
@@ -57,7 +57,7 @@ export const listToModerate = async (ctx: Context, query: QueueQuery) =>
 /** Which administrator does it, and where from. */
 interface Doer {
   caller: SessionCaller;
-  source: Source;
+  source: RequestSource;
 }
 
 /** What is done to a review, and the word of the audit log for it. */

@@ -1,7 +1,7 @@
 import type { ChangeReview, PostReview, Ratings } from "@stoa/contract";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Caller, Context, Member } from "../../core/context.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { announce } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
@@ -81,7 +81,7 @@ export async function postReview(ctx: Context, caller: Member, productId: string
 async function mustHold(tx: Tx, caller: Member, product: { id: string; authorId: string }): Promise<void> {
   const isBuyer = product.authorId !== caller.userId;
   if (isBuyer && (await lockLiveEntitlement(tx, caller.userId, product.id))) return;
-  throw ruleBroken("productId", "can be reviewed by its buyers alone");
+  throw ruleViolation("productId", "can be reviewed by its buyers alone");
 }
 
 async function findOwn(ctx: Context, caller: Member, path: ReviewPath): Promise<ReviewRow> {

@@ -1,4 +1,4 @@
-import { DAY_MS } from "../../core/days.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { addRating, addSale, takeSale } from "./queries.ts";
 

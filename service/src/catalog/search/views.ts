@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto";
-import { type Caller, type Context, isMember, viewerOf } from "../../core/context.ts";
-import { dayOf } from "../../core/days.ts";
+import { type Caller, type Context, callerIdOf, isMember } from "../../core/context.ts";
+import { dayOf } from "../../core/dates.ts";
 import { sealedColumn } from "../../platform/db/sealed.ts";
 import { addViews, closeDays, deleteViewers, findSalt, type ViewRow } from "./view-queries.ts";
 
@@ -125,7 +125,7 @@ export function noteView(
   product: { id: string; authorId: string },
   { userAgent, isPrefetch }: Visit,
 ): void {
-  const viewer = viewerOf(caller);
+  const viewer = callerIdOf(caller);
   if (viewer === product.authorId) return;
   if (!isMember(caller) && (isPrefetch || !userAgent)) return;
   const visitorsAgent = isMember(caller) ? null : userAgent;

@@ -1,4 +1,4 @@
-import { DAY_MS, dayOf, daysAfter } from "../../core/days.ts";
+import { DAY_MS, dayOf, daysAfter } from "../../core/dates.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { listDayStarts } from "./calendar-queries.ts";
 

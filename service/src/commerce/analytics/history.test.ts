@@ -5,7 +5,7 @@ import { anyHistory, type History, openStage, pick, type Shop } from "../../../t
 import { type Move, movesOf, type Question, shift } from "../../../test/recount.ts";
 import { recountCustomers } from "../../../test/recounted-customers.ts";
 import { byCurrency, type GroupBy, recountProducts, recountRevenue } from "../../../test/recounted-sales.ts";
-import { dayOf } from "../../core/days.ts";
+import { dayOf } from "../../core/dates.ts";
 
 /** Each takes half a second, and each question another tenth of one. */
 const HISTORIES = 4;

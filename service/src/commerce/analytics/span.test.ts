@@ -3,7 +3,7 @@ import { after, before, suite, test } from "node:test";
 import fc from "fast-check";
 import { hasProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
-import { daysAfter } from "../../core/days.ts";
+import { daysAfter } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { saleSums } from "../ledger/sold.ts";
 import { type SpanQuery, spanOf } from "./span.ts";

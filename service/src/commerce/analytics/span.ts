@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { dayOf, daysAfter } from "../../core/days.ts";
+import { dayOf, daysAfter } from "../../core/dates.ts";
 import { invalidRequest } from "../../core/errors.ts";
 import { isCurrency } from "../../core/money/amount.ts";
 import { daysOf } from "./calendar.ts";

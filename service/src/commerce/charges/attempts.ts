@@ -143,7 +143,7 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
   }
 
   async function reconcileOne(ctx: Context, { id, createdAt, askedAt, holdsScarce }: Open): Promise<void> {
-    const { payments } = ctx.outside;
+    const { payments } = ctx.integrations;
     const sinceMs = (moment: Date) => ctx.now().getTime() - moment.getTime();
     try {
       const found = await payments.find(rows.providersId(id));
@@ -163,7 +163,7 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
 
   /** Money may have come late, and the notice of it may be lost. What the buyer could still confirm is called off. */
   async function askAfter(ctx: Context, id: string): Promise<void> {
-    const { payments } = ctx.outside;
+    const { payments } = ctx.integrations;
     try {
       const found = await payments.find(rows.providersId(id));
       const outcome =
@@ -183,7 +183,7 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
       if (!(await rows.stampAsked(ctx.db, row.id, ctx.now()))) return afresh(ctx, row);
       failPoint(ctx, `${rows.noun}: about to be charged`);
       const outcome = await orLeftOpen(ctx, { [rows.noun]: row.id }, () =>
-        ctx.outside.payments.charge(rows.requestOf(row)),
+        ctx.integrations.payments.charge(rows.requestOf(row)),
       );
       failPoint(ctx, `${rows.noun}: charged, not settled`);
       if (outcome?.state === "unknown_method") {
@@ -197,14 +197,17 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
       return settled;
     },
     refresh: async (ctx, row) =>
-      rows.isOpen(row) ? settleBy(ctx, row, () => ctx.outside.payments.find(rows.providersId(row.id))) : row,
+      rows.isOpen(row)
+        ? settleBy(ctx, row, () => ctx.integrations.payments.find(rows.providersId(row.id)))
+        : row,
     async hear(ctx, id) {
       const row = await rows.find(ctx.db, id);
       if (!row || rows.isFinal(row)) return;
-      const outcome = await ctx.outside.payments.find(rows.providersId(id));
+      const outcome = await ctx.integrations.payments.find(rows.providersId(id));
       if (outcome && outcome.state !== "unknown_method") await settle(ctx, row, outcome);
     },
-    giveUp: (ctx, row) => settleBy(ctx, row, () => ctx.outside.payments.cancel(rows.providersId(row.id))),
+    giveUp: (ctx, row) =>
+      settleBy(ctx, row, () => ctx.integrations.payments.cancel(rows.providersId(row.id))),
     async reconcile(ctx) {
       const before = new Date(ctx.now().getTime() - ANSWERED_WITHIN_MS);
       for (const open of await rows.listOpen(ctx.db, before)) await reconcileOne(ctx, open);

@@ -21,7 +21,7 @@ const EVER = new Date(0);
 
 /** Reads a dispute from the provider and moves ours to it, whatever was reported of it before, how often and in which order. */
 export async function syncDispute(ctx: Context, rooms: DisputeRoom[], disputeId: string): Promise<void> {
-  const dispute = await ctx.outside.payments.findDispute(disputeId);
+  const dispute = await ctx.integrations.payments.findDispute(disputeId);
   if (dispute) await applyDispute(ctx, rooms, dispute);
   else ctx.log.warn({ dispute: disputeId }, "a dispute that concerns no order of ours");
   await deleteUnapplied(ctx.db, disputeId);
@@ -75,6 +75,6 @@ async function listSinceCursor(ctx: Context): Promise<Dispute[]> {
   const cursor = await readCursor(ctx.db, CURSOR);
   const since = cursor ? new Date(cursor.getTime() - OVERLAP_MS) : EVER;
   const listed: Dispute[] = [];
-  for await (const dispute of ctx.outside.payments.listDisputes(since)) listed.push(dispute);
+  for await (const dispute of ctx.integrations.payments.listDisputes(since)) listed.push(dispute);
   return listed.toSorted((one, other) => one.createdAt.getTime() - other.createdAt.getTime());
 }

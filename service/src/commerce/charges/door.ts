@@ -14,7 +14,7 @@ const NOTHING = Buffer.alloc(0);
 export function addNoticeDoor(app: FastifyInstance, ctx: Context, handlers: NoticeHandlers): void {
   app.post("/payments/webhooks/:provider", { bodyLimit: MAX_NOTICE_BYTES }, async (request) => {
     const { provider } = request.params as { provider: string };
-    if (provider !== ctx.outside.payments.name) throw new ApiError("NOT_FOUND");
+    if (provider !== ctx.integrations.payments.name) throw new ApiError("NOT_FOUND");
     const body = Buffer.isBuffer(request.body) ? request.body : NOTHING;
     await takeNotice(ctx, handlers, body, singly(request.headers));
     return { received: true };
@@ -30,7 +30,7 @@ const MAX_FORM_BYTES = 1024;
  * payment or an account holds an unguessable id, which is the credential; the bank's desk shows everybody's money.
  */
 export function addTestPayments(app: FastifyInstance, ctx: Context): void {
-  const { testPayments } = ctx.outside;
+  const { testPayments } = ctx.integrations;
   if (testPayments === null) return;
   const operator = testPagesOnly(ctx);
   const sameOrigin = async (request: FastifyRequest) =>

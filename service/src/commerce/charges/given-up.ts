@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from "kysely";
-import { DAY_MS } from "../../core/days.ts";
+import { DAY_MS } from "../../core/dates.ts";
 
 /** Nothing waits for more than a day before it is given up; for a week after that, money is looked for. */
 const ASKED_AFTER_FOR_MS = 8 * DAY_MS;

@@ -1,6 +1,6 @@
 import type { PaymentMethod } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import type { PaymentMethod as ProvidersMethod } from "../../integrations/payments/payments.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
@@ -32,10 +32,10 @@ const findOwn = async (db: Queries, userId: string, id: string): Promise<MethodR
   METHOD_ID.test(id) ? findMethod(db, userId, id) : undefined;
 
 const findShared = (ctx: Context, id: string): ProvidersMethod | undefined =>
-  ctx.outside.payments.sharedMethods.find((method) => method.id === id);
+  ctx.integrations.payments.sharedMethods.find((method) => method.id === id);
 
 const defaultOr = (ctx: Context, chosen: string | null): string | null =>
-  chosen ?? ctx.outside.payments.sharedMethods[0]?.id ?? null;
+  chosen ?? ctx.integrations.payments.sharedMethods[0]?.id ?? null;
 
 /** The method that pays when a person names none: their own choice, else the one that everybody has. */
 export const defaultMethodOf = async (ctx: Context, userId: string): Promise<string | null> =>
@@ -58,7 +58,7 @@ export async function methodFor(
 
 /** Where it can be no method of this provider's, why. */
 function noSuchMethod(ctx: Context, field: string, named: string, otherwise?: string): ApiError {
-  const reason = ctx.outside.payments.whyNoMethod(named);
+  const reason = ctx.integrations.payments.whyNoMethod(named);
   if (!reason) return new ApiError("PAYMENT_METHOD_NOT_FOUND", otherwise);
   return new ApiError("PAYMENT_METHOD_NOT_FOUND", `${field}: ${reason}`, { field, reason });
 }
@@ -81,7 +81,7 @@ export async function listPaymentMethods(
   paging: Paging,
 ): Promise<Page<PaymentMethod>> {
   const { items, total } = await listMethods(ctx, caller.userId, paging);
-  const { sharedMethods } = ctx.outside.payments;
+  const { sharedMethods } = ctx.integrations.payments;
   const from = Math.max(0, offsetOf(paging) - total);
   const shared = sharedMethods.slice(from, from + paging.limit - items.length);
   const defaultId = await defaultMethodOf(ctx, caller.userId);
@@ -94,7 +94,7 @@ export async function listPaymentMethods(
 /** Keeps a method by what the provider gave the browser for it; one that is kept already stays as it is. */
 export async function addPaymentMethod(ctx: Context, caller: Member, token: string): Promise<PaymentMethod> {
   const { userId } = caller;
-  const found = await orUnavailable(() => ctx.outside.payments.findMethod(toId("usr", userId), token));
+  const found = await orUnavailable(() => ctx.integrations.payments.findMethod(toId("usr", userId), token));
   if (!found) throw noSuchMethod(ctx, "token", token, "The payment provider knows no such token.");
   return ctx.db.transaction().execute(async (tx) => {
     const chosen = await lockCustomer(tx, userId);
@@ -108,7 +108,7 @@ export async function addPaymentMethod(ctx: Context, caller: Member, token: stri
 
 async function keep(ctx: Context, tx: Tx, userId: string, method: ProvidersMethod): Promise<MethodRow> {
   if ((await countMethods(tx, userId)).count >= MAX_METHODS)
-    throw ruleBroken(
+    throw ruleViolation(
       "token",
       `is one too many: an account has ${MAX_METHODS} payment methods, remove one first`,
     );
@@ -136,7 +136,7 @@ export async function resumeMethod(ctx: Context, caller: Member, methodId: strin
 
 export async function removePaymentMethod(ctx: Context, caller: Member, methodId: string) {
   if (findShared(ctx, methodId))
-    throw ruleBroken("methodId", "is everybody's in this test environment, and cannot be removed");
+    throw ruleViolation("methodId", "is everybody's in this test environment, and cannot be removed");
   await ctx.db.transaction().execute(async (tx) => {
     const chosen = await lockCustomer(tx, caller.userId);
     if (!(await findOwn(tx, caller.userId, methodId))) throw new ApiError("PAYMENT_METHOD_NOT_FOUND");
@@ -173,5 +173,5 @@ const forgetAfterwards = (ctx: Context, tx: Tx, methodId: string): Promise<void>
 /** Unless somebody keeps it again by now. */
 export async function forgetAtProvider(ctx: Context, { methodId }: ForgottenMethod): Promise<void> {
   if (await isKept(ctx.db, methodId)) return;
-  await ctx.outside.payments.forgetMethod(methodId);
+  await ctx.integrations.payments.forgetMethod(methodId);
 }

@@ -166,7 +166,7 @@ suite("a notice of the payment provider", () => {
     line.trouble = "none";
     await reconcileOrders(market.service.ctx);
     assert.equal(await statusOf(bought), "canceled");
-    await market.service.ctx.outside.payments.charge({
+    await market.service.ctx.integrations.payments.charge({
       orderId: bought.orderId,
       amountMinor: 499n,
       currency: "USD",

@@ -30,7 +30,7 @@ export async function takeNotice(
 
 async function readNotice(ctx: Context, body: Buffer, headers: NoticeHeaders) {
   try {
-    return await ctx.outside.payments.readNotice(body, headers);
+    return await ctx.integrations.payments.readNotice(body, headers);
   } catch (error) {
     if (error instanceof NoticeRefused) throw invalidRequest("signature", error.message);
     throw error;

@@ -4,7 +4,7 @@ import { hasBought, hasProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { hasEarned } from "../../../test/payouts.ts";
 import { examine } from "../../backoffice/operator/doctor.ts";
-import { type Prefix, toId, toUuid } from "../../core/ids.ts";
+import { type IdPrefix, toId, toUuid } from "../../core/ids.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -79,7 +79,7 @@ const PROVIDER = /does a worker run, and does the payment provider answer\?/;
 const longAgo = () => new Date(market.clock.now.getTime() - 30 * DAY_MS);
 
 const told =
-  (prefix: Prefix, open: (now: Date) => Promise<string>): Case["opens"] =>
+  (prefix: IdPrefix, open: (now: Date) => Promise<string>): Case["opens"] =>
   async (now) =>
     toId(prefix, await open(now));
 

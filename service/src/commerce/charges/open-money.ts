@@ -1,5 +1,5 @@
-import { DAY_MS } from "../../core/days.ts";
-import { type Prefix, toId } from "../../core/ids.ts";
+import { DAY_MS } from "../../core/dates.ts";
+import { type IdPrefix, toId } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { countOpen } from "./open-queries.ts";
 
@@ -117,7 +117,7 @@ export async function listOpenMoney(db: Queries, now: Date): Promise<OpenMoney[]
 }
 
 /** A dispute has no id of ours: it is told by its order's, or its payment's. */
-const prefixes: Record<Kind, Prefix> = {
+const prefixes: Record<Kind, IdPrefix> = {
   order: "ord",
   "plan payment": "pay",
   refund: "refund",

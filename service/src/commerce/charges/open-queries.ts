@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { DAY_MS } from "../../core/days.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
 /** What is lost for good is reported for so long. */

@@ -5,7 +5,7 @@ import { findPayoutAccount, writePayoutAccount } from "./payout-account-queries.
 
 /** Where somebody's payouts go: the account at the provider that they named, else the one that everybody has; null: nowhere yet. */
 export const payoutAccountOf = async (ctx: Context, db: Queries, userId: string): Promise<string | null> =>
-  (await findPayoutAccount(db, userId)) ?? ctx.outside.payments.sharedPayoutAccount;
+  (await findPayoutAccount(db, userId)) ?? ctx.integrations.payments.sharedPayoutAccount;
 
 export const namePayoutAccount = (tx: Tx, userId: string, account: string) =>
   writePayoutAccount(tx, userId, account);
@@ -13,7 +13,7 @@ export const namePayoutAccount = (tx: Tx, userId: string, account: string) =>
 /** Whether payouts to an account arrive; null when the provider does not know it, or does not say now. */
 export async function arePayoutsEnabled(ctx: Context, account: string): Promise<boolean | null> {
   try {
-    return (await ctx.outside.payments.findPayoutAccount(account))?.payoutsEnabled ?? null;
+    return (await ctx.integrations.payments.findPayoutAccount(account))?.payoutsEnabled ?? null;
   } catch (error) {
     if (error instanceof PaymentUnknown) return null;
     throw error;

@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { type Prefix, toId, toUuid } from "../../core/ids.ts";
+import { type IdPrefix, toId, toUuid } from "../../core/ids.ts";
 import { formatMoney } from "../../core/money/amount.ts";
 import type {
   Dispute,
@@ -46,7 +46,7 @@ const PAGE_SIZE = 500;
  * the provider's. That our rows agree with the books is what `ledger verify` proves. Nothing is changed.
  */
 export async function reconcileProvider(ctx: Context, since: Date): Promise<Reconciliation> {
-  const { payments } = ctx.outside;
+  const { payments } = ctx.integrations;
   const until = new Date(ctx.now().getTime() - SETTLED_WITHIN_MS);
   const differences: string[] = [];
   const seen = new Set<string>();
@@ -89,7 +89,7 @@ async function* pagesOf<Item>(list: AsyncIterable<Item>): AsyncGenerator<Item[]>
 
 export type BookedKind = "order" | "plan payment" | "refund" | "payout" | "dispute";
 
-const prefixes: Record<Exclude<BookedKind, "dispute">, Prefix> = {
+const prefixes: Record<Exclude<BookedKind, "dispute">, IdPrefix> = {
   ...{ order: "ord", "plan payment": "pay", refund: "refund", payout: "payout" },
 };
 const nouns = {

@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { linksUntil, PERSON_CLICKS_MINUTES } from "../../core/links.ts";
+import { DOWNLOAD_LINK_MINUTES, linkExpiry } from "../../core/links.ts";
 import { findOrder, type OrderRow } from "../orders/queries.ts";
 
 const paidFor = new Set<OrderRow["status"]>(["completed", "partially_refunded", "refunded", "disputed"]);
@@ -10,7 +10,7 @@ export type LinkedPage = "download" | "receipt" | "receipt.pdf";
 const pathOf = (orderId: string, page: LinkedPage) => `/v1/purchases/${orderId}/${page}`;
 
 const link = (ctx: Context, order: OrderRow, page: LinkedPage): string =>
-  ctx.links.sign(pathOf(toId("ord", order.id), page), linksUntil(ctx.now(), PERSON_CLICKS_MINUTES));
+  ctx.links.sign(pathOf(toId("ord", order.id), page), linkExpiry(ctx.now(), DOWNLOAD_LINK_MINUTES));
 
 /** null until the purchase is completed, and again when its entitlement is gone. */
 export const downloadUrl = (ctx: Context, order: OrderRow): string | null =>

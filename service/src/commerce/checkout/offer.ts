@@ -2,10 +2,10 @@ import type { CreatePurchase } from "@stoa/contract";
 import { countryOf } from "../../accounts/people/accounts.ts";
 import type { findProductForSale } from "../../catalog/products/goods.ts";
 import type { Context, Member } from "../../core/context.ts";
-import { ApiError, invalidRequest, ruleBroken } from "../../core/errors.ts";
+import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { formatMoney, toDecimal, toMinor } from "../../core/money/amount.ts";
 import { mustBeChargeable } from "../../core/money/chargeable.ts";
-import { type Split, splitSale } from "../../core/money/split.ts";
+import { type SaleSplit, splitSale } from "../../core/money/split.ts";
 import type { Tax } from "../../integrations/taxes/taxes.ts";
 import { methodFor } from "../charges/methods.ts";
 import { type Discount, findDiscount } from "../discounts/redemption.ts";
@@ -22,7 +22,7 @@ export interface Offer {
   tax: Tax;
   feeBasisPoints: number;
   commissionBasisPoints: number;
-  split: Split;
+  split: SaleSplit;
   /** null: nothing has to be paid. */
   methodId: string | null;
 }
@@ -43,7 +43,7 @@ export async function offerTo(
     : await referrerOfLink(ctx, followedCode, sides);
   const discountMinor = discount?.amountMinor ?? 0n;
   mustCost(priced.priceMinor - discountMinor, product.currency, wish.expectedPrice);
-  const tax = await ctx.outside.taxes.taxOf({
+  const tax = await ctx.integrations.taxes.taxOf({
     country: await countryOf(ctx.db, caller.userId),
     amountMinor: priced.priceMinor - discountMinor,
     currency: product.currency,
@@ -54,9 +54,9 @@ export async function offerTo(
   };
   const split = splitSale({ priceMinor: priced.priceMinor, discountMinor, tax, ...rates });
   // A discount and a tax may leave what the provider does not charge, of a price that it does.
-  mustBeChargeable(ctx.outside.payments, split.totalMinor, product.currency, (why) => {
+  mustBeChargeable(ctx.integrations.payments, split.totalMinor, product.currency, (why) => {
     const left = formatMoney(split.totalMinor, product.currency);
-    return ruleBroken(discount ? "discountCode" : "productId", `leaves ${left} to pay, which ${why}`);
+    return ruleViolation(discount ? "discountCode" : "productId", `leaves ${left} to pay, which ${why}`);
   });
   const methodId = split.totalMinor === 0n ? null : await methodOf(ctx, caller, wish.paymentMethodId);
   return { product, discount, referrer, tax, ...rates, split, methodId };
@@ -89,7 +89,7 @@ function mustCost(costs: bigint, currency: string, expectedPrice: number | undef
 
 async function methodOf(ctx: Context, caller: Member, wished: string | undefined): Promise<string> {
   const methodId = await methodFor(ctx, caller.userId, wished);
-  if (!methodId) throw ruleBroken("paymentMethodId", "is needed: you have no default payment method");
+  if (!methodId) throw ruleViolation("paymentMethodId", "is needed: you have no default payment method");
   return methodId;
 }
 

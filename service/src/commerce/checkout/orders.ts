@@ -4,7 +4,7 @@ import { toUserId } from "../../accounts/people/users.ts";
 import { findLiveEntitlement, majorOf } from "../../catalog/entitlements/entitlements.ts";
 import { findProductForSale, findRunnableVersion } from "../../catalog/products/goods.ts";
 import type { Context, Member } from "../../core/context.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
@@ -66,7 +66,7 @@ export async function resumePurchase(ctx: Context, caller: Member, orderId: stri
 
 function mustBeForSale(product: ForSale | undefined, caller: Member): asserts product is ForSale {
   if (!product) throw new ApiError("PRODUCT_NOT_FOUND");
-  if (product.authorId === caller.userId) throw ruleBroken("productId", "is your own product");
+  if (product.authorId === caller.userId) throw ruleViolation("productId", "is your own product");
   if (product.isOnSale) return;
   throw new ApiError(product.firstPublishedAt ? "PRODUCT_UNAVAILABLE" : "PRODUCT_NOT_FOUND");
 }

@@ -205,7 +205,7 @@ test("a charge that is made and never answered is pending, and completed by the 
   const productId = await hasProduct(seller);
   const patience = new AbortController();
   const impatient = fakePayments({ origin: provider.origin, deadline: () => patience.signal });
-  t.mock.method(market.service.ctx.outside.payments, "charge", impatient.charge);
+  t.mock.method(market.service.ctx.integrations.payments, "charge", impatient.charge);
   const bought = buy(buyer, productId, { paymentMethodId: "pm_test_timeout_but_charged" });
   await until("the order is listed", async () => (await listed(buyer)).length > 0);
   const { orderId } = (await buyer.get("/v1/purchases")).body.data[0];
@@ -296,7 +296,7 @@ test("an outcome that comes twice, or too late, moves nothing", async () => {
   const { ctx } = market.service;
   const { buyer, productId, orderId, url } = await hasWaiting();
   await press(url, "approve");
-  const paid = (await ctx.outside.payments.find(orderId)) as Settlement;
+  const paid = (await ctx.integrations.payments.find(orderId)) as Settlement;
   const id = toUuid("ord", orderId)!;
   const settled = await Promise.all(Array.from({ length: 5 }, () => settle(ctx, id, paid)));
   for (const order of settled) {
@@ -444,7 +444,7 @@ test("of two orders of one product that are both paid in the end, the second one
   // We gave up on the first before its answer was found.
   await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
   const second = (await buy(buyer, productId, WAITS)).body.data;
-  const paid = (await ctx.outside.payments.find(orderId)) as Settlement;
+  const paid = (await ctx.integrations.payments.find(orderId)) as Settlement;
   assert.equal((await settle(ctx, toUuid("ord", orderId)!, paid)).status, "completed");
   await press(second.nextAction.url, "approve");
   assert.partialDeepStrictEqual(await orderOf(buyer, second.orderId), {
@@ -510,7 +510,7 @@ test("what could still be confirmed when the order was given up is called off", 
 
 test("an order that was given up is asked about for a week, ever more seldom", async (t) => {
   const { orderId } = await hasGivenUp();
-  const find = t.mock.method(market.service.ctx.outside.payments, "find");
+  const find = t.mock.method(market.service.ctx.integrations.payments, "find");
   const asked: number[] = [];
   for (let hour = 1; hour <= 240; hour++) {
     market.clock.forward(HOUR_MS);
@@ -524,7 +524,7 @@ test("an order that was given up is asked about for a week, ever more seldom", a
 test("a provider that cannot be asked leaves the order to the job, whatever is wrong", async (t) => {
   const buyer = await market.hasUser();
   const productId = await hasProduct(seller);
-  const charge = t.mock.method(market.service.ctx.outside.payments, "charge", async () => {
+  const charge = t.mock.method(market.service.ctx.integrations.payments, "charge", async () => {
     throw new TypeError("the secret key is no key");
   });
   const reply = await buy(buyer, productId);
@@ -536,7 +536,7 @@ test("a provider that cannot be asked leaves the order to the job, whatever is w
 
 test("what the provider understands and refuses is a decline", async (t) => {
   const buyer = await market.hasUser();
-  const { payments } = market.service.ctx.outside;
+  const { payments } = market.service.ctx.integrations;
   const { charge } = payments;
   t.mock.method(payments, "charge", (request: PaymentRequest) => charge({ ...request, currency: "nothing" }));
   const productId = await hasProduct(seller);
@@ -552,7 +552,7 @@ test("late money for somebody who has closed their account goes back", async () 
   const { buyer, orderId } = await hasPending("answers get lost");
   await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
   await market.query("update users set closed_at = $2 where id = $1", [buyer.userId, market.clock.now]);
-  const paid = (await ctx.outside.payments.find(orderId)) as Settlement;
+  const paid = (await ctx.integrations.payments.find(orderId)) as Settlement;
   assert.equal((await settle(ctx, toUuid("ord", orderId)!, paid)).status, "refunded");
 });
 
@@ -566,7 +566,7 @@ test("late money for what somebody sold who has closed their account goes back",
   line.trouble = "none";
   await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
   await market.query("update users set closed_at = $2 where id = $1", [owner.userId, market.clock.now]);
-  const paid = (await ctx.outside.payments.find(orderId)) as Settlement;
+  const paid = (await ctx.integrations.payments.find(orderId)) as Settlement;
   assert.equal((await settle(ctx, toUuid("ord", orderId)!, paid)).status, "refunded");
 });
 
@@ -585,7 +585,7 @@ test("asking again for what waits to be confirmed does not make it wait longer",
 async function isTakenInPart(order: Omit<Waiting, "url">, { givenBack }: { givenBack: boolean }) {
   const method = { brand: "visa", last4: "4242" };
   const outcome = { state: "succeeded", paymentId: "ch_half", method, feeMinor: null } as const;
-  const { payments } = market.service.ctx.outside;
+  const { payments } = market.service.ctx.integrations;
   const { find } = payments;
   payments.find = async (id) =>
     id === order.orderId ? { ...outcome, amountMinor: 500n, currency: "USD", givenBack } : find(id);

@@ -6,7 +6,7 @@ import { isTakenFromBuyers } from "../../catalog/products/goods.ts";
 import { countReviewAgainOf } from "../../catalog/reviews/rating.ts";
 import { countSale } from "../../catalog/search/stats.ts";
 import type { Context } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
+import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toId, toUuid } from "../../core/ids.ts";

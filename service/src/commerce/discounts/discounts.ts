@@ -2,7 +2,7 @@ import type { ChangeDiscountCode, CreateDiscountCode, DiscountCode } from "@stoa
 import pg from "pg";
 import { ownProducts } from "../../catalog/products/ownership.ts";
 import type { Context, Member } from "../../core/context.ts";
-import { ApiError, invalidRequest, ruleBroken } from "../../core/errors.ts";
+import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { toDecimal, toMinor } from "../../core/money/amount.ts";
 import { whyNotOnStep } from "../../core/money/chargeable.ts";
@@ -172,7 +172,7 @@ function offOf(ctx: Context, wish: CreateDiscountCode, product: Product | null) 
   const currency = currencyOf(ctx, wish.currency, product);
   const minor = toMinor(amountOff, currency);
   if (minor === null) throw invalidRequest("amountOff", `is no amount of ${currency}`);
-  const why = whyNotOnStep(ctx.outside.payments.limitsOf(currency).stepMinor, minor, currency);
+  const why = whyNotOnStep(ctx.integrations.payments.limitsOf(currency).stepMinor, minor, currency);
   if (why) throw invalidRequest("amountOff", why);
   return { percent_basis_points: null, amount_off_minor: minor, currency };
 }
@@ -182,13 +182,13 @@ function currencyOf(ctx: Context, wished: string | undefined, product: Product |
   if (!ctx.config.currencies.includes(currency))
     throw invalidRequest("currency", `must be one of ${ctx.config.currencies.join(", ")}`);
   if (product && product.currency !== currency)
-    throw ruleBroken("currency", `is not the product's, which is sold in ${product.currency}`);
+    throw ruleViolation("currency", `is not the product's, which is sold in ${product.currency}`);
   return currency;
 }
 
 function mustHoldRedemptions(values: DiscountCodeValues, { redemptions }: DiscountCodeRow): void {
   if (values.max_redemptions === null || values.max_redemptions >= redemptions) return;
-  throw ruleBroken("maxRedemptions", `must be at least ${redemptions}: so many purchases hold the code`);
+  throw ruleViolation("maxRedemptions", `must be at least ${redemptions}: so many purchases hold the code`);
 }
 
 const UNIQUE_VIOLATION = "23505";

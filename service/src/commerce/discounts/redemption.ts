@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { ruleBroken } from "../../core/errors.ts";
+import { ruleViolation } from "../../core/errors.ts";
 import { shareOf } from "../../core/money/split.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { countHeld, type DiscountCodeRow, findCodeNamed, isUnchanged, takeOne } from "./queries.ts";
@@ -19,7 +19,7 @@ interface Priced {
   currency: string;
 }
 
-const unusable = (reason: string) => ruleBroken("discountCode", reason);
+const unusable = (reason: string) => ruleViolation("discountCode", reason);
 
 /** The discount that a code gives on a product. How often it was used is asked when it is redeemed. */
 export async function findDiscount(ctx: Context, product: Priced, code: string): Promise<Discount> {

@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { type Parts, splitRefund } from "../../core/money/split.ts";
+import { type SaleParts, splitRefund } from "../../core/money/split.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { tally } from "../analytics/sums.ts";
 import { type Entry, type Posting, post } from "../ledger/ledger.ts";
@@ -10,7 +10,7 @@ export type BookedOrder = Pick<
   OrderRow,
   "id" | "sellerId" | "productId" | "referrerId" | "currency" | "totalMinor" | "discountMinor"
 > &
-  Parts & { maturesAt: Date };
+  SaleParts & { maturesAt: Date };
 
 type Move = Omit<Posting, "currency"> & { at: Date };
 
@@ -21,7 +21,7 @@ export async function bookOf(ctx: Context, tx: Tx, order: BookedOrder, move: Mov
 }
 
 /** What each of those who share in an order gains by its parts; a refund takes the same with the signs turned. */
-export function shares(order: BookedOrder, parts: Parts): Entry[] {
+export function shares(order: BookedOrder, parts: SaleParts): Entry[] {
   const of = { orderId: order.id };
   const people = { ...of, maturesAt: order.maturesAt };
   return [
@@ -62,7 +62,7 @@ export async function bookSale(
   });
 }
 
-const NOTHING: Parts = { feeMinor: 0n, commissionMinor: 0n, taxMinor: 0n, sellerMinor: 0n };
+const NOTHING: SaleParts = { feeMinor: 0n, commissionMinor: 0n, taxMinor: 0n, sellerMinor: 0n };
 
 /**
  * What an amount takes from each who shares in the order. It follows from how much was taken before and nothing else, so that

@@ -1,5 +1,5 @@
 import type { OrderStatus } from "@stoa/contract";
-import { leastUuid } from "../../core/ids.ts";
+import { minUuidAt } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { type Drawn, exact } from "../../platform/db/exact.ts";
 import { countSome, offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
@@ -46,8 +46,8 @@ function fitting(db: Queries, filter: SaleFilter) {
   if (sellerId) orders = orders.where("seller_id", "=", sellerId);
   if (productId) orders = orders.where("product_id", "=", productId);
   if (status) orders = orders.where("status", "=", status);
-  if (from) orders = orders.where("id", ">=", leastUuid(from));
-  if (to) orders = orders.where("id", "<", leastUuid(to));
+  if (from) orders = orders.where("id", ">=", minUuidAt(from));
+  if (to) orders = orders.where("id", "<", minUuidAt(to));
   return paid ? orders.where("completed_at", "is not", null) : orders;
 }
 

@@ -2,7 +2,7 @@ import type { AdminOrder, AdminOrderDetail, OrderStatus, Sale } from "@stoa/cont
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { type Prefix, toId, toUuid } from "../../core/ids.ts";
+import { type IdPrefix, toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { taxRateOf } from "../../core/money/percent.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
@@ -54,7 +54,8 @@ const momentsOf = ({ from, to }: Filters) => ({
 const NOTHING: Page<never> = { items: [], total: 0 };
 
 /** undefined: not asked for. null: an id that names nothing, so that nothing fits. */
-const idOf = (prefix: Prefix, id: string | undefined) => (id === undefined ? undefined : toUuid(prefix, id));
+const idOf = (prefix: IdPrefix, id: string | undefined) =>
+  id === undefined ? undefined : toUuid(prefix, id);
 
 /** What was bought of the caller. */
 export async function listSales(

@@ -1,7 +1,7 @@
 import type { NamePayoutAccount, Onboarding, PayoutAccount } from "@stoa/contract";
 import { lockAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
-import type { Context, SessionCaller, Source } from "../../core/context.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
 import { record } from "../../platform/audit/audit.ts";
 import { ifNotYou } from "../../platform/email/if-not-you.ts";
 import { composeLetter } from "../../platform/email/letter.ts";
@@ -22,21 +22,25 @@ export async function nameAccount(
   ctx: Context,
   caller: SessionCaller,
   { account }: NamePayoutAccount,
-  source: Source,
+  source: RequestSource,
 ): Promise<PayoutAccount> {
   await goTo(ctx, caller, account, source);
   return toAccount(ctx, account);
 }
 
 /** Payouts go to an account that the provider keeps for the seller, and to nowhere until they have set it up on its page. */
-export async function onboard(ctx: Context, caller: SessionCaller, source: Source): Promise<Onboarding> {
+export async function onboard(
+  ctx: Context,
+  caller: SessionCaller,
+  source: RequestSource,
+): Promise<Onboarding> {
   const userId = toUserId(caller.userId);
-  const { accountId, url } = await orUnavailable(() => ctx.outside.payments.onboard(userId));
+  const { accountId, url } = await orUnavailable(() => ctx.integrations.payments.onboard(userId));
   await goTo(ctx, caller, accountId, source);
   return { account: accountId, url };
 }
 
-const goTo = (ctx: Context, caller: SessionCaller, account: string, source: Source) =>
+const goTo = (ctx: Context, caller: SessionCaller, account: string, source: RequestSource) =>
   ctx.db.transaction().execute(async (tx) => {
     const { email } = (await lockAccount(tx, caller.userId))!;
     const before = await payoutAccountOf(ctx, tx, caller.userId);

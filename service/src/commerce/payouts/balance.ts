@@ -16,7 +16,7 @@ export function minimumMinor(currency: string): bigint {
 
 /** As much of an amount as the payment provider pays out: what is left of its step waits for the next payout. */
 export const payableOf = (ctx: Context, currency: string, minor: bigint): bigint =>
-  minor - (minor % ctx.outside.payments.limitsOf(currency).stepMinor);
+  minor - (minor % ctx.integrations.payments.limitsOf(currency).stepMinor);
 
 /** Of somebody who never earned anything in it. */
 export const nothingIn = (currency: string): Balance => ({

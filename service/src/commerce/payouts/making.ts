@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { dayOf, daysAfter } from "../../core/days.ts";
+import { dayOf, daysAfter } from "../../core/dates.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import type { Balance } from "../ledger/balances.ts";

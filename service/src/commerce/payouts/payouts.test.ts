@@ -279,21 +279,21 @@ suite("a payout", () => {
   });
 
   test("is refused where nobody knows where to pay, and goes to the seller's own account where there is one", async () => {
-    const { payments } = market.service.ctx.outside;
+    const { payments } = market.service.ctx.integrations;
     const seller = await hasSeller();
     await earns(seller, { amountMinor: 5000n });
-    Object.assign(market.service.ctx.outside, { payments: { ...payments, sharedPayoutAccount: null } });
+    Object.assign(market.service.ctx.integrations, { payments: { ...payments, sharedPayoutAccount: null } });
     assertError(await ask(seller), 422, "VALIDATION_ERROR", "account");
     await market.query("insert into payment_customers (user_id, payout_account_id) values ($1, 'acct_own')", [
       seller.userId,
     ]);
     const payout = await hasPayout(seller);
     assert.equal(bank.paid.get(payout.id)!.request.destination, "acct_own");
-    Object.assign(market.service.ctx.outside, { payments });
+    Object.assign(market.service.ctx.integrations, { payments });
   });
 
   test("is not drawn where its seller is banned while the provider is asked about their account", async () => {
-    const [seller, { payments }] = [await hasSeller(), market.service.ctx.outside];
+    const [seller, { payments }] = [await hasSeller(), market.service.ctx.integrations];
     await earns(seller, { amountMinor: 2_000n });
     const { findPayoutAccount } = payments;
     payments.findPayoutAccount = async (account) => {

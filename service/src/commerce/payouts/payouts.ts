@@ -2,7 +2,7 @@ import type { AdminPayout, AskPayout, Payout, PayoutStatus } from "@stoa/contrac
 import { lockAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import type { Context, Member } from "../../core/context.ts";
-import { ApiError, invalidRequest, ruleBroken } from "../../core/errors.ts";
+import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { formatMoney, isCurrency, toDecimal, toMinor } from "../../core/money/amount.ts";
 import { whyNotOnStep } from "../../core/money/chargeable.ts";
@@ -32,7 +32,7 @@ export async function resumePayout(ctx: Context, caller: Member, payoutId: strin
 /** Asked before anything is drawn: the provider would give it back, days later perhaps. */
 async function mustBeSetUp(ctx: Context, sellerId: string): Promise<void> {
   if (await lacksSetUp(ctx, sellerId))
-    throw ruleBroken(
+    throw ruleViolation(
       "account",
       "is not set up at the payment provider yet: finish that, by POST /account/payout-account/onboarding",
     );
@@ -48,7 +48,7 @@ async function draw(ctx: Context, tx: Tx, sellerId: string, wish: AskPayout): Pr
   mustBePayable(balance, amountMinor);
   const destination = await payoutAccountOf(ctx, tx, sellerId);
   if (!destination)
-    throw ruleBroken(
+    throw ruleViolation(
       "account",
       "is unknown: set up where your payouts go, by POST /account/payout-account/onboarding",
     );
@@ -72,7 +72,7 @@ function amountOf(ctx: Context, { amount }: AskPayout, { currency, availableMino
   if (amount === undefined) return payableOf(ctx, currency, availableMinor);
   const minor = toMinor(amount, currency);
   if (minor === null) throw invalidRequest("amount", `is no amount of ${currency}`);
-  const why = whyNotOnStep(ctx.outside.payments.limitsOf(currency).stepMinor, minor, currency);
+  const why = whyNotOnStep(ctx.integrations.payments.limitsOf(currency).stepMinor, minor, currency);
   if (why) throw invalidRequest("amount", why);
   return minor;
 }
@@ -90,8 +90,8 @@ function mustBePayable({ currency, availableMinor, reservedMinor }: Balance, amo
   const reserved = `, and ${formatMoney(reservedMinor, currency)} is reserved for open refunds and disputes`;
   const available = `${formatMoney(availableMinor, currency)} is available${reservedMinor > 0n ? reserved : ""}`;
   if (amountMinor < minimum)
-    throw ruleBroken("amount", `is below the minimum of ${formatMoney(minimum, currency)}; ${available}`);
-  if (amountMinor > availableMinor) throw ruleBroken("amount", `is more than there is: ${available}`);
+    throw ruleViolation("amount", `is below the minimum of ${formatMoney(minimum, currency)}; ${available}`);
+  if (amountMinor > availableMinor) throw ruleViolation("amount", `is more than there is: ${available}`);
 }
 
 interface PayoutQuery extends Paging {

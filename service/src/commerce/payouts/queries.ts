@@ -1,6 +1,6 @@
 import type { PayoutStatus } from "@stoa/contract";
 import { sql } from "kysely";
-import { DAY_MS } from "../../core/days.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
 import { type Drawn, exact } from "../../platform/db/exact.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";

@@ -1,6 +1,6 @@
 import { findAccount } from "../../accounts/people/accounts.ts";
 import type { Context } from "../../core/context.ts";
-import { DAY_MS } from "../../core/days.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { PayoutOutcome, PayoutRequest } from "../../integrations/payments/payments.ts";
@@ -48,7 +48,7 @@ export async function send(ctx: Context, payout: PayoutRow): Promise<PayoutRow> 
   await stampAsked(ctx.db, payout.id, ctx.now());
   failPoint(ctx, "payout: about to be asked");
   const outcome = await orLeftOpen(ctx, { payout: payout.id }, () =>
-    ctx.outside.payments.payOut(requestOf(payout)),
+    ctx.integrations.payments.payOut(requestOf(payout)),
   );
   failPoint(ctx, "payout: asked, not settled");
   // Without an answer, a notice may have come all the same.
@@ -86,7 +86,7 @@ export async function hearOfPayout(ctx: Context, payoutId: string): Promise<void
 /** Asks how a payout stands; one that the provider never heard of is asked for again. */
 async function refresh(ctx: Context, id: string): Promise<void> {
   await stampAsked(ctx.db, id, ctx.now());
-  const found = await ctx.outside.payments.findPayout(providersId(id));
+  const found = await ctx.integrations.payments.findPayout(providersId(id));
   if (found) {
     await settle(ctx, id, found);
     return;

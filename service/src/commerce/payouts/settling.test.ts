@@ -257,7 +257,7 @@ suite("a payout of which we heard nothing", () => {
   async function hasDrawnAndIsBanned(waitsFor: string | null = null): Promise<Client> {
     const seller = await hasSeller();
     bank.trouble = waitsFor ? "none" : "we die before";
-    const { payments } = market.service.ctx.outside;
+    const { payments } = market.service.ctx.integrations;
     const { payOut } = payments;
     if (waitsFor) payments.payOut = async () => ({ state: "waits", providerPayoutId: null, waitsFor });
     await askPayout(market, seller);

@@ -1,22 +1,22 @@
 import type { Plan } from "@stoa/contract";
 import { countryOf, findAccount } from "../../accounts/people/accounts.ts";
-import { priceMinorOf } from "../../core/config/plan-book.ts";
+import { planPriceMinor } from "../../core/config/plan-config.ts";
 import type { Context } from "../../core/context.ts";
-import { type Split, splitSale } from "../../core/money/split.ts";
+import { type SaleSplit, splitSale } from "../../core/money/split.ts";
 import type { Tax } from "../../integrations/taxes/taxes.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { findPayment, insertPayment, type PaymentRow } from "./queries.ts";
 
 /** How a plan is taxed for somebody: asked before its payment is written, because a tax service may be far away. */
 export const taxOf = async (ctx: Context, userId: string, plan: Plan): Promise<Tax> =>
-  ctx.outside.taxes.taxOf({
+  ctx.integrations.taxes.taxOf({
     country: await countryOf(ctx.db, userId),
-    amountMinor: priceMinorOf(ctx.config.planBook, plan) ?? 0n,
-    currency: ctx.config.planBook.currency,
+    amountMinor: planPriceMinor(ctx.config.planConfig, plan) ?? 0n,
+    currency: ctx.config.planConfig.currency,
   });
 
 /** What a month costs: all of it is the marketplace's, but for the tax. The credit is what is unused of the month before. */
-export const billOf = (priceMinor: bigint, creditMinor: bigint, tax: Tax): Split =>
+export const billOf = (priceMinor: bigint, creditMinor: bigint, tax: Tax): SaleSplit =>
   splitSale({ priceMinor, discountMinor: creditMinor, tax, feeBasisPoints: 0, commissionBasisPoints: 0 });
 
 export interface Billed {
@@ -51,7 +51,7 @@ export async function writePayment(ctx: Context, tx: Tx, billed: Billed): Promis
     tax_inclusive: tax.inclusive,
     tax_country: tax.country,
     amount_minor: bill.totalMinor,
-    currency: ctx.config.planBook.currency,
+    currency: ctx.config.planConfig.currency,
     payment_method_id: billed.methodId,
     renews_from: billed.renewsFrom,
     owner_present: billed.ownerPresent,

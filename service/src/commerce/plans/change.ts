@@ -1,8 +1,8 @@
 import { type ChangeSubscription, type Plan, plans, type Subscription } from "@stoa/contract";
 import { lockPlan, toUserId } from "../../accounts/people/users.ts";
-import { type PlanBook, priceMinorOf } from "../../core/config/plan-book.ts";
-import type { Context, Member, SessionCaller, Source } from "../../core/context.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import { type PlanConfig, planPriceMinor } from "../../core/config/plan-config.ts";
+import type { Context, Member, RequestSource, SessionCaller } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import type { Tax } from "../../integrations/taxes/taxes.ts";
@@ -33,7 +33,7 @@ export async function changeSubscription(
   ctx: Context,
   caller: SessionCaller,
   request: ChangeSubscription,
-  source: Source,
+  source: RequestSource,
 ) {
   mustBeOnOffer(ctx, request.plan);
   const methodId = await methodFor(ctx, caller.userId, request.paymentMethodId);
@@ -49,8 +49,8 @@ export async function changeSubscription(
 }
 
 function mustBeOnOffer(ctx: Context, plan: Plan): void {
-  if (priceMinorOf(ctx.config.planBook, plan) === null)
-    throw ruleBroken("plan", `${plan} is by agreement with the operator`);
+  if (planPriceMinor(ctx.config.planConfig, plan) === null)
+    throw ruleViolation("plan", `${plan} is by agreement with the operator`);
 }
 
 /** Another plan, method or tax than the one that waits for its payment: only one of them may be charged. */
@@ -77,7 +77,7 @@ async function move(
   tx: Tx,
   userId: string,
   wish: Wish,
-  source: Source,
+  source: RequestSource,
 ): Promise<PaymentRow | null> {
   const current = await lockPlan(tx, userId);
   mustBeLeavable(ctx, current);
@@ -95,13 +95,13 @@ async function move(
     await changeSubscriptionRow(tx, userId, { next_plan: wish.plan });
     return null;
   }
-  const credit = creditMinor(subscription, ctx.config.planBook.currency, ctx.now());
+  const credit = creditMinor(subscription, ctx.config.planConfig.currency, ctx.now());
   return begin(ctx, tx, userId, { wish, credit });
 }
 
 function mustBeLeavable(ctx: Context, plan: Plan): void {
-  if (priceMinorOf(ctx.config.planBook, plan) === null)
-    throw ruleBroken("plan", `yours, ${plan}, is by agreement with the operator: ask them to change it`);
+  if (planPriceMinor(ctx.config.planConfig, plan) === null)
+    throw ruleViolation("plan", `yours, ${plan}, is by agreement with the operator: ask them to change it`);
 }
 
 const isLower = (plan: Plan, than: Plan) => plans.indexOf(plan) < plans.indexOf(than);
@@ -110,7 +110,7 @@ const noteWish = (
   ctx: Context,
   tx: Tx,
   userId: string,
-  { current, wish, source }: { current: Plan; wish: Wish; source: Source },
+  { current, wish, source }: { current: Plan; wish: Wish; source: RequestSource },
 ) =>
   record(ctx, tx, {
     actorId: userId,
@@ -127,16 +127,16 @@ async function begin(
   userId: string,
   { wish: { plan, methodId, tax }, credit }: { wish: Wish; credit: bigint },
 ): Promise<PaymentRow | null> {
-  const { currency } = ctx.config.planBook;
-  const priceMinor = priceMinorOf(ctx.config.planBook, plan)!;
-  const { stepMinor, minimumMinor } = ctx.outside.payments.limitsOf(currency);
+  const { currency } = ctx.config.planConfig;
+  const priceMinor = planPriceMinor(ctx.config.planConfig, plan)!;
+  const { stepMinor, minimumMinor } = ctx.integrations.payments.limitsOf(currency);
   // Up to what the provider charges: a part of its step is the owner's.
   const creditedMinor = credit + (credit < priceMinor ? (priceMinor - credit) % stepMinor : 0n);
   if (priceMinor === 0n) {
     await endSubscription(ctx, tx, userId, plan);
     return null;
   }
-  if (!methodId) throw ruleBroken("paymentMethodId", "is needed: you have no default payment method");
+  if (!methodId) throw ruleViolation("paymentMethodId", "is needed: you have no default payment method");
   // What is too little to be charged is waived.
   if (creditedMinor >= priceMinor || billOf(priceMinor, creditedMinor, tax).totalMinor < minimumMinor) {
     await startPeriod(ctx, tx, { userId, plan, priceMinor, currency, paymentMethodId: methodId });
@@ -179,7 +179,7 @@ async function toSubscription(ctx: Context, userId: string): Promise<Subscriptio
       : null,
     pastDue: subscription && subscription.tries > 0 ? toPastDue(subscription) : null,
     payment: payment ? toPayment(payment) : null,
-    offers: offersOf(ctx.config.planBook),
+    offers: offersOf(ctx.config.planConfig),
   };
 }
 
@@ -197,5 +197,5 @@ const toPayment = ({ plan, status, amountMinor, currency, actionUrl }: PaymentRo
   ...(actionUrl && { nextAction: { url: actionUrl } }),
 });
 
-const offersOf = ({ currency, plans: offers }: PlanBook): Subscription["offers"] =>
+const offersOf = ({ currency, plans: offers }: PlanConfig): Subscription["offers"] =>
   plans.map((plan) => ({ plan, currency, ...offers[plan] }));

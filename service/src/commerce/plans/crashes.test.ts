@@ -3,7 +3,7 @@ import { after, before, beforeEach, suite, test } from "node:test";
 import { type CrashSite, diesOf, openCrashSite } from "../../../test/crashes.ts";
 import { lettersToUser } from "../../../test/letters.ts";
 import { assertError, type Client, clientOf, type Market } from "../../../test/market.ts";
-import { builtInPlans } from "../../core/config/plan-book.ts";
+import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
 import { reconcilePayments } from "./payment.ts";
 import { renewSubscriptions } from "./renewal.ts";
@@ -23,7 +23,7 @@ const steps = {
 let site: CrashSite;
 let market: Market;
 before(async () => {
-  site = await openCrashSite({ planBook: builtInPlans });
+  site = await openCrashSite({ planConfig: builtInPlans });
   ({ market } = site);
 });
 beforeEach(async () => {

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { behind, type PaymentLine } from "../../../test/payments.ts";
 import { ledgerSums } from "../../../test/payouts.ts";
-import { builtInPlans } from "../../core/config/plan-book.ts";
+import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { fakePayments } from "../../integrations/payments/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../../integrations/payments/payments.fake-server.ts";
@@ -60,7 +60,7 @@ before(async () => {
   provider = await startFakeProvider({ store: books, now: () => market.clock.now });
   market = await openMarket({
     payments: withCard(behind(line, fakePayments({ origin: provider.origin }))),
-    config: { planBook: book, taxRates: new Map([["DE", 1_900]]) },
+    config: { planConfig: book, taxRates: new Map([["DE", 1_900]]) },
   });
 });
 after(async () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
-import { builtInPlans } from "../../core/config/plan-book.ts";
+import { builtInPlans } from "../../core/config/plan-config.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import { chargeFee } from "../../integrations/payments/payments.fake-methods.ts";
 import { renewSubscriptions } from "./renewal.ts";
@@ -45,7 +45,7 @@ async function renewed(market: Market, { key }: Person): Promise<void> {
 suite("payments of plans", () => {
   let market: Market;
   before(async () => {
-    market = await openMarket({ config: { planBook: builtInPlans } });
+    market = await openMarket({ config: { planConfig: builtInPlans } });
   });
   after(() => market.close());
 
@@ -141,7 +141,7 @@ suite("payments of plans", () => {
 suite("a receipt of a plan", () => {
   let market: Market;
   before(async () => {
-    market = await openMarket({ config: { planBook: builtInPlans } });
+    market = await openMarket({ config: { planConfig: builtInPlans } });
   });
   after(() => market.close());
 
@@ -262,7 +262,7 @@ for (const { how, inclusive, lines, revenue, row } of [
     let market: Market;
     before(async () => {
       market = await openMarket({
-        config: { planBook: builtInPlans, taxRates: RATES, taxInclusive: inclusive },
+        config: { planConfig: builtInPlans, taxRates: RATES, taxInclusive: inclusive },
       });
     });
     after(() => market.close());
@@ -337,7 +337,7 @@ for (const [currency, monthlyPrice, lines] of [
   test(`payment, charge and ledger agree to the last digit in ${currency}`, async () => {
     const plans = { ...builtInPlans.plans, pro: { ...builtInPlans.plans.pro, monthlyPrice } };
     const market = await openMarket({
-      config: { planBook: { ...builtInPlans, currency, plans }, taxRates: RATES },
+      config: { planConfig: { ...builtInPlans, currency, plans }, taxRates: RATES },
     });
     const [payment] = await paymentsOf(await hasPaying(market, "JP"));
     assert.deepEqual(payment.lines, lines);

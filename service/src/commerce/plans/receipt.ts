@@ -1,8 +1,8 @@
 import type { Context } from "../../core/context.ts";
-import { toLongDate } from "../../core/days.ts";
+import { toLongDate } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { linksUntil, PERSON_CLICKS_MINUTES } from "../../core/links.ts";
+import { DOWNLOAD_LINK_MINUTES, linkExpiry } from "../../core/links.ts";
 import { taxRateOf } from "../../core/money/percent.ts";
 import { toReceiptNumber } from "../receipts/number.ts";
 import { type Receipt, SERVICE } from "../receipts/receipt.ts";
@@ -23,7 +23,7 @@ export function receiptNumberOf({ receiptYear, receiptNumber }: PaymentRow): str
 
 export function receiptUrls(ctx: Context, { id, status }: PaymentRow) {
   if (status !== "completed") return { url: null, pdf: null };
-  const until = linksUntil(ctx.now(), PERSON_CLICKS_MINUTES);
+  const until = linkExpiry(ctx.now(), DOWNLOAD_LINK_MINUTES);
   const link = (page: ReceiptPage) => ctx.links.sign(pathOf(toId("pay", id), page), until);
   return { url: link("receipt"), pdf: link("receipt.pdf") };
 }

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { asOneLine, lettersToUser } from "../../../test/letters.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { behind, type PaymentLine } from "../../../test/payments.ts";
-import { builtInPlans } from "../../core/config/plan-book.ts";
+import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
 import { fakePayments } from "../../integrations/payments/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../../integrations/payments/payments.fake-server.ts";
@@ -32,7 +32,7 @@ before(async () => {
   const fake = fakePayments({ origin: provider.origin });
   shared.push(...fake.sharedMethods);
   const payments = { ...withCard(fake), sharedMethods: shared };
-  market = await openMarket({ payments: behind(line, payments), config: { planBook: builtInPlans } });
+  market = await openMarket({ payments: behind(line, payments), config: { planConfig: builtInPlans } });
 });
 beforeEach(() => {
   line.trouble = "none";
@@ -175,10 +175,10 @@ suite("a plan whose month ends", () => {
     const person = await hasPaying("pro");
     const { config } = market.service.ctx;
     const { plans } = builtInPlans;
-    config.planBook = { ...builtInPlans, plans: { ...plans, pro: { ...plans.pro, monthlyPrice: 31.5 } } };
+    config.planConfig = { ...builtInPlans, plans: { ...plans, pro: { ...plans.pro, monthlyPrice: 31.5 } } };
     at("2027-02-28T10:00:00.000Z");
     await renew();
-    config.planBook = builtInPlans;
+    config.planConfig = builtInPlans;
     assert.deepEqual(amounts(person), [3_150n]);
   });
 

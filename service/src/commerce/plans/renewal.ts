@@ -1,6 +1,6 @@
 import type { Plan } from "@stoa/contract";
 import { lockPlan } from "../../accounts/people/users.ts";
-import { priceMinorOf } from "../../core/config/plan-book.ts";
+import { planPriceMinor } from "../../core/config/plan-config.ts";
 import type { Context } from "../../core/context.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import type { Tax } from "../../integrations/taxes/taxes.ts";
@@ -56,12 +56,12 @@ export async function beginRenewal(
   if (!subscription || subscription.nextPlan || isPaid(subscription, now)) return null;
   if (!chosenMethodId && subscription.nextTryAt > now) return null;
   const { plan } = subscription;
-  const priceMinor = priceMinorOf(ctx.config.planBook, plan);
+  const priceMinor = planPriceMinor(ctx.config.planConfig, plan);
   if (!priceMinor || (await findOpenPayment(tx, userId))) return null;
   const isOver = monthAfter(subscription.periodEnd, subscription.anchorDay) <= now;
   const methodId = chosenMethodId ?? (await methodOf(ctx, subscription));
   if (!methodId) {
-    const { currency } = ctx.config.planBook;
+    const { currency } = ctx.config.planConfig;
     const { totalMinor } = billOf(priceMinor, 0n, tax);
     await countFailedTry(ctx, tx, { userId, plan, amountMinor: totalMinor, currency });
     return null;

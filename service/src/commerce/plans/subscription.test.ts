@@ -3,7 +3,7 @@ import { after, before, beforeEach, suite, test } from "node:test";
 import type { Plan } from "@stoa/contract";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { behind, type PaymentLine } from "../../../test/payments.ts";
-import { builtInPlans } from "../../core/config/plan-book.ts";
+import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
 import { fakePayments } from "../../integrations/payments/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../../integrations/payments/payments.fake-server.ts";
@@ -29,7 +29,7 @@ before(async () => {
   provider = await startFakeProvider({ store: memoryStore(), now: () => market.clock.now });
   market = await openMarket({
     payments: behind(line, recorded(fakePayments({ origin: provider.origin }))),
-    config: { planBook: builtInPlans },
+    config: { planConfig: builtInPlans },
   });
 });
 beforeEach(() => {

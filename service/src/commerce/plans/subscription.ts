@@ -1,9 +1,9 @@
 import type { Plan } from "@stoa/contract";
 import { findAccount } from "../../accounts/people/accounts.ts";
 import { lockPlan, setPlan, toUserId } from "../../accounts/people/users.ts";
-import { priceMinorOf } from "../../core/config/plan-book.ts";
+import { planPriceMinor } from "../../core/config/plan-config.ts";
 import type { Context } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
+import { daysAfter } from "../../core/dates.ts";
 import { roundHalfUp } from "../../core/money/amount.ts";
 import { announce } from "../../events/outbox/outbox.ts";
 import type { Tx } from "../../platform/db/database.ts";
@@ -165,7 +165,8 @@ const downgrade = (ctx: Context, userId: string) =>
     const subscription = await findSubscription(tx, userId);
     if (!subscription?.nextPlan || isPaid(subscription, ctx.now())) return;
     const { nextPlan } = subscription;
-    if (priceMinorOf(ctx.config.planBook, nextPlan) === 0n) return endSubscription(ctx, tx, userId, nextPlan);
+    if (planPriceMinor(ctx.config.planConfig, nextPlan) === 0n)
+      return endSubscription(ctx, tx, userId, nextPlan);
     // Its period has ended as that of every plan which goes on: the renewal asks the new plan's price.
     await changeSubscriptionRow(tx, userId, { plan: nextPlan, next_plan: null });
     await changePlan(ctx, tx, userId, nextPlan);

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { assertError, type Market, openMarket } from "../../../test/market.ts";
-import { builtInPlans } from "../../core/config/plan-book.ts";
+import { builtInPlans } from "../../core/config/plan-config.ts";
 
 let market: Market;
 before(async () => {
-  market = await openMarket({ config: { planBook: builtInPlans } });
+  market = await openMarket({ config: { planConfig: builtInPlans } });
 });
 after(() => market.close());
 

@@ -6,8 +6,8 @@ import { allowanceOfKeys, allowanceOfSessions } from "./allowance.ts";
 /** The windows as they stand now; reading them counts in none but that of the request itself. */
 export async function readUsage({ config, counters }: Context, caller: Member): Promise<Usage> {
   const [windows, sessionWindows] = await Promise.all([
-    counters.peek(allowanceOfKeys(config.planBook, caller)),
-    counters.peek(allowanceOfSessions(config.planBook, caller.userId)),
+    counters.peek(allowanceOfKeys(config.planConfig, caller)),
+    counters.peek(allowanceOfSessions(config.planConfig, caller.userId)),
   ]);
   return {
     plan: caller.plan,

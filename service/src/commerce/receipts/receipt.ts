@@ -1,5 +1,5 @@
 import { type OrderStatus, toVisibleLine } from "@stoa/contract";
-import { toLongDate } from "../../core/days.ts";
+import { toLongDate } from "../../core/dates.ts";
 import { formatMoney } from "../../core/money/amount.ts";
 import type { TaxRate } from "../../core/money/percent.ts";
 import { drawReceiptPage } from "./html.ts";

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import type { Referral } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import { ruleBroken } from "../../core/errors.ts";
+import { ruleViolation } from "../../core/errors.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { type Balance, balancesOf } from "../ledger/balances.ts";
 import { countReferred, findOwner, insertOrFindCode, sumPaid } from "./queries.ts";
@@ -65,7 +65,7 @@ export interface Referrer {
   code: string;
 }
 
-const unusable = (reason: string) => ruleBroken("referralCode", reason);
+const unusable = (reason: string) => ruleViolation("referralCode", reason);
 
 /** Codes are read aloud and typed: neither case nor blanks matter. */
 export async function findReferrer(

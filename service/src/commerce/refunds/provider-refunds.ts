@@ -36,7 +36,7 @@ export async function reconcileProviderRefunds(ctx: Context): Promise<void> {
 async function syncRefundsOfOrder(ctx: Context, id: string): Promise<void> {
   const order = await findOrder(ctx.db, id);
   if (!order?.paymentId || !isPaid(order)) return;
-  for (const refund of await ctx.outside.payments.listRefundsOf(order.paymentId))
+  for (const refund of await ctx.integrations.payments.listRefundsOf(order.paymentId))
     if (refund.refundId === null)
       await ctx.db.transaction().execute((tx) => applyProviderRefund(ctx, tx, order.id, refund));
 }

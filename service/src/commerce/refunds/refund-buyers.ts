@@ -1,7 +1,7 @@
 import type { RefundedBuyers } from "@stoa/contract";
 import { isTakenFromBuyers } from "../../catalog/products/goods.ts";
-import type { Context, SessionCaller, Source } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
+import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { record } from "../../platform/audit/audit.ts";
@@ -37,7 +37,7 @@ export async function refundBuyers(
   ctx: Context,
   caller: SessionCaller,
   productId: string,
-  source: Source,
+  source: RequestSource,
 ): Promise<RefundedBuyers> {
   const id = await mustBeTakenFromBuyers(ctx, productId);
   const startedAt = ctx.now();

@@ -1,6 +1,6 @@
 import { findAccount } from "../../accounts/people/accounts.ts";
 import type { Context } from "../../core/context.ts";
-import { toLongDate } from "../../core/days.ts";
+import { toLongDate } from "../../core/dates.ts";
 import { formatMoney } from "../../core/money/amount.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { composeLetter } from "../../platform/email/letter.ts";

@@ -1,4 +1,4 @@
-import type { Context, Source } from "../../core/context.ts";
+import type { Context, RequestSource } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
@@ -20,7 +20,7 @@ import {
 /** Who makes a move; the service by itself has neither a name nor an address. */
 export interface Doer {
   actorId: string | null;
-  source: Source | null;
+  source: RequestSource | null;
 }
 
 export const theService: Doer = { actorId: null, source: null };

@@ -351,7 +351,7 @@ suite("money that comes for an order that was given up, when its buyer has the p
   }
   const comes = async (orderId: string) => {
     const { ctx } = market.service;
-    const paid = (await ctx.outside.payments.find(orderId))!;
+    const paid = (await ctx.integrations.payments.find(orderId))!;
     assert.equal(paid.state, "succeeded");
     if (paid.state === "succeeded") await settle(ctx, toUuid("ord", orderId)!, paid);
   };

@@ -49,7 +49,7 @@ export async function carryOut(ctx: Context, refundId: string): Promise<void> {
 
 const askProvider = (ctx: Context, { id, ...request }: AskedRefund): Promise<RefundOutcome | null> =>
   orLeftOpen(ctx, { refund: id }, () =>
-    ctx.outside.payments.refund({ refundId: toId("refund", id), ...request }),
+    ctx.integrations.payments.refund({ refundId: toId("refund", id), ...request }),
   );
 
 /** What is not processing any more. */
@@ -195,7 +195,7 @@ async function reconcileRefund(
   ctx: Context,
   { id, askedAt }: { id: string; askedAt: Date | null },
 ): Promise<void> {
-  const found = askedAt && (await ctx.outside.payments.findRefund(toId("refund", id)));
+  const found = askedAt && (await ctx.integrations.payments.findRefund(toId("refund", id)));
   if (found) await settleRefund(ctx, id, found);
   else await carryOut(ctx, id);
 }
@@ -228,7 +228,7 @@ export const reconcileRefundsOf = async (ctx: Context, orderId: string): Promise
 /** The provider tells that it knows more of a refund, which it names as we did. */
 export async function hearOfRefund(ctx: Context, refundId: string): Promise<void> {
   const id = toUuid("refund", refundId);
-  const found = id && (await ctx.outside.payments.findRefund(refundId));
+  const found = id && (await ctx.integrations.payments.findRefund(refundId));
   if (found) await settleRefund(ctx, id, found);
 }
 

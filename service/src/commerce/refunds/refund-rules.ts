@@ -1,8 +1,8 @@
 import type { ApprovalReason, Refundable, RefundObstacle } from "@stoa/contract";
 import { findEntitlementOfOrder } from "../../catalog/entitlements/entitlements.ts";
 import type { Context } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import { daysAfter } from "../../core/dates.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import type { Queries, Tx } from "../../platform/db/database.ts";
@@ -71,7 +71,7 @@ const inState = (order: OrderRow, message: string) =>
 const refusals: Record<RefundObstacle, (order: OrderRow, openId: string) => ApiError> = {
   not_completed: (order) => inState(order, "Only a completed purchase can be refunded."),
   disputed: (order) => inState(order, "Its payment is disputed at the bank, which decides about the money."),
-  free_copy: () => ruleBroken("orderId", "was free: there is nothing to give back"),
+  free_copy: () => ruleViolation("orderId", "was free: there is nothing to give back"),
   already_refunded: () => new ApiError("ALREADY_REFUNDED"),
   refund_open: (_order, openId) =>
     new ApiError("CONFLICT", "A refund of this purchase is open: wait for it, or cancel it.", {

@@ -732,13 +732,13 @@ suite("all buyers of a withdrawn product", () => {
     const interrupted = new AbortController();
     const wish = await wishOf();
     book.asked = 0;
-    const refund = market.service.ctx.outside.payments.refund;
-    market.service.ctx.outside.payments.refund = async (request) => {
+    const refund = market.service.ctx.integrations.payments.refund;
+    market.service.ctx.integrations.payments.refund = async (request) => {
       if (book.asked === 2) interrupted.abort();
       return refund(request);
     };
     await assert.rejects(carryOutRefundBuyers(market.service.ctx, wish, interrupted.signal));
-    market.service.ctx.outside.payments.refund = refund;
+    market.service.ctx.integrations.payments.refund = refund;
     assert.equal(book.asked, 3);
     await carryOutRefundBuyers(market.service.ctx, wish, never);
     await carryOutRefundBuyers(market.service.ctx, wish, never);

@@ -10,9 +10,9 @@ import { refundReasons } from "@stoa/contract";
 import { lockAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
 import { lockUse } from "../../catalog/entitlements/entitlements.ts";
-import type { Context, Member, SessionCaller, Source } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
-import { ApiError, invalidRequest, ruleBroken } from "../../core/errors.ts";
+import type { Context, Member, RequestSource, SessionCaller } from "../../core/context.ts";
+import { daysAfter } from "../../core/dates.ts";
+import { ApiError, invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { formatMoney, toDecimal, toMinor } from "../../core/money/amount.ts";
 import { whyNotOnStep } from "../../core/money/chargeable.ts";
@@ -49,7 +49,7 @@ export async function requestRefund(
   caller: Member,
   orderId: string,
   wish: RequestRefund,
-  source: Source,
+  source: RequestSource,
 ): Promise<Refund> {
   const { refund, approved } = await ctx.db.transaction().execute(async (tx) => {
     await lockAccount(tx, caller.userId);
@@ -94,7 +94,7 @@ const wishOfBuyer = (ctx: Context, order: PaidOrder, wish: RequestRefund, reason
 });
 
 /** The seller gives in, or an administrator decides so. */
-export async function approveRequest(ctx: Context, caller: Member, refundId: string, source: Source) {
+export async function approveRequest(ctx: Context, caller: Member, refundId: string, source: RequestSource) {
   const { refund } = await decide(ctx, caller, refundId, "approve", (tx, locked) => {
     mustBeGivable(locked.order);
     return approveRefund(ctx, tx, locked, { actorId: caller.userId, source });
@@ -108,7 +108,7 @@ export async function rejectRequest(
   caller: Member,
   refundId: string,
   reason: string,
-  source: Source,
+  source: RequestSource,
 ): Promise<Refund> {
   const { refund } = await decide(ctx, caller, refundId, "reject", async (tx, locked) => {
     mustBeInTime(ctx, locked.refund);
@@ -133,7 +133,7 @@ function mustBeInTime(ctx: Context, { status, decideBy }: RefundRow): void {
   );
 }
 
-export async function cancelRequest(ctx: Context, caller: Member, refundId: string, source: Source) {
+export async function cancelRequest(ctx: Context, caller: Member, refundId: string, source: RequestSource) {
   const { refund } = await decide(ctx, caller, refundId, "cancel", async (tx, locked) => {
     const moved = await moveRefund(ctx, tx, locked, "cancel", { actorId: caller.userId, source });
     if (moved) await tellOfRefund(ctx, tx, moved.refund, "canceled");
@@ -182,7 +182,7 @@ export async function giveRefund(
   caller: SessionCaller,
   orderId: string,
   { amount, reason }: GiveRefund,
-  source: Source,
+  source: RequestSource,
 ): Promise<Refund> {
   const id = toUuid("ord", orderId);
   const by = { actorId: caller.userId, source };
@@ -214,12 +214,12 @@ async function carryOutOrLeave(ctx: Context, refundId: string): Promise<void> {
 function amountOf(ctx: Context, order: PaidOrder, amount: number): bigint {
   const minor = toMinor(amount, order.currency);
   if (minor === null) throw invalidRequest("amount", `is no amount of ${order.currency}`);
-  const { stepMinor } = ctx.outside.payments.limitsOf(order.currency);
+  const { stepMinor } = ctx.integrations.payments.limitsOf(order.currency);
   const why = whyNotOnStep(stepMinor, minor, order.currency);
   if (why) throw invalidRequest("amount", why);
   const remaining = remainingOf(order);
   if (minor <= remaining) return minor;
-  throw ruleBroken("amount", `is more than the ${formatMoney(remaining, order.currency)} that remain`);
+  throw ruleViolation("amount", `is more than the ${formatMoney(remaining, order.currency)} that remain`);
 }
 
 /** Of a locked order that something can be given back of. Answers what is to be carried out after the commit. */

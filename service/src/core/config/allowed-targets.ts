@@ -3,9 +3,9 @@ import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 
 declare module "../context.ts" {
-  interface Outside {
+  interface Integrations {
     /** null when the service may call a URL that a user gave, else why not. */
-    refusedUrl(url: string): string | null;
+    findUrlProblem(url: string): string | null;
   }
 }
 
@@ -15,7 +15,7 @@ export type AllowedTargets = readonly AllowedTarget[];
 type Network = [address: ipaddr.IPv4 | ipaddr.IPv6, prefixLength: number];
 
 /** What users' addresses may reach: any public https target, and what the operator allowed. */
-export interface Guard {
+export interface EgressGuard {
   /** Private targets that may be reached on any port, over plain HTTP too. */
   allowed: AllowedTargets;
   /** Where this service listens (IP addresses; `0.0.0.0` and `::` mean every local one): refused even if loopback is allowed. */
@@ -102,7 +102,7 @@ export function parseUrl(text: string): URL | null {
  * Null when the URL may be called, else the reason as a predicate ("points to a private address"), for a 400 when it is
  * saved. Asks no DNS: what a name resolves to is checked when it is dialled.
  */
-export function refusedUrl(guard: Guard, text: string): string | null {
+export function findUrlProblem(guard: EgressGuard, text: string): string | null {
   if (text.length > MAX_URL_LENGTH) return `is longer than ${MAX_URL_LENGTH} characters`;
   const url = parseUrl(text);
   if (!url || !/^https?:$/.test(url.protocol)) return "is not a valid https address";
@@ -110,14 +110,15 @@ export function refusedUrl(guard: Guard, text: string): string | null {
   const target = toTarget(guard, url);
   if (!target.mayBeOwn && isPublicName(guard, target)) return "points to this service itself";
   const address = knownAddress(target.host);
-  const refusal = address === null ? refusedName(guard, target) : refusedAddress(guard, target, address);
+  const refusal =
+    address === null ? findNameProblem(guard, target) : findAddressProblem(guard, target, address);
   if (refusal !== null || isAllowed(guard, target, address)) return refusal;
   if (url.protocol !== "https:") return "must use https";
   if (address !== null && isIPv6(address)) return "must have an IPv4 address";
   return isPublicPort(target.port) ? null : "uses a port that is not allowed";
 }
 
-export function toTarget(guard: Guard, url: URL): Target {
+export function toTarget(guard: EgressGuard, url: URL): Target {
   return {
     host: url.hostname.replace(/^\[|\]$/g, ""),
     port: Number(url.port || (url.protocol === "https:" ? 443 : 80)),
@@ -125,7 +126,7 @@ export function toTarget(guard: Guard, url: URL): Target {
   };
 }
 
-function isPublicName(guard: Guard, target: Target): boolean {
+function isPublicName(guard: EgressGuard, target: Target): boolean {
   if (!guard.publicUrl) return false;
   const own = toTarget(guard, guard.publicUrl);
   return own.host === target.host && own.port === target.port;
@@ -134,20 +135,20 @@ function isPublicName(guard: Guard, target: Target): boolean {
 /** The address that a host has whatever the DNS says. */
 const knownAddress = (host: string) => (host === "localhost" ? "127.0.0.1" : isIP(host) ? host : null);
 
-function refusedName(guard: Guard, target: Target): string | null {
+function findNameProblem(guard: EgressGuard, target: Target): string | null {
   if (isAllowed(guard, target, null)) return null;
   const isFullName = target.host.includes(".") && HOST_NAME.test(target.host);
   return isFullName && !PRIVATE_SUFFIXES.test(target.host) ? null : "must have a full public host name";
 }
 
 /** Null when this address may be dialled for the target, else the reason; the address itself is not in it. */
-export function refusedAddress(guard: Guard, target: Target, address: string): string | null {
+export function findAddressProblem(guard: EgressGuard, target: Target, address: string): string | null {
   if (!ipaddr.isValid(address)) return "has no valid address";
   if (!target.mayBeOwn && isOwn(guard, address, target.port)) return "points to this service itself";
   return isAllowed(guard, target, address) || isPublic(address) ? null : "points to a private address";
 }
 
-function isOwn(guard: Guard, address: string, port: number): boolean {
+function isOwn(guard: EgressGuard, address: string, port: number): boolean {
   const own = guard.own();
   if (own?.port !== port) return false;
   const listening = own.addresses.map(canonicalAddress);
@@ -166,7 +167,7 @@ function isLocal(address: string): boolean {
 
 const canonicalAddress = (address: string) => ipaddr.process(address).toString();
 
-function isAllowed(guard: Guard, target: Target, address: string | null): boolean {
+function isAllowed(guard: EgressGuard, target: Target, address: string | null): boolean {
   return guard.allowed.some((entry) => {
     if (entry.port !== null && entry.port !== target.port) return false;
     if ("name" in entry) return entry.name === target.host;

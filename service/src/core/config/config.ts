@@ -4,13 +4,13 @@ import { isLoopbackHost, isLoopbackOrigin } from "../loopback.ts";
 import { isCurrency } from "../money/amount.ts";
 import type { MasterKey } from "../vault.ts";
 import { parseAllowedTargets } from "./allowed-targets.ts";
-import { mailOf } from "./mail.ts";
-import { builtInPlans, type PlanBook, readPlanBook } from "./plan-book.ts";
-import { Reader, type Variables } from "./reader.ts";
+import { readEmailSettings } from "./email.ts";
+import { builtInPlans, type PlanConfig, readPlanConfig } from "./plan-config.ts";
 import { parseS3Url } from "./s3-url.ts";
-import { secretsFor } from "./secrets.ts";
-import { taxesOf } from "./taxes.ts";
-import { type TelemetrySettings, telemetryOf } from "./telemetry.ts";
+import { readSecrets } from "./secrets.ts";
+import { type EnvironmentVariables, SettingsReader } from "./settings-reader.ts";
+import { readTaxSettings } from "./taxes.ts";
+import { readTelemetrySettings, type TelemetrySettings } from "./telemetry.ts";
 
 export type Environment = "test" | "production";
 
@@ -56,7 +56,7 @@ export interface Config {
   github: SocialProvider | null;
   google: SocialProvider | null;
   /** Quotas and prices of the plans: the built-in ones with what the operator's file changes. */
-  planBook: PlanBook;
+  planConfig: PlanConfig;
   metricsToken: string | null;
   /** Whom traces and metrics are sent to; null: nobody. */
   telemetry: TelemetrySettings | null;
@@ -107,7 +107,11 @@ export class ConfigError extends Error {
 const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
 
 /** Client id and secret come together or not at all. */
-function socialProvider(read: Reader, prefix: "GITHUB" | "GOOGLE", issuer: string): SocialProvider | null {
+function readSocialProvider(
+  read: SettingsReader,
+  prefix: "GITHUB" | "GOOGLE",
+  issuer: string,
+): SocialProvider | null {
   const clientId = read.text(`${prefix}_CLIENT_ID`);
   const clientSecret = read.text(`${prefix}_CLIENT_SECRET`);
   if (!clientId && !clientSecret) return null;
@@ -124,7 +128,7 @@ function socialProvider(read: Reader, prefix: "GITHUB" | "GOOGLE", issuer: strin
 const STRIPE_KEYS: Record<Environment, RegExp> = { test: /^[sr]k_test_/, production: /^[sr]k_live_/ };
 
 /** A shop that is tried out must charge nobody, and one that is open must not give its goods away. */
-function mustFitStripe(read: Reader, environment: Environment, secretKey: string | null): void {
+function checkStripeKeyMode(read: SettingsReader, environment: Environment, secretKey: string | null): void {
   if (!secretKey || STRIPE_KEYS[environment].test(secretKey)) return;
   const [right, other] = environment === "production" ? ["live", "test"] : ["test", "live"];
   read.problems.push(
@@ -133,9 +137,9 @@ function mustFitStripe(read: Reader, environment: Environment, secretKey: string
 }
 
 /** A charge whose end nobody can tell us, or a notice that nobody charged for, would be half of it: both or none. */
-function stripeOf(read: Reader, environment: Environment): StripeSettings | null {
+function readStripeSettings(read: SettingsReader, environment: Environment): StripeSettings | null {
   const secretKey = read.text("STRIPE_SECRET_KEY");
-  mustFitStripe(read, environment, secretKey);
+  checkStripeKeyMode(read, environment, secretKey);
   const webhookSecret = read.text("STRIPE_WEBHOOK_SECRET");
   if (!secretKey && !webhookSecret) return null;
   if (!secretKey || !webhookSecret)
@@ -147,17 +151,17 @@ function stripeOf(read: Reader, environment: Environment): StripeSettings | null
   };
 }
 
-function planBookOf(read: Reader): PlanBook {
+function readPlans(read: SettingsReader): PlanConfig {
   const file = read.text("STOA_PLANS_FILE");
   if (!file) return builtInPlans;
-  const { book, problems } = readPlanBook(file);
+  const { book, problems } = readPlanConfig(file);
   read.problems.push(...problems.map((problem) => `STOA_PLANS_FILE (${file}): ${problem}`));
   return book;
 }
 
 const isNetwork = (text: string) => ipaddr.isValid(text) || ipaddr.isValidCIDR(text);
 
-function currenciesOf(read: Reader) {
+function readCurrencies(read: SettingsReader) {
   const currency = read.text("STOA_CURRENCY") ?? "USD";
   const currencies = read.list("STOA_CURRENCIES", isCurrency, [currency]);
   if (!currencies.includes(currency))
@@ -166,7 +170,7 @@ function currenciesOf(read: Reader) {
   return { currency, currencies };
 }
 
-function allowedTargetsOf(read: Reader, otherwise: string): string {
+function readAllowedTargets(read: SettingsReader, otherwise: string): string {
   const targets = read.text("STOA_ALLOWED_TARGETS") ?? otherwise;
   try {
     parseAllowedTargets(targets);
@@ -176,13 +180,13 @@ function allowedTargetsOf(read: Reader, otherwise: string): string {
   return targets;
 }
 
-function payoutScheduleOf(read: Reader): PayoutSchedule | null {
+function readPayoutSchedule(read: SettingsReader): PayoutSchedule | null {
   const schedule = read.choice("STOA_PAYOUT_SCHEDULE", ["off", "daily", "weekly", "monthly"], "weekly");
   return schedule === "off" ? null : schedule;
 }
 
 /** Such that what follows it makes the name of a header. */
-function headerPrefixOf(read: Reader): string {
+function readHeaderPrefix(read: SettingsReader): string {
   const prefix = read.text("STOA_WEBHOOK_HEADER_PREFIX") ?? "X-Service-";
   if (!/^[A-Za-z][A-Za-z0-9-]{0,38}-$/.test(prefix) || /^webhook-$/i.test(prefix))
     read.problems.push(
@@ -191,7 +195,7 @@ function headerPrefixOf(read: Reader): string {
   return prefix;
 }
 
-function s3UrlOf(read: Reader): string | null {
+function readS3Url(read: SettingsReader): string | null {
   const s3Url = read.text("S3_URL");
   try {
     if (s3Url) parseS3Url(s3Url);
@@ -204,7 +208,7 @@ function s3UrlOf(read: Reader): string | null {
 const isLoopback = (host: string) => isLoopbackHost(host === "::1" ? "[::1]" : host);
 
 /** Over plain HTTP browsers drop the session's cookie, and passwords can be read on their way. */
-function publicUrlOf(read: Reader, environment: Environment, host: string): string | null {
+function readPublicUrl(read: SettingsReader, environment: Environment, host: string): string | null {
   const origin = read.origin("STOA_PUBLIC_URL");
   if (environment === "test") return origin;
   if (origin?.startsWith("http:") && !isLoopbackOrigin(origin))
@@ -218,20 +222,20 @@ function publicUrlOf(read: Reader, environment: Environment, host: string): stri
   return origin;
 }
 
-const dataDirOf = (read: Reader) => resolve(read.text("STOA_DATA_DIR") ?? "./data");
+const readDataDir = (read: SettingsReader) => resolve(read.text("STOA_DATA_DIR") ?? "./data");
 
 /** Where the database is, before anything is made there. */
-export function readPlace(variables: Variables = process.env) {
-  const read = new Reader(variables);
-  return { dataDir: dataDirOf(read), databaseUrl: read.text("DATABASE_URL") };
+export function readDatabaseLocation(variables: EnvironmentVariables = process.env) {
+  const read = new SettingsReader(variables);
+  return { dataDir: readDataDir(read), databaseUrl: read.text("DATABASE_URL") };
 }
 
 /** Turns the environment into one checked value. Throws a ConfigError that lists every mistake. */
-export function readConfig(variables: Variables = process.env): Config {
-  const read = new Reader(variables);
+export function readConfig(variables: EnvironmentVariables = process.env): Config {
+  const read = new SettingsReader(variables);
   const environment = read.choice("STOA_ENVIRONMENT", ["test", "production"], "test");
   const host = read.text("HOST") ?? "127.0.0.1";
-  const dataDir = dataDirOf(read);
+  const dataDir = readDataDir(read);
   const databaseUrl = read.databaseUrl("DATABASE_URL");
   const databaseDirectUrl = read.databaseUrl("DATABASE_DIRECT_URL");
   if (databaseDirectUrl && !databaseUrl)
@@ -248,34 +252,34 @@ export function readConfig(variables: Variables = process.env): Config {
     databaseDirectUrl,
     databaseConnections: read.integer("STOA_DATABASE_CONNECTIONS", 2, 1_000, 8),
     drainSeconds: read.integer("STOA_DRAIN_SECONDS", 0, 300, 0),
-    publicUrl: publicUrlOf(read, environment, host),
+    publicUrl: readPublicUrl(read, environment, host),
     roles: { api: roles.includes("api"), worker: roles.includes("worker") },
-    allowedTargets: allowedTargetsOf(read, environment === "test" && isLoopback(host) ? "loopback" : ""),
-    ...mailOf(read, environment),
+    allowedTargets: readAllowedTargets(read, environment === "test" && isLoopback(host) ? "loopback" : ""),
+    ...readEmailSettings(read, environment),
     redisUrl: read.url("REDIS_URL", ["redis:", "rediss:"]),
-    s3Url: s3UrlOf(read),
+    s3Url: readS3Url(read),
     trustProxy: read.text("STOA_TRUST_PROXY") ? read.list("STOA_TRUST_PROXY", isNetwork, []) : null,
-    stripe: stripeOf(read, environment),
-    github: socialProvider(read, "GITHUB", "https://github.com"),
-    google: socialProvider(read, "GOOGLE", "https://accounts.google.com"),
-    planBook: planBookOf(read),
+    stripe: readStripeSettings(read, environment),
+    github: readSocialProvider(read, "GITHUB", "https://github.com"),
+    google: readSocialProvider(read, "GOOGLE", "https://accounts.google.com"),
+    planConfig: readPlans(read),
     metricsToken: read.text("STOA_METRICS_TOKEN"),
-    telemetry: telemetryOf(read),
+    telemetry: readTelemetrySettings(read),
     sandbox: read.choice("STOA_SANDBOX", ["on", "off"], environment === "test" ? "on" : "off") === "on",
     moderation: read.choice("STOA_MODERATION", ["on", "off"], environment === "test" ? "off" : "on") === "on",
     feeBasisPoints: read.integer("STOA_FEES", 0, 10_000, 1_000),
-    ...taxesOf(read),
-    payoutSchedule: payoutScheduleOf(read),
+    ...readTaxSettings(read),
+    payoutSchedule: readPayoutSchedule(read),
     egressAddresses: read.list(
       "STOA_EGRESS_ADDRESSES",
       (address) => ipaddr.IPv4.isValidFourPartDecimal(address),
       [],
     ),
-    webhookHeaderPrefix: headerPrefixOf(read),
-    ...currenciesOf(read),
+    webhookHeaderPrefix: readHeaderPrefix(read),
+    ...readCurrencies(read),
     logLevel: read.choice("STOA_LOG_LEVEL", LOG_LEVELS, "info"),
   };
-  const secrets = secretsFor(read, config);
+  const secrets = readSecrets(read, config);
   if (read.problems.length > 0) throw new ConfigError(read.problems);
   return {
     ...config,
@@ -286,13 +290,13 @@ export function readConfig(variables: Variables = process.env): Config {
 }
 
 /** So long that guessing it costs more than the keys are worth. */
-const PASSPHRASE_LETTERS = 12;
+const MIN_PASSPHRASE_LENGTH = 12;
 
 /** What wraps the keys in a backup; null: none. No setting of the service, and so no part of its Config. */
-export function readPassphrase(variables: Variables = process.env): string | null {
-  const read = new Reader(variables);
+export function readPassphrase(variables: EnvironmentVariables = process.env): string | null {
+  const read = new SettingsReader(variables);
   const passphrase = read.text("STOA_BACKUP_PASSPHRASE");
-  if (passphrase !== null && passphrase.length < PASSPHRASE_LETTERS)
-    throw new ConfigError([`STOA_BACKUP_PASSPHRASE has fewer than ${PASSPHRASE_LETTERS} characters`]);
+  if (passphrase !== null && passphrase.length < MIN_PASSPHRASE_LENGTH)
+    throw new ConfigError([`STOA_BACKUP_PASSPHRASE has fewer than ${MIN_PASSPHRASE_LENGTH} characters`]);
   return passphrase;
 }

@@ -2,7 +2,7 @@ import { isLoopbackHost } from "../loopback.ts";
 
 const OPTIONS = ["region", "tls"];
 
-export interface S3Place {
+export interface S3Location {
   endpoint: string;
   region: string;
   bucket: string;
@@ -16,14 +16,14 @@ export interface S3Place {
  * `s3://KEY:SECRET@host:port/bucket/prefix?region=eu-central-1`. It speaks TLS, but on the machine itself, or when told
  * `?tls=false`. Throws what is wrong in words.
  */
-export function parseS3Url(text: string): S3Place {
+export function parseS3Url(text: string): S3Location {
   const url = URL.parse(text);
   if (url?.protocol !== "s3:" || !url.hostname) throw new Error("is not s3://KEY:SECRET@host/bucket");
   for (const name of url.searchParams.keys())
     if (!OPTIONS.includes(name)) throw new Error(`takes ${OPTIONS.join(" and ")}, not ${name}`);
   const tls = url.searchParams.get("tls") ?? String(!isLoopbackHost(url.hostname));
   if (tls !== "true" && tls !== "false") throw new Error("tls is true or false");
-  const [bucket, ...prefix] = url.pathname.split("/").filter(Boolean).map(decoded);
+  const [bucket, ...prefix] = url.pathname.split("/").filter(Boolean).map(decode);
   if (bucket === undefined) throw new Error("names no bucket: s3://KEY:SECRET@host/bucket");
   return {
     endpoint: `${tls === "true" ? "https" : "http"}://${url.host}`,
@@ -34,13 +34,13 @@ export function parseS3Url(text: string): S3Place {
   };
 }
 
-function credentialsIn({ username, password }: URL): S3Place["credentials"] {
+function credentialsIn({ username, password }: URL): S3Location["credentials"] {
   if (!username && !password) return null;
   if (!username || !password) throw new Error("has half of a credential: s3://KEY:SECRET@host/bucket");
-  return { accessKeyId: decoded(username), secretAccessKey: decoded(password) };
+  return { accessKeyId: decode(username), secretAccessKey: decode(password) };
 }
 
-function decoded(text: string): string {
+function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from
 import { join } from "node:path";
 import type { MasterKey } from "../vault.ts";
 import type { Environment } from "./config.ts";
-import type { Reader } from "./reader.ts";
+import type { SettingsReader } from "./settings-reader.ts";
 
 interface Secrets {
   masterKeys: MasterKey[];
@@ -13,46 +13,46 @@ interface Secrets {
 }
 
 /** As they stand in a file. */
-export interface KeptSecrets {
+export interface StoredSecrets {
   masterKeys: { id: string; key: string }[];
   sessionKeys: { id: string; key: string }[];
 }
 
-const OURS_ALONE = { mode: 0o600, flush: true } as const;
+const OWNER_ONLY = { mode: 0o600, flush: true } as const;
 const fileIn = (dataDir: string) => join(dataDir, "secrets.json");
-const textOf = (secrets: KeptSecrets) => `${JSON.stringify(secrets, null, 2)}\n`;
+const textOf = (secrets: StoredSecrets) => `${JSON.stringify(secrets, null, 2)}\n`;
 
 /** The secrets of a data folder: made at the first start, readable by their owner alone. */
-function secretsOf(dataDir: string) {
+function loadOrCreateSecrets(dataDir: string) {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const made = {
     masterKeys: [{ id: "1", key: randomBytes(32).toString("base64") }],
     sessionKeys: [{ id: "1", key: randomBytes(32).toString("base64") }],
   };
   try {
-    writeFileSync(fileIn(dataDir), textOf(made), { ...OURS_ALONE, flag: "wx" });
+    writeFileSync(fileIn(dataDir), textOf(made), { ...OWNER_ONLY, flag: "wx" });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
-  const kept = JSON.parse(readFileSync(fileIn(dataDir), "utf8")) as KeptSecrets;
-  return { masterKeys: decoded(kept.masterKeys), sessionKeys: decoded(kept.sessionKeys) };
+  const kept = JSON.parse(readFileSync(fileIn(dataDir), "utf8")) as StoredSecrets;
+  return { masterKeys: decodeKeys(kept.masterKeys), sessionKeys: decodeKeys(kept.sessionKeys) };
 }
 
-export const decoded = (keys: { id: string; key: string }[]): MasterKey[] =>
+export const decodeKeys = (keys: { id: string; key: string }[]): MasterKey[] =>
   keys.map(({ id, key }) => ({ id, bytes: Buffer.from(key, "base64") }));
 
 /** Puts others in their place. The old ones stay beside them: something elsewhere may be sealed by them. */
-export function replaceSecrets(dataDir: string, secrets: KeptSecrets): void {
+export function replaceSecrets(dataDir: string, secrets: StoredSecrets): void {
   const file = fileIn(dataDir);
   const digest = createHash("sha256").update(readFileSync(file)).digest("hex");
   copyFileSync(file, join(dataDir, `secrets.${digest.slice(0, 16)}.json`));
-  writeFileSync(`${file}.new`, textOf(secrets), OURS_ALONE);
+  writeFileSync(`${file}.new`, textOf(secrets), OWNER_ONLY);
   renameSync(`${file}.new`, file);
 }
 
 /** Keys come from settings; the data folder's own stand in for them, but only beside its own database. */
-export function secretsFor(
-  read: Reader,
+export function readSecrets(
+  read: SettingsReader,
   config: { environment: Environment; databaseUrl: string | null; dataDir: string },
 ): Secrets {
   const given = {
@@ -72,7 +72,7 @@ export function secretsFor(
     return given;
   }
   if (read.problems.length > 0) return given;
-  const kept = secretsOf(config.dataDir);
+  const kept = loadOrCreateSecrets(config.dataDir);
   const areKept = given.masterKeys.length === 0;
   return {
     masterKeys: areKept ? kept.masterKeys : given.masterKeys,

@@ -1,11 +1,11 @@
 import { isCountry } from "@stoa/contract";
 import { toBasisPoints } from "../money/percent.ts";
-import type { Reader } from "./reader.ts";
+import type { SettingsReader } from "./settings-reader.ts";
 
 const WHOLE_BASIS_POINTS = 10_000;
 
 /** `DE=19,FR=5.5`: percentages by country. */
-export function taxesOf(read: Reader) {
+export function readTaxSettings(read: SettingsReader) {
   const rates = new Map<string, number>();
   for (const item of read.text("STOA_TAX_RATES")?.split(",") ?? []) {
     const problem = addRate(rates, item.trim());

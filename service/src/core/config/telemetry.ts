@@ -1,4 +1,4 @@
-import type { Reader } from "./reader.ts";
+import type { SettingsReader } from "./settings-reader.ts";
 
 /** What is known here of settings that OpenTelemetry's SDK reads by itself. */
 export interface TelemetrySettings {
@@ -10,7 +10,7 @@ export interface TelemetrySettings {
 }
 
 /** Whoever sets one of these has said where to send to. */
-const NAMING = [
+const ENABLING_VARIABLES = [
   "OTEL_EXPORTER_OTLP_ENDPOINT",
   "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
   "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
@@ -21,20 +21,23 @@ const URLS = ["http:", "https:"];
 const PROTOCOLS = ["http/protobuf", "http/json", "grpc"] as const;
 
 /** null: telemetry is off. Platforms give every process a name and attributes: these alone turn nothing on. */
-export function telemetryOf(read: Reader): TelemetrySettings | null {
+export function readTelemetrySettings(read: SettingsReader): TelemetrySettings | null {
   const isDisabled = read.text("OTEL_SDK_DISABLED")?.toLowerCase() === "true";
-  const isWished = NAMING.some((name) => read.text(name) !== null);
+  const isWished = ENABLING_VARIABLES.some((name) => read.text(name) !== null);
   if (isDisabled || !isWished) return null;
   const common = {
     endpoint: read.url("OTEL_EXPORTER_OTLP_ENDPOINT", URLS),
     protocol: read.choice("OTEL_EXPORTER_OTLP_PROTOCOL", PROTOCOLS, "http/protobuf"),
   };
-  const [traces, metrics] = [destinationOf(read, "TRACES", common), destinationOf(read, "METRICS", common)];
+  const [traces, metrics] = [
+    readDestination(read, "TRACES", common),
+    readDestination(read, "METRICS", common),
+  ];
   if (traces === "none" && metrics === "none") return null;
-  return { serviceName: isNamed(read) ? null : "stoa", traces, metrics };
+  return { serviceName: hasServiceName(read) ? null : "stoa", traces, metrics };
 }
 
-const isNamed = (read: Reader) =>
+const hasServiceName = (read: SettingsReader) =>
   read.text("OTEL_SERVICE_NAME") !== null ||
   /(^|,)\s*service\.name\s*=/.test(read.text("OTEL_RESOURCE_ATTRIBUTES") ?? "");
 
@@ -44,7 +47,7 @@ interface Common {
 }
 
 /** Of an address never more than the origin: what else stands in it may be a secret. */
-function destinationOf(read: Reader, signal: "TRACES" | "METRICS", common: Common): string {
+function readDestination(read: SettingsReader, signal: "TRACES" | "METRICS", common: Common): string {
   // Prometheus has /metrics; another of its doors would be open to all.
   const exporter = read.choice(`OTEL_${signal}_EXPORTER`, ["otlp", "console", "none"], "otlp");
   const endpoint = read.url(`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`, URLS) ?? common.endpoint;

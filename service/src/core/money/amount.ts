@@ -58,10 +58,10 @@ export function toMinor(amount: number, currency: string): bigint | null {
  * An amount as it is told. Prices in lists, which are read and never reckoned with, are the driver's safe integers;
  * whatever is reckoned with is a bigint.
  */
-type Told = bigint | number;
+type MinorUnits = bigint | number;
 
 /** The JSON number of an amount, printed from the integer: 1999 USD is 19.99. */
-export function toDecimal(minor: Told, currency: string): number {
+export function toDecimal(minor: MinorUnits, currency: string): number {
   return Number(decimalText(minor, currency));
 }
 
@@ -72,13 +72,13 @@ export function toDecimal(minor: Told, currency: string): number {
  */
 export function toDecimalSum(minor: bigint, currency: string): number {
   const exponent = currencyExponent(currency);
-  return isSafe(minor) ? Number(minor) / 10 ** exponent : Number(pointed(minor, exponent));
+  return isSafe(minor) ? Number(minor) / 10 ** exponent : Number(insertDecimalPoint(minor, exponent));
 }
 
 const isSafe = (minor: bigint) => minor <= Number.MAX_SAFE_INTEGER && minor >= Number.MIN_SAFE_INTEGER;
 
 /** The amount for a person: "19.99 USD", "500 JPY", always with all of the currency's decimals. */
-export function formatMoney(minor: Told, currency: string): string {
+export function formatMoney(minor: MinorUnits, currency: string): string {
   return `${decimalText(minor, currency)} ${currency}`;
 }
 
@@ -91,7 +91,7 @@ export function roundHalfUp(numerator: bigint, denominator: bigint): bigint {
   return floorDivide(2n * numerator + denominator, 2n * denominator);
 }
 
-function decimalText(minor: Told, currency: string): string {
+function decimalText(minor: MinorUnits, currency: string): string {
   const exponent = currencyExponent(currency);
   if (
     minor > MAX_MINOR ||
@@ -100,10 +100,10 @@ function decimalText(minor: Told, currency: string): string {
   ) {
     throw new RangeError(`Not an amount in minor units: ${minor}`);
   }
-  return pointed(minor, exponent);
+  return insertDecimalPoint(minor, exponent);
 }
 
-function pointed(minor: Told, exponent: number): string {
+function insertDecimalPoint(minor: MinorUnits, exponent: number): string {
   const sign = minor < 0 ? "-" : "";
   const digits = String(minor)
     .replace("-", "")

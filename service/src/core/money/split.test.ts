@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { MAX_MINOR } from "./amount.ts";
-import { type Parts, type SaleTerms, type Split, shareOf, splitRefund, splitSale } from "./split.ts";
+import { type SaleParts, type SaleSplit, type SaleTerms, shareOf, splitRefund, splitSale } from "./split.ts";
 
 /** As prices are: some yen, some cents, some fils, and the most that there can be. */
 const anyPrice = fc.oneof(
@@ -37,8 +37,8 @@ const anySmall = anyTerms
   .filter(({ totalMinor }) => totalMinor > 0n);
 
 const names = ["feeMinor", "commissionMinor", "taxMinor", "sellerMinor"] as const;
-const sumOf = (parts: Parts) => names.reduce((sum, name) => sum + parts[name], 0n);
-const nothing: Parts = { feeMinor: 0n, commissionMinor: 0n, taxMinor: 0n, sellerMinor: 0n };
+const sumOf = (parts: SaleParts) => names.reduce((sum, name) => sum + parts[name], 0n);
+const nothing: SaleParts = { feeMinor: 0n, commissionMinor: 0n, taxMinor: 0n, sellerMinor: 0n };
 
 function amountsOf(totalMinor: bigint, steps: number[]): bigint[] {
   const amounts: bigint[] = [];
@@ -53,7 +53,7 @@ function amountsOf(totalMinor: bigint, steps: number[]): bigint[] {
 }
 
 /** The parts of each refund, one after the other. */
-function refundsOf(sale: Split, amounts: bigint[]): Parts[] {
+function refundsOf(sale: SaleSplit, amounts: bigint[]): SaleParts[] {
   let before = 0n;
   return amounts.map((amount) => {
     const parts = splitRefund(sale, before, amount);
@@ -62,7 +62,7 @@ function refundsOf(sale: Split, amounts: bigint[]): Parts[] {
   });
 }
 
-const added = (one: Parts, other: Parts): Parts => ({
+const added = (one: SaleParts, other: SaleParts): SaleParts => ({
   feeMinor: one.feeMinor + other.feeMinor,
   commissionMinor: one.commissionMinor + other.commissionMinor,
   taxMinor: one.taxMinor + other.taxMinor,

@@ -17,14 +17,14 @@ export interface SaleTerms {
 }
 
 /** The parts of a total: they sum to it by construction, because the seller's is what remains. */
-export interface Parts {
+export interface SaleParts {
   feeMinor: bigint;
   commissionMinor: bigint;
   taxMinor: bigint;
   sellerMinor: bigint;
 }
 
-export interface Split extends Parts {
+export interface SaleSplit extends SaleParts {
   subtotalMinor: bigint;
   discountMinor: bigint;
   totalMinor: bigint;
@@ -34,7 +34,7 @@ export interface Split extends Parts {
  * Parts what a buyer pays. The fee is the platform's share of the net price, which is without discount and tax; the commission is the
  * same of the seller's part, at most all of it; the seller has the rest.
  */
-export function splitSale({ priceMinor, discountMinor, tax, ...rates }: SaleTerms): Split {
+export function splitSale({ priceMinor, discountMinor, tax, ...rates }: SaleTerms): SaleSplit {
   const discounted = priceMinor - discountMinor;
   if (discountMinor < 0n || discounted < 0n)
     throw new RangeError("A discount is between nothing and the price");
@@ -43,7 +43,7 @@ export function splitSale({ priceMinor, discountMinor, tax, ...rates }: SaleTerm
     : shareOf(discounted, tax.basisPoints);
   const net = tax.inclusive ? discounted - taxMinor : discounted;
   const feeMinor = shareOf(net, rates.feeBasisPoints);
-  const commissionMinor = least(shareOf(net, rates.commissionBasisPoints), net - feeMinor);
+  const commissionMinor = min(shareOf(net, rates.commissionBasisPoints), net - feeMinor);
   return {
     subtotalMinor: priceMinor,
     discountMinor,
@@ -59,12 +59,16 @@ export function splitSale({ priceMinor, discountMinor, tax, ...rates }: SaleTerm
  * The parts of a refund that comes after `before` were refunded: what is due of each by now less what was due before, so that many
  * small refunds end where one large one does, and the last leaves nothing behind. No part is ever below zero.
  */
-export function splitRefund(sale: Parts & { totalMinor: bigint }, before: bigint, amount: bigint): Parts {
+export function splitRefund(
+  sale: SaleParts & { totalMinor: bigint },
+  before: bigint,
+  amount: bigint,
+): SaleParts {
   const after = before + amount;
   if (before < 0n || amount <= 0n || after > sale.totalMinor) {
     throw new RangeError(`${amount} after ${before} cannot be refunded of ${sale.totalMinor}`);
   }
-  const [due, was] = [partsDue(sale, after), partsDue(sale, before)];
+  const [due, was] = [partsAfterRefund(sale, after), partsAfterRefund(sale, before)];
   return {
     feeMinor: due.feeMinor - was.feeMinor,
     commissionMinor: due.commissionMinor - was.commissionMinor,
@@ -78,7 +82,7 @@ export function splitRefund(sale: Parts & { totalMinor: bigint }, before: bigint
  * what remains: tax and net, fee and the rest, commission and seller. So each only grows from refund to refund; three parts that
  * are rounded at once may take more than there is, and the fourth would have to give.
  */
-function partsDue(sale: Parts & { totalMinor: bigint }, refunded: bigint): Parts {
+function partsAfterRefund(sale: SaleParts & { totalMinor: bigint }, refunded: bigint): SaleParts {
   const taxMinor = proportion(sale.taxMinor, refunded, sale.totalMinor);
   const net = refunded - taxMinor;
   const wholeNet = sale.totalMinor - sale.taxMinor;
@@ -91,4 +95,4 @@ function partsDue(sale: Parts & { totalMinor: bigint }, refunded: bigint): Parts
 const proportion = (part: bigint, some: bigint, whole: bigint): bigint =>
   part === 0n ? 0n : roundHalfUp(part * some, whole);
 
-const least = (one: bigint, other: bigint) => (one < other ? one : other);
+const min = (one: bigint, other: bigint) => (one < other ? one : other);

@@ -1,5 +1,5 @@
 import type { Context, Member } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
+import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";

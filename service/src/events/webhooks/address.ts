@@ -9,7 +9,9 @@ export function toCallable(ctx: Context, text: string, field = "url"): string {
   const url = parseUrl(text)?.href ?? text;
   const isPlain = url.startsWith("http:");
   const why =
-    isPlain && ctx.config.environment === "production" ? "must be https" : ctx.outside.refusedUrl(url);
+    isPlain && ctx.config.environment === "production"
+      ? "must be https"
+      : ctx.integrations.findUrlProblem(url);
   if (why) throw invalidRequest(field, why);
   return url;
 }

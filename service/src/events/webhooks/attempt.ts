@@ -28,7 +28,7 @@ export async function attemptDelivery(ctx: Context, delivery: Claimed): Promise<
   const startedAt = ctx.now();
   const start = performance.now();
   const result = await tracePost(delivery, () =>
-    ctx.outside.poster.post(delivery.url, headers, body, ctx.shutdown),
+    ctx.integrations.poster.post(delivery.url, headers, body, ctx.shutdown),
   );
   const durationMs = Math.round(performance.now() - start);
   const attempt = { id: ctx.newId(), startedAt, endedAt: ctx.now(), durationMs, requestHeaders: headers };

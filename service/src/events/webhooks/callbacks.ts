@@ -1,7 +1,7 @@
 import { type CallbackData, type CallbackType, callbackTypes } from "@stoa/contract";
 import { lockAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
-import type { Context, Source } from "../../core/context.ts";
+import type { Context, RequestSource } from "../../core/context.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { announceApart } from "../outbox/outbox.ts";
 import { toCallable } from "./address.ts";
@@ -67,7 +67,7 @@ export async function findCallbackSecrets(ctx: Context, userId: string) {
 }
 
 /** Draws a secret for callbacks: it signs at once, and the one before beside it for a day. */
-export const drawCallbackSecret = (ctx: Context, userId: string, source: Source) =>
+export const drawCallbackSecret = (ctx: Context, userId: string, source: RequestSource) =>
   ctx.db.transaction().execute(async (tx) => {
     await lockAccount(tx, userId);
     const id = await openSigner(ctx, tx, userId);

@@ -7,9 +7,9 @@ import type {
 } from "@stoa/contract";
 import { lockAccount } from "../../accounts/people/accounts.ts";
 import { toUserId } from "../../accounts/people/users.ts";
-import type { Context, Member, Source } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import type { Context, Member, RequestSource } from "../../core/context.ts";
+import { daysAfter } from "../../core/dates.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
@@ -111,7 +111,7 @@ export async function createEndpoint(
   ctx: Context,
   caller: Member,
   wish: CreateWebhookEndpoint,
-  source: Source,
+  source: RequestSource,
 ): Promise<NewWebhookEndpoint> {
   const url = toCallable(ctx, wish.url);
   const endpoint = { id: ctx.newId(), userId: caller.userId };
@@ -119,7 +119,7 @@ export async function createEndpoint(
     // Of twenty at once, each sees the others'.
     await lockAccount(tx, caller.userId);
     if ((await countEndpoints(tx, caller.userId)) >= MAX_ENDPOINTS)
-      throw ruleBroken(
+      throw ruleViolation(
         "url",
         `would be endpoint ${MAX_ENDPOINTS + 1}; an account has at most ${MAX_ENDPOINTS}`,
       );
@@ -174,7 +174,7 @@ export async function changeEndpoint(
   return readEndpoint(ctx, caller, webhookId);
 }
 
-export async function removeEndpoint(ctx: Context, caller: Member, webhookId: string, source: Source) {
+export async function removeEndpoint(ctx: Context, caller: Member, webhookId: string, source: RequestSource) {
   await ctx.db.transaction().execute(async (tx) => {
     const { id } = await lockEndpoint(tx, caller, webhookId);
     await endEndpoint(ctx, tx, id);

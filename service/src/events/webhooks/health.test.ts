@@ -4,7 +4,7 @@ import { HOUR_MS, openHooks } from "../../../test/hooks.ts";
 import { lettersToUser } from "../../../test/letters.ts";
 import { somebodyWaits } from "../../../test/locks.ts";
 import type { Client } from "../../../test/market.ts";
-import { DAY_MS } from "../../core/days.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { judgeFailing } from "./health.ts";
 

@@ -1,6 +1,6 @@
 import { findAccount } from "../../accounts/people/accounts.ts";
 import type { Context } from "../../core/context.ts";
-import { DAY_MS, daysAfter } from "../../core/days.ts";
+import { DAY_MS, daysAfter } from "../../core/dates.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { sendMail } from "../../platform/email/mail.ts";
 import { eachInTurn } from "../../platform/jobs/in-turn.ts";

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { HOUR_MS, hooksOf } from "../../../test/hooks.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import { type Receiver, startReceiver } from "../../../test/receiver.ts";
-import { DAY_MS } from "../../core/days.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { judgeFailing } from "./health.ts";
 import { carryOutRecovery } from "./recoveries.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { HOUR_MS, openHooks } from "../../../test/hooks.ts";
 import { assertError, type Client } from "../../../test/market.ts";
-import { DAY_MS } from "../../core/days.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toUuid } from "../../core/ids.ts";
 import { carryOutRecovery } from "./recoveries.ts";
 

@@ -1,7 +1,7 @@
 import type { RecoverWebhook, WebhookRecovery } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import { daysAfter } from "../../core/dates.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { JobKind } from "../../platform/jobs/jobs.ts";
 import { lockLanes, wakeLanes } from "./delivery-queries.ts";
@@ -51,9 +51,9 @@ function spanOf(ctx: Context, wish: RecoverWebhook): { since: Date; until: Date 
   const now = ctx.now();
   const since = new Date(wish.since);
   const until = wish.until === undefined ? now : new Date(wish.until);
-  if (since < daysAfter(now, -MAX_DAYS)) throw ruleBroken("since", `is more than ${MAX_DAYS} days ago`);
-  if (since > now) throw ruleBroken("since", "is in the future");
-  if (until <= since) throw ruleBroken("until", "must be after since");
+  if (since < daysAfter(now, -MAX_DAYS)) throw ruleViolation("since", `is more than ${MAX_DAYS} days ago`);
+  if (since > now) throw ruleViolation("since", "is in the future");
+  if (until <= since) throw ruleViolation("until", "must be after since");
   return { since, until };
 }
 

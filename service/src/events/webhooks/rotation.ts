@@ -1,7 +1,7 @@
 import type { RotatedWebhookSecret, RotateWebhookSecret } from "@stoa/contract";
-import type { Context, Member, Source } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
-import { ruleBroken } from "../../core/errors.ts";
+import type { Context, Member, RequestSource } from "../../core/context.ts";
+import { daysAfter } from "../../core/dates.ts";
+import { ruleViolation } from "../../core/errors.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { lockEndpoint } from "./endpoints.ts";
 import { secretRotatedLetter } from "./letters.ts";
@@ -20,7 +20,7 @@ export async function rotateSecret(
   caller: Member,
   webhookId: string,
   wish: RotateWebhookSecret,
-  source: Source,
+  source: RequestSource,
 ): Promise<RotatedWebhookSecret> {
   const activatesAt = activationOf(ctx, wish.activateAt);
   const drawn = await ctx.db.transaction().execute(async (tx) => {
@@ -58,7 +58,7 @@ export async function drawAnother(
 }
 
 const tooManySecrets = () =>
-  ruleBroken(
+  ruleViolation(
     "overlapHours",
     `would leave more than ${MAX_SECRETS} secrets that sign; 0 ends the old ones when the new one begins`,
   );
@@ -67,8 +67,8 @@ function activationOf(ctx: Context, activateAt: string | undefined): Date {
   const now = ctx.now();
   if (activateAt === undefined) return now;
   const at = new Date(activateAt);
-  if (at < now) throw ruleBroken("activateAt", "is in the past: leave it out for now");
+  if (at < now) throw ruleViolation("activateAt", "is in the past: leave it out for now");
   if (at > daysAfter(now, MAX_AHEAD_DAYS))
-    throw ruleBroken("activateAt", `is more than ${MAX_AHEAD_DAYS} days ahead`);
+    throw ruleViolation("activateAt", `is more than ${MAX_AHEAD_DAYS} days ahead`);
   return at;
 }

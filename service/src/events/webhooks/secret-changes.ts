@@ -1,5 +1,5 @@
 import { findAccount } from "../../accounts/people/accounts.ts";
-import type { Context, Member, Source } from "../../core/context.ts";
+import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { record } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import type { Letter } from "../../platform/email/letter.ts";
@@ -21,7 +21,7 @@ export async function reportSecretChange(
   ctx: Context,
   tx: Tx,
   { userId }: Pick<Member, "userId">,
-  source: Source,
+  source: RequestSource,
   change: SecretChange,
   letter?: Letter,
 ): Promise<void> {

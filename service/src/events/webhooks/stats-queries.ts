@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import { leastUuid } from "../../core/ids.ts";
+import { minUuidAt } from "../../core/ids.ts";
 import type { Queries } from "../../platform/db/database.ts";
 
 const SAMPLE = 1_000;
@@ -14,7 +14,7 @@ export async function countByStatus(
     .selectFrom("webhook_deliveries")
     .select(["status", (row) => row.fn.countAll<number>().as("total")])
     .where("endpoint_id", "=", endpointId)
-    .where("id", ">=", leastUuid(since))
+    .where("id", ">=", minUuidAt(since))
     .groupBy("status")
     .execute();
   return new Map(rows.map(({ status, total }) => [status, total]));

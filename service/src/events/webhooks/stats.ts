@@ -1,6 +1,6 @@
 import type { DeliveryStatus, WebhookStats } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
+import { daysAfter } from "../../core/dates.ts";
 import { mustFindEndpoint } from "./endpoints.ts";
 import { countByStatus, findFailingSince, quantilesOf } from "./stats-queries.ts";
 

@@ -1,6 +1,6 @@
 import { SpanKind } from "@opentelemetry/api";
 import { toId } from "../../core/ids.ts";
-import { markFailed, serverOf, tracer } from "../../core/telemetry/telemetry.ts";
+import { markFailed, serverAttributes, tracer } from "../../core/telemetry/tracing.ts";
 import type { PostResult } from "../../integrations/egress/post.ts";
 import type { Claimed } from "./delivery-queries.ts";
 
@@ -13,7 +13,7 @@ export async function tracePost(delivery: Claimed, post: () => Promise<PostResul
   if (!span.isRecording()) return post();
   span.setAttributes({
     "http.request.method": "POST",
-    ...serverOf(delivery.url),
+    ...serverAttributes(delivery.url),
     "stoa.delivery.id": toId("dlv", delivery.id),
     "stoa.delivery.attempt": delivery.attempts + 1,
     "stoa.event.id": toId("evt", delivery.eventId),

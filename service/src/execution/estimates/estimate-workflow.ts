@@ -1,6 +1,6 @@
 import type { EstimatedCall } from "@stoa/contract";
 import type { Context } from "../../core/context.ts";
-import { fieldError, ruleBroken } from "../../core/errors.ts";
+import { fieldError, ruleViolation } from "../../core/errors.ts";
 import { parseTemplate, renderMessages, variablesOf } from "../../formats/prompt-template/template.ts";
 import { MAX_ITEMS, type Workflow } from "../../formats/workflow-definition/definition.ts";
 import { checkInput } from "../../formats/workflow-definition/inputs.ts";
@@ -22,7 +22,7 @@ type Prompt = Extract<Doing, { type: "prompt" }>;
 export async function estimateWorkflow(ctx: Context, product: Product, { variables, options }: Wish) {
   for (const name of ["model", "maxTokens"] as const) {
     if (options[name] !== undefined)
-      throw ruleBroken(`options.${name}`, "is said by each step of a workflow");
+      throw ruleViolation(`options.${name}`, "is said by each step of a workflow");
   }
   const version = await versionToRun(ctx, product, options.version);
   const checked = await checkWorkflow(version.content);

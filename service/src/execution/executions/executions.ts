@@ -1,6 +1,6 @@
 import { type Execution, type ExecutionDetail, executionTypes } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
+import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";

@@ -1,7 +1,7 @@
 import type { ProductRuns } from "@stoa/contract";
 import { mustMayChange } from "../../catalog/products/ownership.ts";
 import type { Context, Member } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
+import { daysAfter } from "../../core/dates.ts";
 import { type CountedRun, countRunsOf, insertCountedRun } from "./product-run-queries.ts";
 
 const LATELY_DAYS = 30;

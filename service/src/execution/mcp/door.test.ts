@@ -9,7 +9,7 @@ import { hasBought, hasProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market } from "../../../test/market.ts";
 import { connects, Desk, eras, mcpUrl, revisions, textOf, toolFor } from "../../../test/mcp.ts";
 import { hasOAuthClient, hasTokens, type OAuthClient, openOAuthMarket } from "../../../test/oauth.ts";
-import { builtInPlans } from "../../core/config/plan-book.ts";
+import { builtInPlans } from "../../core/config/plan-config.ts";
 
 let market: Market;
 let app: OAuthClient;
@@ -145,11 +145,11 @@ suite("who may come in", () => {
 
   test("as often as the plan allows, each message counted", async () => {
     const quotas = [{ requests: 4, seconds: 3_600 }];
-    const planBook = {
+    const planConfig = {
       ...builtInPlans,
       plans: { ...builtInPlans.plans, free: { ...builtInPlans.plans.free, quotas } },
     };
-    const small = await openOAuthMarket({ config: { planBook } });
+    const small = await openOAuthMarket({ config: { planConfig } });
     try {
       const user = await small.hasUser();
       const replies = [];

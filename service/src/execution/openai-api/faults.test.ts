@@ -8,7 +8,7 @@ import { type Next, type ProviderServer, startProviderServer } from "../../../te
 import { heldPieces } from "../../../test/run-streams.ts";
 import { allAt, hasKey, newestRun } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
-import { builtInPlans } from "../../core/config/plan-book.ts";
+import { builtInPlans } from "../../core/config/plan-config.ts";
 
 let provider: ProviderServer;
 let market: Market;
@@ -80,7 +80,7 @@ suite("the official client throws", () => {
   test("RateLimitError at the limit of the plan, with the time to wait", async () => {
     const quotas = [{ requests: 2, seconds: 3_600 }];
     const plans = { ...builtInPlans.plans, free: { ...builtInPlans.plans.free, quotas } };
-    const shop = await openMarket({ config: { planBook: { ...builtInPlans, plans } } });
+    const shop = await openMarket({ config: { planConfig: { ...builtInPlans, plans } } });
     const { models } = officialClient(shop, await shop.hasUser());
     for (const _ of quotas.concat(quotas)) await models.list();
     const error = await refusalOf(models.list());

@@ -1,5 +1,5 @@
 import type { CreateChatCompletion, Variable } from "@stoa/contract";
-import { invalidRequest, ruleBroken } from "../../core/errors.ts";
+import { invalidRequest, ruleViolation } from "../../core/errors.ts";
 import { MAX_MEMBERS, shapeFault } from "../../platform/http/json-body.ts";
 
 type Wish = Pick<CreateChatCompletion, "messages" | "metadata">;
@@ -71,7 +71,7 @@ function objectIn(text: string, at: string): Record<string, unknown> | null {
   } catch {
     return null;
   }
-  throw ruleBroken(at, fault);
+  throw ruleViolation(at, fault);
 }
 
 /** The values for a prompt. A conversation that it does not take is refused: without it the answer would be to another question. */
@@ -90,7 +90,7 @@ function mustStandAlone({ conversation: [turn] }: Said): void {
   const reason = turn.isLast
     ? "would be ignored beside metadata.variables: leave its content empty, or send the variables in it and no metadata.variables"
     : `would be ignored: this prompt takes one user message, without system message and earlier turns (a seller's prompt takes them by a variable named ${CONVERSATION})`;
-  throw ruleBroken(turn.at, reason);
+  throw ruleViolation(turn.at, reason);
 }
 
 /** A text alone is the value of the one variable that must be given, or of the only one that there is. */
@@ -102,5 +102,5 @@ function ownVariables(said: Said, declared: readonly Variable[]): Record<string,
   const [only, another] = needed.length === 0 ? declared : needed;
   if (!another) return { [only!.name]: said.text };
   const names = declared.map(({ name }) => name).join(", ");
-  throw ruleBroken(said.at, `must be a JSON object with the variables of this prompt: ${names}`);
+  throw ruleViolation(said.at, `must be a JSON object with the variables of this prompt: ${names}`);
 }

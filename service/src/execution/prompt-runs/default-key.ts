@@ -1,6 +1,6 @@
 import { providers } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import { ruleBroken } from "../../core/errors.ts";
+import { ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import {
   defaultModels,
@@ -29,7 +29,7 @@ export async function defaultKeyFor(
   const key = firstReachable(ctx, await listValidKeys(ctx.db, caller.userId, fitting));
   if (key) return toId("pkey", key.id);
   if (sandboxStandsIn(ctx)) return "sandbox";
-  throw ruleBroken("apiKeyId", `is needed: you have no valid key of ${fitting.join(", ")}`);
+  throw ruleViolation("apiKeyId", `is needed: you have no valid key of ${fitting.join(", ")}`);
 }
 
 /** Whether a run that lacks a key is the sandbox's. */

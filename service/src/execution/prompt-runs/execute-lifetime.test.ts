@@ -7,7 +7,7 @@ import { assertError, type Client, type Market, openMarket, type Reply } from ".
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import { allAt, hasKey, newestRun, run, startHeldProvider } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
-import { builtInPlans } from "../../core/config/plan-book.ts";
+import { builtInPlans } from "../../core/config/plan-config.ts";
 import { endAbandonedRuns } from "../executions/executions.ts";
 import { renewLeases } from "../executions/leases.ts";
 
@@ -195,8 +195,8 @@ suite("a provider that is silent for long", () => {
 test("a plan's concurrentRuns: one more is refused with 429 until one has ended, another account is not", async (t) => {
   const held = await startHeldProvider();
   const free = { ...builtInPlans.plans.free, concurrentRuns: 2 };
-  const planBook = { ...builtInPlans, plans: { ...builtInPlans.plans, free } };
-  const shop = await openMarket({ providers: { baseUrls: { openai: held.url } }, config: { planBook } });
+  const planConfig = { ...builtInPlans, plans: { ...builtInPlans.plans, free } };
+  const shop = await openMarket({ providers: { baseUrls: { openai: held.url } }, config: { planConfig } });
   t.after(async () => {
     await shop.close();
     await held.close();

@@ -55,7 +55,7 @@ export async function executePrompt(
 
 function enter(ctx: Context, { userId, plan }: Member): () => void {
   if (ctx.live.isFull) throw new ApiError("SERVICE_UNAVAILABLE", TOO_MUCH_HELD, undefined, 1);
-  return running.enter(userId, ctx.config.planBook.plans[plan].concurrentRuns);
+  return running.enter(userId, ctx.config.planConfig.plans[plan].concurrentRuns);
 }
 
 const TOO_MUCH_HELD =

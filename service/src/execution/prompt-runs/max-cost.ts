@@ -1,5 +1,5 @@
 import type { Execute } from "@stoa/contract";
-import { ruleBroken } from "../../core/errors.ts";
+import { ruleViolation } from "../../core/errors.ts";
 import type { Message, ProviderId } from "../../integrations/ai-providers/ai-provider.ts";
 import { ratesOf } from "../provider-keys/call-price.ts";
 import { roundUsd } from "../provider-keys/cost.ts";
@@ -31,12 +31,12 @@ export function withinCost(options: Execute["options"], call: CostlyCall): RunOp
 
 function mostOutputTokens(maxCost: number, call: CostlyCall): number {
   const rates = ratesOf(call);
-  if (!rates) throw ruleBroken("options.maxCost", noPrice(call));
+  if (!rates) throw ruleViolation("options.maxCost", noPrice(call));
   const { promptUsd, tokenUsd } = rates;
   const costWith = (tokens: number) => roundUsd(promptUsd + tokens * tokenUsd);
   const least = costWith(1);
   if (least > maxCost)
-    throw ruleBroken(
+    throw ruleViolation(
       "options.maxCost",
       `must be at least ${inUsd(least)} for this prompt with ${call.model}: raise it, shorten the variables, or choose a cheaper options.model`,
     );

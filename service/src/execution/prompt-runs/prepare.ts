@@ -2,7 +2,7 @@ import type { Execute } from "@stoa/contract";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import { findRunnableVersion } from "../../catalog/products/goods.ts";
 import type { Context, Member } from "../../core/context.ts";
-import { ApiError, fieldError, ruleBroken } from "../../core/errors.ts";
+import { ApiError, fieldError, ruleViolation } from "../../core/errors.ts";
 import { parseMessages, renderMessages } from "../../formats/prompt-template/template.ts";
 import { checkVariables } from "../../formats/prompt-template/variables.ts";
 import { defaultModels, fitsEverything, type Message } from "../../integrations/ai-providers/ai-provider.ts";
@@ -32,7 +32,7 @@ export async function prepare(ctx: Context, caller: Member, wish: Execute): Prom
   const product = mustBeFulfilled(foundProduct);
   const key = mustBeFulfilled(foundKey);
   mustBeBought(product);
-  if (product.type !== "PROMPT") throw ruleBroken("productId", "is a workflow, not a prompt");
+  if (product.type !== "PROMPT") throw ruleViolation("productId", "is a workflow, not a prompt");
   mustFit(product, key);
   const { version, messages } = await renderedFor(ctx, product, wish);
   const model = modelFor(product, key, wish.options.model);
@@ -87,13 +87,16 @@ function mustFit(product: Product, key: UsableKey): void {
 export async function versionToRun(ctx: Context, product: Product, pinned: string | undefined) {
   if (pinned === undefined || pinned === product.version) return product;
   const version = await findRunnableVersion(ctx.db, product.id, { major: product.major, pinned });
-  if (!version) throw ruleBroken("options.version", "is not a version that you may run");
+  if (!version) throw ruleViolation("options.version", "is not a version that you may run");
   return version;
 }
 
 function modelFor(product: Product, key: UsableKey, wished: string | undefined): string {
   const model = wished ?? product.models[key.provider] ?? defaultModels[key.provider];
   if (!model)
-    throw ruleBroken("options.model", `is needed: nobody knows the models of this ${key.provider} address`);
+    throw ruleViolation(
+      "options.model",
+      `is needed: nobody knows the models of this ${key.provider} address`,
+    );
   return model;
 }

@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import type { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
-import { inSpan, markFailed } from "../../core/telemetry/telemetry.ts";
+import { inSpan, markFailed } from "../../core/telemetry/tracing.ts";
 import type { Prepared } from "./prepare.ts";
 import type { Run } from "./runs.ts";
 
@@ -18,7 +18,7 @@ export const traceRun = <Outcome extends { result: unknown } | { error: ApiError
     const status = statusOf(run, outcome);
     span.setAttribute("stoa.execution.status", status);
     if ("error" in outcome) markFailed(span, status === "canceled" ? status : outcome.error.code);
-    ctx.figures.runs(1, { "stoa.execution.type": "PROMPT", "stoa.execution.status": status });
+    ctx.metrics.runs(1, { "stoa.execution.type": "PROMPT", "stoa.execution.status": status });
     return outcome;
   });
 

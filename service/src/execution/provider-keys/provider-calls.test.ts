@@ -64,7 +64,7 @@ async function openCall(apiKeyId: string, wish: { maxTokens?: number; ctx?: Cont
   };
   const key = await keyToRunWith(ctx, { userId: owner.userId } as Member, apiKeyId);
   const ended = callWithKey(
-    { ...ctx, outside: { ...ctx.outside, ai: { ...ctx.outside.ai, run } } },
+    { ...ctx, integrations: { ...ctx.integrations, ai: { ...ctx.integrations.ai, run } } },
     {
       key,
       executionId: ctx.newId(),

@@ -1,6 +1,6 @@
 import type { RawBuilder } from "kysely";
 import type { Context } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
+import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import {
   CallProgress,
@@ -173,7 +173,7 @@ export async function makeCall(
   const priceOf = (model: string, usage: ProviderAnswer["usage"]) =>
     costOf({ provider, model, askedModel: wish.model, usage, at: ctx.now() });
   try {
-    const answer = await ctx.outside.ai.run({
+    const answer = await ctx.integrations.ai.run({
       ...{ provider, baseUrl, apiKey: toUsable(ctx, key).secret },
       ...{ ...wish, progress, options: { ...wish.options, capTokens: call?.maxTokens } },
     });

@@ -1,5 +1,5 @@
 import type { ChangeProviderKey, CreateProviderKey, ProviderKey } from "@stoa/contract";
-import type { Context, Member, Source } from "../../core/context.ts";
+import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import type { KeyVerdict } from "../../integrations/ai-providers/ai-provider.ts";
@@ -42,7 +42,7 @@ function mustHaveGoodUrl(ctx: Context, provider: string, baseUrl: string | undef
   }
   if (!WITH_BASE_URL.has(provider))
     throw invalidRequest("baseUrl", "is only for openai-compatible and ollama");
-  const why = ctx.outside.refusedUrl(baseUrl);
+  const why = ctx.integrations.findUrlProblem(baseUrl);
   if (why) throw invalidRequest("baseUrl", why);
 }
 
@@ -79,7 +79,14 @@ async function shown(ctx: Context, caller: Member, id: string): Promise<Provider
 }
 
 /** Each change of a stored secret stands in the audit log; the secret itself does not. */
-const recordKey = (ctx: Context, tx: Tx, { userId }: Member, source: Source, deed: string, id: string) =>
+const recordKey = (
+  ctx: Context,
+  tx: Tx,
+  { userId }: Member,
+  source: RequestSource,
+  deed: string,
+  id: string,
+) =>
   record(ctx, tx, {
     actorId: userId,
     action: `provider_key.${deed}`,
@@ -91,7 +98,7 @@ export async function storeKey(
   ctx: Context,
   caller: Member,
   wish: CreateProviderKey,
-  source: Source,
+  source: RequestSource,
 ): Promise<ProviderKey> {
   mustHaveGoodUrl(ctx, wish.provider, wish.baseUrl);
   const id = ctx.newId();
@@ -138,7 +145,7 @@ export async function changeKey(
   caller: Member,
   providerKeyId: string,
   change: ChangeProviderKey,
-  source: Source,
+  source: RequestSource,
 ) {
   const key = await mustFind(ctx, caller, providerKeyId);
   if (change.baseUrl !== undefined) mustHaveGoodUrl(ctx, key.provider, change.baseUrl);
@@ -166,7 +173,7 @@ export async function changeKey(
   return change.key === undefined ? shown(ctx, caller, key.id) : verifiedIfTold(ctx, caller, key.id);
 }
 
-export async function removeKey(ctx: Context, caller: Member, providerKeyId: string, source: Source) {
+export async function removeKey(ctx: Context, caller: Member, providerKeyId: string, source: RequestSource) {
   const key = await mustFind(ctx, caller, providerKeyId);
   await ctx.db.transaction().execute(async (tx) => {
     await eraseKey(tx, key.id, ctx.now());
@@ -205,7 +212,7 @@ function unlessGivenUp({ shutdown }: Context) {
 }
 
 async function askAbout(ctx: Context, key: KeyRow): Promise<KeyVerdict> {
-  const verdict = await ctx.outside.ai.verify(
+  const verdict = await ctx.integrations.ai.verify(
     { provider: key.provider, apiKey: openKey(ctx, key), baseUrl: key.baseUrl },
     ctx.shutdown,
   );

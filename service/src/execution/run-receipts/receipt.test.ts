@@ -8,7 +8,7 @@ import { assertError, type Client, type Market, openMarket } from "../../../test
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import { allAt, hasKey, ran, run } from "../../../test/runs.ts";
 import { executes, hasWorkflow, says, startWorker } from "../../../test/workflows.ts";
-import { daysAfter } from "../../core/days.ts";
+import { daysAfter } from "../../core/dates.ts";
 import { PRICE_LIST } from "../provider-keys/cost.ts";
 import { signingKey } from "./receipt-keys.ts";
 

@@ -1,4 +1,4 @@
-import { type ApiError, ruleBroken } from "../../core/errors.ts";
+import { type ApiError, ruleViolation } from "../../core/errors.ts";
 import { noPrice } from "../prompt-runs/max-cost.ts";
 import { costOf, type ExpectedCall, expectedUsageOf, roundUsd } from "../provider-keys/cost.ts";
 
@@ -40,7 +40,7 @@ export class CostLimit {
   }
 
   #refused(reason: string): ApiError {
-    this.refusal = ruleBroken("options.maxCost", reason);
+    this.refusal = ruleViolation("options.maxCost", reason);
     return this.refusal;
   }
 }

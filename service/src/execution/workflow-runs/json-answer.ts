@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { toPath } from "../../core/errors.ts";
+import { formatPath } from "../../core/errors.ts";
 import { type JsonSchema, valueFaults } from "../../formats/workflow-definition/json-schema.ts";
 import { SANDBOX_LABEL } from "../../integrations/ai-providers/ai-provider.sandbox.ts";
 import type { Message, ProviderAnswer } from "../../integrations/ai-providers/ai-provider.ts";
@@ -62,7 +62,7 @@ function readOutput(text: string, schema: JsonSchema): Read {
   if (faults.length === 0) return { fits: true, value };
   return {
     fits: false,
-    faults: faults.map(({ path, reason }) => `${toPath(["answer", ...path])}: ${reason}`),
+    faults: faults.map(({ path, reason }) => `${formatPath(["answer", ...path])}: ${reason}`),
   };
 }
 

@@ -14,7 +14,7 @@ import {
   startWorker,
   untilStatus,
 } from "../../../test/workflows.ts";
-import { DAY_MS } from "../../core/days.ts";
+import { DAY_MS } from "../../core/dates.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 
 const { market, provider, worker } = await openWorkflows();

@@ -1,6 +1,6 @@
 import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
-import { traceparentOfNow } from "../../core/telemetry/telemetry.ts";
+import { currentTraceparent } from "../../core/telemetry/tracing.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { addingWorkflowExecution } from "../executions/workflow-executions.ts";
 import { findCalled, insertRun, type NewRun } from "./run-queries.ts";
@@ -11,7 +11,7 @@ export interface NewExecution extends RunStart, Pick<NewRun, "depth" | "parent">
 /** Writes a run down for whichever worker comes first; answers its id. A step's attempt that called already gets what it called. */
 export async function newExecution(ctx: Context, userId: string, wish: NewExecution): Promise<string> {
   const { depth, parent, ...rest } = wish;
-  const start = { ...rest, traceparent: traceparentOfNow() };
+  const start = { ...rest, traceparent: currentTraceparent() };
   const run = { id: ctx.newId(), userId };
   const write = async (db: Queries) => {
     const history = addingWorkflowExecution(ctx, {

@@ -1,6 +1,6 @@
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import type { Context } from "../../core/context.ts";
-import { ApiError, fieldError, ruleBroken } from "../../core/errors.ts";
+import { ApiError, fieldError, ruleViolation } from "../../core/errors.ts";
 import { parseMessages, renderMessages } from "../../formats/prompt-template/template.ts";
 import { checkVariables } from "../../formats/prompt-template/variables.ts";
 import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/definition.ts";
@@ -117,7 +117,7 @@ async function callWorkflowOf(
   values: Record<string, unknown>,
 ): Promise<Outcome> {
   if (run.depth >= MAX_CALL_DEPTH)
-    throw ruleBroken("productId", `is a workflow in a workflow, more than ${MAX_CALL_DEPTH} deep`);
+    throw ruleViolation("productId", `is a workflow in a workflow, more than ${MAX_CALL_DEPTH} deep`);
   const workflow = Workflow.parse(JSON.parse(product.content));
   const checked = checkInput(workflow.input, values);
   if ("problems" in checked) throw fieldError("VALIDATION_ERROR", checked.problems);

@@ -1,7 +1,7 @@
 import { toVisibleLine } from "@stoa/contract";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
-import { ApiError, type FieldProblem, toPath } from "../../core/errors.ts";
+import { ApiError, type FieldProblem, formatPath } from "../../core/errors.ts";
 import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/definition.ts";
 import { providersOf } from "../../formats/workflow-definition/workflow.ts";
 import { fitsEverything } from "../../integrations/ai-providers/ai-provider.ts";
@@ -61,7 +61,7 @@ async function lookThrough(look: Look, workflow: Workflow, depth: number, field:
     if (look.seen.has(key)) continue;
     look.seen.add(key);
     const reason = await whyNotRunnable(look, work, depth, field);
-    if (reason) look.problems.push({ field, reason: `${toPath(["steps", index])} ${reason}` });
+    if (reason) look.problems.push({ field, reason: `${formatPath(["steps", index])} ${reason}` });
   }
 }
 

@@ -1,7 +1,7 @@
 import type { WorkflowExecution } from "@stoa/contract";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
-import { ApiError, ruleBroken } from "../../core/errors.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import type { Preference } from "../../platform/http/prefer.ts";
 import type { Answer } from "../../platform/http/route.ts";
@@ -18,7 +18,7 @@ export async function retryExecution(
   prefer: Preference,
 ): Promise<Answer<WorkflowExecution>> {
   const { id, type, productId } = await mustFindExecution(ctx, caller, executionId);
-  if (type !== "WORKFLOW") throw ruleBroken("executionId", "is of a prompt: run that again");
+  if (type !== "WORKFLOW") throw ruleViolation("executionId", "is of a prompt: run that again");
   mustBeBought(await findProductToRun(ctx, caller, toId("prod", productId)));
   if (!(await engine.runOn(ctx, { id, userId: caller.userId })))
     throw await notRetryable(ctx, caller, executionId);

@@ -1,7 +1,7 @@
 import type { ExecuteWorkflow, WorkflowExecution } from "@stoa/contract";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
-import { fieldError, ruleBroken } from "../../core/errors.ts";
+import { fieldError, ruleViolation } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
 import { toCallable } from "../../events/webhooks/address.ts";
 import { openCallback } from "../../events/webhooks/callbacks.ts";
@@ -60,7 +60,7 @@ async function start(
 ): Promise<string> {
   const product = await findProductToRun(ctx, caller, workflowId);
   mustBeBought(product);
-  if (product.type !== "WORKFLOW") throw ruleBroken("workflowId", "is a prompt, not a workflow");
+  if (product.type !== "WORKFLOW") throw ruleViolation("workflowId", "is a prompt, not a workflow");
   if (wish.webhookUrl !== undefined) toCallable(ctx, wish.webhookUrl, "webhookUrl");
   const version = await versionToRun(ctx, product, wish.options.version);
   const workflow = Workflow.parse(JSON.parse(version.content));

@@ -1,7 +1,7 @@
 import { type Span, trace } from "@opentelemetry/api";
 import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
-import { inSpan, linkToCause, markFailed, tracer, within } from "../../core/telemetry/telemetry.ts";
+import { addSpanLink, inSpan, markFailed, tracer, withSpan } from "../../core/telemetry/tracing.ts";
 import type { Ending } from "./ending.ts";
 import type { Prepared } from "./outcome.ts";
 import type { Claimed, RunRow } from "./run-queries.ts";
@@ -25,16 +25,16 @@ export function tellStart({ productId, version, traceparent }: RunStart, { depth
     "stoa.product.version": version,
     "stoa.workflow.depth": depth,
   });
-  linkToCause(span, traceparent);
+  addSpanLink(span, traceparent);
 }
 
 /** A run has ended, here and for good. */
 export function tellEnd(ctx: Context, ending: Ending, createdAt: Date): void {
   const { status } = ending;
   const errorType = status === "failed" ? ending.error.code : status === "canceled" ? status : null;
-  ctx.figures.runs(1, { "stoa.execution.type": "WORKFLOW", "stoa.execution.status": status });
+  ctx.metrics.runs(1, { "stoa.execution.type": "WORKFLOW", "stoa.execution.status": status });
   const seconds = (ctx.now().getTime() - createdAt.getTime()) / 1000;
-  ctx.figures.workflowDuration(seconds, errorType === null ? {} : { "error.type": errorType });
+  ctx.metrics.workflowDuration(seconds, errorType === null ? {} : { "error.type": errorType });
   const span = trace.getActiveSpan();
   span?.setAttribute("stoa.execution.status", status);
   if (span && errorType !== null) markFailed(span, errorType);
@@ -56,7 +56,7 @@ export class StepTrace {
   }
 
   within<T>(work: () => T): T {
-    return within(this.#span, work);
+    return withSpan(this.#span, work);
   }
 
   /** What it came to; a call goes on in it. */

@@ -1,4 +1,10 @@
-import { type Fault, type FieldProblem, fieldError, ruleBroken, toPath } from "../../core/errors.ts";
+import {
+  type FieldProblem,
+  fieldError,
+  formatPath,
+  ruleViolation,
+  type ValidationIssue,
+} from "../../core/errors.ts";
 import { type Message, messageRoles } from "../../integrations/ai-providers/ai-provider.ts";
 
 /**
@@ -127,7 +133,7 @@ export function renderMessages(messages: readonly Message[], values: TemplateVal
     const parts = filledIn(parseTemplate(content), values);
     for (const { length } of parts) left -= length;
     if (left >= 0) return { role, content: parts.join("") };
-    throw ruleBroken("variables", `make a prompt of more than ${MAX_PROMPT_CHARACTERS} characters`);
+    throw ruleViolation("variables", `make a prompt of more than ${MAX_PROMPT_CHARACTERS} characters`);
   });
 }
 
@@ -161,7 +167,7 @@ export function checkMessages(list: unknown, field: string): CheckedMessages {
   const messages = list.map(({ role, content }: Message) => ({ role, content }));
   const faults = conversationFaults(messages);
   if (faults.length === 0) return { messages };
-  return { problems: faults.map(({ path, reason }) => ({ field: toPath([field, ...path]), reason })) };
+  return { problems: faults.map(({ path, reason }) => ({ field: formatPath([field, ...path]), reason })) };
 }
 
 function messageProblems(message: unknown, field: string): FieldProblem[] {
@@ -179,7 +185,7 @@ function messageProblems(message: unknown, field: string): FieldProblem[] {
 }
 
 /** What no provider could run: instructions come first, then a conversation that somebody has opened. */
-export function conversationFaults(messages: readonly Message[]): Fault[] {
+export function conversationFaults(messages: readonly Message[]): ValidationIssue[] {
   if (!messages.some(({ role }) => role === "user")) {
     return [{ path: [], reason: "must hold at least one user message" }];
   }

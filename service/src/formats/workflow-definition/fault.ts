@@ -1,12 +1,12 @@
-import { type Fault, type FieldProblem, toPath } from "../../core/errors.ts";
+import { type FieldProblem, formatPath, type ValidationIssue } from "../../core/errors.ts";
 
-export type Path = Fault["path"];
+export type Path = ValidationIssue["path"];
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Faults in the order in which an author meets their places; what is missing comes after what is there. */
-export function inOrder(document: unknown, faults: readonly Fault[]): Fault[] {
+export function inOrder(document: unknown, faults: readonly ValidationIssue[]): ValidationIssue[] {
   const rank = ranking();
   const ranked = faults.map((fault) => ({ fault, ranks: ranksOf(document, fault.path, rank) }));
   return ranked.sort((a, b) => compare(a.ranks, b.ranks)).map(({ fault }) => fault);
@@ -47,7 +47,7 @@ function compare(a: readonly number[], b: readonly number[]): number {
   return at >= b.length ? 1 : a[at]! < b[at]! ? -1 : 1;
 }
 
-export const toProblem = (root: string, { path, reason }: Fault): FieldProblem => ({
-  field: toPath([root, ...path]),
+export const toProblem = (root: string, { path, reason }: ValidationIssue): FieldProblem => ({
+  field: formatPath([root, ...path]),
   reason,
 });

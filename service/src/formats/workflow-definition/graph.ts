@@ -1,4 +1,4 @@
-import type { Fault } from "../../core/errors.ts";
+import type { ValidationIssue } from "../../core/errors.ts";
 import { MAX_STEPS } from "./definition.ts";
 import { isObject, type Path } from "./fault.ts";
 
@@ -24,14 +24,18 @@ export function nodesOf(steps: readonly unknown[]): Map<string, Node> {
 }
 
 /** Ids that stand twice, needs that lead nowhere, and circles. */
-export function graphFaults(steps: readonly unknown[], nodes: ReadonlyMap<string, Node>): Fault[] {
+export function graphFaults(steps: readonly unknown[], nodes: ReadonlyMap<string, Node>): ValidationIssue[] {
   return [
     ...steps.flatMap((step, index) => (isObject(step) ? stepFaults(step, index, nodes) : [])),
     ...circles(nodes),
   ];
 }
 
-function stepFaults(step: Record<string, unknown>, index: number, nodes: ReadonlyMap<string, Node>): Fault[] {
+function stepFaults(
+  step: Record<string, unknown>,
+  index: number,
+  nodes: ReadonlyMap<string, Node>,
+): ValidationIssue[] {
   const path: Path = ["steps", index];
   const faults = needsFaults(step, nodes).map((reason) => ({ path: [...path, "needs"], reason }));
   const first = typeof step["id"] === "string" ? nodes.get(step["id"]) : undefined;
@@ -54,7 +58,7 @@ function needsFaults(step: Record<string, unknown>, nodes: ReadonlyMap<string, N
 }
 
 /** Each circle once, told at its step that comes first, and the shortest way around. */
-function circles(nodes: ReadonlyMap<string, Node>): Fault[] {
+function circles(nodes: ReadonlyMap<string, Node>): ValidationIssue[] {
   const told = new Set<string>();
   return [...nodes.values()].flatMap(({ id, index }) => {
     const circle = told.has(id) ? null : wayBack(id, nodes);

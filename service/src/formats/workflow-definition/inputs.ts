@@ -1,5 +1,5 @@
 import { VARIABLE_NAME, type Variable } from "@stoa/contract";
-import type { Fault, FieldProblem } from "../../core/errors.ts";
+import type { FieldProblem, ValidationIssue } from "../../core/errors.ts";
 import { isObject, type Path, toProblem } from "./fault.ts";
 import {
   defaultFaults,
@@ -19,7 +19,7 @@ const MAX_CHOICES = 100;
 const MAX_CHOICE = 1_000;
 
 /** What keeps a schema from being that of a workflow's input: an object whose fields can be shown as a form. */
-export function inputFaults(input: unknown, path: Path): Fault[] {
+export function inputFaults(input: unknown, path: Path): ValidationIssue[] {
   const faults = schemaFaults(input, path);
   if (!isObject(input)) return faults;
   // One that is refused would fail each run that relies on it; the default of an output is nothing but a note.
@@ -38,7 +38,11 @@ export function inputFaults(input: unknown, path: Path): Fault[] {
   return [...faults, ...requiredFaults(input["required"], properties, path)];
 }
 
-function requiredFaults(required: unknown, properties: Record<string, unknown>, path: Path): Fault[] {
+function requiredFaults(
+  required: unknown,
+  properties: Record<string, unknown>,
+  path: Path,
+): ValidationIssue[] {
   if (!Array.isArray(required)) return [];
   return required.flatMap((name, index) =>
     typeof name === "string" && !Object.hasOwn(properties, name)

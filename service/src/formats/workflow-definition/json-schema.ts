@@ -1,4 +1,4 @@
-import type { Fault } from "../../core/errors.ts";
+import type { ValidationIssue } from "../../core/errors.ts";
 import { isObject, type Path } from "./fault.ts";
 
 /**
@@ -55,7 +55,7 @@ const NAMES_A_CHECK = 10;
 const MAX_SHOWN_CHOICES = 50;
 
 interface Walk {
-  faults: Fault[];
+  faults: ValidationIssue[];
   parts: Map<string, Part>;
   /** The part that is walked just now. */
   part: string;
@@ -154,7 +154,7 @@ const INSTEAD = new Map([
 ]);
 
 /** What keeps an object from being a schema that we can check values against. */
-export function schemaFaults(schema: unknown, path: Path): Fault[] {
+export function schemaFaults(schema: unknown, path: Path): ValidationIssue[] {
   const walk: Walk = { faults: [], parts: new Map(), part: "" };
   beginPart(walk, "");
   if (isObject(schema)) {
@@ -200,8 +200,8 @@ function walkSchema(schema: unknown, path: Path, walk: Walk): void {
   }
 }
 
-function referenceFaults(parts: ReadonlyMap<string, Part>, path: Path): Fault[] {
-  const faults: Fault[] = [];
+function referenceFaults(parts: ReadonlyMap<string, Part>, path: Path): ValidationIssue[] {
+  const faults: ValidationIssue[] = [];
   const sizes = new Map<string, number>();
   // Written out with all that it refers to. A circle is cut where it closes.
   const sizeOf = (name: string, trail: readonly string[]): number => {
@@ -228,7 +228,7 @@ function referenceFaults(parts: ReadonlyMap<string, Part>, path: Path): Fault[] 
 }
 
 /** The defaults of properties that their own schemas refuse. They share the checks that one value may take. */
-export function defaultFaults(schema: JsonSchema, path: Path): Fault[] {
+export function defaultFaults(schema: JsonSchema, path: Path): ValidationIssue[] {
   const look = lookAt(schema);
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
     if (typeof property === "boolean" || property.default === undefined) return [];
@@ -247,10 +247,10 @@ export function canonical(value: unknown): string {
 }
 
 /** What a schema without faults finds wrong in a JSON value. No reason quotes the value. */
-export const valueFaults = (schema: JsonSchema, value: unknown): Fault[] =>
+export const valueFaults = (schema: JsonSchema, value: unknown): ValidationIssue[] =>
   faultsAgainst(schema, value, lookAt(schema));
 
-function faultsAgainst(schema: Schema, value: unknown, look: Look): Fault[] {
+function faultsAgainst(schema: Schema, value: unknown, look: Look): ValidationIssue[] {
   const faults = check(schema, value, [], look);
   // What was found without looking at all of it may be wrong, under a `not` even the other way around.
   return look.checksLeft < 0 ? [{ path: [], reason: "is too much to be held against its schema" }] : faults;
@@ -296,7 +296,7 @@ function allowedBy({ enum: several, const: one }: JsonSchema): unknown[] {
   return !several || several.some((each) => canonical(each) === canonical(one)) ? [one] : [];
 }
 
-function check(schema: Schema, value: unknown, path: Path, look: Look): Fault[] {
+function check(schema: Schema, value: unknown, path: Path, look: Look): ValidationIssue[] {
   if (look.checksLeft-- <= 0) return [];
   if (schema === true) return [];
   if (schema === false) return [{ path, reason: "is not known here" }];
@@ -405,12 +405,17 @@ function objectReason(schema: JsonSchema, value: Record<string, unknown>, look: 
   );
 }
 
-function itemFaults(schema: JsonSchema, value: unknown[], path: Path, look: Look): Fault[] {
+function itemFaults(schema: JsonSchema, value: unknown[], path: Path, look: Look): ValidationIssue[] {
   const { prefixItems = [], items = true } = schema;
   return value.flatMap((item, index) => check(prefixItems[index] ?? items, item, [...path, index], look));
 }
 
-function propertyFaults(schema: JsonSchema, value: Record<string, unknown>, path: Path, look: Look): Fault[] {
+function propertyFaults(
+  schema: JsonSchema,
+  value: Record<string, unknown>,
+  path: Path,
+  look: Look,
+): ValidationIssue[] {
   const { properties = {}, required = [], additionalProperties = true } = schema;
   look.checksLeft -= required.length;
   const missing = look.checksLeft < 0 ? [] : required.filter((name) => !Object.hasOwn(value, name));
@@ -423,7 +428,7 @@ function propertyFaults(schema: JsonSchema, value: Record<string, unknown>, path
   ];
 }
 
-function combinedFaults(schema: JsonSchema, value: unknown, path: Path, look: Look): Fault[] {
+function combinedFaults(schema: JsonSchema, value: unknown, path: Path, look: Look): ValidationIssue[] {
   const fits = (one: Schema) => check(one, value, path, look).length === 0;
   const wrong = (reason: string) => [{ path, reason }];
   return [

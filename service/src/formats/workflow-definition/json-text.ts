@@ -1,11 +1,11 @@
-import type { Fault } from "../../core/errors.ts";
+import type { ValidationIssue } from "../../core/errors.ts";
 import { shapeFault } from "../../platform/http/json-body.ts";
 
 const MAX_DEPTH = 64;
 /** More than 50 steps need; checking so many keeps the process busy for about 50 ms. */
 const MAX_WORKFLOW_MEMBERS = 5_000;
 
-export type ReadJson = { value: unknown } | { faults: Fault[] };
+export type ReadJson = { value: unknown } | { faults: ValidationIssue[] };
 
 /**
  * The value of a JSON text that a person wrote. What is wrong with it is told by line and column, which JSON.parse()
@@ -33,10 +33,10 @@ interface Scan {
   levels: Level[];
   next: Next;
   hasBegun: boolean;
-  faults: Fault[];
+  faults: ValidationIssue[];
 }
 
-function scan(text: string): Fault[] {
+function scan(text: string): ValidationIssue[] {
   const state: Scan = { levels: [], next: "value", hasBegun: false, faults: [] };
   let at = 0;
   while (state.next !== "nothing") {
@@ -57,7 +57,7 @@ function endOfSpace(text: string, from: number): number {
   return REST.lastIndex;
 }
 
-function brokenAt(text: string, from: number): Fault {
+function brokenAt(text: string, from: number): ValidationIssue {
   const at = endOfSpace(text, from);
   if (at === text.length) return { path: [], reason: "is no JSON: it ends too early" };
   const lines = text.slice(0, at).split("\n");

@@ -1,7 +1,7 @@
 import { type Provider, providers } from "@stoa/contract";
-import type { Fault, FieldProblem } from "../../core/errors.ts";
+import type { FieldProblem, ValidationIssue } from "../../core/errors.ts";
 import { fitsEverything } from "../../integrations/ai-providers/ai-provider.ts";
-import { faultsOf } from "../../platform/http/validate.ts";
+import { validationIssuesOf } from "../../platform/http/validate.ts";
 import { parseTemplate, variablesOf } from "../prompt-template/template.ts";
 import { MAX_STEPS, Workflow } from "./definition.ts";
 import { type ExpressionCheck, openExpressions, type Scope } from "./expression.ts";
@@ -23,17 +23,17 @@ export async function checkWorkflow(content: string): Promise<CheckedWorkflow> {
   const read = readJson(content);
   if ("faults" in read) return { problems: toProblems(read.faults) };
   const shape = Workflow.safeParse(read.value, { reportInput: true });
-  const faults = shape.success ? [] : faultsOf(shape.error);
+  const faults = shape.success ? [] : validationIssuesOf(shape.error);
   faults.push(...innerFaults(read.value, await openExpressions()));
   if (shape.success && faults.length === 0) return { workflow: shape.data };
   return { problems: toProblems(inOrder(read.value, faults)) };
 }
 
-const toProblems = (faults: readonly Fault[]) =>
+const toProblems = (faults: readonly ValidationIssue[]) =>
   faults.slice(0, MAX_PROBLEMS).map((fault) => toProblem("content", fault));
 
 /** What a shape cannot say. It reads what may be of any shape: whoever wrote both kinds of faults is told of both. */
-function innerFaults(definition: unknown, check: ExpressionCheck): Fault[] {
+function innerFaults(definition: unknown, check: ExpressionCheck): ValidationIssue[] {
   if (!isObject(definition)) return [];
   const { input } = definition;
   const steps = Array.isArray(definition["steps"]) ? definition["steps"] : [];
@@ -49,7 +49,7 @@ function innerFaults(definition: unknown, check: ExpressionCheck): Fault[] {
 }
 
 /** The schema and the messages of a step, and of the step that a map does. */
-function stepFaults(step: unknown, path: Path): Fault[] {
+function stepFaults(step: unknown, path: Path): ValidationIssue[] {
   if (!isObject(step)) return [];
   return [
     ...(isObject(step["output"]) ? schemaFaults(step["output"], [...path, "output"]) : []),
@@ -60,7 +60,7 @@ function stepFaults(step: unknown, path: Path): Fault[] {
 }
 
 /** Each name in the messages has a value or a default. */
-function messageFaults({ messages, vars = {} }: Record<string, unknown>, path: Path): Fault[] {
+function messageFaults({ messages, vars = {} }: Record<string, unknown>, path: Path): ValidationIssue[] {
   if (!Array.isArray(messages) || !isObject(vars)) return [];
   const texts = messages.flatMap((message) =>
     isObject(message) && typeof message["content"] === "string" ? [message["content"]] : [],
@@ -90,7 +90,7 @@ function expressionFaults(
   definition: Record<string, unknown>,
   nodes: ReadonlyMap<string, Node>,
   check: ExpressionCheck,
-): Fault[] {
+): ValidationIssue[] {
   const places = placesOf(definition, nodes);
   const characters = places.reduce((sum, { source }) => sum + source.length, 0);
   if (characters > MAX_EXPRESSIONS_CHARACTERS) {

@@ -1,6 +1,6 @@
 import { type Attributes, type Span, SpanKind } from "@opentelemetry/api";
-import type { Figures } from "../../core/telemetry/figures.ts";
-import { markFailed, serverOf, tracer } from "../../core/telemetry/telemetry.ts";
+import type { Metrics } from "../../core/telemetry/metrics.ts";
+import { markFailed, serverAttributes, tracer } from "../../core/telemetry/tracing.ts";
 import {
   type AiProviders,
   type ProviderAnswer,
@@ -28,11 +28,11 @@ export const providerName = (provider: ProviderId): string => conventionalNames[
  * went wrong. Never what was said: there is no switch for that. Nor is the trace sent on to providers, whom it does not concern.
  * https://github.com/open-telemetry/semantic-conventions-genai (docs/gen-ai)
  */
-export function withTelemetry(providers: AiProviders, figures: Figures, addressOf: AddressOf): AiProviders {
+export function withTelemetry(providers: AiProviders, metrics: Metrics, addressOf: AddressOf): AiProviders {
   return {
     ...providers,
     async run(call) {
-      const told = new ToldCall(figures, call, addressOf(call), false);
+      const told = new ToldCall(metrics, call, addressOf(call), false);
       try {
         const answer = await providers.run(call);
         told.answered(answer);
@@ -43,7 +43,7 @@ export function withTelemetry(providers: AiProviders, figures: Figures, addressO
       }
     },
     async *stream(call) {
-      const told = new ToldCall(figures, call, addressOf(call), true);
+      const told = new ToldCall(metrics, call, addressOf(call), true);
       const pieces = providers.stream(call);
       try {
         let piece = await pieces.next();
@@ -64,7 +64,7 @@ export function withTelemetry(providers: AiProviders, figures: Figures, addressO
 
 /** One call, as far as it has come. */
 class ToldCall {
-  readonly #figures: Figures;
+  readonly #metrics: Metrics;
   readonly #call: ProviderCall;
   readonly #isStream: boolean;
   readonly #span: Span;
@@ -73,11 +73,11 @@ class ToldCall {
   #firstChunkSeconds: number | undefined;
   #hasEnded = false;
 
-  constructor(figures: Figures, call: ProviderCall, address: string | undefined, isStream: boolean) {
-    this.#figures = figures;
+  constructor(metrics: Metrics, call: ProviderCall, address: string | undefined, isStream: boolean) {
+    this.#metrics = metrics;
     this.#call = call;
     this.#isStream = isStream;
-    const server = serverOf(address);
+    const server = serverAttributes(address);
     const operation = {
       "gen_ai.operation.name": "chat",
       "gen_ai.provider.name": providerName(call.provider),
@@ -126,18 +126,18 @@ class ToldCall {
 
   #end(operation: Attributes, usage?: TokenUsage): void {
     this.#hasEnded = true;
-    this.#figures.callDuration(this.#seconds(), operation);
+    this.#metrics.callDuration(this.#seconds(), operation);
     if (this.#isStream && this.#firstChunkSeconds !== undefined) {
       this.#span.setAttribute("gen_ai.response.time_to_first_chunk", this.#firstChunkSeconds);
-      this.#figures.firstChunk(this.#firstChunkSeconds, operation);
+      this.#metrics.firstChunk(this.#firstChunkSeconds, operation);
     }
     if (usage && !usage.estimated) this.#tellTokens(operation, usage);
     this.#span.end();
   }
 
   #tellTokens(operation: Attributes, { promptTokens, completionTokens }: TokenUsage): void {
-    this.#figures.tokens(promptTokens, { ...operation, "gen_ai.token.type": "input" });
-    this.#figures.tokens(completionTokens, { ...operation, "gen_ai.token.type": "output" });
+    this.#metrics.tokens(promptTokens, { ...operation, "gen_ai.token.type": "input" });
+    this.#metrics.tokens(completionTokens, { ...operation, "gen_ai.token.type": "output" });
   }
 }
 

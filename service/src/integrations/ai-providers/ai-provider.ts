@@ -1,7 +1,7 @@
 import { type ErrorCode, errorCatalogue, type Provider } from "@stoa/contract";
 
 declare module "../../core/context.ts" {
-  interface Outside {
+  interface Integrations {
     ai: AiProviders;
   }
 }

@@ -1,8 +1,8 @@
-import type { Guard } from "../../core/config/allowed-targets.ts";
+import type { EgressGuard } from "../../core/config/allowed-targets.ts";
 import { BlockedTarget, createSafeFetch, TargetFailure, TargetTimeout } from "./safe-fetch.ts";
 
 declare module "../../core/context.ts" {
-  interface Outside {
+  interface Integrations {
     poster: Poster;
   }
 }
@@ -36,7 +36,7 @@ export interface Poster {
   close(): Promise<void>;
 }
 
-export function createPoster(guard: Guard, { connectMs, totalMs } = postDeadlines): Poster {
+export function createPoster(guard: EgressGuard, { connectMs, totalMs } = postDeadlines): Poster {
   const safe = createSafeFetch(guard, {
     connectMs,
     headersMs: totalMs,

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
-import { type Guard, parseAllowedTargets, refusedUrl } from "../../core/config/allowed-targets.ts";
+import { type EgressGuard, findUrlProblem, parseAllowedTargets } from "../../core/config/allowed-targets.ts";
 import { BlockedTarget, createSafeFetch, type Limits, TargetFailure, TargetTimeout } from "./safe-fetch.ts";
 
 const generous: Limits = {
@@ -16,12 +16,12 @@ const generous: Limits = {
 };
 const PUBLIC = "8.8.8.8";
 
-function guardWith(allowed: string, more: Partial<Guard> = {}): Guard {
+function guardWith(allowed: string, more: Partial<EgressGuard> = {}): EgressGuard {
   const resolve = async () => ["127.0.0.1"];
   return { allowed: parseAllowedTargets(allowed), own: () => null, ownPathsAllowed: [], resolve, ...more };
 }
 
-function fetchWith(t: TestContext, guard: Guard, limits: Partial<Limits> = {}) {
+function fetchWith(t: TestContext, guard: EgressGuard, limits: Partial<Limits> = {}) {
   const safe = createSafeFetch(guard, { ...generous, ...limits });
   t.after(() => safe.close());
   return safe.fetch;
@@ -63,10 +63,10 @@ const failed = (code: string) => (error: unknown) => error instanceof TargetFail
 
 test("a public https address may be called on 443 and from port 1024 on", () => {
   for (const url of ["https://api.example.com/v1", `https://${PUBLIC}/`, "https://example.com.:8443/a?b=c"]) {
-    assert.equal(refusedUrl(guardWith(""), url), null, url);
+    assert.equal(findUrlProblem(guardWith(""), url), null, url);
   }
   for (const port of [80, 22, 25, 1023, 5432, 6379]) {
-    assert.match(refusedUrl(guardWith(""), `https://example.com:${port}/`) ?? "", /port/);
+    assert.match(findUrlProblem(guardWith(""), `https://example.com:${port}/`) ?? "", /port/);
   }
 });
 
@@ -87,7 +87,7 @@ test("what is no plain public https address is refused, each with its reason", (
     ["https://168.63.129.16/", /private/],
     ["https://[2606:4700::1111]/", /IPv4/],
   ];
-  for (const [url, reason] of reasons) assert.match(refusedUrl(guardWith(""), url) ?? "", reason, url);
+  for (const [url, reason] of reasons) assert.match(findUrlProblem(guardWith(""), url) ?? "", reason, url);
 });
 
 const octet = fc.integer({ min: 0, max: 255 });
@@ -124,12 +124,12 @@ test("every literal form of a private address is refused", () => {
   fc.assert(
     fc.property(privateAddress, (address) => {
       for (const form of literalForms(address)) {
-        assert.match(refusedUrl(guardWith(""), `https://${form}:8443/`) ?? "", /private|IPv4/, form);
+        assert.match(findUrlProblem(guardWith(""), `https://${form}:8443/`) ?? "", /private|IPv4/, form);
       }
     }),
   );
   for (const form of ["0", "[::]", "[::1]", "[fe80::1]", "[fd00::1]", "[fec0::1]", "①②⑦.1"]) {
-    assert.match(refusedUrl(guardWith(""), `https://${form}/`) ?? "", /private/, form);
+    assert.match(findUrlProblem(guardWith(""), `https://${form}/`) ?? "", /private/, form);
   }
 });
 
@@ -157,7 +157,7 @@ test("allowed targets are hosts, host:port, addresses, CIDRs and loopback", () =
     "[::1]:81",
   ];
   for (const host of [...allowed, "OLLAMA.:1", "127.9.9.9:5000", "0x7f.1:5000"]) {
-    assert.equal(refusedUrl(guard, `http://${host}/`), null, host);
+    assert.equal(findUrlProblem(guard, `http://${host}/`), null, host);
   }
   for (const host of [
     "localhost:80",
@@ -167,7 +167,7 @@ test("allowed targets are hosts, host:port, addresses, CIDRs and loopback", () =
     "[::1]:82",
     "api.ollama:80",
   ]) {
-    assert.notEqual(refusedUrl(guard, `http://${host}/`), null, host);
+    assert.notEqual(findUrlProblem(guard, `http://${host}/`), null, host);
   }
 });
 
@@ -329,7 +329,7 @@ test("the service itself is refused, but for its allowed paths", async (t) => {
   for (const path of ["/", "/dev/hooks", "/dev/hooks/../x", "/dev/hooks/%2e%2e/x", "/dev/hooks/\\../../x"]) {
     await assert.rejects(fetch(server.url + path), blocked(/itself/), path);
     await assert.rejects(fetch(`http://me:${server.port}${path}`), blocked(/itself/), path);
-    assert.match(refusedUrl(guard, `http://localhost:${server.port}${path}`) ?? "", /itself/);
+    assert.match(findUrlProblem(guard, `http://localhost:${server.port}${path}`) ?? "", /itself/);
   }
   assert.deepEqual(server.requests, ["/dev/hooks/1", "/dev/hooks/1"]);
 });
@@ -337,9 +337,9 @@ test("the service itself is refused, but for its allowed paths", async (t) => {
 test("a service that listens on every address is refused on each of them", () => {
   for (const address of ["0.0.0.0", "::"]) {
     const guard = guardWith("loopback", { own: () => ({ addresses: [address], port: 4000 }) });
-    assert.match(refusedUrl(guard, "http://127.1.2.3:4000/") ?? "", /itself/);
-    assert.match(refusedUrl(guard, "http://[::1]:4000/") ?? "", /itself/);
-    assert.equal(refusedUrl(guard, "http://127.1.2.3:4001/"), null);
+    assert.match(findUrlProblem(guard, "http://127.1.2.3:4000/") ?? "", /itself/);
+    assert.match(findUrlProblem(guard, "http://[::1]:4000/") ?? "", /itself/);
+    assert.equal(findUrlProblem(guard, "http://127.1.2.3:4001/"), null);
   }
 });
 

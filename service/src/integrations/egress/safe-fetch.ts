@@ -2,10 +2,10 @@ import { lookup } from "node:dns/promises";
 import { isIP, isIPv4, type Socket } from "node:net";
 import { Agent, buildConnector, type Dispatcher } from "undici";
 import {
-  type Guard,
+  type EgressGuard,
+  findAddressProblem,
+  findUrlProblem,
   parseUrl,
-  refusedAddress,
-  refusedUrl,
   type Target,
   toTarget,
 } from "../../core/config/allowed-targets.ts";
@@ -91,7 +91,7 @@ const BODILESS_STATUSES = [204, 205, 304];
  * `close` ends every connection at once.
  */
 export function createSafeFetch(
-  guard: Guard,
+  guard: EgressGuard,
   limits: Limits,
 ): { fetch: typeof fetch; close(): Promise<void> } {
   // Two pools: a connection to the service itself, opened for an allowed path, must not serve another path later.
@@ -114,8 +114,8 @@ export function createSafeFetch(
   return { fetch: safeFetch, close };
 }
 
-function mustBeCallable(guard: Guard, text: string): URL {
-  const refusal = refusedUrl(guard, text);
+function mustBeCallable(guard: EgressGuard, text: string): URL {
+  const refusal = findUrlProblem(guard, text);
   if (refusal !== null) throw new BlockedTarget(refusal);
   return parseUrl(text)!;
 }
@@ -134,7 +134,7 @@ async function toDispatch(url: URL, request: Request): Promise<Dispatcher.Dispat
   };
 }
 
-function guardedAgent(guard: Guard, limits: Limits, mayBeOwn: boolean): Agent {
+function guardedAgent(guard: EgressGuard, limits: Limits, mayBeOwn: boolean): Agent {
   return new Agent({
     connect: guardedConnector(guard, limits.connectMs, mayBeOwn),
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -145,7 +145,11 @@ function guardedAgent(guard: Guard, limits: Limits, mayBeOwn: boolean): Agent {
   });
 }
 
-function guardedConnector(guard: Guard, connectMs: number, mayBeOwn: boolean): buildConnector.connector {
+function guardedConnector(
+  guard: EgressGuard,
+  connectMs: number,
+  mayBeOwn: boolean,
+): buildConnector.connector {
   return (options, callback) => {
     const origin = new URL(`${options.protocol}//${options.host}`);
     const target = { ...toTarget(guard, origin), mayBeOwn };
@@ -171,7 +175,7 @@ async function withinConnectTime<T>(
 }
 
 async function dial(
-  guard: Guard,
+  guard: EgressGuard,
   target: Target,
   options: buildConnector.Options,
   signal: AbortSignal,
@@ -184,16 +188,16 @@ async function dial(
   const socket = await new Promise<Socket>((resolve, reject) => {
     connect(named, (error, socket) => (error ? reject(error) : resolve(socket)));
   });
-  const refusal = refusedAddress(guard, target, socket.remoteAddress ?? "");
+  const refusal = findAddressProblem(guard, target, socket.remoteAddress ?? "");
   if (refusal === null) return socket;
   socket.destroy();
   throw new BlockedTarget(refusal);
 }
 
-async function addressToDial(guard: Guard, target: Target): Promise<string> {
+async function addressToDial(guard: EgressGuard, target: Target): Promise<string> {
   const addresses = isIP(target.host) ? [target.host] : await (guard.resolve ?? systemResolve)(target.host);
   for (const address of addresses) {
-    const refusal = refusedAddress(guard, target, address);
+    const refusal = findAddressProblem(guard, target, address);
     if (refusal !== null) throw new BlockedTarget(refusal);
   }
   const address = isIP(target.host) ? target.host : addresses.find((address) => isIPv4(address));

@@ -1,7 +1,7 @@
 /** The port for mail: what the service asks of whoever carries its letters. */
 
 declare module "../../core/context.ts" {
-  interface Outside {
+  interface Integrations {
     mail: Mail;
   }
 }

@@ -3,7 +3,7 @@ import { githubProvider } from "./identity-provider.github.ts";
 import { googleProvider } from "./identity-provider.google.ts";
 
 declare module "../../core/context.ts" {
-  interface Outside {
+  interface Integrations {
     identityProviders: IdentityProviders;
   }
 }

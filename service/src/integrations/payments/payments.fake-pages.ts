@@ -1,7 +1,7 @@
 import { fetch } from "undici";
 
 declare module "../../core/context.ts" {
-  interface Outside {
+  interface Integrations {
     /** The pages of the test payment provider; null: there is none. */
     testPayments: RequestFakePage | null;
   }

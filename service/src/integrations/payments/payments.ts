@@ -1,7 +1,7 @@
 import type { AmountLimits } from "../../core/money/chargeable.ts";
 
 declare module "../../core/context.ts" {
-  interface Outside {
+  interface Integrations {
     payments: Payments;
   }
 }

@@ -12,7 +12,7 @@ import {
   S3Client,
   S3ServiceException,
 } from "@aws-sdk/client-s3";
-import type { S3Place } from "../../core/config/s3-url.ts";
+import type { S3Location } from "../../core/config/s3-url.ts";
 import { leftoversIn } from "./storage.leftovers.ts";
 import { digestIn, type Storage, StorageUnavailable } from "./storage.ts";
 
@@ -26,7 +26,7 @@ const INCOMING = "stoa-incoming-";
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** Keeps bytes in a bucket of whatever speaks the protocol of S3. */
-export function s3Storage(place: S3Place): Storage {
+export function s3Storage(place: S3Location): Storage {
   const client = clientOf(place);
   const at = (name: string) => {
     digestIn(name);
@@ -82,7 +82,7 @@ async function touched(folder: string): Promise<string> {
   return folder;
 }
 
-const clientOf = ({ endpoint, region, credentials }: S3Place) =>
+const clientOf = ({ endpoint, region, credentials }: S3Location) =>
   new S3Client({
     endpoint,
     region,

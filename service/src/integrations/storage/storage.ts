@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 
 declare module "../../core/context.ts" {
-  interface Outside {
+  interface Integrations {
     storage: Storage;
   }
 }

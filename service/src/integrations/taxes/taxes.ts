@@ -1,7 +1,7 @@
 /** The port for taxes: what the service asks of whoever knows how a sale is taxed. */
 
 declare module "../../core/context.ts" {
-  interface Outside {
+  interface Integrations {
     taxes: Taxes;
   }
 }

@@ -5,7 +5,7 @@ import { hasBought, hasProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket } from "../../../test/market.ts";
 import { becomes } from "../../../test/until.ts";
 import { firstAdminLink } from "../../backoffice/admin/first-admin.ts";
-import { builtInPlans } from "../../core/config/plan-book.ts";
+import { builtInPlans } from "../../core/config/plan-config.ts";
 import { toId } from "../../core/ids.ts";
 import { record } from "./audit.ts";
 
@@ -198,7 +198,7 @@ suite("refusals", () => {
   test("a network that is barred from sign-in", async () => {
     const limited = await openMarket({
       config: {
-        planBook: { ...builtInPlans, failedCredentials: { requests: 2, seconds: 600 } },
+        planConfig: { ...builtInPlans, failedCredentials: { requests: 2, seconds: 600 } },
       },
     });
     try {

@@ -1,4 +1,4 @@
-import type { Context, Source } from "../../core/context.ts";
+import type { Context, RequestSource } from "../../core/context.ts";
 import type { Queries } from "../db/database.ts";
 
 export interface Deed {
@@ -8,7 +8,7 @@ export interface Deed {
   action: string;
   target?: { type: string; id: string };
   /** null at the command line. */
-  source: Source | null;
+  source: RequestSource | null;
   /** What changed; never a secret. */
   details?: Record<string, unknown>;
 }

@@ -1,5 +1,5 @@
 import pg from "pg";
-import type { Primary } from "../../core/config/hosts.ts";
+import type { PrimaryFinder } from "../../core/config/database-hosts.ts";
 import { nameOfPrepared } from "./prepared.ts";
 
 export interface TransactionTimeouts {
@@ -15,7 +15,7 @@ const BEGIN = /^(?:begin|start transaction)\b[^;]*$/i;
 
 export interface ServiceClientConfig extends pg.ClientConfig {
   /** Where the URL names several servers: finds the one to connect to. */
-  primary?: Primary | null;
+  primary?: PrimaryFinder | null;
   /** undefined: its transactions may last, such as those of a backup. */
   transactionTimeouts?: TransactionTimeouts;
 }
@@ -40,7 +40,7 @@ interface Internals {
  * - gives each transaction its timeouts with its `begin`, in the same message: settings of the session are lost behind a pooler.
  */
 export class ServiceClient extends pg.Client {
-  readonly #primary: Primary | null;
+  readonly #primary: PrimaryFinder | null;
   readonly #timeouts: TransactionTimeouts | undefined;
   /** A pooler lends each transaction a server connection: nothing of a session lasts. */
   isPooled = false;
@@ -69,7 +69,7 @@ export class ServiceClient extends pg.Client {
     try {
       await super.connect();
     } catch (error) {
-      this.#primary?.forget();
+      this.#primary?.reset();
       throw error;
     }
     await this.#inspect();
@@ -94,7 +94,7 @@ export class ServiceClient extends pg.Client {
 
   #leaveServer(): void {
     this.isReadOnly = true;
-    this.#primary?.forget();
+    this.#primary?.reset();
   }
 
   /** `options` is what poolers ignore, but the time zone they follow: days of reports depend on it. */

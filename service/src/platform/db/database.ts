@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Kysely, PostgresDialect, type Transaction } from "kysely";
 import pg from "pg";
-import { Primary, urlsOf } from "../../core/config/hosts.ts";
+import { PrimaryFinder, splitDatabaseUrl } from "../../core/config/database-hosts.ts";
 import {
   ServiceClient,
   type ServiceClientConfig,
@@ -74,11 +74,11 @@ function settingsOf(target: Target): ServiceClientConfig {
     keepAliveInitialDelayMillis: 5_000,
   };
   if (typeof target !== "string") return { ...settings, ...target };
-  const urls = urlsOf(target);
+  const urls = splitDatabaseUrl(target);
   return {
     ...settings,
     connectionString: urls[0]!,
-    primary: urls.length > 1 ? new Primary(urls) : null,
+    primary: urls.length > 1 ? new PrimaryFinder(urls) : null,
   };
 }
 

@@ -239,7 +239,7 @@ suite("the way to the server", () => {
       async (shop, other) => {
         await carry(await send("ada@example.com", letter, shop), shop);
         assert.equal(other.letters.length, 1);
-        assert.match(await shop.service.ctx.outside.mail.check(), /takes letters$/);
+        assert.match(await shop.service.ctx.integrations.mail.check(), /takes letters$/);
       },
     ));
 
@@ -251,7 +251,7 @@ suite("the way to the server", () => {
         const id = await send("ada@example.com", letter, shop);
         await assert.rejects(carry(id, shop), MailUnavailable);
         assert.equal(other.letters.length, 0);
-        await assert.rejects(shop.service.ctx.outside.mail.check(), (error: Error) => {
+        await assert.rejects(shop.service.ctx.integrations.mail.check(), (error: Error) => {
           assert.match(error.message, /takes no letters: EAUTH .*535/);
           return !error.message.includes("wrong");
         });

@@ -1,5 +1,5 @@
 import type { Context } from "../../core/context.ts";
-import { daysAfter } from "../../core/days.ts";
+import { daysAfter } from "../../core/dates.ts";
 import type { Queries } from "../db/database.ts";
 import { sealedColumn } from "../db/sealed.ts";
 import type { JobKind } from "../jobs/jobs.ts";
@@ -56,7 +56,10 @@ export async function carryMail(ctx: Context, mailId: string, signal: AbortSigna
   const mail = await findUncarriedMail(ctx.db, mailId);
   if (!mail) return;
   const { recipient } = mail;
-  const carried = await ctx.outside.mail.carry({ id: mailId, recipient, ...openLetter(ctx, mail) }, signal);
+  const carried = await ctx.integrations.mail.carry(
+    { id: mailId, recipient, ...openLetter(ctx, mail) },
+    signal,
+  );
   if (carried.state === "taken") {
     const isShown = ctx.config.mail === "dev";
     await stampMail(ctx.db, mailId, { sent_at: ctx.now(), ...(!isShown && { sealed_letter: null }) });

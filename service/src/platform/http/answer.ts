@@ -1,6 +1,6 @@
 import { type Endpoint, isRepeatable, type Meta } from "@stoa/contract";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { type Context, viewerOf } from "../../core/context.ts";
+import { type Context, callerIdOf } from "../../core/context.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import type { Page, Paging } from "../db/paging.ts";
 import { type Incoming, identityOf, parseBody, withBody } from "./body.ts";
@@ -60,7 +60,7 @@ function repeatableOf(endpoint: Endpoint, request: FastifyRequest, body: Incomin
   const query = queryOf(endpoint, request);
   const bytes = identityOf(body);
   return {
-    caller: request.caller ? viewerOf(request.caller) : "",
+    caller: request.caller ? callerIdOf(request.caller) : "",
     // A digest, because a path may be longer than an index takes.
     route: digest(`POST ${pathOf(request)}`),
     key,

@@ -1,6 +1,6 @@
 import type { Endpoint } from "@stoa/contract";
 import type { FastifyRequest } from "fastify";
-import { viewerOf } from "../../core/context.ts";
+import { callerIdOf } from "../../core/context.ts";
 import { uploadDeadlines } from "./body-deadlines.ts";
 import type { Door } from "./door.ts";
 import { parseJsonBody } from "./json-body.ts";
@@ -27,7 +27,7 @@ type Work<T> = (body: Incoming) => Promise<T>;
 export function withBody<T>(door: Door, route: Route, request: FastifyRequest, work: Work<T>): Promise<T> {
   const { upload, rawBody } = route.endpoint;
   if (!upload && !rawBody) return work(Buffer.isBuffer(request.body) ? request.body : NOTHING);
-  const who = viewerOf(request.caller!);
+  const who = callerIdOf(request.caller!);
   const done = rawBody
     ? lines.take(who, async () => work(await readRawBody(request.raw, rawBody.maxBytes, deadlinesOf(door))))
     : slots.take(who, () => withUpload(door, route, request, work));
@@ -51,7 +51,7 @@ async function takeUpload(door: Door, { endpoint, admit }: Route, request: Fasti
   const { maxBytes } = endpoint.upload!;
   mustBeUpload(request.raw, maxBytes);
   await admit!(door.ctx, request.caller!, validatePath(endpoint, request.params) as never);
-  const folder = await door.ctx.outside.storage.incoming();
+  const folder = await door.ctx.integrations.storage.incoming();
   return receiveUpload(request.raw, folder, maxBytes, deadlinesOf(door));
 }
 

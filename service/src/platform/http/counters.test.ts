@@ -4,7 +4,7 @@ import type { Quota } from "@stoa/contract";
 import fc from "fast-check";
 import { type Redis, startRedis, whyNoRedis } from "../../../test/redis.ts";
 import { until } from "../../../test/until.ts";
-import { builtInPlans } from "../../core/config/plan-book.ts";
+import { builtInPlans } from "../../core/config/plan-config.ts";
 import { createLog } from "../../core/log.ts";
 import { insuredCounters } from "./counters.insured.ts";
 import { redisCounters } from "./counters.redis.ts";

@@ -1,7 +1,7 @@
 import type { Span } from "@opentelemetry/api";
 import type { Endpoint, ErrorCode } from "@stoa/contract";
 import type { FastifyInstance } from "fastify";
-import type { Caller, Context, Member, Source } from "../../core/context.ts";
+import type { Caller, Context, Member, RequestSource } from "../../core/context.ts";
 import type { Identify } from "./authenticate.ts";
 import type { BodyDeadlines } from "./body-deadlines.ts";
 import type { Rendered } from "./envelope.ts";
@@ -25,7 +25,7 @@ export interface Door {
   limits: RateLimits;
   metrics: Metrics;
   /** Called when somebody with an account was refused what is an administrator's. */
-  adminRefused?(caller: Member, endpoint: Endpoint, source: Source): Promise<void>;
+  adminRefused?(caller: Member, endpoint: Endpoint, source: RequestSource): Promise<void>;
   /** Tests: shorter than in truth. */
   requestDeadlines?: RequestDeadlines;
   streamTimes?: Partial<StreamTimes>;

@@ -30,7 +30,7 @@ export function createGuests(secrets: Buffer[]): Guests {
     identify(cookie) {
       const [id = "", signature = "", ...more] = cookie.split(".");
       if (!UUID.test(id) || more.length > 0) return null;
-      return signer.isSigned(id, signature) ? { kind: "guest", guestId: id } : null;
+      return signer.verify(id, signature) ? { kind: "guest", guestId: id } : null;
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { ErrorCode, OpenAiError } from "@stoa/contract";
-import { type ApiError, statusOf } from "../../core/errors.ts";
+import { type ApiError, httpStatusOf } from "../../core/errors.ts";
 import { headersOf, type Rendered } from "./envelope.ts";
 
 /** As OpenAI's own clients wait between two tries at most; for more they would come too early. */
@@ -8,7 +8,7 @@ const LONGEST_WAIT_SECONDS = 60;
 /** An error as OpenAI's clients read it, from an answer or from a stream. */
 export function inOpenAiWords({ code, message, details }: Pick<ApiError, "code" | "message" | "details">) {
   const param = typeof details?.["field"] === "string" ? details["field"] : null;
-  return { error: { message, type: typeOf(statusOf(code)), param, code, ...(details && { details }) } };
+  return { error: { message, type: typeOf(httpStatusOf(code)), param, code, ...(details && { details }) } };
 }
 
 function typeOf(status: number): OpenAiError["error"]["type"] {
@@ -35,7 +35,7 @@ const quietStatuses: Partial<Record<ErrorCode, number>> = {
  * 400 to 407 and 409, up to six times, and the AI SDK 408, 409, 429 and 5xx, whatever `X-Should-Retry` says.
  */
 export function openAiStatusOf(code: ErrorCode): number {
-  const status = statusOf(code);
+  const status = httpStatusOf(code);
   const isQuiet = status >= 400 && status <= 406;
   const isOurs = status === 429 || status >= 500;
   return quietStatuses[code] ?? (isQuiet || isOurs ? status : 400);

@@ -15,7 +15,7 @@ import {
 import { startRedis, whyNoRedis } from "../../../test/redis.ts";
 import { mintKey } from "../../accounts/api-keys/api-key.ts";
 import { createKey } from "../../accounts/api-keys/keys.ts";
-import { builtInPlans, type PlanBook } from "../../core/config/plan-book.ts";
+import { builtInPlans, type PlanConfig } from "../../core/config/plan-config.ts";
 import { ApiError } from "../../core/errors.ts";
 import { createMetrics } from "./metrics.ts";
 import { createRateLimits } from "./rate-limit.ts";
@@ -25,7 +25,7 @@ import { buildServer } from "./server.ts";
 const quota = (requests: number, seconds: number) => ({ requests, seconds });
 
 /** Small enough to be met within a test. */
-const small: PlanBook = {
+const small: PlanConfig = {
   ...builtInPlans,
   plans: {
     ...builtInPlans.plans,
@@ -39,7 +39,7 @@ const small: PlanBook = {
 
 const opened: Market[] = [];
 async function open(wish: MarketWish = {}): Promise<Market> {
-  const market = await openMarket({ ...wish, config: { planBook: small, ...wish.config } });
+  const market = await openMarket({ ...wish, config: { planConfig: small, ...wish.config } });
   opened.push(market);
   return market;
 }

@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 import type { Data, Endpoint, Input } from "@stoa/contract";
-import type { Caller, Context, Member, SessionCaller, Source } from "../../core/context.ts";
+import type { Caller, Context, Member, RequestSource, SessionCaller } from "../../core/context.ts";
 import type { Page } from "../db/paging.ts";
 import type { RawPage } from "./envelope.ts";
 import type { UploadedFile } from "./multipart.ts";
@@ -103,7 +103,7 @@ export interface RequestFacts {
   /** Whether the answer may be a stream of events, by Accept. */
   acceptsEvents: boolean;
   prefer: Preference;
-  source: Source;
+  source: RequestSource;
   cookies: Record<string, string | undefined>;
   /** What the Authorization header says, which nobody has judged at a public endpoint; null: there is none. */
   bearer: string | null;

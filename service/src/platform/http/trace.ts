@@ -1,6 +1,6 @@
 import { type Attributes, context, propagation, type Span, SpanKind } from "@opentelemetry/api";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { markFailed, tracer, within } from "../../core/telemetry/telemetry.ts";
+import { markFailed, tracer, withSpan } from "../../core/telemetry/tracing.ts";
 
 /** Asked every few seconds, by machines. */
 export const UNTOLD: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"]);
@@ -31,7 +31,7 @@ export function endRequestSpan({ span }: FastifyRequest, { statusCode }: Fastify
 
 /** What is done for a request belongs to its span. */
 export const withinRequest = <T>({ span }: FastifyRequest, work: () => T): T =>
-  span ? within(span, work) : work();
+  span ? withSpan(span, work) : work();
 
 /** For the log; undefined: nobody is told of this trace. */
 export const traceIdOf = ({ span }: FastifyRequest): string | undefined =>

@@ -1,6 +1,12 @@
 import type { Endpoint, Method } from "@stoa/contract";
 import { z } from "zod";
-import { type Fault, type FieldProblem, fieldError, MAX_PROBLEMS, toPath } from "../../core/errors.ts";
+import {
+  type FieldProblem,
+  fieldError,
+  formatPath,
+  MAX_PROBLEMS,
+  type ValidationIssue,
+} from "../../core/errors.ts";
 import { mustBeStorable } from "./json-body.ts";
 import { normalizeQuery, omitNulls } from "./normalize-input.ts";
 
@@ -8,7 +14,7 @@ import { normalizeQuery, omitNulls } from "./normalize-input.ts";
 const NO_FIELDS = z.strictObject({});
 
 /** A fault per wrong field, in the words of the schema; an unknown field is named itself, not its parent. */
-export function faultsOf(error: z.ZodError): Fault[] {
+export function validationIssuesOf(error: z.ZodError): ValidationIssue[] {
   return error.issues.slice(0, MAX_PROBLEMS).flatMap((issue) => {
     if (issue.code === "unrecognized_keys") {
       const keys = issue.keys.slice(0, MAX_PROBLEMS);
@@ -19,7 +25,7 @@ export function faultsOf(error: z.ZodError): Fault[] {
 }
 
 const problemsOf = (error: z.ZodError, root: string): FieldProblem[] =>
-  faultsOf(error).map(({ path, reason }) => ({ field: toPath(path) || root, reason }));
+  validationIssuesOf(error).map(({ path, reason }) => ({ field: formatPath(path) || root, reason }));
 
 const IS_MISSING = new Set(["invalid_type", "invalid_value"]);
 

@@ -1,6 +1,6 @@
 import { type Job, type JobResult, PgBoss } from "pg-boss";
 import type { Context } from "../../core/context.ts";
-import { inSpan } from "../../core/telemetry/telemetry.ts";
+import { inSpan } from "../../core/telemetry/tracing.ts";
 import { bossDatabase, HEARTBEAT_SECONDS, type JobKind } from "./jobs.ts";
 import { listMissed, noteJobs, noteRound, periodOf } from "./rounds.ts";
 
@@ -37,7 +37,7 @@ const SUPERVISE_EVERY_SECONDS = 15;
 const HEARTBEAT = { heartbeatSeconds: HEARTBEAT_SECONDS };
 
 /** What the queue needs of the context. */
-type Worker = Pick<Context, "pool" | "log" | "now" | "figures">;
+type Worker = Pick<Context, "pool" | "log" | "now" | "metrics">;
 
 /** Starts the durable queue (pg-boss, docs/decisions/0006-jobs.md) in the service's own database and its pool. */
 export async function startQueue(
@@ -94,9 +94,9 @@ async function workByTheClock(boss: PgBoss, worker: Worker, job: ScheduledJob): 
 }
 
 /** What was done is done, whether or not it can be noted. */
-function note({ pool, log, now, figures }: Worker, name: string, succeeded: boolean): Promise<void> {
-  figures.jobRuns.inc({ name });
-  if (!succeeded) figures.jobFailures.inc({ name });
+function note({ pool, log, now, metrics }: Worker, name: string, succeeded: boolean): Promise<void> {
+  metrics.jobRuns.inc({ name });
+  if (!succeeded) metrics.jobFailures.inc({ name });
   return noteRound(pool, name, succeeded, now()).catch((error) =>
     log.warn({ job: name, err: error }, "how a job went could not be noted"),
   );

@@ -11,7 +11,7 @@ export interface Telemetry {
 /** A collector that takes longer than this when the process ends does without the rest. */
 const LAST_FLUSH_MS = 2_000;
 /** A collector that is away fails every few seconds: one line a minute says so. */
-const TOLD_EVERY_MS = 60_000;
+const WARN_EVERY_MS = 60_000;
 
 /**
  * Starts OpenTelemetry's SDK for the whole process, where the settings name somebody to send to; else nothing is loaded. It
@@ -29,7 +29,7 @@ export async function startTelemetry(
   // Our log has a place of its own, and goes nowhere else.
   const sdk = new NodeSDK({ ...(serviceName && { serviceName }), logRecordProcessors: [] });
   // In the place of the printer that OTEL_LOG_LEVEL put there.
-  diag.setLogger(problemTeller(log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  diag.setLogger(createDiagLogger(log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
   sdk.start();
   return {
     stop: () =>
@@ -38,7 +38,7 @@ export async function startTelemetry(
 }
 
 /** Warns, now and then, of what keeps telemetry from being sent. */
-function problemTeller(log: Logger): DiagLogger {
+function createDiagLogger(log: Logger): DiagLogger {
   let untold = 0;
   let nextAt = Number.NEGATIVE_INFINITY;
   const tell = (said: string) => {
@@ -46,16 +46,16 @@ function problemTeller(log: Logger): DiagLogger {
       untold++;
       return;
     }
-    log.warn({ reason: reasonIn(said), untold }, "telemetry was not sent, or not as it should be");
+    log.warn({ reason: parseReason(said), untold }, "telemetry was not sent, or not as it should be");
     untold = 0;
-    nextAt = performance.now() + TOLD_EVERY_MS;
+    nextAt = performance.now() + WARN_EVERY_MS;
   };
   const ignore = () => {};
   return { error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore };
 }
 
 /** The SDK tells an error as JSON with all that hangs on it, and a header that it refuses with its value in parentheses. */
-function reasonIn(said: string): string {
+function parseReason(said: string): string {
   try {
     const { code, message } = JSON.parse(said);
     return String(code ?? message);

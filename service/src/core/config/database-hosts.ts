@@ -7,7 +7,7 @@ const PROBE_MS = 3_000;
 const WRITABLE = ["any", "read-write", "primary"];
 
 /** One URL for each server that a libpq URL names. Throws an Error that says what is wrong with it. */
-export function urlsOf(url: string): string[] {
+export function splitDatabaseUrl(url: string): string[] {
   const [, start, hosts, end] = PARTS.exec(url) ?? [];
   if (start === undefined || end === undefined) throw new Error("is not a URL that begins with postgres://");
   const { path, wanted } = withoutTargetAttributes(end);
@@ -36,13 +36,13 @@ function withoutTargetAttributes(end: string): { path: string; wanted: string | 
 }
 
 /** The servers of a URL for messages: without user, password and parameters. */
-export const hostsIn = (url: string): string => PARTS.exec(url)?.[2] || "localhost";
+export const databaseHosts = (url: string): string => PARTS.exec(url)?.[2] || "localhost";
 
 /**
  * Finds the server that accepts writes, asking them in their order, as libpq does for `target_session_attrs=read-write`.
  * pg itself connects to one server alone.
  */
-export class Primary {
+export class PrimaryFinder {
   readonly urls: string[];
   #found: Promise<string> | null = null;
 
@@ -59,22 +59,22 @@ export class Primary {
   }
 
   /** The server was lost or became read-only: the next connection asks all of them again. */
-  forget(): void {
+  reset(): void {
     this.#found = null;
   }
 
   async #search(): Promise<string> {
     const refusals: string[] = [];
     for (const url of this.urls) {
-      const refusal = await whyNotWritable(url);
+      const refusal = await findWriteProblem(url);
       if (refusal === null) return url;
-      refusals.push(`${hostsIn(url)}: ${refusal}`);
+      refusals.push(`${databaseHosts(url)}: ${refusal}`);
     }
     throw Object.assign(new Error(`No server accepts writes (${refusals.join("; ")})`), { code: "25006" });
   }
 }
 
-async function whyNotWritable(url: string): Promise<string | null> {
+async function findWriteProblem(url: string): Promise<string | null> {
   const client = new pg.Client({
     connectionString: url,
     connectionTimeoutMillis: PROBE_MS,
@@ -87,14 +87,14 @@ async function whyNotWritable(url: string): Promise<string | null> {
     const { rows } = await client.query("show transaction_read_only");
     return rows[0].transaction_read_only === "on" ? "is read-only" : null;
   } catch (error) {
-    return messageOf(error);
+    return errorMessageOf(error);
   } finally {
     await client.end().catch(() => {});
   }
 }
 
 /** Node reports several refused addresses of one name as an AggregateError, whose message is empty. */
-export function messageOf(error: unknown): string {
+export function errorMessageOf(error: unknown): string {
   const { message, errors, code } = error as { message?: string; errors?: unknown[]; code?: string };
-  return message || errors?.map(messageOf).join(", ") || code || String(error);
+  return message || errors?.map(errorMessageOf).join(", ") || code || String(error);
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dayOf, daysAfter, toLongDate } from "./days.ts";
+import { dayOf, daysAfter, toLongDate } from "./dates.ts";
 
 const moment = new Date("2027-02-28T23:59:59.999Z");
 

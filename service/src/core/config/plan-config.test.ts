@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { ConfigError, readConfig } from "./config.ts";
-import { builtInPlans } from "./plan-book.ts";
+import { builtInPlans } from "./plan-config.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "stoa-plans-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -12,7 +12,7 @@ after(() => rmSync(folder, { recursive: true }));
 function bookOf(text: unknown) {
   const file = join(folder, "plans.json");
   writeFileSync(file, typeof text === "string" ? text : JSON.stringify(text));
-  return readConfig({ STOA_PLANS_FILE: file, STOA_DATA_DIR: folder }).planBook;
+  return readConfig({ STOA_PLANS_FILE: file, STOA_DATA_DIR: folder }).planConfig;
 }
 
 const problemsOf = (text: unknown): string => {
@@ -26,7 +26,7 @@ const problemsOf = (text: unknown): string => {
 };
 
 test("without a file the plans are those of the specification", () => {
-  const { plans } = readConfig({ STOA_DATA_DIR: folder }).planBook;
+  const { plans } = readConfig({ STOA_DATA_DIR: folder }).planConfig;
   const quotas = Object.fromEntries(
     Object.entries(plans).map(([plan, offer]) => [
       plan,

@@ -1,14 +1,14 @@
 import type { MasterKey } from "../vault.ts";
-import { urlsOf } from "./hosts.ts";
+import { splitDatabaseUrl } from "./database-hosts.ts";
 
-export type Variables = Record<string, string | undefined>;
+export type EnvironmentVariables = Record<string, string | undefined>;
 
 /** Reads single settings and keeps what is wrong with them. */
-export class Reader {
+export class SettingsReader {
   readonly problems: string[] = [];
-  readonly variables: Variables;
+  readonly variables: EnvironmentVariables;
 
-  constructor(variables: Variables) {
+  constructor(variables: EnvironmentVariables) {
     this.variables = variables;
   }
 
@@ -46,7 +46,7 @@ export class Reader {
   databaseUrl(name: string): string | null {
     const value = this.text(name);
     try {
-      if (value !== null) urlsOf(value);
+      if (value !== null) splitDatabaseUrl(value);
     } catch (error) {
       this.problems.push(`${name} ${(error as Error).message}`);
     }

@@ -3,7 +3,7 @@ import { type Plan, plans, Quota, Quotas } from "@stoa/contract";
 import { z } from "zod";
 import { isCurrency, toMinor } from "../money/amount.ts";
 
-const Offer = z.strictObject({
+const PlanTerms = z.strictObject({
   /** null: by agreement with the operator, neither chosen nor left by the account itself. */
   monthlyPrice: z.number().min(0).nullable(),
   quotas: Quotas,
@@ -14,9 +14,9 @@ const Offer = z.strictObject({
 const eachPlan = <S extends z.ZodType>(offer: S) =>
   z.strictObject({ free: offer, pro: offer, business: offer, enterprise: offer });
 
-const Book = z.strictObject({
+const PlanConfigSchema = z.strictObject({
   currency: z.string().refine(isCurrency, "is no ISO 4217 code"),
-  plans: eachPlan(Offer),
+  plans: eachPlan(PlanTerms),
   /** What an account's sessions may ask, whatever its plan. */
   sessions: Quotas,
   /** What visitors without an account may ask, by address. */
@@ -26,17 +26,17 @@ const Book = z.strictObject({
 });
 
 /** What each plan costs and allows, and what is allowed beside plans. */
-export type PlanBook = z.infer<typeof Book>;
+export type PlanConfig = z.infer<typeof PlanConfigSchema>;
 
 /** What an operator's file may say: only what it changes. */
-const Changes = Book.extend({ plans: eachPlan(Offer.partial()).partial() }).partial();
+const Changes = PlanConfigSchema.extend({ plans: eachPlan(PlanTerms.partial()).partial() }).partial();
 type Changes = z.infer<typeof Changes>;
 
 const BUILT_IN = new URL("./plans.json", import.meta.url);
-export const builtInPlans: PlanBook = Book.parse(JSON.parse(readFileSync(BUILT_IN, "utf8")));
+export const builtInPlans: PlanConfig = PlanConfigSchema.parse(JSON.parse(readFileSync(BUILT_IN, "utf8")));
 
 /** The built-in plans with what the file changes; or what is wrong with the file, all at once. */
-export function readPlanBook(file: string): { book: PlanBook; problems: string[] } {
+export function readPlanConfig(file: string): { book: PlanConfig; problems: string[] } {
   try {
     return withChanges(JSON.parse(readFileSync(file, "utf8")));
   } catch (error) {
@@ -44,14 +44,14 @@ export function readPlanBook(file: string): { book: PlanBook; problems: string[]
   }
 }
 
-function withChanges(given: unknown): { book: PlanBook; problems: string[] } {
+function withChanges(given: unknown): { book: PlanConfig; problems: string[] } {
   const { data, error } = Changes.safeParse(given);
   if (error) return { book: builtInPlans, problems: problemsOf(error) };
   const book = merge(data);
-  return { book, problems: [...whyNotFree(book), ...pricesThatAreNone(book)] };
+  return { book, problems: [...findFreePlanProblem(book), ...findInvalidPrices(book)] };
 }
 
-function merge({ plans: changed = {}, ...rest }: Changes): PlanBook {
+function merge({ plans: changed = {}, ...rest }: Changes): PlanConfig {
   const offers = plans.map((plan) => [plan, { ...builtInPlans.plans[plan], ...changed[plan] }]);
   const given = Object.entries(rest).filter(([, value]) => value !== undefined);
   return { ...builtInPlans, ...Object.fromEntries(given), plans: Object.fromEntries(offers) };
@@ -60,10 +60,10 @@ function merge({ plans: changed = {}, ...rest }: Changes): PlanBook {
 const problemsOf = ({ issues }: z.ZodError) =>
   issues.map(({ path, message }) => `${path.join(".") || "the file"}: ${message}`);
 
-const whyNotFree = ({ plans: { free } }: PlanBook) =>
+const findFreePlanProblem = ({ plans: { free } }: PlanConfig) =>
   free.monthlyPrice === 0 ? [] : ["plans.free.monthlyPrice: must be 0, because every account begins with it"];
 
-function pricesThatAreNone({ plans: offers, currency }: PlanBook): string[] {
+function findInvalidPrices({ plans: offers, currency }: PlanConfig): string[] {
   const isWrong = (plan: Plan) => {
     const { monthlyPrice } = offers[plan];
     return monthlyPrice !== null && toMinor(monthlyPrice, currency) === null;
@@ -72,7 +72,7 @@ function pricesThatAreNone({ plans: offers, currency }: PlanBook): string[] {
 }
 
 /** In minor units of the book's currency; null: by agreement with the operator. */
-export function priceMinorOf(book: PlanBook, plan: Plan): bigint | null {
+export function planPriceMinor(book: PlanConfig, plan: Plan): bigint | null {
   const { monthlyPrice } = book.plans[plan];
   return monthlyPrice === null ? null : toMinor(monthlyPrice, book.currency);
 }

@@ -25,7 +25,7 @@ export function markFailed(span: Span, errorType: string): void {
 }
 
 /** Does something so that spans which begin meanwhile are children of this one. */
-export const within = <T>(span: Span, work: () => T): T =>
+export const withSpan = <T>(span: Span, work: () => T): T =>
   context.with(trace.setSpan(context.active(), span), work);
 
 /** A piece of work of this process as a span: it ends as the work does, and tells what it threw by its code alone. */
@@ -36,7 +36,7 @@ export async function inSpan<T>(
 ): Promise<T> {
   const span = tracer.startSpan(name, { kind: SpanKind.INTERNAL, attributes });
   try {
-    return await within(span, () => work(span));
+    return await withSpan(span, () => work(span));
   } catch (error) {
     markFailed(span, errorTypeOf(error));
     throw error;
@@ -46,20 +46,20 @@ export async function inSpan<T>(
 }
 
 /** The current span as another process can point to it (W3C Trace Context); undefined: there is none. */
-export function traceparentOfNow(): string | undefined {
+export function currentTraceparent(): string | undefined {
   const carrier: { traceparent?: string } = {};
   propagation.inject(context.active(), carrier);
   return carrier.traceparent;
 }
 
 /** Says of the current span what brought it about. */
-export function linkToCause(span: Span, traceparent: string | undefined): void {
+export function addSpanLink(span: Span, traceparent: string | undefined): void {
   const cause = trace.getSpanContext(propagation.extract(ROOT_CONTEXT, { traceparent }));
   if (cause) span.addLink({ context: cause });
 }
 
 /** A host and its port; never a path or a query, which may hold somebody's secret. */
-export function serverOf(address: string | undefined): Attributes {
+export function serverAttributes(address: string | undefined): Attributes {
   const url = address === undefined ? null : URL.parse(address);
   if (!url) return {};
   const usualPort = url.protocol === "http:" ? 80 : 443;

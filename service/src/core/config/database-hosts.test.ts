@@ -3,12 +3,12 @@ import { after, before, suite, test } from "node:test";
 import pg from "pg";
 import { makeDatabase, TEMPLATE, type TestDatabase } from "../../../test/market.ts";
 import { isDatabaseDown, oneClient, openPool } from "../../platform/db/database.ts";
-import { hostsIn, Primary, urlsOf } from "./hosts.ts";
+import { databaseHosts, PrimaryFinder, splitDatabaseUrl } from "./database-hosts.ts";
 
 suite("DATABASE_URL of several servers", () => {
   test("each server gets the user, the database and the parameters", () => {
     assert.deepEqual(
-      urlsOf(
+      splitDatabaseUrl(
         "postgres://a:b%40c@one,two:5433,[::1]:5434/shop?sslmode=require&target_session_attrs=read-write",
       ),
       [
@@ -17,8 +17,10 @@ suite("DATABASE_URL of several servers", () => {
         "postgres://a:b%40c@[::1]:5434/shop?sslmode=require",
       ],
     );
-    assert.deepEqual(urlsOf("postgresql://one/shop?target_session_attrs=primary"), ["postgresql://one/shop"]);
-    assert.equal(hostsIn("postgres://a:secret@one,two:5433/shop?password=secret"), "one,two:5433");
+    assert.deepEqual(splitDatabaseUrl("postgresql://one/shop?target_session_attrs=primary"), [
+      "postgresql://one/shop",
+    ]);
+    assert.equal(databaseHosts("postgres://a:secret@one,two:5433/shop?password=secret"), "one,two:5433");
   });
 
   test("a URL that cannot work is refused with its reason", () => {
@@ -31,7 +33,7 @@ suite("DATABASE_URL of several servers", () => {
         /target_session_attrs=standby; the service writes/,
       ],
     ] as const)
-      assert.throws(() => urlsOf(url), why);
+      assert.throws(() => splitDatabaseUrl(url), why);
   });
 });
 
@@ -57,8 +59,8 @@ suite("the primary of several servers", () => {
   test("a server that is away and one that is read-only are passed over", async () => {
     await setReadOnly(standby, "on");
     const urls = ["postgres://127.0.0.1:1/shop", standby.url, primary.url];
-    assert.equal(await new Primary(urls).find(), primary.url);
-    const none = new Primary(urls.slice(0, 2));
+    assert.equal(await new PrimaryFinder(urls).find(), primary.url);
+    const none = new PrimaryFinder(urls.slice(0, 2));
     await assert.rejects(none.find(), (error) => {
       assert.match((error as Error).message, /127\.0\.0\.1:1: connect ECONNREFUSED .*; .*: is read-only/);
       return isDatabaseDown(error);

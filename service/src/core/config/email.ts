@@ -1,9 +1,9 @@
 import { parseMailbox } from "../mailbox.ts";
 import type { Environment } from "./config.ts";
-import type { Reader } from "./reader.ts";
+import type { SettingsReader } from "./settings-reader.ts";
 import { parseSmtpUrl } from "./smtp-url.ts";
 
-export function mailOf(read: Reader, environment: Environment) {
+export function readEmailSettings(read: SettingsReader, environment: Environment) {
   const smtpUrl = read.text("SMTP_URL");
   const mail = read.choice(
     "STOA_MAIL",
@@ -19,10 +19,10 @@ export function mailOf(read: Reader, environment: Environment) {
   if (mail === "dev" && environment === "production")
     read.problems.push("STOA_MAIL=dev shows everybody's mail: it is for the test environment");
   if (smtpUrl) checkSmtpUrl(read, smtpUrl);
-  return { mail, smtpUrl, mailFrom: mailFromOf(read, mail === "smtp" && environment === "production") };
+  return { mail, smtpUrl, mailFrom: readMailFrom(read, mail === "smtp" && environment === "production") };
 }
 
-function checkSmtpUrl(read: Reader, smtpUrl: string): void {
+function checkSmtpUrl(read: SettingsReader, smtpUrl: string): void {
   try {
     parseSmtpUrl(smtpUrl);
   } catch (error) {
@@ -30,7 +30,7 @@ function checkSmtpUrl(read: Reader, smtpUrl: string): void {
   }
 }
 
-function mailFromOf(read: Reader, mustBeGiven: boolean): string {
+function readMailFrom(read: SettingsReader, mustBeGiven: boolean): string {
   const given = read.text("STOA_MAIL_FROM");
   if (given === null && mustBeGiven)
     read.problems.push("STOA_MAIL_FROM must be set in production: an address that SMTP_URL may send from");

@@ -2,9 +2,9 @@ import { type Attributes, metrics } from "@opentelemetry/api";
 import { Counter, Histogram, Registry } from "prom-client";
 
 /** One figure, told once and kept twice: sent by OpenTelemetry where that is on, and shown at /metrics. */
-type Tell = (value: number, attributes: Attributes) => void;
+type RecordValue = (value: number, attributes: Attributes) => void;
 
-interface Definition {
+interface MetricDefinition {
   name: string;
   /** UCUM, as OpenTelemetry writes units. */
   unit: string;
@@ -21,18 +21,18 @@ const WORKFLOW_SECONDS = [1, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200];
 const CALL = ["gen_ai.operation.name", "gen_ai.provider.name"];
 
 /** What this process counts of runs and providers, as it happens. */
-export class Figures {
+export class Metrics {
   /** As /metrics shows them. */
   readonly registry = new Registry();
   /** Seconds of a call of a provider, repeats included. */
-  readonly callDuration: Tell;
-  readonly tokens: Tell;
+  readonly callDuration: RecordValue;
+  readonly tokens: RecordValue;
   /** Seconds until the first words of a call that streams. */
-  readonly firstChunk: Tell;
-  readonly circuitOpenings: Tell;
-  readonly runs: Tell;
+  readonly firstChunk: RecordValue;
+  readonly circuitOpenings: RecordValue;
+  readonly runs: RecordValue;
   /** Seconds from its start to its end, all waits included. */
-  readonly workflowDuration: Tell;
+  readonly workflowDuration: RecordValue;
   /** At /metrics alone, by the job's name. */
   readonly jobRuns: Counter<"name">;
   readonly jobFailures: Counter<"name">;
@@ -49,8 +49,8 @@ export class Figures {
       help: "Attempts at a job by this process that failed",
       ...ofJob,
     });
-    const histogram = histogramsOf(this.registry);
-    const counter = countersOf(this.registry);
+    const histogram = histogramFactory(this.registry);
+    const counter = counterFactory(this.registry);
     this.callDuration = histogram(SECONDS, {
       ...{ name: "gen_ai.client.operation.duration", unit: "s", labels: [...CALL, "error.type"] },
       description: "Time of a call of a provider, repeats included",
@@ -79,45 +79,45 @@ export class Figures {
   }
 }
 
-const histogramsOf =
+const histogramFactory =
   (registry: Registry) =>
-  (buckets: number[], { name, unit, description, labels }: Definition): Tell => {
+  (buckets: number[], { name, unit, description, labels }: MetricDefinition): RecordValue => {
     const sent = metrics
       .getMeter("stoa")
       .createHistogram(name, { unit, description, advice: { explicitBucketBoundaries: buckets } });
     const shown = new Histogram({
-      ...{ name: shownName(name) + (unit === "s" ? "_seconds" : ""), help: description, buckets },
-      labelNames: labels.map(shownName),
+      ...{ name: prometheusName(name) + (unit === "s" ? "_seconds" : ""), help: description, buckets },
+      labelNames: labels.map(prometheusName),
       registers: [registry],
     });
     return (value, attributes) => {
       sent.record(value, attributes);
-      shown.observe(shownOf(attributes, labels), value);
+      shown.observe(prometheusLabels(attributes, labels), value);
     };
   };
 
-const countersOf =
+const counterFactory =
   (registry: Registry) =>
-  ({ name, unit, description, labels }: Definition): Tell => {
+  ({ name, unit, description, labels }: MetricDefinition): RecordValue => {
     const sent = metrics.getMeter("stoa").createCounter(name, { unit, description });
     const shown = new Counter({
-      ...{ name: `${shownName(name)}_total`, help: description },
-      labelNames: labels.map(shownName),
+      ...{ name: `${prometheusName(name)}_total`, help: description },
+      labelNames: labels.map(prometheusName),
       registers: [registry],
     });
     return (value, attributes) => {
       sent.add(value, attributes);
-      shown.inc(shownOf(attributes, labels), value);
+      shown.inc(prometheusLabels(attributes, labels), value);
     };
   };
 
 /** As collectors write OpenTelemetry's names for Prometheus. */
-const shownName = (name: string) => name.replaceAll(".", "_");
+const prometheusName = (name: string) => name.replaceAll(".", "_");
 
-const shownOf = (attributes: Attributes, labels: string[]): Record<string, string> =>
+const prometheusLabels = (attributes: Attributes, labels: string[]): Record<string, string> =>
   Object.fromEntries(
     labels.flatMap((label) => {
       const value = attributes[label];
-      return value === undefined ? [] : [[shownName(label), String(value)]];
+      return value === undefined ? [] : [[prometheusName(label), String(value)]];
     }),
   );
