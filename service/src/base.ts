@@ -19,7 +19,7 @@ import { EventFeed } from "./events/feed/feed.ts";
 import { LiveRuns } from "./execution/prompt-runs/live.ts";
 import { RunNotices } from "./execution/workflow-runs/run-notices.ts";
 import { AnswerMemory } from "./integrations/ai-providers/answer-memory.ts";
-import { type OutsideOverrides, openOutside } from "./outside.ts";
+import { type IntegrationOverrides, openIntegrations } from "./integrations.ts";
 import { DatabaseClock, exactClock, type SkewedClock } from "./platform/db/clock.ts";
 import { type Connection, openDatabase, openPool } from "./platform/db/database.ts";
 import { DatabaseWatch } from "./platform/db/database-watch.ts";
@@ -35,7 +35,7 @@ import { openJobs } from "./platform/jobs/jobs.ts";
 import { jobKinds } from "./worker.ts";
 
 /** What tests put in the place of the real thing; everything else is as in production. */
-export interface BaseOverrides extends OutsideOverrides {
+export interface BaseOverrides extends IntegrationOverrides {
   /** In the place of the database's clock. */
   now?: () => Date;
   log?: Logger;
@@ -102,7 +102,7 @@ async function buildBase(
   const metrics = new Metrics();
   const { answerMemory = new AnswerMemory() } = overrides;
   const needs = { pool, now, metrics, origin: () => origin, answerMemory };
-  const outside = await openOutside(config, needs, overrides);
+  const outside = await openIntegrations(config, needs, overrides);
   const jobs = await openJobs(pool, log, jobKinds);
   const secretsFor = (purpose: string) =>
     config.sessionKeys.map((key) => Buffer.from(hkdfSync("sha256", key, "", purpose, 32)));
@@ -139,7 +139,7 @@ async function buildBase(
   return {
     ctx,
     listening: (address, listensAt) => {
-      outside.listening(address);
+      outside.onListening(address);
       if (!config.publicUrl) origin = listensAt;
     },
     giveUp: () => shutdown.abort(new Error("shutdown")),

@@ -4,14 +4,14 @@ import type { Config } from "../src/core/config/config.ts";
 import { createLog } from "../src/core/log.ts";
 import { WorkflowWorker } from "../src/execution/workflow-runs/worker.ts";
 import { Evaluator } from "../src/formats/workflow-definition/evaluate.ts";
-import type { OutsideOverrides } from "../src/outside.ts";
+import type { IntegrationOverrides } from "../src/integrations.ts";
 
 export interface WorkerWish {
   config: Config;
   target: string;
   /** The market's clock, which stands still here. */
   now: Date;
-  baseUrls: NonNullable<NonNullable<OutsideOverrides["providers"]>["baseUrls"]>;
+  baseUrls: NonNullable<NonNullable<IntegrationOverrides["providers"]>["baseUrls"]>;
 }
 
 process.once("message", async ({ config, target, now, baseUrls }: WorkerWish) => {

@@ -24,8 +24,8 @@ export function behind(line: PaymentLine, payments: Payments): Payments {
     listDisputes: (since) => list(payments.listDisputes(since)),
     listPayouts: (since) => list(payments.listPayouts(since)),
     charge: (request) => ask(() => payments.charge(request)),
-    find: (orderId) => ask(() => payments.find(orderId)),
-    cancel: (orderId) => ask(() => payments.cancel(orderId)),
+    findCharge: (orderId) => ask(() => payments.findCharge(orderId)),
+    cancelCharge: (orderId) => ask(() => payments.cancelCharge(orderId)),
     refund: (request) => ask(() => payments.refund(request)),
     findRefund: (refundId) => ask(() => payments.findRefund(refundId)),
     listRefundsOf: (paymentId) => ask(() => payments.listRefundsOf(paymentId)),
@@ -34,7 +34,7 @@ export function behind(line: PaymentLine, payments: Payments): Payments {
     findPayoutAccount: (accountId) => ask(() => payments.findPayoutAccount(accountId)),
     onboard: (userId) => ask(() => payments.onboard(userId)),
     findDispute: (disputeId) => ask(() => payments.findDispute(disputeId)),
-    forgetMethod: (methodId) => ask(() => payments.forgetMethod(methodId)),
+    detachMethod: (methodId) => ask(() => payments.detachMethod(methodId)),
     findMethod: (userId, token) => ask(() => payments.findMethod(userId, token)),
   };
 }

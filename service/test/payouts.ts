@@ -4,8 +4,8 @@ import { hearOfPayout } from "../src/commerce/payouts/sending.ts";
 import {
   type Payments,
   PaymentUnknown,
-  type PayoutOutcome,
   type PayoutRequest,
+  type PayoutResult,
 } from "../src/integrations/payments/payments.ts";
 import type { Client, Market, Reply } from "./market.ts";
 
@@ -27,7 +27,7 @@ export interface Bank {
   moves(payoutId: string, state: BankState): Promise<void>;
 }
 
-const outcomeOf = (payoutId: string, state: BankState): PayoutOutcome =>
+const outcomeOf = (payoutId: string, state: BankState): PayoutResult =>
   state === "failed"
     ? { state, providerPayoutId: `po_${payoutId}`, failureCode: "account_closed" }
     : { state, providerPayoutId: `po_${payoutId}` };

@@ -4,16 +4,16 @@ import { inspect } from "node:util";
 import { providers as allProviders } from "@stoa/contract";
 import { parseAllowedTargets } from "../src/core/config/allowed-targets.ts";
 import {
-  createSdkProviders,
-  type SdkProvidersOptions,
-} from "../src/integrations/ai-providers/ai-provider.sdk.ts";
-import {
   type AiProviders,
   type ProviderCall,
-  ProviderFault,
+  ProviderError,
   type ProviderId,
 } from "../src/integrations/ai-providers/ai-provider.ts";
-import { createSafeFetch, type Limits } from "../src/integrations/egress/safe-fetch.ts";
+import {
+  createSdkProviders,
+  type SdkProvidersOptions,
+} from "../src/integrations/ai-providers/sdk-providers.ts";
+import { createGuardedFetch, type FetchLimits } from "../src/integrations/egress/guarded-fetch.ts";
 import { GOOD_KEY, startProviderServer } from "./provider-server.ts";
 
 /** The three wire formats. */
@@ -22,14 +22,14 @@ export const formats = ["openai", "anthropic", "google"] as const;
 export const PROMPT_MARKER = "the-secret-of-the-author";
 
 export interface Setting extends Partial<SdkProvidersOptions> {
-  limits?: Partial<Limits>;
+  limits?: Partial<FetchLimits>;
 }
 
 /** All providers, served by one local server through the guarded fetch of production. `sleeps` are the waits asked for. */
 export async function providersOn(t: TestContext, { limits, ...options }: Setting = {}) {
   const server = await startProviderServer();
   const guard = { allowed: parseAllowedTargets("loopback"), own: () => null, ownPathsAllowed: [] };
-  const safe = createSafeFetch(guard, {
+  const safe = createGuardedFetch(guard, {
     connectMs: 10_000,
     headersMs: 10_000,
     bodyIdleMs: 10_000,
@@ -65,18 +65,18 @@ export function callTo(provider: ProviderId, more: Partial<ProviderCall> = {}): 
 }
 
 /** The fault of a call, which is always one of ours and never holds what was sent. */
-export async function faultOf(providers: AiProviders, call: ProviderCall): Promise<ProviderFault> {
+export async function faultOf(providers: AiProviders, call: ProviderCall): Promise<ProviderError> {
   const fault = await providers.run(call).then(
     () => assert.fail("the call should have failed"),
     (error: unknown) => error,
   );
-  assert.ok(fault instanceof ProviderFault, inspect(fault));
+  assert.ok(fault instanceof ProviderError, inspect(fault));
   mustNotTell(fault, PROMPT_MARKER);
   mustNotTell(fault, call.apiKey);
   return fault;
 }
 
-function mustNotTell(fault: ProviderFault, secret: string): void {
+function mustNotTell(fault: ProviderError, secret: string): void {
   const everything = [
     inspect(fault, { depth: Number.POSITIVE_INFINITY, showHidden: true, getters: true }),
     JSON.stringify(fault),

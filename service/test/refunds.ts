@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { toUuid } from "../src/core/ids.ts";
 import type {
+  ChargeResult,
   Dispute,
-  PaymentOutcome,
   Payments,
-  RefundOutcome,
   RefundRequest,
+  RefundResult,
 } from "../src/integrations/payments/payments.ts";
 import { PaymentUnknown } from "../src/integrations/payments/payments.ts";
 import type { Market } from "./market.ts";
@@ -14,7 +14,7 @@ import type { Market } from "./market.ts";
 export interface RefundBook {
   /** With lost answers money goes back and we do not hear of it; slow is heard of, and ends when the test says so. */
   trouble: "none" | "answers get lost" | "down" | "fails" | "slow";
-  refunds: Map<string, RefundRequest & { outcome: RefundOutcome }>;
+  refunds: Map<string, RefundRequest & { outcome: RefundResult }>;
   disputes: Map<string, Dispute>;
   /** How often it was asked to give back, the same refund or another. */
   asked: number;
@@ -32,17 +32,17 @@ export const refundBook = (): RefundBook => ({
 
 /** A provider of charges that gives money back, too: once for a key, as providers do. */
 export function withRefunds(book: RefundBook, payments: Payments): Payments {
-  const outcomeOf = (refundId: string): RefundOutcome => {
+  const outcomeOf = (refundId: string): RefundResult => {
     const providerRefundId = `re_${refundId}`;
     if (book.trouble === "fails") return { state: "failed", providerRefundId, failureCode: "card_closed" };
     return { state: book.trouble === "slow" ? "processing" : "succeeded", providerRefundId };
   };
-  const keeping = <Outcome extends PaymentOutcome | null>(outcome: Outcome): Outcome =>
+  const keeping = <Outcome extends ChargeResult | null>(outcome: Outcome): Outcome =>
     outcome?.state === "succeeded" ? { ...outcome, feeMinor: book.feeMinor } : outcome;
   return {
     ...payments,
     charge: async (request) => keeping(await payments.charge(request)),
-    find: async (orderId) => keeping(await payments.find(orderId)),
+    findCharge: async (orderId) => keeping(await payments.findCharge(orderId)),
     async refund(request) {
       book.asked++;
       if (book.trouble === "down") throw new PaymentUnknown("nobody is there");
@@ -99,7 +99,7 @@ export function dispute(book: RefundBook, orderId: string, wish: Partial<Dispute
     amountMinor: 1_000n,
     feeMinor: 0n,
     reason: "fraudulent",
-    answerBy: null,
+    evidenceDueBy: null,
     createdAt: new Date("2026-06-15T12:00:00.000Z"),
     ...known,
     ...wish,

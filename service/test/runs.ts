@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { providers } from "@stoa/contract";
-import type { SdkProvidersOptions } from "../src/integrations/ai-providers/ai-provider.sdk.ts";
+import type { SdkProvidersOptions } from "../src/integrations/ai-providers/sdk-providers.ts";
 import type { Client, Reply } from "./market.ts";
 import { GOOD_KEY, type ProviderServer } from "./provider-server.ts";
 

@@ -1,7 +1,10 @@
 import { randomNonce, randomPKCECodeVerifier } from "openid-client";
 import type { Context } from "../../core/context.ts";
 import { networkUnlessLoopback } from "../../core/network.ts";
-import type { IdentityProviderName, Trip } from "../../integrations/identity-providers/identity-provider.ts";
+import type {
+  AuthorizationState,
+  IdentityProviderName,
+} from "../../integrations/identity-providers/identity-provider.ts";
 import type { Cookie } from "../../platform/http/route.ts";
 import { countAttempts } from "./attempts.ts";
 import { mintOneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
@@ -9,7 +12,7 @@ import { mintOneTimeToken, redeemOneTimeToken } from "./one-time-tokens.ts";
 const FLOW_SECONDS = 10 * 60;
 
 /** A sign-in that goes on at a provider: what must come back, and where it leads. */
-export interface Flow extends Trip {
+export interface Flow extends AuthorizationState {
   returnTo: string;
 }
 

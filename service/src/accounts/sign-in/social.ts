@@ -1,10 +1,10 @@
 import { Address, toVisibleLine } from "@stoa/contract";
 import type { Context, RequestSource } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
-import { IdentityProblem } from "../../integrations/identity-providers/identity-provider.problem.ts";
+import { IdentityProblem } from "../../integrations/identity-providers/identity-problem.ts";
 import type {
   IdentityProviderName,
-  ProvenIdentity,
+  VerifiedIdentity,
 } from "../../integrations/identity-providers/identity-provider.ts";
 import { record } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
@@ -103,7 +103,7 @@ function refuse({ log }: Context, provider: IdentityProviderName, error: unknown
 
 interface Arrival {
   provider: IdentityProviderName;
-  identity: ProvenIdentity;
+  identity: VerifiedIdentity;
   source: RequestSource;
 }
 

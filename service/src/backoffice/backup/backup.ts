@@ -11,7 +11,7 @@ import { proveLedger } from "../../commerce/ledger/verify.ts";
 import type { Config } from "../../core/config/config.ts";
 import { fingerprintOf } from "../../core/vault.ts";
 import { digestIn, type Storage } from "../../integrations/storage/storage.ts";
-import { openStorage } from "../../outside.ts";
+import { openStorage } from "../../integrations.ts";
 import { type Connection, transactionOn } from "../../platform/db/database.ts";
 import { claimOf, mustBelongTo } from "../../platform/db/installation.ts";
 import { withLock } from "../../platform/db/locks.ts";

@@ -10,7 +10,7 @@ import { proveLedger } from "../../commerce/ledger/verify.ts";
 import { replaceSecrets } from "../../core/config/secrets.ts";
 import { createLog } from "../../core/log.ts";
 import type { Storage } from "../../integrations/storage/storage.ts";
-import { openStorage } from "../../outside.ts";
+import { openStorage } from "../../integrations.ts";
 import { openPool, transactionOn } from "../../platform/db/database.ts";
 import { holdMigrations, migrate } from "../../platform/db/migrate.ts";
 import { openJobs } from "../../platform/jobs/jobs.ts";

@@ -5,8 +5,8 @@ import { lastReconciliation } from "../../commerce/charges/provider-reconciliati
 import { lastVerdict } from "../../commerce/ledger/nightly.ts";
 import type { Config } from "../../core/config/config.ts";
 import { errorMessageOf } from "../../core/config/database-hosts.ts";
+import { openMail, openStorage } from "../../integrations.ts";
 import { sealedColumns } from "../../keyring.ts";
-import { openMail, openStorage } from "../../outside.ts";
 import { describeSkew, measureSkew } from "../../platform/db/clock.ts";
 import { openDatabase, openPool, SESSION_SETTINGS } from "../../platform/db/database.ts";
 import { knownMigrations, mustAgreeWithDisk } from "../../platform/db/migrate.ts";

@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { failPoint } from "../../core/fail-points.ts";
-import type { Captured, PaymentOutcome, PaymentRequest } from "../../integrations/payments/payments.ts";
+import type { ChargeRequest, ChargeResult, SucceededCharge } from "../../integrations/payments/payments.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { ANSWERED_WITHIN_MS, orLeftOpen } from "./silence.ts";
 
@@ -17,11 +17,11 @@ export const isLeftUnconfirmed = (createdAt: Date, now: Date, holdsScarce = fals
   now.getTime() - createdAt.getTime() > (holdsScarce ? GIVE_UP_SCARCE_MS : GIVE_UP_UNCONFIRMED_MS);
 
 /** What the provider said of a charge that it knows. */
-type Known = Exclude<PaymentOutcome, { state: "unknown_method" }>;
+type Known = Exclude<ChargeResult, { state: "unknown_method" }>;
 
 /** It took what was asked for: no more, no less, in no other currency. */
-export type Paid = Omit<Captured, "amountMinor" | "currency" | "givenBack">;
-export type Unpaid = Exclude<Known, Captured>;
+export type Paid = Omit<SucceededCharge, "amountMinor" | "currency" | "isRefunded">;
+export type Unpaid = Exclude<Known, SucceededCharge>;
 /** What a row is moved by. */
 export type Settlement = Paid | Unpaid;
 
@@ -58,7 +58,7 @@ export interface ChargedRows<Row extends { id: string }> {
   noun: string;
   /** What the provider knows the row by. */
   providersId(id: string): string;
-  requestOf(row: Row): PaymentRequest;
+  requestOf(row: Row): ChargeRequest;
   isOpen(row: Row): boolean;
   /** Whatever the provider says, the row stays as it is. */
   isFinal(row: Row): boolean;
@@ -110,13 +110,13 @@ export interface Attempts<Row> {
 export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): Attempts<Row> {
   const afresh = async (ctx: Context, row: Row) => (await rows.find(ctx.db, row.id)) ?? row;
 
-  const settleBy = async (ctx: Context, row: Row, ask: () => Promise<PaymentOutcome | null>) => {
+  const settleBy = async (ctx: Context, row: Row, ask: () => Promise<ChargeResult | null>) => {
     const outcome = await orLeftOpen(ctx, { [rows.noun]: row.id }, ask);
     return outcome && outcome.state !== "unknown_method" ? settle(ctx, row, outcome) : row;
   };
 
   const settle = (ctx: Context, row: Row, known: Known): Promise<Row> =>
-    known.state !== "succeeded" || (isAsAsked(rows.requestOf(row), known) && !known.givenBack)
+    known.state !== "succeeded" || (isAsAsked(rows.requestOf(row), known) && !known.isRefunded)
       ? rows.settle(ctx, row.id, known)
       : holdUp(ctx, row, known);
 
@@ -124,11 +124,11 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
    * It took something else than was asked for: the row stays until somebody has seen to it and has given it back. What went back pays
    * for nothing, whatever it was.
    */
-  async function holdUp(ctx: Context, row: Row, captured: Captured): Promise<Row> {
-    const { paymentId, amountMinor, currency, givenBack, method } = captured;
-    const note = { paymentId, captured: givenBack ? null : `${amountMinor} ${currency}` };
+  async function holdUp(ctx: Context, row: Row, captured: SucceededCharge): Promise<Row> {
+    const { paymentId, amountMinor, currency, isRefunded, method } = captured;
+    const note = { paymentId, captured: isRefunded ? null : `${amountMinor} ${currency}` };
     const isNew = await rows.noteMismatch(ctx.db, row.id, note);
-    if (givenBack) return rows.settle(ctx, row.id, { state: "canceled", paymentId, method });
+    if (isRefunded) return rows.settle(ctx, row.id, { state: "canceled", paymentId, method });
     if (isNew)
       ctx.log.error(
         { [rows.noun]: row.id, paymentId, amountMinor, currency },
@@ -146,11 +146,11 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
     const { payments } = ctx.integrations;
     const sinceMs = (moment: Date) => ctx.now().getTime() - moment.getTime();
     try {
-      const found = await payments.find(rows.providersId(id));
+      const found = await payments.findCharge(rows.providersId(id));
       // From the first asking on: whoever asks again holds a discount code no longer for it.
       const outdated =
         found?.state === "requires_action" && isLeftUnconfirmed(createdAt, ctx.now(), holdsScarce);
-      const outcome = outdated ? await payments.cancel(rows.providersId(id)) : found;
+      const outcome = outdated ? await payments.cancelCharge(rows.providersId(id)) : found;
       if (outcome && outcome.state !== "unknown_method") await settleById(ctx, id, outcome);
       else if (sinceMs(askedAt) > GIVE_UP_UNHEARD_MS) await rows.abandon(ctx, id);
     } catch (error) {
@@ -165,9 +165,9 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
   async function askAfter(ctx: Context, id: string): Promise<void> {
     const { payments } = ctx.integrations;
     try {
-      const found = await payments.find(rows.providersId(id));
+      const found = await payments.findCharge(rows.providersId(id));
       const outcome =
-        found?.state === "requires_action" ? await payments.cancel(rows.providersId(id)) : found;
+        found?.state === "requires_action" ? await payments.cancelCharge(rows.providersId(id)) : found;
       if (outcome && outcome.state !== "unknown_method") await settleById(ctx, id, outcome);
       await rows.stampAskedAfter(ctx.db, id, ctx.now());
     } catch (error) {
@@ -198,16 +198,16 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
     },
     refresh: async (ctx, row) =>
       rows.isOpen(row)
-        ? settleBy(ctx, row, () => ctx.integrations.payments.find(rows.providersId(row.id)))
+        ? settleBy(ctx, row, () => ctx.integrations.payments.findCharge(rows.providersId(row.id)))
         : row,
     async hear(ctx, id) {
       const row = await rows.find(ctx.db, id);
       if (!row || rows.isFinal(row)) return;
-      const outcome = await ctx.integrations.payments.find(rows.providersId(id));
+      const outcome = await ctx.integrations.payments.findCharge(rows.providersId(id));
       if (outcome && outcome.state !== "unknown_method") await settle(ctx, row, outcome);
     },
     giveUp: (ctx, row) =>
-      settleBy(ctx, row, () => ctx.integrations.payments.cancel(rows.providersId(row.id))),
+      settleBy(ctx, row, () => ctx.integrations.payments.cancelCharge(rows.providersId(row.id))),
     async reconcile(ctx) {
       const before = new Date(ctx.now().getTime() - ANSWERED_WITHIN_MS);
       for (const open of await rows.listOpen(ctx.db, before)) await reconcileOne(ctx, open);
@@ -216,5 +216,5 @@ export function attemptsOf<Row extends { id: string }>(rows: ChargedRows<Row>): 
   };
 }
 
-const isAsAsked = (request: PaymentRequest, captured: Captured): boolean =>
+const isAsAsked = (request: ChargeRequest, captured: SucceededCharge): boolean =>
   captured.amountMinor === request.amountMinor && captured.currency === request.currency;

@@ -17,7 +17,7 @@ export const newDisputeRow = (ctx: Context, told: Dispute) => ({
   amount_minor: told.amountMinor,
   fee_minor: told.feeMinor,
   reason: told.reason,
-  answer_by: told.answerBy,
+  answer_by: told.evidenceDueBy,
   opened_at: ctx.now(),
 });
 

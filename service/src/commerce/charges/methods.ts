@@ -58,7 +58,7 @@ export async function methodFor(
 
 /** Where it can be no method of this provider's, why. */
 function noSuchMethod(ctx: Context, field: string, named: string, otherwise?: string): ApiError {
-  const reason = ctx.integrations.payments.whyNoMethod(named);
+  const reason = ctx.integrations.payments.findTokenProblem(named);
   if (!reason) return new ApiError("PAYMENT_METHOD_NOT_FOUND", otherwise);
   return new ApiError("PAYMENT_METHOD_NOT_FOUND", `${field}: ${reason}`, { field, reason });
 }
@@ -173,5 +173,5 @@ const forgetAfterwards = (ctx: Context, tx: Tx, methodId: string): Promise<void>
 /** Unless somebody keeps it again by now. */
 export async function forgetAtProvider(ctx: Context, { methodId }: ForgottenMethod): Promise<void> {
   if (await isKept(ctx.db, methodId)) return;
-  await ctx.integrations.payments.forgetMethod(methodId);
+  await ctx.integrations.payments.detachMethod(methodId);
 }

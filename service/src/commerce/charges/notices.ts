@@ -1,13 +1,13 @@
 import type { Context } from "../../core/context.ts";
 import { invalidRequest } from "../../core/errors.ts";
-import { NoticeRefused, type ProviderNotice } from "../../integrations/payments/payments.ts";
+import { type PaymentEvent, WebhookSignatureError } from "../../integrations/payments/payments.ts";
 import { orUnavailable } from "./silence.ts";
 
-type About = ProviderNotice["about"];
+type About = PaymentEvent["about"];
 
 /** Who asks the provider what changed, by what its notice is about: worker.ts names them, because this room knows no other. */
 export type NoticeHandlers = {
-  [A in About]: (ctx: Context, notice: Extract<ProviderNotice, { about: A }>) => Promise<unknown>;
+  [A in About]: (ctx: Context, notice: Extract<PaymentEvent, { about: A }>) => Promise<unknown>;
 };
 
 export type NoticeHeaders = Record<string, string | undefined>;
@@ -30,9 +30,9 @@ export async function takeNotice(
 
 async function readNotice(ctx: Context, body: Buffer, headers: NoticeHeaders) {
   try {
-    return await ctx.integrations.payments.readNotice(body, headers);
+    return await ctx.integrations.payments.parseWebhook(body, headers);
   } catch (error) {
-    if (error instanceof NoticeRefused) throw invalidRequest("signature", error.message);
+    if (error instanceof WebhookSignatureError) throw invalidRequest("signature", error.message);
     throw error;
   }
 }

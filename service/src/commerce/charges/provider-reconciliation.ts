@@ -117,7 +117,7 @@ function sayCharge(item: ListedCharge, row: ChargedRow | undefined): string[] {
   if (item.state !== "succeeded")
     return row?.isBooked ? [`${charge} is ${item.state} at the payment provider, and booked as paid.`] : [];
   if (!row) return [`${charge} is not booked: there is no such row.`];
-  if (!row.isBooked && row.status === "canceled" && item.isGivenBack) return [];
+  if (!row.isBooked && row.status === "canceled" && item.isRefunded) return [];
   if (!row.isBooked) return [`${charge} is not booked: its row is ${row.status}.`];
   if (row.amountMinor !== item.amountMinor || row.currency !== item.currency)
     return [`${charge} is booked as ${formatMoney(row.amountMinor, row.currency)}.`];

@@ -9,7 +9,7 @@ import { toMinor } from "../../core/money/amount.ts";
 import { fakePayments } from "../../integrations/payments/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../../integrations/payments/payments.fake-server.ts";
 import { memoryStore } from "../../integrations/payments/payments.fake-store.ts";
-import type { PaymentRequest } from "../../integrations/payments/payments.ts";
+import type { ChargeRequest } from "../../integrations/payments/payments.ts";
 import type { Settlement } from "../charges/attempts.ts";
 import { listOpenMoney } from "../charges/open-money.ts";
 import { reconcileOrders, settle } from "./payment.ts";
@@ -296,7 +296,7 @@ test("an outcome that comes twice, or too late, moves nothing", async () => {
   const { ctx } = market.service;
   const { buyer, productId, orderId, url } = await hasWaiting();
   await press(url, "approve");
-  const paid = (await ctx.integrations.payments.find(orderId)) as Settlement;
+  const paid = (await ctx.integrations.payments.findCharge(orderId)) as Settlement;
   const id = toUuid("ord", orderId)!;
   const settled = await Promise.all(Array.from({ length: 5 }, () => settle(ctx, id, paid)));
   for (const order of settled) {
@@ -444,7 +444,7 @@ test("of two orders of one product that are both paid in the end, the second one
   // We gave up on the first before its answer was found.
   await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
   const second = (await buy(buyer, productId, WAITS)).body.data;
-  const paid = (await ctx.integrations.payments.find(orderId)) as Settlement;
+  const paid = (await ctx.integrations.payments.findCharge(orderId)) as Settlement;
   assert.equal((await settle(ctx, toUuid("ord", orderId)!, paid)).status, "completed");
   await press(second.nextAction.url, "approve");
   assert.partialDeepStrictEqual(await orderOf(buyer, second.orderId), {
@@ -510,7 +510,7 @@ test("what could still be confirmed when the order was given up is called off", 
 
 test("an order that was given up is asked about for a week, ever more seldom", async (t) => {
   const { orderId } = await hasGivenUp();
-  const find = t.mock.method(market.service.ctx.integrations.payments, "find");
+  const find = t.mock.method(market.service.ctx.integrations.payments, "findCharge");
   const asked: number[] = [];
   for (let hour = 1; hour <= 240; hour++) {
     market.clock.forward(HOUR_MS);
@@ -538,7 +538,7 @@ test("what the provider understands and refuses is a decline", async (t) => {
   const buyer = await market.hasUser();
   const { payments } = market.service.ctx.integrations;
   const { charge } = payments;
-  t.mock.method(payments, "charge", (request: PaymentRequest) => charge({ ...request, currency: "nothing" }));
+  t.mock.method(payments, "charge", (request: ChargeRequest) => charge({ ...request, currency: "nothing" }));
   const productId = await hasProduct(seller);
   assert.equal(
     assertError(await buy(buyer, productId), 402, "INSUFFICIENT_FUNDS").declineCode,
@@ -552,7 +552,7 @@ test("late money for somebody who has closed their account goes back", async () 
   const { buyer, orderId } = await hasPending("answers get lost");
   await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
   await market.query("update users set closed_at = $2 where id = $1", [buyer.userId, market.clock.now]);
-  const paid = (await ctx.integrations.payments.find(orderId)) as Settlement;
+  const paid = (await ctx.integrations.payments.findCharge(orderId)) as Settlement;
   assert.equal((await settle(ctx, toUuid("ord", orderId)!, paid)).status, "refunded");
 });
 
@@ -566,7 +566,7 @@ test("late money for what somebody sold who has closed their account goes back",
   line.trouble = "none";
   await market.query("update orders set status = 'canceled' where id = $1", [toUuid("ord", orderId)]);
   await market.query("update users set closed_at = $2 where id = $1", [owner.userId, market.clock.now]);
-  const paid = (await ctx.integrations.payments.find(orderId)) as Settlement;
+  const paid = (await ctx.integrations.payments.findCharge(orderId)) as Settlement;
   assert.equal((await settle(ctx, toUuid("ord", orderId)!, paid)).status, "refunded");
 });
 
@@ -586,11 +586,13 @@ async function isTakenInPart(order: Omit<Waiting, "url">, { givenBack }: { given
   const method = { brand: "visa", last4: "4242" };
   const outcome = { state: "succeeded", paymentId: "ch_half", method, feeMinor: null } as const;
   const { payments } = market.service.ctx.integrations;
-  const { find } = payments;
-  payments.find = async (id) =>
-    id === order.orderId ? { ...outcome, amountMinor: 500n, currency: "USD", givenBack } : find(id);
+  const { findCharge: find } = payments;
+  payments.findCharge = async (id) =>
+    id === order.orderId
+      ? { ...outcome, amountMinor: 500n, currency: "USD", isRefunded: givenBack }
+      : find(id);
   await reconcile();
-  payments.find = find;
+  payments.findCharge = find;
 }
 
 const mismatched = async () =>

@@ -105,7 +105,7 @@ suite("a dispute", () => {
 
   test("keeps the date by which its bank must have an answer, for whoever runs the marketplace", async () => {
     const answerBy = new Date("2026-07-01T23:59:59Z");
-    const { disputeId } = await hasDispute({ answerBy });
+    const { disputeId } = await hasDispute({ evidenceDueBy: answerBy });
     const { rows } = await market.query("select answer_by from disputes where provider_dispute_id = $1", [
       disputeId,
     ]);

@@ -3,7 +3,7 @@ import type { Context } from "../../core/context.ts";
 import { DAY_MS } from "../../core/dates.ts";
 import { failPoint } from "../../core/fail-points.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import type { PayoutOutcome, PayoutRequest } from "../../integrations/payments/payments.ts";
+import type { PayoutRequest, PayoutResult } from "../../integrations/payments/payments.ts";
 import { eachInTurn } from "../../platform/jobs/in-turn.ts";
 import { ANSWERED_WITHIN_MS, orLeftOpen } from "../charges/silence.ts";
 import { SELLER_BANNED } from "./letters.ts";
@@ -27,7 +27,7 @@ const COMPLETED_ASKED_AFTER_MS = DAY_MS;
 const LATE_ASKED_AFTER_MS = 7 * DAY_MS;
 
 /** Their balance again, which waits with the rest of it until they are let in. */
-const BANNED: PayoutOutcome = { state: "failed", providerPayoutId: null, failureCode: SELLER_BANNED };
+const BANNED: PayoutResult = { state: "failed", providerPayoutId: null, failureCode: SELLER_BANNED };
 
 const providersId = (id: string) => toId("payout", id);
 

@@ -5,7 +5,7 @@ import { failPoint } from "../../core/fail-points.ts";
 import { toId } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { announce } from "../../events/outbox/outbox.ts";
-import type { PayoutOutcome } from "../../integrations/payments/payments.ts";
+import type { PayoutResult } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { sendMail } from "../../platform/email/mail.ts";
 import { bookCompleted, bookFailed, bookReturned } from "./books.ts";
@@ -16,7 +16,7 @@ import { findPayout, lockPayout, movePayout, OPEN, type PayoutMove, type PayoutR
 const isOpen = ({ status }: PayoutRow) => OPEN.includes(status);
 
 /** Moves a payout to what the provider says, the books with it; one that says so already stays as it is. */
-export async function settle(ctx: Context, id: string, outcome: PayoutOutcome): Promise<PayoutRow> {
+export async function settle(ctx: Context, id: string, outcome: PayoutResult): Promise<PayoutRow> {
   return ctx.db.transaction().execute(async (tx) => {
     const payout = await lockPayout(tx, id);
     if (!payout) throw new ApiError("PAYOUT_NOT_FOUND");
@@ -28,7 +28,7 @@ export async function settle(ctx: Context, id: string, outcome: PayoutOutcome): 
   });
 }
 
-async function end(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutOutcome): Promise<void> {
+async function end(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutResult): Promise<void> {
   if (outcome.state === "waits") return wait(ctx, tx, payout, outcome.waitsFor);
   const known = { provider_payout_id: outcome.providerPayoutId, waits_for: null };
   switch (outcome.state) {
@@ -76,7 +76,7 @@ async function noteReversed(
 }
 
 /** Some providers call failed what was paid and came back. */
-async function takeBack(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutOutcome): Promise<void> {
+async function takeBack(ctx: Context, tx: Tx, payout: PayoutRow, outcome: PayoutResult): Promise<void> {
   if (outcome.state === "completed") return noteReversed(ctx, tx, payout, outcome);
   if (outcome.state !== "returned" && outcome.state !== "failed") return;
   await bookReturned(ctx, tx, payout);
@@ -85,7 +85,7 @@ async function takeBack(ctx: Context, tx: Tx, payout: PayoutRow, outcome: Payout
 }
 
 /** An answer that was long on its way; or the provider changed its mind, which no job can mend: the amount may be in another payout. */
-function warnIfPaid({ log }: Context, { id, status }: PayoutRow, { state }: PayoutOutcome): void {
+function warnIfPaid({ log }: Context, { id, status }: PayoutRow, { state }: PayoutResult): void {
   if (state !== "completed") return;
   log.warn({ payout: id, status }, "the provider calls a payout completed whose amount was given back");
 }

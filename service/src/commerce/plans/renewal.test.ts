@@ -9,7 +9,7 @@ import { toId } from "../../core/ids.ts";
 import { fakePayments } from "../../integrations/payments/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../../integrations/payments/payments.fake-server.ts";
 import { memoryStore } from "../../integrations/payments/payments.fake-store.ts";
-import type { PaymentMethod, PaymentRequest, Payments } from "../../integrations/payments/payments.ts";
+import type { ChargeRequest, PaymentMethod, Payments } from "../../integrations/payments/payments.ts";
 import { reconcilePayments } from "./payment.ts";
 import { renewSubscriptions } from "./renewal.ts";
 import { applyDueDowngrades, monthAfter } from "./subscription.ts";
@@ -21,7 +21,7 @@ const PATH = "/v1/account/subscription";
 const line: PaymentLine = { trouble: "none" };
 /** In the place of everybody's card, which is good otherwise. */
 let card = "";
-const charged: PaymentRequest[] = [];
+const charged: ChargeRequest[] = [];
 /** The methods that everybody has. */
 const shared: PaymentMethod[] = [];
 

@@ -49,9 +49,9 @@ const recorded = (payments: Payments): Payments => ({
     if (outcome.state === "succeeded") charged.set(request.orderId, request.amountMinor);
     return outcome;
   },
-  async find(paymentId) {
-    const found = await payments.find(paymentId);
-    return found?.state === "succeeded" ? { ...found, givenBack: givenBack.has(paymentId) } : found;
+  async findCharge(paymentId) {
+    const found = await payments.findCharge(paymentId);
+    return found?.state === "succeeded" ? { ...found, isRefunded: givenBack.has(paymentId) } : found;
   },
 });
 

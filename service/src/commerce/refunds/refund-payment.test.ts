@@ -10,7 +10,7 @@ import { toUuid } from "../../core/ids.ts";
 import { fakePayments } from "../../integrations/payments/payments.fake.ts";
 import { type FakeProvider, startFakeProvider } from "../../integrations/payments/payments.fake-server.ts";
 import { memoryStore } from "../../integrations/payments/payments.fake-store.ts";
-import type { RefundOutcome } from "../../integrations/payments/payments.ts";
+import type { RefundResult } from "../../integrations/payments/payments.ts";
 import { reconcileOrders, settle } from "../checkout/payment.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 import { carryOut, hearOfRefund, reconcileRefunds, settleRefund } from "./refund-payment.ts";
@@ -120,7 +120,7 @@ suite("a refund whose answer is not heard", () => {
     const uuid = toUuid("refund", id)!;
     await hearOfRefund(ctx, id);
     assert.deepEqual(statusesOf(await orderOf(bought.buyer, bought.orderId)), ["processing"]);
-    const succeeded: RefundOutcome = { state: "succeeded", providerRefundId: "re_1" };
+    const succeeded: RefundResult = { state: "succeeded", providerRefundId: "re_1" };
     book.refunds.set(id, { ...book.refunds.get(id)!, outcome: succeeded });
     await Promise.all(Array.from({ length: 5 }, () => hearOfRefund(ctx, id)));
     await settleRefund(ctx, uuid, succeeded);
@@ -134,10 +134,10 @@ test("a refund that the buyer's bank sends back is owed to them, and noted once"
   const bought = await hasOrder();
   const { id } = (await ask(bought.buyer, bought.orderId)).body.data;
   const before = (await orderOf(bought.buyer, bought.orderId)).refundedAmount;
-  const failed: RefundOutcome = { state: "failed", providerRefundId: "re_1", failureCode: "card_closed" };
+  const failed: RefundResult = { state: "failed", providerRefundId: "re_1", failureCode: "card_closed" };
   book.refunds.set(id, { ...book.refunds.get(id)!, outcome: failed });
   await Promise.all(Array.from({ length: 20 }, () => hearOfRefund(ctx, id)));
-  const late: RefundOutcome = { state: "succeeded", providerRefundId: "re_1" };
+  const late: RefundResult = { state: "succeeded", providerRefundId: "re_1" };
   await settleRefund(ctx, toUuid("refund", id)!, late);
   const { data } = (await bought.buyer.get(`/v1/refunds/${id}`)).body;
   assert.partialDeepStrictEqual(data, {
@@ -351,7 +351,7 @@ suite("money that comes for an order that was given up, when its buyer has the p
   }
   const comes = async (orderId: string) => {
     const { ctx } = market.service;
-    const paid = (await ctx.integrations.payments.find(orderId))!;
+    const paid = (await ctx.integrations.payments.findCharge(orderId))!;
     assert.equal(paid.state, "succeeded");
     if (paid.state === "succeeded") await settle(ctx, toUuid("ord", orderId)!, paid);
   };

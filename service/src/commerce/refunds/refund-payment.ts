@@ -3,7 +3,7 @@ import { failPoint } from "../../core/fail-points.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { announce } from "../../events/outbox/outbox.ts";
-import type { RefundOutcome } from "../../integrations/payments/payments.ts";
+import type { RefundResult } from "../../integrations/payments/payments.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { eachInTurn } from "../../platform/jobs/in-turn.ts";
 import { ANSWERED_WITHIN_MS, orLeftOpen } from "../charges/silence.ts";
@@ -47,20 +47,20 @@ export async function carryOut(ctx: Context, refundId: string): Promise<void> {
   failPoint(ctx, "refund: settled, not answered");
 }
 
-const askProvider = (ctx: Context, { id, ...request }: AskedRefund): Promise<RefundOutcome | null> =>
+const askProvider = (ctx: Context, { id, ...request }: AskedRefund): Promise<RefundResult | null> =>
   orLeftOpen(ctx, { refund: id }, () =>
     ctx.integrations.payments.refund({ refundId: toId("refund", id), ...request }),
   );
 
 /** What is not processing any more. */
 export type SettledRefund = Failed | { state: "succeeded"; providerRefundId: string };
-type Failed = Extract<RefundOutcome, { state: "failed" }>;
+type Failed = Extract<RefundResult, { state: "failed" }>;
 
 /**
  * Moves a refund that is under way to what the provider says, and all that hangs on it; a settled one stays as it is, unless it comes
  * back.
  */
-export async function settleRefund(ctx: Context, refundId: string, outcome: RefundOutcome): Promise<void> {
+export async function settleRefund(ctx: Context, refundId: string, outcome: RefundResult): Promise<void> {
   if (outcome.state === "processing") return;
   const settled = outcome as SettledRefund;
   await ctx.db.transaction().execute(async (tx) => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { limitsOfStripe, toStripe } from "../../integrations/payments/payments.stripe-amounts.ts";
+import { stripeLimits, toStripe } from "../../integrations/payments/stripe-amounts.ts";
 import { currencies } from "./amount.ts";
 import { whyNotChargeable } from "./chargeable.ts";
 
@@ -10,7 +10,7 @@ const anyMinor = fc.oneof(fc.bigInt({ min: 0n, max: 2_000n }), fc.bigInt({ min: 
 test("whyNotChargeable: with Stripe's limits, it refuses exactly what Stripe has no amount for, or takes for too little", () => {
   fc.assert(
     fc.property(anyMinor, fc.constantFrom(...currencies), (minor, currency) => {
-      const limits = limitsOfStripe(currency);
+      const limits = stripeLimits(currency);
       const can = toStripe(minor, currency) !== null && (minor === 0n || minor >= limits.minimumMinor);
       assert.equal(whyNotChargeable(limits, minor, currency) === null, can);
     }),
@@ -24,7 +24,7 @@ test("limitsOfStripe: amounts rounded down to its step can be transferred", () =
       anyMinor,
       fc.constantFrom("KWD", "BHD", "JOD", "OMR", "TND", "USD", "JPY", "MGA"),
       (minor, currency) => {
-        const { stepMinor } = limitsOfStripe(currency);
+        const { stepMinor } = stripeLimits(currency);
         assert.notEqual(toStripe(minor - (minor % stepMinor), currency), null);
       },
     ),

@@ -22,7 +22,7 @@ export async function attemptDelivery(ctx: Context, delivery: Claimed): Promise<
     delivery.secrets.map((secret) => ({ ...secret, userId })),
   );
   if (secrets.length === 0)
-    return { attempt: unpostedAttempt(ctx), result: { answer: null, problem: "secret_unreadable" } };
+    return { attempt: unpostedAttempt(ctx), result: { response: null, problem: "secret_unreadable" } };
   const body = bodyOf(ctx, delivery);
   const headers = headersOf(ctx, { ...delivery, body }, secrets);
   const startedAt = ctx.now();
@@ -32,7 +32,7 @@ export async function attemptDelivery(ctx: Context, delivery: Claimed): Promise<
   );
   const durationMs = Math.round(performance.now() - start);
   const attempt = { id: ctx.newId(), startedAt, endedAt: ctx.now(), durationMs, requestHeaders: headers };
-  return { attempt: { ...attempt, answer: result.answer }, result };
+  return { attempt: { ...attempt, answer: result.response }, result };
 }
 
 function headersOf(ctx: Context, delivery: Claimed, secrets: string[]): Record<string, string> {

@@ -26,7 +26,7 @@ async function claim(most: number, by: Pick<pg.Pool, "query"> = ctx.pool): Promi
 
 /** How they went, written at once. */
 async function answer(claimed: Claimed[], status: number, headers: Record<string, string> = {}) {
-  const result = { answer: { status, headers, body: "" }, problem: null };
+  const result = { response: { status, headers, body: "" }, problem: null };
   const recorded = claimed.map((delivery) => ({
     delivery,
     attempt: unpostedAttempt(ctx),

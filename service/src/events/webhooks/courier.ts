@@ -133,7 +133,7 @@ export class Courier {
   /** Takes back what dead workers held; what killed several of them counts as attempted. */
   async reap(): Promise<void> {
     const poison = await reapDeliveries(this.#ctx.pool, this.#lease(), await this.#findDead());
-    const result = { answer: null, problem: "worker_lost" } as const;
+    const result = { response: null, problem: "worker_lost" } as const;
     for (const delivery of poison) this.#record(delivery, { attempt: unpostedAttempt(this.#ctx), result });
   }
 

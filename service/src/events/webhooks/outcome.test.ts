@@ -8,7 +8,7 @@ const first: Leased = {
   ...{ status: "pending", attempts: 0, scheduledAttempts: 0, isManual: false, resumeAt: null },
 };
 const outcomeAt = (status: number, headers = {}) =>
-  outcomeOf(first, { answer: { status, headers, body: "" }, problem: null }, now, () => 0);
+  outcomeOf(first, { response: { status, headers, body: "" }, problem: null }, now, () => 0);
 
 test("any 2xx takes a delivery, and nothing else does", () => {
   const taken = Array.from({ length: 500 }, (_, n) => n + 100).filter(
@@ -35,7 +35,7 @@ test("429 and 503 may ask to be left alone, and no other answer", () => {
 });
 
 test("a 200 whose body broke off is not taken", () => {
-  const broken = { answer: { status: 200, headers: {}, body: "" }, problem: "connection" } as const;
+  const broken = { response: { status: 200, headers: {}, body: "" }, problem: "connection" } as const;
   const { status, error } = outcomeOf(first, broken, now, () => 0);
   assert.deepEqual([status, error], ["retrying", "connection"]);
 });

@@ -35,8 +35,8 @@ export type Result = Omit<PostResult, "problem"> & {
   problem: PostResult["problem"] | "worker_lost" | "secret_unreadable";
 };
 
-const isSuccess = ({ answer, problem }: Result): boolean =>
-  problem === null && answer !== null && answer.status >= 200 && answer.status < 300;
+const isSuccess = ({ response, problem }: Result): boolean =>
+  problem === null && response !== null && response.status >= 200 && response.status < 300;
 
 /** An answer that took longer than that is slow: it held a worker's slot for so long. */
 const SLOW_MS = 5_000;
@@ -53,7 +53,7 @@ export function outcomeOf(delivery: Leased, result: Result, endedAt: Date, rando
   const ended = { scheduledAttempts, dueAt: null, blockedUntil: null, isGone: false };
   if (isSuccess(result)) return { ...ended, status: "succeeded", error: null };
   const error = result.problem ?? "status";
-  if (result.answer?.status === 410) return { ...ended, status: "failed", isGone: true, error };
+  if (result.response?.status === 410) return { ...ended, status: "failed", isGone: true, error };
   const patience = patienceAskedFor(result, endedAt);
   const dueAt = delivery.isManual
     ? delivery.resumeAt
@@ -71,7 +71,7 @@ export function outcomeOf(delivery: Leased, result: Result, endedAt: Date, rando
 const endOf = ({ status, isManual }: Leased): DeliveryStatus =>
   isManual && status === "succeeded" ? "succeeded" : "failed";
 
-function patienceAskedFor({ answer }: Result, now: Date): number {
-  if (answer?.status !== 429 && answer?.status !== 503) return 0;
-  return retryAfterMs(answer.headers["retry-after"] ?? null, now);
+function patienceAskedFor({ response }: Result, now: Date): number {
+  if (response?.status !== 429 && response?.status !== 503) return 0;
+  return retryAfterMs(response.headers["retry-after"] ?? null, now);
 }

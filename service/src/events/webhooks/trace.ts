@@ -19,7 +19,7 @@ export async function tracePost(delivery: Claimed, post: () => Promise<PostResul
     "stoa.event.id": toId("evt", delivery.eventId),
   });
   const result = await post();
-  const { answer, problem } = result;
+  const { response: answer, problem } = result;
   if (answer) span.setAttribute("http.response.status_code", answer.status);
   if (problem) markFailed(span, problem);
   else if (answer && answer.status >= 300) markFailed(span, String(answer.status));

@@ -3,8 +3,8 @@ import type { Context, Member } from "../../core/context.ts";
 import { ruleViolation } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import {
+  anyModelProviders,
   defaultModels,
-  fitsEverything,
   type ProviderId,
 } from "../../integrations/ai-providers/ai-provider.ts";
 import { type KeyRow, listValidKeys } from "../provider-keys/key-queries.ts";
@@ -24,7 +24,7 @@ export async function defaultKeyFor(
 ): Promise<string> {
   const isKnown = (provider: ProviderId) => model ?? product.models[provider] ?? defaultModels[provider];
   const fits = (provider: ProviderId) =>
-    fitsEverything.has(provider) || product.compatibility.includes(provider);
+    anyModelProviders.has(provider) || product.compatibility.includes(provider);
   const fitting = providers.filter((provider) => fits(provider) && isKnown(provider));
   const key = firstReachable(ctx, await listValidKeys(ctx.db, caller.userId, fitting));
   if (key) return toId("pkey", key.id);

@@ -5,7 +5,7 @@ import { assertError, type Client, type Market, openMarket, type Reply } from ".
 import { type ProviderServer, startProviderServer } from "../../../test/provider-server.ts";
 import { allAt, hasKey, newestRun, ran, run } from "../../../test/runs.ts";
 import { toUuid } from "../../core/ids.ts";
-import { SANDBOX_LABEL } from "../../integrations/ai-providers/ai-provider.sandbox.ts";
+import { SANDBOX_LABEL } from "../../integrations/ai-providers/sandbox.ts";
 
 let provider: ProviderServer;
 let market: Market;

@@ -1,5 +1,5 @@
 import { GrowingText } from "../../core/growing-text.ts";
-import { AnswerMemory, type HeldAnswer } from "../../integrations/ai-providers/answer-memory.ts";
+import { type AnswerAllocation, AnswerMemory } from "../../integrations/ai-providers/answer-memory.ts";
 import type { Notices } from "../../platform/db/notices.ts";
 import type { LeavingReason } from "../executions/queries.ts";
 
@@ -41,14 +41,14 @@ export class LiveRun {
   /** Called when another process has a reader of it. */
   onWatch: () => void = () => {};
   readonly #giveUp = new AbortController();
-  readonly #held: HeldAnswer;
+  readonly #held: AnswerAllocation;
   #holders = 1;
   /** How much the reader has taken whom the run waits for; null: it waits for nobody. */
   #readTo: number | null = null;
   #wakeRun: () => void = () => {};
   readonly #waiting = new Set<() => void>();
 
-  constructor(id: string, held: HeldAnswer = new AnswerMemory().open()) {
+  constructor(id: string, held: AnswerAllocation = new AnswerMemory().allocate()) {
     this.id = id;
     this.#held = held;
   }
@@ -195,7 +195,7 @@ export class LiveRuns {
   }
 
   begin(id: string): LiveRun {
-    const run = new LiveRun(id, this.#answerMemory.open());
+    const run = new LiveRun(id, this.#answerMemory.allocate());
     this.#runs.set(id, run);
     return run;
   }

@@ -5,7 +5,11 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError, fieldError, ruleViolation } from "../../core/errors.ts";
 import { parseMessages, renderMessages } from "../../formats/prompt-template/template.ts";
 import { checkVariables } from "../../formats/prompt-template/variables.ts";
-import { defaultModels, fitsEverything, type Message } from "../../integrations/ai-providers/ai-provider.ts";
+import {
+  anyModelProviders,
+  defaultModels,
+  type Message,
+} from "../../integrations/ai-providers/ai-provider.ts";
 import { keyToRunWith, type UsableKey } from "../provider-keys/provider-keys.ts";
 import { type RunOptions, withinCost } from "./max-cost.ts";
 
@@ -75,7 +79,7 @@ export function mustBeBought(product: Product): void {
 }
 
 function mustFit(product: Product, key: UsableKey): void {
-  if (fitsEverything.has(key.provider) || product.compatibility.includes(key.provider)) return;
+  if (anyModelProviders.has(key.provider) || product.compatibility.includes(key.provider)) return;
   throw new ApiError(
     "PROVIDER_NOT_SUPPORTED",
     `This product runs on ${product.compatibility.join(", ")}; the key is of ${key.provider}.`,

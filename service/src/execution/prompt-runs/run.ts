@@ -62,7 +62,7 @@ async function callAndRecord(ctx: Context, run: Run, prepared: Prepared): Promis
 
 /** Where the provider is left alone for a while nothing is sent, and nothing was used. */
 export const mustLetThrough = (ctx: Context, { provider, secret, baseUrl }: UsableKey): void =>
-  ctx.integrations.ai.mustLetThrough?.({ provider, apiKey: secret, baseUrl });
+  ctx.integrations.ai.mustBeAvailable?.({ provider, apiKey: secret, baseUrl });
 
 /** Before the call: a server of the buyer's own has the whole prompt, even if it then answers with an error. */
 export async function noteFirstUse(

@@ -3,7 +3,7 @@ import { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import {
   type ProviderAnswer,
-  ProviderFault,
+  ProviderError,
   type TokenUsage,
 } from "../../integrations/ai-providers/ai-provider.ts";
 import { isDatabaseDown } from "../../platform/db/database.ts";
@@ -156,8 +156,8 @@ export async function failed(ctx: Context, run: Run, cause: unknown, spent: Spen
     ...(hasTexts && {
       sealed_texts: sealTexts(ctx, run, { variables: run.variables!, output: String(text) }),
     }),
-    ...(cause instanceof ProviderFault && { fault: JSON.stringify(cause.details) }),
-    attempts: cause instanceof ProviderFault ? cause.attempts : 0,
+    ...(cause instanceof ProviderError && { fault: JSON.stringify(cause.details) }),
+    attempts: cause instanceof ProviderError ? cause.attempts : 0,
     ...(spent && spentValues(spent)),
     duration_ms: durationOf(run),
     completed_at: ctx.now(),
@@ -175,7 +175,7 @@ export const canceledBy = {
 
 function toFailure(ctx: Context, { id, live }: Run, cause: unknown) {
   const executionId = toId("exec", id);
-  if (cause instanceof ProviderFault) {
+  if (cause instanceof ProviderError) {
     const details = { ...cause.details, executionId };
     const error = new ApiError(cause.code, cause.message, details, cause.retryAfterSeconds);
     return { recorded: cause.code, error };

@@ -11,7 +11,7 @@ import { statementsOf } from "../../../test/statements.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
-import { type ProviderAnswer, ProviderFault } from "../../integrations/ai-providers/ai-provider.ts";
+import { type ProviderAnswer, ProviderError } from "../../integrations/ai-providers/ai-provider.ts";
 import { countCalls } from "./key-queries.ts";
 import {
   endCall,
@@ -202,13 +202,13 @@ suite("a budget", () => {
   test("is given back by a call that failed, but for what was counted", async () => {
     const key = await hasKey(owner, { monthlyBudget: 0.01 });
     const facts = { provider: "openai" as const, attempts: 1 };
-    for (const error of [new ProviderFault("PROVIDER_ERROR", facts), new Error("given up")]) {
+    for (const error of [new ProviderError("PROVIDER_ERROR", facts), new Error("given up")]) {
       const call = await openCall(key);
       await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
       await call.fails(error);
     }
     const filtered = await openCall(key);
-    await filtered.fails(new ProviderFault("CONTENT_FILTERED", { ...facts, usage: USAGE }));
+    await filtered.fails(new ProviderError("CONTENT_FILTERED", { ...facts, usage: USAGE }));
     await mustStandAgainst(key, "KEY_BUDGET_EXCEEDED");
   });
 

@@ -4,11 +4,11 @@ import { daysAfter } from "../../core/dates.ts";
 import { ApiError } from "../../core/errors.ts";
 import {
   CallProgress,
-  estimateAbandoned,
+  estimateAbandonedUsage,
   type Message,
   type ProviderAnswer,
   type ProviderCall,
-  ProviderFault,
+  ProviderError,
   type TokenUsage,
 } from "../../integrations/ai-providers/ai-provider.ts";
 import { type AnswerLimits, priceOfCall } from "./call-price.ts";
@@ -88,7 +88,7 @@ export type CallOutcome = { cost: Cost } | { cause: unknown; cost: Cost | null }
 function verdictOf(key: SealedKey, outcome: CallOutcome): CallEnd["verdict"] {
   if (!("cause" in outcome)) return key.status === "valid" ? null : "valid";
   const { cause } = outcome;
-  return cause instanceof ProviderFault && cause.code === "PROVIDER_KEY_INVALID" ? "invalid" : null;
+  return cause instanceof ProviderError && cause.code === "PROVIDER_KEY_INVALID" ? "invalid" : null;
 }
 
 export function toCallEnd(ctx: Context, call: OpenCall | null, outcome: CallOutcome): CallEnd | null {
@@ -149,13 +149,15 @@ export function usageOfFailed(
   messages: readonly Message[],
   progress: CallProgress,
 ): TokenUsage | null {
-  if (!(cause instanceof ProviderFault))
-    return progress.isSent ? estimateAbandoned(messages, progress) : null;
-  const { code, facts } = cause;
+  if (!(cause instanceof ProviderError))
+    return progress.isSent ? estimateAbandonedUsage(messages, progress) : null;
+  const { code, info: facts } = cause;
   if (facts.usage) return facts.usage;
   const isTimeout = code === "PROVIDER_TIMEOUT" && facts.phase !== "connect" && progress.isSent;
   const isGivenUp = code === "SERVICE_UNAVAILABLE" && progress.isSent;
-  return isTimeout || isGivenUp || progress.outputBytes > 0 ? estimateAbandoned(messages, progress) : null;
+  return isTimeout || isGivenUp || progress.outputBytes > 0
+    ? estimateAbandonedUsage(messages, progress)
+    : null;
 }
 
 /**

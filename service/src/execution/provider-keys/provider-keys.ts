@@ -2,7 +2,7 @@ import type { ChangeProviderKey, CreateProviderKey, ProviderKey } from "@stoa/co
 import type { Context, Member, RequestSource } from "../../core/context.ts";
 import { ApiError, invalidRequest } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import type { KeyVerdict } from "../../integrations/ai-providers/ai-provider.ts";
+import type { KeyStatus } from "../../integrations/ai-providers/ai-provider.ts";
 import { record } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
@@ -211,7 +211,7 @@ function unlessGivenUp({ shutdown }: Context) {
   };
 }
 
-async function askAbout(ctx: Context, key: KeyRow): Promise<KeyVerdict> {
+async function askAbout(ctx: Context, key: KeyRow): Promise<KeyStatus> {
   const verdict = await ctx.integrations.ai.verify(
     { provider: key.provider, apiKey: openKey(ctx, key), baseUrl: key.baseUrl },
     ctx.shutdown,

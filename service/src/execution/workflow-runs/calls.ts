@@ -3,7 +3,7 @@ import { ApiError } from "../../core/errors.ts";
 import {
   defaultModels,
   type ProviderAnswer,
-  ProviderFault,
+  ProviderError,
 } from "../../integrations/ai-providers/ai-provider.ts";
 import { retryWhileAway } from "../../platform/db/database.ts";
 import {
@@ -105,7 +105,7 @@ async function withinCost<T>(
 }
 
 /** A budget that calls under way hold limits how many run at once: the step waits for one of them to end. */
-const isReserved = ({ code, details }: ProviderFault | ApiError): boolean =>
+const isReserved = ({ code, details }: ProviderError | ApiError): boolean =>
   code === "KEY_BUDGET_EXCEEDED" && details?.["reason"] === "reserved";
 
 /** What anything thrown says of a step. Nothing of it quotes a prompt, an output or a key. */
@@ -119,7 +119,7 @@ export async function guarded(
     return await work(tally);
   } catch (error) {
     if (signal.aborted) return { kind: "given_up", facts: tally.facts };
-    if (error instanceof ProviderFault || error instanceof ApiError)
+    if (error instanceof ProviderError || error instanceof ApiError)
       return failed(isReserved(error) ? "KEY_CONCURRENCY_LIMIT" : error.code, error.message, {
         isFinal: FINAL.has(error.code),
         retryAfterSeconds: error.retryAfterSeconds,

@@ -1,8 +1,8 @@
 import type { Context } from "../../core/context.ts";
 import { formatPath } from "../../core/errors.ts";
 import { type JsonSchema, valueFaults } from "../../formats/workflow-definition/json-schema.ts";
-import { SANDBOX_LABEL } from "../../integrations/ai-providers/ai-provider.sandbox.ts";
 import type { Message, ProviderAnswer } from "../../integrations/ai-providers/ai-provider.ts";
+import { SANDBOX_LABEL } from "../../integrations/ai-providers/sandbox.ts";
 import { isTooDeep, MAX_DEPTH } from "../../platform/http/json-body.ts";
 import { endCall } from "../provider-keys/provider-calls.ts";
 import { type Call, callOnce } from "./calls.ts";

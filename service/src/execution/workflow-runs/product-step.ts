@@ -5,7 +5,7 @@ import { parseMessages, renderMessages } from "../../formats/prompt-template/tem
 import { checkVariables } from "../../formats/prompt-template/variables.ts";
 import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/definition.ts";
 import { checkInput } from "../../formats/workflow-definition/inputs.ts";
-import { fitsEverything, ProviderFault } from "../../integrations/ai-providers/ai-provider.ts";
+import { anyModelProviders, ProviderError } from "../../integrations/ai-providers/ai-provider.ts";
 import { retryWhileAway } from "../../platform/db/database.ts";
 import { countRun } from "../executions/product-runs.ts";
 import { mustBeBought, versionToRun } from "../prompt-runs/prepare.ts";
@@ -95,7 +95,7 @@ async function counted(
   } catch (error) {
     // What a shutdown broke off another process calls again.
     const isCanceled = signal.aborted && !ctx.shutdown.aborted;
-    const errorCode = error instanceof ProviderFault ? error.code : null;
+    const errorCode = error instanceof ProviderError ? error.code : null;
     if (isCanceled || errorCode)
       await countRun(ctx, { ...run, status: isCanceled ? "canceled" : "failed", errorCode });
     throw error;
@@ -107,7 +107,9 @@ export const providerFor = (
   compatibility: readonly string[],
   apiKeys: Record<string, string>,
 ): string | undefined =>
-  Object.keys(apiKeys).find((provider) => compatibility.includes(provider) || fitsEverything.has(provider));
+  Object.keys(apiKeys).find(
+    (provider) => compatibility.includes(provider) || anyModelProviders.has(provider),
+  );
 
 async function callWorkflowOf(
   ctx: Context,

@@ -4,7 +4,7 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError, type FieldProblem, formatPath } from "../../core/errors.ts";
 import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/definition.ts";
 import { providersOf } from "../../formats/workflow-definition/workflow.ts";
-import { fitsEverything } from "../../integrations/ai-providers/ai-provider.ts";
+import { anyModelProviders } from "../../integrations/ai-providers/ai-provider.ts";
 import { versionToRun } from "../prompt-runs/prepare.ts";
 import { keyToRunWith } from "../provider-keys/provider-keys.ts";
 import { providerFor } from "./product-step.ts";
@@ -121,6 +121,6 @@ async function whyNoKey(
   if (apiKeyId === undefined) return "is required: the workflow calls this provider";
   const key = await found(() => keyToRunWith(ctx, caller, apiKeyId));
   if (typeof key === "string") return "names no provider key of yours";
-  if (key.provider === provider || fitsEverything.has(key.provider)) return null;
+  if (key.provider === provider || anyModelProviders.has(key.provider)) return null;
   return `is a key of ${key.provider}`;
 }

@@ -1,6 +1,6 @@
 import { type Provider, providers } from "@stoa/contract";
 import type { FieldProblem, ValidationIssue } from "../../core/errors.ts";
-import { fitsEverything } from "../../integrations/ai-providers/ai-provider.ts";
+import { anyModelProviders } from "../../integrations/ai-providers/ai-provider.ts";
 import { validationIssuesOf } from "../../platform/http/validate.ts";
 import { parseTemplate, variablesOf } from "../prompt-template/template.ts";
 import { MAX_STEPS, Workflow } from "./definition.ts";
@@ -78,7 +78,7 @@ export function providersOf({ steps }: Workflow): Provider[] {
 
 /** Those that a product which says that it is compatible with these would lack. */
 export const missingProviders = (workflow: Workflow, compatibility: readonly string[]): Provider[] =>
-  providersOf(workflow).filter((id) => !fitsEverything.has(id) && !compatibility.includes(id));
+  providersOf(workflow).filter((id) => !anyModelProviders.has(id) && !compatibility.includes(id));
 
 interface Place {
   path: Path;

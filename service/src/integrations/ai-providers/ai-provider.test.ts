@@ -17,10 +17,10 @@ import {
   providersOn,
   type Setting,
 } from "../../../test/providers.ts";
-import { TargetTimeout } from "../egress/safe-fetch.ts";
-import { createSandbox, withSandbox } from "./ai-provider.sandbox.ts";
-import { createSdkProviders } from "./ai-provider.sdk.ts";
+import { TargetTimeout } from "../egress/guarded-fetch.ts";
 import type { ProviderCall } from "./ai-provider.ts";
+import { createSandbox, withSandbox } from "./sandbox.ts";
+import { createSdkProviders } from "./sdk-providers.ts";
 
 const lastOf = (server: ProviderServer) => server.requests.at(-1)!;
 
@@ -414,7 +414,7 @@ test("a model of Google's is a name in a path, and never another path", async (t
   ];
   for (const model of strange) {
     const fault = await faultOf(providers, callTo("google", { model }));
-    assert.deepEqual([fault.code, fault.facts.reason], ["PROVIDER_NOT_SUPPORTED", "model_not_found"], model);
+    assert.deepEqual([fault.code, fault.info.reason], ["PROVIDER_NOT_SUPPORTED", "model_not_found"], model);
   }
   assert.equal(server.requests.length, 0);
   for (const model of ["gemini-2.5-pro", "models/gemini-2.5-pro", "tunedModels/my_own-1"]) {

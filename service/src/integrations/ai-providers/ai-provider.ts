@@ -39,7 +39,7 @@ export const defaultBaseUrls: Readonly<Record<Exclude<ProviderId, "sandbox">, st
 };
 
 /** Doors to any model: their keys run every product, whatever it says that it is compatible with. */
-export const fitsEverything: ReadonlySet<string> = new Set<ProviderId>([
+export const anyModelProviders: ReadonlySet<string> = new Set<ProviderId>([
   "sandbox",
   "ollama",
   "openrouter",
@@ -121,7 +121,7 @@ export interface ProviderAnswer {
 }
 
 /** `unreachable`: nothing is known about the key, the provider did not say. */
-export type KeyVerdict = "valid" | "invalid" | "unreachable";
+export type KeyStatus = "valid" | "invalid" | "unreachable";
 
 /** What the service needs of AI providers. */
 export interface AiProviders {
@@ -133,9 +133,9 @@ export interface AiProviders {
    */
   stream(call: ProviderCall): AsyncGenerator<string, ProviderAnswer, undefined>;
   /** Asks the provider whether it knows the key, without spending tokens. */
-  verify(key: ProviderKey, signal?: AbortSignal): Promise<KeyVerdict>;
+  verify(key: ProviderKey, signal?: AbortSignal): Promise<KeyStatus>;
   /** Throws PROVIDER_UNAVAILABLE where a call would be refused now, before anything was sent. */
-  mustLetThrough?(key: ProviderKey): void;
+  mustBeAvailable?(key: ProviderKey): void;
   close?(): Promise<void>;
 }
 
@@ -161,7 +161,7 @@ export const defaultDeadlines: Deadlines = {
   totalMs: 600_000,
 };
 
-export interface ProviderFaultFacts {
+export interface ProviderErrorInfo {
   provider: ProviderId;
   attempts: number;
   /** The provider's HTTP status, if it answered. */
@@ -180,46 +180,49 @@ export interface ProviderFaultFacts {
  * A provider that gave no answer. Message and facts are words of ours and numbers: never the prompt, the key or what
  * the provider wrote, since providers quote both. It has no `cause` for the same reason.
  */
-export class ProviderFault extends Error {
+export class ProviderError extends Error {
   readonly code: ErrorCode;
-  readonly facts: Readonly<ProviderFaultFacts>;
+  readonly info: Readonly<ProviderErrorInfo>;
 
-  constructor(code: ErrorCode, facts: ProviderFaultFacts, message: string = errorCatalogue[code].message) {
+  constructor(code: ErrorCode, facts: ProviderErrorInfo, message: string = errorCatalogue[code].message) {
     super(message);
     this.name = "ProviderFault";
     this.code = code;
-    this.facts = facts;
+    this.info = facts;
   }
 
   get provider(): ProviderId {
-    return this.facts.provider;
+    return this.info.provider;
   }
 
   get attempts(): number {
-    return this.facts.attempts;
+    return this.info.attempts;
   }
 
   /** Seconds, sent as `Retry-After`. */
   get retryAfterSeconds(): number | undefined {
-    return this.facts.retryAfterSeconds;
+    return this.info.retryAfterSeconds;
   }
 
   /** The `details` of the API's error. */
   get details(): Record<string, unknown> {
-    const { usage: _, ...told } = this.facts;
+    const { usage: _, ...told } = this.info;
     const source = this.code === "SERVICE_UNAVAILABLE" ? "marketplace" : "provider";
     return { source, ...told };
   }
 }
 
-const BYTES_OF_A_TOKEN = 4;
+const BYTES_PER_TOKEN = 4;
 
 /** Tokens by rule of thumb, where nobody counts them: a quarter of the UTF-8 bytes, rounded up. */
-export const estimateTokens = (text: string) => Math.ceil(Buffer.byteLength(text) / BYTES_OF_A_TOKEN);
+export const estimateTokens = (text: string) => Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
 
 /** What an abandoned call has used by our estimate: its whole prompt, and what the model had written. */
-export function estimateAbandoned(messages: readonly Message[], { outputBytes }: CallProgress): TokenUsage {
+export function estimateAbandonedUsage(
+  messages: readonly Message[],
+  { outputBytes }: CallProgress,
+): TokenUsage {
   const promptTokens = estimateTokens(messages.map(({ content }) => content).join("\n\n"));
-  const completionTokens = Math.ceil(outputBytes / BYTES_OF_A_TOKEN);
+  const completionTokens = Math.ceil(outputBytes / BYTES_PER_TOKEN);
   return { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens, estimated: true };
 }

@@ -4,7 +4,7 @@ const MAX_HELD = 64 * 1024 * 1024;
 const ADMISSION_PART = 1 / 16;
 
 /** What one answer holds. */
-export interface HeldAnswer {
+export interface AnswerAllocation {
   /** Holds more, or answers false and holds what it held: the answer may not be larger than what is left. */
   tryGrow(characters: number): boolean;
   /** Holds more in any case: of what is counted elsewhere, too, or is paid for. */
@@ -34,7 +34,7 @@ export class AnswerMemory {
     return this.#held > this.#max * (1 - ADMISSION_PART);
   }
 
-  open(): HeldAnswer {
+  allocate(): AnswerAllocation {
     let own = 0;
     const grow = (characters: number) => {
       own += characters;

@@ -2,18 +2,18 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
 import {
-  Breaker,
+  CircuitBreaker,
+  type CircuitPermit,
   FAULTS_TO_OPEN,
   JITTER,
-  LONGEST_OPEN_MS,
+  MAX_OPEN_MS,
   OPEN_MS,
-  type Pass,
   TRIAL_MS,
 } from "./circuit-breaker.ts";
 
 function breakerOn({ random = () => 0 }: { random?: () => number } = {}) {
   const clock = { ms: 1_000 };
-  const breaker = new Breaker({ now: () => clock.ms, random });
+  const breaker = new CircuitBreaker({ now: () => clock.ms, random });
   const enter = (name = "key") => {
     const passed = breaker.enter(name);
     return typeof passed === "number" ? assert.fail(`refused for ${passed} s`) : passed;
@@ -23,7 +23,7 @@ function breakerOn({ random = () => 0 }: { random?: () => number } = {}) {
     return typeof passed === "number" ? passed : null;
   };
   const opens = (name = "key") => {
-    for (let fault = 0; fault < FAULTS_TO_OPEN; fault++) enter(name).failed();
+    for (let fault = 0; fault < FAULTS_TO_OPEN; fault++) enter(name).onFailure();
   };
   return { clock, breaker, enter, refusedFor, opens };
 }
@@ -31,7 +31,7 @@ function breakerOn({ random = () => 0 }: { random?: () => number } = {}) {
 suite("a circuit", () => {
   test("opens after five faults in a row, for 30 s, and tells how many are left", () => {
     const { clock, enter, refusedFor } = breakerOn();
-    for (let fault = 0; fault < 5; fault++) enter().failed();
+    for (let fault = 0; fault < 5; fault++) enter().onFailure();
     assert.equal(refusedFor(), 30);
     clock.ms += 29_001;
     assert.equal(refusedFor(), 1);
@@ -44,17 +44,17 @@ suite("a circuit", () => {
   test("is one for each name", () => {
     const { enter, opens } = breakerOn();
     opens("one");
-    enter("other").answered();
+    enter("other").onSuccess();
   });
 
   test("counts in a row alone: an answer between begins anew, a caller who gave up does not", () => {
     const { enter, refusedFor } = breakerOn();
-    for (let fault = 0; fault < 4; fault++) enter().failed();
-    enter().answered();
-    for (let fault = 0; fault < 4; fault++) enter().failed();
-    enter().left();
+    for (let fault = 0; fault < 4; fault++) enter().onFailure();
+    enter().onSuccess();
+    for (let fault = 0; fault < 4; fault++) enter().onFailure();
+    enter().onAbandon();
     assert.equal(refusedFor(), null);
-    enter().failed();
+    enter().onFailure();
     assert.equal(refusedFor(), 30);
   });
 
@@ -65,21 +65,21 @@ suite("a circuit", () => {
     const passed = Array.from({ length: 20 }, () => breaker.enter("key"));
     assert.equal(passed.filter((one) => typeof one === "object").length, 1);
     assert.deepEqual(new Set(passed.filter((one) => typeof one === "number")), new Set([1]));
-    (passed[0] as Pass).answered();
-    for (let fault = 0; fault < FAULTS_TO_OPEN - 1; fault++) enter().failed();
+    (passed[0] as CircuitPermit).onSuccess();
+    for (let fault = 0; fault < FAULTS_TO_OPEN - 1; fault++) enter().onFailure();
     assert.equal(refusedFor(), null);
   });
 
   test("opens for twice as long after each trial that failed, up to five minutes", () => {
     const { clock, enter, refusedFor, opens } = breakerOn();
     opens();
-    for (const pauseMs of [30_000, 60_000, 120_000, 240_000, LONGEST_OPEN_MS, LONGEST_OPEN_MS]) {
+    for (const pauseMs of [30_000, 60_000, 120_000, 240_000, MAX_OPEN_MS, MAX_OPEN_MS]) {
       assert.equal(refusedFor(), pauseMs / 1000);
       clock.ms += pauseMs;
-      enter().failed();
+      enter().onFailure();
     }
-    clock.ms += LONGEST_OPEN_MS;
-    enter().answered();
+    clock.ms += MAX_OPEN_MS;
+    enter().onSuccess();
     opens();
     assert.equal(refusedFor(), 30, "and begins with the short one when it was closed between");
   });
@@ -88,8 +88,8 @@ suite("a circuit", () => {
     const { enter, refusedFor } = breakerOn();
     for (let fault = 0; fault < FAULTS_TO_OPEN; fault++) {
       const pass = enter();
-      pass.heard();
-      pass.failed();
+      pass.onFirstByte();
+      pass.onFailure();
     }
     assert.equal(refusedFor(), 30);
   });
@@ -98,12 +98,12 @@ suite("a circuit", () => {
     const { clock, enter, refusedFor, opens } = breakerOn();
     opens();
     clock.ms += OPEN_MS;
-    enter().left();
+    enter().onAbandon();
     enter();
     clock.ms += TRIAL_MS - 1;
     assert.equal(refusedFor(), 1);
     clock.ms += 1;
-    enter().answered();
+    enter().onSuccess();
     assert.equal(refusedFor(), null);
   });
 
@@ -111,17 +111,17 @@ suite("a circuit", () => {
     const { clock, enter, refusedFor, opens } = breakerOn();
     const [one, other, third] = [enter(), enter(), enter()];
     opens();
-    one.answered();
+    one.onSuccess();
     assert.equal(refusedFor(), 30);
     clock.ms += 10_000;
-    other.failed();
+    other.onFailure();
     assert.equal(refusedFor(), 20);
     clock.ms += 20_000;
     const trial = enter();
-    third.left();
+    third.onAbandon();
     assert.equal(refusedFor(), 1, "the trial is still under way");
-    trial.failed();
-    trial.answered();
+    trial.onFailure();
+    trial.onSuccess();
     assert.equal(refusedFor(), 60, "a trial speaks once");
   });
 
@@ -130,31 +130,31 @@ suite("a circuit", () => {
     opens();
     clock.ms += OPEN_MS;
     const trial = enter();
-    trial.heard();
-    trial.failed();
-    for (let fault = 0; fault < FAULTS_TO_OPEN - 2; fault++) enter().failed();
+    trial.onFirstByte();
+    trial.onFailure();
+    for (let fault = 0; fault < FAULTS_TO_OPEN - 2; fault++) enter().onFailure();
     assert.equal(refusedFor(), null);
-    enter().failed();
+    enter().onFailure();
     assert.equal(refusedFor(), 30);
   });
 
   test("is forgotten when ten thousand others fail after it", () => {
     const { enter, refusedFor, opens } = breakerOn();
     opens("first");
-    for (let at = 0; at < 10_000; at++) enter(`other ${at}`).failed();
+    for (let at = 0; at < 10_000; at++) enter(`other ${at}`).onFailure();
     assert.equal(refusedFor("first"), null);
     opens("last");
     assert.equal(refusedFor("last"), 30);
   });
 });
 
-const endings = ["answered", "failed", "left"] as const;
+const endings = ["onSuccess", "onFailure", "onAbandon"] as const;
 const waiting = fc.record({ does: fc.constant("wait" as const), ms: fc.nat({ max: 90_000 }) });
 
 test("calls one after the other are let through and refused as five faults in a row and doubling pauses say", () => {
   const calling = fc.record({
     does: fc.constant("call" as const),
-    ending: fc.constantFrom(...endings, "failed" as const),
+    ending: fc.constantFrom(...endings, "onFailure" as const),
   });
   const steps = fc.array(fc.oneof({ weight: 5, arbitrary: calling }, waiting), { maxLength: 100 });
   fc.assert(
@@ -175,9 +175,9 @@ test("calls one after the other are let through and refused as five faults in a 
         }
         assert.ok(typeof passed === "object", `refused after ${faults} faults in a row`);
         passed[step.ending]();
-        if (step.ending === "answered") faults = pauses = 0;
-        if (step.ending === "failed" && ++faults >= FAULTS_TO_OPEN) {
-          const pauseMs = Math.min(OPEN_MS * 2 ** pauses++, LONGEST_OPEN_MS);
+        if (step.ending === "onSuccess") faults = pauses = 0;
+        if (step.ending === "onFailure" && ++faults >= FAULTS_TO_OPEN) {
+          const pauseMs = Math.min(OPEN_MS * 2 ** pauses++, MAX_OPEN_MS);
           opensAt = clock.ms + pauseMs * (1 + JITTER * drawn);
         }
       }
@@ -187,7 +187,7 @@ test("calls one after the other are let through and refused as five faults in a 
 
 test("calls that overlap open nothing without five faults, are tried one at a time, and always again", () => {
   const entering = fc.constant({ does: "enter" as const });
-  const ending = fc.record({ does: fc.constantFrom(...endings, "failed" as const), which: fc.nat() });
+  const ending = fc.record({ does: fc.constantFrom(...endings, "onFailure" as const), which: fc.nat() });
   const steps = fc.array(
     fc.oneof({ weight: 5, arbitrary: entering }, { weight: 5, arbitrary: ending }, waiting),
     { maxLength: 150 },
@@ -195,31 +195,31 @@ test("calls that overlap open nothing without five faults, are tried one at a ti
   fc.assert(
     fc.property(steps, (steps) => {
       const { clock, breaker } = breakerOn();
-      const open: Pass[] = [];
+      const open: CircuitPermit[] = [];
       let faults = 0;
       for (const step of steps) {
         if (step.does === "wait") clock.ms += step.ms;
         else if (step.does === "enter") {
           const passed = breaker.enter("key");
           if (typeof passed === "object") open.push(passed);
-          else assert.ok(faults >= FAULTS_TO_OPEN && passed >= 1 && passed <= LONGEST_OPEN_MS / 1000);
+          else assert.ok(faults >= FAULTS_TO_OPEN && passed >= 1 && passed <= MAX_OPEN_MS / 1000);
         } else if (open.length > 0) {
-          const [pass] = open.splice(step.which % open.length, 1) as [Pass];
+          const [pass] = open.splice(step.which % open.length, 1) as [CircuitPermit];
           pass[step.does]();
-          if (step.does === "failed") faults++;
+          if (step.does === "onFailure") faults++;
         }
       }
       for (let fault = 0; fault < FAULTS_TO_OPEN; fault++) {
         const passed = breaker.enter("key");
-        if (typeof passed === "object") passed.failed();
+        if (typeof passed === "object") passed.onFailure();
       }
-      clock.ms += LONGEST_OPEN_MS + TRIAL_MS;
+      clock.ms += MAX_OPEN_MS + TRIAL_MS;
       const passes = [1, 2, 3].map(() => breaker.enter("key"));
       assert.deepEqual(
         passes.map((passed) => typeof passed),
         ["object", "number", "number"],
       );
-      (passes[0] as Pass).answered();
+      (passes[0] as CircuitPermit).onSuccess();
       assert.equal(typeof breaker.enter("key"), "object");
     }),
   );

@@ -2,7 +2,7 @@
 export const FAULTS_TO_OPEN = 5;
 export const OPEN_MS = 30_000;
 /** Each trial that fails doubles the pause, up to this. */
-export const LONGEST_OPEN_MS = 300_000;
+export const MAX_OPEN_MS = 300_000;
 /** A part of the pause, drawn anew each time, so that processes which one outage stopped do not all try at once. */
 export const JITTER = 0.2;
 /** Past the last deadline of a call: a trial that nobody ended by then is none. */
@@ -10,7 +10,7 @@ export const TRIAL_MS = 180_000;
 /** As many failing circuits are remembered; the oldest is forgotten, which lets its calls through. */
 const MAX_CIRCUITS = 10_000;
 
-export interface BreakerOptions {
+export interface CircuitBreakerOptions {
   faultsToOpen?: number;
   /** Milliseconds of a clock that only goes forward. */
   now?: () => number;
@@ -19,15 +19,15 @@ export interface BreakerOptions {
 }
 
 /** A call that was let through. It says how it ended; said late, or twice, it moves nothing that went on meanwhile. */
-export interface Pass {
+export interface CircuitPermit {
   /** The provider began to answer, which is all that a trial asks: others need not wait for its end. */
-  heard(): void;
+  onFirstByte(): void;
   /** The provider answered, be it with a refusal: it is there. */
-  answered(): void;
+  onSuccess(): void;
   /** The provider failed; answers whether it is left alone from now on. */
-  failed(): boolean;
+  onFailure(): boolean;
   /** Nothing was learned of the provider: its caller gave up. */
-  left(): void;
+  onAbandon(): void;
 }
 
 /** Only of what failed last: a circuit without faults is no entry. */
@@ -36,20 +36,20 @@ interface Circuit {
   /** When a trial may be made; null: closed. */
   openUntil: number | null;
   pauseMs: number;
-  trial: { pass: Pass; until: number } | null;
+  trial: { pass: CircuitPermit; until: number } | null;
 }
 
 /**
  * A circuit breaker for each name: closed, open for a pause, then half-open for one trial. In memory: each process finds
  * out for itself, and none waits for another's word.
  */
-export class Breaker {
+export class CircuitBreaker {
   readonly #circuits = new Map<string, Circuit>();
   readonly #faultsToOpen: number;
   readonly #now: () => number;
   readonly #random: () => number;
 
-  constructor(options: BreakerOptions = {}) {
+  constructor(options: CircuitBreakerOptions = {}) {
     const { faultsToOpen = FAULTS_TO_OPEN, now = () => performance.now(), random = Math.random } = options;
     this.#faultsToOpen = faultsToOpen;
     this.#now = now;
@@ -57,8 +57,8 @@ export class Breaker {
   }
 
   /** Lets a call through, or says how many seconds it should wait. */
-  enter(name: string): Pass | number {
-    const waitSeconds = this.waitOf(name);
+  enter(name: string): CircuitPermit | number {
+    const waitSeconds = this.secondsToWait(name);
     if (waitSeconds > 0) return waitSeconds;
     const circuit = this.#circuits.get(name);
     const pass = this.#passTo(name);
@@ -67,7 +67,7 @@ export class Breaker {
   }
 
   /** How many seconds a call should wait that was made now; 0: it would be let through. */
-  waitOf(name: string): number {
+  secondsToWait(name: string): number {
     const circuit = this.#circuits.get(name);
     if (!circuit || circuit.openUntil === null) return 0;
     const now = this.#now();
@@ -75,16 +75,16 @@ export class Breaker {
     return circuit.trial && now < circuit.trial.until ? 1 : 0;
   }
 
-  #passTo(name: string): Pass {
-    const pass: Pass = {
-      heard: () => {
+  #passTo(name: string): CircuitPermit {
+    const pass: CircuitPermit = {
+      onFirstByte: () => {
         if (this.#circuits.get(name)?.trial?.pass === pass) this.#circuits.delete(name);
       },
-      answered: () => {
+      onSuccess: () => {
         if (this.#counts(name, pass)) this.#circuits.delete(name);
       },
-      failed: () => this.#counts(name, pass) && this.#addFault(name),
-      left: () => {
+      onFailure: () => this.#counts(name, pass) && this.#addFault(name),
+      onAbandon: () => {
         const circuit = this.#circuits.get(name);
         if (circuit?.trial?.pass === pass) circuit.trial = null;
       },
@@ -93,7 +93,7 @@ export class Breaker {
   }
 
   /** Of an open circuit only the trial's word counts: the others were asked before it opened. */
-  #counts(name: string, pass: Pass): boolean {
+  #counts(name: string, pass: CircuitPermit): boolean {
     const circuit = this.#circuits.get(name);
     return !circuit || circuit.openUntil === null || circuit.trial?.pass === pass;
   }
@@ -103,7 +103,7 @@ export class Breaker {
     const circuit = this.#circuits.get(name) ?? this.#newCircuit(name);
     circuit.faults++;
     if (circuit.faults < this.#faultsToOpen) return false;
-    circuit.pauseMs = Math.min(circuit.openUntil === null ? OPEN_MS : circuit.pauseMs * 2, LONGEST_OPEN_MS);
+    circuit.pauseMs = Math.min(circuit.openUntil === null ? OPEN_MS : circuit.pauseMs * 2, MAX_OPEN_MS);
     circuit.openUntil = this.#now() + circuit.pauseMs * (1 + JITTER * this.#random());
     circuit.trial = null;
     return true;

@@ -1,5 +1,5 @@
 import type { EgressGuard } from "../../core/config/allowed-targets.ts";
-import { BlockedTarget, createSafeFetch, TargetFailure, TargetTimeout } from "./safe-fetch.ts";
+import { BlockedTarget, createGuardedFetch, TargetFailure, TargetTimeout } from "./guarded-fetch.ts";
 
 declare module "../../core/context.ts" {
   interface Integrations {
@@ -10,7 +10,7 @@ declare module "../../core/context.ts" {
 /** All in milliseconds: one deadline over connect, headers and body. */
 export const postDeadlines = { connectMs: 5_000, totalMs: 15_000 };
 /** What of an answer is read and kept; the rest is left unread. */
-const KEPT_BODY_BYTES = 16 * 1024;
+const STORED_BODY_BYTES = 16 * 1024;
 /** More than one network packet may hold beyond what is kept, and no more. */
 const MAX_READ_BYTES = 1024 * 1024;
 
@@ -26,7 +26,7 @@ export type PostProblem =
 
 export interface PostResult {
   /** null: there was none. */
-  answer: { status: number; headers: Record<string, string>; body: string } | null;
+  response: { status: number; headers: Record<string, string>; body: string } | null;
   problem: PostProblem | null;
 }
 
@@ -37,7 +37,7 @@ export interface Poster {
 }
 
 export function createPoster(guard: EgressGuard, { connectMs, totalMs } = postDeadlines): Poster {
-  const safe = createSafeFetch(guard, {
+  const safe = createGuardedFetch(guard, {
     connectMs,
     headersMs: totalMs,
     bodyIdleMs: totalMs,
@@ -46,7 +46,7 @@ export function createPoster(guard: EgressGuard, { connectMs, totalMs } = postDe
   return {
     async post(url, headers, body, signal) {
       const deadline = AbortSignal.timeout(totalMs);
-      let answer: PostResult["answer"] = null;
+      let received: PostResult["response"] = null;
       try {
         const both = AbortSignal.any([deadline, signal]);
         const response = await safe.fetch(url, {
@@ -56,11 +56,11 @@ export function createPoster(guard: EgressGuard, { connectMs, totalMs } = postDe
           redirect: "manual",
           signal: both,
         });
-        answer = { status: response.status, headers: headersOf(response), body: "" };
-        answer.body = await beginningOf(response);
-        return { answer, problem: null };
+        received = { status: response.status, headers: headersOf(response), body: "" };
+        received.body = await readBeginning(response);
+        return { response: received, problem: null };
       } catch (error) {
-        return { answer, problem: signal.aborted ? "shutdown" : problemOf(error, deadline) };
+        return { response: received, problem: signal.aborted ? "shutdown" : problemOf(error, deadline) };
       }
     },
     close: () => safe.close(),
@@ -72,14 +72,14 @@ const headersOf = ({ headers }: Response): Record<string, string> =>
   Object.fromEntries([...headers].filter(([name]) => name !== "__proto__"));
 
 /** As text that the database can hold: NUL is left out, and what is no UTF-8 replaced. */
-async function beginningOf(response: Response): Promise<string> {
+async function readBeginning(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of response.body ?? []) {
-    chunks.push(chunk.subarray(0, KEPT_BODY_BYTES - bytes));
+    chunks.push(chunk.subarray(0, STORED_BODY_BYTES - bytes));
     bytes += chunk.length;
     // Leaving the loop cancels the rest.
-    if (bytes >= KEPT_BODY_BYTES) break;
+    if (bytes >= STORED_BODY_BYTES) break;
   }
   return Buffer.concat(chunks).toString("utf8").replaceAll("\0", "");
 }

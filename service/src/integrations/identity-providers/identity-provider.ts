@@ -1,6 +1,6 @@
 import type { SocialProvider } from "../../core/config/config.ts";
-import { githubProvider } from "./identity-provider.github.ts";
-import { googleProvider } from "./identity-provider.google.ts";
+import { githubProvider } from "./github.ts";
+import { googleProvider } from "./google.ts";
 
 declare module "../../core/context.ts" {
   interface Integrations {
@@ -12,7 +12,7 @@ export const identityProviderNames = ["github", "google"] as const;
 export type IdentityProviderName = (typeof identityProviderNames)[number];
 
 /** What a browser was sent away with: it must bring the same back. */
-export interface Trip {
+export interface AuthorizationState {
   state: string;
   /** Of PKCE: proves to the provider that who redeems the code is who asked for it. */
   codeVerifier: string;
@@ -21,7 +21,7 @@ export interface Trip {
 }
 
 /** Who came back, in the provider's words. */
-export interface ProvenIdentity {
+export interface VerifiedIdentity {
   /** The provider's own name for the account; it never changes, while mail addresses move to other people. */
   subject: string;
   name: string | null;
@@ -32,22 +32,26 @@ export interface ProvenIdentity {
 /** Where people sign in elsewhere to be known here. */
 export interface IdentityProvider {
   /** Where to send the browser. */
-  authorizationUrl(callback: URL, trip: Trip): Promise<URL>;
+  authorizationUrl(callback: URL, trip: AuthorizationState): Promise<URL>;
   /** Redeems what the browser brought back in the callback's query. Throws an IdentityProblem. */
-  identify(callback: URL, trip: Trip): Promise<ProvenIdentity>;
+  identify(callback: URL, trip: AuthorizationState): Promise<VerifiedIdentity>;
 }
 
 /** null: the operator has set up no client there. */
 export type IdentityProviders = Record<IdentityProviderName, IdentityProvider | null>;
 
-interface ProvidersWish {
+interface IdentityProviderOptions {
   github: SocialProvider | null;
   google: SocialProvider | null;
   /** Of each call. */
   timeoutMs: number;
 }
 
-export const createIdentityProviders = ({ github, google, timeoutMs }: ProvidersWish): IdentityProviders => ({
+export const createIdentityProviders = ({
+  github,
+  google,
+  timeoutMs,
+}: IdentityProviderOptions): IdentityProviders => ({
   github: github && githubProvider(github, timeoutMs),
   google: google && googleProvider(google, timeoutMs),
 });

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { request } from "undici";
 import { signNotice } from "./payments.fake-signature.ts";
-import type { ProviderNotice } from "./payments.ts";
+import type { PaymentEvent } from "./payments.ts";
 
 /** How long a notice waits before it is sent, and then before each time that it is sent again. */
 export interface NoticeWaits {
@@ -19,9 +19,9 @@ export interface NoticePost {
   /** Where notices go; null: nowhere yet. */
   postTo(url: string | null): void;
   /** Resolves when it was delivered or given up. */
-  send(notice: ProviderNotice): Promise<void>;
+  send(notice: PaymentEvent): Promise<void>;
   /** Sends it in a while. */
-  sendLater(notice: ProviderNotice): void;
+  sendLater(notice: PaymentEvent): void;
   close(): void;
 }
 
@@ -43,7 +43,7 @@ export function noticePost(secret: Buffer, now: () => Date, waits = WAITS): Noti
     }
   }
 
-  async function send(notice: ProviderNotice): Promise<void> {
+  async function send(notice: PaymentEvent): Promise<void> {
     if (!target) return;
     const url = target;
     const body = JSON.stringify({ id: `ntc_${randomUUID()}`, ...notice });

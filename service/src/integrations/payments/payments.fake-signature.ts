@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { isSameDigest } from "../../core/digest.ts";
-import { NoticeRefused } from "./payments.ts";
+import { WebhookSignatureError } from "./payments.ts";
 
 /** How far a notice's time may lie from ours: nobody can send one again that was overheard long ago. */
 const TOLERANCE_SECONDS = 300;
@@ -20,10 +20,10 @@ export function signNotice(secret: Buffer, body: string, at: Date): string {
 export function mustBeSigned(secret: Buffer, body: Buffer, header: string | undefined, now: Date): void {
   const [, seconds, signature] = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/.exec(header ?? "") ?? [];
   if (!seconds || !signature)
-    throw new NoticeRefused("Fake-Signature is missing, or not t=<seconds>,v1=<hex>");
+    throw new WebhookSignatureError("Fake-Signature is missing, or not t=<seconds>,v1=<hex>");
   const expected = signatureOf(secret, seconds, body);
   if (!isSameDigest(Buffer.from(expected), Buffer.from(signature)))
-    throw new NoticeRefused("Fake-Signature does not fit the body");
+    throw new WebhookSignatureError("Fake-Signature does not fit the body");
   if (Math.abs(secondsOf(now) - Number(seconds)) > TOLERANCE_SECONDS)
-    throw new NoticeRefused(`Fake-Signature is more than ${TOLERANCE_SECONDS} seconds old`);
+    throw new WebhookSignatureError(`Fake-Signature is more than ${TOLERANCE_SECONDS} seconds old`);
 }

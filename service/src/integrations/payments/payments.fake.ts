@@ -3,16 +3,16 @@ import { z } from "zod";
 import { payoutAccounts, sharedMethods } from "./payments.fake-methods.ts";
 import { mustBeSigned } from "./payments.fake-signature.ts";
 import {
-  anyAmount,
+  type ChargeResult,
   type Dispute,
-  NoticeRefused,
+  noAmountLimits,
+  type PaymentEvent,
   type PaymentMethod,
-  type PaymentOutcome,
   type Payments,
   PaymentUnknown,
-  type PayoutOutcome,
-  type ProviderNotice,
-  type RefundOutcome,
+  type PayoutResult,
+  type RefundResult,
+  WebhookSignatureError,
 } from "./payments.ts";
 
 const ANSWER_DEADLINE_MS = 10_000;
@@ -52,7 +52,7 @@ export function fakePayments({
 
   return {
     name: "fake",
-    limitsOf: anyAmount,
+    limitsOf: noAmountLimits,
     async charge({ orderId, amountMinor, currency, methodId, userId, description }) {
       const body = { amountMinor: Number(amountMinor), currency, customerId: userId, methodId, description };
       const reply = await ask(ChargeReply, "POST", "/v1/charges", { key: orderId, body });
@@ -60,10 +60,10 @@ export function fakePayments({
       const refused = isRefusal(reply, "invalid_request");
       return refused ? refusedOutcome(orderId, refused) : outcomeOf(reply);
     },
-    async find(orderId) {
+    async findCharge(orderId) {
       return outcomeOrNull(await find(ChargeReply, "/v1/charges", { order: orderId }));
     },
-    async cancel(orderId) {
+    async cancelCharge(orderId) {
       const found = await find(ChargeReply, "/v1/charges", { order: orderId });
       if ("error" in found) return outcomeOrNull(found);
       return outcomeOf(await ask(ChargeReply, "POST", `/v1/charges/${found.id}/cancel`));
@@ -103,7 +103,7 @@ export function fakePayments({
     },
     async *listCharges(since) {
       for await (const { id: paymentId, ...charge } of list(ListedCharge, "charges", since))
-        yield { paymentId, ...charge, isGivenBack: false };
+        yield { paymentId, ...charge, isRefunded: false };
     },
     // It has no dashboard: all its refunds are ours.
     listRefundsOf: async () => [],
@@ -129,12 +129,12 @@ export function fakePayments({
       return isRefusal(reply, "unknown_method") ? null : methodOf(reply);
     },
     // An own method's id says whose it is, and nothing is kept of it.
-    forgetMethod: async () => {},
-    whyNoMethod: () => null,
+    detachMethod: async () => {},
+    findTokenProblem: () => null,
     sharedMethods,
     sharedPayoutAccount: payoutAccounts.keys().next().value!,
-    async readNotice(body, headers) {
-      if (!secret) throw new NoticeRefused("no secret was agreed on");
+    async parseWebhook(body, headers) {
+      if (!secret) throw new WebhookSignatureError("no secret was agreed on");
       mustBeSigned(secret, body, headers["fake-signature"], now());
       return noticeIn(body);
     },
@@ -206,7 +206,7 @@ const Notice = z.discriminatedUnion("about", [
 ]);
 
 /** What a signed notice is about; of what we do not know, nothing is ours. */
-function noticeIn(body: Buffer): ProviderNotice | null {
+function noticeIn(body: Buffer): PaymentEvent | null {
   try {
     return Notice.parse(JSON.parse(body.toString("utf8")));
   } catch {
@@ -261,16 +261,16 @@ function answered<T extends object>(reply: T | Refusal): T {
 }
 
 /** Nothing was made of it: as good as a decline, of no card in particular. */
-const refusedOutcome = (orderId: string, declineCode: string): PaymentOutcome => ({
+const refusedOutcome = (orderId: string, declineCode: string): ChargeResult => ({
   ...{ state: "declined", declineCode },
   ...{ paymentId: orderId, method: { brand: "unknown", last4: "????" } },
 });
 
-function outcomeOrNull(reply: z.infer<typeof ChargeReply> | Refusal): PaymentOutcome | null {
+function outcomeOrNull(reply: z.infer<typeof ChargeReply> | Refusal): ChargeResult | null {
   return isRefusal(reply, "charge_not_found") ? null : outcomeOf(reply);
 }
 
-function outcomeOf(reply: z.infer<typeof ChargeReply> | Refusal): PaymentOutcome {
+function outcomeOf(reply: z.infer<typeof ChargeReply> | Refusal): ChargeResult {
   const charge = answered(reply);
   const { id: paymentId, method } = charge;
   switch (charge.state) {
@@ -280,25 +280,25 @@ function outcomeOf(reply: z.infer<typeof ChargeReply> | Refusal): PaymentOutcome
       return { state: "requires_action", paymentId, url: charge.authorizeUrl, method };
     case "succeeded": {
       const { amountMinor, currency, feeMinor } = charge;
-      return { state: "succeeded", paymentId, method, amountMinor, currency, givenBack: false, feeMinor };
+      return { state: "succeeded", paymentId, method, amountMinor, currency, isRefunded: false, feeMinor };
     }
     case "canceled":
       return { state: "canceled", paymentId, method };
   }
 }
 
-function refundOf(reply: z.infer<typeof RefundReply> | Refusal): RefundOutcome {
+function refundOf(reply: z.infer<typeof RefundReply> | Refusal): RefundResult {
   const { id: providerRefundId, ...refund } = answered(reply);
   return { ...refund, providerRefundId };
 }
 
-function payoutOf(reply: z.infer<typeof PayoutReply> | Refusal): PayoutOutcome {
+function payoutOf(reply: z.infer<typeof PayoutReply> | Refusal): PayoutResult {
   const { id: providerPayoutId, ...payout } = answered(reply);
   return { ...payout, providerPayoutId };
 }
 
 const disputeOf = ({ id: disputeId, ...dispute }: z.infer<typeof DisputeReply>): Dispute => ({
-  ...{ disputeId, ...dispute, answerBy: null },
+  ...{ disputeId, ...dispute, evidenceDueBy: null },
 });
 
 const methodOf = (reply: z.infer<typeof MethodReply> | Refusal): PaymentMethod => answered(reply);

@@ -9,7 +9,7 @@ import { fakePayments } from "./payments.fake.ts";
 import { startFakeProvider } from "./payments.fake-server.ts";
 import { signNotice } from "./payments.fake-signature.ts";
 import { memoryStore } from "./payments.fake-store.ts";
-import { NoticeRefused, type PaymentOutcome, PaymentUnknown } from "./payments.ts";
+import { type ChargeResult, PaymentUnknown, WebhookSignatureError } from "./payments.ts";
 
 const now = () => new Date("2026-08-01T12:00:00.000Z");
 const store = memoryStore();
@@ -46,7 +46,7 @@ test("a declined charge tells why", async () => {
 test("a method that does not exist leaves the order free for another", async () => {
   const order = request("pm_test_nobody");
   assert.deepEqual(await payments.charge(order), { state: "unknown_method" });
-  assert.equal(await payments.find(order.orderId), null);
+  assert.equal(await payments.findCharge(order.orderId), null);
   assert.equal((await payments.charge({ ...order, methodId: "pm_test_ok" })).state, "succeeded");
 });
 
@@ -70,54 +70,54 @@ test("one order cannot be charged with two amounts", async () => {
 test("a charge is found by its order", async () => {
   const order = request();
   const charged = await payments.charge(order);
-  assert.deepEqual(await payments.find(order.orderId), charged);
-  assert.equal(await payments.find("ord_unheard_of"), null);
+  assert.deepEqual(await payments.findCharge(order.orderId), charged);
+  assert.equal(await payments.findCharge("ord_unheard_of"), null);
 });
 
 test("an order's id is no part of the address, whatever it holds", async () => {
   const order = { ...request(), orderId: "a&order=b/..?#%" };
   await payments.charge(order);
-  assert.equal((await payments.find(order.orderId))?.state, "succeeded");
+  assert.equal((await payments.findCharge(order.orderId))?.state, "succeeded");
 });
 
 test("a buyer who approves on the provider's page has paid", async () => {
   const { order, url } = await waitingCharge();
   await press(url, "approve");
-  assert.equal((await payments.find(order.orderId))?.state, "succeeded");
+  assert.equal((await payments.findCharge(order.orderId))?.state, "succeeded");
   assert.equal((await payments.charge(order)).state, "succeeded");
 });
 
 test("a buyer who declines on the provider's page has not paid", async () => {
   const { order, url } = await waitingCharge();
   await press(url, "decline");
-  assert.equal(declineCodeOf(await payments.find(order.orderId)), "authentication_failed");
+  assert.equal(declineCodeOf(await payments.findCharge(order.orderId)), "authentication_failed");
 });
 
 test("the first decision stands", async () => {
   const { order, url } = await waitingCharge();
   await press(url, "decline");
   await press(url, "approve");
-  assert.equal((await payments.cancel(order.orderId))?.state, "declined");
+  assert.equal((await payments.cancelCharge(order.orderId))?.state, "declined");
 });
 
 test("a charge that waits for the buyer can be canceled", async () => {
   const { order, url } = await waitingCharge();
-  assert.equal((await payments.cancel(order.orderId))?.state, "canceled");
+  assert.equal((await payments.cancelCharge(order.orderId))?.state, "canceled");
   await press(url, "approve");
-  assert.equal((await payments.find(order.orderId))?.state, "canceled");
+  assert.equal((await payments.findCharge(order.orderId))?.state, "canceled");
 });
 
 test("cancelling too late answers with what was paid", async () => {
   const order = request();
   await payments.charge(order);
-  assert.equal((await payments.cancel(order.orderId))?.state, "succeeded");
-  assert.equal(await payments.cancel("ord_unheard_of"), null);
+  assert.equal((await payments.cancelCharge(order.orderId))?.state, "succeeded");
+  assert.equal(await payments.cancelCharge("ord_unheard_of"), null);
 });
 
 test("a program can confirm in the buyer's place", async () => {
   const { order, outcome } = await waitingCharge();
   await fetch(`${provider.origin}/v1/charges/${paymentIdOf(outcome)}/confirm`, { method: "POST" });
-  assert.equal((await payments.find(order.orderId))?.state, "succeeded");
+  assert.equal((await payments.findCharge(order.orderId))?.state, "succeeded");
 });
 
 test("the provider's page shows what is paid, escaped, and allows no script", async () => {
@@ -143,7 +143,7 @@ test("a page of no charge is 404, and an unknown button changes nothing", async 
   assert.equal((await fetch(`${provider.origin}/nowhere`)).status, 404);
   const { order, url } = await waitingCharge();
   await press(url, "steal");
-  assert.equal((await payments.find(order.orderId))?.state, "requires_action");
+  assert.equal((await payments.findCharge(order.orderId))?.state, "requires_action");
 });
 
 test("charges outlive a restart of the provider", async () => {
@@ -151,7 +151,7 @@ test("charges outlive a restart of the provider", async () => {
   const charged = await payments.charge(order);
   const restarted = await startFakeProvider({ store, now });
   after(() => restarted.close());
-  assert.deepEqual(await fakePayments({ origin: restarted.origin }).find(order.orderId), charged);
+  assert.deepEqual(await fakePayments({ origin: restarted.origin }).findCharge(order.orderId), charged);
 });
 
 test("a test account pays with pm_test_ok unless told otherwise", () => {
@@ -183,7 +183,7 @@ test("a provider that breaks or answers nonsense leaves the payment unknown", as
   after(() => broken.close());
   await assert.rejects(fakePayments({ origin: broken.origin }).charge(request()), PaymentUnknown);
   const gateway = await listening((_request, response) => response.end("<h1>It works!</h1>"));
-  await assert.rejects(fakePayments({ origin: gateway }).find("ord_1"), PaymentUnknown);
+  await assert.rejects(fakePayments({ origin: gateway }).findCharge("ord_1"), PaymentUnknown);
 });
 
 test("a provider that does not answer in time leaves the payment unknown", async () => {
@@ -325,7 +325,7 @@ test("a charge may be made and its answer never come, nor a notice", async () =>
   const impatient = fakePayments({ origin, deadline: () => patience.signal });
   const asked = request("pm_test_timeout_but_charged");
   const refused = assert.rejects(impatient.charge(asked), PaymentUnknown);
-  await until("it is charged", () => payments.find(asked.orderId));
+  await until("it is charged", () => payments.findCharge(asked.orderId));
   patience.abort();
   await refused;
   assert.equal((await payments.charge(asked)).state, "succeeded", "asked again, it tells of the first one");
@@ -449,9 +449,10 @@ test("only a notice that the provider signed of late is believed", async () => {
     "too old": signed(text, at(-301)),
     "of the future": signed(text, at(301)),
   };
-  for (const [why, wrong] of Object.entries(refused)) await assert.rejects(read(wrong), NoticeRefused, why);
+  for (const [why, wrong] of Object.entries(refused))
+    await assert.rejects(read(wrong), WebhookSignatureError, why);
   for (const seconds of [-300, 300]) assert.ok(await read(signed(text, at(seconds))));
-  await assert.rejects(fakePayments({ origin }).readNotice(body, headers), NoticeRefused);
+  await assert.rejects(fakePayments({ origin }).parseWebhook(body, headers), WebhookSignatureError);
 });
 
 test("a signed notice of something else concerns nobody", async () => {
@@ -487,7 +488,7 @@ test("what everybody has are the named methods, all of which it knows", async ()
   }
 });
 
-const read = ({ body, headers }: PostedNotice) => payments.readNotice(body, headers);
+const read = ({ body, headers }: PostedNotice) => payments.parseWebhook(body, headers);
 
 /** Whoever gets the notices of what is done from now on. */
 async function receiving(answer?: (nth: number) => number) {
@@ -521,17 +522,17 @@ async function listening(handler: Parameters<typeof createServer>[1]): Promise<s
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-function paymentIdOf(outcome: PaymentOutcome): string {
+function paymentIdOf(outcome: ChargeResult): string {
   assert.ok(outcome.state !== "unknown_method");
   return outcome.paymentId;
 }
 
-function methodOf(outcome: PaymentOutcome) {
+function methodOf(outcome: ChargeResult) {
   assert.ok(outcome.state !== "unknown_method");
   return outcome.method;
 }
 
-function declineCodeOf(outcome: PaymentOutcome | null): string {
+function declineCodeOf(outcome: ChargeResult | null): string {
   assert.ok(outcome?.state === "declined");
   return outcome.declineCode;
 }

@@ -11,7 +11,7 @@ declare module "../../core/context.ts" {
  * (TypeIDs); they are the provider's idempotency keys too, so that asking twice moves money once.
  */
 
-export interface PaymentRequest {
+export interface ChargeRequest {
   /** Our row's id: an order's, or that of a payment for a plan. */
   orderId: string;
   amountMinor: bigint;
@@ -33,7 +33,7 @@ export interface CardSummary {
 }
 
 /** The money is there. */
-export interface Captured {
+export interface SucceededCharge {
   state: "succeeded";
   paymentId: string;
   method: CardSummary;
@@ -41,13 +41,13 @@ export interface Captured {
   amountMinor: bigint;
   currency: string;
   /** All of it went back since, whoever saw to that. */
-  givenBack: boolean;
+  isRefunded: boolean;
   /** What the provider kept of it for itself, in the charge's currency; null until it says. */
   feeMinor: bigint | null;
 }
 
-export type PaymentOutcome =
-  | Captured
+export type ChargeResult =
+  | SucceededCharge
   | { state: "declined"; paymentId: string; declineCode: string; method: CardSummary }
   /** The buyer has to approve at `url`; until then nothing is charged. */
   | { state: "requires_action"; paymentId: string; url: string; method: CardSummary }
@@ -66,7 +66,7 @@ export interface RefundRequest {
   currency: string;
 }
 
-export type RefundOutcome =
+export type RefundResult =
   | { state: "succeeded" | "processing"; providerRefundId: string }
   | { state: "failed"; providerRefundId: string | null; failureCode: string };
 
@@ -79,7 +79,7 @@ export interface PayoutRequest {
   currency: string;
 }
 
-export type PayoutOutcome =
+export type PayoutResult =
   /** `reversedMinor`: what of it the provider took back, without taking back all. */
   | { state: "completed"; providerPayoutId: string; reversedMinor?: bigint }
   /** `returned`: it was paid, and the bank sent it back. */
@@ -104,7 +104,7 @@ export interface Dispute {
   feeMinor: bigint;
   reason: string;
   /** Until when the bank hears the other side; null: nobody says, or it does not. */
-  answerBy: Date | null;
+  evidenceDueBy: Date | null;
   createdAt: Date;
 }
 
@@ -113,13 +113,13 @@ export interface ListedCharge {
   paymentId: string;
   /** Our order's id, or that of a payment for a plan. */
   orderId: string;
-  state: PaymentOutcome["state"];
+  state: ChargeResult["state"];
   amountMinor: bigint;
   currency: string;
   /** What the provider kept of it for itself; null until it says. */
   feeMinor: bigint | null;
   /** All of it went back since. */
-  isGivenBack: boolean;
+  isRefunded: boolean;
   createdAt: Date;
 }
 
@@ -131,7 +131,7 @@ export interface ListedRefund {
   paymentId: string;
   /** Of the charge: our order's id, or that of a payment for a plan. */
   orderId: string;
-  state: RefundOutcome["state"];
+  state: RefundResult["state"];
   /** Why it failed; null: it did not, or nobody says. */
   failureCode: string | null;
   amountMinor: bigint;
@@ -155,7 +155,7 @@ export interface ListedPayout {
  * Something changed: which of our rows, or which dispute, is to be asked for. What it changed to is read from the provider afterwards,
  * so that notices may come twice, late and in any order.
  */
-export type ProviderNotice =
+export type PaymentEvent =
   | { about: "payment"; orderId: string }
   /** Some of a charge was given back, by us or at the provider's own dashboard. */
   | { about: "refunds of a payment"; orderId: string }
@@ -172,22 +172,22 @@ export interface Payments {
   /** Which amounts of a currency it charges, gives back and pays out. */
   limitsOf(currency: string): AmountLimits;
   /** Charges once per order; a repeat answers with the first charge as it stands now. */
-  charge(request: PaymentRequest): Promise<PaymentOutcome>;
+  charge(request: ChargeRequest): Promise<ChargeResult>;
   /** The order's charge as it stands now; null when the provider never heard of it. */
-  find(orderId: string): Promise<PaymentOutcome | null>;
+  findCharge(orderId: string): Promise<ChargeResult | null>;
   /**
    * Gives up a charge that waits for the buyer, and answers with the charge as it then stands: `canceled`, or
    * what the buyer made of it a moment earlier. Null when the provider never heard of it.
    */
-  cancel(orderId: string): Promise<PaymentOutcome | null>;
+  cancelCharge(orderId: string): Promise<ChargeResult | null>;
   /** Gives back once per refund. */
-  refund(request: RefundRequest): Promise<RefundOutcome>;
-  findRefund(refundId: string): Promise<RefundOutcome | null>;
+  refund(request: RefundRequest): Promise<RefundResult>;
+  findRefund(refundId: string): Promise<RefundResult | null>;
   /** All refunds of a charge, whoever made them. */
   listRefundsOf(paymentId: string): Promise<ListedRefund[]>;
   /** Pays out once per payout. */
-  payOut(request: PayoutRequest): Promise<PayoutOutcome>;
-  findPayout(payoutId: string): Promise<PayoutOutcome | null>;
+  payOut(request: PayoutRequest): Promise<PayoutResult>;
+  findPayout(payoutId: string): Promise<PayoutResult | null>;
   /** Whether an account gets what is paid out to it; null when the provider has none of that id for us. */
   findPayoutAccount(accountId: string): Promise<PayoutAccount | null>;
   /** A person's account for payouts, made when they have none, and a page of the provider's on which they set it up: once, and soon. */
@@ -201,15 +201,15 @@ export interface Payments {
   /** A method by the token or id that the provider gave the person; null when there is none of that name. */
   findMethod(userId: string, token: string): Promise<PaymentMethod | null>;
   /** The method is charged no more: the provider keeps it for nobody. One that it does not have, or not any more, is forgotten too. */
-  forgetMethod(methodId: string): Promise<void>;
+  detachMethod(methodId: string): Promise<void>;
   /** Why a token or id can be none of this provider's, and what to name in its place; null where it may be one. */
-  whyNoMethod(token: string): string | null;
+  findTokenProblem(token: string): string | null;
   /** Methods that everybody has without asking: the named ones of a test environment. The first is everybody's default. */
   readonly sharedMethods: readonly PaymentMethod[];
   /** Where the provider sends a person's payouts when nothing else is known; null: they must say first. */
   readonly sharedPayoutAccount: string | null;
   /** Reads what the provider posts to us; null when it concerns nothing of ours. Throws a `NoticeRefused` when it is not the provider's. */
-  readNotice(body: Buffer, headers: Record<string, string | undefined>): Promise<ProviderNotice | null>;
+  parseWebhook(body: Buffer, headers: Record<string, string | undefined>): Promise<PaymentEvent | null>;
 }
 
 /** No answer, or none that can be read: money may or may not have moved, to be reconciled later. */
@@ -221,7 +221,7 @@ export class PaymentUnknown extends Error {
 }
 
 /** The signature of a notice is missing, wrong or too old. */
-export class NoticeRefused extends Error {
+export class WebhookSignatureError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
     this.name = "NoticeRefused";
@@ -229,4 +229,4 @@ export class NoticeRefused extends Error {
 }
 
 /** Every amount, as of a provider that has no limits. */
-export const anyAmount = (): AmountLimits => ({ stepMinor: 1n, minimumMinor: 1n });
+export const noAmountLimits = (): AmountLimits => ({ stepMinor: 1n, minimumMinor: 1n });

@@ -7,8 +7,8 @@ import { buffer, text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
 import { type S3Server, startS3Server } from "../../../test/s3-server.ts";
 import { parseS3Url } from "../../core/config/s3-url.ts";
-import { diskStorage } from "./storage.disk.ts";
-import { s3Storage } from "./storage.s3.ts";
+import { diskStorage } from "./disk.ts";
+import { s3Storage } from "./s3.ts";
 import { type Storage, StorageUnavailable } from "./storage.ts";
 
 let folder: string;

@@ -5,7 +5,7 @@ import { freePort } from "../../../test/free-port.ts";
 import { type MailServer, startMailServer } from "../../../test/mail-server.ts";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { examine } from "../../backoffice/operator/doctor.ts";
-import { MailUnavailable } from "../../integrations/email/mail.ts";
+import { EmailUnavailable } from "../../integrations/email/email-sender.ts";
 import { composeLetter, type Letter } from "./letter.ts";
 import { carryMail, forgetOldMails, sendMail } from "./mail.ts";
 
@@ -120,7 +120,7 @@ suite("a letter", () => {
 
 suite("a letter that is not taken", () => {
   const waits = async (id: string) => {
-    await assert.rejects(carry(id), MailUnavailable);
+    await assert.rejects(carry(id), EmailUnavailable);
     const { sealed_letter, sent_at, refused_at } = await rowOf(id);
     assert.ok(sealed_letter && !sent_at && !refused_at);
   };
@@ -239,7 +239,7 @@ suite("the way to the server", () => {
       async (shop, other) => {
         await carry(await send("ada@example.com", letter, shop), shop);
         assert.equal(other.letters.length, 1);
-        assert.match(await shop.service.ctx.integrations.mail.check(), /takes letters$/);
+        assert.match(await shop.service.ctx.integrations.emailSender.check(), /takes letters$/);
       },
     ));
 
@@ -249,9 +249,9 @@ suite("the way to the server", () => {
       (url) => url.replace("p%40ss", "wrong"),
       async (shop, other) => {
         const id = await send("ada@example.com", letter, shop);
-        await assert.rejects(carry(id, shop), MailUnavailable);
+        await assert.rejects(carry(id, shop), EmailUnavailable);
         assert.equal(other.letters.length, 0);
-        await assert.rejects(shop.service.ctx.integrations.mail.check(), (error: Error) => {
+        await assert.rejects(shop.service.ctx.integrations.emailSender.check(), (error: Error) => {
           assert.match(error.message, /takes no letters: EAUTH .*535/);
           return !error.message.includes("wrong");
         });
@@ -264,7 +264,7 @@ suite("the way to the server", () => {
       (url) => `${url}?requireTLS=true`,
       async (shop, other) => {
         const id = await send("ada@example.com", letter, shop);
-        await assert.rejects(carry(id, shop), MailUnavailable);
+        await assert.rejects(carry(id, shop), EmailUnavailable);
         assert.equal(other.letters.length, 0);
       },
     ));
@@ -276,7 +276,7 @@ suite("the way to the server", () => {
       (url) => url,
       async (shop, other) => {
         const id = await send("ada@example.com", letter, shop);
-        await assert.rejects(carry(id, shop), MailUnavailable);
+        await assert.rejects(carry(id, shop), EmailUnavailable);
         assert.equal(other.letters.length, 0);
       },
     );

@@ -56,7 +56,7 @@ export async function carryMail(ctx: Context, mailId: string, signal: AbortSigna
   const mail = await findUncarriedMail(ctx.db, mailId);
   if (!mail) return;
   const { recipient } = mail;
-  const carried = await ctx.integrations.mail.carry(
+  const carried = await ctx.integrations.emailSender.send(
     { id: mailId, recipient, ...openLetter(ctx, mail) },
     signal,
   );

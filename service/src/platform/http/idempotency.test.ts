@@ -5,7 +5,7 @@ import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { becomes } from "../../../test/until.ts";
 import { RUN_LEASE_MS } from "../../execution/prompt-runs/runs.ts";
-import { noPayments } from "../../integrations/payments/payments.none.ts";
+import { noPayments } from "../../integrations/payments/no-payments.ts";
 import type { Payments } from "../../integrations/payments/payments.ts";
 import { forgetOldAnswers, KEPT_HOURS, LEASE_SECONDS, SILENT_SECONDS } from "./idempotency.ts";
 
@@ -272,7 +272,7 @@ function slowPayments() {
     state: "succeeded",
     paymentId: "ch_1",
     method: { brand: "visa", last4: "4242" },
-    givenBack: false,
+    isRefunded: false,
     feeMinor: null,
   } as const;
   const nth = (index: number) => (asked[index] ??= Promise.withResolvers<void>());
@@ -286,8 +286,8 @@ function slowPayments() {
       await gate;
       return { ...outcome, amountMinor, currency };
     },
-    find: async () => null,
-    cancel: async () => null,
+    findCharge: async () => null,
+    cancelCharge: async () => null,
     sharedMethods: [{ id: "pm_slow", brand: "visa", last4: "4242" }],
   };
   return {

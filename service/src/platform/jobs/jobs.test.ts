@@ -8,7 +8,7 @@ import { type Market, openMarket } from "../../../test/market.ts";
 import { until } from "../../../test/until.ts";
 import { type Service, startService } from "../../app.ts";
 import type { Config } from "../../core/config/config.ts";
-import { devMail } from "../../integrations/email/mail.dev.ts";
+import { createDevEmailSender } from "../../integrations/email/dev-sender.ts";
 import { openDatabase, openPool } from "../db/database.ts";
 import { composeLetter } from "../email/letter.ts";
 import { mailJob, sendMail } from "../email/mail.ts";
@@ -135,7 +135,7 @@ suite("a job that was asked for", { timeout: 300_000 }, () => {
 
   test("takes no other along when it fails", async (t) => {
     const told: string[] = [];
-    const mail = devMail((line) => {
+    const mail = createDevEmailSender((line) => {
       if (line.includes("broken")) throw new Error("broken");
       told.push(line);
     });

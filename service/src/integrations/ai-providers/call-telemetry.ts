@@ -1,0 +1,170 @@
+import { type Attributes, type Span, SpanKind } from "@opentelemetry/api";
+import type { Metrics } from "../../core/telemetry/metrics.ts";
+import { markFailed, serverAttributes, tracer } from "../../core/telemetry/tracing.ts";
+import {
+  type AiProviders,
+  type ProviderAnswer,
+  type ProviderCall,
+  ProviderError,
+  type ProviderId,
+  type ProviderKey,
+  type TokenUsage,
+} from "./ai-provider.ts";
+
+/** Answers the address at which a key is used; undefined: there is none. */
+type AddressOf = (key: ProviderKey) => string | undefined;
+
+/** As OpenTelemetry's GenAI conventions call them; the others go by our own names. */
+const conventionalNames: Partial<Record<ProviderId, string>> = {
+  google: "gcp.gemini",
+  mistral: "mistral_ai",
+  xai: "x_ai",
+};
+
+export const telemetryNameOf = (provider: ProviderId): string => conventionalNames[provider] ?? provider;
+
+/**
+ * Tells each call as a span and in figures, by the GenAI conventions: whom, which model, how long, how many tokens, what
+ * went wrong. Never what was said: there is no switch for that. Nor is the trace sent on to providers, whom it does not concern.
+ * https://github.com/open-telemetry/semantic-conventions-genai (docs/gen-ai)
+ */
+export function withTelemetry(providers: AiProviders, metrics: Metrics, addressOf: AddressOf): AiProviders {
+  return {
+    ...providers,
+    async run(call) {
+      const told = new CallTelemetry(metrics, call, addressOf(call), false);
+      try {
+        const answer = await providers.run(call);
+        told.onSuccess(answer);
+        return answer;
+      } catch (error) {
+        told.onFailure(error);
+        throw error;
+      }
+    },
+    async *stream(call) {
+      const told = new CallTelemetry(metrics, call, addressOf(call), true);
+      const pieces = providers.stream(call);
+      try {
+        let piece = await pieces.next();
+        if (!piece.done) told.onFirstChunk();
+        for (; !piece.done; piece = await pieces.next()) yield piece.value;
+        told.onSuccess(piece.value);
+        return piece.value;
+      } catch (error) {
+        told.onFailure(error);
+        throw error;
+      } finally {
+        told.onAbandon();
+        await pieces.return(undefined as never);
+      }
+    },
+  };
+}
+
+/** One call, as far as it has come. */
+class CallTelemetry {
+  readonly #metrics: Metrics;
+  readonly #call: ProviderCall;
+  readonly #isStream: boolean;
+  readonly #span: Span;
+  readonly #operation: Attributes;
+  readonly #startedAt = performance.now();
+  #firstChunkSeconds: number | undefined;
+  #hasEnded = false;
+
+  constructor(metrics: Metrics, call: ProviderCall, address: string | undefined, isStream: boolean) {
+    this.#metrics = metrics;
+    this.#call = call;
+    this.#isStream = isStream;
+    const server = serverAttributes(address);
+    const operation = {
+      "gen_ai.operation.name": "chat",
+      "gen_ai.provider.name": telemetryNameOf(call.provider),
+    };
+    // A server that people name themselves is told in spans alone: there may be any number of them.
+    this.#operation = call.baseUrl === null ? { ...operation, ...server } : operation;
+    this.#span = tracer.startSpan(`chat ${call.model}`, {
+      kind: call.provider === "sandbox" ? SpanKind.INTERNAL : SpanKind.CLIENT,
+      attributes: { ...operation, ...server, ...requestAttributes(call, isStream) },
+    });
+  }
+
+  /** Its first words. */
+  onFirstChunk(): void {
+    this.#firstChunkSeconds = this.#seconds();
+  }
+
+  onSuccess({ model, finishReason, usage, attempts }: ProviderAnswer): void {
+    this.#span.setAttributes({
+      "gen_ai.response.model": model,
+      "gen_ai.response.finish_reasons": [finishReason],
+      "stoa.provider.attempts": attempts,
+      ...usageAttributes(usage),
+    });
+    // Whoever asks may write anything for a model: one that was answered is one.
+    const named = this.#call.baseUrl === null ? { "gen_ai.request.model": this.#call.model } : {};
+    this.#end({ ...this.#operation, ...named }, usage);
+  }
+
+  onFailure(error: unknown): void {
+    const fault = error instanceof ProviderError ? error : null;
+    const errorType = fault?.code ?? (this.#call.signal.aborted ? "canceled" : "_OTHER");
+    markFailed(this.#span, errorType);
+    if (fault)
+      this.#span.setAttributes({ "stoa.provider.attempts": fault.attempts, ...errorAttributes(fault) });
+    this.#end({ ...this.#operation, "error.type": errorType }, fault?.info.usage);
+  }
+
+  /** Nobody read it to its end. */
+  onAbandon(): void {
+    if (this.#hasEnded) return;
+    markFailed(this.#span, "canceled");
+    this.#end({ ...this.#operation, "error.type": "canceled" });
+  }
+
+  #seconds = () => (performance.now() - this.#startedAt) / 1000;
+
+  #end(operation: Attributes, usage?: TokenUsage): void {
+    this.#hasEnded = true;
+    this.#metrics.callDuration(this.#seconds(), operation);
+    if (this.#isStream && this.#firstChunkSeconds !== undefined) {
+      this.#span.setAttribute("gen_ai.response.time_to_first_chunk", this.#firstChunkSeconds);
+      this.#metrics.firstChunk(this.#firstChunkSeconds, operation);
+    }
+    if (usage && !usage.estimated) this.#tellTokens(operation, usage);
+    this.#span.end();
+  }
+
+  #tellTokens(operation: Attributes, { promptTokens, completionTokens }: TokenUsage): void {
+    this.#metrics.tokens(promptTokens, { ...operation, "gen_ai.token.type": "input" });
+    this.#metrics.tokens(completionTokens, { ...operation, "gen_ai.token.type": "output" });
+  }
+}
+
+const requestAttributes = ({ model, options }: ProviderCall, isStream: boolean): Attributes => ({
+  "gen_ai.request.model": model,
+  "gen_ai.output.type": "text",
+  ...(isStream && { "gen_ai.request.stream": true }),
+  ...(options.temperature !== undefined && { "gen_ai.request.temperature": options.temperature }),
+  ...(options.maxTokens !== undefined && { "gen_ai.request.max_tokens": options.maxTokens }),
+});
+
+/** What the provider counted; what we only guess is no figure of its. */
+function usageAttributes(usage: TokenUsage): Attributes {
+  if (usage.estimated) return {};
+  const { cachedTokens, cacheWriteTokens, reasoningTokens } = usage;
+  return {
+    "gen_ai.usage.input_tokens": usage.promptTokens,
+    "gen_ai.usage.output_tokens": usage.completionTokens,
+    ...(cachedTokens !== undefined && { "gen_ai.usage.cache_read.input_tokens": cachedTokens }),
+    ...(cacheWriteTokens !== undefined && { "gen_ai.usage.cache_creation.input_tokens": cacheWriteTokens }),
+    ...(reasoningTokens !== undefined && { "gen_ai.usage.reasoning.output_tokens": reasoningTokens }),
+  };
+}
+
+const errorAttributes = ({ info: { status, phase, usage } }: ProviderError): Attributes => ({
+  ...(status !== undefined && { "http.response.status_code": status }),
+  ...(phase !== undefined && { "stoa.provider.timeout": phase }),
+  ...(usage && usageAttributes(usage)),
+});

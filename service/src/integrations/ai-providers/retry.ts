@@ -1,0 +1,70 @@
+import type { ProviderCall } from "./ai-provider.ts";
+import type { CallFailure } from "./provider-errors.ts";
+
+/** How long a call may take, and how it waits before it is made again. */
+export interface RetryOptions {
+  deadlines: { totalMs: number };
+  sleep(ms: number, signal: AbortSignal): Promise<void>;
+  /** From 0 to 1, for the jitter. */
+  random(): number;
+}
+
+const MAX_RETRIES = 2;
+const MAX_WAIT_SECONDS = 10;
+const FIRST_BACKOFF_MS = 500;
+
+export interface Deadline {
+  /** Aborts when the caller gives up or the time is over. */
+  signal: AbortSignal;
+  remainingMs(): number;
+  stop(): void;
+}
+
+/** Why a call ends at its total deadline; read like the other timeouts, by its phase. */
+class TotalTimeout extends Error {
+  readonly phase = "total";
+}
+
+export function startDeadline(
+  { signal: callerSignal, timeoutMs }: Pick<ProviderCall, "signal" | "timeoutMs">,
+  { deadlines }: Pick<RetryOptions, "deadlines">,
+): Deadline {
+  const totalMs = timeoutMs ?? deadlines.totalMs;
+  const startedAt = performance.now();
+  const total = new AbortController();
+  const timer = setTimeout(() => total.abort(new TotalTimeout()), totalMs);
+  return {
+    signal: AbortSignal.any([callerSignal, total.signal]),
+    remainingMs: () => totalMs - (performance.now() - startedAt),
+    stop: () => clearTimeout(timer),
+  };
+}
+
+/** Throws the fault of an attempt that nothing may follow. */
+export async function waitForRetry(
+  { random, sleep }: RetryOptions,
+  call: ProviderCall,
+  deadline: Deadline,
+  failure: CallFailure,
+  attempts: number,
+): Promise<void> {
+  const waitMs = retryDelayOf(failure, attempts, random);
+  if (waitMs === undefined || waitMs >= deadline.remainingMs()) throw failure.error;
+  await sleep(waitMs, deadline.signal).catch(() => {
+    call.signal.throwIfAborted();
+    throw failure.error;
+  });
+}
+
+/** Undefined: do not repeat. */
+function retryDelayOf(
+  { error, retry }: CallFailure,
+  attempts: number,
+  random: () => number,
+): number | undefined {
+  if (retry === "never" || attempts > MAX_RETRIES) return undefined;
+  // Full jitter, so that callers whom one outage stopped do not all come back at once.
+  if (retry === "backoff") return random() * FIRST_BACKOFF_MS * 2 ** (attempts - 1);
+  const seconds = error.retryAfterSeconds ?? Number.POSITIVE_INFINITY;
+  return seconds <= MAX_WAIT_SECONDS ? seconds * 1000 : undefined;
+}

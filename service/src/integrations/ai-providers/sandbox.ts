@@ -1,0 +1,139 @@
+import { createHash } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
+import { type AiProviders, estimateTokens, type ProviderAnswer, type ProviderCall } from "./ai-provider.ts";
+import { toFailure } from "./provider-errors.ts";
+
+export interface SandboxOptions {
+  sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** What every sandbox answer begins with, so that nobody takes it for a model's. */
+export const SANDBOX_LABEL = "[sandbox] ";
+
+/** Long enough to press cancel, short enough to wait for. */
+const SLOW_MS = 5_000;
+
+/**
+ * What a provider would have answered, by the magic model that asks for it. Read by the same table as the answers of
+ * real providers, so that an integration tried on the sandbox meets the very same faults.
+ */
+const magicFaults: ReadonlyMap<string, object> = new Map<string, object>([
+  ["sandbox-429", { statusCode: 429, responseHeaders: { "retry-after": "30" } }],
+  ["sandbox-500", { statusCode: 500 }],
+  ["sandbox-401", { statusCode: 401 }],
+  ["sandbox-filter", { statusCode: 400, responseBody: '{"code":"content_filter"}' }],
+  ["sandbox-context", { statusCode: 400, responseBody: '{"code":"context_length_exceeded"}' }],
+  ["sandbox-cut", { statusCode: 200, code: "UND_ERR_SOCKET" }],
+  ["sandbox-badsse", { statusCode: 200 }],
+]);
+
+/** All others are names of models that the sandbox pretends to be. */
+const OWN_MODELS: ReadonlySet<string> = new Set(["sandbox", "sandbox-slow"]);
+
+/** A provider without a model behind it: the same call gets the same answer, no key is needed and nothing is billed. */
+export function createSandbox({
+  sleep = (ms, signal) => wait(ms, undefined, { signal }),
+}: SandboxOptions = {}): AiProviders {
+  return {
+    async run(call) {
+      call.signal.throwIfAborted();
+      if (call.progress) call.progress.isSent = true;
+      if (call.model === "sandbox-slow") await sleepUnlessAborted(sleep, call.signal);
+      return answer(call);
+    },
+    stream: (call) => stream(call, sleep),
+    verify: async () => "valid",
+  };
+}
+
+/** Sends sandbox calls to the sandbox and all others to the real providers. */
+export function withSandbox(real: AiProviders, sandbox: AiProviders): AiProviders {
+  const of = (provider: string) => (provider === "sandbox" ? sandbox : real);
+  return {
+    run: (call) => of(call.provider).run(call),
+    stream: (call) => of(call.provider).stream(call),
+    verify: (key, signal) => of(key.provider).verify(key, signal),
+    mustBeAvailable: (key) => of(key.provider).mustBeAvailable?.(key),
+    close: async () => real.close?.(),
+  };
+}
+
+type Sleep = NonNullable<SandboxOptions["sleep"]>;
+
+async function sleepUnlessAborted(sleep: Sleep, signal: AbortSignal, ms = SLOW_MS): Promise<void> {
+  try {
+    await sleep(ms, signal);
+  } finally {
+    signal.throwIfAborted();
+  }
+}
+
+/** Faults that a stream meets on its way, with half of the answer told. */
+const brokenStreamModels: ReadonlySet<string> = new Set(["sandbox-cut", "sandbox-badsse"]);
+const SLOW_PIECES = 10;
+
+/** The same answer word by word; `sandbox-slow` takes its time between them. */
+async function* stream(call: ProviderCall, sleep: Sleep): AsyncGenerator<string, ProviderAnswer, undefined> {
+  call.signal.throwIfAborted();
+  const { progress } = call;
+  if (progress) progress.isSent = true;
+  const isBroken = brokenStreamModels.has(call.model);
+  const whole = answer(isBroken ? { ...call, model: "sandbox" } : call);
+  const pieces = whole.output.match(/\S*\s*/g)!.filter((piece) => piece !== "");
+  const shown = isBroken ? pieces.slice(0, pieces.length / 2) : pieces;
+  for (const [at, piece] of shown.entries()) {
+    if (call.model === "sandbox-slow" && at % Math.ceil(pieces.length / SLOW_PIECES) === 0)
+      await sleepUnlessAborted(sleep, call.signal, SLOW_MS / SLOW_PIECES);
+    call.signal.throwIfAborted();
+    if (progress) progress.outputBytes += Buffer.byteLength(piece);
+    yield piece;
+  }
+  return isBroken ? answer(call) : whole;
+}
+
+function answer(call: ProviderCall): ProviderAnswer {
+  const prompt = call.messages.map(({ content }) => content).join("\n\n");
+  if (call.model === "sandbox-echo") return toAnswer(call, prompt, SANDBOX_LABEL + prompt);
+  const fault = magicFaults.get(call.model);
+  if (fault) throw toFailure(fault, call, 1).error;
+  return toAnswer(call, prompt, SANDBOX_LABEL + (call.sample ?? inventedText(call)));
+}
+
+/** Cut at `maxTokens` as a model would be, but never into the label; an echo and a sample are whole by definition. */
+function toAnswer(call: ProviderCall, prompt: string, whole: string): ProviderAnswer {
+  const isWhole = call.model === "sandbox-echo" || call.sample !== undefined;
+  const mostTokens = isWhole ? undefined : call.options.maxTokens;
+  const output = whole.slice(0, Math.max(SANDBOX_LABEL.length, (mostTokens ?? Number.POSITIVE_INFINITY) * 4));
+  const promptTokens = estimateTokens(prompt);
+  const completionTokens = estimateTokens(output);
+  return {
+    output,
+    model: call.model,
+    finishReason: output === whole ? "stop" : "length",
+    usage: { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens },
+    attempts: 1,
+  };
+}
+
+const vocabulary =
+  "agora amber anchor arch atlas bridge canvas cedar chorus column compass coral delta echo ember fable garden harbor horizon island lantern marble meadow mosaic olive orchard pebble plaza portico prism quill river signal stoa thread vessel".split(
+    " ",
+  );
+
+/**
+ * Words drawn by a fingerprint of all that the answer may depend on. Nothing of the prompt is in them: it is the
+ * author's, and a buyer who wants to see what was rendered asks `sandbox-echo`.
+ */
+function inventedText({ versionId = "", model, messages, options }: ProviderCall): string {
+  const seed = JSON.stringify([
+    versionId,
+    model,
+    messages.map(({ role, content }) => [role, content]),
+    options.temperature ?? null,
+    options.maxTokens ?? null,
+  ]);
+  const fingerprint = createHash("sha256").update(seed).digest();
+  const words = Array.from(fingerprint, (byte) => vocabulary[byte % vocabulary.length]).join(" ");
+  const pretended = OWN_MODELS.has(model) ? "" : ` that pretends to be ${model}`;
+  return `A practice answer${pretended}; no model was asked. ${words}.`;
+}

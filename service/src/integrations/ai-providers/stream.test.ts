@@ -1,0 +1,295 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { inspect } from "node:util";
+import { GOOD_KEY, type Next, refusedUrl } from "../../../test/provider-server.ts";
+import type { Break } from "../../../test/provider-stream.ts";
+import { PROMPT_MARKER, providersOn, type Setting } from "../../../test/providers.ts";
+import {
+  type AiProviders,
+  type ProviderAnswer,
+  type ProviderCall,
+  ProviderError,
+  type ProviderId,
+} from "./ai-provider.ts";
+import { createSandbox } from "./sandbox.ts";
+
+const formats = ["openai", "openai-compatible", "anthropic", "google", "mistral"] as const;
+const callTo = (provider: ProviderId, more: Partial<ProviderCall> = {}): ProviderCall => ({
+  ...{ provider, apiKey: GOOD_KEY, baseUrl: null, model: "some-model", options: {} },
+  messages: [{ role: "user", content: `Do ${PROMPT_MARKER}` }],
+  signal: new AbortController().signal,
+  ...more,
+});
+
+interface Told {
+  pieces: string[];
+  answer?: ProviderAnswer;
+  fault?: ProviderError;
+}
+
+/** All that a stream tells, up to its answer or its fault. */
+async function heard(providers: AiProviders, call: ProviderCall): Promise<Told> {
+  const stream = providers.stream(call);
+  const pieces: string[] = [];
+  try {
+    for (;;) {
+      const { done, value } = await stream.next();
+      if (done) return { pieces, answer: value };
+      pieces.push(value);
+    }
+  } catch (fault) {
+    assert.ok(fault instanceof ProviderError, inspect(fault));
+    const everything = inspect(fault, { depth: Number.POSITIVE_INFINITY, showHidden: true });
+    for (const secret of [PROMPT_MARKER, GOOD_KEY]) assert.ok(!everything.includes(secret), everything);
+    return { pieces, fault };
+  }
+}
+
+for (const provider of formats) {
+  test(`${provider}: an answer comes piece by piece, and at last with its model, finish reason and usage`, async (t) => {
+    const { server, providers } = await providersOn(t);
+    const usage = { input: 100, output: 20 };
+    server.next({ stream: { pieces: ["Hel", "lo ", "you"], usage, model: "some-model-2026" } });
+    const { pieces, answer } = await heard(providers, callTo(provider));
+    assert.deepEqual(pieces, ["Hel", "lo ", "you"]);
+    assert.deepEqual(answer, {
+      output: "Hello you",
+      model: "some-model-2026",
+      finishReason: "stop",
+      usage: { promptTokens: 100, completionTokens: 20, totalTokens: 120 },
+      attempts: 1,
+    });
+  });
+
+  test(`${provider}: letters that are split between chunks arrive whole`, async (t) => {
+    const { server, providers } = await providersOn(t);
+    const pieces = ["Größe ", "—€ ", "漢字 ", "👩‍🚀"];
+    server.next({ stream: { pieces, chunk: 3 } });
+    assert.deepEqual((await heard(providers, callTo(provider))).pieces, pieces);
+  });
+
+  test(`${provider}: an answer that ran out of tokens is an answer that says so`, async (t) => {
+    const { server, providers } = await providersOn(t);
+    server.next({ stream: { stop: "length" } });
+    assert.equal((await heard(providers, callTo(provider))).answer?.finishReason, "length");
+  });
+
+  interface Row {
+    reply: Next;
+    code: string;
+    pieces?: string[];
+    attempts?: number;
+    phase?: string;
+    setting?: Setting;
+  }
+  const broken = (breaks: Break, after: number): Next => ({ stream: { breaks, after } });
+  const bad = { code: "PROVIDER_BAD_RESPONSE" };
+  const failed = { code: "PROVIDER_ERROR" };
+  const timedOut = { code: "PROVIDER_TIMEOUT" };
+  const rows: Record<string, Row> = {
+    "a cut before the first word": { reply: broken("cut", 0), ...bad },
+    "a cut between two words": { reply: broken("cut", 1), ...bad, pieces: ["An "] },
+    "a cut in the middle of a frame": { reply: broken("cut-in-frame", 1), ...bad, pieces: ["An "] },
+    "a clean end in the middle of a frame": { reply: broken("close", 1), ...bad, pieces: ["An "] },
+    "an end without a finish reason": { reply: broken("no-finish", 2), ...bad, pieces: ["An ", "answer."] },
+    "nothing at all": { reply: broken("no-finish", 0), ...bad },
+    "a malformed frame and then a clean end": { reply: broken("bad-json", 1), ...bad, pieces: ["An "] },
+    "a malformed frame first": { reply: broken("bad-json", 0), ...bad },
+    "an error frame first": { reply: broken("error", 0), ...failed, attempts: 3 },
+    "an error frame later": { reply: broken("error", 1), ...failed, pieces: ["An "] },
+    "silence after a word": {
+      ...{ reply: broken("stall", 1), ...timedOut, pieces: ["An "] },
+      ...{ phase: "idle", setting: { limits: { bodyIdleMs: 300 } } },
+    },
+    "comments without end": {
+      ...{ reply: broken("trickle", 1), ...timedOut, pieces: ["An "] },
+      ...{ phase: "total", setting: { deadlines: { totalMs: 1_000 }, limits: { bodyIdleMs: 400 } } },
+    },
+    "no byte": { reply: "hang", ...timedOut, phase: "first_byte", setting: { limits: { headersMs: 60 } } },
+    "502 in HTML": { reply: { status: 502, body: "<h1>Bad gateway</h1>" }, ...failed, attempts: 3 },
+    "200 in HTML": {
+      reply: { status: 200, headers: { "content-type": "text/html" }, body: "<p>Hi</p>" },
+      ...bad,
+    },
+    "200 with an error body": {
+      ...{ reply: { status: 200, body: { error: { code: 402, message: "Insufficient credits" } } } },
+      code: "PROVIDER_QUOTA_EXHAUSTED",
+    },
+    "200 with another body": { reply: { status: 200, body: { what: PROMPT_MARKER } }, ...bad },
+    "an empty account": { reply: "quota", code: "PROVIDER_QUOTA_EXHAUSTED" },
+    "a prompt that is too long": { reply: "context", code: "CONTEXT_LENGTH_EXCEEDED" },
+    "an answer that was filtered": { reply: "filter", code: "CONTENT_FILTERED" },
+    "a lost connection": { reply: "reset", ...bad },
+  };
+  for (const [when, { reply, code, pieces = [], attempts = 1, phase, setting }] of Object.entries(rows)) {
+    test(`${provider}: ${when} is ${code} after ${attempts} calls, with what came before`, async (t) => {
+      const { server, providers } = await providersOn(t, setting);
+      for (let at = 0; at < attempts; at++) server.next(reply);
+      const { fault, pieces: told } = await heard(providers, callTo(provider));
+      assert.deepEqual(
+        [fault?.code, fault?.attempts, fault?.info.phase],
+        [code, attempts, phase],
+        inspect(fault),
+      );
+      assert.deepEqual(told, pieces);
+      assert.equal(server.requests.length, attempts);
+    });
+  }
+
+  test(`${provider}: what fails before the first word is called again, and the answer counts the attempts`, async (t) => {
+    const { server, providers } = await providersOn(t);
+    server.next({ status: 503 });
+    server.next({ status: 429, headers: { "retry-after": "1" } });
+    const { answer, pieces } = await heard(providers, callTo(provider));
+    assert.deepEqual([answer?.attempts, pieces.join("")], [3, "An answer."]);
+  });
+
+  test(`${provider}: whoever stops reading ends the call upstream`, async (t) => {
+    const { server, providers } = await providersOn(t);
+    server.next({ stream: { breaks: "stall", after: 1 } });
+    const stream = providers.stream(callTo(provider));
+    assert.equal((await stream.next()).value, "An ");
+    await stream.return(undefined as never);
+    await server.clientGone;
+  });
+
+  test(`${provider}: a caller who gives up gets back the own reason, and the call upstream ends`, async (t) => {
+    const { server, providers } = await providersOn(t);
+    const caller = new AbortController();
+    server.next({ stream: { breaks: "stall", after: 1 } });
+    const stream = providers.stream(callTo(provider, { signal: caller.signal }));
+    assert.equal((await stream.next()).value, "An ");
+    const next = stream.next();
+    caller.abort(new Error("gone"));
+    await assert.rejects(next, { message: "gone" });
+    await server.clientGone;
+  });
+}
+
+test("what a server counts wrongly is estimated in its place", async (t) => {
+  for (const provider of ["openai", "google"] as const) {
+    const { server, providers } = await providersOn(t);
+    for (const usage of [
+      { input: -5, output: 2 ** 40 },
+      { input: 1.5, output: -0.5 },
+    ]) {
+      server.next({ stream: { pieces: ["twelve bytes"], usage } });
+      const { answer } = await heard(
+        providers,
+        callTo(provider, { messages: [{ role: "user", content: "8 bytes." }] }),
+      );
+      assert.deepEqual(answer?.usage, {
+        promptTokens: 2,
+        completionTokens: 3,
+        totalTokens: 5,
+        estimated: true,
+      });
+    }
+  }
+});
+
+test("a refused connection is PROVIDER_ERROR after three attempts", async (t) => {
+  const { providers } = await providersOn(t);
+  const { fault } = await heard(providers, callTo("openai", { baseUrl: await refusedUrl() }));
+  assert.deepEqual([fault?.code, fault?.info.reason, fault?.attempts], ["PROVIDER_ERROR", "unreachable", 3]);
+});
+
+test("a provider that is not read from sends no further than the buffers hold", async (t) => {
+  const { server, providers } = await providersOn(t, { limits: { maxResponseBytes: 100_000_000 } });
+  let sent = 0;
+  const noteSent = (at: number) => {
+    sent = at;
+  };
+  const pieces = Array.from({ length: 600 }, () => "x".repeat(100_000));
+  server.next({ stream: { pieces, gate: async (at) => noteSent(at) } });
+  const stream = providers.stream(callTo("openai-compatible"));
+  await stream.next();
+  const reached = await settled(() => sent);
+  assert.ok(reached < pieces.length, `${reached} pieces of 100 kB were taken for nobody`);
+  let characters = pieces[0]!.length;
+  const readOn = async () => {
+    for (; ; characters += pieces[0]!.length) assert.equal((await stream.next()).value, pieces[0]);
+  };
+  await assert.rejects(readOn(), ({ code, info: facts }: ProviderError) => {
+    assert.deepEqual([code, facts.reason], ["PROVIDER_BAD_RESPONSE", "answer_too_long"]);
+    return true;
+  });
+  assert.ok(characters > 4_000_000 && characters <= 4 * 1024 * 1024, `${characters} characters were taken`);
+});
+
+test("a server that answers a stream with a whole completion is read, and billed for its reasoning", async (t) => {
+  const { server, providers } = await providersOn(t);
+  const completion = {
+    model: "m-2",
+    choices: [
+      { message: { role: "assistant", content: "Whole.", reasoning_content: "Hm." }, finish_reason: "stop" },
+    ],
+    usage: { prompt_tokens: 3, completion_tokens: 2 },
+  };
+  server.next({ status: 200, body: completion });
+  const { answer, pieces } = await heard(providers, callTo("openai-compatible"));
+  assert.deepEqual([pieces, answer?.model, answer?.usage.totalTokens], [["Whole."], "m-2", 5]);
+});
+
+test("a provider may be silent for as long as the call may take, where that is said", async (t) => {
+  const setting = { limits: { bodyIdleMs: 20 } };
+  const gate = () => new Promise((resolve) => setTimeout(resolve, 60));
+  const { server, providers } = await providersOn(t, setting);
+  server.next({ stream: { gate } });
+  assert.equal((await heard(providers, callTo("openai"))).fault?.info.phase, "idle");
+  server.next({ stream: { gate } });
+  assert.equal(
+    (await heard(providers, callTo("openai", { timeoutMs: 10_000 }))).answer?.output,
+    "An answer.",
+  );
+  server.next("hang");
+  assert.equal((await heard(providers, callTo("openai", { timeoutMs: 50 }))).fault?.info.phase, "total");
+});
+
+/** The value once it has stood still for a while. */
+async function settled(read: () => number): Promise<number> {
+  for (let last = -1; ; ) {
+    const value = read();
+    if (value === last) return value;
+    last = value;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+const sandboxed = (model: string): ProviderCall => callTo("sandbox", { model, apiKey: "" });
+
+test("the sandbox says in pieces what it answers whole", async () => {
+  const sandbox = createSandbox({ sleep: async () => {} });
+  for (const model of ["sandbox", "sandbox-echo", "sandbox-slow"]) {
+    const { pieces, answer } = await heard(sandbox, sandboxed(model));
+    assert.deepEqual(answer, await sandbox.run(sandboxed(model)));
+    assert.ok(pieces.length > 2);
+    assert.equal(pieces.join(""), answer?.output);
+  }
+});
+
+test("sandbox-slow takes its five seconds in pieces", async () => {
+  const sleeps: number[] = [];
+  await heard(createSandbox({ sleep: async (ms) => void sleeps.push(ms) }), sandboxed("sandbox-slow"));
+  assert.ok(sleeps.length > 4);
+  assert.ok(sleeps.every((ms) => ms === 500));
+});
+
+for (const model of ["sandbox-cut", "sandbox-badsse"])
+  test(`${model} breaks off half-way`, async () => {
+    const { pieces, fault } = await heard(createSandbox(), sandboxed(model));
+    assert.ok(pieces.length > 2);
+    assert.equal(fault?.code, "PROVIDER_BAD_RESPONSE");
+  });
+
+for (const [model, code] of [
+  ["sandbox-429", "PROVIDER_RATE_LIMITED"],
+  ["sandbox-500", "PROVIDER_ERROR"],
+  ["sandbox-401", "PROVIDER_KEY_INVALID"],
+  ["sandbox-filter", "CONTENT_FILTERED"],
+  ["sandbox-context", "CONTEXT_LENGTH_EXCEEDED"],
+] as const)
+  test(`${model} fails before a word is said`, async () => {
+    const { pieces, fault } = await heard(createSandbox(), sandboxed(model));
+    assert.deepEqual([pieces, fault?.code], [[], code]);
+  });

@@ -1,0 +1,243 @@
+import { GrowingText } from "../../core/growing-text.ts";
+import type { FetchOptions } from "../egress/guarded-fetch.ts";
+import { type ProviderAnswer, type ProviderCall, ProviderError, type ProviderId } from "./ai-provider.ts";
+import { type CallResult, toAnswer } from "./answer.ts";
+import type { AnswerAllocation, AnswerMemory } from "./answer-memory.ts";
+import { type Part, readChatCompletion, readChatStream } from "./chat-stream.ts";
+import { callOptions, languageModel, type ProviderAccess, usesChatCompletions } from "./models.ts";
+import { type CallFailure, toFailure } from "./provider-errors.ts";
+import { type Deadline, type RetryOptions, startDeadline, waitForRetry } from "./retry.ts";
+import { withResponseStatus } from "./upstream-error.ts";
+
+type Pieces = AsyncGenerator<string, ProviderAnswer, undefined>;
+type Providers = ProviderAccess & RetryOptions & { answerMemory: AnswerMemory };
+
+/** In UTF-16 units, several times what the largest models answer. A run holds its output in memory until it has ended. */
+const MAX_OUTPUT = 4 * 1024 * 1024;
+
+const MEMORY_FULL =
+  "The answer was given up: it had grown larger than the memory that the other answers under way leave in this process. Run it again when fewer are under way, or ask for a shorter answer with maxTokens. The provider may bill what it had written.";
+
+/** The output as it comes, and at last the answer; a ProviderFault where it does not come whole. */
+export async function* streamWithDeadline(providers: Providers, call: ProviderCall): Pieces {
+  const deadline = startDeadline(call, providers);
+  try {
+    return yield* streamWithRetries(providers, call, deadline);
+  } finally {
+    deadline.stop();
+  }
+}
+
+/** A model whose maximum is not known is found by at most so many refusals, which cost nothing. */
+const MAX_LOWERED = 2;
+
+async function* streamWithRetries(providers: Providers, asked: ProviderCall, deadline: Deadline): Pieces {
+  let call = asked;
+  let lowered = 0;
+  for (let attempts = 1; ; attempts++) {
+    call.signal.throwIfAborted();
+    const attempt = new Attempt(providers, call, deadline.signal, attempts);
+    try {
+      return yield* attempt.pieces();
+    } catch (error) {
+      call.signal.throwIfAborted();
+      const failure = attempt.failureOf(error);
+      // Only what nobody bills is repeated.
+      if (failure.retry !== "never") call.progress?.reset();
+      if (failure.capTokens !== undefined && lowered++ < MAX_LOWERED) {
+        call = { ...call, options: { ...call.options, capTokens: failure.capTokens } };
+        continue;
+      }
+      await waitForRetry(providers, call, deadline, failure, attempts);
+    } finally {
+      attempt.abort();
+    }
+  }
+}
+
+/** One call of the provider, as far as it has come. */
+class Attempt {
+  readonly #providers: Providers;
+  readonly #call: ProviderCall;
+  readonly #attempts: number;
+  readonly #end = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #held: AnswerAllocation;
+  /** The provider's, once it has answered. */
+  #status: number | undefined;
+  /** The model has begun to answer: from here on somebody may be billed. */
+  #hasBegun = false;
+
+  constructor(providers: Providers, call: ProviderCall, signal: AbortSignal, attempts: number) {
+    this.#providers = providers;
+    this.#call = call;
+    this.#attempts = attempts;
+    this.#signal = AbortSignal.any([signal, this.#end.signal]);
+    this.#held = providers.answerMemory.allocate();
+  }
+
+  /** The SDK would read on behind an error, and so would a provider that only trickles never be left. */
+  abort(): void {
+    this.#end.abort();
+    this.#held.release();
+  }
+
+  async *pieces(): Pieces {
+    const output = new GrowingText();
+    const { progress } = this.#call;
+    let modelName: string | undefined;
+    let end: Pick<CallResult, "finishReason" | "usage" | "providerMetadata"> | undefined;
+    for await (const part of await this.#parts()) {
+      this.#mustGoOn(part);
+      if (progress && "delta" in part) progress.outputBytes += Buffer.byteLength(part.delta);
+      if (part.type === "raw") modelName ??= modelVersionIn(part.rawValue);
+      if (part.type === "response-metadata") modelName = part.modelId ?? modelName;
+      else if (part.type === "finish") end = part;
+      else if (part.type === "text-delta" && part.delta !== "") {
+        if (output.length + part.delta.length > MAX_OUTPUT) throw this.#tooLong();
+        this.#hold(part.delta.length);
+        output.add(part.delta);
+        yield part.delta;
+      }
+    }
+    if (!end) throw new Error("the stream has no end");
+    return toAnswer({ ...end, output: String(output), model: modelName }, this.#call, this.#attempts);
+  }
+
+  async #parts(): Promise<AsyncIterable<Part>> {
+    const model = await languageModel({ ...this.#providers, fetch: this.#fetch }, this.#call);
+    const options = { ...callOptions(this.#call, this.#signal), includeRawChunks: true };
+    try {
+      return (await model.doStream(options)).stream;
+    } catch (error) {
+      if (error instanceof ChatStreamFound) return readChatStream(error.body);
+      if (error instanceof CompletionFound) return readChatCompletion(error.completion);
+      throw error;
+    }
+  }
+
+  #tooLong(): ProviderError {
+    const facts = { provider: this.#call.provider, attempts: this.#attempts, reason: "answer_too_long" };
+    const message = `The provider's answer is longer than ${MAX_OUTPUT} characters: set maxTokens.`;
+    return new ProviderError("PROVIDER_BAD_RESPONSE", facts, message);
+  }
+
+  #hold(characters: number): void {
+    if (this.#held.tryGrow(characters)) return;
+    // Without Retry-After: the provider may bill what it has written, so that no client should repeat by itself.
+    const facts = { provider: this.#call.provider, attempts: this.#attempts, reason: "memory_full" };
+    throw new ProviderError("SERVICE_UNAVAILABLE", facts, MEMORY_FULL);
+  }
+
+  /** Of an answer that does not come as a stream, or of a refusal. */
+  async #textOf(response: Response): Promise<string> {
+    const letters = new TextDecoder();
+    let text = "";
+    for await (const bytes of response.body ?? []) {
+      this.#hold(bytes.length);
+      text += letters.decode(bytes, { stream: true });
+    }
+    return text + letters.decode();
+  }
+
+  /** An error in the stream ends it: the SDK would go on, and might call its end a clean one. */
+  #mustGoOn(part: Part): void {
+    if (part.type === "error") throw part.error;
+    if (part.type === "raw") throwErrorFrame(part.rawValue);
+    else if (!("warnings" in part) && part.type !== "response-metadata") this.#hasBegun = true;
+  }
+
+  failureOf(error: unknown): CallFailure {
+    if (error instanceof ProviderError) return { error: error, retry: "never" };
+    // After an abort the SDK and fetch each throw something of their own; the reason says what happened.
+    if (this.#signal.aborted) return toFailure(this.#signal.reason, this.#call, this.#attempts);
+    const failure = toFailure(withResponseStatus(this.#status, error), this.#call, this.#attempts);
+    return this.#hasBegun ? { ...failure, retry: "never" } : failure;
+  }
+
+  readonly #fetch: typeof globalThis.fetch = async (input, init) => {
+    const { provider, timeoutMs, progress } = this.#call;
+    const wish: RequestInit & FetchOptions = {
+      ...init,
+      silenceMs: timeoutMs,
+      onSent: () => {
+        if (progress) progress.isSent = true;
+      },
+    };
+    const response = await this.#providers.fetch(input, wish);
+    this.#status = response.status;
+    if (!response.ok) return new Response((await this.#textOf(response)) || null, response);
+    if (isJson(response)) {
+      const told = readJsonResponse(provider, response.status, await this.#textOf(response));
+      // The text is read: its output is held anew, as it comes out of it.
+      this.#held.release();
+      throw told;
+    }
+    if (response.body && usesChatCompletions(provider)) throw new ChatStreamFound(response.body);
+    return response;
+  };
+}
+
+/** Google's, which its package drops. */
+function modelVersionIn(frame: unknown): string | undefined {
+  const told = (frame as { modelVersion?: unknown } | null)?.modelVersion;
+  return typeof told === "string" && told !== "" ? told : undefined;
+}
+
+/** A stream that we read ourselves: the request was the SDK's, and its part is over. */
+class ChatStreamFound extends Error {
+  readonly body: ReadableStream<Uint8Array>;
+  constructor(body: ReadableStream<Uint8Array>) {
+    super("the stream is read elsewhere");
+    this.body = body;
+  }
+}
+
+/** What the provider said in the place of a stream, or in it; read for its codes, and told to nobody. */
+class ErrorResponseFound extends Error {
+  readonly statusCode: number;
+  readonly responseBody: string;
+  constructor(statusCode: number, responseBody: string) {
+    super("the provider told an error");
+    this.statusCode = statusCode;
+    this.responseBody = responseBody;
+  }
+}
+
+/** An answer that came whole, from a server that does not stream. */
+class CompletionFound extends Error {
+  readonly completion: unknown;
+  constructor(completion: unknown) {
+    super("the provider does not stream");
+    this.completion = completion;
+  }
+}
+
+const isJson = (response: Response): boolean =>
+  /^application\/json\b/i.test(response.headers.get("content-type") ?? "");
+
+/** Some tell a fault by 200, as JSON in the place of the stream that was asked for, and some know no streams. */
+function readJsonResponse(
+  provider: ProviderId,
+  status: number,
+  text: string,
+): ErrorResponseFound | CompletionFound {
+  const completion = usesChatCompletions(provider) ? parseCompletion(text) : undefined;
+  return completion === undefined ? new ErrorResponseFound(status, text) : new CompletionFound(completion);
+}
+
+function parseCompletion(text: string): unknown {
+  try {
+    const body = JSON.parse(text);
+    return body?.error || !body?.choices?.[0]?.message ? undefined : body;
+  } catch {
+    return undefined;
+  }
+}
+
+/** An error frame in any provider's words. */
+function throwErrorFrame(frame: unknown): void {
+  if (typeof frame !== "object" || frame === null) return;
+  if (("error" in frame && frame.error) || ("type" in frame && frame.type === "error"))
+    throw new ErrorResponseFound(200, JSON.stringify(frame));
+}

@@ -1,7 +1,0 @@
-import type { Mail } from "./mail.ts";
-
-/** Mail is off: what waited from a time when it was not is refused, and so not kept either. */
-export const noMail: Mail = {
-  carry: async () => ({ state: "refused", why: "mail is off" }),
-  check: async () => "off: nobody can sign in by mail",
-};
