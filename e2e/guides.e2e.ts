@@ -138,11 +138,11 @@ test("the lines of the guide to analytics do what it says", async () => {
   const { summary, timeline } = JSON.parse(after("Analytics")[0]!).data;
   assert.deepEqual([summary.grossRevenue, summary.platformFees, summary.netRevenue], [19.99, 2, 17.99]);
   assert.equal(timeline.length, 8);
-  const [names, customer, ...others] = after("As a file")[0]!.split("\r\n");
+  const [names, customer, ...others] = after("Download as CSV")[0]!.split("\r\n");
   assert.match(names!, /^id,name,currency,/);
   assert.match(customer!, /^usr_[^,]*,[^,]*,USD,1,19\.99,/);
   assert.deepEqual(others, []);
-  assert.deepEqual(headings, ["Analytics", "As a file"], "a block that nobody looks at");
+  assert.deepEqual(headings, ["Analytics", "Download as CSV"], "a block that nobody looks at");
 });
 
 test("the lines of the guide to selling do what it says", async () => {
