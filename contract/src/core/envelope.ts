@@ -10,7 +10,7 @@ export const Meta = z
 
 export const Ratings = z
   .object({
-    average: z.number().min(0).max(5).describe("Two decimals; 0: no review counts"),
+    average: z.number().min(0).max(5).describe("Two decimals; 0 without reviews"),
     count: z.int().min(0),
     stars: z.object({ 1: z.int(), 2: z.int(), 3: z.int(), 4: z.int(), 5: z.int() }),
   })
@@ -19,21 +19,21 @@ export const Ratings = z
 export const ListMeta = Meta.extend({
   page: z.int().min(1),
   limit: z.int().min(1).max(100),
-  total: z.int().min(0).describe("Exact, unless totalIsEstimate says that it is a lower bound"),
+  total: z.int().min(0).describe("Exact, or a lower bound if totalIsEstimate is true"),
   totalIsEstimate: z.literal(true).optional(),
   correctedSearch: z
     .string()
     .optional()
-    .describe("The search with its mistyped words corrected, which was used instead of the one sent"),
-  ratings: Ratings.optional().describe("Of all reviews of the product, where reviews are listed"),
+    .describe("The corrected search that was used in place of the one sent"),
+  ratings: Ratings.optional().describe("For lists of reviews: the ratings of all reviews of the product"),
 }).meta({ id: "ListMeta" });
 
 export const FieldProblem = z
   .object({
     field: z.string(),
     reason: z.string(),
-    line: z.int().min(1).optional().describe("Where in an imported file"),
-    file: z.string().optional().describe("Which file of an imported folder"),
+    line: z.int().min(1).optional().describe("The line in an imported file"),
+    file: z.string().optional().describe("The file in an imported folder"),
   })
   .meta({ id: "FieldProblem" });
 
@@ -51,7 +51,7 @@ export const Failure = z
           total: z
             .int()
             .optional()
-            .describe("Of an import: how many problems there are; the first 100 are listed"),
+            .describe("For an import: the number of all problems; `errors` has the first 100"),
         })
         .optional(),
       docUrl: z.string(),
@@ -98,11 +98,11 @@ export const isFilter = (schema: z.ZodType): boolean => filters.has(schema);
 /** `page` and `limit` of every list. */
 export const paging = {
   page: queryNumber(z.int().min(1).max(1_000_000)).default(1).describe("Page number, from 1"),
-  limit: queryNumber(z.int().min(1).max(100)).default(20).describe("Items a page"),
+  limit: queryNumber(z.int().min(1).max(100)).default(20).describe("Items per page"),
 };
 
 /** Money outside: a JSON number with the currency's own decimals. */
-export const Amount = z.number().min(0).describe("In the currency's unit, with its own decimals: 19.99");
+export const Amount = z.number().min(0).describe("In the unit of the currency, with its decimals: 19.99");
 export const Currency = z
   .string()
   .regex(/^[A-Z]{3}$/, "must be an ISO 4217 code such as USD")

@@ -1,18 +1,21 @@
-/** Every error code that the service can answer with, its HTTP status and the message told when nothing better is known. */
+/** Every error code of the service, with its HTTP status and its default message. */
 export const errorCatalogue = {
   INVALID_REQUEST: { status: 400, message: "The request is invalid." },
   VALIDATION_ERROR: { status: 422, message: "The request breaks a rule." },
 
   INVALID_API_KEY: { status: 401, message: "The API key is missing, unknown, revoked or expired." },
-  INVALID_SESSION: { status: 401, message: "Nobody is signed in here, or no longer." },
-  INVALID_CREDENTIALS: { status: 401, message: "The address or the password is wrong." },
+  INVALID_SESSION: { status: 401, message: "You are not signed in, or your session has ended." },
+  INVALID_CREDENTIALS: { status: 401, message: "The email address or the password is wrong." },
   INVALID_TOKEN: { status: 401, message: "This link or code is unknown, used or expired." },
-  TWO_FACTOR_REQUIRED: { status: 401, message: "A code of your authenticator app is needed." },
-  UNAUTHORIZED: { status: 403, message: "The credential lacks the permission that this needs." },
+  TWO_FACTOR_REQUIRED: {
+    status: 401,
+    message: "Two-factor authentication is required: send a code of your authenticator app.",
+  },
+  UNAUTHORIZED: { status: 403, message: "The credential does not have the required permission." },
 
   INSUFFICIENT_FUNDS: { status: 402, message: "The payment method was declined." },
 
-  NOT_FOUND: { status: 404, message: "Nothing is found at this path." },
+  NOT_FOUND: { status: 404, message: "No resource exists at this path." },
   PRODUCT_NOT_FOUND: { status: 404, message: "No product has this id." },
   REVIEW_NOT_FOUND: { status: 404, message: "No review of this product has this id." },
   VERSION_NOT_FOUND: { status: 404, message: "The product has no such version." },
@@ -27,7 +30,7 @@ export const errorCatalogue = {
   DELIVERY_NOT_FOUND: { status: 404, message: "No delivery to an endpoint of yours has this id." },
   RECOVERY_NOT_FOUND: { status: 404, message: "No recovery of this endpoint has this id." },
   EXECUTION_NOT_FOUND: { status: 404, message: "No execution of yours has this id." },
-  STEP_NOT_FOUND: { status: 404, message: "No step of this execution has begun under this id." },
+  STEP_NOT_FOUND: { status: 404, message: "No step that has started in this execution has this id." },
   PAYMENT_METHOD_NOT_FOUND: { status: 404, message: "No payment method of yours has this id." },
   API_KEY_NOT_FOUND: { status: 404, message: "No API key of yours has this id." },
   SESSION_NOT_FOUND: { status: 404, message: "No session of yours has this id." },
@@ -36,20 +39,20 @@ export const errorCatalogue = {
   USER_NOT_FOUND: { status: 404, message: "No account has this id." },
   PROVIDER_KEY_NOT_FOUND: { status: 404, message: "No provider key of yours has this id." },
 
-  METHOD_NOT_ALLOWED: { status: 405, message: "This path does not take this method." },
+  METHOD_NOT_ALLOWED: { status: 405, message: "This path does not support this method." },
   PAYLOAD_TOO_LARGE: { status: 413, message: "The request body is too large." },
-  UNSUPPORTED_MEDIA_TYPE: { status: 415, message: "The body is of a media type that this does not take." },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, message: "This endpoint does not accept this media type." },
   PRECONDITION_FAILED: { status: 412, message: "The resource has changed since the ETag in If-Match." },
 
-  INVALID_STATE: { status: 409, message: "This is not possible in the present state." },
-  ALREADY_PURCHASED: { status: 409, message: "You own this product already." },
-  ALREADY_REFUNDED: { status: 409, message: "This purchase is refunded already." },
+  INVALID_STATE: { status: 409, message: "The current state does not allow this." },
+  ALREADY_PURCHASED: { status: 409, message: "You already own this product." },
+  ALREADY_REFUNDED: { status: 409, message: "This purchase is already refunded." },
   PRODUCT_UNAVAILABLE: { status: 409, message: "This product is not available now." },
   PRICE_CHANGED: { status: 409, message: "The price differs from expectedPrice." },
-  CONFLICT: { status: 409, message: "This conflicts with something that exists." },
+  CONFLICT: { status: 409, message: "This conflicts with an existing resource." },
   IDEMPOTENCY_IN_PROGRESS: {
     status: 409,
-    message: "The first request with this Idempotency-Key still runs.",
+    message: "The first request with this Idempotency-Key is still running.",
   },
   IDEMPOTENCY_KEY_REUSED: { status: 422, message: "This Idempotency-Key was used with another request." },
 
@@ -57,24 +60,24 @@ export const errorCatalogue = {
   INTERNAL_ERROR: { status: 500, message: "Something went wrong on our side. Try again with backoff." },
   SERVICE_UNAVAILABLE: { status: 503, message: "The service cannot answer right now. Try again soon." },
 
-  PROVIDER_NOT_SUPPORTED: { status: 422, message: "The product does not run on this key's provider." },
+  PROVIDER_NOT_SUPPORTED: { status: 422, message: "The product does not support this key's provider." },
   CONTENT_FILTERED: {
     status: 422,
-    message: "The provider filtered the content: change what you give it, or choose another model.",
+    message: "The provider filtered the content. Change your input, or choose another model.",
   },
   CONTEXT_LENGTH_EXCEEDED: {
     status: 422,
     message:
-      "The prompt is too long for the model. Shorten what you give it, or choose a model with a larger window.",
+      "The prompt is too long for the model. Shorten your input, or choose a model with a larger context window.",
   },
   PROVIDER_KEY_INVALID: {
     status: 424,
-    message:
-      "The provider refused the stored key. Put one that is valid in its place: PATCH /v1/ai/keys/{id}.",
+    message: "The provider refused the stored key. Replace it with a valid one: PATCH /v1/ai/keys/{id}.",
   },
   PROVIDER_PERMISSION_DENIED: {
     status: 424,
-    message: "The provider does not let this key do that. Look at its rights there, or run with another key.",
+    message:
+      "The provider does not allow this key to do that. Check its permissions there, or run with another key.",
   },
   PROVIDER_QUOTA_EXHAUSTED: {
     status: 424,
@@ -87,27 +90,28 @@ export const errorCatalogue = {
   KEY_BUDGET_EXCEEDED: {
     status: 429,
     message:
-      "This call may cost more than is left of the stored key's monthly budget. Lower maxTokens, or raise monthlyBudget.",
+      "This call may cost more than the rest of the stored key's monthly budget. Lower maxTokens, or raise monthlyBudget.",
   },
   KEY_CONCURRENCY_LIMIT: {
     status: 429,
     message:
-      "The stored key runs as many calls at once as it may. Wait until one has ended, or raise maxConcurrency.",
+      "The stored key already runs its maximum number of parallel calls. Wait until one has ended, or raise maxConcurrency.",
   },
   PROVIDER_ERROR: { status: 502, message: "The provider failed. Try again later." },
   PROVIDER_BAD_RESPONSE: {
     status: 502,
     message:
-      "The provider's answer was broken or cut off. It may have been billed: trying again is another call.",
+      "The provider's answer was broken or cut off. The provider may have billed it, and would bill another attempt too.",
   },
   PROVIDER_UNAVAILABLE: {
     status: 503,
-    message: "The provider failed again and again; it is left alone until the time in Retry-After is over.",
+    message: "The provider failed several times in a row. Try again after the time in Retry-After.",
   },
   OUTPUT_SCHEMA_MISMATCH: { status: 502, message: "The provider's answer does not fit the schema." },
   PROVIDER_TIMEOUT: {
     status: 504,
-    message: "The provider did not answer in time. It may have billed the call: trying again is another one.",
+    message:
+      "The provider did not answer in time. It may have billed the call, and would bill another attempt too.",
   },
 } as const satisfies Record<string, { status: number; message: string }>;
 
@@ -117,17 +121,16 @@ export const errorCodes = Object.keys(errorCatalogue) as ErrorCode[];
 /** What a client or a person does about each code, as the page /docs/errors shows it. */
 export const errorRemedies: Record<ErrorCode, string> = {
   INVALID_REQUEST: "Correct the fields that `details.errors` names, then send the request again.",
-  VALIDATION_ERROR:
-    "Read `details.errors`: it names what the state of the resource lacks. Fix that, then repeat.",
+  VALIDATION_ERROR: "Fix what `details.errors` lists, then send the request again.",
   INVALID_API_KEY:
     "Send `Authorization: Bearer <key>` with a key of this environment that is neither revoked nor expired. Create one in your account.",
   INVALID_SESSION: "Sign in again.",
-  INVALID_CREDENTIALS: "Check the address and the password, or sign in with a mailed link.",
-  INVALID_TOKEN: "Request a new link or code, and use it once, within its time.",
+  INVALID_CREDENTIALS: "Check the email address and the password, or sign in with an emailed link.",
+  INVALID_TOKEN: "Request a new link or code, and use it once before it expires.",
   TWO_FACTOR_REQUIRED:
     "Send the code of your authenticator app with `details.challenge` to POST /api/auth/two-factor.",
   UNAUTHORIZED:
-    "Use a credential with what `details.required` names: a permission, a role, a session or a second factor.",
+    "Use a credential that has what `details.required` names: a permission, a role, a session or a second factor.",
   INSUFFICIENT_FUNDS: "Read `details.declineCode`, then pay with another payment method.",
   NOT_FOUND: "Check the path and the method against the API reference.",
   PRODUCT_NOT_FOUND: "Take the id from GET /products. A draft of another account is not found either.",
@@ -139,11 +142,11 @@ export const errorRemedies: Record<ErrorCode, string> = {
   ORDER_NOT_FOUND: "Take the id from GET /purchases, or as the seller from GET /sales.",
   REFUND_NOT_FOUND: "Take the id from GET /refunds.",
   PAYOUT_NOT_FOUND: "Take the id from GET /payouts.",
-  EVENT_NOT_FOUND: "Take the id from GET /events. A stream begins anew without `Last-Event-ID`.",
+  EVENT_NOT_FOUND: "Take the id from GET /events. To start a stream again, omit `Last-Event-ID`.",
   WEBHOOK_NOT_FOUND: "Take the id from GET /webhooks.",
-  DELIVERY_NOT_FOUND: "Take the id from GET /webhooks/{id}/deliveries, which keeps 30 days.",
-  RECOVERY_NOT_FOUND: "Take the id from the answer of POST /webhooks/{id}/recover.",
-  EXECUTION_NOT_FOUND: "Take the id from GET /ai/executions, which keeps 30 days.",
+  DELIVERY_NOT_FOUND: "Take the id from GET /webhooks/{id}/deliveries, which lists the last 30 days.",
+  RECOVERY_NOT_FOUND: "Take the id from the response of POST /webhooks/{id}/recover.",
+  EXECUTION_NOT_FOUND: "Take the id from GET /ai/executions, which lists the last 30 days.",
   STEP_NOT_FOUND: "Take the id from GET /ai/executions/{id}/steps.",
   PAYMENT_METHOD_NOT_FOUND:
     "Take the id from GET /payment-methods, or omit it to pay with the default method.",
@@ -154,7 +157,7 @@ export const errorRemedies: Record<ErrorCode, string> = {
   USER_NOT_FOUND: "Take the id from GET /admin/users.",
   PROVIDER_KEY_NOT_FOUND: "Take the id from GET /ai/keys.",
   METHOD_NOT_ALLOWED: "Use a method that the `Allow` header lists.",
-  PAYLOAD_TOO_LARGE: "Send less: the message names the limit in bytes.",
+  PAYLOAD_TOO_LARGE: "Send a smaller body. The message names the limit in bytes.",
   UNSUPPORTED_MEDIA_TYPE:
     "Set `Content-Type` to `application/json`, or for uploads to `multipart/form-data`.",
   PRECONDITION_FAILED:
@@ -162,16 +165,15 @@ export const errorRemedies: Record<ErrorCode, string> = {
   INVALID_STATE:
     "Compare `details.current` with `details.allowed`, and bring the resource into an allowed state first.",
   ALREADY_PURCHASED: "Use the purchase that `details.orderId` names.",
-  ALREADY_REFUNDED: "Nothing is left to do: GET /purchases/{id} shows the refund.",
+  ALREADY_REFUNDED: "No action is needed. GET /purchases/{id} shows the refund.",
   PRODUCT_UNAVAILABLE: "Choose another product, or wait until the seller publishes this one again.",
   PRICE_CHANGED: "Show the buyer the price in `details`, then send it as `expectedPrice`.",
-  CONFLICT:
-    "Read the existing resource that `details` names, and change or remove it, or choose another value.",
+  CONFLICT: "Read the existing resource that `details` names. Change or remove it, or choose another value.",
   IDEMPOTENCY_IN_PROGRESS: "Wait for `Retry-After`, then repeat the request with the same key.",
   IDEMPOTENCY_KEY_REUSED: "Use a new `Idempotency-Key` for each different request.",
   RATE_LIMIT_EXCEEDED:
     "Wait for `Retry-After`. GET /account/usage shows your quota, and a larger plan raises it.",
-  INTERNAL_ERROR: "Try again with backoff. If it stays, report `meta.request_id` to the operator.",
+  INTERNAL_ERROR: "Try again with backoff. If the error remains, report `meta.request_id` to the operator.",
   SERVICE_UNAVAILABLE: "Wait for `Retry-After`, then repeat the request.",
   PROVIDER_NOT_SUPPORTED: "Run with a key of a provider that `compatibility` of the product lists.",
   CONTENT_FILTERED: "Change your variables, or choose another model.",
@@ -188,7 +190,7 @@ export const errorRemedies: Record<ErrorCode, string> = {
   PROVIDER_BAD_RESPONSE: "Check the provider's bill before you try again: the call may have been charged.",
   PROVIDER_UNAVAILABLE: "Wait for `Retry-After`, or run with a key of another provider.",
   OUTPUT_SCHEMA_MISMATCH:
-    "Run again, choose a model that keeps to schemas, or loosen the schema of the step.",
+    "Run again, choose a model that follows schemas, or make the schema of the step less strict.",
   PROVIDER_TIMEOUT:
     "Check the provider's bill before you try again. Set `options.timeoutSeconds` (at most 1,800), or lower `maxTokens`.",
 };

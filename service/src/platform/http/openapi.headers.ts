@@ -10,11 +10,11 @@ const header = (description: string, type: "string" | "integer" = "string", exam
 /** The headers of responses, by the names under which responses refer to them. */
 export const responseHeaders: Record<string, Json> = {
   "X-Request-Id": header("The id of this request, as in `meta.request_id` and in the logs"),
-  "X-RateLimit-Limit": header("How many requests the scarcest quota allows", "integer", 1000),
-  "X-RateLimit-Remaining": header("How many of them are left", "integer", 998),
-  "X-RateLimit-Reset": header("When that quota begins anew, in Unix seconds", "integer", 1_767_225_600),
-  "Retry-After": header("How many seconds to wait before the next try", "integer", 30),
-  ETag: header("The state that was answered: for If-None-Match and If-Match"),
+  "X-RateLimit-Limit": header("Requests in the quota that is closest to its limit", "integer", 1000),
+  "X-RateLimit-Remaining": header("Requests left in that quota", "integer", 998),
+  "X-RateLimit-Reset": header("When that quota starts again, in Unix seconds", "integer", 1_767_225_600),
+  "Retry-After": header("Seconds to wait before the next attempt", "integer", 30),
+  ETag: header("The version of the returned resource, for If-None-Match and If-Match"),
   Link: header("The first, previous, next and last page (RFC 8288)"),
 };
 

@@ -16,7 +16,7 @@ export function securitySchemes(origin: string): Json {
     oauth2: {
       type: "oauth2",
       description:
-        "Authorization code with PKCE (S256) for applications that act for a person, who consents to the scopes; client credentials for programs that act for the account that owns the client. Scopes are the names of the permissions. Register a client at POST /oauth-clients, or at /oauth/register. Metadata: /.well-known/oauth-authorization-server",
+        "Authorization code with PKCE (S256) for applications that act for a person, who consents to the scopes. Client credentials for programs that act for the owner of the client. Scopes are the names of the permissions. Register a client at POST /oauth-clients or at /oauth/register. Metadata: /.well-known/oauth-authorization-server",
       flows: {
         authorizationCode: {
           authorizationUrl: `${origin}/oauth/authorize`,
@@ -30,14 +30,14 @@ export function securitySchemes(origin: string): Json {
     sessionToken: {
       type: "http",
       scheme: "bearer",
-      description: "What signing in answers as sessionToken",
+      description: "`sessionToken` of a sign-in response",
     },
     sessionCookie: { type: "apiKey", in: "cookie", name: "__Host-session" },
     apiKeyInQuery: {
       type: "apiKey",
       in: "query",
       name: "api_key",
-      description: "Accepted, but queries end up in logs: prefer the header",
+      description: "Accepted, but URLs appear in logs: prefer the header",
     },
   };
 }

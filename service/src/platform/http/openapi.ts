@@ -71,23 +71,24 @@ function headersOf(endpoint: Endpoint): Json[] {
       header(
         "Idempotency-Key",
         endpoint.showsSecret
-          ? "Makes a repeat safe for 24 hours: it is 409 CONFLICT and names what was made, since the secret is not kept"
-          : "Makes a repeat safe for 24 hours: the first answer is sent again; after a crash, the present state of what was written",
+          ? "Makes a repeat safe for 24 hours. A repeat is 409 CONFLICT and names the created resource, because the secret is not stored"
+          : "Makes a repeat safe for 24 hours. A repeat gets the first response again; after a crash, the present state of the resource",
       ),
     );
   }
-  if (endpoint.conditional) headers.push(header("If-Match", "Change only if this is still the ETag"));
-  if (endpoint.answersEvents) headers.push(header("Last-Event-ID", "Go on after this event"));
+  if (endpoint.conditional)
+    headers.push(header("If-Match", "Change the resource only if this is still its ETag"));
+  if (endpoint.answersEvents) headers.push(header("Last-Event-ID", "Continue after this event"));
   if (endpoint.accepted) {
-    headers.push(header("Prefer", "`respond-async`: answer 202 at once, and go on without the caller"));
+    headers.push(header("Prefer", "`respond-async`: return 202 at once and continue in the background"));
   }
   if (endpoint.waitsWhenAsked) {
     headers.push(
-      header("Prefer", "`wait=N`: answer 200 if it has ended within N seconds (at most 60), else 202"),
+      header("Prefer", "`wait=N`: return 200 if the run ends within N seconds (at most 60), else 202"),
     );
   }
   if (hasEtag(endpoint)) {
-    headers.push(header("If-None-Match", "304 when this is still the ETag"));
+    headers.push(header("If-None-Match", "Return 304 if this is still the ETag"));
   }
   return headers;
 }
@@ -96,15 +97,13 @@ function successOf(endpoint: Endpoint, schemas: Schemas): Json {
   const { headers } = successHeadersOf(endpoint, hasEtag(endpoint));
   if (endpoint.answersFile) return { description: "A file", headers, content: filesOf(endpoint.answersFile) };
   const data = schemas.of(endpoint.data, "output");
-  if (endpoint.answersEvents) return { description: "Events as they come", headers, content: eventsContent };
+  if (endpoint.answersEvents) return { description: "A stream of events", headers, content: eventsContent };
   const whole = endpoint.list ? { type: "array", items: data } : data;
   const content = {
     ...(endpoint.inWordsOf ? bare(data) : enveloped(whole, endpoint.list ? ListMeta : Meta, schemas)),
     ...(endpoint.eventsWhenAsked && eventsContent),
   };
-  const description = endpoint.eventsWhenAsked
-    ? "Success; or events as they come, when asked for"
-    : "Success";
+  const description = endpoint.eventsWhenAsked ? "Success, or a stream of events if requested" : "Success";
   return { description, headers, content };
 }
 
@@ -129,7 +128,7 @@ function acceptedOf(endpoint: Endpoint, schemas: Schemas): Json {
   if (!accepted) return {};
   const content = enveloped(schemas.of(accepted, "output"), Meta, schemas);
   const { headers } = successHeadersOf(endpoint, false);
-  return { 202: { description: "Accepted: it goes on without its caller", headers, content } };
+  return { 202: { description: "Accepted: the run continues in the background", headers, content } };
 }
 
 function exampleOf({ inWordsOf }: Endpoint, code: ErrorCode): Json {
@@ -166,16 +165,16 @@ function failuresOf(endpoint: Endpoint, schemas: Schemas): Json {
 }
 
 /** The row of the role matrix that an endpoint is, in words. */
-const FRESH = ` A session must be of a sign-in of the last ${FRESH_MINUTES} minutes; an older one is 403 \`UNAUTHORIZED\` with \`details.required: "fresh-sign-in"\`.`;
+const FRESH = ` A session must come from a sign-in of the last ${FRESH_MINUTES} minutes. An older one gets 403 \`UNAUTHORIZED\` with \`details.required: "fresh-sign-in"\`.`;
 
 function whoMayCall({ access, freshSignIn }: Endpoint): string | null {
   if (access.who === "public") return null;
-  if (access.who === "admin") return "Needs an administrator's session, entered with two factors.";
+  if (access.who === "admin") return "Needs an administrator's session with two-factor authentication.";
   const role =
     ("rolePermission" in access ? ` The account's role must have \`${access.rolePermission}\`.` : "") +
     (freshSignIn ? FRESH : "");
   if (access.who === "session") return `Needs a session; API keys and OAuth tokens are refused.${role}`;
-  if (access.permission === null) return `Takes any credential of an account.${role}`;
+  if (access.permission === null) return `Accepts any credential of an account.${role}`;
   return `Needs the permission \`${access.permission}\`.${role}`;
 }
 
@@ -215,7 +214,7 @@ function operationOf(endpoint: Endpoint, schemas: Schemas): Json {
     responses: {
       [endpoint.status]: success,
       ...(endpoint.maybeAccepted && {
-        202: { ...success, description: "Accepted; the outcome is not known yet" },
+        202: { ...success, description: "Accepted: the result is not known yet" },
       }),
       ...acceptedOf(endpoint, schemas),
       ...(hasEtag(endpoint) && { 304: { description: "Not modified" } }),
@@ -226,28 +225,28 @@ function operationOf(endpoint: Endpoint, schemas: Schemas): Json {
 
 const TAGS: Record<string, string> = {
   products: "Find, read and manage products",
-  files: "What buyers download, and the pictures on a product's page",
-  categories: "The tree that products are sorted into",
-  tags: "The words that sellers give their products",
-  reviews: "What buyers say",
-  purchases: "Buy products, and read what you bought",
-  sales: "What was bought of you, and how its price was parted",
-  "discount-codes": "What buyers of your products take off the price",
-  refunds: "Get money back, and decide about it as the seller",
-  payouts: "What you have earned, and how it gets to you",
-  analytics: "What your products sold and earned, exactly as the books have it",
-  "payment-methods": "What you pay with, and which of them pays when you name none",
-  ai: "Run what you bought with your own provider keys",
-  openai: "What you may run, for programs that speak with OpenAI: the base URL of this API and `/openai`",
-  account: "Your account, its plan, its security and where you are signed in",
-  events: "What happened to your products and purchases",
-  webhooks: "Endpoints that events are posted to, and the log of what was",
+  files: "Files and images of products",
+  categories: "The category tree of products",
+  tags: "Tags that sellers give their products",
+  reviews: "Reviews and ratings by buyers",
+  purchases: "Buy products and read your purchases",
+  sales: "Your sales, with fee, commission, tax and earnings of each",
+  "discount-codes": "Discount codes for your products",
+  refunds: "Request refunds as a buyer, decide about them as a seller",
+  payouts: "Your balance and your payouts",
+  analytics: "Sales, revenue and customers of your products, calculated from the ledger",
+  "payment-methods": "Stored payment methods and the default one",
+  ai: "Run prompts and workflows with your own provider keys",
+  openai: "OpenAI-compatible endpoints for your prompts; the base URL is the URL of this API and `/openai`",
+  account: "Your account: profile, plan, security and sessions",
+  events: "Events of your products and purchases",
+  webhooks: "Webhook endpoints and the log of their deliveries",
   "sign-in":
-    "Come in by a mailed link or a password, and leave again. A browser comes in by another site at `/api/auth/github` or `/api/auth/google`, where the operator has set that up",
-  "api-keys": "The keys that programs of yours come in with",
+    "Sign in with an emailed link or a password, and sign out. Browsers sign in with GitHub or Google at `/api/auth/github` and `/api/auth/google`, if the operator has configured it",
+  "api-keys": "API keys for your programs",
   oauth:
-    "Applications that act in people's names. The OAuth 2.0 server itself is described at `/.well-known/oauth-authorization-server`",
-  admin: "Run the marketplace",
+    "OAuth clients and their grants. `/.well-known/oauth-authorization-server` describes the OAuth 2.0 server itself",
+  admin: "Administration of the marketplace",
 };
 
 /** The OpenAPI 3.1 document of the contract's endpoints and events. `origin` is null in the committed copy. */
@@ -270,7 +269,7 @@ export function openApiDocument(endpoints: Endpoint[], origin: string | null, he
       version: VERSION,
       summary: "A marketplace for AI prompts and workflows that anyone can host",
       description:
-        "Every answer is an envelope: `success`, `data` or `error`, and `meta`. Unknown fields and parameters are refused. Of duplicate JSON keys the last counts.\n\nAn empty query parameter counts as absent, and enumerated query values may have any case. `null` for an optional field of a POST or PUT body means that the field is not given. Names and titles with invisible characters (control, bidirectional, tags) are refused; texts of several lines are stored without them. A path may end with a slash, and every GET path answers HEAD. Sign-in under `/api/auth` is also found under `/v1/api/auth`.",
+        "Each response is an envelope: `success`, `data` or `error`, and `meta`. Unknown fields and parameters are refused. If a JSON key appears twice, the last value counts.\n\nAn empty query parameter counts as absent, and enumerated query values may have any case. `null` for an optional field of a POST or PUT body counts as absent. Names and titles with invisible characters (control, bidirectional, tags) are refused; the service removes them from longer texts. A path may end with a slash, and every GET path supports HEAD. The sign-in paths under `/api/auth` also exist under `/v1/api/auth`.",
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: origin ? `${origin}/v1` : "/v1" }],

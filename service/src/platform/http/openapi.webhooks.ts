@@ -11,32 +11,36 @@ import type { Json, Schemas } from "./openapi.schemas.ts";
 
 /** What comes with every delivery; our own headers begin as the operator has it. */
 const headersUnder = (prefix: string): [name: string, description: string, isAlways?: boolean][] => [
-  [`${prefix}Event-ID`, "The event's id: the same at every attempt and every endpoint"],
-  [`${prefix}Timestamp`, "When this attempt was made, in Unix seconds"],
+  [`${prefix}Event-ID`, "The id of the event; the same for every attempt and every endpoint"],
+  [`${prefix}Timestamp`, "The time of this attempt, in Unix seconds"],
   [`${prefix}Attempt`, "1, 2, 3 …"],
   [
     `${prefix}Signature`,
-    "Hex HMAC-SHA256, keyed with the whole secret, of the timestamp, a dot and the raw body; of the body alone, or with `sha256=` before it, where the endpoint's signatureContent or signaturePrefix say so",
+    "HMAC-SHA256 in hex of the timestamp, a dot and the raw body. The key is the whole secret. `signatureContent` and `signaturePrefix` of the endpoint can change the format",
   ],
-  [`${prefix}Signature-Previous`, "The same by the old secret, while a new one takes its place", false],
-  ["webhook-id", "The event's id, as Standard Webhooks has it"],
-  ["webhook-timestamp", "When this attempt was made, in Unix seconds"],
+  [
+    `${prefix}Signature-Previous`,
+    "The same signature with the old secret, while you change the secret",
+    false,
+  ],
+  ["webhook-id", "The id of the event, for Standard Webhooks"],
+  ["webhook-timestamp", "The time of this attempt, in Unix seconds"],
   [
     "webhook-signature",
-    "As Standard Webhooks has it: `v1,` and base64, keyed with the decoded part of the secret; one for each secret that holds, a space between them",
+    "The Standard Webhooks signature: `v1,` and base64, with the decoded secret as the key. One for each valid secret, separated by spaces",
   ],
 ];
 
 const RESPONSES: Json = {
-  "2XX": { description: "Taken, if it comes within 15 seconds" },
-  410: { description: "Nothing is wanted here any more: the endpoint is switched off" },
+  "2XX": { description: "The delivery succeeded, if the response comes within 15 seconds" },
+  410: { description: "The service disables the endpoint" },
   default: {
     description:
-      "Not taken: tried again by the schedule, up to eight attempts. `Retry-After` with 429 or 503 lengthens the wait, up to an hour",
+      "The attempt failed. The service tries again on a schedule, up to eight attempts. `Retry-After` with 429 or 503 extends the wait, up to an hour",
   },
 };
 
-const TO_ENDPOINTS = "Posted to every endpoint that wants events of this type.";
+const TO_ENDPOINTS = "Posted to each endpoint that subscribes to this event type.";
 const TO_CALLBACKS = "Posted to the `webhookUrl` of the run, signed with the account's callback secret.";
 
 /** What is posted to those who asked for it: an operation of theirs for each type, with all that comes in. */
