@@ -7,6 +7,7 @@ import { globSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
+import { createSchema } from "../fake-payments/src/postgres-store.ts";
 import { createLog } from "../service/src/core/log.ts";
 import { openPool } from "../service/src/platform/db/database.ts";
 import { migrate } from "../service/src/platform/db/migrate.ts";
@@ -53,6 +54,7 @@ const template = openPool({ target: { ...server.connection, database: TEMPLATE }
 await migrate(template, new Date());
 // Made once here, the job queue costs a market of a test nothing.
 await (await openJobs(template, createLog("warn"), [mailJob])).close();
+await createSchema(template);
 await template.end();
 process.env["STOA_TEST_DATABASE"] = urlOf(server, "postgres");
 process.env["NODE_COMPILE_CACHE"] ??= COMPILED;

@@ -33,10 +33,7 @@ import type { EmailSender } from "./integrations/email/email-sender.ts";
 import { noEmailSender } from "./integrations/email/no-sender.ts";
 import { createIdentityProviders } from "./integrations/identity-providers/identity-provider.ts";
 import { noPayments } from "./integrations/payments/no-payments.ts";
-import { fakePayments } from "./integrations/payments/payments.fake.ts";
 import { fakePages, TEST_PAYMENTS_PATH } from "./integrations/payments/payments.fake-pages.ts";
-import { postgresStore } from "./integrations/payments/payments.fake-postgres.ts";
-import { startFakeProvider } from "./integrations/payments/payments.fake-server.ts";
 import type { Payments } from "./integrations/payments/payments.ts";
 import { postgresReferences } from "./integrations/payments/stripe-references.ts";
 import { diskStorage } from "./integrations/storage/disk.ts";
@@ -134,8 +131,10 @@ async function openPayments(config: Config, { pool, now, origin }: PaymentsNeeds
   if (given) return { port: given, ...alone };
   if (config.stripe) return { port: await openStripe(config, config.stripe, pool), ...alone };
   if (config.environment === "production") return { port: noPayments, ...alone };
+  const { startFakeProvider, openPostgresStore, fakePayments } = await loadTestPayments();
   const provider = await startFakeProvider({
-    store: postgresStore(pool),
+    environment: config.environment,
+    store: await openPostgresStore(pool),
     now,
     pagesUrl: () => origin() + TEST_PAYMENTS_PATH,
   });
@@ -149,6 +148,23 @@ async function openPayments(config: Config, { pool, now, origin }: PaymentsNeeds
     },
     close: () => provider.close(),
   };
+}
+
+/** The fake provider is a development dependency, which an installation for production leaves out. */
+async function loadTestPayments() {
+  try {
+    return {
+      ...(await import("@stoa/fake-payments/server.ts")),
+      ...(await import("@stoa/fake-payments/postgres-store.ts")),
+      ...(await import("./integrations/payments/payments.fake.ts")),
+    };
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw cause;
+    throw new Error(
+      "A test environment needs the test payment provider, which is not installed. Install it with `npm ci`, set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET of Stripe's test mode, or set STOA_ENVIRONMENT=production.",
+      { cause },
+    );
+  }
 }
 
 /** Where a process reaches itself that listens there. */

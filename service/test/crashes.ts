@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
-import { fakePayments } from "../src/integrations/payments/payments.fake.ts";
-import { startFakeProvider } from "../src/integrations/payments/payments.fake-server.ts";
+import { startFakeProvider } from "@stoa/fake-payments/server.ts";
 import {
   type Charge,
   type FakeStore,
   memoryStore,
   type Payout,
   type Refund,
-} from "../src/integrations/payments/payments.fake-store.ts";
+} from "@stoa/fake-payments/store.ts";
+import { fakePayments } from "../src/integrations/payments/payments.fake.ts";
 import { SILENT_SECONDS } from "../src/platform/http/idempotency.ts";
 import { type DoomedService, startDoomed } from "./doomed.ts";
 import { type Market, type MarketWish, openMarket, type Reply } from "./market.ts";

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { startFakeProvider } from "@stoa/fake-payments/server.ts";
+import { memoryStore } from "@stoa/fake-payments/store.ts";
 import fc from "fast-check";
 import { flushViews } from "../src/catalog/search/views.ts";
 import { foldSales } from "../src/commerce/analytics/sums.ts";
@@ -6,8 +8,6 @@ import { syncDispute } from "../src/commerce/charges/disputes.ts";
 import { dayOf } from "../src/core/dates.ts";
 import { toDecimal, toMinor } from "../src/core/money/amount.ts";
 import { fakePayments } from "../src/integrations/payments/payments.fake.ts";
-import { startFakeProvider } from "../src/integrations/payments/payments.fake-server.ts";
-import { memoryStore } from "../src/integrations/payments/payments.fake-store.ts";
 import { disputeRooms } from "../src/worker.ts";
 import { hasProduct } from "./factories.ts";
 import { type Client, type Market, openMarket } from "./market.ts";

@@ -54,7 +54,7 @@ export interface Restored {
 export async function restore(shop: Shop, path: string, passphrase: string | null): Promise<Restored> {
   await withClient(shop, "stoa restore", async (client) => mustBeEmpty(client, await listTables(client)));
   const archive = await inspect(path, shop.config, passphrase);
-  await makeTables(shop);
+  await makeTables(shop, archive.manifest);
   const storage = await openStorage(shop.config);
   try {
     await withClient(shop, "stoa restore", (client) => load({ ...archive, client, storage, path, shop }));
@@ -84,12 +84,16 @@ async function mustBeEmpty(client: pg.Client, tables: Table[]): Promise<void> {
   );
 }
 
-/** Our tables, and those of the job queue. */
-async function makeTables({ target, direct }: Shop): Promise<void> {
+/** Our tables, those of the job queue, and those of the test payment provider where the archive has them. */
+async function makeTables({ target, direct }: Shop, { tables }: Manifest): Promise<void> {
   const pool = openPool({ target: direct ?? target, maxConnections: 2 });
   try {
     await migrate(pool, new Date());
     await (await openJobs(pool, createLog("warn"), jobKinds)).close();
+    if (tables.some(({ name }) => name.startsWith("fake_provider."))) {
+      const { createSchema } = await import("@stoa/fake-payments/postgres-store.ts");
+      await createSchema(pool);
+    }
   } finally {
     await pool.end();
   }

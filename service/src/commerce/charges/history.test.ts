@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { type FakeProvider, startFakeProvider } from "@stoa/fake-payments/server.ts";
+import { signNotice } from "@stoa/fake-payments/signature.ts";
+import { memoryStore } from "@stoa/fake-payments/store.ts";
 import fc from "fast-check";
 import { dumpOf } from "../../../test/dump.ts";
 import { hasProduct } from "../../../test/factories.ts";
@@ -12,9 +15,6 @@ import {
 } from "../../../test/notices.ts";
 import { behind, type PaymentLine } from "../../../test/payments.ts";
 import { fakePayments } from "../../integrations/payments/payments.fake.ts";
-import { type FakeProvider, startFakeProvider } from "../../integrations/payments/payments.fake-server.ts";
-import { signNotice } from "../../integrations/payments/payments.fake-signature.ts";
-import { memoryStore } from "../../integrations/payments/payments.fake-store.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 
 const RUNS = 6;

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
+import { type FakeProvider, startFakeProvider } from "@stoa/fake-payments/server.ts";
+import { memoryStore } from "@stoa/fake-payments/store.ts";
 import fc from "fast-check";
 import { hasBought, hasProduct, type ProductWish } from "../../../test/factories.ts";
 import { asOneLine, lettersToUser } from "../../../test/letters.ts";
@@ -10,8 +12,6 @@ import { examine } from "../../backoffice/operator/doctor.ts";
 import { toUuid } from "../../core/ids.ts";
 import { roundHalfUp } from "../../core/money/amount.ts";
 import { fakePayments } from "../../integrations/payments/payments.fake.ts";
-import { type FakeProvider, startFakeProvider } from "../../integrations/payments/payments.fake-server.ts";
-import { memoryStore } from "../../integrations/payments/payments.fake-store.ts";
 import { disputeRooms } from "../../worker.ts";
 import { reconcileDisputes, syncDispute } from "../charges/disputes.ts";
 import { verifyLedger } from "../ledger/verify.ts";

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
+import { type FakeProvider, startFakeProvider } from "@stoa/fake-payments/server.ts";
+import { memoryStore } from "@stoa/fake-payments/store.ts";
 import { hasProduct } from "../../../test/factories.ts";
 import { type Client, type Market, openMarket } from "../../../test/market.ts";
 import {
@@ -10,8 +12,6 @@ import {
 } from "../../../test/notices.ts";
 import { accountsOf } from "../../../test/refunds.ts";
 import { fakePayments } from "../../integrations/payments/payments.fake.ts";
-import { type FakeProvider, startFakeProvider } from "../../integrations/payments/payments.fake-server.ts";
-import { memoryStore } from "../../integrations/payments/payments.fake-store.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 
 let provider: FakeProvider;

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, suite, test } from "node:test";
+import { type FakeProvider, startFakeProvider } from "@stoa/fake-payments/server.ts";
+import { memoryStore } from "@stoa/fake-payments/store.ts";
 import fc from "fast-check";
 import { hasBought, hasProduct, type ProductWish } from "../../../test/factories.ts";
 import { lettersToUser } from "../../../test/letters.ts";
@@ -8,8 +10,6 @@ import { behind, type PaymentLine } from "../../../test/payments.ts";
 import { accountsOf, givenBack, refundBook, withRefunds } from "../../../test/refunds.ts";
 import { toUuid } from "../../core/ids.ts";
 import { fakePayments } from "../../integrations/payments/payments.fake.ts";
-import { type FakeProvider, startFakeProvider } from "../../integrations/payments/payments.fake-server.ts";
-import { memoryStore } from "../../integrations/payments/payments.fake-store.ts";
 import type { RefundResult } from "../../integrations/payments/payments.ts";
 import { reconcileOrders, settle } from "../checkout/payment.ts";
 import { verifyLedger } from "../ledger/verify.ts";

@@ -1,7 +1,7 @@
+import { payoutAccounts, sharedMethods } from "@stoa/fake-payments/methods.ts";
+import { signatureProblem } from "@stoa/fake-payments/signature.ts";
 import { fetch } from "undici";
 import { z } from "zod";
-import { payoutAccounts, sharedMethods } from "./payments.fake-methods.ts";
-import { mustBeSigned } from "./payments.fake-signature.ts";
 import {
   type ChargeResult,
   type Dispute,
@@ -135,7 +135,8 @@ export function fakePayments({
     sharedPayoutAccount: payoutAccounts.keys().next().value!,
     async parseWebhook(body, headers) {
       if (!secret) throw new WebhookSignatureError("no secret was agreed on");
-      mustBeSigned(secret, body, headers["fake-signature"], now());
+      const problem = signatureProblem(secret, body, headers["fake-signature"], now());
+      if (problem !== null) throw new WebhookSignatureError(problem);
       return noticeIn(body);
     },
   };

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
+import { startFakeProvider } from "@stoa/fake-payments/server.ts";
+import { signNotice } from "@stoa/fake-payments/signature.ts";
+import { memoryStore } from "@stoa/fake-payments/store.ts";
 import { fetch } from "undici";
 import { noticeIn, type PostedNotice, startNoticeReceiver } from "../../../test/notices.ts";
 import { until } from "../../../test/until.ts";
 import { fakePayments } from "./payments.fake.ts";
-import { startFakeProvider } from "./payments.fake-server.ts";
-import { signNotice } from "./payments.fake-signature.ts";
-import { memoryStore } from "./payments.fake-store.ts";
 import { type ChargeResult, PaymentUnknown, WebhookSignatureError } from "./payments.ts";
 
 const now = () => new Date("2026-08-01T12:00:00.000Z");

@@ -237,60 +237,6 @@ export interface FacetCounts {
   type: string;
 }
 
-export interface FakeProviderAccounts {
-  created_at: Timestamp;
-  id: string;
-  owner_id: string;
-  state: string;
-}
-
-export interface FakeProviderCharges {
-  amount_minor: ColumnType<number, bigint | number, bigint | number>;
-  created_at: Timestamp;
-  currency: string;
-  customer_id: string;
-  decline_code: string | null;
-  description: string;
-  id: string;
-  method_id: string;
-  order_id: string;
-  state: string;
-}
-
-export interface FakeProviderDisputes {
-  amount_minor: ColumnType<number, bigint | number, bigint | number>;
-  charge_id: string;
-  created_at: Timestamp;
-  currency: string;
-  fee_minor: ColumnType<number, bigint | number, bigint | number>;
-  id: string;
-  order_id: string;
-  reason: string;
-  state: string;
-}
-
-export interface FakeProviderPayouts {
-  amount_minor: ColumnType<number, bigint | number, bigint | number>;
-  created_at: Timestamp;
-  currency: string;
-  destination: string;
-  failure_code: string | null;
-  id: string;
-  payout_id: string;
-  state: string;
-}
-
-export interface FakeProviderRefunds {
-  amount_minor: ColumnType<number, bigint | number, bigint | number>;
-  charge_id: string;
-  created_at: Timestamp;
-  currency: string;
-  failure_code: string | null;
-  id: string;
-  refund_id: string;
-  state: string;
-}
-
 export interface IdempotencyKeys {
   caller: string;
   created_at: Timestamp;
@@ -1083,11 +1029,6 @@ export interface DB {
   execution_steps: ExecutionSteps;
   executions: Executions;
   facet_counts: FacetCounts;
-  "fake_provider.accounts": FakeProviderAccounts;
-  "fake_provider.charges": FakeProviderCharges;
-  "fake_provider.disputes": FakeProviderDisputes;
-  "fake_provider.payouts": FakeProviderPayouts;
-  "fake_provider.refunds": FakeProviderRefunds;
   idempotency_keys: IdempotencyKeys;
   identities: Identities;
   imported_names: ImportedNames;

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
+import { authorizePage, notFoundPage } from "./html-pages.ts";
 import {
   type Call,
   type Endpoint,
@@ -11,7 +12,7 @@ import {
   readText,
   redirect,
   refusal,
-} from "./payments.fake-http.ts";
+} from "./http.ts";
 import {
   chargeFee,
   DISPUTE_FEE_MINOR,
@@ -19,9 +20,8 @@ import {
   findFakeMethod,
   methodOfCharge,
   ownMethodId,
-} from "./payments.fake-methods.ts";
-import { authorizePage, notFoundPage } from "./payments.fake-page.ts";
-import type { Charge, Ending } from "./payments.fake-store.ts";
+} from "./methods.ts";
+import type { Charge, Ending } from "./store.ts";
 
 const ChargeRequest = z.strictObject({
   amountMinor: z.int().positive().transform(BigInt),

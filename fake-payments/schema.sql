@@ -1,4 +1,4 @@
--- The fake payment provider's own books. In a schema of its own because the marketplace must treat it as another
+-- The tables of the fake payment provider. They have their own schema because the marketplace treats them as another
 -- company's database: it is reached over HTTP only, and no query or foreign key crosses over.
 create schema fake_provider;
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { type Call, type Endpoint, jsonReply, type Reply, refusal } from "./payments.fake-http.ts";
-import { chargeFee } from "./payments.fake-methods.ts";
-import type { Charge, Dispute, Listed, Payout, Refund } from "./payments.fake-store.ts";
+import { type Call, type Endpoint, jsonReply, type Reply, refusal } from "./http.ts";
+import { chargeFee } from "./methods.ts";
+import type { Charge, Dispute, Listed, Payout, Refund } from "./store.ts";
 
 /** Lists of what was made since a moment, a page each; `after` is the id of the last one of the page before. */
 export const listEndpoints: Endpoint[] = [

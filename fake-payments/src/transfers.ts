@@ -10,10 +10,10 @@ import {
   readJson,
   readKeyed,
   refusal,
-} from "./payments.fake-http.ts";
-import { toDispute } from "./payments.fake-lists.ts";
-import { methodOfCharge, payoutAccounts } from "./payments.fake-methods.ts";
-import type { Charge, Dispute, Payout, Refund } from "./payments.fake-store.ts";
+} from "./http.ts";
+import { toDispute } from "./lists.ts";
+import { methodOfCharge, payoutAccounts } from "./methods.ts";
+import type { Charge, Dispute, Payout, Refund } from "./store.ts";
 
 const amount = { amountMinor: z.int().positive().transform(BigInt), currency: z.string().length(3) };
 const RefundRequest = z.strictObject({ chargeId: z.string(), ...amount });

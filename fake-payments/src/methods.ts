@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
-import { roundHalfUp } from "../../core/money/amount.ts";
-import type { CardSummary, PaymentMethod } from "./payments.ts";
+
+interface CardSummary {
+  brand: string;
+  last4: string;
+}
 
 /** What the fake provider does with a charge of a method; where nothing is said, it succeeds and so do its refunds. */
 export interface FakeMethod extends CardSummary {
@@ -31,7 +34,7 @@ const methods = new Map<string, FakeMethod>([
   ["pm_test_dispute", { ...succeeds, last4: "0259", disputed: true }],
 ]);
 
-export const sharedMethods: PaymentMethod[] = [...methods].map(([id, { brand, last4 }]) => ({
+export const sharedMethods: (CardSummary & { id: string })[] = [...methods].map(([id, { brand, last4 }]) => ({
   id,
   brand,
   last4,
@@ -79,6 +82,6 @@ export const DISPUTE_FEE_MINOR = 1_500n;
 
 /** What the provider keeps of a charge for itself: never more than there is. */
 export function chargeFee(amountMinor: bigint): bigint {
-  const fee = roundHalfUp(amountMinor * FEE_BASIS_POINTS, 10_000n) + FEE_FIXED_MINOR;
+  const fee = (amountMinor * FEE_BASIS_POINTS + 5_000n) / 10_000n + FEE_FIXED_MINOR;
   return fee < amountMinor ? fee : amountMinor;
 }

@@ -1,8 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { request } from "undici";
-import { signNotice } from "./payments.fake-signature.ts";
-import type { PaymentEvent } from "./payments.ts";
+import { signNotice } from "./signature.ts";
+
+/** What changed: the receiver reads the rest by this id. */
+export type PaymentEvent =
+  | { about: "payment"; orderId: string }
+  | { about: "refund"; refundId: string }
+  | { about: "payout"; payoutId: string }
+  | { about: "dispute"; disputeId: string };
 
 /** How long a notice waits before it is sent, and then before each time that it is sent again. */
 export interface NoticeWaits {
@@ -33,11 +38,11 @@ export function noticePost(secret: Buffer, now: () => Date, waits = WAITS): Noti
 
   async function isTaken(url: string, body: string): Promise<boolean> {
     const headers = { "content-type": "application/json", "fake-signature": signNotice(secret, body, now()) };
-    const patience = { signal: closing.signal, headersTimeout: DEADLINE_MS, bodyTimeout: DEADLINE_MS };
+    const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(DEADLINE_MS)]);
     try {
-      const response = await request(url, { method: "POST", headers, body, ...patience });
-      await response.body.dump();
-      return response.statusCode < 300;
+      const response = await fetch(url, { method: "POST", headers, body, signal });
+      await response.body?.cancel();
+      return response.ok;
     } catch {
       return false;
     }

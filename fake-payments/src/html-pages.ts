@@ -1,7 +1,26 @@
 import { createHash } from "node:crypto";
-import { escapeHtml } from "../../core/escape-html.ts";
-import { formatMoney } from "../../core/money/amount.ts";
-import type { Account, Charge, ChargeState, Undecided } from "./payments.fake-store.ts";
+import type { Account, Charge, ChargeState, Undecided } from "./store.ts";
+
+const ENTITIES: Record<string, string> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
+
+/** As "12.50 USD", with as many decimals as ISO 4217 gives the currency. */
+function formatMoney(minor: bigint, currency: string): string {
+  const { maximumFractionDigits: decimals = 2 } = new Intl.NumberFormat("en", {
+    style: "currency",
+    currency,
+  }).resolvedOptions();
+  const digits = minor.toString().padStart(decimals + 1, "0");
+  const whole = digits.slice(0, digits.length - decimals);
+  return `${whole}${decimals > 0 ? `.${digits.slice(-decimals)}` : ""} ${currency}`;
+}
 
 /** The title and the text in the place of the buttons, once the charge has ended. */
 const endings: Record<Exclude<ChargeState, "requires_action">, { title: string; text: string }> = {

@@ -1,6 +1,6 @@
-import { type Call, type Endpoint, page, type Reply, readText, redirect } from "./payments.fake-http.ts";
-import { bankPage, notFoundPage } from "./payments.fake-page.ts";
-import { endDispute, movePayout, moveRefund } from "./payments.fake-transfers.ts";
+import { bankPage, notFoundPage } from "./html-pages.ts";
+import { type Call, type Endpoint, page, type Reply, readText, redirect } from "./http.ts";
+import { endDispute, movePayout, moveRefund } from "./transfers.ts";
 
 const FAILED = { state: "failed", failureCode: "declined_by_bank" } as const;
 

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
+import { notFoundPage, onboardingPage } from "./html-pages.ts";
 import {
   type Call,
   type Endpoint,
@@ -9,9 +10,8 @@ import {
   readKeyed,
   redirect,
   refusal,
-} from "./payments.fake-http.ts";
-import { payoutAccounts } from "./payments.fake-methods.ts";
-import { notFoundPage, onboardingPage } from "./payments.fake-page.ts";
+} from "./http.ts";
+import { payoutAccounts } from "./methods.ts";
 
 const AccountRequest = z.strictObject({ ownerId: z.string() });
 

@@ -1,14 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
-import { accountEndpoints } from "./payments.fake-accounts.ts";
-import { bankEndpoints } from "./payments.fake-bank.ts";
-import { chargeEndpoints } from "./payments.fake-charges.ts";
-import { type Provider, type Reply, refusal, send } from "./payments.fake-http.ts";
-import { listEndpoints } from "./payments.fake-lists.ts";
-import { type NoticeWaits, noticePost } from "./payments.fake-notices.ts";
-import type { FakeStore } from "./payments.fake-store.ts";
-import { transferEndpoints } from "./payments.fake-transfers.ts";
+import { accountEndpoints } from "./accounts.ts";
+import { bankEndpoints } from "./bank.ts";
+import { chargeEndpoints } from "./charges.ts";
+import { type Provider, type Reply, refusal, send } from "./http.ts";
+import { listEndpoints } from "./lists.ts";
+import type { FakeStore } from "./store.ts";
+import { transferEndpoints } from "./transfers.ts";
+import { type NoticeWaits, noticePost } from "./webhooks.ts";
 
 /**
  * A payment provider to develop and test against: it moves no money, and is real in all else. It speaks HTTP, keeps
@@ -24,6 +24,8 @@ export interface FakeProvider {
 }
 
 interface FakeProviderOptions {
+  /** The environment of the service. The provider starts in "test" alone. */
+  environment?: string;
   store: FakeStore;
   now: () => Date;
   /** Any free port unless given. */
@@ -34,14 +36,17 @@ interface FakeProviderOptions {
   noticeWaits?: NoticeWaits;
 }
 
-/** Starts the provider on a loopback port. */
+/** Starts the provider on a loopback port. In production it throws: an order would count as paid without any money. */
 export async function startFakeProvider({
+  environment = "test",
   store,
   now,
   port = 0,
   pagesUrl,
   noticeWaits,
 }: FakeProviderOptions): Promise<FakeProvider> {
+  if (environment !== "test")
+    throw new Error(`The fake payment provider moves no money and does not start in ${environment}`);
   const secret = randomBytes(32);
   const notices = noticePost(secret, now, noticeWaits);
   let origin = "";

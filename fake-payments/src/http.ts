@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import type { z } from "zod";
-import type { NoticePost } from "./payments.fake-notices.ts";
-import { pagePolicy } from "./payments.fake-page.ts";
-import type { FakeStore } from "./payments.fake-store.ts";
+import { pagePolicy } from "./html-pages.ts";
+import type { FakeStore } from "./store.ts";
+import type { NoticePost } from "./webhooks.ts";
 
 /** What the fake provider's endpoints work with. */
 export interface Provider {

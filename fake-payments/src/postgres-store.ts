@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { Pool, PoolClient } from "pg";
 import {
   type Account,
@@ -9,10 +10,20 @@ import {
   PAGE_SIZE,
   type Payout,
   type Refund,
-} from "./payments.fake-store.ts";
+} from "./store.ts";
 
-/** The books in the schema `fake_provider`: they outlive a restart, as a real provider's do. */
-export function postgresStore(pool: Pool): FakeStore {
+/** Creates the schema `fake_provider` where it is missing. The lock makes a second process that starts at once wait. */
+export async function createSchema(pool: Pool): Promise<void> {
+  await inTransaction(pool, async (client) => {
+    await client.query("select pg_advisory_xact_lock(hashtext('fake_provider'))");
+    const { rows } = await client.query("select to_regclass('fake_provider.disputes') is not null as exists");
+    if (!rows[0].exists) await client.query(readFileSync(new URL("../schema.sql", import.meta.url), "utf8"));
+  });
+}
+
+/** Stores everything in the schema `fake_provider`, so that it outlives a restart as at a real provider. */
+export async function openPostgresStore(pool: Pool): Promise<FakeStore> {
+  await createSchema(pool);
   const charges = tableOf<Charge>("charges", "order_id");
   const refunds = tableOf<Refund>("refunds", "refund_id");
   const payouts = tableOf<Payout>("payouts", "payout_id");
