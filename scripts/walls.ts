@@ -86,7 +86,14 @@ const groups: Record<string, Record<string, string[]>> = {
 };
 
 /** The files that assemble the service, and what may import them: the operator's commands, which start it or take it apart. */
-const COMPOSITION = ["app.ts", "base.ts", "keyring.ts", "outside.ts", "worker.ts", "workers.ts"];
+const COMPOSITION = [
+  "app.ts",
+  "background-workers.ts",
+  "base.ts",
+  "integrations.ts",
+  "jobs.ts",
+  "keyring.ts",
+];
 const MAY_IMPORT_COMPOSITION = ["main.ts", "backoffice/backup", "backoffice/operator"];
 /** They see only what stands before the rooms that import them. */
 const NOT_FOR_COMPOSITION = ["backoffice/backup", "backoffice/operator"];
