@@ -1,4 +1,4 @@
-import type { Random } from "@stoa/service/backoffice/demo/random.ts";
+import type { Random } from "@stoa/service/backoffice/demo/seeded-random.ts";
 
 /** Draws items by weight, in the time of a binary search: a shop of a million products draws millions of times. */
 export class Wheel<T> {

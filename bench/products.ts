@@ -1,5 +1,5 @@
 import type { ProductStatus, Provider } from "@stoa/contract";
-import { type Random, seededRandom } from "@stoa/service/backoffice/demo/random.ts";
+import { type Random, seededRandom } from "@stoa/service/backoffice/demo/seeded-random.ts";
 import type { CardFacts } from "@stoa/service/catalog/search/card.ts";
 import { chance, normal, Wheel, weighted, zipf } from "./draw.ts";
 import { isDense, type Shelf, type Texts } from "./texts.ts";

@@ -1,4 +1,4 @@
-import { type Random, seededRandom } from "@stoa/service/backoffice/demo/random.ts";
+import { type Random, seededRandom } from "@stoa/service/backoffice/demo/seeded-random.ts";
 import { toId } from "@stoa/service/core/ids.ts";
 import type pg from "pg";
 import { QUESTIONS, type Stock, takeStock } from "./stock.ts";

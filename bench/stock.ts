@@ -1,4 +1,4 @@
-import type { Random } from "@stoa/service/backoffice/demo/random.ts";
+import type { Random } from "@stoa/service/backoffice/demo/seeded-random.ts";
 import { fold, wordsOf } from "@stoa/service/catalog/search/words.ts";
 import type pg from "pg";
 

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { seededRandom } from "@stoa/service/backoffice/demo/random.ts";
+import { seededRandom } from "@stoa/service/backoffice/demo/seeded-random.ts";
 import { zipf } from "./draw.ts";
 
 /** What is taken of a prompt; those of the demo have a category and tags. */

@@ -16,10 +16,11 @@ import { originAt } from "./core/loopback.ts";
 import { Metrics } from "./core/telemetry/metrics.ts";
 import { createVault } from "./core/vault.ts";
 import { EventFeed } from "./events/feed/feed.ts";
-import { LiveRuns } from "./execution/prompt-runs/live.ts";
-import { RunNotices } from "./execution/workflow-runs/run-notices.ts";
+import { LiveRuns } from "./execution/prompt-runs/live-runs.ts";
+import { RunNotices } from "./execution/workflow-runs/run-notifications.ts";
 import { AnswerMemory } from "./integrations/ai-providers/answer-memory.ts";
 import { type IntegrationOverrides, openIntegrations } from "./integrations.ts";
+import { jobKinds } from "./jobs.ts";
 import { DatabaseClock, exactClock, type SkewedClock } from "./platform/db/clock.ts";
 import { type Connection, openDatabase, openPool } from "./platform/db/database.ts";
 import { DatabaseWatch } from "./platform/db/database-watch.ts";
@@ -32,7 +33,6 @@ import { insuredCounters } from "./platform/http/counters.insured.ts";
 import { type Counters, memoryCounters } from "./platform/http/counters.ts";
 import { createGuests } from "./platform/http/guests.ts";
 import { openJobs } from "./platform/jobs/jobs.ts";
-import { jobKinds } from "./worker.ts";
 
 /** What tests put in the place of the real thing; everything else is as in production. */
 export interface BaseOverrides extends IntegrationOverrides {

@@ -15,7 +15,7 @@ import { flushViews } from "./catalog/search/views.ts";
 import { daysAfter } from "./core/dates.ts";
 import { toUuid } from "./core/ids.ts";
 import { createVault, type MasterKey, type Vault } from "./core/vault.ts";
-import { signingKey } from "./execution/run-receipts/receipt-keys.ts";
+import { signingKey } from "./execution/run-receipts/signing-keys.ts";
 import { rotateKeyring, sealedColumns } from "./keyring.ts";
 import { claimInstallation, claimOf } from "./platform/db/installation.ts";
 import { countSealed, type SealedColumn } from "./platform/db/sealed.ts";

@@ -16,7 +16,7 @@ import {
   openPlace,
   type Place,
   readConfigOfExisting,
-} from "./backoffice/operator/place.ts";
+} from "./backoffice/operator/operator-database.ts";
 import {
   type ExportWish,
   exportTo,
@@ -37,11 +37,11 @@ import { ApiError } from "./core/errors.ts";
 import { toId } from "./core/ids.ts";
 import { createLog } from "./core/log.ts";
 import { formatMoney } from "./core/money/amount.ts";
+import { jobKinds } from "./jobs.ts";
 import { type Rotation, rotateKeyring } from "./keyring.ts";
 import { openPool } from "./platform/db/database.ts";
 import { migrate } from "./platform/db/migrate.ts";
 import { openJobs } from "./platform/jobs/jobs.ts";
-import { jobKinds } from "./worker.ts";
 
 const program = new Command("stoa-server").description("Runs and administers a Stoa marketplace.");
 

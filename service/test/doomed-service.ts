@@ -1,7 +1,7 @@
 import { startService } from "../src/app.ts";
 import { createLog } from "../src/core/log.ts";
 import { fakePayments } from "../src/integrations/payments/payments.fake.ts";
-import { scheduledJobsOf } from "../src/worker.ts";
+import { scheduledJobsOf } from "../src/jobs.ts";
 import type { Doom } from "./doomed.ts";
 
 process.once("message", async ({ config, target, provider, now, diesAt }: Doom) => {

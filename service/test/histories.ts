@@ -8,7 +8,7 @@ import { syncDispute } from "../src/commerce/charges/disputes.ts";
 import { dayOf } from "../src/core/dates.ts";
 import { toDecimal, toMinor } from "../src/core/money/amount.ts";
 import { fakePayments } from "../src/integrations/payments/payments.fake.ts";
-import { disputeRooms } from "../src/worker.ts";
+import { disputeRooms } from "../src/jobs.ts";
 import { hasProduct } from "./factories.ts";
 import { type Client, type Market, openMarket } from "./market.ts";
 import { dispute, type RefundBook, refundBook, withRefunds } from "./refunds.ts";

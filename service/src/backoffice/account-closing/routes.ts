@@ -1,6 +1,6 @@
 import { api } from "@stoa/contract";
 import { route } from "../../platform/http/route.ts";
-import { closeAccount } from "./closing.ts";
+import { closeAccount } from "./close-account.ts";
 import { changeProfile, readAccount } from "./profile.ts";
 
 export const accountRoutes = [

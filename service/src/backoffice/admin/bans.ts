@@ -4,9 +4,9 @@ import { listWorkAnew } from "../../catalog/products/author.ts";
 import type { Context } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { skipWaitingOf } from "../../events/webhooks/endpoints.ts";
-import { endAllRuns } from "../../execution/workflow-runs/leaving.ts";
+import { endAllRuns } from "../../execution/workflow-runs/cancel-all-runs.ts";
 import { type Tx, untilNotDeadlocked } from "../../platform/db/database.ts";
-import { type Doer, lockUser, mustNotBeSelf, recordDeed } from "./deed.ts";
+import { type Doer, lockUser, mustNotBeSelf, recordDeed } from "./admin-action.ts";
 import { readUser, uuidOf } from "./users.ts";
 
 function mustBe(user: AccountRow, wanted: "active" | "banned"): void {

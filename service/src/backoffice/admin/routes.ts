@@ -1,9 +1,9 @@
 import { api } from "@stoa/contract";
 import { resumedBy, route } from "../../platform/http/route.ts";
 import { banUser, endSessionsOf, unbanUser } from "./bans.ts";
+import { changeUser } from "./change-user.ts";
 import { becomeFirstAdmin } from "./first-admin.ts";
 import { listOAuthClients } from "./oauth-clients.ts";
-import { changeUser } from "./standing.ts";
 import { readStats } from "./stats.ts";
 import { listUsers, readUser } from "./users.ts";
 

@@ -17,9 +17,9 @@ import { claimOf, mustBelongTo } from "../../platform/db/installation.ts";
 import { withLock } from "../../platform/db/locks.ts";
 import { mustBeMigrated } from "../../platform/db/migrate.ts";
 import { ArchiveWriter, MEMBER } from "./archive.ts";
+import { withClient } from "./backup-client.ts";
 import { hmacOf, type Manifest, sha256Of } from "./manifest.ts";
 import { copyOut, listSequences, listTables, lockTables, readQueueVersion, type Table } from "./queries.ts";
-import { withClient } from "./session.ts";
 import { wrapKeys } from "./wrapped-keys.ts";
 
 const PART_BYTES = 4 * 1024 * 1024;

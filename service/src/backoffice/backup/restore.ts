@@ -11,12 +11,13 @@ import { replaceSecrets } from "../../core/config/secrets.ts";
 import { createLog } from "../../core/log.ts";
 import type { Storage } from "../../integrations/storage/storage.ts";
 import { openStorage } from "../../integrations.ts";
+import { jobKinds } from "../../jobs.ts";
 import { openPool, transactionOn } from "../../platform/db/database.ts";
 import { holdMigrations, migrate } from "../../platform/db/migrate.ts";
 import { openJobs } from "../../platform/jobs/jobs.ts";
-import { jobKinds } from "../../worker.ts";
 import { drain, type Visitor, walk } from "./archive.ts";
 import type { Shop } from "./backup.ts";
+import { withClient } from "./backup-client.ts";
 import { type Inspected, inspect } from "./inspect.ts";
 import { type Manifest, manifestOf } from "./manifest.ts";
 import {
@@ -33,7 +34,6 @@ import {
   switchTriggers,
   type Table,
 } from "./queries.ts";
-import { withClient } from "./session.ts";
 
 /** Of the tables that are in the way. */
 const NAMED = 5;

@@ -11,7 +11,7 @@ import { ApiError } from "../../core/errors.ts";
 import { newUuid, toId, toUuid } from "../../core/ids.ts";
 import { toDecimal } from "../../core/money/amount.ts";
 import { withLock } from "../../platform/db/locks.ts";
-import { closeUnasked } from "../account-closing/closing.ts";
+import { closeUnasked } from "../account-closing/close-account.ts";
 import {
   countDemo,
   deleteDemo,
@@ -23,7 +23,7 @@ import {
   setState,
   setViews,
 } from "./queries.ts";
-import { type Random, seededRandom } from "./random.ts";
+import { type Random, seededRandom } from "./seeded-random.ts";
 
 const SEED = 20_260_320;
 /** Products appear in the half year before the last three months, sales happen in these. */

@@ -3,7 +3,7 @@ import { access, open, rename, rm } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { readPassphrase } from "../../core/config/config.ts";
 import { type BackedUp, backUp } from "../backup/backup.ts";
-import type { Place } from "./place.ts";
+import type { Place } from "./operator-database.ts";
 
 export const STDOUT = "-";
 const OURS_ALONE = 0o600;

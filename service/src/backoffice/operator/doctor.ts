@@ -6,6 +6,7 @@ import { lastVerdict } from "../../commerce/ledger/nightly.ts";
 import type { Config } from "../../core/config/config.ts";
 import { errorMessageOf } from "../../core/config/database-hosts.ts";
 import { openMail, openStorage } from "../../integrations.ts";
+import { jobKinds } from "../../jobs.ts";
 import { sealedColumns } from "../../keyring.ts";
 import { describeSkew, measureSkew } from "../../platform/db/clock.ts";
 import { openDatabase, openPool, SESSION_SETTINGS } from "../../platform/db/database.ts";
@@ -15,8 +16,7 @@ import { countSealed } from "../../platform/db/sealed.ts";
 import { mailJob } from "../../platform/email/mail.ts";
 import { countJobs } from "../../platform/jobs/jobs.ts";
 import { hasFailed, isLate } from "../../platform/jobs/rounds.ts";
-import { jobKinds } from "../../worker.ts";
-import type { Place } from "./place.ts";
+import type { Place } from "./operator-database.ts";
 
 export interface Finding {
   check: string;

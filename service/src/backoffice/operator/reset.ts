@@ -1,5 +1,5 @@
 import { openPool } from "../../platform/db/database.ts";
-import type { Place } from "./place.ts";
+import type { Place } from "./operator-database.ts";
 
 /** Empties a test database. Refuses any other, and one that a service is using. */
 export async function reset({ config, target, direct }: Place): Promise<void> {

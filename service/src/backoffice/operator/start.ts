@@ -6,10 +6,10 @@ import { startTelemetry, type Telemetry } from "../../core/telemetry/sdk.ts";
 import { startEmbedded } from "../../platform/db/embedded.ts";
 import { firstAdminLink } from "../admin/first-admin.ts";
 import { openShop } from "../demo/demo.ts";
-import { welcome } from "./box.ts";
-import { type HeldPort, holdPort } from "./held-port.ts";
-import { connectionOf, mustAnswer, openPlace, type Place } from "./place.ts";
+import { connectionOf, mustAnswer, openPlace, type Place } from "./operator-database.ts";
 import { printedKey } from "./printed-key.ts";
+import { type HeldPort, holdPort } from "./reserved-port.ts";
+import { welcome } from "./start-box.ts";
 
 const HARD_END_MS = 14_500;
 const MOST_RESTARTS = 3;

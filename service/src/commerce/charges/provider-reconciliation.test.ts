@@ -8,7 +8,7 @@ import { type Market, openMarket } from "../../../test/market.ts";
 import { askPayout, hasEarned } from "../../../test/payouts.ts";
 import { examine } from "../../backoffice/operator/doctor.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { disputeRooms } from "../../worker.ts";
+import { disputeRooms } from "../../jobs.ts";
 import { syncDispute } from "./disputes.ts";
 import { reconcileNightly, reconcileProvider } from "./provider-reconciliation.ts";
 

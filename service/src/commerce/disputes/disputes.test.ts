@@ -12,7 +12,7 @@ import { examine } from "../../backoffice/operator/doctor.ts";
 import { toUuid } from "../../core/ids.ts";
 import { roundHalfUp } from "../../core/money/amount.ts";
 import { fakePayments } from "../../integrations/payments/payments.fake.ts";
-import { disputeRooms } from "../../worker.ts";
+import { disputeRooms } from "../../jobs.ts";
 import { reconcileDisputes, syncDispute } from "../charges/disputes.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 import { reconcileRefunds } from "../refunds/refund-payment.ts";

@@ -8,7 +8,7 @@ import { hasBank } from "../../../test/payouts.ts";
 import { dispute, refundBook, withRefunds } from "../../../test/refunds.ts";
 import { toId } from "../../core/ids.ts";
 import { fakePayments } from "../../integrations/payments/payments.fake.ts";
-import { disputeRooms } from "../../worker.ts";
+import { disputeRooms } from "../../jobs.ts";
 import { syncDispute } from "../charges/disputes.ts";
 import { payOutBySchedule } from "../payouts/schedule.ts";
 

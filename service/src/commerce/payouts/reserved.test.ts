@@ -7,7 +7,7 @@ import { assertError, type Client, type Market, openMarket } from "../../../test
 import { askPayout, type Bank, hasBank } from "../../../test/payouts.ts";
 import { dispute, refundBook, withRefunds } from "../../../test/refunds.ts";
 import { fakePayments } from "../../integrations/payments/payments.fake.ts";
-import { disputeRooms } from "../../worker.ts";
+import { disputeRooms } from "../../jobs.ts";
 import { syncDispute } from "../charges/disputes.ts";
 import { reconcileRefunds } from "../refunds/refund-payment.ts";
 import { payOutBySchedule } from "./schedule.ts";

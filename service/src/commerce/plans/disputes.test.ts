@@ -9,7 +9,7 @@ import { dispute, refundBook, withRefunds } from "../../../test/refunds.ts";
 import { examine } from "../../backoffice/operator/doctor.ts";
 import { toUuid } from "../../core/ids.ts";
 import { fakePayments } from "../../integrations/payments/payments.fake.ts";
-import { disputeRooms } from "../../worker.ts";
+import { disputeRooms } from "../../jobs.ts";
 import { reconcileDisputes, syncDispute } from "../charges/disputes.ts";
 import { verifyLedger } from "../ledger/verify.ts";
 import { renewSubscriptions } from "./renewal.ts";

@@ -6,7 +6,7 @@ import { MAX_ITEMS, type Workflow } from "../../formats/workflow-definition/defi
 import { checkInput } from "../../formats/workflow-definition/inputs.ts";
 import { checkWorkflow } from "../../formats/workflow-definition/workflow.ts";
 import { defaultModels, estimateTokens } from "../../integrations/ai-providers/ai-provider.ts";
-import { type Product, versionToRun } from "../prompt-runs/prepare.ts";
+import { type Product, versionToRun } from "../prompt-runs/prepare-run.ts";
 import { contextWindowOf, roundUsd, usdOf } from "../provider-keys/cost.ts";
 
 interface Wish {

@@ -8,7 +8,7 @@ import {
   type Message,
   type ProviderId,
 } from "../../integrations/ai-providers/ai-provider.ts";
-import { mustBeBought, type Product, prepare, renderedFor } from "../prompt-runs/prepare.ts";
+import { mustBeBought, type Product, prepare, renderedFor } from "../prompt-runs/prepare-run.ts";
 import { contextWindowOf, PRICE_LIST, usdOf } from "../provider-keys/cost.ts";
 import { estimateWorkflow } from "./estimate-workflow.ts";
 

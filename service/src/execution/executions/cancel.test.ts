@@ -7,7 +7,7 @@ import { allOf, executionOf, heardBy, streams } from "../../../test/run-streams.
 import { allAt, hasKey, newestRun, run } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import type { Service } from "../../app.ts";
-import { RUN_LEASE_MS } from "../prompt-runs/runs.ts";
+import { RUN_LEASE_MS } from "../prompt-runs/run-record.ts";
 
 let provider: ProviderServer;
 let market: Market;

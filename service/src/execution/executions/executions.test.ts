@@ -7,7 +7,7 @@ import { GOOD_KEY, startProviderServer } from "../../../test/provider-server.ts"
 import { hasKey, newestRun, ran, run, startHeldProvider } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { toUuid } from "../../core/ids.ts";
-import { RUN_LEASE_MS } from "../prompt-runs/runs.ts";
+import { RUN_LEASE_MS } from "../prompt-runs/run-record.ts";
 import { endAbandonedRuns, forgetTexts } from "./executions.ts";
 
 const DAY = 86_400_000;

@@ -7,7 +7,6 @@ import {
 import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { parseNew } from "../../platform/http/validate.ts";
-import type { Call } from "./call.ts";
 import { CancelExecution, GetExecution } from "./execution-tools.ts";
 import { awaitEnd, giveUp, toResult } from "./executions.ts";
 import { promptNameIn } from "./names.ts";
@@ -15,6 +14,7 @@ import { findNamed } from "./products.ts";
 import { refusalOf } from "./results.ts";
 import { runPrompt } from "./run-prompt.ts";
 import { runWorkflow } from "./run-workflow.ts";
+import type { Call } from "./tool-call.ts";
 
 type Arguments = Record<string, unknown>;
 

@@ -1,14 +1,14 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import type { ExecutionDetail } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
-import { cancelExecution } from "../executions/cancel.ts";
+import { cancelExecution } from "../executions/cancel-execution.ts";
 import { mustFind, readExecution } from "../executions/executions.ts";
 import { promptKind } from "../prompt-runs/prompt-kind.ts";
-import { workflowKind } from "../workflow-runs/kind.ts";
 import { listOwnSteps } from "../workflow-runs/steps.ts";
-import type { Call } from "./call.ts";
+import { workflowKind } from "../workflow-runs/workflow-kind.ts";
 import { MAX_WAIT_SECONDS } from "./execution-tools.ts";
 import { resultOf } from "./results.ts";
+import type { Call } from "./tool-call.ts";
 
 const LOOK_AT_STEPS = { page: 1, limit: 100 };
 const kinds = { PROMPT: promptKind, WORKFLOW: workflowKind };

@@ -2,7 +2,7 @@ import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import { findProductToRun } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { toId, toUuid } from "../../core/ids.ts";
-import { mustBeBought, type Product } from "../prompt-runs/prepare.ts";
+import { mustBeBought, type Product } from "../prompt-runs/prepare-run.ts";
 import { endOfIdIn } from "./names.ts";
 import { findByEndOfId, listRunnable, type Part, type Runnable } from "./queries.ts";
 

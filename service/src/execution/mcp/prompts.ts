@@ -12,7 +12,7 @@ import { toVisibleLine, toVisibleText, type Variable } from "@stoa/contract";
 import { noteReveal } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
 import type { Message } from "../../integrations/ai-providers/ai-provider.ts";
-import { type Product, renderedFor } from "../prompt-runs/prepare.ts";
+import { type Product, renderedFor } from "../prompt-runs/prepare-run.ts";
 import { sellersText } from "./descriptions.ts";
 import { promptNameOf } from "./names.ts";
 import { findNamed, listPage } from "./products.ts";

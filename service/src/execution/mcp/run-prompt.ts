@@ -7,9 +7,9 @@ import { EventStream } from "../../platform/http/route.ts";
 import { parseNew } from "../../platform/http/validate.ts";
 import { defaultKeyFor } from "../prompt-runs/default-key.ts";
 import { executePrompt } from "../prompt-runs/execute.ts";
-import type { Product } from "../prompt-runs/prepare.ts";
-import type { Call } from "./call.ts";
+import type { Product } from "../prompt-runs/prepare-run.ts";
 import { resultOf } from "./results.ts";
+import type { Call } from "./tool-call.ts";
 
 /** Answered in the words of this door, so that nothing but the call says how. */
 const asTheCallSays = { acceptsEvents: false, prefer: { respondAsync: false, waitSeconds: null } };

@@ -4,11 +4,11 @@ import type { Context, Member } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { Workflow } from "../../formats/workflow-definition/definition.ts";
 import { parseNew } from "../../platform/http/validate.ts";
-import type { Product } from "../prompt-runs/prepare.ts";
+import type { Product } from "../prompt-runs/prepare-run.ts";
 import { defaultKeysFor } from "../workflow-runs/default-keys.ts";
-import { executeWorkflow } from "../workflow-runs/start.ts";
-import type { Call } from "./call.ts";
+import { executeWorkflow } from "../workflow-runs/execute-workflow.ts";
 import { asRun, awaitEnd, giveUp, toResult } from "./executions.ts";
+import type { Call } from "./tool-call.ts";
 
 type Arguments = Record<string, unknown>;
 

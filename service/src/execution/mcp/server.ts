@@ -9,10 +9,10 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { VERSION } from "../../core/version.ts";
 import { isDatabaseDown } from "../../platform/db/database.ts";
-import { toCall } from "./call.ts";
 import { callTool } from "./call-tool.ts";
 import { completeArgument, getPrompt, listPrompts } from "./prompts.ts";
 import { wordsOf } from "./results.ts";
+import { toCall } from "./tool-call.ts";
 import { listTools } from "./tools.ts";
 
 const ABOUT = { name: "stoa", title: "Stoa", version: VERSION };

@@ -3,16 +3,16 @@ import { findProductToRun } from "../../catalog/products/detail.ts";
 import type { Context, Member } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { EventStream, type RequestFacts } from "../../platform/http/route.ts";
-import { runsAsStream, streamExecution } from "../executions/events.ts";
 import { mustFind } from "../executions/executions.ts";
+import { runsAsStream, streamExecution } from "../executions/stream-events.ts";
 import { defaultKeyFor } from "../prompt-runs/default-key.ts";
 import { executePrompt, resumePrompt } from "../prompt-runs/execute.ts";
-import { mustBeBought, versionToRun } from "../prompt-runs/prepare.ts";
+import { mustBeBought, versionToRun } from "../prompt-runs/prepare-run.ts";
 import { promptKind } from "../prompt-runs/prompt-kind.ts";
 import { type Completion, finishReasonOf, inChunks, usageOf } from "./chunks.ts";
+import { type Said, saidIn, variablesOf } from "./extract-variables.ts";
 import { modelId, toNamed } from "./models.ts";
-import { type Said, saidIn, variablesOf } from "./said.ts";
-import { inItsTerms } from "./terms.ts";
+import { inItsTerms } from "./openai-fields.ts";
 
 /** Answered in the words of this door, so that nothing but `stream` says how. */
 const asTheBodySays = { acceptsEvents: false, prefer: { respondAsync: false, waitSeconds: null } };

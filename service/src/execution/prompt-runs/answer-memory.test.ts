@@ -8,7 +8,7 @@ import { allAt, hasKey, ran, run } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { asks, begins, hasWorkflow, startWorker, stepOf, untilStatus } from "../../../test/workflows.ts";
 import { AnswerMemory } from "../../integrations/ai-providers/answer-memory.ts";
-import { followLive } from "./stream.ts";
+import { followLive } from "./stream-run.ts";
 
 const MEMORY = 1_000_000;
 const PIECE = 100_000;

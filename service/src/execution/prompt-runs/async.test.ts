@@ -8,7 +8,7 @@ import { allOf, follows, heldPieces } from "../../../test/run-streams.ts";
 import { allAt, hasKey, run } from "../../../test/runs.ts";
 import { becomes } from "../../../test/until.ts";
 import { endAbandonedRuns } from "../executions/executions.ts";
-import { RUN_LEASE_MS } from "./runs.ts";
+import { RUN_LEASE_MS } from "./run-record.ts";
 
 const ASYNC = { prefer: "respond-async" };
 

@@ -10,7 +10,7 @@ import { becomes } from "../../../test/until.ts";
 import { endAbandonedRuns } from "../executions/executions.ts";
 import { renewLeases } from "../executions/leases.ts";
 import { LEASE_MS } from "../provider-keys/provider-calls.ts";
-import { RUN_LEASE_MS } from "./runs.ts";
+import { RUN_LEASE_MS } from "./run-record.ts";
 
 test("a run whose process is killed is told as failed by another one, and frees what it took of its key", async (t) => {
   const market = await openMarket();

@@ -7,10 +7,10 @@ import {
   defaultModels,
   type ProviderId,
 } from "../../integrations/ai-providers/ai-provider.ts";
-import { type KeyRow, listValidKeys } from "../provider-keys/key-queries.ts";
 import { toUsable } from "../provider-keys/provider-keys.ts";
-import type { Product } from "./prepare.ts";
-import { mustLetThrough } from "./run.ts";
+import { type KeyRow, listValidKeys } from "../provider-keys/queries.ts";
+import type { Product } from "./prepare-run.ts";
+import { mustLetThrough } from "./run-prompt.ts";
 
 /**
  * The key of a run that names none: the caller's newest valid and reachable one that the product and a known model fit, else in the test

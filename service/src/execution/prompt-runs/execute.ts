@@ -5,16 +5,16 @@ import { toId } from "../../core/ids.ts";
 import { isFinalFor } from "../../platform/http/idempotency.ts";
 import { Accepted, type EventStream, type RequestFacts } from "../../platform/http/route.ts";
 import { Slots } from "../../platform/http/slots.ts";
-import { streamExecution } from "../executions/events.ts";
 import { mustFind } from "../executions/executions.ts";
 import { tellsDeath } from "../executions/leases.ts";
 import { failAbandonedRun } from "../executions/queries.ts";
-import { prepare } from "./prepare.ts";
+import { streamExecution } from "../executions/stream-events.ts";
+import { prepare } from "./prepare-run.ts";
 import { promptKind } from "./prompt-kind.ts";
-import { errorOf, outputOf, resultOf } from "./replay.ts";
-import { carryOut, type Outcome } from "./run.ts";
-import { type Run, startRun } from "./runs.ts";
-import { streamRun } from "./stream.ts";
+import { carryOut, type Outcome } from "./run-prompt.ts";
+import { type Run, startRun } from "./run-record.ts";
+import { errorOf, outputOf, resultOf } from "./stored-events.ts";
+import { streamRun } from "./stream-run.ts";
 
 /** Each holds its answer in memory until it has ended; the plan says how many an account may have. */
 const running = new Slots(

@@ -2,8 +2,8 @@ import type { Context } from "../../core/context.ts";
 import type { ExecutionKind } from "../executions/kinds.ts";
 import { tellsDeath } from "../executions/leases.ts";
 import { cancelAbandoned, type ExecutionRow } from "../executions/queries.ts";
-import { followStored } from "./replay.ts";
-import { followLive, placeOf } from "./stream.ts";
+import { followStored } from "./stored-events.ts";
+import { followLive, placeOf } from "./stream-run.ts";
 
 export const promptKind: ExecutionKind = {
   knows: (lastEventId) => placeOf(lastEventId) !== null,

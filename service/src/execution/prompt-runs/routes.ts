@@ -1,7 +1,7 @@
 import { api } from "@stoa/contract";
 import { leavingMemory, type Route, streamRoute } from "../../platform/http/route.ts";
-import { runsAsStream, streamExecution } from "../executions/events.ts";
 import type { ExecutionKinds } from "../executions/kinds.ts";
+import { runsAsStream, streamExecution } from "../executions/stream-events.ts";
 import { executePrompt, modeOf, resumePrompt } from "./execute.ts";
 
 export const promptRunRoutes = (kinds: ExecutionKinds): Route[] => [

@@ -8,7 +8,7 @@ import {
   type Reservation,
   type Reserved,
   reserveCall,
-} from "../provider-keys/key-queries.ts";
+} from "../provider-keys/queries.ts";
 
 export interface NewExecution {
   id: string;

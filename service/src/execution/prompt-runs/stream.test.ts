@@ -12,8 +12,8 @@ import { BLOCK, GrowingText } from "../../core/growing-text.ts";
 import { newUuid, toUuid } from "../../core/ids.ts";
 import { EventStream, type StreamedEvent } from "../../platform/http/route.ts";
 import { executePrompt } from "./execute.ts";
-import { LiveRun, MOST_UNREAD } from "./live.ts";
-import { followLive } from "./stream.ts";
+import { LiveRun, MOST_UNREAD } from "./live-runs.ts";
+import { followLive } from "./stream-run.ts";
 
 const MARKER = "the-authors-secret-prompt";
 const formats = ["openai", "anthropic", "google", "openai-compatible"] as const;

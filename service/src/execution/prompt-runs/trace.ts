@@ -2,8 +2,8 @@ import type { Context } from "../../core/context.ts";
 import type { ApiError } from "../../core/errors.ts";
 import { toId } from "../../core/ids.ts";
 import { inSpan, markFailed } from "../../core/telemetry/tracing.ts";
-import type { Prepared } from "./prepare.ts";
-import type { Run } from "./runs.ts";
+import type { Prepared } from "./prepare-run.ts";
+import type { Run } from "./run-record.ts";
 
 /** A run of a prompt as a span, and counted: which product, and how it ended. Its texts are nowhere in it. */
 export const traceRun = <Outcome extends { result: unknown } | { error: ApiError }>(

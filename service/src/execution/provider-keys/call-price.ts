@@ -1,6 +1,6 @@
 import { estimateTokens, type Message } from "../../integrations/ai-providers/ai-provider.ts";
 import { contextWindowOf, costOf, type PricedCall } from "./cost.ts";
-import type { CallPrice } from "./key-queries.ts";
+import type { CallPrice } from "./queries.ts";
 
 /** A call that names no maxTokens may answer so much on a key with a budget: more would hold too much of it. */
 const MOST_TOKENS = 32_768;

@@ -12,7 +12,7 @@ import type { Context, Member } from "../../core/context.ts";
 import { ApiError } from "../../core/errors.ts";
 import { toUuid } from "../../core/ids.ts";
 import { type ProviderAnswer, ProviderError } from "../../integrations/ai-providers/ai-provider.ts";
-import { countCalls } from "./key-queries.ts";
+import { monthOf } from "./month-cost.ts";
 import {
   endCall,
   forgetOldCalls,
@@ -22,7 +22,7 @@ import {
   openCall as takePart,
 } from "./provider-calls.ts";
 import { keyToRunWith } from "./provider-keys.ts";
-import { monthOf } from "./spent.ts";
+import { countCalls } from "./queries.ts";
 
 /** At gpt-4o's 10 USD a million tokens, which makes 0.01 USD a run, and a little for the prompt. */
 const options = { model: "gpt-4o", maxTokens: 1_000 };

@@ -13,6 +13,9 @@ import {
 } from "../../integrations/ai-providers/ai-provider.ts";
 import { type AnswerLimits, priceOfCall } from "./call-price.ts";
 import { type Cost, costOf } from "./cost.ts";
+import { record } from "./durable-write.ts";
+import { monthOf } from "./month-cost.ts";
+import { type SealedKey, toUsable } from "./provider-keys.ts";
 import {
   type CallEnd,
   endCallAlone,
@@ -24,10 +27,7 @@ import {
   type Reserved,
   reserveCallAlone,
   reservedCalls,
-} from "./key-queries.ts";
-import { type SealedKey, toUsable } from "./provider-keys.ts";
-import { record } from "./recording.ts";
-import { monthOf } from "./spent.ts";
+} from "./queries.ts";
 
 /** Renewed as long as the process lives (leases.ts): a call may take half an hour. */
 export const LEASE_MS = 90_000;

@@ -7,6 +7,7 @@ import { record } from "../../platform/audit/audit.ts";
 import type { Tx } from "../../platform/db/database.ts";
 import { mapPage, type Paging } from "../../platform/db/paging.ts";
 import { sealedColumn } from "../../platform/db/sealed.ts";
+import { countSpent } from "./month-cost.ts";
 import {
   countKeys,
   eraseKey,
@@ -16,8 +17,7 @@ import {
   listKeys,
   noteVerdict,
   updateKey,
-} from "./key-queries.ts";
-import { countSpent } from "./spent.ts";
+} from "./queries.ts";
 
 const MAX_KEYS = 100;
 

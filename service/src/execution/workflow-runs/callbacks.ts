@@ -2,8 +2,8 @@ import type { CallbackSecret, CallbackType } from "@stoa/contract";
 import type { Context, Member } from "../../core/context.ts";
 import { callBack, findCallbackSecrets } from "../../events/webhooks/callbacks.ts";
 import type { Tx } from "../../platform/db/database.ts";
-import { readWorkflowExecution } from "./shown.ts";
-import type { Owned } from "./start-text.ts";
+import { readWorkflowExecution } from "./read-execution.ts";
+import type { Owned } from "./sealed-texts.ts";
 
 /** Of an event, with the rest of it: bodies are at most 256 KiB. */
 const MAX_OUTPUT_BYTES = 200_000;

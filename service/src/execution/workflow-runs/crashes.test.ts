@@ -21,7 +21,7 @@ import {
 import { toUuid } from "../../core/ids.ts";
 import { Evaluator } from "../../formats/workflow-definition/evaluate.ts";
 import { renewLeases } from "../executions/leases.ts";
-import { RUN_LEASE_MS } from "../prompt-runs/runs.ts";
+import { RUN_LEASE_MS } from "../prompt-runs/run-record.ts";
 import { WorkflowWorker } from "./worker.ts";
 
 const PROGRAM = new URL("../../../test/doomed-worker.ts", import.meta.url);

@@ -1,10 +1,10 @@
 import type { Context } from "../../core/context.ts";
 import type { Evaluator } from "../../formats/workflow-definition/evaluate.ts";
-import { type Decision, decideApproval } from "./decisions.ts";
+import { type Decision, decideApproval } from "./approvals.ts";
 import { type NewExecution, newExecution } from "./new-execution.ts";
-import { runOn } from "./running-on.ts";
-import type { Owned } from "./start-text.ts";
-import { waitForEnd } from "./waiting.ts";
+import { runOn } from "./retry-run.ts";
+import type { Owned } from "./sealed-texts.ts";
+import { waitForEnd } from "./wait-for-end.ts";
 import { WorkflowWorker } from "./worker.ts";
 
 /** All that the verbs know of whatever runs workflows durably (docs/decisions/0030-workflow-engine.md). */

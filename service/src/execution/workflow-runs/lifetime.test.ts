@@ -20,8 +20,8 @@ import {
   untilStatus,
 } from "../../../test/workflows.ts";
 import { toUuid } from "../../core/ids.ts";
-import { forgetAllRuns } from "../prompt-runs/forgetting.ts";
-import { forgetOldRuns } from "./forgetting.ts";
+import { forgetAllRuns } from "../prompt-runs/erase-runs.ts";
+import { forgetOldRuns } from "./text-retention.ts";
 
 const { provider, market, author, withOpenai } = await openWorkflows();
 const retries = (id: string, who = author, headers: Record<string, string> = {}) =>

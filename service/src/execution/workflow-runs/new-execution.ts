@@ -4,7 +4,7 @@ import { currentTraceparent } from "../../core/telemetry/tracing.ts";
 import type { Queries } from "../../platform/db/database.ts";
 import { addingWorkflowExecution } from "../executions/workflow-executions.ts";
 import { findCalled, insertRun, type NewRun } from "./run-queries.ts";
-import { type RunStart, sealStart } from "./start-text.ts";
+import { type RunStart, sealStart } from "./sealed-texts.ts";
 
 export interface NewExecution extends RunStart, Pick<NewRun, "depth" | "parent"> {}
 

@@ -1,5 +1,4 @@
-import { type End, type Failure, failed } from "./outcome.ts";
-import { mapEnd, type Place } from "./plan.ts";
+import { mapEnd, type Place } from "./next-steps.ts";
 import {
   addSpent,
   hasEnded,
@@ -9,7 +8,8 @@ import {
   type StepRun,
   type StepStatus,
   type Work,
-} from "./state.ts";
+} from "./run-state.ts";
+import { type End, type Failure, failed } from "./step-result.ts";
 
 /** Runs of steps and items together: more would be a bill that nobody foresaw. */
 const MAX_STEP_RUNS = 500;

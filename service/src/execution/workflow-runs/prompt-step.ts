@@ -2,13 +2,13 @@ import type { Context } from "../../core/context.ts";
 import { renderMessages } from "../../formats/prompt-template/template.ts";
 import { sampleOf } from "../../formats/workflow-definition/json-schema-sample.ts";
 import { type OpenCall, toOpenCall, withReserved } from "../provider-keys/provider-calls.ts";
-import { type Call, callForText, guarded, modelFor } from "./calls.ts";
-import { callForJson } from "./json-answer.ts";
-import type { Outcome, Prepared } from "./outcome.ts";
-import type { Surroundings } from "./prepare.ts";
-import type { Work } from "./state.ts";
-import type { Tally } from "./tally.ts";
-import { toTexts } from "./values.ts";
+import { toTexts } from "./expressions.ts";
+import { callForJson } from "./json-output.ts";
+import type { Surroundings } from "./prepare-step.ts";
+import type { Work } from "./run-state.ts";
+import { type Call, callForText, guarded, modelFor } from "./step-call.ts";
+import type { Outcome, Prepared } from "./step-result.ts";
+import type { Tally } from "./usage-total.ts";
 
 /** A prompt step with the values of its variables. */
 interface Prompt {

@@ -3,7 +3,7 @@ import type { Queries, Tx } from "../../platform/db/database.ts";
 import { offsetOf, type Page, type Paging } from "../../platform/db/paging.ts";
 import { prepared } from "../../platform/db/prepared.ts";
 import type { RunRow } from "./run-queries.ts";
-import { NO_ITEM, type StepStatus } from "./state.ts";
+import { NO_ITEM, type StepStatus } from "./run-state.ts";
 
 export async function hasRunEnded(db: Queries, id: string): Promise<boolean> {
   const { rows } = await sql`${prepared("is_workflow_run_open")}

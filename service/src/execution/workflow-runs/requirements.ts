@@ -5,7 +5,7 @@ import { ApiError, type FieldProblem, formatPath } from "../../core/errors.ts";
 import { MAX_CALL_DEPTH, Workflow } from "../../formats/workflow-definition/definition.ts";
 import { providersOf } from "../../formats/workflow-definition/workflow.ts";
 import { anyModelProviders } from "../../integrations/ai-providers/ai-provider.ts";
-import { versionToRun } from "../prompt-runs/prepare.ts";
+import { versionToRun } from "../prompt-runs/prepare-run.ts";
 import { keyToRunWith } from "../provider-keys/provider-keys.ts";
 import { providerFor } from "./product-step.ts";
 

@@ -2,8 +2,8 @@ import { api } from "@stoa/contract";
 import { drawCallbackSecret } from "../../events/webhooks/callbacks.ts";
 import { Answer, leavingMemory, resumedBy, route } from "../../platform/http/route.ts";
 import { readCallbackSecret } from "./callbacks.ts";
-import { retryExecution } from "./retry.ts";
-import { executeWorkflow, resumeExecution } from "./start.ts";
+import { executeWorkflow, resumeExecution } from "./execute-workflow.ts";
+import { retryExecution } from "./retry-execution.ts";
 import { decideStep, listOwnSteps, resumeDecision } from "./steps.ts";
 
 export const engineRoutes = [

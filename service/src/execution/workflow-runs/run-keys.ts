@@ -1,7 +1,7 @@
 import type { Context } from "../../core/context.ts";
 import { findKeyToRunWith, type SealedKey } from "../provider-keys/provider-keys.ts";
-import { memberOf } from "./member.ts";
-import type { RunStart } from "./start-text.ts";
+import { memberOf } from "./run-caller.ts";
+import type { RunStart } from "./sealed-texts.ts";
 
 /** The provider keys of a run, each read once, and anew when a call has shown that it is another by now. */
 export class RunKeys {

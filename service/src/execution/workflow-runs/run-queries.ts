@@ -3,8 +3,8 @@ import type { Queries, Tx } from "../../platform/db/database.ts";
 import { prepared } from "../../platform/db/prepared.ts";
 import type { LeavingReason } from "../executions/queries.ts";
 import { type LateRefusal, movingCallsOf, type Reserved } from "../provider-keys/provider-calls.ts";
-import type { MovedCalls } from "./keyed-calls.ts";
-import type { StepRun, StepStatus } from "./state.ts";
+import type { MovedCalls } from "./pending-calls.ts";
+import type { StepRun, StepStatus } from "./run-state.ts";
 
 export interface NewRun {
   id: string;

@@ -4,11 +4,11 @@ import { ApiError } from "../../core/errors.ts";
 import { toId, toUuid } from "../../core/ids.ts";
 import { Workflow } from "../../formats/workflow-definition/definition.ts";
 import { mapPage, type Page, type Paging } from "../../platform/db/paging.ts";
-import type { Decision } from "./decisions.ts";
+import type { Decision } from "./approvals.ts";
 import { engine } from "./engine.ts";
 import { findOwnExecution, findSealedStart, findStep, type ListedStep, listSteps } from "./queries.ts";
-import { type Owned, openOutput, openStart } from "./start-text.ts";
-import { keyOf, NO_ITEM } from "./state.ts";
+import { keyOf, NO_ITEM } from "./run-state.ts";
+import { type Owned, openOutput, openStart } from "./sealed-texts.ts";
 import { usageOf } from "./usage.ts";
 
 /** The execution behind an id, of any type, if it is the caller's. */

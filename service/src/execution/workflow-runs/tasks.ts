@@ -1,10 +1,10 @@
 import type { Context } from "../../core/context.ts";
 import { retryWhileAway } from "../../platform/db/database.ts";
 import type { OpenCall } from "../provider-keys/provider-calls.ts";
-import type { Prepared } from "./outcome.ts";
-import type { Place } from "./plan.ts";
-import { comesWithin, SOON_MS } from "./soon.ts";
-import { keyOf, type StepRun, type Work } from "./state.ts";
+import { comesWithin, SOON_MS } from "./checkpoint-delay.ts";
+import type { Place } from "./next-steps.ts";
+import { keyOf, type StepRun, type Work } from "./run-state.ts";
+import type { Prepared } from "./step-result.ts";
 import { StepTrace } from "./trace.ts";
 
 /** A call that was aborted ends at once, unless somebody does not listen. */

@@ -2,11 +2,11 @@ import { type Span, trace } from "@opentelemetry/api";
 import type { Context } from "../../core/context.ts";
 import { toId } from "../../core/ids.ts";
 import { addSpanLink, inSpan, markFailed, tracer, withSpan } from "../../core/telemetry/tracing.ts";
-import type { Ending } from "./ending.ts";
-import type { Prepared } from "./outcome.ts";
+import type { Ending } from "./run-end.ts";
 import type { Claimed, RunRow } from "./run-queries.ts";
-import type { RunStart } from "./start-text.ts";
-import { NO_ITEM, type StepRun, type Work } from "./state.ts";
+import { NO_ITEM, type StepRun, type Work } from "./run-state.ts";
+import type { RunStart } from "./sealed-texts.ts";
+import type { Prepared } from "./step-result.ts";
 
 /** What one process drives of a run, from its lease until it leaves it, as a span of a trace of its own. */
 export const traceDrive = ({ id }: Claimed, drive: () => Promise<void>): Promise<void> =>

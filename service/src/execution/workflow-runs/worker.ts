@@ -2,10 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../../core/context.ts";
 import type { Evaluator } from "../../formats/workflow-definition/evaluate.ts";
 import { isDatabaseDown } from "../../platform/db/database.ts";
-import { Bell } from "./bell.ts";
 import { Driver } from "./driver.ts";
 import { type Claimed, claimRuns, giveBack, renewLeases } from "./run-queries.ts";
 import { traceDrive } from "./trace.ts";
+import { Bell } from "./wake-up.ts";
 
 /** Most of them wait for a provider. */
 const MOST_HELD = 100;

@@ -4,7 +4,7 @@ import { after, before, suite, test } from "node:test";
 import { haiku, hasBought, hasDraft, hasProduct } from "../../../test/factories.ts";
 import { assertError, type Client, type Market, openMarket, type Reply } from "../../../test/market.ts";
 import { becomes } from "../../../test/until.ts";
-import { RUN_LEASE_MS } from "../../execution/prompt-runs/runs.ts";
+import { RUN_LEASE_MS } from "../../execution/prompt-runs/run-record.ts";
 import { noPayments } from "../../integrations/payments/no-payments.ts";
 import type { Payments } from "../../integrations/payments/payments.ts";
 import { forgetOldAnswers, KEPT_HOURS, LEASE_SECONDS, SILENT_SECONDS } from "./idempotency.ts";

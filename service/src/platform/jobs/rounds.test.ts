@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { type Market, openMarket } from "../../../test/market.ts";
 import { examine } from "../../backoffice/operator/doctor.ts";
-import { scheduledJobsOf } from "../../worker.ts";
+import { scheduledJobsOf } from "../../jobs.ts";
 import { isLate, type JobFigures, noteJobs, noteRound, periodOf } from "./rounds.ts";
 
 const MINUTE_MS = 60_000;

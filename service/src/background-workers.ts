@@ -1,0 +1,78 @@
+import type { Context } from "./core/context.ts";
+import { Courier } from "./events/webhooks/courier.ts";
+import { engine } from "./execution/workflow-runs/engine.ts";
+import type { Evaluator } from "./formats/workflow-definition/evaluate.ts";
+import { askedJobsOf, scheduledJobsOf } from "./jobs.ts";
+import { describeSkew } from "./platform/db/clock.ts";
+import { startQueue } from "./platform/jobs/queue.ts";
+
+interface Running {
+  isQueueRunning(): boolean;
+  stop(): Promise<void>;
+}
+
+/** All that works in this process without being asked by a request. It stops while the machine's clock is too far off. */
+export class Workers {
+  readonly #ctx: Context;
+  readonly #evaluator: Evaluator;
+  #running: Running | null = null;
+  #isStopping = false;
+  #isSkewLogged = false;
+  #changing: Promise<void> = Promise.resolve();
+
+  constructor(ctx: Context, evaluator: Evaluator) {
+    this.#ctx = ctx;
+    this.#evaluator = evaluator;
+  }
+
+  areRunning(): boolean {
+    return this.#running?.isQueueRunning() ?? false;
+  }
+
+  async start(): Promise<void> {
+    this.#ctx.clock.onSync(
+      () => void this.#follow().catch((error) => this.#ctx.log.error({ err: error }, "workers")),
+    );
+    await this.#follow();
+  }
+
+  /** Lets what runs come to its end. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    await this.#follow();
+  }
+
+  /** One change at a time. */
+  #follow(): Promise<void> {
+    this.#changing = this.#changing.catch(() => {}).then(() => this.#change());
+    return this.#changing;
+  }
+
+  async #change(): Promise<void> {
+    const skew = describeSkew(this.#ctx.clock.skewMs);
+    if (skew && !this.#isSkewLogged) this.#ctx.log.error({ skewMs: this.#ctx.clock.skewMs }, skew);
+    this.#isSkewLogged = skew !== null;
+    const shouldRun = !this.#isStopping && skew === null;
+    if (shouldRun === (this.#running !== null)) return;
+    if (shouldRun) this.#running = await this.#startAll();
+    else {
+      await this.#running?.stop();
+      this.#running = null;
+    }
+  }
+
+  async #startAll(): Promise<Running> {
+    const ctx = this.#ctx;
+    const queue = await startQueue(ctx, scheduledJobsOf(ctx), askedJobsOf(ctx));
+    const courier = new Courier(ctx, { presence: ctx.presence });
+    const workflows = engine.worker(ctx, this.#evaluator);
+    courier.start();
+    workflows.start();
+    return {
+      isQueueRunning: () => queue.isRunning(),
+      async stop() {
+        await Promise.all([courier.stop(), workflows.stop(), queue.stop()]);
+      },
+    };
+  }
+}

@@ -1,0 +1,132 @@
+import type { CloseAccount } from "@stoa/contract";
+import { forgetKeys } from "../../accounts/api-keys/keys.ts";
+import { forgetGrantsAndClients } from "../../accounts/oauth/forgetting.ts";
+import {
+  type AccountRow,
+  anonymise,
+  lockToClose,
+  mustNotBeLastAdmin,
+} from "../../accounts/people/accounts.ts";
+import { unlinkIdentities } from "../../accounts/people/identities.ts";
+import { toUserId } from "../../accounts/people/users.ts";
+import { forgetSessions } from "../../accounts/sessions/sessions.ts";
+import { forgetTokensOf } from "../../accounts/sign-in/one-time-tokens.ts";
+import { forgetAuthenticator } from "../../accounts/two-factor/second-factor.ts";
+import { forgetNames } from "../../catalog/import-export/names.ts";
+import { showAuthorAnew } from "../../catalog/products/author.ts";
+import { takeAllOffSale } from "../../catalog/products/states.ts";
+import { forgetPaymentMethods } from "../../commerce/charges/methods.ts";
+import { lacksSetUp } from "../../commerce/charges/payout-account.ts";
+import { mustHaveNoOpenOrders } from "../../commerce/checkout/open-orders.ts";
+import { inWords, keepInTouch, type Remainder, settleUp, toAmounts } from "../../commerce/payouts/leaving.ts";
+import { hasOpenPayment } from "../../commerce/plans/payment.ts";
+import { endSubscription } from "../../commerce/plans/subscription.ts";
+import type { Context, RequestSource, SessionCaller } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
+import { forgetWebhooks } from "../../events/webhooks/leaving.ts";
+import { forgetAllRuns } from "../../execution/prompt-runs/erase-runs.ts";
+import { endAllRuns } from "../../execution/workflow-runs/cancel-all-runs.ts";
+import { record } from "../../platform/audit/audit.ts";
+import { type Tx, untilNotDeadlocked } from "../../platform/db/database.ts";
+import { composeLetter } from "../../platform/email/letter.ts";
+import { sendMail } from "../../platform/email/mail.ts";
+import { noSession } from "../../platform/http/envelope.ts";
+import { forgetAnswersTo } from "../../platform/http/idempotency.ts";
+import { Answer } from "../../platform/http/route.ts";
+
+/** What each room gives up of somebody who leaves; a room that keeps things of people has its line here. */
+const farewells: ((
+  ctx: Context,
+  tx: Tx,
+  user: AccountRow,
+  source: RequestSource | null,
+) => Promise<unknown>)[] = [
+  (_ctx, tx, user) => forgetSessions(tx, user.id),
+  (_ctx, tx, user) => forgetKeys(tx, user.id),
+  (_ctx, tx, user) => forgetGrantsAndClients(tx, user.id),
+  (_ctx, tx, user) => unlinkIdentities(tx, user.id),
+  (_ctx, tx, user) => forgetAuthenticator(tx, user.id),
+  (_ctx, tx, user) => forgetTokensOf(tx, { userId: user.id, email: user.email }),
+  (_ctx, tx, user) => forgetAnswersTo(tx, user.id),
+  (ctx, tx, user) => endAllRuns(ctx, tx, user.id, "account_closed"),
+  (ctx, tx, user) => forgetAllRuns(ctx, tx, user.id),
+  (ctx, tx, user) => endSubscription(ctx, tx, user.id, "free"),
+  (ctx, tx, user, source) => takeAllOffSale(ctx, tx, user.id, source),
+  (_ctx, tx, user) => forgetNames(tx, user.id),
+  (ctx, tx, user) => forgetPaymentMethods(ctx, tx, user.id),
+  (ctx, tx, user) => forgetWebhooks(ctx, tx, user.id),
+];
+
+/**
+ * Closes the account for good, all in one transaction. What the books need stays, under no name; buyers keep what they
+ * bought; the address is free for a new account.
+ */
+export async function closeAccount(
+  ctx: Context,
+  caller: SessionCaller,
+  { confirm, giveUpBalance }: CloseAccount,
+  source: RequestSource,
+) {
+  const isSetUp = !(await lacksSetUp(ctx, caller.userId));
+  const close = async (tx: Tx) => {
+    await mustNotBeLastAdmin(tx, caller.userId);
+    const user = await lockToClose(tx, caller.userId);
+    mustBeConfirmed(user, confirm);
+    await mustHaveNothingOpen(tx, user.id);
+    const left = await settleUp(ctx, tx, user.id, { giveUpBalance, isSetUp });
+    if (left) await keepInTouch(tx, user);
+    await sendMail(ctx, tx, user.email, farewellLetter(ctx, user, left));
+    await bidFarewell(ctx, tx, user, source);
+    await record(ctx, tx, { actorId: user.id, action: "account.closed", source });
+    return left;
+  };
+  const remainder = await untilNotDeadlocked(() => ctx.db.transaction().execute(close));
+  const closed = { id: toUserId(caller.userId), closed: true as const, closedAt: ctx.now().toISOString() };
+  const told = remainder ? { ...closed, toBePaid: toAmounts(remainder.amounts) } : closed;
+  return new Answer(told, { cookies: [noSession] });
+}
+
+/** Closes an account that nobody asks: one of the demo, of which the books need something. */
+export const closeUnasked = async (ctx: Context, tx: Tx, userId: string): Promise<void> =>
+  bidFarewell(ctx, tx, await lockToClose(tx, userId), null);
+
+async function bidFarewell(
+  ctx: Context,
+  tx: Tx,
+  user: AccountRow,
+  source: RequestSource | null,
+): Promise<void> {
+  for (const farewell of farewells) await farewell(ctx, tx, user, source);
+  const name = await anonymise(ctx, tx, user);
+  await showAuthorAnew(tx, { ...user, name });
+}
+
+/** Nobody leaves while a payment of theirs, or for what they sold, may still go either way. */
+async function mustHaveNothingOpen(tx: Tx, userId: string): Promise<void> {
+  await mustHaveNoOpenOrders(tx, userId);
+  if (!(await hasOpenPayment(tx, userId))) return;
+  const why = "The payment for your plan is not settled yet: confirm it, or choose your present plan again.";
+  throw new ApiError("INVALID_STATE", why, { current: "money_open" });
+}
+
+function mustBeConfirmed(user: AccountRow, confirm: string): void {
+  if (confirm.trim().toLowerCase() === user.email.toLowerCase()) return;
+  throw ruleViolation("confirm", "is not the address of this account");
+}
+
+const farewellLetter = (ctx: Context, { name }: AccountRow, left: Remainder | null) =>
+  composeLetter({
+    subject: "Your Stoa account is closed",
+    paragraphs: [
+      `Goodbye, ${name}.`,
+      `Your account at ${ctx.links.origin()} is closed: you are signed out everywhere, your keys have stopped working, and your products are off sale. Those who bought them keep them.`,
+      "Your name, this address and what you ran are removed. Orders, payments for plans and their receipts are kept, because the books need them.",
+      ...(left ? [stillYours(left)] : []),
+    ],
+    footnotes: [
+      "If you did not do this, write to whoever runs this marketplace. This address may register anew.",
+    ],
+  });
+
+const stillYours = ({ amounts, destination }: Remainder) =>
+  `${inWords(amounts)} is still yours: it goes to ${destination} at the payment provider as it matures, less what is refunded until then. Each payout is told to this address, which is kept for that alone.`;

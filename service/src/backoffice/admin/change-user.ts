@@ -1,0 +1,73 @@
+import { isDeepStrictEqual } from "node:util";
+import type { ChangeUser } from "@stoa/contract";
+import { type AccountRow, findAccount, writeAccount } from "../../accounts/people/accounts.ts";
+import { showAuthorAnew } from "../../catalog/products/author.ts";
+import { giveUpOpen, hasOpenPayment } from "../../commerce/plans/payment.ts";
+import { changePlan } from "../../commerce/plans/subscription.ts";
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import type { Tx } from "../../platform/db/database.ts";
+import { mustMatch } from "../../platform/http/conditional.ts";
+import { type Doer, lockUser, mustNotBeSelf, recordDeed } from "./admin-action.ts";
+import { readUser, tagFor, uuidOf } from "./users.ts";
+
+const FIELDS = ["role", "plan", "quota", "verified"] as const;
+type Standing = Pick<AccountRow, (typeof FIELDS)[number]>;
+
+/** What the change would make different: as it is, and as it would be. */
+function differences(user: AccountRow, change: ChangeUser) {
+  const differing = FIELDS.filter(
+    (field) => change[field] !== undefined && !isDeepStrictEqual(change[field], user[field]),
+  );
+  const shown = (from: object) =>
+    Object.fromEntries(differing.map((field) => [field, from[field as never]])) as Partial<Standing>;
+  return { from: shown(user), to: shown(change) };
+}
+
+async function write(ctx: Context, tx: Tx, user: AccountRow, to: Partial<Standing>) {
+  const { id } = user;
+  const { role, plan, quota, verified } = to;
+  if (role) await writeAccount(tx, id, { role });
+  if (quota !== undefined) await writeAccount(tx, id, { quota: quota && JSON.stringify(quota) });
+  if (plan) await changePlan(ctx, tx, id, plan);
+  if (verified === undefined) return;
+  await writeAccount(tx, id, { verified });
+  await showAuthorAnew(tx, { ...user, verified });
+}
+
+/** What is being paid would otherwise take the place of the plan that is given here. */
+async function endPayment(ctx: Context, id: string, plan: ChangeUser["plan"]): Promise<void> {
+  const user = plan && (await findAccount(ctx.db, id));
+  if (user && user.plan !== plan) await giveUpOpen(ctx, id);
+}
+
+async function mustBePaid(tx: Tx, id: string): Promise<void> {
+  if (!(await hasOpenPayment(tx, id))) return;
+  const why = "It is not known yet whether the account has just paid for a plan: try again in a minute.";
+  throw new ApiError("INVALID_STATE", why, { current: "money_open" });
+}
+
+/** Role, plan, quota and badge of an account. Nobody unmakes themselves, and the last administrator stays one. */
+export async function changeUser(
+  ctx: Context,
+  by: Doer,
+  userId: string,
+  change: ChangeUser,
+  ifMatch: string | null,
+) {
+  const id = uuidOf(userId);
+  const unmakesAdmin = change.role !== undefined && change.role !== "admin";
+  if (unmakesAdmin) mustNotBeSelf(by, id);
+  await endPayment(ctx, id, change.plan);
+  await ctx.db.transaction().execute(async (tx) => {
+    const user = await lockUser(tx, id, { unmakesAdmin });
+    mustMatch(ifMatch, await tagFor(tx, user));
+    const { from, to } = differences(user, change);
+    if (Object.keys(to).length === 0) return;
+    if (to.plan) await mustBePaid(tx, id);
+    await write(ctx, tx, user, to);
+    const details = { from, to, ...(change.reason && { reason: change.reason }) };
+    await recordDeed(ctx, tx, by, { action: "user.changed", userId: id, details });
+  });
+  return readUser(ctx, userId);
+}

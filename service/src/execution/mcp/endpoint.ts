@@ -1,0 +1,66 @@
+import { randomUUID } from "node:crypto";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { Member } from "../../core/context.ts";
+import { invalidRequest } from "../../core/errors.ts";
+import { once } from "../../core/once.ts";
+import { type Identify, mustBeAllowed } from "../../platform/http/authenticate.ts";
+import { enter, type Gate } from "../../platform/http/enter.ts";
+import { hangUpOf } from "../../platform/http/facts.ts";
+import { parseJsonBody } from "../../platform/http/json-body.ts";
+import { mustNotComeFromElsewhere } from "../../platform/http/same-origin.ts";
+import { sendWeb, toWebRequest } from "./fetch-adapter.ts";
+import { Cancels, type Message, SESSION_HEADER } from "./request-cancellation.ts";
+
+/** As nginx has it in its log; nobody reads it otherwise. */
+const CLIENT_CLOSED_REQUEST = 499;
+const ACCESS = { who: "member", permission: "ai:execute" } as const;
+
+/** Keys, and tokens that were given for this resource: no cookie, which a page of others could make a browser send. */
+type Way = Pick<Gate, "ctx" | "limits"> & Pick<Identify, "key" | "token">;
+
+/** Where programs speak the Model Context Protocol over HTTP. */
+export function addMcpDoor(app: FastifyInstance, { ctx, limits, key, token }: Way): void {
+  const identify = { key, token, session: async () => null, guest: () => null };
+  const handler = once(async () => (await import("./server.ts")).openHandler(ctx));
+  const cancels = new Cancels(ctx);
+  app.route({
+    method: ["GET", "POST", "DELETE"],
+    url: "/mcp",
+    exposeHeadRoute: false,
+    onRequest: async (request, reply) => {
+      await enter({ ctx, identify, limits }, request, reply, { presented: inHeader(request) });
+      // As the protocol wants it, against names that lead a browser to this machine.
+      mustNotComeFromElsewhere(request, ctx.links.origin(), "no objection");
+      mustBeAllowed(request.caller!, ACCESS);
+    },
+    handler: async (request, reply) => {
+      const caller = request.caller as Member;
+      const message = messageIn(request);
+      const signal = AbortSignal.any([hangUpOf(reply), await cancels.hear(caller, request, reply, message)]);
+      const { fetch } = await handler();
+      // The library listens from now on, and would miss who hung up before.
+      if (signal.aborted) return reply.code(CLIENT_CLOSED_REQUEST).send();
+      const authInfo = { token: "", clientId: caller.userId, scopes: [], extra: { caller } };
+      const asked = toWebRequest(request, ctx.links.origin(), signal);
+      const answer = await fetch(asked, { authInfo, parsedBody: message });
+      if (message?.method === "initialize" && answer.ok) reply.header(SESSION_HEADER, randomUUID());
+      return sendWeb(reply, answer);
+    },
+  });
+}
+
+const inHeader = ({ headers: { authorization } }: FastifyRequest) => ({
+  authorization,
+  apiKeyInQuery: undefined,
+  sessionCookie: undefined,
+  guestCookie: undefined,
+  cameByCookie() {},
+});
+
+/** A hundred messages in one request would count as one. */
+function messageIn({ body, headers }: FastifyRequest): Message | undefined {
+  if (!Buffer.isBuffer(body)) return undefined;
+  const message = parseJsonBody(body, headers["content-type"]);
+  if (Array.isArray(message)) throw invalidRequest("body", "must be one message: send each by itself");
+  return message as Message | undefined;
+}

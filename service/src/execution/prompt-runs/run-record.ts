@@ -1,0 +1,202 @@
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import {
+  type ProviderAnswer,
+  ProviderError,
+  type TokenUsage,
+} from "../../integrations/ai-providers/ai-provider.ts";
+import { isDatabaseDown } from "../../platform/db/database.ts";
+import type { ExecutionMode } from "../executions/queries.ts";
+import { sealTexts } from "../executions/texts.ts";
+import { type Cost, PRICE_LIST } from "../provider-keys/cost.ts";
+import { record } from "../provider-keys/durable-write.ts";
+import {
+  type CallOutcome,
+  type OpenCall,
+  toCallEnd,
+  toOpenCall,
+  withReserved,
+} from "../provider-keys/provider-calls.ts";
+import type { LiveRun } from "./live-runs.ts";
+import type { Prepared } from "./prepare-run.ts";
+import { type ExecutionEnd, endExecution, insertExecution, type NewExecution } from "./run-queries.ts";
+
+/** A process renews the leases of its runs well before they are over. */
+export const RUN_LEASE_MS = 90_000;
+
+/** A run that is written down as running, and must be ended by whoever began it. */
+export interface Run {
+  id: string;
+  userId: string;
+  mode: ExecutionMode;
+  /** Sealed with the output when it is done; null when nothing is to be stored. */
+  variables: Record<string, string> | null;
+  createdAt: Date;
+  startedAtMs: number;
+  live: LiveRun;
+  /** What it took of its key's limits; null: the sandbox. */
+  call: OpenCall | null;
+}
+
+/** Writes the run down before the provider is called, within the limits that the key's owner set. */
+export async function startRun(
+  ctx: Context,
+  caller: Member,
+  prepared: Prepared,
+  mode: ExecutionMode,
+): Promise<Run> {
+  const id = ctx.newId();
+  const createdAt = ctx.now();
+  let call = toOpenCall(ctx, prepared.key, { ...prepared, executionId: id });
+  // Known before its row is: whoever finds that can cancel it.
+  const live = ctx.live.begin(id);
+  try {
+    const run = toRow(caller, prepared, { id, mode, createdAt });
+    const reserved = await writeRun(ctx, run, call);
+    call &&= withReserved(call, reserved);
+  } catch (error) {
+    ctx.live.remove(id);
+    throw error;
+  }
+  return {
+    ...{ id, userId: caller.userId, mode, createdAt, live, call },
+    variables: prepared.options.store ? prepared.variables : null,
+    startedAtMs: performance.now(),
+  };
+}
+
+/** Bound to the Idempotency-Key of its request, so that no repeat calls the provider again. */
+async function writeRun(
+  ctx: Context,
+  run: NewExecution,
+  call: OpenCall | null,
+): ReturnType<typeof insertExecution> {
+  const reservation = call?.reservation ?? null;
+  const { idempotencyKey } = ctx;
+  if (!idempotencyKey) return insertExecution(ctx.db, run, reservation);
+  return ctx.db.transaction().execute(async (tx) => {
+    const reserved = await insertExecution(tx, run, reservation);
+    if (!reserved.refusedBy) await idempotencyKey.bind(tx, toId("exec", run.id));
+    return reserved;
+  });
+}
+
+const toRow = (
+  { userId }: Member,
+  { product, version, key, model }: Prepared,
+  run: Pick<Run, "id" | "mode" | "createdAt">,
+): NewExecution => ({
+  ...run,
+  userId,
+  productId: product.id,
+  productVersion: version,
+  providerKeyId: key.id,
+  provider: key.provider,
+  model,
+  leaseUntil: new Date(run.createdAt.getTime() + RUN_LEASE_MS),
+});
+
+const durationOf = (run: Run) => Math.round(performance.now() - run.startedAtMs);
+
+/** The provider was called, perhaps billed: a row that cannot be written must not lose the answer. */
+function end(ctx: Context, run: Run, values: ExecutionEnd, outcome: CallOutcome): Promise<void> {
+  const callEnd = toCallEnd(ctx, run.call, outcome);
+  const write = async () => {
+    const { numAffectedRows } = await endExecution(ctx.db, run.id, values, callEnd);
+    if (numAffectedRows === 0n)
+      ctx.log.warn({ execution: run.id }, "a run ended after another process had failed or canceled it");
+  };
+  return record(ctx, { execution: run.id }, write, (written) => {
+    run.live.heldEnd = written;
+  });
+}
+
+/** What was used of the provider, by its count or ours, and what that costs. */
+export interface Spent {
+  usage: TokenUsage;
+  cost: Cost;
+}
+
+const spentValues = ({ usage, cost }: Spent) => ({
+  prompt_tokens: usage.promptTokens,
+  completion_tokens: usage.completionTokens,
+  cost_usd: cost.estimatedCost,
+  cost_known: cost.costKnown,
+  price_list: PRICE_LIST,
+  usage_estimated: usage.estimated ?? false,
+});
+
+/** Records the answer, and tells how long it took. */
+export async function completed(ctx: Context, run: Run, answer: ProviderAnswer, cost: Cost): Promise<number> {
+  const duration_ms = durationOf(run);
+  const ended: ExecutionEnd = {
+    status: "completed",
+    model: answer.model,
+    sealed_texts: run.variables && sealTexts(ctx, run, { variables: run.variables, output: answer.output }),
+    finish_reason: answer.finishReason,
+    attempts: answer.attempts,
+    ...spentValues({ usage: answer.usage, cost }),
+    duration_ms,
+    completed_at: ctx.now(),
+  };
+  await end(ctx, run, ended, { cost });
+  return duration_ms;
+}
+
+/** Records why there is no answer, with what came of it, and gives the error to throw. Nothing in that quotes the prompt or the key. */
+export async function failed(ctx: Context, run: Run, cause: unknown, spent: Spent | null): Promise<ApiError> {
+  const { recorded, error } = toFailure(ctx, run, cause);
+  const { text, givenUp } = run.live;
+  const hasTexts = run.variables && text.length > 0;
+  const ended: ExecutionEnd = {
+    status: givenUp ? "canceled" : "failed",
+    error_code: recorded,
+    error_message: error.message,
+    ...(hasTexts && {
+      sealed_texts: sealTexts(ctx, run, { variables: run.variables!, output: String(text) }),
+    }),
+    ...(cause instanceof ProviderError && { fault: JSON.stringify(cause.details) }),
+    attempts: cause instanceof ProviderError ? cause.attempts : 0,
+    ...(spent && spentValues(spent)),
+    duration_ms: durationOf(run),
+    completed_at: ctx.now(),
+  };
+  await end(ctx, run, ended, { cause, cost: spent?.cost ?? null });
+  return error;
+}
+
+export const canceledBy = {
+  client_gone: "The caller went away.",
+  canceled: "The execution was canceled.",
+  account_banned: "The account was banned.",
+  account_closed: "The account was closed.",
+} as const;
+
+function toFailure(ctx: Context, { id, live }: Run, cause: unknown) {
+  const executionId = toId("exec", id);
+  if (cause instanceof ProviderError) {
+    const details = { ...cause.details, executionId };
+    const error = new ApiError(cause.code, cause.message, details, cause.retryAfterSeconds);
+    return { recorded: cause.code, error };
+  }
+  if (live.givenUp) {
+    const details = { executionId, current: "canceled" };
+    return {
+      recorded: live.givenUp,
+      error: new ApiError("INVALID_STATE", canceledBy[live.givenUp], details),
+    };
+  }
+  if (ctx.shutdown.aborted) {
+    const message = "The service is shutting down; the call was given up.";
+    return { recorded: "shutdown", error: new ApiError("SERVICE_UNAVAILABLE", message, { executionId }) };
+  }
+  if (isDatabaseDown(cause)) {
+    return {
+      recorded: "SERVICE_UNAVAILABLE",
+      error: new ApiError("SERVICE_UNAVAILABLE", undefined, { executionId }),
+    };
+  }
+  ctx.log.error({ execution: id, err: cause }, "a run failed unexpectedly");
+  return { recorded: "INTERNAL_ERROR", error: new ApiError("INTERNAL_ERROR", undefined, { executionId }) };
+}

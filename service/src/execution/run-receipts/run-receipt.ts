@@ -1,0 +1,91 @@
+import { createHmac, randomBytes } from "node:crypto";
+import type { ReceiptOfRun, RunReceipt } from "@stoa/contract";
+import { CompactSign } from "jose";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import { canonical } from "../../formats/workflow-definition/json-schema.ts";
+import { mustFind } from "../executions/executions.ts";
+import type { ExecutionKinds } from "../executions/kinds.ts";
+import { type ExecutionRow, findContentHash, findTexts } from "../executions/queries.ts";
+import { openTexts } from "../executions/texts.ts";
+import { usageOf } from "../executions/usage.ts";
+import { RECEIPT_KEYS_PATH } from "./pages.ts";
+import { RECEIPT_ALGORITHM, signingKey } from "./signing-keys.ts";
+
+const TYPE = "stoa-run-receipt";
+const SALT_BYTES = 32;
+const ENDED = ["completed", "failed", "canceled"] as const;
+
+/**
+ * A signed record of a run that has ended (JWS, RFC 7515, with Ed25519, RFC 8037). It is made of the history when it is
+ * asked for, so that runs pay nothing for it. Texts are in it as hashes under a salt that the owner is told beside it.
+ */
+export async function receiptOf(
+  ctx: Context,
+  caller: Member,
+  executionId: string,
+  kinds: ExecutionKinds,
+): Promise<ReceiptOfRun> {
+  const run = await mustFind(ctx, caller, executionId);
+  mustHaveEnded(run);
+  const salt = randomBytes(SALT_BYTES);
+  const texts = await hashedTexts(ctx, run, salt);
+  const receipt = await signed(ctx, {
+    ...(await toReceipt(ctx, run)),
+    texts,
+    steps: (await kinds[run.type]?.spentBySteps?.(ctx, run)) ?? null,
+  });
+  return {
+    receipt,
+    salt: texts && salt.toString("base64url"),
+    keysUrl: ctx.links.origin() + RECEIPT_KEYS_PATH,
+  };
+}
+
+function mustHaveEnded({ status, completedAt }: ExecutionRow): void {
+  if (completedAt !== null) return;
+  const details = { current: status, allowed: ENDED };
+  throw new ApiError("INVALID_STATE", "The execution has not ended.", details);
+}
+
+async function toReceipt(ctx: Context, run: ExecutionRow): Promise<Omit<RunReceipt, "texts" | "steps">> {
+  const usage = usageOf(run);
+  return {
+    iss: ctx.links.origin(),
+    iat: Math.floor(ctx.now().getTime() / 1_000),
+    execution: {
+      ...{ id: toId("exec", run.id), type: run.type, mode: run.mode, status: run.status },
+      ...{ createdAt: run.createdAt.toISOString(), completedAt: run.completedAt!.toISOString() },
+      ...{ durationMs: run.durationMs, attempts: run.attempts },
+      ...{ finishReason: run.finishReason, errorCode: run.errorCode },
+    },
+    product: {
+      ...{ id: toId("prod", run.productId), version: run.productVersion },
+      contentSha256: (await findContentHash(ctx.db, run)) ?? null,
+    },
+    provider: run.provider,
+    model: run.model,
+    usage: usage && { ...usage, currency: "USD", prices: run.priceList },
+  };
+}
+
+/** null when they were not stored, or are forgotten. */
+async function hashedTexts(ctx: Context, run: ExecutionRow, salt: Buffer): Promise<RunReceipt["texts"]> {
+  const sealed = (await findTexts(ctx.db, run.id))?.sealed;
+  if (!sealed) return null;
+  const { variables, output } = openTexts(ctx, run, sealed);
+  const hashed = (text: string) => createHmac("sha256", salt).update(text).digest("hex");
+  return {
+    algorithm: "HMAC-SHA256",
+    variables: hashed(canonical(variables)),
+    output: output === null ? null : hashed(typeof output === "string" ? output : canonical(output)),
+  };
+}
+
+async function signed(ctx: Context, receipt: RunReceipt): Promise<string> {
+  const { kid, key } = await signingKey(ctx);
+  return new CompactSign(new TextEncoder().encode(JSON.stringify(receipt)))
+    .setProtectedHeader({ alg: RECEIPT_ALGORITHM, kid, typ: TYPE })
+    .sign(key);
+}

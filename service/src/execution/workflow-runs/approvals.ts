@@ -1,0 +1,41 @@
+import type { Context } from "../../core/context.ts";
+import { ApiError } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import { StepId } from "../../formats/workflow-definition/definition.ts";
+import { findStep, lockRun, signalRun, writeDecision } from "./queries.ts";
+import { notifyRun } from "./run-queries.ts";
+import type { Owned } from "./sealed-texts.ts";
+
+export type Decision = "approved" | "rejected";
+
+/** Says yes or no to an approval that waits. Whoever drives the run hears of it, and moves the step. */
+export const decideApproval = (
+  ctx: Context,
+  { id }: Owned,
+  stepId: string,
+  decision: Decision,
+): Promise<void> =>
+  ctx.db.transaction().execute(async (tx) => {
+    await lockRun(tx, id);
+    const step = StepId.safeParse(stepId).success ? await findStep(tx, id, stepId) : undefined;
+    if (!step) throw new ApiError("STEP_NOT_FOUND");
+    const now = ctx.now();
+    mustWait(step, now);
+    await writeDecision(tx, id, stepId, decision, now);
+    await ctx.idempotencyKey?.bind(tx, toId("exec", id));
+    await signalRun(tx, id, now);
+    await notifyRun(tx, id);
+  });
+
+/** One that is past its time fails, though nobody may have written that down yet. */
+function mustWait(
+  { type, status, decision, dueAt }: NonNullable<Awaited<ReturnType<typeof findStep>>>,
+  now: Date,
+): void {
+  const refused = (message: string, current: string) =>
+    new ApiError("INVALID_STATE", message, { current, allowed: ["waiting"] });
+  if (type !== "approval") throw refused(`The step is of type ${type}: nothing is to be decided.`, status);
+  if (decision !== null) throw refused("It was decided already.", decision);
+  if (status !== "waiting") throw refused("The step does not wait.", status);
+  if (dueAt !== null && dueAt <= now) throw refused("The time to decide is over.", "failed");
+}

@@ -1,0 +1,86 @@
+import type { ExecuteWorkflow, WorkflowExecution } from "@stoa/contract";
+import { findProductToRun } from "../../catalog/products/detail.ts";
+import type { Context, Member } from "../../core/context.ts";
+import { fieldError, ruleViolation } from "../../core/errors.ts";
+import { toUuid } from "../../core/ids.ts";
+import { toCallable } from "../../events/webhooks/address.ts";
+import { openCallback } from "../../events/webhooks/callbacks.ts";
+import { Workflow } from "../../formats/workflow-definition/definition.ts";
+import { checkInput } from "../../formats/workflow-definition/inputs.ts";
+import type { Preference } from "../../platform/http/prefer.ts";
+import { Answer } from "../../platform/http/route.ts";
+import { mustBeBought, versionToRun } from "../prompt-runs/prepare-run.ts";
+import { noteFirstUse } from "../prompt-runs/run-prompt.ts";
+import { engine } from "./engine.ts";
+import { tooLongLists } from "./input-limits.ts";
+import { readWorkflowExecution } from "./read-execution.ts";
+import { lacking } from "./requirements.ts";
+
+const MAX_WAIT_SECONDS = 60;
+
+/** Checks all that a run needs, writes it down, and answers with it at once, or when it has ended if the caller likes to wait. */
+export async function executeWorkflow(
+  ctx: Context,
+  caller: Member,
+  workflowId: string,
+  wish: ExecuteWorkflow,
+  prefer: Preference,
+): Promise<Answer<WorkflowExecution>> {
+  return answerFor(ctx, caller, await start(ctx, caller, workflowId, wish), prefer);
+}
+
+/** Of a run that was begun, or retried, under the same Idempotency-Key: it goes on whatever became of the process that wrote it. */
+export const resumeExecution = (
+  ctx: Context,
+  caller: Member,
+  executionId: string,
+  _input: unknown,
+  { prefer }: { prefer: Preference },
+): Promise<Answer<WorkflowExecution>> => answerFor(ctx, caller, toUuid("exec", executionId)!, prefer);
+
+/** 200 if it ends while the caller likes to wait, else 202. */
+export async function answerFor(
+  ctx: Context,
+  caller: Member,
+  id: string,
+  prefer: Preference,
+): Promise<Answer<WorkflowExecution>> {
+  const waitMs = Math.min(prefer.waitSeconds ?? 0, MAX_WAIT_SECONDS) * 1000;
+  const hasEnded = waitMs > 0 && (await engine.hasEndedWithin(ctx, id, waitMs));
+  return new Answer(await readWorkflowExecution(ctx, ctx.db, caller.userId, id), {
+    status: hasEnded ? 200 : 202,
+  });
+}
+
+async function start(
+  ctx: Context,
+  caller: Member,
+  workflowId: string,
+  wish: ExecuteWorkflow,
+): Promise<string> {
+  const product = await findProductToRun(ctx, caller, workflowId);
+  mustBeBought(product);
+  if (product.type !== "WORKFLOW") throw ruleViolation("workflowId", "is a prompt, not a workflow");
+  if (wish.webhookUrl !== undefined) toCallable(ctx, wish.webhookUrl, "webhookUrl");
+  const version = await versionToRun(ctx, product, wish.options.version);
+  const workflow = Workflow.parse(JSON.parse(version.content));
+  const checked = checkInput(workflow.input, wish.input);
+  const problems = [
+    ...("problems" in checked ? checked.problems : tooLongLists(workflow, checked.input)),
+    ...(await lacking(ctx, caller, workflow, wish.apiKeys)),
+  ];
+  if ("problems" in checked || problems.length > 0) throw fieldError("VALIDATION_ERROR", problems);
+  await noteFirstUse(ctx, caller, { product });
+  return engine.start(ctx, caller.userId, {
+    productId: product.id,
+    version: version.version,
+    definition: version.content,
+    input: checked.input,
+    apiKeys: wish.apiKeys,
+    maxCost: wish.options.maxCost ?? null,
+    callbackId:
+      wish.webhookUrl === undefined ? null : await openCallback(ctx, caller.userId, wish.webhookUrl),
+    depth: 1,
+    parent: null,
+  });
+}

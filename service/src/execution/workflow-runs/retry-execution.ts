@@ -1,0 +1,34 @@
+import type { WorkflowExecution } from "@stoa/contract";
+import { findProductToRun } from "../../catalog/products/detail.ts";
+import type { Context, Member } from "../../core/context.ts";
+import { ApiError, ruleViolation } from "../../core/errors.ts";
+import { toId } from "../../core/ids.ts";
+import type { Preference } from "../../platform/http/prefer.ts";
+import type { Answer } from "../../platform/http/route.ts";
+import { mustBeBought } from "../prompt-runs/prepare-run.ts";
+import { engine } from "./engine.ts";
+import { answerFor } from "./execute-workflow.ts";
+import { mustFindExecution } from "./steps.ts";
+
+/** Runs on what failed or was canceled: all that came to a good end stays as it is. */
+export async function retryExecution(
+  ctx: Context,
+  caller: Member,
+  executionId: string,
+  prefer: Preference,
+): Promise<Answer<WorkflowExecution>> {
+  const { id, type, productId } = await mustFindExecution(ctx, caller, executionId);
+  if (type !== "WORKFLOW") throw ruleViolation("executionId", "is of a prompt: run that again");
+  mustBeBought(await findProductToRun(ctx, caller, toId("prod", productId)));
+  if (!(await engine.runOn(ctx, { id, userId: caller.userId })))
+    throw await notRetryable(ctx, caller, executionId);
+  return answerFor(ctx, caller, id, prefer);
+}
+
+async function notRetryable(ctx: Context, caller: Member, executionId: string): Promise<ApiError> {
+  const { status } = await mustFindExecution(ctx, caller, executionId);
+  return new ApiError("INVALID_STATE", "Only what failed or was canceled can be retried.", {
+    current: status,
+    allowed: ["failed", "canceled"],
+  });
+}

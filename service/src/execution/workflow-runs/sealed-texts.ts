@@ -1,0 +1,88 @@
+import type { Context } from "../../core/context.ts";
+import { sealedColumn } from "../../platform/db/sealed.ts";
+import { NO_ITEM, type Spent, type StepError } from "./run-state.ts";
+
+/** What a run was begun with: whatever becomes of the product or the keys' names, this is what runs. */
+export interface RunStart {
+  productId: string;
+  version: string;
+  /** The JSON text of the definition. */
+  definition: string;
+  input: Record<string, unknown>;
+  /** Ids of keys as clients know them, by provider. */
+  apiKeys: Record<string, string>;
+  /** USD; null: as much as it takes. */
+  maxCost: number | null;
+  /** The endpoint that is told how it stands. */
+  callbackId: string | null;
+  /** The span in which it was begun, for the trace of the run. */
+  traceparent?: string | undefined;
+}
+
+/** Whose run it is: what is sealed for one opens for no other. */
+export interface Owned {
+  id: string;
+  userId: string;
+}
+
+const startContext = ({ id, userId }: Owned) => `workflow-start|${userId}|${id}`;
+const resultContext = ({ id, userId }: Owned) => `workflow-result|${userId}|${id}`;
+const outputContext = ({ id, userId }: Owned, key: string) => `workflow-step|${userId}|${id}|${key}`;
+
+const ofRun = {
+  key: { execution_id: "uuid" },
+  bound: { id: "t.execution_id", userId: "t.user_id" },
+} as const;
+
+export const sealedStarts = sealedColumn({
+  table: "workflow_runs",
+  column: "sealed_start",
+  ...ofRun,
+  contextOf: startContext,
+});
+
+export const sealedResults = sealedColumn({
+  table: "workflow_runs",
+  column: "sealed_result",
+  ...ofRun,
+  contextOf: resultContext,
+});
+
+export const sealedOutputs = sealedColumn({
+  table: "execution_steps",
+  column: "sealed_output",
+  key: { execution_id: "uuid", step_id: "text", item: "integer" },
+  bound: {
+    id: "t.execution_id",
+    userId: "select r.user_id from workflow_runs r where r.execution_id = t.execution_id",
+    // As keyOf() says it.
+    step: `case when t.item = ${NO_ITEM} then t.step_id else t.step_id || '#' || t.item end`,
+  },
+  contextOf: ({ id, userId, step }) => outputContext({ id, userId }, step),
+});
+
+export const sealStart = (ctx: Context, run: Owned, start: RunStart): string =>
+  ctx.vault.seal(JSON.stringify(start), startContext(run));
+
+export const openStart = (ctx: Context, run: Owned, sealed: string): RunStart =>
+  JSON.parse(ctx.vault.open(sealed, startContext(run)));
+
+/** What came out, for the step of another run that called this one. */
+export const sealResult = (ctx: Context, run: Owned, result: CalledResult): string =>
+  ctx.vault.seal(JSON.stringify(result), resultContext(run));
+
+export const openResult = (ctx: Context, run: Owned, sealed: string): CalledResult =>
+  JSON.parse(ctx.vault.open(sealed, resultContext(run)));
+
+export interface CalledResult {
+  output: unknown;
+  error: StepError | null;
+  spent: Spent;
+}
+
+/** `key` says of which step, so that a row that is moved does not open. */
+export const sealOutput = (ctx: Context, run: Owned, key: string, json: string): string =>
+  ctx.vault.seal(json, outputContext(run, key));
+
+export const openOutput = (ctx: Context, run: Owned, key: string, sealed: string): unknown =>
+  JSON.parse(ctx.vault.open(sealed, outputContext(run, key)));

@@ -1,0 +1,77 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Context } from "../../core/context.ts";
+import { toId } from "../../core/ids.ts";
+import type { StreamedEvent } from "../../platform/http/route.ts";
+import type { ExecutionKind } from "../executions/kinds.ts";
+import { findLastEvent, hasRunEnded, listEventsAfter, type ToldEvent } from "./queries.ts";
+import { readWorkflowExecution } from "./read-execution.ts";
+import { listAllSteps } from "./run-queries.ts";
+import { NO_ITEM } from "./run-state.ts";
+import { waitForEnd } from "./wait-for-end.ts";
+
+const LOOK_EVERY_MS = 250;
+/** Whoever drives the run hears at once. */
+const CANCEL_WITHIN_MS = 1_000;
+const ENDS: ReadonlySet<string> = new Set(["execution.completed", "execution.failed", "execution.canceled"]);
+
+/** What the history asks of whoever runs workflows. */
+export const workflowKind: ExecutionKind = {
+  knows: (lastEventId) => lastEventId === null || /^\d{1,9}$/.test(lastEventId),
+  async *follow(ctx, { id, userId }, lastEventId, signal) {
+    let after = Number(lastEventId ?? 0);
+    while (!signal.aborted) {
+      // Asked first: what is written before it ends is then found.
+      const hasEnded = await hasRunEnded(ctx.db, id);
+      const events = await listEventsAfter(ctx.db, id, after);
+      for (const event of events) {
+        yield await toStreamed(ctx, userId, id, event);
+        after = event.seq;
+        if (ENDS.has(event.type)) return;
+      }
+      if (events.length > 0) continue;
+      if (hasEnded) {
+        // Whoever had heard all, or names what was never told, hears the end all the same.
+        const end = await findLastEvent(ctx.db, id);
+        if (end) yield await toStreamed(ctx, userId, id, end);
+        return;
+      }
+      await nextNews(ctx, id, signal);
+    }
+  },
+  spentBySteps: async (ctx, { id }) => (await listAllSteps(ctx.db, id)).map(toSpent),
+  // What asked for it has told the run already, by a trigger.
+  cancel: async (ctx, { id }) => void (await waitForEnd(ctx, id, CANCEL_WITHIN_MS)),
+};
+
+const toSpent = (step: Awaited<ReturnType<typeof listAllSteps>>[number]) => ({
+  id: step.stepId,
+  item: step.item === NO_ITEM ? null : step.item,
+  status: step.status,
+  attempts: step.attempt,
+  executionId: step.called && toId("exec", step.called),
+  ...{ provider: step.provider, model: step.model },
+  ...{ promptTokens: step.promptTokens, completionTokens: step.completionTokens, estimated: step.estimated },
+  estimatedCost: step.costUsd === null ? null : Number(step.costUsd),
+  costKnown: step.costKnown,
+});
+
+async function nextNews(ctx: Context, id: string, signal: AbortSignal): Promise<void> {
+  const told = new AbortController();
+  const forget = ctx.runNotices.hear(id, () => told.abort());
+  await sleep(LOOK_EVERY_MS, null, { signal: AbortSignal.any([signal, told.signal]) }).catch(() => {});
+  forget();
+}
+
+/** The last event tells the whole result. */
+async function toStreamed(
+  ctx: Context,
+  userId: string,
+  id: string,
+  event: ToldEvent,
+): Promise<StreamedEvent> {
+  const { seq, type, createdAt } = event;
+  const data = ENDS.has(type)
+    ? await readWorkflowExecution(ctx, ctx.db, userId, id)
+    : { ...event.data, at: createdAt.toISOString() };
+  return { id: String(seq), type, data: JSON.stringify(data) };
+}

@@ -1,0 +1,126 @@
+import { tellOfExpiry } from "./accounts/api-keys/expiry.ts";
+import { tidyOAuth } from "./accounts/oauth/forgetting.ts";
+import { tidySignIn } from "./accounts/sign-in/tidy.ts";
+import { sweepBlobs } from "./catalog/files/sweep.ts";
+import { foldFacetCounts, weighSearchWords } from "./catalog/search/upkeep.ts";
+import { forgetViewers } from "./catalog/search/views.ts";
+import { foldSales } from "./commerce/analytics/sums.ts";
+import { type DisputeRoom, reconcileDisputes, syncDispute } from "./commerce/charges/disputes.ts";
+import { type ForgottenMethod, forgetAtProvider, forgetMethodJob } from "./commerce/charges/methods.ts";
+import type { NoticeHandlers } from "./commerce/charges/notices.ts";
+import { reconcileNightly } from "./commerce/charges/provider-reconciliation.ts";
+import { hearOfOrder, reconcileOrders } from "./commerce/checkout/payment.ts";
+import { applyOrderDispute } from "./commerce/disputes/disputes.ts";
+import { proveNightly } from "./commerce/ledger/nightly.ts";
+import { forgetPaidOff } from "./commerce/payouts/leaving.ts";
+import { payOutBySchedule } from "./commerce/payouts/schedule.ts";
+import { hearOfPayout, reconcilePayouts } from "./commerce/payouts/sending.ts";
+import { applyPlanDispute } from "./commerce/plans/disputes.ts";
+import { hearOfPlanPayment, reconcilePayments } from "./commerce/plans/payment.ts";
+import { renewSubscriptions } from "./commerce/plans/renewal.ts";
+import { applyDueDowngrades } from "./commerce/plans/subscription.ts";
+import { reconcileProviderRefunds, syncProviderRefunds } from "./commerce/refunds/provider-refunds.ts";
+import {
+  carryOutRefundBuyers,
+  type RefundBuyers,
+  refundBuyersJob,
+} from "./commerce/refunds/refund-buyers.ts";
+import { approveOverdueRefunds, hearOfRefund, reconcileRefunds } from "./commerce/refunds/refund-payment.ts";
+import type { Context } from "./core/context.ts";
+import { forgetOldEvents } from "./events/feed/events.ts";
+import { forgetRemovedEndpoints } from "./events/webhooks/endpoints.ts";
+import { judgeFailing } from "./events/webhooks/health.ts";
+import { forgetLogOfClosed, forgetWebhooksJob } from "./events/webhooks/leaving.ts";
+import { carryOutRecovery, recoverJob } from "./events/webhooks/recoveries.ts";
+import { endAbandonedRuns, forgetTexts } from "./execution/executions/executions.ts";
+import { forgetOldCalls } from "./execution/provider-keys/provider-calls.ts";
+import { forgetOldRuns } from "./execution/workflow-runs/text-retention.ts";
+import { carryMail, forgetOldMails, mailJob } from "./platform/email/mail.ts";
+import { forgetOldAnswers } from "./platform/http/idempotency.ts";
+import type { AskedJob, ScheduledJob } from "./platform/jobs/queue.ts";
+
+/** What can be asked for by `ctx.jobs.send`. */
+export const jobKinds = [mailJob, refundBuyersJob, forgetMethodJob, recoverJob, forgetWebhooksJob];
+
+/** What workers do by the clock. */
+export const scheduledJobsOf = (ctx: Context): ScheduledJob[] => [
+  { name: "reconcile-orders", cron: "* * * * *", run: () => reconcileOrders(ctx) },
+  { name: "approve-overdue-refunds", cron: "* * * * *", run: () => approveOverdueRefunds(ctx) },
+  {
+    ...{ name: "reconcile-refunds", cron: "* * * * *" },
+    async run() {
+      await reconcileRefunds(ctx);
+      await reconcileProviderRefunds(ctx);
+    },
+  },
+  {
+    ...{ name: "reconcile-disputes", cron: "*/10 * * * *", atStart: true as const },
+    run: () => reconcileDisputes(ctx, disputeRooms),
+  },
+  { name: "reconcile-subscription-payments", cron: "* * * * *", run: () => reconcilePayments(ctx) },
+  { name: "reconcile-payouts", cron: "* * * * *", run: () => reconcilePayouts(ctx) },
+  { name: "forget-last-addresses", cron: "31 * * * *", run: async () => void (await forgetPaidOff(ctx)) },
+  ...payOutJobs(ctx),
+  { name: "apply-downgrades", cron: "* * * * *", run: () => applyDueDowngrades(ctx) },
+  { name: "renew-subscriptions", cron: "* * * * *", run: () => renewSubscriptions(ctx) },
+  { name: "fold-facet-counts", cron: "* * * * *", run: () => foldFacetCounts(ctx) },
+  { name: "fold-sales", cron: "* * * * *", run: () => foldSales(ctx) },
+  { name: "verify-ledger", cron: "13 2 * * *", run: () => proveNightly(ctx) },
+  { name: "reconcile-payments", cron: "37 2 * * *", run: () => reconcileNightly(ctx) },
+  { name: "weigh-search-words", cron: "47 4 * * *", run: () => weighSearchWords(ctx) },
+  { name: "end-abandoned-runs", cron: "* * * * *", run: () => endAbandonedRuns(ctx) },
+  { name: "forget-texts-of-runs", cron: "*/5 * * * *", run: async () => void (await forgetTexts(ctx)) },
+  { name: "forget-provider-calls", cron: "57 3 * * *", run: () => forgetOldCalls(ctx) },
+  { name: "forget-workflow-runs", cron: "19 * * * *", run: () => forgetOldRuns(ctx) },
+  { name: "forget-viewers", cron: "11 * * * *", run: () => forgetViewers(ctx) },
+  { name: "forget-idempotency-keys", cron: "17 * * * *", run: () => forgetOldAnswers(ctx) },
+  { name: "forget-mails", cron: "23 * * * *", run: () => forgetOldMails(ctx) },
+  { name: "tell-of-key-expiry", cron: "37 * * * *", run: () => tellOfExpiry(ctx) },
+  { name: "forget-sign-in-tokens", cron: "29 * * * *", run: () => tidySignIn(ctx) },
+  { name: "tidy-oauth", cron: "41 * * * *", run: () => tidyOAuth(ctx) },
+  { name: "sweep-blobs", cron: "53 * * * *", run: () => sweepBlobs(ctx) },
+  { name: "judge-failing-webhooks", cron: "31 * * * *", run: () => judgeFailing(ctx) },
+  { name: "forget-webhooks", cron: "51 3 * * *", run: async () => void (await forgetRemovedEndpoints(ctx)) },
+  { name: "forget-events", cron: "43 3 * * *", run: () => forgetOldEvents(ctx) },
+];
+
+/** Looks each minute whether a slot of the schedule has come due. */
+function payOutJobs(ctx: Context): ScheduledJob[] {
+  const { payoutSchedule } = ctx.config;
+  if (!payoutSchedule) return [];
+  return [{ name: "pay-out", cron: "* * * * *", run: () => payOutBySchedule(ctx, payoutSchedule) }];
+}
+
+/** What workers do when they are asked to. */
+export const askedJobsOf = (ctx: Context): AskedJob[] => [
+  { ...mailJob, run: (data, signal) => carryMail(ctx, (data as { mailId: string }).mailId, signal) },
+  { ...refundBuyersJob, run: (data, signal) => carryOutRefundBuyers(ctx, data as RefundBuyers, signal) },
+  { ...forgetMethodJob, run: (data) => forgetAtProvider(ctx, data as ForgottenMethod) },
+  {
+    ...recoverJob,
+    run: (data, signal) => carryOutRecovery(ctx, (data as { recoveryId: string }).recoveryId, signal),
+  },
+  {
+    ...forgetWebhooksJob,
+    run: (data, signal) => forgetLogOfClosed(ctx, (data as { userId: string }).userId, signal),
+  },
+];
+
+/** Whose rows a dispute may be about. */
+export const disputeRooms: DisputeRoom[] = [applyOrderDispute, applyPlanDispute];
+
+/** Who asks the payment provider when it says that something changed. */
+export const noticeHandlers: NoticeHandlers = {
+  payment: async (ctx, { orderId }) => {
+    await hearOfOrder(ctx, orderId);
+    await hearOfPlanPayment(ctx, orderId);
+  },
+  "refunds of a payment": async (ctx, { orderId }) => {
+    await hearOfOrder(ctx, orderId);
+    await hearOfPlanPayment(ctx, orderId);
+    await syncProviderRefunds(ctx, orderId);
+  },
+  refund: (ctx, { refundId }) => hearOfRefund(ctx, refundId),
+  payout: (ctx, { payoutId }) => hearOfPayout(ctx, payoutId),
+  dispute: (ctx, { disputeId }) => syncDispute(ctx, disputeRooms, disputeId),
+};
